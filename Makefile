@@ -1,0 +1,51 @@
+# What a contributor runs. `make help` lists the targets.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help setup lint format test test-cluster cluster-build cluster-up cluster-down lock ci
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## make .venv with every pinned dependency (nothing else is installed anywhere)
+
+$(STAMP): requirements/dev.txt pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $@
+
+lint: setup ## style, types and import layers
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+format: setup ## let ruff rewrite what it can
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+test: setup ## the tests that need no cluster: seconds
+	$(BIN)/pytest tests --ignore=tests/cluster
+
+test-cluster: setup cluster-build ## the tests on a real cluster that they start themselves: minutes
+	$(BIN)/pytest tests/cluster
+
+cluster-build: setup ## build the cluster's programs: half an hour once, then cached
+	$(BIN)/python -m testbed build
+
+cluster-up: setup ## start a real cluster with Velero and an S3 server on this machine
+	$(BIN)/python -m testbed up --velero
+
+cluster-down: setup ## stop it and leave nothing behind
+	$(BIN)/python -m testbed down
+
+lock: setup ## pin every dependency again, with hashes, after a change in pyproject.toml
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+	  --group dev --output-file requirements/dev.txt pyproject.toml
+
+ci: ## everything that CI runs, as CI runs it
+	.ci/run

@@ -1,0 +1,1 @@
+"""The `foresail` command, which is also the kubectl plugin `kubectl foresail`."""

@@ -1,0 +1,1 @@
+"""The schedule language: parse, next and previous fire, shift, describe."""

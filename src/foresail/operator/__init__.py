@@ -1,0 +1,1 @@
+"""Wiring only: settings, main, metrics and health of the operator process."""

@@ -1,0 +1,1 @@
+"""Capability 3: nodes and images that are warm before a CronJob fires."""

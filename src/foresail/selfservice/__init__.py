@@ -1,0 +1,1 @@
+"""Capability 2: teams back up and restore the namespace that they own, and can touch nothing else."""
