@@ -1,0 +1,164 @@
+"""The testbed's command line: `python -m testbed --help`."""
+
+import argparse
+import signal
+import sys
+from collections.abc import Sequence
+from types import FrameType
+from typing import Never
+
+from testbed.build import build
+from testbed.cluster import Cluster, remove
+from testbed.components import COMPONENTS
+from testbed.errors import TestbedError
+from testbed.site import Options, Site, names
+
+_VELERO = {"1.18": "velero", "1.17": "velero-1.17"}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; data goes to standard output, everything else to standard error."""
+    chosen = _parser().parse_args(arguments)
+    for ending in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ending, _as_interrupt)
+    try:
+        code: int = chosen.run(chosen)
+    except TestbedError as error:
+        _say(f"error: {error}")
+        return 1
+    except KeyboardInterrupt:
+        _say("interrupted: what had been started is gone")
+        return 130
+    return code
+
+
+def _as_interrupt(_number: int, _frame: FrameType | None) -> Never:
+    raise KeyboardInterrupt
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(
+        prog="python -m testbed",
+        description="Real Kubernetes, Velero and S3 on this machine, without containers, on loopback only.",
+    )
+    commands = top.add_subparsers(required=True, metavar="COMMAND")
+
+    one = commands.add_parser("build", help="build what is missing of the programs")
+    one.add_argument("components", nargs="*", metavar="COMPONENT", help=f"all by default: {', '.join(COMPONENTS)}")
+    one.set_defaults(run=_build)
+
+    one = commands.add_parser("up", help="bring a cluster up and return when it is ready")
+    _add_name(one)
+    one.add_argument(
+        "--velero",
+        nargs="?",
+        const="1.18",
+        choices=_VELERO,
+        help="with Velero, its schedule controller off, and an S3 server (1.18 if no version is given)",
+    )
+    one.add_argument("--nodes", type=int, default=0, metavar="N", help="with N ready nodes, played by KWOK")
+    one.add_argument("--karpenter", action="store_true", help="with Karpenter, which makes nodes when pods need them")
+    one.add_argument(
+        "--node-seconds",
+        type=int,
+        default=Options().node_seconds,
+        metavar="S",
+        help="how long a node of Karpenter's takes to become ready (%(default)s)",
+    )
+    one.add_argument("--audit", action="store_true", help="with the API server's audit log")
+    one.set_defaults(run=_up)
+
+    one = commands.add_parser("down", help="end a cluster: no process, no port and no file of it is left")
+    which = one.add_mutually_exclusive_group()
+    _add_name(which)
+    which.add_argument("--all", action="store_true", help="every cluster of this user")
+    which.add_argument("--orphaned", action="store_true", help="clusters whose test run was killed")
+    one.set_defaults(run=_down)
+
+    one = commands.add_parser("status", help="show the clusters and what runs in them")
+    one.set_defaults(run=_status)
+
+    one = commands.add_parser("kubeconfig", help="print the path of the administrator's kubeconfig")
+    _add_name(one)
+    one.set_defaults(run=_kubeconfig)
+
+    one = commands.add_parser("env", help='print shell lines: eval "$(python -m testbed env)"')
+    _add_name(one)
+    one.set_defaults(run=_env)
+
+    one = commands.add_parser("logs", help="print what a component said")
+    one.add_argument("component", metavar="COMPONENT", help="as listed by `status`")
+    _add_name(one)
+    one.set_defaults(run=_logs)
+    return top
+
+
+def _add_name(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument("--name", default="default", help="of the cluster, if there are several (%(default)s)")
+
+
+def _build(chosen: argparse.Namespace) -> int:
+    build(chosen.components or list(COMPONENTS), _say)
+    return 0
+
+
+def _up(chosen: argparse.Namespace) -> int:
+    options = Options(
+        velero=_VELERO[chosen.velero] if chosen.velero else None,
+        nodes=chosen.nodes,
+        karpenter=chosen.karpenter,
+        audit=chosen.audit,
+        node_seconds=chosen.node_seconds,
+    )
+    cluster = Cluster.create(chosen.name, options, say=_say)
+    at = "" if chosen.name == "default" else f" --name {chosen.name}"
+    commands = " and ".join(sorted(link.name for link in cluster.site.programs.iterdir()))
+    _say(f'to use {commands} with it:  eval "$(python -m testbed env{at})"')
+    _say(f"to end it:  python -m testbed down{at}")
+    return 0
+
+
+def _down(chosen: argparse.Namespace) -> int:
+    if chosen.orphaned:
+        ended = [name for name in names() if Site.open(name).is_orphaned]
+    else:
+        ended = names() if chosen.all else [chosen.name]
+    for name in ended:
+        remove(name)
+        _say(f"of cluster {name!r} nothing is left")
+    return 0
+
+
+def _status(_chosen: argparse.Namespace) -> int:
+    for name in names():
+        cluster = Cluster.open(name)
+        print(f"{name}  {cluster.server}  {cluster.folder}")
+        for component, pids in cluster.status().items():
+            print(f"  {component:<24} {' '.join(map(str, pids)) or 'ended'}")
+    return 0
+
+
+def _kubeconfig(chosen: argparse.Namespace) -> int:
+    print(Cluster.open(chosen.name).kubeconfig)
+    return 0
+
+
+def _env(chosen: argparse.Namespace) -> int:
+    cluster = Cluster.open(chosen.name)
+    print(f"export KUBECONFIG='{cluster.kubeconfig}'")
+    print(f"export PATH='{cluster.site.programs}':\"$PATH\"")
+    return 0
+
+
+def _logs(chosen: argparse.Namespace) -> int:
+    log = Cluster.open(chosen.name).log(chosen.component)
+    sys.stdout.write(log.read_text(errors="replace"))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,75 @@
+"""A few plain HTTP requests to the cluster's servers, for readiness and credentials; tests use real clients."""
+
+import http.client
+import json
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A server's answer: its code, and its body as text."""
+
+    code: int
+    text: str
+
+    def json(self) -> Any:  # noqa: ANN401 - JSON is any
+        """Return the body decoded."""
+        return json.loads(self.text)
+
+
+def trust(authority: Path, certificate: tuple[Path, Path] | None = None) -> ssl.SSLContext:
+    """Return a TLS context that trusts the cluster's authority and shows a client certificate, if one is given."""
+    context = ssl.create_default_context(cafile=authority)
+    if certificate is not None:
+        context.load_cert_chain(*certificate)
+    return context
+
+
+def server_context(certificate: Path, key: Path) -> ssl.SSLContext:
+    """Return a TLS context for a server that shows this certificate."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(certificate, key)
+    return context
+
+
+def request(
+    method: str,
+    url: str,
+    context: ssl.SSLContext | None = None,
+    body: object = None,
+    token: str | None = None,
+) -> Answer:
+    """Send one request and return the answer, whatever its code; an OSError means that nobody answered."""
+    parts = urlsplit(url)
+    host, port = parts.hostname or "", parts.port
+    connection = (
+        http.client.HTTPSConnection(host, port, timeout=_SECONDS, context=context)
+        if parts.scheme == "https"
+        else http.client.HTTPConnection(host, port, timeout=_SECONDS)
+    )
+    headers = {"Content-Type": "application/json"}
+    if token is not None:
+        headers["Authorization"] = f"Bearer {token}"
+    try:
+        target = parts.path + (f"?{parts.query}" if parts.query else "")
+        connection.request(method, target, None if body is None else json.dumps(body), headers)
+        response = connection.getresponse()
+        return Answer(response.status, response.read().decode(errors="replace"))
+    except http.client.HTTPException as problem:
+        raise ConnectionError(f"{method} {url}: {problem!r}") from problem
+    finally:
+        connection.close()
+
+
+def is_ok(url: str, context: ssl.SSLContext | None = None) -> bool:
+    """Tell whether a server is there and answers with code 200."""
+    try:
+        return request("GET", url, context).code == http.client.OK
+    except OSError:
+        return False

@@ -1,0 +1,84 @@
+"""What one user asked of the API server, read from its audit log: request metrics carry no user."""
+
+import json
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from testbed.api import request
+from testbed.errors import TestbedError
+from testbed.site import Site
+
+_POLL_SECONDS = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request: who asked what of which object, and what came back."""
+
+    user: str
+    verb: str
+    uri: str
+    resource: str  # as in a Role: "pods", "schedules.velero.io", "pods/status"; empty if it is none
+    namespace: str
+    name: str
+    code: int
+    at: datetime
+    ended: bool  # False for a watch that is still open
+
+
+def requests_of(site: Site, user: str, seconds: float = 10.0) -> list[Request]:
+    """Return the requests of that user so far, in the order in which they came in."""
+    if not site.options.audit:
+        raise TestbedError(f"cluster {site.name!r} keeps no audit log", "bring it up with --audit")
+    _wait_for_marker(site, seconds)
+    found: dict[str, Request] = {}
+    for entry in _entries(site):
+        if entry["user"].get("username") != user:
+            continue
+        known = found.get(entry["auditID"])
+        ended = entry["stage"] != "ResponseStarted"
+        found[entry["auditID"]] = _request(entry) if known is None else replace(known, ended=known.ended or ended)
+    return sorted(found.values(), key=lambda r: r.at)
+
+
+def _wait_for_marker(site: Site, seconds: float) -> None:
+    # A line is written after its answer is sent. A request of our own, waited for, comes after all that matter.
+    marker = f"/livez?marker={uuid.uuid4()}"
+    request("GET", site.server + marker, site.admin_trust)
+    deadline = time.monotonic() + seconds
+    while not any(entry["requestURI"] == marker for entry in _entries(site)):
+        if time.monotonic() > deadline:
+            raise TestbedError(f"the audit log of {site.name!r} does not follow", "is the disk full?")
+        time.sleep(_POLL_SECONDS)
+
+
+def _entries(site: Site) -> Iterator[dict[str, Any]]:
+    for file in sorted(site.audit_log.parent.glob("*.log")):  # a full log is set aside under a dated name
+        with file.open() as lines:
+            for line in lines:
+                if line.endswith("\n"):  # the last line may be half written
+                    yield json.loads(line)
+
+
+def _request(entry: dict[str, Any]) -> Request:
+    target = entry.get("objectRef", {})
+    resource = target.get("resource", "")
+    if target.get("apiGroup"):
+        resource += "." + target["apiGroup"]
+    if target.get("subresource"):
+        resource += "/" + target["subresource"]
+    return Request(
+        user=entry["user"]["username"],
+        verb=entry["verb"],
+        uri=entry["requestURI"],
+        resource=resource,
+        namespace=target.get("namespace", ""),
+        name=target.get("name", ""),
+        code=entry.get("responseStatus", {}).get("code", 0),
+        at=datetime.fromisoformat(entry["requestReceivedTimestamp"]),
+        ended=entry["stage"] != "ResponseStarted",
+    )

@@ -1,0 +1,226 @@
+"""One real cluster: brought up in order, used by tests, taken down to the last process."""
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from testbed import audit, control_plane, credentials, kubectl, nodes, pki, processes, site, velero
+from testbed.build import Say, build, program
+from testbed.errors import TestbedError
+from testbed.faults import Faults
+from testbed.places import clusters_folder
+from testbed.processes import Program
+from testbed.proxy import Proxy
+from testbed.site import ADMIN, Options, Site
+
+_PROGRAMS: dict[str, Callable[[Site], Program]] = {
+    control_plane.ETCD: control_plane.etcd,
+    control_plane.APISERVER: control_plane.apiserver,
+    control_plane.CONTROLLER_MANAGER: control_plane.controller_manager,
+    control_plane.SCHEDULER: control_plane.scheduler,
+    nodes.KWOK: nodes.kwok,
+    nodes.KARPENTER: nodes.karpenter,
+    velero.S3: velero.s3,
+    velero.VELERO: velero.velero,
+}
+
+
+def _silent(_line: str) -> None:
+    pass
+
+
+class Cluster:
+    """A cluster of this user on this machine, new or opened by its name."""
+
+    def __init__(self, where: Site) -> None:
+        self.site = where
+        self.fault = Faults(where, self._program_named)
+
+    @classmethod
+    def create(cls, name: str, options: Options, *, say: Say = _silent, owned: bool = False) -> Self:
+        """Bring up a new cluster; if that fails or is interrupted, nothing of it stays.
+
+        An owned cluster is an orphan once this process is gone, and `down --orphaned` takes it away.
+        """
+        build(components_of(options), say)
+        owner = site.process_mark(os.getpid()) if owned else None
+        cluster = cls(Site.claim(name, options, owner))
+        try:
+            cluster._up(say)
+        except TestbedError as error:
+            kept = cluster._keep_logs()
+            cluster.down()
+            raise TestbedError(error.problem, error.hint.replace(str(cluster.folder), str(kept))) from None
+        except BaseException:
+            cluster.down()
+            raise
+        return cluster
+
+    @classmethod
+    def open(cls, name: str) -> Self:
+        """Return the cluster of that name, which must exist."""
+        return cls(Site.open(name))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.down()
+
+    # Up and down
+
+    def _up(self, say: Say) -> None:
+        began = time.monotonic()
+        where, options = self.site, self.site.options
+
+        def start(*names: str) -> None:
+            programs = [self._program_named(name) for name in names]
+            for one in programs:
+                processes.start(where.folder, one)
+            for one in programs:
+                processes.wait_ready(where.folder, one)
+                say(f"{one.name} is ready after {time.monotonic() - began:.1f} s")
+
+        _link_programs(where)
+        pki.make_authority(where.pki)
+        credentials.user_kubeconfig(where, where.admin_kubeconfig, ADMIN, ["system:masters"])
+        where.audit_log.parent.mkdir()
+        start(control_plane.ETCD)
+        start(control_plane.APISERVER)
+        if options.velero:
+            velero.prepare_s3(where)
+            start(control_plane.CONTROLLER_MANAGER, velero.S3)
+            velero.prepare_velero(where)
+            start(velero.VELERO)
+        else:
+            start(control_plane.CONTROLLER_MANAGER)
+        if options.pods_run:
+            start(control_plane.SCHEDULER, nodes.KWOK)
+        if options.nodes:
+            nodes.create_nodes(where)
+        if options.karpenter:
+            nodes.prepare_karpenter(where)
+            start(nodes.KARPENTER)
+        say(f"cluster {where.name!r} is up after {time.monotonic() - began:.1f} s")
+
+    def _keep_logs(self) -> Path:
+        """Put the logs of a cluster that did not come up where they outlive it, until the next that does not."""
+        kept = clusters_folder() / ".failed"
+        shutil.rmtree(kept, ignore_errors=True)
+        shutil.copytree(self.folder / "logs", kept / "logs", dirs_exist_ok=True)
+        return kept
+
+    def down(self) -> None:
+        """Kill every process of the cluster and remove its folder; nothing in it is worth a grace period."""
+        remove(self.site.name)
+
+    def status(self) -> dict[str, list[int]]:
+        """Return the process ids of each component that the cluster should have; none means that it has ended."""
+        found: dict[str, list[int]] = {name: [] for name in self.components}
+        for process in processes.running(self.site.folder):
+            found.setdefault(process.component, []).append(process.pid)
+        return found
+
+    @property
+    def components(self) -> list[str]:
+        """The names of the components that run in this cluster, in the order of their start."""
+        options = self.site.options
+        names = [control_plane.ETCD, control_plane.APISERVER, control_plane.CONTROLLER_MANAGER]
+        names += [velero.S3, velero.VELERO] if options.velero else []
+        names += [control_plane.SCHEDULER, nodes.KWOK] if options.pods_run else []
+        return names + ([nodes.KARPENTER] if options.karpenter else [])
+
+    def _program_named(self, name: str) -> Program:
+        if name not in self.components:
+            raise TestbedError(
+                f"cluster {self.site.name!r} has no component {name!r}",
+                f"it has: {', '.join(self.components)}",
+            )
+        return _PROGRAMS[name](self.site)
+
+    def log(self, component: str) -> Path:
+        """Return the file with everything that a component printed."""
+        self._program_named(component)
+        return processes.log_file(self.site.folder, component)
+
+    # For tests
+
+    @property
+    def folder(self) -> Path:
+        """The cluster's folder; a test may put files there, which go with the cluster."""
+        return self.site.folder
+
+    @property
+    def server(self) -> str:
+        """The API server's address."""
+        return self.site.server
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The administrator's kubeconfig."""
+        return self.site.admin_kubeconfig
+
+    def kubectl(self, *arguments: str, text: str | None = None) -> str:
+        """Run kubectl as the administrator and return what it printed."""
+        return kubectl.kubectl(self.site, *arguments, text=text)
+
+    def get(self, *arguments: str) -> Any:  # noqa: ANN401 - JSON is any
+        """Return what `kubectl get` says, decoded."""
+        return json.loads(self.kubectl("get", "--output=json", *arguments))
+
+    def apply(self, *objects: dict[str, Any]) -> None:
+        """Create these objects, or change them to what is said here, as the administrator."""
+        kubectl.apply(self.site, objects)
+
+    def user_kubeconfig(self, user: str, groups: Sequence[str] = ()) -> Path:
+        """Return a kubeconfig with which one is that user, in those groups, by certificate."""
+        return credentials.user_kubeconfig(self.site, self._credential_file(user), user, groups)
+
+    def service_account_kubeconfig(self, namespace: str, name: str, server: str | None = None) -> Path:
+        """Return a kubeconfig with which one is that ServiceAccount, at the API server or at a proxy before it."""
+        file = self._credential_file(f"{namespace}-{name}")
+        return credentials.service_account_kubeconfig(self.site, file, namespace, name, server)
+
+    def service_account_token(self, namespace: str, name: str, seconds: int = 24 * 3600) -> str:
+        """Return a token of that ServiceAccount."""
+        return credentials.service_account_token(self.site, namespace, name, seconds)
+
+    def proxy(self) -> Proxy:
+        """Return a proxy before the API server, whose streams a test can cut, stall and tear."""
+        return Proxy(self.site)
+
+    def audit(self, user: str) -> list[audit.Request]:
+        """Return what that user asked of the API server so far."""
+        return audit.requests_of(self.site, user)
+
+    def _credential_file(self, name: str) -> Path:
+        folder = self.site.folder / "credentials"
+        folder.mkdir(exist_ok=True)
+        return folder / f"{name.replace('/', '_')}.kubeconfig"
+
+
+def remove(name: str) -> None:
+    """End the cluster of that name, or whatever is left of it after its testbed was killed."""
+    folder = clusters_folder() / name
+    processes.kill(folder)
+    site.remove(folder)
+
+
+def components_of(options: Options) -> list[str]:
+    """Return the components that must have been built for a cluster with these options."""
+    names = ["etcd", "kube"]
+    names += ["s3", options.velero, "velero-aws"] if options.velero else []
+    names += ["kwok"] if options.pods_run else []
+    return names + (["karpenter"] if options.karpenter else [])
+
+
+def _link_programs(where: Site) -> None:
+    where.programs.mkdir()
+    wanted = [("kube", "kubectl"), *([(where.options.velero, "velero")] if where.options.velero else [])]
+    for component, name in wanted:
+        (where.programs / name).symlink_to(program(component, name))

@@ -1,0 +1,104 @@
+"""etcd and the Kubernetes control plane: real programs, loopback only, with RBAC."""
+
+from testbed.api import is_ok
+from testbed.build import program
+from testbed.places import MANIFESTS
+from testbed.ports import Port
+from testbed.processes import Program
+from testbed.site import Site
+
+ETCD, APISERVER = "etcd", "kube-apiserver"
+CONTROLLER_MANAGER, SCHEDULER = "kube-controller-manager", "kube-scheduler"
+_ETCD_BYTES = 8 << 30
+
+
+def etcd(site: Site) -> Program:
+    """Return etcd; it does not wait for the disk, for what these clusters hold may go with the machine."""
+    client, peer = site.url(Port.ETCD, "http"), site.url(Port.ETCD_PEER, "http")
+    return Program(
+        ETCD,
+        [
+            str(program("etcd", "etcd")),
+            f"--data-dir={site.folder / 'etcd'}",
+            f"--listen-client-urls={client}",
+            f"--advertise-client-urls={client}",
+            f"--listen-peer-urls={peer}",
+            f"--initial-advertise-peer-urls={peer}",
+            f"--initial-cluster=default={peer}",
+            f"--quota-backend-bytes={_ETCD_BYTES}",
+            "--unsafe-no-fsync",
+            "--log-level=warn",
+        ],
+        {},
+        lambda: is_ok(f"{client}/health"),
+    )
+
+
+def apiserver(site: Site) -> Program:
+    """Return the API server, with an audit log if the cluster was asked for one."""
+    pki = site.pki
+    audit = [
+        f"--audit-policy-file={MANIFESTS / 'audit-policy.yaml'}",
+        f"--audit-log-path={site.audit_log}",
+        "--audit-log-maxsize=1024",
+    ]
+    return Program(
+        APISERVER,
+        [
+            str(program("kube", "kube-apiserver")),
+            f"--etcd-servers={site.url(Port.ETCD, 'http')}",
+            "--bind-address=127.0.0.1",
+            "--advertise-address=127.0.0.1",
+            f"--secure-port={site.port(Port.APISERVER)}",
+            "--service-cluster-ip-range=10.0.0.0/24",
+            "--endpoint-reconciler-type=none",  # nobody reaches the API server through its Service here
+            "--authorization-mode=RBAC",
+            f"--client-ca-file={pki / 'ca.crt'}",
+            f"--tls-cert-file={pki / 'server.crt'}",
+            f"--tls-private-key-file={pki / 'server.key'}",
+            "--service-account-issuer=https://kubernetes.default.svc",
+            f"--service-account-key-file={pki / 'service-accounts.pub'}",
+            f"--service-account-signing-key-file={pki / 'service-accounts.key'}",
+            *(audit if site.options.audit else []),
+        ],
+        {},
+        lambda: is_ok(f"{site.server}/readyz", site.admin_trust),
+    )
+
+
+def controller_manager(site: Site) -> Program:
+    """Return the controller manager: Jobs, CronJobs, garbage collection and the end of namespaces need it."""
+    return Program(
+        CONTROLLER_MANAGER,
+        [
+            str(program("kube", CONTROLLER_MANAGER)),
+            *_common(site, Port.CONTROLLER_MANAGER),
+            f"--service-account-private-key-file={site.pki / 'service-accounts.key'}",
+            f"--root-ca-file={site.pki / 'ca.crt'}",
+            "--use-service-account-credentials",
+        ],
+        {},
+        lambda: is_ok(f"{site.url(Port.CONTROLLER_MANAGER)}/healthz", site.admin_trust),
+    )
+
+
+def scheduler(site: Site) -> Program:
+    """Return the scheduler, which only a cluster with nodes needs."""
+    return Program(
+        SCHEDULER,
+        [str(program("kube", SCHEDULER)), *_common(site, Port.SCHEDULER)],
+        {},
+        lambda: is_ok(f"{site.url(Port.SCHEDULER)}/healthz", site.admin_trust),
+    )
+
+
+def _common(site: Site, port: Port) -> list[str]:
+    # The server certificate is shown here too: made by themselves, theirs would go to a folder of the system's.
+    return [
+        f"--kubeconfig={site.admin_kubeconfig}",
+        "--bind-address=127.0.0.1",
+        f"--secure-port={site.port(port)}",
+        f"--tls-cert-file={site.pki / 'server.crt'}",
+        f"--tls-private-key-file={site.pki / 'server.key'}",
+        "--leader-elect=false",
+    ]

@@ -1,0 +1,48 @@
+"""Credentials for anyone: a certificate for any user, a token for any ServiceAccount, and kubeconfigs with them."""
+
+import http.client
+from collections.abc import Sequence
+from pathlib import Path
+
+from testbed import kubeconfig
+from testbed.api import request
+from testbed.errors import TestbedError
+from testbed.pki import client_certificate
+from testbed.site import Site
+
+
+def user_kubeconfig(site: Site, path: Path, user: str, groups: Sequence[str] = ()) -> Path:
+    """Write a kubeconfig with which one is that user, in those groups."""
+    certificate, key = client_certificate(site.pki, user, groups)
+    user_entry = {
+        "client-certificate-data": kubeconfig.encoded(certificate),
+        "client-key-data": kubeconfig.encoded(key),
+    }
+    return kubeconfig.write(path, site.server, site.pki / "ca.crt", user_entry)
+
+
+def service_account_token(site: Site, namespace: str, name: str, seconds: int = 24 * 3600) -> str:
+    """Ask the API server for a token of a ServiceAccount that exists; it gives none for less than 600 seconds."""
+    answer = request(
+        "POST",
+        f"{site.server}/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token",
+        site.admin_trust,
+        {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenRequest",
+            "spec": {"expirationSeconds": seconds},
+        },
+    )
+    if answer.code != http.client.CREATED:
+        raise TestbedError(
+            f"no token for ServiceAccount {namespace}/{name}: {answer.code} {answer.text}",
+            "create the ServiceAccount first",
+        )
+    token: str = answer.json()["status"]["token"]
+    return token
+
+
+def service_account_kubeconfig(site: Site, path: Path, namespace: str, name: str, server: str | None = None) -> Path:
+    """Write a kubeconfig with which one is that ServiceAccount, at the API server or at a proxy before it."""
+    token = service_account_token(site, namespace, name)
+    return kubeconfig.write(path, server or site.server, site.pki / "ca.crt", {"token": token})

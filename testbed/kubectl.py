@@ -1,0 +1,46 @@
+"""The cluster's own kubectl, and other commands that talk to it, run as the administrator."""
+
+import json
+import os
+import subprocess
+from collections.abc import Sequence
+from typing import Any
+
+from testbed.build import program
+from testbed.errors import TestbedError
+from testbed.site import Site
+
+
+def kubectl(site: Site, *arguments: str, text: str | None = None) -> str:
+    """Run kubectl as the administrator, with that text as its input, and return what it printed."""
+    return command_output(site, [str(program("kube", "kubectl")), *arguments], text)
+
+
+def apply(site: Site, objects: Sequence[dict[str, Any]]) -> None:
+    """Create these objects, or change them to what is said here."""
+    content = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
+    kubectl(site, "apply", "--server-side", "--force-conflicts", "--filename=-", text=content)
+
+
+def command_output(site: Site, command: Sequence[str], text: str | None = None) -> str:
+    """Run a command with the administrator's kubeconfig and return what it printed on its standard output."""
+    done = subprocess.run(
+        command,
+        env={
+            "PATH": os.environ.get("PATH", os.defpath),
+            "HOME": str(site.folder),  # caches go away with the cluster
+            "KUBECONFIG": str(site.admin_kubeconfig),
+        },
+        input=text,
+        stdin=subprocess.DEVNULL if text is None else None,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        words = " ".join([command[0].rsplit("/", 1)[-1], *command[1:]])
+        raise TestbedError(
+            f"{words}: code {done.returncode}: {done.stderr.strip()}",
+            f"to see the cluster as it is: python -m testbed status --name {site.name}",
+        )
+    return done.stdout

@@ -1,0 +1,184 @@
+"""A proxy before the API server that can cut, stall or tear a stream in the middle of a line.
+
+It ends TLS with the cluster's own certificate and speaks TLS again to the API server, so it sees the plain bytes and
+knows where a line ends. Clients must therefore show a token: a client certificate does not pass through.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from testbed.api import server_context, trust
+from testbed.ports import Port
+from testbed.site import Site
+
+_CHUNK = 64 * 1024
+_SECONDS = 10.0
+_T = TypeVar("_T")
+
+
+@dataclass(eq=False)
+class _Stream:
+    """One client connection and its twin to the API server."""
+
+    client: asyncio.StreamWriter
+    server: asyncio.StreamWriter
+    target: str = ""  # of the latest request: connections are used again and again
+    flowing: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def abort(self) -> None:
+        self.client.transport.abort()
+        self.server.transport.abort()
+
+
+class Proxy:
+    """Passes bytes on until told otherwise; each fault can be limited to requests whose target contains a text."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._streams: set[_Stream] = set()
+        self._stalled: str | None = None
+        self._tear: str | None = None
+        self._torn = asyncio.Event()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
+        self._thread.start()
+        self._listener = self._run(self._listen())
+        self.url = f"https://127.0.0.1:{self._listener.sockets[0].getsockname()[1]}"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def cut(self, of: str = "") -> int:
+        """Reset the open streams of requests whose target contains the text; return how many there were."""
+
+        async def cut() -> int:
+            chosen = [stream for stream in self._streams if of in stream.target]
+            for stream in chosen:
+                stream.abort()
+            return len(chosen)
+
+        return self._run(cut())
+
+    def stall(self, of: str = "") -> None:
+        """Let nothing through any more, in either direction, on streams old and new, and keep them open."""
+
+        async def stall() -> None:
+            self._stalled = of
+            for stream in self._streams:
+                if of in stream.target:
+                    stream.flowing.clear()
+
+        self._run(stall())
+
+    def resume(self) -> None:
+        """Let through what was held back, and everything after it."""
+
+        async def resume() -> None:
+            self._stalled = None
+            for stream in self._streams:
+                stream.flowing.set()
+
+        self._run(resume())
+
+    def tear(self, of: str = "") -> None:
+        """End the next stream that carries a whole line in the middle of that line."""
+
+        async def tear() -> None:
+            self._tear = of
+            self._torn.clear()
+
+        self._run(tear())
+
+    def wait_torn(self, seconds: float = _SECONDS) -> None:
+        """Return when a stream has been torn."""
+        self._run(asyncio.wait_for(self._torn.wait(), seconds))
+
+    def close(self) -> None:
+        """Cut everything and stop listening."""
+
+        async def close() -> None:
+            self._listener.close()
+            for stream in self._streams:
+                stream.abort()
+            mine = asyncio.current_task()
+            others = [task for task in asyncio.all_tasks() if task is not mine]
+            for task in others:
+                task.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
+
+        self._run(close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def _run(self, work: Coroutine[Any, Any, _T]) -> _T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(timeout=_SECONDS)
+
+    async def _listen(self) -> asyncio.Server:
+        pki = self._site.pki
+        context = server_context(pki / "server.crt", pki / "server.key")
+        return await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=context)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            server_reader, server_writer = await asyncio.open_connection(
+                "127.0.0.1", self._site.port(Port.APISERVER), ssl=trust(self._site.pki / "ca.crt")
+            )
+        except OSError:
+            writer.transport.abort()  # the API server is down: the client learns it as it would without us
+            return
+        stream = _Stream(writer, server_writer)
+        stream.flowing.set()
+        self._streams.add(stream)
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._pass_on(stream, reader, server_writer, self._note_request))
+                group.create_task(self._pass_on(stream, server_reader, writer, self._maybe_tear))
+        except* OSError:
+            pass  # one side went away: what the other side sees of it is the point of this proxy
+        finally:
+            self._streams.discard(stream)
+            stream.abort()
+
+    async def _pass_on(
+        self,
+        stream: _Stream,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        look: Callable[[_Stream, bytes], int | None],
+    ) -> None:
+        while data := await reader.read(_CHUNK):
+            keep = look(stream, data)
+            await stream.flowing.wait()
+            writer.write(data[:keep])
+            await writer.drain()
+            if keep is not None:
+                break
+        with suppress(OSError):
+            writer.close()  # an end, not a reset: half a line and then nothing
+            await writer.wait_closed()
+        raise ConnectionAbortedError
+
+    def _note_request(self, stream: _Stream, data: bytes) -> None:
+        words = data.split(b"\r\n", 1)[0].split(b" ")
+        if len(words) == 3 and words[2].startswith(b"HTTP/"):  # noqa: PLR2004 - method, target, version
+            stream.target = words[1].decode()
+            if self._stalled is not None and self._stalled in stream.target:
+                stream.flowing.clear()
+
+    def _maybe_tear(self, stream: _Stream, data: bytes) -> int | None:
+        end = data.rfind(b"}\n")
+        if self._tear is None or self._tear not in stream.target or end < 0:
+            return None
+        self._tear = None
+        self._torn.set()
+        begin = max(data.rfind(b"\n", 0, end), 0)
+        return (begin + end) // 2

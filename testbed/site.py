@@ -1,0 +1,167 @@
+"""Where one cluster lives: its folder, its ports, its files. Every program of the cluster is described from this."""
+
+import fcntl
+import json
+import os
+import shutil
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Self
+
+from testbed import ports
+from testbed.api import trust
+from testbed.errors import TestbedError
+from testbed.places import clusters_folder
+from testbed.ports import Port
+
+_FILE = "cluster.json"
+ADMIN = "admin"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a cluster is made of, besides etcd, the API server and the controller manager."""
+
+    velero: str | None = None  # the component that brings it: "velero" or "velero-1.17"
+    nodes: int = 0
+    karpenter: bool = False
+    audit: bool = False
+    node_seconds: int = 30  # how long a node that Karpenter made takes to become ready
+
+    @property
+    def pods_run(self) -> bool:
+        """Whether there are, or will be, nodes."""
+        return self.karpenter or self.nodes > 0
+
+
+@dataclass(frozen=True)
+class Site:
+    """The place of one cluster, the same for everyone who opens it by its name."""
+
+    folder: Path
+    block: int
+    options: Options
+    owner: str | None  # the mark of the process that the cluster must not outlive, if any
+
+    @property
+    def name(self) -> str:
+        """The cluster's name."""
+        return self.folder.name
+
+    @classmethod
+    def claim(cls, name: str, options: Options, owner: str | None) -> Self:
+        """Make the folder of a new cluster and reserve its ports."""
+        if not name or name.startswith(".") or "/" in name:
+            raise TestbedError(f"{name!r} cannot be a cluster's name", "use letters, digits and dashes")
+        with _registry_lock():
+            folder = clusters_folder() / name
+            if folder.exists():
+                raise TestbedError(f"cluster {name!r} is there already", f"run: python -m testbed down --name {name}")
+            taken = {cls.open(other).block for other in names()}
+            site = cls(folder, ports.free_block(taken), options, owner)
+            content = {"block": site.block, "options": asdict(options), "owner": owner}
+            scratch = folder.with_name(f".{name}.new")
+            shutil.rmtree(scratch, ignore_errors=True)
+            scratch.mkdir()
+            (scratch / _FILE).write_text(json.dumps(content, indent=2))
+            scratch.rename(folder)  # a folder that can be seen always says whose ports it has
+        return site
+
+    @classmethod
+    def open(cls, name: str) -> Self:
+        """Return the site of an existing cluster."""
+        folder = clusters_folder() / name
+        try:
+            content = json.loads((folder / _FILE).read_text())
+        except FileNotFoundError:
+            raise TestbedError(f"there is no cluster {name!r}", "run: python -m testbed up") from None
+        return cls(folder, content["block"], Options(**content["options"]), content["owner"])
+
+    @property
+    def is_orphaned(self) -> bool:
+        """Whether the process that the cluster must not outlive is gone."""
+        return self.owner is not None and process_mark(int(self.owner.split("@")[0])) != self.owner
+
+    def port(self, port: Port) -> int:
+        """Return a port's number."""
+        return ports.number(self.block, port)
+
+    def url(self, port: Port, scheme: str = "https") -> str:
+        """Return the loopback address of a server."""
+        return f"{scheme}://127.0.0.1:{self.port(port)}"
+
+    @property
+    def server(self) -> str:
+        """The API server's address."""
+        return self.url(Port.APISERVER)
+
+    @property
+    def pki(self) -> Path:
+        """The folder of keys and certificates."""
+        return self.folder / "pki"
+
+    @property
+    def admin_kubeconfig(self) -> Path:
+        """The administrator's kubeconfig."""
+        return self.folder / "kubeconfig"
+
+    @property
+    def programs(self) -> Path:
+        """The folder of links to the programs that a person wants at hand."""
+        return self.folder / "bin"
+
+    @property
+    def bucket(self) -> Path:
+        """The folder in which the S3 server keeps the objects of Velero's bucket."""
+        return self.folder / "s3" / "data" / "velero"
+
+    @property
+    def audit_log(self) -> Path:
+        """The API server's audit log."""
+        return self.folder / "audit" / "audit.log"
+
+    @cached_property
+    def admin_trust(self) -> ssl.SSLContext:
+        """A TLS context with the administrator's certificate."""
+        return trust(self.pki / "ca.crt", (self.pki / f"user-{ADMIN}.crt", self.pki / f"user-{ADMIN}.key"))
+
+
+def process_mark(pid: int) -> str | None:
+    """Return what tells a process from every other, later ones with the same id included; None if it is gone."""
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return None
+    started = status.rpartition(")")[2].split()[19]  # field 22 of the line; a name may contain blanks and brackets
+    return f"{pid}@{started}"
+
+
+def names() -> list[str]:
+    """Return the names of all clusters of this user."""
+    folder = clusters_folder()
+    return sorted(entry.name for entry in folder.iterdir() if entry.name[0] != ".") if folder.exists() else []
+
+
+def remove(folder: Path) -> None:
+    """Remove a cluster's folder: at once for whoever looks, then file by file."""
+    trash = folder.with_name(f".{folder.name}.old")
+    shutil.rmtree(trash, ignore_errors=True)
+    if folder.exists():
+        folder.rename(trash)
+    shutil.rmtree(trash, ignore_errors=True)
+
+
+@contextmanager
+def _registry_lock() -> Iterator[None]:
+    folder = clusters_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)

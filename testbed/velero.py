@@ -1,0 +1,141 @@
+"""Velero as `velero install` sets it up, with a real S3 server on a folder of this machine behind it."""
+
+import json
+import secrets
+from pathlib import Path
+from typing import Any
+
+from testbed.api import is_ok, request
+from testbed.build import program
+from testbed.components import COMPONENTS
+from testbed.credentials import service_account_kubeconfig
+from testbed.kubectl import apply, command_output, kubectl
+from testbed.ports import Port
+from testbed.processes import Program
+from testbed.site import Site
+
+S3, VELERO = "s3", "velero"
+NAMESPACE = "velero"
+_PLUGIN_TAG = "v1.14.3"
+_REGION = "us-east-1"
+
+
+def s3(site: Site) -> Program:
+    """Return the S3 server; a folder below its data folder is a bucket."""
+    folder = site.bucket.parent
+    return Program(
+        S3,
+        [
+            str(program("s3", "versitygw")),
+            f"--port=127.0.0.1:{site.port(Port.S3)}",
+            "--health=/health",
+            "posix",
+            f"--sidecar={folder.parent / 'meta'}",
+            str(folder),
+        ],
+        _s3_keys(site),
+        lambda: is_ok(f"{site.url(Port.S3, 'http')}/health"),
+    )
+
+
+def prepare_s3(site: Site) -> None:
+    """Make the bucket and the keys."""
+    site.bucket.mkdir(parents=True)
+    (site.bucket.parent.parent / "meta").mkdir()
+    access, secret = secrets.token_hex(10), secrets.token_hex(20)
+    keys = f"[default]\naws_access_key_id={access}\naws_secret_access_key={secret}\n"
+    _credentials_file(site).touch(mode=0o600)
+    _credentials_file(site).write_text(keys)
+
+
+def prepare_velero(site: Site) -> None:
+    """Create what `velero install` creates, but with no replica: the server runs beside the cluster, not in it."""
+    objects = _installation(site)
+    _installed_file(site).write_text(json.dumps(objects))
+    apply(site, [item for item in objects if item["kind"] == "CustomResourceDefinition"])
+    kubectl(site, "wait", "--for=condition=Established", "crd", "--all")
+    apply(site, [item for item in objects if item["kind"] != "CustomResourceDefinition"])
+    service_account_kubeconfig(site, site.folder / "velero.kubeconfig", NAMESPACE, "velero")
+
+
+def velero(site: Site) -> Program:
+    """Return the server, with the arguments of its Deployment and as its ServiceAccount."""
+    return Program(
+        VELERO,
+        [
+            str(_velero_command(site)),
+            *_server_arguments(json.loads(_installed_file(site).read_text())),
+            f"--kubeconfig={site.folder / 'velero.kubeconfig'}",
+            f"--namespace={NAMESPACE}",
+            f"--plugin-dir={program('velero-aws', 'velero-plugin-for-aws').parent}",
+            f"--metrics-address=127.0.0.1:{site.port(Port.VELERO_METRICS)}",
+            f"--profiler-address=127.0.0.1:{site.port(Port.VELERO_PROFILER)}",
+        ],
+        {
+            "AWS_SHARED_CREDENTIALS_FILE": str(_credentials_file(site)),
+            "VELERO_NAMESPACE": NAMESPACE,
+            "VELERO_SCRATCH_DIR": str(site.folder),
+        },
+        lambda: is_ok(f"{site.url(Port.VELERO_METRICS, 'http')}/metrics") and _location_is_available(site),
+    )
+
+
+def _installation(site: Site) -> list[dict[str, Any]]:
+    version = dict(COMPONENTS[site.options.velero or VELERO].stamps)[
+        "github.com/vmware-tanzu/velero/pkg/buildinfo.Version"
+    ]
+    output = command_output(
+        site,
+        [
+            str(_velero_command(site)), "install", "--dry-run", "--output=json",
+            f"--namespace={NAMESPACE}",
+            f"--image=velero/velero:{version}",
+            "--provider=aws",
+            f"--plugins=velero/velero-plugin-for-aws:{_PLUGIN_TAG}",
+            "--bucket=velero",
+            f"--backup-location-config=region={_REGION},s3ForcePathStyle=true,s3Url={site.url(Port.S3, 'http')}",
+            "--use-volume-snapshots=false",
+            f"--secret-file={_credentials_file(site)}",
+        ],
+    )  # fmt: skip
+    objects: list[dict[str, Any]] = json.loads(output)["items"]
+    _deployment(objects)["replicas"] = 0
+    _server_arguments(objects).append("--disable-controllers=schedule")
+    return objects
+
+
+def _installed_file(site: Site) -> Path:
+    return site.folder / "velero.json"
+
+
+def _deployment(objects: list[dict[str, Any]]) -> dict[str, Any]:
+    spec: dict[str, Any] = next(item["spec"] for item in objects if item["kind"] == "Deployment")
+    return spec
+
+
+def _server_arguments(objects: list[dict[str, Any]]) -> list[str]:
+    arguments: list[str] = _deployment(objects)["template"]["spec"]["containers"][0]["args"]
+    return arguments
+
+
+def _velero_command(site: Site) -> str:
+    return str(program(site.options.velero or VELERO, "velero"))
+
+
+def _credentials_file(site: Site) -> Path:
+    return site.folder / "s3" / "credentials"
+
+
+def _s3_keys(site: Site) -> dict[str, str]:
+    pairs = dict(line.split("=", 1) for line in _credentials_file(site).read_text().splitlines()[1:])
+    return {"ROOT_ACCESS_KEY": pairs["aws_access_key_id"], "ROOT_SECRET_KEY": pairs["aws_secret_access_key"]}
+
+
+def _location_is_available(site: Site) -> bool:
+    path = f"/apis/velero.io/v1/namespaces/{NAMESPACE}/backupstoragelocations/default"
+    try:
+        answer = request("GET", site.server + path, site.admin_trust)
+    except OSError:
+        return False
+    phase: str = answer.json().get("status", {}).get("phase", "")
+    return phase == "Available"
