@@ -43,19 +43,17 @@ def request(
     url: str,
     context: ssl.SSLContext | None = None,
     body: object = None,
-    token: str | None = None,
+    seconds: float = _SECONDS,
 ) -> Answer:
     """Send one request and return the answer, whatever its code; an OSError means that nobody answered."""
     parts = urlsplit(url)
     host, port = parts.hostname or "", parts.port
     connection = (
-        http.client.HTTPSConnection(host, port, timeout=_SECONDS, context=context)
+        http.client.HTTPSConnection(host, port, timeout=seconds, context=context)
         if parts.scheme == "https"
-        else http.client.HTTPConnection(host, port, timeout=_SECONDS)
+        else http.client.HTTPConnection(host, port, timeout=seconds)
     )
     headers = {"Content-Type": "application/json"}
-    if token is not None:
-        headers["Authorization"] = f"Bearer {token}"
     try:
         target = parts.path + (f"?{parts.query}" if parts.query else "")
         connection.request(method, target, None if body is None else json.dumps(body), headers)

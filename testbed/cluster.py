@@ -169,6 +169,14 @@ class Cluster:
         """Run kubectl as the administrator and return what it printed."""
         return kubectl.kubectl(self.site, *arguments, text=text)
 
+    def velero(self, *arguments: str) -> str:
+        """Run Velero's command line as the administrator and return what it printed."""
+        return kubectl.command_output(self.site, [str(self.site.programs / "velero"), *arguments])
+
+    def bucket_objects(self) -> list[str]:
+        """Return the keys of the objects in Velero's bucket."""
+        return sorted(str(file.relative_to(self.site.bucket)) for file in self.site.bucket.rglob("*") if file.is_file())
+
     def get(self, *arguments: str) -> Any:  # noqa: ANN401 - JSON is any
         """Return what `kubectl get` says, decoded."""
         return json.loads(self.kubectl("get", "--output=json", *arguments))

@@ -1,12 +1,30 @@
 """What holds for every test of this project."""
 
+from collections.abc import Callable
+
 import pytest
 
+_figures = pytest.StashKey[list[str]]()
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_figures] = []
+
+
+@pytest.fixture
+def figure(request: pytest.FixtureRequest) -> Callable[[str], None]:
+    """Take a sentence with a measured figure, and print it at the end of the run whatever is captured."""
+    return request.config.stash[_figures].append
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if config.stash[_figures]:
+        terminalreporter.section("figures measured in this run")
+        for line in config.stash[_figures]:
+            terminalreporter.write_line(line)
     skipped = terminalreporter.stats.get("skipped", [])
     if skipped:
-        terminalreporter.write_line(f"{len(skipped)} skipped: a skipped test is a failing test", red=True)
+        terminalreporter.write_line(f"{len(skipped)} skipped: here a skipped test is a failing test", red=True)
 
 
 @pytest.hookimpl(trylast=True)

@@ -1,0 +1,65 @@
+"""The real clusters of the tests: each is started once, when the first test asks for it, and is gone at the end."""
+
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from testbed import Cluster, Options
+from testbed.build import program
+
+
+def _cluster(kind: str, options: Options) -> Iterator[Cluster]:
+    with Cluster.create(f"pytest-{os.getpid()}-{kind}", options, owned=True) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """A cluster that no test breaks, with an audit log."""
+    yield from _cluster("plain", Options(audit=True))
+
+
+@pytest.fixture(scope="session")
+def velero_cluster() -> Iterator[Cluster]:
+    """A cluster with one node, Velero and an S3 server."""
+    yield from _cluster("velero", Options(velero="velero", nodes=1))
+
+
+@pytest.fixture(scope="session")
+def karpenter_cluster() -> Iterator[Cluster]:
+    """A cluster with no node at all, and Karpenter, whose nodes take a while to become ready."""
+    yield from _cluster("karpenter", Options(karpenter=True, node_seconds=20))
+
+
+@pytest.fixture
+def doomed_cluster() -> Iterator[Cluster]:
+    """A cluster for one test, which may do anything to it."""
+    yield from _cluster("doomed", Options())
+
+
+@pytest.fixture(scope="session")
+def eventually() -> Callable[[Callable[[], object], float], None]:
+    """Wait until something holds, and fail with the last answer if it does not within that many seconds."""
+
+    def wait(holds: Callable[[], object], seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while not (answer := holds()):
+            assert time.monotonic() < deadline, f"not within {seconds:g} s; the last answer was {answer!r}"
+            time.sleep(0.1)
+
+    return wait
+
+
+@pytest.fixture(scope="session")
+def kubectl_as() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run kubectl with somebody's kubeconfig, whatever its exit code."""
+
+    def run(kubeconfig: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [str(program("kube", "kubectl")), f"--kubeconfig={kubeconfig}", "--cache-dir=/dev/null", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    return run

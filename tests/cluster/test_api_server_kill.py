@@ -1,0 +1,143 @@
+"""Nothing that the API server acknowledged is lost with it, and the bare limit of creating custom resources."""
+
+import asyncio
+import ssl
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import aiohttp
+
+from testbed import Cluster
+
+COUNT = 20_000
+AT_ONCE = 32
+GROUP, PLURAL = "bench.foresail.dev", "loads"
+DATA = {f"key-{number}": "x" * 60 for number in range(16)}  # about the size of a ConfigMap that people write
+
+
+def _definition() -> dict[str, Any]:
+    schema = {
+        "type": "object",
+        "properties": {"spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{PLURAL}.{GROUP}"},
+        "spec": {
+            "group": GROUP,
+            "scope": "Namespaced",
+            "names": {"plural": PLURAL, "singular": "load", "kind": "Load"},
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}],
+        },
+    }
+
+
+def _permission() -> list[dict[str, Any]]:
+    rbac = "rbac.authorization.k8s.io"
+    return [
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "loader", "namespace": "default"}},
+        {
+            "apiVersion": f"{rbac}/v1",
+            "kind": "Role",
+            "metadata": {"name": "loader", "namespace": "default"},
+            "rules": [{"apiGroups": [GROUP], "resources": [PLURAL], "verbs": ["create", "list"]}],
+        },
+        {
+            "apiVersion": f"{rbac}/v1",
+            "kind": "RoleBinding",
+            "metadata": {"name": "loader", "namespace": "default"},
+            "roleRef": {"apiGroup": rbac, "kind": "Role", "name": "loader"},
+            "subjects": [{"kind": "ServiceAccount", "name": "loader", "namespace": "default"}],
+        },
+    ]
+
+
+class Loader:
+    """Creates numbered objects until each is known to exist, through an API server that may go away meanwhile."""
+
+    def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
+        self.acknowledged: dict[str, float] = {}  # name: when the API server said that it was created
+        self.answers: Counter[str] = Counter()
+        self.half_done = asyncio.Event()
+        self._session = session
+        self._url = url
+        self._left = iter(range(COUNT))
+
+    async def work(self) -> None:
+        for number in self._left:
+            name = f"load-{number:05}"
+            while True:
+                if await self._create(name):
+                    break
+                await asyncio.sleep(0.2)
+
+    async def _create(self, name: str) -> bool:
+        body = {"apiVersion": f"{GROUP}/v1", "kind": "Load", "metadata": {"name": name}, "spec": {"data": DATA}}
+        try:
+            async with self._session.post(self._url, json=body) as response:
+                await response.read()
+                code = response.status
+        except aiohttp.ClientError as error:
+            self.answers[type(error).__name__] += 1
+            return False
+        self.answers[str(code)] += 1
+        if code == 201:
+            self.acknowledged[name] = time.monotonic()
+            if len(self.acknowledged) == COUNT // 2:
+                self.half_done.set()
+        return code in (201, 409)  # 409: it was created, but the answer was lost with the API server
+
+
+async def _listed(session: aiohttp.ClientSession, url: str) -> set[str]:
+    names: set[str] = set()
+    token = ""
+    while True:
+        async with session.get(url, params={"limit": "5000", "continue": token}) as response:
+            page = await response.json()
+        names.update(item["metadata"]["name"] for item in page["items"])
+        token = page["metadata"].get("continue", "")
+        if not token:
+            return names
+
+
+def test_every_acknowledged_object_survives_a_killed_api_server(
+    doomed_cluster: Cluster, figure: Callable[[str], None]
+) -> None:
+    cluster = doomed_cluster
+    cluster.apply(_definition(), *_permission())
+    cluster.kubectl("wait", "--for=condition=Established", f"crd/{PLURAL}.{GROUP}")
+    url = f"{cluster.server}/apis/{GROUP}/v1/namespaces/default/{PLURAL}"
+
+    async def run() -> None:
+        trust = ssl.create_default_context(cafile=cluster.site.pki / "ca.crt")
+        headers = {"Authorization": f"Bearer {cluster.service_account_token('default', 'loader')}"}
+        connector = aiohttp.TCPConnector(ssl=trust, limit=AT_ONCE)
+        async with aiohttp.ClientSession(connector=connector, headers=headers) as session:
+            loader = Loader(session, url)
+            began = time.monotonic()
+            workers = [asyncio.create_task(loader.work()) for _ in range(AT_ONCE)]
+            await loader.half_done.wait()
+            killed = time.monotonic()
+            await asyncio.to_thread(cluster.fault.kill, "kube-apiserver")
+            before = dict(loader.acknowledged)
+            await asyncio.to_thread(cluster.fault.start, "kube-apiserver")
+            ready = time.monotonic()
+            await asyncio.gather(*workers)
+            ended = time.monotonic()
+            exist = await _listed(session, url)
+
+        assert sum(at <= killed for at in before.values()) >= COUNT // 2
+        assert len(before) < COUNT, "the kill came too late to matter"
+        assert set(loader.acknowledged) - exist == set()
+        assert len(exist) == COUNT
+        assert loader.answers.keys() - {"201", "409", "429"}, "no request met the dead API server"
+        first, second = (COUNT // 2) / (killed - began), (COUNT - len(before)) / (ended - ready)
+        figure(
+            f"bare creates, {AT_ONCE} at a time: {first:.0f} per second before the kill, {second:.0f} after; "
+            f"API server gone for {ready - killed:.1f} s; answers {dict(loader.answers)}"
+        )
+
+    asyncio.run(run())

@@ -1,0 +1,69 @@
+"""The delay that primers will remove, on a cluster that starts with no node."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from testbed import Cluster
+from testbed.nodes import RUN_SECONDS
+
+RUNS = 5
+
+
+def _instant(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def _ready_since(node: dict[str, Any]) -> datetime:
+    return next(_instant(c["lastTransitionTime"]) for c in node["status"]["conditions"] if c["type"] == "Ready")
+
+
+def test_a_cronjob_on_a_cluster_without_nodes_gets_one_after_the_configured_delay_and_completes(
+    karpenter_cluster: Cluster,
+    eventually: Callable[[Callable[[], object], float], None],
+    figure: Callable[[str], None],
+) -> None:
+    cluster = karpenter_cluster
+    assert cluster.get("nodes")["items"] == []
+    container = {"name": "work", "image": "work:1", "resources": {"requests": {"cpu": "2"}}}
+    cluster.apply(
+        {
+            "apiVersion": "batch/v1",
+            "kind": "CronJob",
+            "metadata": {"name": "report", "namespace": "default"},
+            "spec": {
+                "schedule": "* * * * *",
+                "concurrencyPolicy": "Forbid",
+                "jobTemplate": {
+                    "spec": {
+                        "template": {
+                            "metadata": {"annotations": {RUN_SECONDS: str(RUNS)}},
+                            "spec": {"restartPolicy": "Never", "containers": [container]},
+                        }
+                    }
+                },
+            },
+        }
+    )
+    eventually(lambda: cluster.get("jobs")["items"], 75)
+    cluster.kubectl("patch", "cronjob", "report", "--patch", '{"spec": {"suspend": true}}')
+    eventually(lambda: cluster.get("jobs")["items"][0].get("status", {}).get("succeeded") == 1, 120)
+
+    job = cluster.get("jobs")["items"][0]
+    (node,) = cluster.get("nodes")["items"]
+    (pod,) = cluster.get("pods")["items"]
+    finished = pod["status"]["containerStatuses"][0]["state"]["terminated"]
+    fire = _instant(job["metadata"]["annotations"]["batch.kubernetes.io/cronjob-scheduled-timestamp"])
+    ready_after = (_ready_since(node) - _instant(node["metadata"]["creationTimestamp"])).total_seconds()
+    ran = (_instant(finished["finishedAt"]) - _instant(finished["startedAt"])).total_seconds()
+    delay = (_instant(pod["status"]["startTime"]) - fire).total_seconds()
+
+    assert pod["spec"]["nodeName"] == node["metadata"]["name"]
+    wanted = cluster.site.options.node_seconds
+    assert wanted - 1 <= ready_after <= wanted + 5  # the API server's times are whole seconds
+    assert RUNS - 1 <= ran <= RUNS + 5
+    assert delay >= wanted
+    figure(
+        f"CronJob on a cluster with no node, nodes ready after {wanted} s: node ready {ready_after:.0f} s after it was "
+        f"made, pod running {delay:.0f} s after the fire"
+    )

@@ -1,0 +1,148 @@
+"""What a user does with the testbed's command, and what is left when it ends in every way that it can end."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from testbed import Cluster, Options, TestbedError, ports, processes
+from testbed.cluster import remove
+from testbed.site import Site, names
+
+Eventually = Callable[[Callable[[], object], float], None]
+
+
+def testbed(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "testbed", *arguments], capture_output=True, text=True, check=False, timeout=120
+    )
+
+
+@pytest.fixture
+def name() -> Iterator[str]:
+    """The name of a cluster that is gone after the test, whatever the test did."""
+    name = f"pytest-{os.getpid()}-cli"
+    yield name
+    remove(name)
+
+
+def everything_left_of(name: str, block: int, folder: Path) -> list[str]:
+    taken = [port.name for port in ports.Port if not ports.is_free(ports.number(block, port))]
+    alive = [process.component for process in processes.running(folder)]
+    return taken + alive + [str(folder) for _ in [0] if folder.exists()] + [n for n in names() if n == name]
+
+
+def test_up_then_use_then_down_leaves_nothing(name: str, figure: Callable[[str], None]) -> None:
+    began = time.monotonic()
+    up = testbed("up", "--name", name)
+    seconds = time.monotonic() - began
+    assert up.returncode == 0, up.stderr
+    assert up.stdout == ""
+    site = Site.open(name)
+
+    kubeconfig = testbed("kubeconfig", "--name", name).stdout.strip()
+    asked = subprocess.run(
+        [site.programs / "kubectl", "version"],
+        env={"KUBECONFIG": kubeconfig, "HOME": str(site.folder)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "Client Version: v1.36.3" in asked.stdout
+    assert "Server Version: v1.36.3" in asked.stdout
+    assert f"{name}  {site.server}" in testbed("status").stdout
+    assert "serving" in testbed("logs", "kube-apiserver", "--name", name).stdout.lower()
+
+    again = testbed("up", "--name", name)
+    assert again.returncode == 1
+    assert "is there already" in again.stderr
+    assert f"hint: run: python -m testbed down --name {name}" in again.stderr
+
+    assert testbed("down", "--name", name).returncode == 0
+    assert everything_left_of(name, site.block, site.folder) == []
+    figure(f"`testbed up` without Velero: {seconds:.1f} s")
+    assert seconds < 15
+
+
+def test_up_with_velero_is_ready_within_half_a_minute(name: str, figure: Callable[[str], None]) -> None:
+    began = time.monotonic()
+    up = testbed("up", "--velero", "--name", name)
+    seconds = time.monotonic() - began
+    assert up.returncode == 0, up.stderr
+    cluster = Cluster.open(name)
+    assert "Version: v1.18.3" in cluster.velero("version").split("Server:")[1]
+    figure(f"`testbed up --velero`: {seconds:.1f} s")
+    assert seconds < 30
+
+
+@pytest.mark.parametrize("component", ["etcd", "kube-apiserver", "kube-controller-manager"])
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_ended_in_the_middle_of_up_nothing_is_left_after_down(
+    name: str, component: str, ending: signal.Signals, eventually: Eventually
+) -> None:
+    with subprocess.Popen([sys.executable, "-m", "testbed", "up", "--name", name], stderr=subprocess.DEVNULL) as up:
+        eventually(lambda: name in names(), 10)
+        site = Site.open(name)
+        eventually(lambda: processes.running(site.folder, component), 30)
+        up.send_signal(ending)
+        up.wait(timeout=30)
+    if ending == signal.SIGKILL:
+        assert processes.running(site.folder), "the cluster should have outlived its testbed"
+        assert testbed("down", "--name", name).returncode == 0
+    else:
+        assert up.returncode == 130
+    assert everything_left_of(name, site.block, site.folder) == []
+
+
+def test_clusters_stand_side_by_side_each_with_its_own_velero(velero_cluster: Cluster, name: str) -> None:
+    with Cluster.create(name, Options(velero="velero-1.17"), owned=True) as other:
+        other.kubectl("create", "configmap", "only-here")
+        assert "Version: v1.17.2" in other.velero("version").split("Server:")[1]
+        assert "Version: v1.18.3" in velero_cluster.velero("version").split("Server:")[1]
+        other.velero("backup", "create", "old-generation", "--include-namespaces", "default", "--wait")
+        assert "backups/old-generation/velero-backup.json" in other.bucket_objects()
+        assert "backups/old-generation/velero-backup.json" not in velero_cluster.bucket_objects()
+    with pytest.raises(TestbedError, match="only-here"):
+        velero_cluster.get("configmap", "only-here")
+
+
+def test_a_cluster_whose_test_run_was_killed_is_an_orphan_and_goes(name: str) -> None:
+    program = f"""if True:
+        import time
+        from testbed import Cluster, Options
+        Cluster.create({name!r}, Options(), owned=True)
+        print("up", flush=True)
+        time.sleep(99)"""
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as run:
+        assert run.stdout is not None
+        assert run.stdout.readline() == "up\n"
+        site = Site.open(name)
+        assert testbed("down", "--orphaned").returncode == 0
+        assert name in names()
+        run.kill()
+    assert testbed("down", "--orphaned").returncode == 0
+    assert everything_left_of(name, site.block, site.folder) == []
+
+
+def test_a_second_build_builds_nothing_and_takes_less_than_a_second(figure: Callable[[str], None]) -> None:
+    began = time.monotonic()
+    done = testbed("build")
+    seconds = time.monotonic() - began
+    assert done.stderr == "9 of 9 components are already built\n"
+    figure(f"`testbed build` with everything built: {seconds:.2f} s")
+    assert seconds < 1
+
+
+def test_a_cluster_that_cannot_start_says_why_and_keeps_the_log(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("testbed.control_plane._ETCD_BYTES", "no number")
+    with pytest.raises(TestbedError, match="etcd ended while it was starting") as raised:
+        Cluster.create(name, Options())
+    assert "invalid value" in raised.value.problem
+    log = Path(raised.value.hint.removeprefix("the whole log is "))
+    assert "invalid value" in log.read_text()
+    assert name not in names()
