@@ -9,9 +9,10 @@ from typing import Never
 
 from testbed.build import build
 from testbed.cluster import Cluster, remove
+from testbed.command import spelled
 from testbed.components import COMPONENTS
 from testbed.errors import TestbedError
-from testbed.site import Options, Site, names
+from testbed.site import Options, known, names
 
 _VELERO = {"1.18": "velero", "1.17": "velero-1.17"}
 
@@ -42,7 +43,7 @@ def _say(line: str) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
-        prog="python -m testbed",
+        prog=spelled(),
         description="Real Kubernetes, Velero and S3 on this machine, without containers, on loopback only.",
     )
     commands = top.add_subparsers(required=True, metavar="COMMAND")
@@ -86,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_name(one)
     one.set_defaults(run=_kubeconfig)
 
-    one = commands.add_parser("env", help='print shell lines: eval "$(python -m testbed env)"')
+    one = commands.add_parser("env", help=f'print shell lines: eval "$({spelled("env")})"')
     _add_name(one)
     one.set_defaults(run=_env)
 
@@ -115,16 +116,16 @@ def _up(chosen: argparse.Namespace) -> int:
         node_seconds=chosen.node_seconds,
     )
     cluster = Cluster.create(chosen.name, options, say=_say)
-    at = "" if chosen.name == "default" else f" --name {chosen.name}"
+    at = [] if chosen.name == "default" else ["--name", chosen.name]
     commands = " and ".join(sorted(link.name for link in cluster.site.programs.iterdir()))
-    _say(f'to use {commands} with it:  eval "$(python -m testbed env{at})"')
-    _say(f"to end it:  python -m testbed down{at}")
+    _say(f'to use {commands} with it:  eval "$({spelled("env", *at)})"')
+    _say(f"to end it:  {spelled('down', *at)}")
     return 0
 
 
 def _down(chosen: argparse.Namespace) -> int:
     if chosen.orphaned:
-        ended = [name for name in names() if Site.open(name).is_orphaned]
+        ended = [site.name for site in known() if site.is_orphaned]
     else:
         ended = names() if chosen.all else [chosen.name]
     for name in ended:
@@ -134,9 +135,9 @@ def _down(chosen: argparse.Namespace) -> int:
 
 
 def _status(_chosen: argparse.Namespace) -> int:
-    for name in names():
-        cluster = Cluster.open(name)
-        print(f"{name}  {cluster.server}  {cluster.folder}")
+    for site in known():
+        cluster = Cluster(site)
+        print(f"{site.name}  {cluster.server}  {cluster.folder}")
         for component, pids in cluster.status().items():
             print(f"  {component:<24} {' '.join(map(str, pids)) or 'ended'}")
     return 0

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from testbed.command import spelled
 from testbed.components import COMPONENTS, Component
 from testbed.errors import TestbedError
 from testbed.places import MODULES, programs_folder
@@ -42,7 +43,7 @@ def program(component: str, name: str) -> Path:
     """Return the path of a program that has been built, or say how to build it."""
     path = cached_folder(component_named(component)) / name
     if not path.exists():
-        raise TestbedError(f"{name} has not been built yet", f"run: python -m testbed build {component}")
+        raise TestbedError(f"{name} has not been built yet", f"run: {spelled('build', component)}")
     return path
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from testbed.build import program
+from testbed.command import spelled
 from testbed.errors import TestbedError
 from testbed.site import Site
 
@@ -41,6 +42,6 @@ def command_output(site: Site, command: Sequence[str], text: str | None = None) 
         words = " ".join([command[0].rsplit("/", 1)[-1], *command[1:]])
         raise TestbedError(
             f"{words}: code {done.returncode}: {done.stderr.strip()}",
-            f"to see the cluster as it is: python -m testbed status --name {site.name}",
+            f"to see what runs: {spelled('status')}",
         )
     return done.stdout

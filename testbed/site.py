@@ -14,6 +14,7 @@ from typing import Self
 
 from testbed import ports
 from testbed.api import trust
+from testbed.command import spelled
 from testbed.errors import TestbedError
 from testbed.places import clusters_folder
 from testbed.ports import Port
@@ -60,8 +61,8 @@ class Site:
         with _registry_lock():
             folder = clusters_folder() / name
             if folder.exists():
-                raise TestbedError(f"cluster {name!r} is there already", f"run: python -m testbed down --name {name}")
-            taken = {cls.open(other).block for other in names()}
+                raise TestbedError(f"cluster {name!r} is there already", f"run: {spelled('down', '--name', name)}")
+            taken = {site.block for site in known()}
             site = cls(folder, ports.free_block(taken), options, owner)
             content = {"block": site.block, "options": asdict(options), "owner": owner}
             scratch = folder.with_name(f".{name}.new")
@@ -78,7 +79,7 @@ class Site:
         try:
             content = json.loads((folder / _FILE).read_text())
         except FileNotFoundError:
-            raise TestbedError(f"there is no cluster {name!r}", "run: python -m testbed up") from None
+            raise TestbedError(f"there is no cluster {name!r}", f"run: {spelled('up')}") from None
         return cls(folder, content["block"], Options(**content["options"]), content["owner"])
 
     @property
@@ -144,6 +145,11 @@ def names() -> list[str]:
     """Return the names of all clusters of this user."""
     folder = clusters_folder()
     return sorted(entry.name for entry in folder.iterdir() if entry.name[0] != ".") if folder.exists() else []
+
+
+def known() -> list[Site]:
+    """Return the sites of all clusters, without what is only a rest of one."""
+    return [Site.open(name) for name in names() if (clusters_folder() / name / _FILE).exists()]
 
 
 def remove(folder: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from testbed import Cluster, Options, TestbedError, ports, processes
 from testbed.cluster import remove
+from testbed.command import spelled
 from testbed.site import Site, names
 
 Eventually = Callable[[Callable[[], object], float], None]
@@ -61,7 +62,7 @@ def test_up_then_use_then_down_leaves_nothing(name: str, figure: Callable[[str],
     again = testbed("up", "--name", name)
     assert again.returncode == 1
     assert "is there already" in again.stderr
-    assert f"hint: run: python -m testbed down --name {name}" in again.stderr
+    assert f"hint: run: {spelled('down', '--name', name)}" in again.stderr
 
     assert testbed("down", "--name", name).returncode == 0
     assert everything_left_of(name, site.block, site.folder) == []
