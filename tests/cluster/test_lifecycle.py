@@ -18,7 +18,7 @@ from testbed.site import Site, names
 Eventually = Callable[[Callable[[], object], float], None]
 
 
-def testbed(*arguments: str) -> subprocess.CompletedProcess[str]:
+def command(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "testbed", *arguments], capture_output=True, text=True, check=False, timeout=120
     )
@@ -40,13 +40,13 @@ def everything_left_of(name: str, block: int, folder: Path) -> list[str]:
 
 def test_up_then_use_then_down_leaves_nothing(name: str, figure: Callable[[str], None]) -> None:
     began = time.monotonic()
-    up = testbed("up", "--name", name)
+    up = command("up", "--name", name)
     seconds = time.monotonic() - began
     assert up.returncode == 0, up.stderr
     assert up.stdout == ""
     site = Site.open(name)
 
-    kubeconfig = testbed("kubeconfig", "--name", name).stdout.strip()
+    kubeconfig = command("kubeconfig", "--name", name).stdout.strip()
     asked = subprocess.run(
         [site.programs / "kubectl", "version"],
         env={"KUBECONFIG": kubeconfig, "HOME": str(site.folder)},
@@ -56,15 +56,15 @@ def test_up_then_use_then_down_leaves_nothing(name: str, figure: Callable[[str],
     )
     assert "Client Version: v1.36.3" in asked.stdout
     assert "Server Version: v1.36.3" in asked.stdout
-    assert f"{name}  {site.server}" in testbed("status").stdout
-    assert "serving" in testbed("logs", "kube-apiserver", "--name", name).stdout.lower()
+    assert f"{name}  {site.server}" in command("status").stdout
+    assert "serving" in command("logs", "kube-apiserver", "--name", name).stdout.lower()
 
-    again = testbed("up", "--name", name)
+    again = command("up", "--name", name)
     assert again.returncode == 1
     assert "is there already" in again.stderr
     assert f"hint: run: {spelled('down', '--name', name)}" in again.stderr
 
-    assert testbed("down", "--name", name).returncode == 0
+    assert command("down", "--name", name).returncode == 0
     assert everything_left_of(name, site.block, site.folder) == []
     figure(f"`testbed up` without Velero: {seconds:.1f} s")
     assert seconds < 15
@@ -72,7 +72,7 @@ def test_up_then_use_then_down_leaves_nothing(name: str, figure: Callable[[str],
 
 def test_up_with_velero_is_ready_within_half_a_minute(name: str, figure: Callable[[str], None]) -> None:
     began = time.monotonic()
-    up = testbed("up", "--velero", "--name", name)
+    up = command("up", "--velero", "--name", name)
     seconds = time.monotonic() - began
     assert up.returncode == 0, up.stderr
     cluster = Cluster.open(name)
@@ -94,7 +94,7 @@ def test_ended_in_the_middle_of_up_nothing_is_left_after_down(
         up.wait(timeout=30)
     if ending == signal.SIGKILL:
         assert processes.running(site.folder), "the cluster should have outlived its testbed"
-        assert testbed("down", "--name", name).returncode == 0
+        assert command("down", "--name", name).returncode == 0
     else:
         assert up.returncode == 130
     assert everything_left_of(name, site.block, site.folder) == []
@@ -123,16 +123,16 @@ def test_a_cluster_whose_test_run_was_killed_is_an_orphan_and_goes(name: str) ->
         assert run.stdout is not None
         assert run.stdout.readline() == "up\n"
         site = Site.open(name)
-        assert testbed("down", "--orphaned").returncode == 0
+        assert command("down", "--orphaned").returncode == 0
         assert name in names()
         run.kill()
-    assert testbed("down", "--orphaned").returncode == 0
+    assert command("down", "--orphaned").returncode == 0
     assert everything_left_of(name, site.block, site.folder) == []
 
 
 def test_a_second_build_builds_nothing_and_takes_less_than_a_second(figure: Callable[[str], None]) -> None:
     began = time.monotonic()
-    done = testbed("build")
+    done = command("build")
     seconds = time.monotonic() - began
     assert done.stderr == "9 of 9 components are already built\n"
     figure(f"`testbed build` with everything built: {seconds:.2f} s")
@@ -143,7 +143,7 @@ def test_a_cluster_that_cannot_start_says_why_and_keeps_the_log(name: str, monke
     monkeypatch.setattr("testbed.control_plane._ETCD_BYTES", "no number")
     with pytest.raises(TestbedError, match="etcd ended while it was starting") as raised:
         Cluster.create(name, Options())
-    assert "invalid value" in raised.value.problem
+    assert "it last said:\n" in raised.value.problem
     log = Path(raised.value.hint.removeprefix("the whole log is "))
     assert "invalid value" in log.read_text()
     assert name not in names()

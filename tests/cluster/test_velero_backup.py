@@ -86,5 +86,5 @@ def test_a_deleted_namespace_comes_back_as_it_was_and_a_deleted_backup_leaves_no
         }
     )
     eventually(lambda: not [path for path in cluster.bucket_objects() if "shop-" in path], 30)
-    eventually(lambda: not cluster.get("backups.velero.io", "--namespace=velero")["items"], 10)
+    cluster.kubectl("wait", "--for=delete", "backup.velero.io/shop-1", "--namespace=velero", "--timeout=10s")
     figure(f"backup, delete, restore, compare, delete the backup: {time.monotonic() - began:.1f} s")
