@@ -1,0 +1,28 @@
+"""Days since 1970 and calendar dates, over all time and not just the years that `datetime` knows."""
+
+from datetime import date
+
+EPOCH = date(1970, 1, 1).toordinal()
+_CYCLE_DAYS = 146097
+_CYCLE_YEARS = 400
+_LENGTHS = (0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_FEBRUARY = 2
+_from_ordinal = date.fromordinal
+
+
+def civil(day: int) -> tuple[int, int, int]:
+    """Return year, month and day of the month of a day since 1970."""
+    try:
+        found = _from_ordinal(day + EPOCH)
+    except (ValueError, OverflowError):
+        cycles = day // _CYCLE_DAYS
+        year, month, day = civil(day - cycles * _CYCLE_DAYS)
+        return year + cycles * _CYCLE_YEARS, month, day
+    return found.year, found.month, found.day
+
+
+def month_length(year: int, month: int) -> int:
+    """Return how many days a month has."""
+    if month == _FEBRUARY and year % 4 == 0 and (year % 100 != 0 or year % 400 == 0):
+        return 29
+    return _LENGTHS[month]

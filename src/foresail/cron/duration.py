@@ -1,0 +1,67 @@
+"""Reads a Go duration such as `1h30m`, to the nanosecond as Go does."""
+
+import re
+
+_NANOSECONDS = {
+    "ns": 1,
+    "us": 10**3,
+    "\u00b5s": 10**3,  # micro sign
+    "\u03bcs": 10**3,  # Greek letter mu
+    "ms": 10**6,
+    "s": 10**9,
+    "m": 60 * 10**9,
+    "h": 3600 * 10**9,
+}
+_LIMIT = 1 << 63
+_WORD = 1 << 64
+_PART = re.compile(r"([0-9]*)(?:\.([0-9]*))?([^.0-9]*)")
+
+
+def nanoseconds(text: str) -> int | None:
+    """Return the length of a Go duration in nanoseconds, or None where Go refuses the text."""
+    at = 1 if text.startswith(("-", "+")) else 0
+    if text[at:] == "0":
+        return 0
+    if at == len(text):
+        return None
+    total = 0
+    while at < len(text):
+        part = _PART.match(text, at)
+        if part is None or not (part[1] or part[2]):
+            return None
+        unit = _NANOSECONDS.get(part[3])
+        value = _bounded(part[1])
+        if unit is None or value is None or value > _LIMIT // unit:
+            return None
+        value = value * unit + _fraction_of(unit, part[2] or "")
+        # Go adds in 64 bits before it compares: twice the limit is zero to it.
+        total = (total + value) % _WORD
+        if value > _LIMIT or total > _LIMIT:
+            return None
+        at = part.end()
+    if text.startswith("-"):
+        return -total
+    return total if total < _LIMIT else None
+
+
+def _bounded(digits: str) -> int | None:
+    digits = digits.lstrip("0")
+    if len(digits) > len(str(_LIMIT)):
+        return None
+    value = int(digits or "0")
+    return value if value <= _LIMIT else None
+
+
+def _fraction_of(unit: int, digits: str) -> int:
+    # Go keeps as many digits as fit in 63 bits, then multiplies in floating point.
+    value = 0
+    scale = 1.0
+    for digit in digits:
+        if value > (_LIMIT - 1) // 10:
+            break
+        longer = value * 10 + int(digit)
+        if longer > _LIMIT:
+            break
+        value = longer
+        scale *= 10
+    return int(float(value) * (unit / scale)) if value else 0

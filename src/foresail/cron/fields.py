@@ -1,0 +1,78 @@
+"""The five fields of a calendar schedule as sets of bits."""
+
+from dataclasses import dataclass
+
+from foresail.cron.dialect import Dialect
+
+# A month starts on one of seven weekdays. Multiplying the seven bits of a week by this repeats them over
+# day 1 to day 35, so one multiplication turns a set of weekdays into a set of days of that month.
+_FIVE_WEEKS = sum(1 << (7 * week + 1) for week in range(5))
+_LAST_DAY = (0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """What each field allows: bit `i` of a set says that the value `i` is allowed (weekday 0 is Sunday).
+
+    `any_day` and `any_weekday` say that the field was written with a star (or `?`) and without a step
+    above 1; robfig joins the two day fields by it, go-cron does not look at it.
+    """
+
+    minutes: int
+    hours: int
+    days: int
+    months: int
+    weekdays: int
+    any_day: bool
+    any_weekday: bool
+
+    def joins_days_with_and(self, dialect: Dialect) -> bool:
+        """Tell whether a date must satisfy both day fields (else one of them is enough)."""
+        return dialect is Dialect.GOCRON or self.any_day or self.any_weekday
+
+    def day_matches(self, month: int, day: int, weekday: int, dialect: Dialect) -> bool:
+        """Tell whether the schedule fires on a date; `weekday` is 0 for Sunday."""
+        if not self.months >> month & 1:
+            return False
+        in_days = bool(self.days >> day & 1)
+        in_weekdays = bool(self.weekdays >> weekday & 1)
+        if self.joins_days_with_and(dialect):
+            return in_days and in_weekdays
+        return in_days or in_weekdays
+
+    def days_by_first_weekday(self, dialect: Dialect) -> tuple[int, ...]:
+        """Return, for each weekday that a month may start on, the days of that month that match.
+
+        The length of the month and the months field are not looked at.
+        """
+        both = self.joins_days_with_and(dialect)
+        sets = []
+        for first in range(7):
+            week = (self.weekdays >> first | self.weekdays << (7 - first)) & 0x7F
+            by_weekday = week * _FIVE_WEEKS & 0xFFFFFFFE
+            sets.append(self.days & by_weekday if both else self.days | by_weekday)
+        return tuple(sets)
+
+    def never_fires(self, dialect: Dialect) -> str | None:
+        """Return why no instant of any year matches, or None if some do.
+
+        Every day of every month, 29 February included, falls on every weekday within 400 years, so it is
+        enough to look at each field and at the days that a month can have.
+        """
+        for name, allowed in (("minute", self.minutes), ("hour", self.hours), ("month", self.months)):
+            if not allowed:
+                return f"the {name} field is an empty list"
+        both = self.joins_days_with_and(dialect)
+        if self.weekdays and not both:
+            return None
+        if not self.days and not self.weekdays:
+            return "the day-of-month and day-of-week fields are empty lists"
+        if not self.weekdays and both:
+            return "the day-of-week field is an empty list"
+        if not self.days:
+            return "the day-of-month field is an empty list"
+        if any(
+            self.months >> month & 1 and self.days & ((2 << _LAST_DAY[month]) - 1) for month in range(1, 13)
+        ):
+            return None
+        return "none of its months has such a day"

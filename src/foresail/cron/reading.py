@@ -1,0 +1,169 @@
+"""Reads one field of a cron expression, by the rules of either dialect."""
+
+from dataclasses import dataclass
+from typing import NoReturn
+
+from foresail.cron.dialect import Dialect
+from foresail.cron.errors import CronError
+
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+_WORD = 1 << 64
+_INT_MAX = (1 << 63) - 1
+_INT_DIGITS = 19
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One of the five fields: its name, bounds and names for values."""
+
+    name: str
+    low: int
+    high: int
+    names: dict[str, int]
+    hint: str = ""
+
+
+MINUTE = Place("minute", 0, 59, {})
+HOUR = Place("hour", 0, 23, {})
+DAY = Place("day-of-month", 1, 31, {})
+MONTH = Place("month", 1, 12, {name: i + 1 for i, name in enumerate(_MONTHS)}, " or JAN-DEC")
+_SUNDAY_FIRST = {name: i for i, name in enumerate(_WEEKDAYS)}
+WEEKDAY = {
+    Dialect.ROBFIG: Place("day-of-week", 0, 6, _SUNDAY_FIRST, " or SUN-SAT"),
+    Dialect.GOCRON: Place("day-of-week", 0, 7, _SUNDAY_FIRST, " or SUN-SAT"),
+}
+
+
+def whole_number(text: str) -> int | None:
+    """Return the number that Go's `Atoi` reads, if it is not negative: ASCII digits, perhaps after a plus."""
+    digits = text.removeprefix("+")
+    if not (digits.isascii() and digits.isdigit()):
+        return None
+    digits = digits.lstrip("0")
+    if len(digits) > _INT_DIGITS:
+        return None
+    number = int(digits or "0")
+    return number if number <= _INT_MAX else None
+
+
+class FieldReader:
+    """Reads the list in one field; every error it raises points at the item that caused it."""
+
+    __slots__ = ("_column", "_dialect", "_place", "_text")
+
+    def __init__(self, text: str, place: Place, dialect: Dialect) -> None:
+        self._text = text
+        self._place = place
+        self._dialect = dialect
+        self._column = 0
+
+    def read(self, field: str, column: int) -> tuple[int, bool]:
+        """Return the allowed values as bits, and whether a star without a step above 1 was among them."""
+        bits = 0
+        star = False
+        self._column = column
+        self._refuse_extensions(field)
+        for item in field.split(","):
+            if item:  # both libraries drop empty items, so "," alone is an empty set
+                values, whole = self._item(item)
+                bits |= values
+                star |= whole
+            self._column += len(item) + 1
+        return bits, star
+
+    def _refuse_extensions(self, field: str) -> None:
+        # go-cron looks for its extended syntax before it splits, so that even "*-L" is refused.
+        if self._dialect is not Dialect.GOCRON:
+            return
+        extended = ""
+        if self._place is DAY:
+            extended = "LlWw"
+        elif self._place.high == WEEKDAY[Dialect.GOCRON].high:
+            extended = "#"
+        for i, letter in enumerate(field):
+            if letter in extended:
+                self._column += i
+                self._refuse(f"{letter!r} is not part of the standard syntax")
+
+    def _item(self, item: str) -> tuple[int, bool]:
+        place = self._place
+        span, *steps = item.split("/")
+        if len(steps) > 1:
+            self._refuse(f"{item!r} has more than one slash")
+        ends = span.split("-")
+        star = ends[0] in {"*", "?"}
+        if star:
+            start, end = place.low, place.high
+        elif len(ends) > 2:  # noqa: PLR2004  a range has two ends
+            self._refuse(f"{item!r} has more than one hyphen")
+        else:
+            start = self._value(ends[0], item)
+            end = self._value(ends[-1], item)
+        step = 1
+        if steps:
+            number = whole_number(steps[0])
+            if number is None:
+                self._refuse(f"the step {steps[0]!r} in {item!r} is not a whole number")
+            step = number
+            if len(ends) == 1:
+                end = place.high  # "5/15" means "from 5 to the end, each 15"
+        self._check(item, start, end, step)
+        return self._bits(start, end, step), star and step <= 1
+
+    def _value(self, word: str, item: str) -> int:
+        # Go lowers the dotted capital I to a plain i, Python to an i with a combining dot.
+        named = self._place.names.get(word.replace("\u0130", "i").lower())
+        if named is not None:
+            return named
+        number = whole_number(word)
+        if number is None:
+            where = f" in {item!r}" if item != word else ""
+            what = "a value is missing" if not word else f"{word!r} is not a value of this field"
+            self._refuse(what + where)
+        return number
+
+    def _check(self, item: str, start: int, end: int, step: int) -> None:
+        place = self._place
+        wraps = self._dialect is Dialect.GOCRON
+        if start < place.low:
+            self._refuse(f"{item!r} starts below {place.low}")
+        if end > place.high:
+            self._refuse(f"{item!r} ends above {place.high}")
+        if start > end and not wraps:
+            self._refuse(f"{item!r} starts after its end")
+        if step == 0:
+            self._refuse(f"the step in {item!r} is 0")
+        if wraps and step > 1:
+            size = end - start + 1
+            if start > end:
+                # go-cron does not bound the start of a range that wraps: its unsigned size runs round.
+                size = (size + place.high - place.low + 1) % _WORD
+            if step >= size:
+                self._refuse(f"the step in {item!r} is not smaller than its range of {size}")
+
+    def _bits(self, start: int, end: int, step: int) -> int:
+        place = self._place
+        if start <= end and step == 1:
+            bits = (2 << end) - (1 << start)
+        elif start <= end:
+            bits = sum(1 << value for value in range(start, end + 1, step))
+        else:
+            size = place.high - place.low + 1
+            bits = 0
+            for value in range(start, end + size + 1, step):
+                bits |= 1 << (value if value <= place.high else (value - place.low) % size + place.low)
+        if bits >> 7 & 1 and place.names is _SUNDAY_FIRST:
+            bits = bits & 0x7F | 1  # 7 is another name for Sunday
+        return bits
+
+    def _refuse(self, problem: str) -> NoReturn:
+        place = self._place
+        ranges = "a-b" if self._dialect is Dialect.ROBFIG else "a-b (which may wrap)"
+        raise CronError(
+            problem,
+            text=self._text,
+            field=place.name,
+            column=self._column,
+            allowed=f"{place.low}-{place.high}{place.hint}, * or ?, ranges {ranges}, steps /n, lists with commas",
+        )

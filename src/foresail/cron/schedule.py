@@ -1,0 +1,97 @@
+"""Reads a schedule in either dialect; everything that a schedule is made of can be imported from here."""
+
+import re
+from datetime import timedelta
+
+from foresail.cron.calendar import Calendar
+from foresail.cron.dialect import Dialect
+from foresail.cron.duration import nanoseconds
+from foresail.cron.errors import CronError
+from foresail.cron.every import Every, Never
+from foresail.cron.fields import Fields
+from foresail.cron.reading import DAY, HOUR, MINUTE, MONTH, WEEKDAY, FieldReader
+from foresail.cron.zonename import checked_zone, split_zone
+
+__all__ = ["Calendar", "CronError", "Dialect", "Every", "Fields", "Never", "Schedule", "parse"]
+
+Schedule = Calendar | Every | Never
+
+# What Go's unicode.IsSpace knows; Python's own idea has four more.
+_BLANK = "\t\n\v\f\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+_FIELD = re.compile(f"[^{_BLANK}]+")
+_TRIMMED = re.compile(f"[^{_BLANK}](?:.*[^{_BLANK}])?", re.DOTALL)
+_FIELDS = 5
+_LONGEST = 1024
+_SECOND = 10**9
+_EVERY = "@every "
+_MACROS = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
+_BY_HAND = frozenset({"@triggered", "@manual", "@none"})
+
+
+def parse(text: str, dialect: Dialect = Dialect.ROBFIG, zone: str = "UTC") -> Schedule:
+    """Return the schedule that `text` means; raise CronError, and nothing else, if the dialect refuses it.
+
+    `zone` is where the controller's clock stands: it holds unless the text begins with `TZ=` or `CRON_TZ=`.
+    """
+    zone = checked_zone(zone)
+    if not text:
+        raise CronError("there is no schedule", text=text, allowed=_allowed(dialect))
+    if dialect is Dialect.GOCRON and len(text.encode(errors="surrogatepass")) > _LONGEST:
+        raise CronError("the schedule is too long", text=text, allowed=f"up to {_LONGEST} bytes")
+    place, begin = split_zone(text, dialect, zone)
+    at, spec = begin, text
+    if begin:
+        trimmed = _TRIMMED.search(text, begin)
+        at, spec = (trimmed.start(), trimmed[0]) if trimmed else (len(text), "")
+    if spec.startswith("@"):
+        return _macro(text, at, spec, dialect, place)
+    return Calendar(text, dialect, place, _fields(text, at, spec, dialect))
+
+
+def _macro(text: str, at: int, spec: str, dialect: Dialect, zone: str) -> Schedule:
+    if spec in _MACROS:
+        return Calendar(text, dialect, zone, _fields(text, at, _MACROS[spec], dialect))
+    if spec in _BY_HAND and dialect is Dialect.GOCRON:
+        return Never(text, dialect, zone)
+    if not spec.startswith(_EVERY):
+        raise CronError(f"{spec!r} is no macro", text=text, column=at + 1, allowed=_allowed(dialect))
+    period = nanoseconds(spec[len(_EVERY) :])
+    if period is None or (period < _SECOND and dialect is Dialect.GOCRON):
+        problem = "is not a duration" if period is None else "is shorter than a second"
+        raise CronError(
+            f"{spec[len(_EVERY) :]!r} {problem}",
+            text=text,
+            column=at + len(_EVERY) + 1,
+            allowed="a Go duration of a second or more, such as 90s, 15m or 1h30m (h is the largest unit)",
+        )
+    return Every(text, dialect, zone, timedelta(seconds=max(period // _SECOND, 1)))
+
+
+def _fields(text: str, at: int, spec: str, dialect: Dialect) -> Fields:
+    found = list(_FIELD.finditer(spec))
+    if len(found) != _FIELDS:
+        raise CronError(
+            f"there are {len(found)} fields instead of five", text=text, column=at + 1, allowed=_allowed(dialect)
+        )
+    values = []
+    stars = []
+    for place, word in zip((MINUTE, HOUR, DAY, MONTH, WEEKDAY[dialect]), found, strict=True):
+        bits, star = FieldReader(text, place, dialect).read(word[0], at + word.start() + 1)
+        values.append(bits)
+        stars.append(star)
+    return Fields(*values, any_day=stars[2], any_weekday=stars[4])
+
+
+def _allowed(dialect: Dialect) -> str:
+    macros = [*_MACROS, "@every DURATION"]
+    if dialect is Dialect.GOCRON:
+        macros += sorted(_BY_HAND)
+    return f"MINUTE HOUR DAY-OF-MONTH MONTH DAY-OF-WEEK, or {', '.join(macros)}"

@@ -1,0 +1,205 @@
+"""Any schedule X minutes earlier, as expressions that Kubernetes and Velero can run by themselves.
+
+`shift` never guesses: what it calls exact was built to be exact, then parsed again from its text and compared
+with the original. In a zone of fixed offset the comparison covers all 400 years of the calendar, so it holds for
+all time. In a zone whose offset changes (summer time) it covers the fires of the next five years around every
+change, with the dialect's own behaviour, and holds until then.
+"""
+
+import enum
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Final, assert_never
+from zoneinfo import ZoneInfo
+
+from foresail.cron.schedule import Calendar, Every, Schedule, parse
+from foresail.cron.shift_cover import Unsayable
+from foresail.cron.shift_days import DayRule, day_rule
+from foresail.cron.shift_instants import compare
+from foresail.cron.shift_readings import Line, Reading, in_any_zones, in_own_zone, original_of
+from foresail.cron.shift_text import Writer
+from foresail.cron.shift_verify import Reader, difference, instants
+from foresail.cron.shift_zone import Zone, fixed_zone
+
+AHEAD: Final = timedelta(days=1826)
+"""How far ahead lost and spurious instants are listed: five years."""
+
+_ADVICE: Final = (
+    "Act on instants: let the operator warm up at each fire minus the lead time (method Placeholder), "
+    "which is right on every date."
+)
+
+
+class Inexact(enum.Enum):
+    """The only causes for which no expressions are exact."""
+
+    CHANGING_OFFSET = "the zone's offset changes"
+    INTERVAL = "@every has no place in the calendar"
+    LEAP_YEAR = "the days depend on the leap year"
+    WEEKDAYS_OF_MONTHS = "weekdays of some months only"
+
+
+@dataclass(frozen=True, slots=True)
+class ZonedExpression:
+    """One CronJob's `schedule` and `timeZone`."""
+
+    schedule: str
+    time_zone: str
+
+    @property
+    def with_prefix(self) -> str:
+        """The same for Velero, whose Schedule has no field for the zone."""
+        return f"CRON_TZ={self.time_zone} {self.schedule}"
+
+
+@dataclass(frozen=True, slots=True)
+class Shifted:
+    """The expressions that together fire X minutes before each fire of a schedule, never two at one instant.
+
+    If not `exact`, they are the closest that can be said: `lost` lists the warm-ups that they miss and
+    `spurious` those that no fire follows, from `since` on for five years; `inexact_dates` are the dates
+    of both, in the schedule's zone. `until` ends what was judged; None says for all time.
+    """
+
+    exact: bool
+    schedules: tuple[ZonedExpression, ...]
+    until: datetime | None = None
+    cause: Inexact | None = None
+    reason: str | None = None
+    lost: tuple[datetime, ...] = ()
+    spurious: tuple[datetime, ...] = ()
+    inexact_dates: tuple[date, ...] = ()
+    advice: str | None = None
+
+
+_CAUSE: Final = {
+    Unsayable.LEAP_YEAR: Inexact.LEAP_YEAR,
+    Unsayable.WEEKDAYS_OF_MONTHS: Inexact.WEEKDAYS_OF_MONTHS,
+}
+_REASON: Final = {
+    Inexact.CHANGING_OFFSET: "the clock in {zone} changes between a warm-up and its fire, or jumps over one of "
+    "them or repeats it; an expression knows nothing of the change",
+    Inexact.LEAP_YEAR: "{text!r} that much earlier falls on a day whose date depends on the leap year "
+    "(the day before 1 March), and cron has no word for that",
+    Inexact.WEEKDAYS_OF_MONTHS: "{text!r} that much earlier falls on weekdays of a stretch of days that is not "
+    "whole months, and in this dialect day of month and weekday can only be joined by 'or'",
+}
+
+
+def shift(schedule: Schedule, minutes: int, since: datetime) -> Shifted:
+    """Say a schedule `minutes` earlier, judged from the instant `since` on."""
+    if minutes < 0:
+        raise ValueError(f"cannot shift {schedule.text!r} by {minutes} minutes: allowed are 0 and more")
+    match schedule:
+        case Every():
+            return _interval(schedule)
+        case Calendar():
+            return _Shift(schedule, minutes, since.astimezone(UTC)).result()
+        case _:
+            assert_never(schedule)
+
+
+def _interval(schedule: Every) -> Shifted:
+    return Shifted(
+        exact=False,
+        schedules=(),
+        cause=Inexact.INTERVAL,
+        reason=f"{schedule.text!r} counts from the moment its object was made, or last ran, "
+        "and a second object would count from a moment of its own",
+        advice=_ADVICE,
+    )
+
+
+class _Shift:
+    """One schedule on its way: its rule, its words, its zone and the time to judge."""
+
+    def __init__(self, schedule: Calendar, minutes: int, since: datetime) -> None:
+        self._schedule = schedule
+        self._minutes = minutes
+        self._since = since
+        self._until = since + AHEAD
+
+    def result(self) -> Shifted:
+        schedule = self._schedule
+        rule = day_rule(schedule.fields, schedule.dialect)
+        if rule is None or not schedule.fields.minutes or not schedule.fields.hours:
+            return Shifted(exact=True, schedules=(), reason=f"{schedule.text!r} never fires: no such date comes")
+        zone = fixed_zone(schedule.zone, self._since)
+        if zone is None:
+            return self._with_changing_offset(rule)
+        return self._with_fixed_offset(rule, zone)
+
+    def _with_fixed_offset(self, rule: DayRule, zone: Zone) -> Shifted:
+        original = original_of(self._schedule.fields, rule, self._schedule.dialect, zone, self._minutes)
+        plain = in_own_zone(original)
+        reading = plain
+        if plain.unsayable or len(plain.lines) > 2:  # noqa: PLR2004 - a pair
+            reading = in_any_zones(original) or plain
+        expressions = self._expressions(reading, rule, zone)
+        wanted = Reader(self._schedule.fields, zone.east + self._minutes)
+        fired = [
+            Reader(self._parsed(each).fields, line.zone.east)
+            for each, line in zip(expressions, _in_order(reading, zone), strict=True)
+        ]
+        found = difference(wanted, fired, self._schedule.dialect)
+        if found.doubled or bool(found.lost or found.spurious) != bool(reading.unsayable):
+            raise AssertionError(f"shift of {self._schedule.text!r} by {self._minutes} is not what it must be")
+        if not reading.unsayable:
+            return Shifted(exact=True, schedules=expressions)
+        lost = instants(found.lost, self._since, self._until)
+        spurious = instants(found.spurious, self._since, self._until)
+        return self._inexact(expressions, reading, lost, spurious)
+
+    def _with_changing_offset(self, rule: DayRule) -> Shifted:
+        zone = Zone(self._schedule.zone, 0)
+        original = original_of(self._schedule.fields, rule, self._schedule.dialect, zone, self._minutes)
+        reading = in_own_zone(original)
+        expressions = self._expressions(reading, rule, zone)
+        parsed = [self._parsed(each) for each in expressions]
+        lost, spurious = compare(self._schedule, self._minutes, parsed, self._since, self._until)
+        if reading.unsayable or lost or spurious:
+            return self._inexact(expressions, reading, lost, spurious)
+        return Shifted(exact=True, schedules=expressions, until=self._until)
+
+    def _expressions(self, reading: Reading, rule: DayRule, zone: Zone) -> tuple[ZonedExpression, ...]:
+        writer = Writer(self._schedule, rule)
+        return tuple(
+            ZonedExpression(writer.write(line.minutes, line.hours, line.rule), line.zone.name)
+            for line in _in_order(reading, zone)
+        )
+
+    def _parsed(self, expression: ZonedExpression) -> Calendar:
+        parsed = parse(expression.schedule, self._schedule.dialect, expression.time_zone)
+        if not isinstance(parsed, Calendar):
+            raise TypeError(f"{expression.schedule!r} must be five fields")
+        return parsed
+
+    def _inexact(
+        self,
+        expressions: tuple[ZonedExpression, ...],
+        reading: Reading,
+        lost: list[datetime],
+        spurious: list[datetime],
+    ) -> Shifted:
+        cause = _CAUSE[reading.unsayable] if reading.unsayable else Inexact.CHANGING_OFFSET
+        zone = ZoneInfo(self._schedule.zone)
+        dates = {at.astimezone(zone).date() for at in (*lost, *spurious)}
+        return Shifted(
+            exact=False,
+            schedules=expressions,
+            until=self._until,
+            cause=cause,
+            reason=_REASON[cause].format(text=self._schedule.text, zone=self._schedule.zone),
+            lost=tuple(lost),
+            spurious=tuple(spurious),
+            inexact_dates=tuple(sorted(dates)),
+            advice=_ADVICE,
+        )
+
+
+def _in_order(reading: Reading, own: Zone) -> list[Line]:
+    """Put the own zone first, and the line with most fires before the one that borrows."""
+    return sorted(
+        reading.lines,
+        key=lambda line: (line.zone != own, -line.minutes.bit_count() * line.hours.bit_count()),
+    )

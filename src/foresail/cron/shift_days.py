@@ -1,0 +1,151 @@
+"""Sets of days over the 400 years after which the Gregorian calendar repeats, weekdays included.
+
+146,097 days are exactly 20,871 weeks, so a set of days that a cron expression describes is periodic in
+them: one Python integer, a bit a day, decides any question about it for all time.
+"""
+
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Final
+
+from foresail.cron.schedule import Dialect, Fields
+
+CYCLE: Final = 146_097
+CYCLE_STARTS: Final = 2000  # day 0 is 1 January 2000
+EVERY_DAY: Final = (1 << CYCLE) - 1
+ALL_MONTHS: Final = 0b1_1111_1111_1110
+ALL_DAYS: Final = (1 << 32) - 2
+ALL_WEEKDAYS: Final = 0b111_1111
+LONGEST: Final = (0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+"""Days of each month at its longest, by month number; a day beyond them exists in no year."""
+
+_SATURDAY: Final = 6  # the weekday of day 0
+
+
+@dataclass(frozen=True, slots=True)
+class DayRule:
+    """The three day fields of an expression, where None says "any": masks, bit i set = value i allowed.
+
+    With both `days` and `weekdays` given, robfig means either of them and go-cron means both.
+    """
+
+    months: int
+    days: int | None
+    weekdays: int | None
+
+    @property
+    def is_every_day(self) -> bool:
+        """Whether the rule leaves out no day at all."""
+        return self.months == ALL_MONTHS and self.days is None and self.weekdays is None
+
+
+@lru_cache(maxsize=1024)
+def day_rule(fields: Fields, dialect: Dialect) -> DayRule | None:
+    """Say which days an expression allows, in the one canonical form; None when it allows none."""
+    if dialect is Dialect.ROBFIG and not (fields.any_day or fields.any_weekday):
+        rule = _either(fields)
+    else:
+        rule = DayRule(
+            months=fields.months,
+            days=None if fields.days == ALL_DAYS else fields.days,
+            weekdays=None if fields.weekdays == ALL_WEEKDAYS else fields.weekdays,
+        )
+    return rule if days_of(rule, dialect) else None
+
+
+def _either(fields: Fields) -> DayRule:
+    """Resolve robfig's "day of month or weekday", where a field without a value leaves the other alone."""
+    if ALL_DAYS == fields.days or ALL_WEEKDAYS == fields.weekdays:
+        return DayRule(fields.months, None, None)
+    if not fields.weekdays:
+        return DayRule(fields.months, fields.days, None)
+    return DayRule(fields.months, fields.days or None, fields.weekdays)
+
+
+@lru_cache(maxsize=64)
+def days_of(rule: DayRule, dialect: Dialect) -> int:
+    """Lay a rule out over the cycle."""
+    months = _union(rule.months, month_bits())
+    match rule.days, rule.weekdays:
+        case None, None:
+            return months
+        case int(days), None:
+            return months & _union(days, day_bits())
+        case None, int(weekdays):
+            return months & _union(weekdays, weekday_bits())
+        case days, weekdays:
+            by_date, by_week = _union(days or 0, day_bits()), _union(weekdays or 0, weekday_bits())
+            return months & (by_date | by_week if dialect is Dialect.ROBFIG else by_date & by_week)
+
+
+def earlier(days: int, by: int) -> int:
+    """Move a set of days `by` days earlier, round the cycle (negative: later)."""
+    by %= CYCLE
+    return (days >> by) | ((days << (CYCLE - by)) & EVERY_DAY) if by else days
+
+
+def weekdays_earlier(weekdays: int, by: int) -> int:
+    """Move a mask of weekdays `by` days earlier."""
+    by %= 7
+    return ((weekdays >> by) | (weekdays << (7 - by))) & ALL_WEEKDAYS
+
+
+def _union(mask: int, bits: tuple[int, ...]) -> int:
+    if mask.bit_count() > len(bits) // 2:  # fewer to leave out than to add
+        left_out = 0
+        for value, days in enumerate(bits):
+            if days and not mask >> value & 1:
+                left_out |= days
+        return EVERY_DAY ^ left_out
+    union = 0
+    for value, days in enumerate(bits):
+        if mask >> value & 1:
+            union |= days
+    return union
+
+
+@cache
+def _month_starts() -> tuple[int, ...]:
+    """Number the first day of each month of the cycle, with the day after the last at the end."""
+    starts, day = [0], 0
+    for year in range(CYCLE_STARTS, CYCLE_STARTS + 400):
+        leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+        for month in range(1, 13):
+            day += 28 if month == 2 and not leap else LONGEST[month]  # noqa: PLR2004 - February
+            starts.append(day)
+    return tuple(starts)
+
+
+def _bits(days: tuple[int, ...]) -> int:
+    buffer = bytearray(CYCLE // 8 + 1)
+    for day in days:
+        buffer[day >> 3] |= 1 << (day & 7)
+    return int.from_bytes(buffer, "little")
+
+
+@cache
+def month_bits() -> tuple[int, ...]:
+    """Give the days of each month, by month number."""
+    starts = _month_starts()
+    # 2^end - 2^start is a run of ones, and the difference of the sums is all of a month's runs at once.
+    return (0, *(_bits(starts[m + 1 :: 12]) - _bits(starts[m:-1:12]) for m in range(12)))
+
+
+@cache
+def day_bits() -> tuple[int, ...]:
+    """Give the days that carry each day-of-month number."""
+    first = _bits(_month_starts()[:-1])
+    bits = [0, *(first << day for day in range(28))]
+    months = month_bits()
+    # The 29th to the 31st must not run over into the next month.
+    for day in (29, 30, 31):
+        long_enough = sum(months[m] for m in range(1, 13) if LONGEST[m] >= day)
+        bits.append((first << (day - 1)) & long_enough & ~(bits[1] | bits[2] | bits[3]))
+    return tuple(bits)
+
+
+@cache
+def weekday_bits() -> tuple[int, ...]:
+    """Give the days of each weekday, Sunday first."""
+    weekly = EVERY_DAY // 0b111_1111  # a bit every seventh day
+    return tuple(weekly << ((weekday - _SATURDAY) % 7) for weekday in range(7))

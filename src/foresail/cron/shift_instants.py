@@ -1,0 +1,78 @@
+"""Comparison of schedules by the instants at which they really fire, for zones whose offset changes.
+
+Far from a change the wall clock says it all, and five years of minutes are one integer. Around a change the
+dialect has its own ways (a wall time may be skipped, repeated, moved, or a whole day lost), so there, and only
+there, the schedule itself is asked, fire by fire.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from foresail.cron.schedule import Calendar
+from foresail.cron.shift_days import CYCLE_STARTS, day_rule, days_of, earlier
+from foresail.cron.shift_zone import changes, minutes_east
+
+_MINUTE: Final = timedelta(minutes=1)
+_DAY: Final = timedelta(days=1)
+_AROUND: Final = timedelta(hours=36)  # a change can cost the whole day on which it falls, and no more
+_EPOCH: Final = datetime(CYCLE_STARTS, 1, 1, tzinfo=UTC)
+
+
+def compare(
+    original: Calendar, minutes: int, fired: Sequence[Calendar], start: datetime, end: datetime
+) -> tuple[list[datetime], list[datetime]]:
+    """Give the instants in [start, end) that are lost, and those that are spurious."""
+    lead = minutes * _MINUTE
+    first = start.replace(second=0, microsecond=0)
+    wanted = _fires(original, first + lead, end + lead)
+    union = 0
+    for schedule in fired:
+        union |= _fires(schedule, first, end)
+    return _listed(wanted & ~union, first), _listed(union & ~wanted, first)
+
+
+def _listed(bits: int, first: datetime) -> list[datetime]:
+    found = []
+    while bits:
+        low = bits & -bits
+        bits ^= low
+        found.append(first + (low.bit_length() - 1) * _MINUTE)
+    return found
+
+
+def _fires(schedule: Calendar, start: datetime, end: datetime) -> int:
+    """Lay the fires in [start, end) out as one bit a minute."""
+    midnight = start.replace(hour=0, minute=0)
+    first, last = midnight - 3 * _DAY, midnight + (end - midnight).days * _DAY + 4 * _DAY
+    wall = _wall_clock(schedule, first, last)
+    at, east = start, minutes_east(schedule.zone, start)
+    fires = 0
+    for change in changes(schedule.zone, first, last):
+        opens, closes = max(start, change.at - _AROUND), min(end, change.at + _AROUND)
+        fires |= _stretch(wall, at - first, opens - at, east) << ((at - start) // _MINUTE)
+        at, east = max(at, closes), change.after
+        if opens < closes:
+            asked = sum(1 << ((fire - opens) // _MINUTE) for fire in schedule.between(opens, closes))
+            fires |= asked << ((opens - start) // _MINUTE)
+    return fires | _stretch(wall, at - first, end - at, east) << ((at - start) // _MINUTE)
+
+
+def _stretch(wall: int, begin: timedelta, length: timedelta, east: int) -> int:
+    """Cut a stretch of instants out of the wall clock, where the offset is the same throughout."""
+    if length <= timedelta():
+        return 0
+    return (wall >> (begin // _MINUTE + east)) & ((1 << (length // _MINUTE)) - 1)
+
+
+def _wall_clock(schedule: Calendar, first: datetime, last: datetime) -> int:
+    """Lay out what the clock on the wall shows at each fire, from one midnight to another."""
+    fields = schedule.fields
+    rule = day_rule(fields, schedule.dialect)
+    if rule is None:
+        return 0
+    hours = sum(fields.minutes << (60 * hour) for hour in range(24) if fields.hours >> hour & 1)
+    fires, idle = hours.to_bytes(_DAY // _MINUTE // 8, "little"), bytes(_DAY // _MINUTE // 8)
+    days = earlier(days_of(rule, schedule.dialect), (first - _EPOCH).days)
+    span = range((last - first).days)
+    return int.from_bytes(b"".join([fires if days >> day & 1 else idle for day in span]), "little")

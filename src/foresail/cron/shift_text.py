@@ -1,0 +1,104 @@
+"""Cron fields written back as text, in the form that is read most easily.
+
+Guarantees: the text parses in both dialects to the very masks given. So Sunday is 0, a range never wraps, a step
+is smaller than its range, and a day field is `*` only where it restricts nothing (the star decides how robfig
+joins the two day fields).
+"""
+
+from typing import Final
+
+from foresail.cron.schedule import Calendar
+from foresail.cron.shift_days import ALL_MONTHS, DayRule
+
+_FIELDS: Final = 5
+_ALL_MINUTES: Final = (1 << 60) - 1
+_ALL_HOURS: Final = (1 << 24) - 1
+_WEEKDAYS: Final = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
+_MONTHS: Final = ("", "JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
+_A_RUN: Final = 3  # 1-3 reads better than 1,2,3; 1,2 reads better than 1-2
+_A_STEP: Final = 5  # 5,20,35,50 is still read at a glance; five and more values are written with a step
+
+
+class Writer:
+    """Writes expressions beside an original: a field that means the same keeps the original's own words."""
+
+    def __init__(self, original: Calendar, rule: DayRule) -> None:
+        body = original.text.split()
+        if body and body[0].startswith(("TZ=", "CRON_TZ=")):
+            body = body[1:]
+        self._words = tuple(body) if len(body) == _FIELDS else None  # a macro has no words to keep
+        self._fields = original.fields
+        self._rule = rule
+
+    def write(self, minutes: int, hours: int, rule: DayRule) -> str:
+        """Write one expression."""
+        words = self._words
+        if words and minutes == self._fields.minutes:
+            minute = words[0]
+        else:
+            minute = _numbers(minutes, _ALL_MINUTES, stepped_star=True)
+        if words and hours == self._fields.hours:
+            hour = words[1]
+        else:
+            hour = _numbers(hours, _ALL_HOURS, stepped_star=True)
+        return f"{minute} {hour} {self._days(rule)}"
+
+    def _days(self, rule: DayRule) -> str:
+        words = self._words
+        if words and rule == self._rule:
+            return " ".join(words[2:])
+        day = "*" if rule.days is None else _numbers(rule.days)
+        if words and rule.months == self._fields.months:
+            month = words[3]
+        else:
+            month = _numbers(rule.months, ALL_MONTHS, names=_names(words, 3, _MONTHS))
+        weekday = "*" if rule.weekdays is None else _numbers(rule.weekdays, names=_names(words, 4, _WEEKDAYS))
+        return f"{day} {month} {weekday}"
+
+
+def _names(words: tuple[str, ...] | None, at: int, names: tuple[str, ...]) -> tuple[str, ...] | None:
+    """Go on with names where the original used names."""
+    return names if words and any(c.isalpha() for c in words[at]) else None
+
+
+def _numbers(
+    mask: int, everything: int = 0, *, stepped_star: bool = False, names: tuple[str, ...] | None = None
+) -> str:
+    """Write a mask as `*`, `*/n`, `a-b/n`, or a list of values and ranges."""
+    if mask == everything:
+        return "*"
+    values = [value for value in range(mask.bit_length()) if mask >> value & 1]
+    step = _step(values)
+    if stepped_star and len(values) >= _A_RUN and step > 1 and not values[0] and values[-1] + step > _top(everything):
+        return f"*/{step}"
+    if len(values) >= _A_STEP and step > 1:
+        return f"{_word(values[0], names)}-{_word(values[-1], names)}/{step}"
+    return ",".join(_runs(values, names))
+
+
+def _step(values: list[int]) -> int:
+    """Give the one distance between neighbours, or 0 where there is none."""
+    steps = {after - before for before, after in zip(values, values[1:], strict=False)}
+    return steps.pop() if len(steps) == 1 else 0
+
+
+def _top(everything: int) -> int:
+    return everything.bit_length() - 1
+
+
+def _runs(values: list[int], names: tuple[str, ...] | None) -> list[str]:
+    items: list[str] = []
+    run: list[int] = []
+    for value in [*values, -1]:
+        if run and value != run[-1] + 1:
+            if len(run) >= _A_RUN:
+                items.append(f"{_word(run[0], names)}-{_word(run[-1], names)}")
+            else:
+                items += [_word(each, names) for each in run]
+            run = []
+        run.append(value)
+    return items
+
+
+def _word(value: int, names: tuple[str, ...] | None) -> str:
+    return names[value] if names else str(value)

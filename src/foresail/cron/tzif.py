@@ -1,0 +1,73 @@
+"""Reads time zones from the pinned `tzdata` wheel, and from nowhere else on the machine."""
+
+import os
+import struct
+from dataclasses import dataclass
+from functools import cache
+
+import tzdata
+
+_HEADER = struct.Struct(">4s1s15x6l")
+_KIND = struct.Struct(">lBB")
+
+
+@dataclass(frozen=True, slots=True)
+class ZoneFile:
+    """What a zone's file says: offsets in seconds east of UTC, and the POSIX rule that follows the table."""
+
+    first_offset: int
+    changes: tuple[tuple[int, int], ...]
+    footer: str
+
+
+def read(name: str) -> ZoneFile:
+    """Return the content of one zone that `names()` lists."""
+    data = _content("zoneinfo", *name.split("/"))
+    # The first block repeats the table in 32 bits for old readers; the second one is the whole of it.
+    _, _, *counts = _HEADER.unpack_from(data)
+    at = _HEADER.size + _block_size(counts, 4)
+    _, _, *counts = _HEADER.unpack_from(data, at)
+    n_times, n_kinds = counts[3], counts[4]
+    at += _HEADER.size
+    times = struct.unpack_from(f">{n_times}q", data, at)
+    kind_of = data[at + 8 * n_times : at + 9 * n_times]
+    kinds = [_KIND.unpack_from(data, at + 9 * n_times + 6 * i) for i in range(n_kinds)]
+    footer = data[at + _block_size(counts, 8) :].strip(b"\n").decode()
+    changes = tuple((when, kinds[kind][0]) for when, kind in zip(times, kind_of, strict=True))
+    return ZoneFile(kinds[_first_kind(kinds, kind_of)][0], changes, footer)
+
+
+@cache
+def names() -> frozenset[str]:
+    """Return the names of all zones, as the IANA database spells them."""
+    return frozenset(_content("zones").decode().split())
+
+
+def _content(*path: str) -> bytes:
+    # By the loader of the package, because a file system would also answer to other spellings of a name.
+    loader = tzdata.__loader__
+    content: bytes = loader.get_data(os.path.join(os.path.dirname(tzdata.__file__), *path))  # noqa: PTH118, PTH120  pathlib costs more than the engine
+    return content
+
+
+def _block_size(counts: list[int], time_size: int) -> int:
+    utc_flags, standard_flags, leaps, times, kinds, letters = counts
+    return (
+        times * (time_size + 1)
+        + kinds * _KIND.size
+        + letters
+        + leaps * (time_size + 4)
+        + standard_flags
+        + utc_flags
+    )
+
+
+def _first_kind(kinds: list[tuple[int, ...]], kind_of: bytes) -> int:
+    """Return which kind of time holds before the first change, by the rule that Go and tzcode share."""
+    if 0 not in kind_of:
+        return 0
+    if kinds[kind_of[0]][1]:
+        for kind in range(kind_of[0] - 1, -1, -1):
+            if not kinds[kind][1]:
+                return kind
+    return next((kind for kind, (_, summer, _) in enumerate(kinds) if not summer), 0)

@@ -1,0 +1,8 @@
+module foresail.dev/testbed/oracle
+
+go 1.25
+
+require (
+	github.com/netresearch/go-cron v0.15.0
+	github.com/robfig/cron/v3 v3.0.1
+)

@@ -1,0 +1,87 @@
+"""Judges one shift by brute force, and counts what came out of many."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from foresail.cron.schedule import Dialect, parse
+from foresail.cron.shift import Inexact, Shifted, shift
+from tests.unit.cron.shift_brute import minutes_of, read, unsayable
+from tests.unit.cron.shift_cases import CHANGING_ZONES, FIXED_ZONES, Case
+
+SINCE: Final = datetime(2026, 11, 15, tzinfo=UTC)
+FURTHEST_EAST: Final = 14 * 60
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The class that a case belongs to, and what is wrong with its shift, if anything."""
+
+    kind: str
+    wrong: str | None
+    shifted: Shifted
+
+
+def judge(case: Case) -> Judged:
+    """Shift one case and compare each minute of eight years."""
+    shifted = shift(parse(case.text, Dialect(case.dialect), case.zone), case.lead, SINCE)
+    return Judged(kind(case, shifted), _wrong(case, shifted), shifted)
+
+
+def kind(case: Case, shifted: Shifted) -> str:
+    if not shifted.exact:
+        return f"not exact: {shifted.cause.value if shifted.cause else 'no cause'}"
+    foreign = {each.time_zone for each in shifted.schedules} - {case.zone}
+    many = {0: "never fires", 1: "one", 2: "two"}.get(len(shifted.schedules), "three or more")
+    where = ("", " in a summer-time zone") if case.zone in CHANGING_ZONES else (" in the own zone", "")
+    return f"exact: {many}{', with other zones' if foreign else where[0] or where[1]}"
+
+
+def _wrong(case: Case, shifted: Shifted) -> str | None:
+    if case.text.startswith("@every"):
+        return None if shifted.cause is Inexact.INTERVAL else "an interval must be refused"
+    if case.zone in CHANGING_ZONES:
+        return None  # judged by the instants of the Go libraries, not by this arithmetic
+    return _wrong_at_fixed_offset(case, shifted)
+
+
+def _wrong_at_fixed_offset(case: Case, shifted: Shifted) -> str | None:
+    east = FIXED_ZONES[case.zone]
+    if not shifted.exact:
+        if east + case.lead <= FURTHEST_EAST:
+            return "within 14 hours every schedule has an exact answer"
+        if not unsayable(case.text, case.dialect, east, case.lead):
+            return "the days can be said, yet it is called not exact"
+        return _loses_a_fire(case, shifted)
+    if east + case.lead <= FURTHEST_EAST and len(shifted.schedules) > 2:
+        return f"within 14 hours two CronJobs are enough, not {len(shifted.schedules)}"
+    fired = 0
+    for each in shifted.schedules:
+        more = minutes_of(each.schedule, case.dialect, zone_east(each.time_zone))
+        if fired & more:
+            return "two expressions fire at one instant"
+        fired |= more
+    wanted = minutes_of(case.text, case.dialect, east, case.lead)
+    if fired != wanted:
+        return f"{(wanted & ~fired).bit_count()} lost and {(fired & ~wanted).bit_count()} spurious minutes"
+    return None if shifted.schedules or not _ever(case) else "no expression for a schedule that fires"
+
+
+def _loses_a_fire(case: Case, shifted: Shifted) -> str | None:
+    """Hold an inexact answer to its word: it may warm up in vain, but never miss a fire."""
+    fired = 0
+    for each in shifted.schedules:
+        fired |= minutes_of(each.schedule, case.dialect, zone_east(each.time_zone))
+    wanted = minutes_of(case.text, case.dialect, FIXED_ZONES[case.zone], case.lead)
+    return "the closest expressions lose a fire" if wanted & ~fired else None
+
+
+def _ever(case: Case) -> bool:
+    brute = read(case.text, case.dialect)
+    longest = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+    return brute.either or any(day <= longest[month - 1] for month in brute.months for day in brute.days)
+
+
+def zone_east(name: str) -> int:
+    """Give the offset of a zone by its name alone: Etc/GMT-1 is one hour east."""
+    return -60 * int(name.removeprefix("Etc/GMT")) if name not in FIXED_ZONES else FIXED_ZONES[name]
