@@ -1,25 +1,40 @@
 """The entry point of the `foresail` command: one parser, one exit code."""
 
 import argparse
+import sys
 from collections.abc import Sequence
 
 from foresail import __version__
+from foresail.cli.cron.arguments import add_cron
+from foresail.cli.errors import CommandError
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line."""
     top = argparse.ArgumentParser(
-        prog="foresail",
-        description="Makes Velero backups self-service, punctual and pre-warmed.",
-        epilog="No subcommand works yet: this release is the ground floor that they will stand on.",
+        prog="foresail", description="Makes Velero backups self-service, punctual and pre-warmed."
     )
     top.add_argument("--version", action="version", version=f"foresail {__version__}")
+    top.set_defaults(run=None)
+    commands = top.add_subparsers(metavar="COMMAND")
+    add_cron(commands)
     return top
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     top = parser()
-    top.parse_args(arguments)
-    top.print_help()
-    return 0
+    chosen = top.parse_args(arguments)
+    if chosen.run is None:
+        top.print_help()
+        return 0
+    try:
+        code: int = chosen.run(chosen)
+        sys.stdout.flush()
+    except CommandError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except BrokenPipeError:  # the reader, `head` for example, has seen enough
+        sys.stdout = None
+        return 0
+    return code

@@ -22,7 +22,7 @@ class ZoneFile:
 
 def read(name: str) -> ZoneFile:
     """Return the content of one zone that `names()` lists."""
-    data = _content("zoneinfo", *name.split("/"))
+    data = content("zoneinfo", *name.split("/"))
     # The first block repeats the table in 32 bits for old readers; the second one is the whole of it.
     _, _, *counts = _HEADER.unpack_from(data)
     at = _HEADER.size + _block_size(counts, 4)
@@ -40,26 +40,20 @@ def read(name: str) -> ZoneFile:
 @cache
 def names() -> frozenset[str]:
     """Return the names of all zones, as the IANA database spells them."""
-    return frozenset(_content("zones").decode().split())
+    return frozenset(content("zones").decode().split())
 
 
-def _content(*path: str) -> bytes:
+def content(*path: str) -> bytes:
+    """Return the bytes of a file of the `tzdata` package."""
     # By the loader of the package, because a file system would also answer to other spellings of a name.
     loader = tzdata.__loader__
-    content: bytes = loader.get_data(os.path.join(os.path.dirname(tzdata.__file__), *path))  # noqa: PTH118, PTH120  pathlib costs more than the engine
-    return content
+    data: bytes = loader.get_data(os.path.join(os.path.dirname(tzdata.__file__), *path))  # noqa: PTH118, PTH120  pathlib costs more than the engine
+    return data
 
 
 def _block_size(counts: list[int], time_size: int) -> int:
     utc_flags, standard_flags, leaps, times, kinds, letters = counts
-    return (
-        times * (time_size + 1)
-        + kinds * _KIND.size
-        + letters
-        + leaps * (time_size + 4)
-        + standard_flags
-        + utc_flags
-    )
+    return times * (time_size + 1) + kinds * _KIND.size + letters + leaps * (time_size + 4) + standard_flags + utc_flags
 
 
 def _first_kind(kinds: list[tuple[int, ...]], kind_of: bytes) -> int:

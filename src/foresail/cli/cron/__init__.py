@@ -1,0 +1,1 @@
+"""`foresail cron`: when does this fire? Works without a cluster."""

@@ -1,0 +1,123 @@
+"""The words of `foresail cron`; what they do is imported only when one of them is chosen."""
+
+import argparse
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+_INSTANT = "such as 2026-03-29, 2026-03-29T02:30 (read in --zone) or 2026-03-29T00:30:00Z"
+
+
+def add_cron(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the words of `foresail cron` to the command line."""
+    cron = commands.add_parser(
+        "cron",
+        help="when does a schedule fire? Works without a cluster",
+        description="Answers when a schedule fires, exactly as the controller that reads it. Works without a cluster.",
+    )
+    words = cron.add_subparsers(required=True, metavar="COMMAND")
+
+    one = _word(words, "next", "the next fires of a schedule; exit code 1 if it never fires", ("fires", "following"))
+    one.add_argument("--after", metavar="INSTANT", help=f"instead of now, {_INSTANT}")
+    one.add_argument("-n", "--count", type=_positive, default=5, metavar="N", help="how many (%(default)s)")
+
+    one = _word(words, "previous", "the latest fires of a schedule, newest first", ("fires", "preceding"))
+    one.add_argument("--before", metavar="INSTANT", help=f"instead of now, {_INSTANT}")
+    one.add_argument("-n", "--count", type=_positive, default=5, metavar="N", help="how many (%(default)s)")
+
+    one = _word(words, "between", "the fires from one instant on and before another", ("fires", "between"))
+    one.add_argument("start", metavar="START", help=_INSTANT)
+    one.add_argument("end", metavar="END", help=_INSTANT)
+
+    one = _word(
+        words,
+        "shift",
+        "the schedule that fires that much earlier, as one or more CronJobs",
+        ("shifted", "shift_earlier"),
+    )
+    one.add_argument("lead", metavar="LEAD", help="how much earlier: 10m, 1h30m, or a number of minutes")
+    one.add_argument("--at", metavar="INSTANT", help="from when it must hold, instead of now")
+
+    one = _word(
+        words, "explain", "what a schedule means, field by field, and what is odd about it", ("explain", "explain")
+    )
+    one.add_argument("--at", metavar="INSTANT", help="as seen at that instant, instead of now")
+
+    one = _word(words, "check", "is this a valid schedule that fires? Exit code 1 if not", ("explain", "check"))
+    one.add_argument("--at", metavar="INSTANT", help="as seen at that instant, instead of now")
+
+    one = words.add_parser(
+        "diff-dialects",
+        help="what changes for a schedule when Velero is upgraded to 1.18.3",
+        description="Compares what Velero up to 1.18.2 (robfig) and from 1.18.3 on (go-cron) make of schedules: "
+        "kubectl get schedules -A -o json | foresail cron diff-dialects -f -",
+    )
+    one.add_argument("expression", nargs="?", metavar="EXPR", help="a cron schedule in quotes")
+    one.add_argument(
+        "-f", "--file", metavar="FILE", help="Schedules or CronJobs as YAML or JSON; - reads standard input"
+    )
+    one.add_argument("--at", metavar="INSTANT", help="from when the five compared years count, instead of now")
+    _add_zone(one)
+    _add_output(one)
+    one.set_defaults(run=_command("upgrade", "diff_dialects"))
+
+    one = words.add_parser(
+        "calendar",
+        help="a picture of weeks or months of fires, in the terminal or as SVG",
+        description="Draws when schedules fire: days down, hours across, one letter for each schedule.",
+    )
+    one.add_argument("expressions", nargs="+", metavar="EXPR", help="cron schedules in quotes")
+    one.add_argument("--from", dest="start", metavar="DATE", help="the first day, instead of today")
+    span = one.add_mutually_exclusive_group()
+    span.add_argument("--weeks", type=_positive, metavar="N", help="hours of N weeks (2)")
+    span.add_argument(
+        "--months", type=_positive, metavar="N", help="days of N months, with the number of fires on each"
+    )
+    one.add_argument("--svg", metavar="FILE", help="write an SVG picture; - writes it to standard output")
+    _add_dialect(one)
+    _add_zone(one)
+    one.set_defaults(run=_command("calendar", "calendar"))
+
+
+def _word(words: Any, name: str, help_text: str, run: tuple[str, str]) -> argparse.ArgumentParser:  # noqa: ANN401 - argparse's own is private
+    one: argparse.ArgumentParser = words.add_parser(name, help=help_text, description=help_text)
+    one.add_argument("expression", metavar="EXPR", help="a cron schedule in quotes, such as '0 3 * * *'")
+    _add_dialect(one)
+    _add_zone(one)
+    _add_output(one)
+    one.set_defaults(run=_command(*run))
+    return one
+
+
+def _add_dialect(one: argparse.ArgumentParser) -> None:
+    one.add_argument(
+        "--dialect",
+        choices=["robfig", "go-cron"],
+        default="robfig",
+        help="robfig: CronJobs and Velero up to 1.18.2; go-cron: Velero from 1.18.3 on (%(default)s)",
+    )
+
+
+def _add_zone(one: argparse.ArgumentParser) -> None:
+    one.add_argument(
+        "--zone", default="UTC", help="where the schedule is read, unless it has a TZ= prefix (%(default)s)"
+    )
+
+
+def _add_output(one: argparse.ArgumentParser) -> None:
+    one.add_argument("-o", "--output", choices=["table", "json"], default="table", help="(%(default)s)")
+
+
+def _command(module: str, function: str) -> Callable[[argparse.Namespace], int]:
+    def run(chosen: argparse.Namespace) -> int:
+        code: int = getattr(import_module(f"foresail.cli.cron.{module}"), function)(chosen)
+        return code
+
+    return run
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not at least 1")
+    return number

@@ -1,0 +1,140 @@
+"""`foresail cron explain` and `check`: what a schedule means, and what is odd about it."""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from datetime import datetime, time, timedelta
+from itertools import groupby, islice
+
+from foresail.cli.cron.fires import identity
+from foresail.cli.cron.words import instant_of, schedule_of, utc_time, wall_time
+from foresail.cli.errors import CommandError
+from foresail.cli.table import table
+from foresail.cron import Calendar, Dialect, Every, Schedule, chain
+from foresail.cron.clock_changes import ClockChange, clock_changes
+from foresail.cron.difference import Change, difference
+
+_YEAR = timedelta(days=366)
+_SHOWN = 3
+_RUN = 3
+_READERS = {
+    Dialect.ROBFIG: "robfig/cron v3: CronJobs, and Velero up to 1.18.2",
+    Dialect.GOCRON: "go-cron v0.15: Velero from 1.18.3 on",
+}
+
+
+def explain(chosen: argparse.Namespace) -> int:
+    """Print what a schedule means: in words, by fields, its next fires, and what is odd about it."""
+    schedule = schedule_of(chosen)
+    at = instant_of(chosen.at, schedule.zone)
+    fires = list(islice(chain(schedule, at), _SHOWN))
+    oddities = list(notes(schedule, at))
+    if chosen.output == "json":
+        found = {
+            **identity(schedule),
+            "meaning": schedule.describe(),
+            "fields": {name: values for name, _, values in _fields(schedule)},
+            "next": [utc_time(fire) for fire in fires],
+            "notes": oddities,
+        }
+        print(json.dumps(found, indent=2))
+        return 0
+    print(f"{schedule.describe()}\n\nread in {schedule.zone} by {_READERS[schedule.dialect]}\n")
+    rows = [(name, text, _ranges(values)) for name, text, values in _fields(schedule)]
+    if rows:
+        print(table(("FIELD", "TEXT", "VALUES"), rows) + "\n")
+    for fire in fires:
+        print(f"next fire  {wall_time(fire, schedule.zone)}")
+    for note in oddities:
+        print(f"note: {note}")
+    return 0
+
+
+def check(chosen: argparse.Namespace) -> int:
+    """Print whether a schedule is valid and fires; notes go to standard error."""
+    schedule = schedule_of(chosen)
+    at = instant_of(chosen.at, schedule.zone)
+    oddities = list(notes(schedule, at))
+    if chosen.output == "json":
+        answer = {**identity(schedule), "valid": True, "neverFires": schedule.never_fires, "notes": oddities}
+        print(json.dumps(answer, indent=2))
+        return 1 if schedule.never_fires else 0
+    if schedule.never_fires:
+        raise CommandError(f"{schedule.text!r} never fires: {schedule.never_fires}")
+    print(f"valid: {schedule.describe()}")
+    for note in oddities:
+        print(f"note: {note}", file=sys.stderr)
+    return 0
+
+
+def notes(schedule: Schedule, at: datetime) -> Iterator[str]:
+    """Yield what somebody who wrote this schedule may not expect."""
+    if schedule.never_fires:
+        yield f"it never fires: {schedule.never_fires}"
+        return
+    if "TZ=" in schedule.text:
+        yield "CronJobs refuse a time zone in the schedule: use spec.timeZone there"
+    if isinstance(schedule, Every):
+        yield "it counts from when its object was made, or from its last run, not from the clock"
+    if isinstance(schedule, Calendar):
+        yield from _calendar_notes(schedule, at)
+    yield from _upgrade_notes(schedule, at)
+
+
+def _calendar_notes(schedule: Calendar, at: datetime) -> Iterator[str]:
+    if schedule.next(at) is None:
+        yield f"it does not fire within five years of {utc_time(at)}, and controllers take that for never"
+    if not schedule.fields.joins_days_with_and(schedule.dialect):
+        yield "both day fields are limited, and one of them is enough: it fires on more days than either alone"
+    changed = clock_changes(schedule, at, at + _YEAR)
+    for change in changed[:_SHOWN]:
+        yield f"clocks change on {change.day:%a %Y-%m-%d}: {_effect(change)}"
+    if len(changed) > _SHOWN:
+        yield f"clocks change {len(changed) - _SHOWN} more times within a year of {utc_time(at)}"
+
+
+def _upgrade_notes(schedule: Schedule, at: datetime) -> Iterator[str]:
+    found = difference(schedule.text, schedule.zone, at)
+    if found.change in (Change.DAYS, Change.REFUSED, Change.ACCEPTED):
+        yield f"Velero 1.18.3 reads it otherwise than releases before it: {found.change.value} ({found.reason})"
+
+
+def _effect(change: ClockChange) -> str:
+    parts = [
+        f"{word} at {_times(times)}"
+        for word, times in (
+            ("no fire", change.lost),
+            ("two fires", change.doubled),
+            ("an additional fire", change.moved),
+        )
+        if times
+    ]
+    return ", ".join(parts)
+
+
+def _times(times: tuple[time, ...]) -> str:
+    shown = ", ".join(f"{at:%H:%M}" for at in times[:_SHOWN])
+    return shown if len(times) <= _SHOWN else f"{shown} and {len(times) - _SHOWN} more times"
+
+
+def _ranges(values: list[int]) -> str:
+    """Return numbers in order, with three or more in a row as a range."""
+    parts: list[str] = []
+    for _, run in groupby(enumerate(values), lambda pair: pair[1] - pair[0]):
+        numbers = [number for _, number in run]
+        parts += [f"{numbers[0]}-{numbers[-1]}"] if len(numbers) >= _RUN else map(str, numbers)
+    return ", ".join(parts) or "(none)"
+
+
+def _fields(schedule: Schedule) -> list[tuple[str, str, list[int]]]:
+    if not isinstance(schedule, Calendar):
+        return []
+    fields = schedule.fields
+    words = schedule.text.split()[-5:] if "@" not in schedule.text else [""] * 5
+    sets = (fields.minutes, fields.hours, fields.days, fields.months, fields.weekdays)
+    names = ("minute", "hour", "day of month", "month", "day of week (0 is Sunday)")
+    return [
+        (name, word, [value for value in range(60) if bits >> value & 1])
+        for name, word, bits in zip(names, words, sets, strict=True)
+    ]

@@ -1,0 +1,59 @@
+"""`foresail cron shift`: a schedule some minutes earlier, as CronJobs that run without us."""
+
+import argparse
+import json
+import sys
+from datetime import date
+
+from foresail.cli.cron.words import instant_of, minutes_of, schedule_of
+from foresail.cli.table import table
+from foresail.cron.shift import Shifted, shift
+
+_DATES_SHOWN = 6
+
+
+def shift_earlier(chosen: argparse.Namespace) -> int:
+    """Print the expressions that fire that much earlier, and where they are not exact."""
+    schedule = schedule_of(chosen)
+    minutes = minutes_of(chosen.lead)
+    shifted = shift(schedule, minutes, instant_of(chosen.at, schedule.zone))
+    if chosen.output == "json":
+        print(json.dumps(_as_json(shifted), indent=2))
+        return 0
+    if shifted.schedules:
+        print(table(("SCHEDULE", "TIME ZONE"), [(each.schedule, each.time_zone) for each in shifted.schedules]))
+    print(_verdict(shifted), file=sys.stderr)
+    return 0
+
+
+def _as_json(shifted: Shifted) -> dict[str, object]:
+    return {
+        "exact": shifted.exact,
+        "schedules": [{"schedule": each.schedule, "timeZone": each.time_zone} for each in shifted.schedules],
+        "reason": shifted.reason,
+        "until": shifted.until and shifted.until.isoformat(),
+        "lost": [at.isoformat() for at in shifted.lost],
+        "spurious": [at.isoformat() for at in shifted.spurious],
+        "dates": [day.isoformat() for day in shifted.inexact_dates],
+        "advice": shifted.advice,
+    }
+
+
+def _verdict(shifted: Shifted) -> str:
+    if shifted.exact:
+        until = f" until {shifted.until:%Y-%m-%d}, as far as clock changes are known" if shifted.until else ""
+        return f"exact{until}" + (f": {shifted.reason}" if shifted.reason else "")
+    lines = [f"not exact: {shifted.reason}"]
+    if shifted.lost or shifted.spurious:
+        lines.append(
+            f"in the next five years {len(shifted.lost)} lost and {len(shifted.spurious)} spurious, "
+            f"on {_some(shifted.inexact_dates)}"
+        )
+    if shifted.advice:
+        lines.append(f"hint: {shifted.advice}")
+    return "\n".join(lines)
+
+
+def _some(days: tuple[date, ...]) -> str:
+    shown = ", ".join(day.isoformat() for day in days[:_DATES_SHOWN])
+    return shown if len(days) <= _DATES_SHOWN else f"{shown} and {len(days) - _DATES_SHOWN} more dates"

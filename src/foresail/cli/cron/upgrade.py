@@ -1,0 +1,131 @@
+"""`foresail cron diff-dialects`: what an upgrade of Velero to 1.18.3 changes."""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from foresail.cli.cron.words import instant_of, utc_time, wall_time
+from foresail.cli.errors import CommandError
+from foresail.cli.table import table
+from foresail.cron import CronError
+from foresail.cron.difference import Change, Difference, difference
+from foresail.cron.zonename import checked_zone
+
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduled:
+    """An object with a schedule, or a bare expression without a name."""
+
+    name: str
+    text: str
+    zone: str
+
+
+def diff_dialects(chosen: argparse.Namespace) -> int:
+    """Print what changes for one expression, or for every schedule in a file."""
+    if (chosen.expression is None) == (chosen.file is None):
+        raise CommandError("give either an expression or -f FILE", "foresail cron diff-dialects '0 3 1 * 1'")
+    at = instant_of(chosen.at, chosen.zone)
+    if chosen.file is None:
+        found = [Scheduled("", chosen.expression, chosen.zone)]
+    else:
+        found = list(scheduled_objects(_documents(chosen.file), chosen.zone))
+    compared = [(each, _compared(each, at)) for each in found]
+    if chosen.output == "json":
+        print(json.dumps([_as_json(each, change) for each, change in compared], indent=2))
+    elif chosen.file is None:
+        print(_in_full(compared[0][1]))
+    else:
+        _print_rows(compared)
+    return 0
+
+
+def _compared(each: Scheduled, at: datetime) -> Difference:
+    try:
+        checked_zone(each.zone)
+    except CronError as error:
+        raise CommandError(f"{each.name or each.text!r}: {error}") from None
+    return difference(each.text, each.zone, at)
+
+
+def scheduled_objects(documents: list[Any], zone: str) -> Iterator[Scheduled]:
+    """Yield every Schedule and CronJob among decoded documents, lists of them included."""
+    for document in documents:
+        if not isinstance(document, dict):
+            continue
+        items = document.get("items")
+        if isinstance(items, list):
+            yield from scheduled_objects(items, zone)
+            continue
+        spec = document.get("spec")
+        if document.get("kind") not in ("Schedule", "CronJob") or not isinstance(spec, dict):
+            continue
+        metadata = document.get("metadata") or {}
+        name = f"{metadata.get('namespace', 'default')}/{metadata.get('name', '?')}"
+        text = spec.get("schedule")
+        if not isinstance(text, str):
+            raise CommandError(f"{document['kind']} {name}: spec.schedule is not a text", "put it in quotes")
+        yield Scheduled(name, text, spec.get("timeZone") or zone)
+
+
+def _documents(file: str) -> list[Any]:
+    try:
+        text = sys.stdin.read() if file == "-" else Path(file).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(f"cannot read {file}: {error}") from None
+    if text.lstrip().startswith("{"):
+        try:
+            return [json.loads(text)]
+        except json.JSONDecodeError:
+            pass  # several JSON documents, or YAML in braces: the YAML reader takes both
+    import yaml  # noqa: PLC0415 - it costs more than the rest of the command, and JSON does not need it
+
+    try:
+        return list(yaml.load_all(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+    except yaml.YAMLError as error:
+        raise CommandError(f"{file} is neither YAML nor JSON: {error}") from None
+
+
+def _as_json(each: Scheduled, found: Difference) -> dict[str, object]:
+    return {
+        "name": each.name or None,
+        "schedule": each.text,
+        "timeZone": each.zone,
+        "change": found.change.value,
+        "changes": found.change not in (Change.NONE, Change.INVALID),
+        "reason": found.reason,
+        "gone": [utc_time(at) for at in found.gone],
+        "new": [utc_time(at) for at in found.new],
+    }
+
+
+def _in_full(found: Difference) -> str:
+    lines = [f"{found.change.value}" + (f": {found.reason}" if found.reason else "")]
+    for word, fires in (("gone", found.gone), ("new", found.new)):
+        lines += [f"{word:<5} {wall_time(at, found.zone)}" for at in fires[:_SHOWN]]
+        if len(fires) > _SHOWN:
+            lines.append(f"{word:<5} and {len(fires) - _SHOWN} more within five years")
+    return "\n".join(lines)
+
+
+def _print_rows(compared: list[tuple[Scheduled, Difference]]) -> None:
+    changed = [(each, found) for each, found in compared if found.change is not Change.NONE]
+    rows = [
+        (each.name, each.text, found.change.value, str(len(found.gone)), str(len(found.new)), _first(found))
+        for each, found in changed
+    ]
+    if rows:
+        print(table(("NAME", "SCHEDULE", "CHANGE", "GONE", "NEW", "FIRST"), rows))
+    print(f"{len(changed)} of {len(compared)} schedules change (within five years)", file=sys.stderr)
+
+
+def _first(found: Difference) -> str:
+    both = [*found.gone[:1], *found.new[:1]]
+    return wall_time(min(both), found.zone) if both else ""

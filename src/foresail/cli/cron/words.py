@@ -1,0 +1,77 @@
+"""What the user wrote, as values of the domain; and instants and durations, as a user reads them."""
+
+import argparse
+from datetime import UTC, datetime, timedelta
+
+from foresail.cli.errors import CommandError
+from foresail.cron import CronError, Dialect, Schedule, parse
+from foresail.cron.duration import nanoseconds
+from foresail.cron.wallclock import wall_clock
+from foresail.cron.zonename import checked_zone
+from foresail.kube.clock import now
+
+_MINUTE = 60 * 10**9
+
+
+def schedule_of(chosen: argparse.Namespace, text: str | None = None) -> Schedule:
+    """Return the schedule that the user wrote, or say with a pointer what is wrong with it."""
+    text = chosen.expression if text is None else text
+    dialect = Dialect(chosen.dialect)
+    try:
+        return parse(text, dialect, chosen.zone)
+    except CronError as error:
+        raise CommandError(pointed_out(error), f"allowed: {error.allowed}") from None
+
+
+def pointed_out(error: CronError) -> str:
+    """Return a cron error with the text below it and a caret under the place that is wrong."""
+    problem = f"{error.field}: {error.problem}" if error.field else error.problem
+    if error.column is None or not error.text.isprintable():
+        return problem
+    return f"{problem}\n  {error.text}\n  {' ' * (error.column - 1)}^"
+
+
+def instant_of(text: str | None, zone: str) -> datetime:
+    """Return the instant that the user wrote, read in the zone if it names none; the present without a text."""
+    if text is None:
+        return now()
+    try:
+        wall = wall_clock(checked_zone(zone))
+        found = datetime.fromisoformat(text)
+    except CronError as error:
+        raise CommandError(str(error)) from None
+    except ValueError:
+        hint = "write 2026-03-29, 2026-03-29T02:30 or 2026-03-29T00:30:00Z"
+        raise CommandError(f"{text!r} is not an instant", hint) from None
+    return (found if found.tzinfo else found.replace(tzinfo=wall)).astimezone(UTC)
+
+
+def minutes_of(text: str) -> int:
+    """Return a lead time in minutes, from a Go duration or a plain number."""
+    length = nanoseconds(f"{text}m" if text.isdecimal() else text)
+    if length is None or length < _MINUTE or length % _MINUTE:
+        raise CommandError(f"{text!r} is not a lead time", "write whole minutes: 10m, 1h30m, or just 10")
+    return length // _MINUTE
+
+
+def wall_time(at: datetime, zone: str) -> str:
+    """Return an instant as the clock on the wall of a zone shows it, with its offset."""
+    local = at.astimezone(wall_clock(zone))
+    seconds = "" if local.second == 0 else f":{local.second:02}"
+    offset = local.strftime("%z")
+    return f"{local:%a %Y-%m-%d %H:%M}{seconds} {offset[:3]}{'' if offset[3:] == '00' else ':' + offset[3:]}"
+
+
+def utc_time(at: datetime) -> str:
+    """Return an instant as Kubernetes writes it."""
+    return at.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def length(span: timedelta) -> str:
+    """Return a length of time with its two largest units."""
+    minutes, seconds = divmod(abs(round(span.total_seconds())), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    parts = [(days, "d"), (hours, "h"), (minutes, "min"), (seconds, "s")]
+    first = next((place for place, (value, _) in enumerate(parts) if value), len(parts) - 1)
+    return " ".join(f"{value} {unit}" for value, unit in parts[first : first + 2] if value) or "0 s"

@@ -1,0 +1,90 @@
+"""What a change of clocks does to a schedule: which of its fires are lost, doubled or moved."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+
+from foresail.cron.calendar import Calendar
+from foresail.cron.instant import from_unix, unix_floor
+from foresail.cron.wallclock import wall_clock
+from foresail.cron.zone import zone
+
+_DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class ClockChange:
+    """A date on which the clock changes, with what the schedule does otherwise than on a plain date."""
+
+    day: date
+    lost: tuple[time, ...]  # wall times that the fields ask for and at which nothing fires
+    doubled: tuple[time, ...]  # wall times at which it fires more than once
+    moved: tuple[time, ...]  # wall times at which it fires although the fields do not ask for them
+
+
+@dataclass(frozen=True, slots=True)
+class Jump:
+    """A stretch of a date, in minutes from midnight, that the clock jumps over or shows twice."""
+
+    day: date
+    begin: int
+    end: int
+    repeated: bool
+
+
+def jumps(name: str, since: datetime, until: datetime) -> Iterator[Jump]:
+    """Yield what the clock of a zone jumps over or repeats; a stretch that spans midnight is cut there."""
+    wall = wall_clock(name)
+    for at in changes(name, since, until):
+        old, new = ((at + side).astimezone(wall) for side in (timedelta(seconds=-1), timedelta(0)))
+        before, after = (old + timedelta(seconds=1)).replace(tzinfo=None), new.replace(tzinfo=None)
+        first, last = min(before, after), max(before, after)
+        while first < last:
+            midnight = datetime.combine(first.date(), time()) + _DAY
+            end = min(last, midnight)
+            minutes = (end - datetime.combine(first.date(), time())) // timedelta(minutes=1)
+            yield Jump(first.date(), first.hour * 60 + first.minute, minutes, repeated=after < before)
+            first = end
+
+
+def changes(name: str, since: datetime, until: datetime) -> Iterator[datetime]:
+    """Yield the instants at which the clock of a zone changes."""
+    table = zone(name).near
+    for before, start, after in zip(table.offsets, table.starts[1:], table.offsets[1:], strict=False):
+        if before != after and unix_floor(since) <= start < unix_floor(until):
+            at = from_unix(start)
+            if at is not None:
+                yield at
+
+
+def clock_changes(schedule: Calendar, since: datetime, until: datetime) -> tuple[ClockChange, ...]:
+    """Return the dates of clock changes on which the schedule does not do what its fields say, oldest first."""
+    found = []
+    wall = wall_clock(schedule.zone)
+    for at in changes(schedule.zone, since, until):
+        for day in sorted({(at + side).astimezone(wall).date() for side in (-_DAY, timedelta(0), _DAY)}):
+            change = _on(schedule, day)
+            if change is not None and (not found or found[-1].day < day):
+                found.append(change)
+    return tuple(found)
+
+
+def _on(schedule: Calendar, day: date) -> ClockChange | None:
+    wall = wall_clock(schedule.zone)
+    begin = datetime.combine(day, time(), wall) - _DAY
+    local = (fire.astimezone(wall) for fire in schedule.between(begin, begin + 3 * _DAY))
+    fired = Counter(at.time() for at in local if at.date() == day)
+    wanted = set(_wanted(schedule, day))
+    lost = tuple(sorted(wanted - fired.keys()))
+    doubled = tuple(sorted(at for at, times in fired.items() if times > 1))
+    moved = tuple(sorted(fired.keys() - wanted))
+    return ClockChange(day, lost, doubled, moved) if lost or doubled or moved else None
+
+
+def _wanted(schedule: Calendar, day: date) -> Iterator[time]:
+    fields = schedule.fields
+    if fields.day_matches(day.month, day.day, day.isoweekday() % 7, schedule.dialect):
+        for hour in range(24):
+            if fields.hours >> hour & 1:
+                yield from (time(hour, minute) for minute in range(60) if fields.minutes >> minute & 1)
