@@ -51,7 +51,7 @@ def _compared(each: Scheduled, at: datetime) -> Difference:
     try:
         checked_zone(each.zone)
     except CronError as error:
-        raise CommandError(f"{each.name or each.text!r}: {error}") from None
+        raise CommandError(f"{each.name or each.text}: {error}") from None
     return difference(each.text, each.zone, at)
 
 
@@ -67,12 +67,17 @@ def scheduled_objects(documents: list[Any], zone: str) -> Iterator[Scheduled]:
         spec = document.get("spec")
         if document.get("kind") not in ("Schedule", "CronJob") or not isinstance(spec, dict):
             continue
-        metadata = document.get("metadata") or {}
-        name = f"{metadata.get('namespace', 'default')}/{metadata.get('name', '?')}"
-        text = spec.get("schedule")
-        if not isinstance(text, str):
-            raise CommandError(f"{document['kind']} {name}: spec.schedule is not a text", "put it in quotes")
-        yield Scheduled(name, text, spec.get("timeZone") or zone)
+        name = _name(document.get("metadata"))
+        text, place = spec.get("schedule"), spec.get("timeZone") or zone
+        for field, value in (("schedule", text), ("timeZone", place)):
+            if not isinstance(value, str):
+                raise CommandError(f"{document['kind']} {name}: spec.{field} is not a text", "put it in quotes")
+        yield Scheduled(name, str(text), str(place))
+
+
+def _name(metadata: object) -> str:
+    known = metadata if isinstance(metadata, dict) else {}
+    return f"{known.get('namespace', 'default')}/{known.get('name', '?')}"
 
 
 def _documents(file: str) -> list[Any]:
@@ -123,7 +128,7 @@ def _print_rows(compared: list[tuple[Scheduled, Difference]]) -> None:
     ]
     if rows:
         print(table(("NAME", "SCHEDULE", "CHANGE", "GONE", "NEW", "FIRST"), rows))
-    print(f"{len(changed)} of {len(compared)} schedules change (within five years)", file=sys.stderr)
+    print(f"{len(changed)} of {len(compared)} schedules change or are refused (within five years)", file=sys.stderr)
 
 
 def _first(found: Difference) -> str:
