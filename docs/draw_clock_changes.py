@@ -13,6 +13,7 @@ PICTURES = {
     "autumn.svg": (datetime(2027, 10, 30, 22, tzinfo=UTC), "Autumn: the clock shows 02:00 to 03:00 twice"),
 }
 HOURS = 6
+FONT = 'font-family="sans-serif"'
 LEFT, WIDTH, TOP, LANE = 190, 600, 92, 26
 COLOURS = {Dialect.ROBFIG: "#0072b2", Dialect.GOCRON: "#d55e00"}
 INK, PALE, GRID = "#1c2a33", "#546e7a", "#dfe5e8"
@@ -40,7 +41,7 @@ def picture(start: datetime, title: str) -> str:
     width = LEFT + WIDTH + 40
     return "\n".join(
         [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" role="img">',
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" {FONT}>',
             f"<title>{title}</title>",
             f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
             *parts,
@@ -65,14 +66,13 @@ def _axis(start: datetime, height: int) -> list[str]:
 
 
 def _fires(text: str, dialect: Dialect, start: datetime, y: float) -> list[str]:
-    end = start + timedelta(hours=HOURS, seconds=1)
-    return [
-        f'<circle cx="{LEFT + (fire - start) / timedelta(hours=HOURS) * WIDTH:g}" cy="{y}" r="6" fill="{COLOURS[dialect]}"/>'
-        for fire in parse(text, dialect, ZONE).between(start, end)
-    ]
+    shown = timedelta(hours=HOURS)
+    fires = parse(text, dialect, ZONE).between(start, start + shown + timedelta(seconds=1))
+    places = (LEFT + (fire - start) / shown * WIDTH for fire in fires)
+    return [f'<circle cx="{x:g}" cy="{y}" r="6" fill="{COLOURS[dialect]}"/>' for x in places]
 
 
-def _text(x: float, y: float, text: str, fill: str, anchor: str, size: int = 13, weight: int = 400) -> str:  # noqa: PLR0913, PLR0917 - SVG's own words
+def _text(x: float, y: float, text: str, fill: str, anchor: str, size: int = 13, weight: int = 400) -> str:
     return (
         f'<text x="{x:g}" y="{y:g}" font-size="{size}" font-weight="{weight}" fill="{fill}" '
         f'text-anchor="{anchor}">{text}</text>'
