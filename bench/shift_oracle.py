@@ -1,0 +1,113 @@
+"""Judges shifts by the fires of the Go libraries themselves, in stretches where mistakes would show."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import Final
+
+from bench.shift_brute import minutes_of, read
+from bench.shift_cases import CHANGING_ZONES, Case
+from bench.shift_check import SINCE
+from foresail.cron.shift import AHEAD, Shifted
+from foresail.cron.shift_zone import changes
+from testbed.oracle import Answer, Oracle, Question
+
+_FIRES: Final = 150
+_MOST: Final = 12_000
+_GIVES_UP: Final = 5 * 365 * 86_400  # both libraries look at least this far ahead before they give up
+_LEAP: Final = tuple(int(datetime(year, 2, 20, tzinfo=UTC).timestamp()) for year in (2024, 2028))
+_EIGHT_YEARS: Final = (
+    int(datetime(2023, 1, 1, tzinfo=UTC).timestamp()),
+    int(datetime(2030, 6, 1, tzinfo=UTC).timestamp()),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """A time to compare, from a warm-up's view: after `start`, for so many fires, at most up to `end`."""
+
+    start: int
+    end: int
+    count: int
+
+
+def wrong_by_go(oracle: Oracle, judged: Sequence[tuple[Case, Shifted]], seed: int) -> tuple[list[str], int]:
+    """Compare shifts with what Go fires; return what is wrong, and how many fires were compared."""
+    rng = Random(seed)  # noqa: S311 - repeatable on purpose
+    plans = [
+        (case, shifted, stretch)
+        for case, shifted in judged
+        if not case.text.startswith("@")
+        for stretch in _stretches(case, rng)
+    ]
+    answers = iter(oracle.ask(question for plan in plans for question in _questions(*plan)))
+    wrong, compared = [], 0
+    for case, shifted, stretch in plans:
+        original = next(answers)
+        others = [next(answers) for _ in shifted.schedules]
+        problem, fires = _problem(case, shifted, stretch, original, others)
+        compared += fires
+        if problem:
+            wrong.append(f"{case}: {problem}")
+    return wrong, compared
+
+
+def _stretches(case: Case, rng: Random) -> Iterator[_Stretch]:
+    in_eight_years = minutes_of(case.text, case.dialect, 0).bit_count()  # Go is slow to find rare dates
+    if case.zone not in CHANGING_ZONES:
+        for start in (rng.randrange(*_EIGHT_YEARS), *_LEAP):
+            yield _Stretch(start, start + 10 * _GIVES_UP, min(_FIRES, in_eight_years + 1))
+        return
+    brute = read(case.text, case.dialect)
+    days = case.lead // 1440 + 5
+    count = min(_MOST, in_eight_years + 1, len(brute.minutes) * len(brute.hours) * days + 5)
+    for change in changes(case.zone, SINCE + timedelta(days=10), SINCE + AHEAD - timedelta(days=3)):
+        at = int(change.at.timestamp())
+        start = max(at - case.lead * 60 - 2 * 86_400, int(SINCE.timestamp()) - 1)
+        yield _Stretch(start, at + 2 * 86_400, count)
+
+
+def _questions(case: Case, shifted: Shifted, stretch: _Stretch) -> Iterator[Question]:
+    start = stretch.start + 60 * case.lead
+    yield Question(case.dialect, f"CRON_TZ={case.zone} {case.text}", "UTC", start, 0, stretch.count)
+    for each in shifted.schedules:
+        yield Question(case.dialect, each.with_prefix, "UTC", stretch.start, 0, stretch.count)
+
+
+def _problem(
+    case: Case, shifted: Shifted, stretch: _Stretch, original: Answer, others: list[Answer]
+) -> tuple[str | None, int]:
+    refused = [answer.refused for answer in (original, *others) if answer.fires is None]
+    if refused:
+        return f"Go refuses it: {refused}", 0
+    wanted = [fire - 60 * case.lead for fire in original.fires or []]
+    fired = [answer.fires or [] for answer in others]
+    end = min(stretch.end, *(_covered(fires, stretch) for fires in (wanted, *fired)))
+    want = {fire for fire in wanted if fire <= end}
+    all_fires = [fire for fires in fired for fire in fires if fire <= end]
+    fire = set(all_fires)
+    twice = {fire for fire, number in Counter(all_fires).items() if number > 1}
+    if shifted.exact or case.zone in CHANGING_ZONES:
+        lost, spurious = (_within(said, stretch.start, end) for said in (shifted.lost, shifted.spurious))
+        too_much = fire - want | twice
+        if want - fire != lost or too_much != spurious:
+            return (
+                f"lost {len(want - fire)}, not {len(lost)}; spurious {len(too_much)}, not {len(spurious)}",
+                0,
+            )
+    elif want - fire or twice:
+        return f"loses {len(want - fire)} fires, doubles {len(twice)}", 0
+    return None, len(want)
+
+
+def _covered(fires: list[int], stretch: _Stretch) -> int:
+    """Say until when an answer is complete: its last fire, or where the library gave up looking."""
+    if len(fires) == stretch.count:
+        return fires[-1]
+    return (fires[-1] if fires else stretch.start) + _GIVES_UP
+
+
+def _within(said: tuple[datetime, ...], start: int, end: int) -> set[int]:
+    return {at for at in (int(instant.timestamp()) for instant in said) if start < at <= end}
