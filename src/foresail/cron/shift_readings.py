@@ -110,7 +110,7 @@ def _fires_a_day(line: Line) -> int:
 
 
 def is_plain(lines: tuple[Line, ...], original: Original) -> bool:
-    """Tell whether lines explain themselves: own zone, and one, or two with the dates and months as written."""
+    """Tell whether lines explain themselves: own zone, one, or two with the dates and months as written."""
     if len(lines) > PAIR or any(line.zone != original.zone for line in lines):
         return False
     as_written = (original.rule.months, original.rule.days)
