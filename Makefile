@@ -5,7 +5,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lint format test cron-shift test-cluster cluster-build cluster-up cluster-down lock ci
+.PHONY: help setup lint format test test-cluster cluster-build cluster-up cluster-down \
+  cron-oracle cron-shift cron-fuzz bench-cron lock ci
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +46,15 @@ cluster-up: setup ## start a real cluster with Velero and an S3 server on this m
 
 cluster-down: setup ## stop it and leave nothing behind
 	$(BIN)/python -m testbed down
+
+cron-oracle: setup ## compare the cron engine with both Go libraries on 200,000 random schedules: minutes
+	$(BIN)/python -m bench.cron_oracle
+
+cron-fuzz: setup ## feed ten million random byte strings to the cron engine: minutes
+	$(BIN)/python -m bench.cron_fuzz
+
+bench-cron: setup ## measure the cron engine beside croniter and cronsim
+	$(BIN)/python -m bench.cron_speed
 
 lock: setup ## pin every dependency again, with hashes, after a change in pyproject.toml
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \

@@ -1,33 +1,52 @@
 """Makes random schedules, valid and not, and the instants from which it is worth asking them."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
+from typing import TYPE_CHECKING
 
 from foresail.cron.tzif import names
-from foresail.cron.zone import zone
+from foresail.cron.zone import DAY, zone
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ZONES = (
-    "UTC Africa/Cairo Asia/Beirut Australia/Lord_Howe America/Santiago Antarctica/Troll Europe/Dublin Asia/Kathmandu "
-    "Europe/Berlin Europe/London Europe/Lisbon Europe/Chisinau Europe/Kyiv Europe/Moscow America/New_York "
-    "America/Chicago America/Los_Angeles America/Anchorage America/Adak America/Havana America/Nuuk America/Scoresbysund "
-    "America/St_Johns America/Miquelon America/Asuncion America/Sao_Paulo America/Mexico_City America/Port-au-Prince "
-    "Pacific/Easter Pacific/Auckland Pacific/Chatham Pacific/Norfolk Pacific/Apia Pacific/Kiritimati Pacific/Pago_Pago "
-    "Australia/Sydney Australia/Adelaide Australia/Eucla Asia/Jerusalem Asia/Gaza Asia/Tehran Asia/Kolkata Asia/Tokyo "
-    "Asia/Almaty Asia/Amman Atlantic/Azores Africa/Casablanca Africa/El_Aaiun Africa/Monrovia Etc/GMT-14 Etc/GMT+12 "
-    "Antarctica/Casey"
-).split()
-_FIRST, _LAST = 1704067200, 1924991999  # 2024 to 2030
+    "UTC", "Africa/Cairo", "Asia/Beirut", "Australia/Lord_Howe", "America/Santiago",
+    "Antarctica/Troll", "Europe/Dublin", "Asia/Kathmandu", "Europe/Berlin", "Europe/London",
+    "Europe/Lisbon", "Europe/Chisinau", "Europe/Kyiv", "Europe/Moscow", "America/New_York",
+    "America/Chicago", "America/Los_Angeles", "America/Anchorage", "America/Adak", "America/Havana",
+    "America/Nuuk", "America/Scoresbysund", "America/St_Johns", "America/Miquelon",
+    "America/Asuncion", "America/Sao_Paulo", "America/Mexico_City", "America/Port-au-Prince",
+    "Pacific/Easter", "Pacific/Auckland", "Pacific/Chatham", "Pacific/Norfolk", "Pacific/Apia",
+    "Pacific/Kiritimati", "Pacific/Pago_Pago", "Australia/Sydney", "Australia/Adelaide",
+    "Australia/Eucla", "Asia/Jerusalem", "Asia/Gaza", "Asia/Tehran", "Asia/Kolkata", "Asia/Tokyo",
+    "Asia/Almaty", "Asia/Amman", "Atlantic/Azores", "Africa/Casablanca", "Africa/El_Aaiun",
+    "Africa/Monrovia", "Etc/GMT-14", "Etc/GMT+12", "Antarctica/Casey",
+)  # fmt: skip
+FIRST, _LAST = 1704067200, 1924991999  # 2024 to 2030
 _LOW = (0, 0, 1, 1, 0)
 _HIGH = (59, 23, 31, 12, 6)
-_MONTHS = "JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC".split()
-_WEEKDAYS = "SUN MON TUE WED THU FRI SAT".split()
-_MACROS = "@yearly @annually @monthly @weekly @daily @midnight @hourly @triggered @manual @none @reboot".split()
+_MONTHS = ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"]
+_WEEKDAYS = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"]
+_MACROS = [
+    "@yearly",
+    "@annually",
+    "@monthly",
+    "@weekly",
+    "@daily",
+    "@midnight",
+    "@hourly",
+    "@triggered",
+    "@manual",
+    "@none",
+    "@reboot",
+]
 _BLANKS = (" ", " ", " ", "  ", "\t", "\n", "\u00a0", "\u2003", "\u3000", "\u0085", "\u1680", "\v")
 _ODD_ZONES = (
-    "", "Local", "utc", "europe/berlin", "Europe/../Europe/Berlin", "Europe//Berlin", "./UTC", "/UTC", "\\UTC", "Europe",
-    "Europe/Berlin/", '"Europe/Berlin"', "'UTC'", '"UTC', "Mars/Olympus", "GMT", "EST5EDT", "zone.tab", "Local ", "..",
-    "Factory", "A" * 65, "Etc/GMT+5", "Etc/GMT-3", "posix/UTC", "__init__.py", "tzdata.zi",
+    "", "Local", "utc", "europe/berlin", "Europe/../Europe/Berlin", "Europe//Berlin", "./UTC",
+    "/UTC", "\\UTC", "Europe", "Europe/Berlin/", '"Europe/Berlin"', "'UTC'", '"UTC', "Mars/Olympus",
+    "GMT", "EST5EDT", "zone.tab", "..", "Factory", "Etc/GMT+5", "Etc/GMT-3", "posix/UTC",
+    "__init__.py", "tzdata.zi", "A" * 65,
 )  # fmt: skip
 _JUNK = "0123456789*?,-/+ LW#HhR@.TZ=\u0130\u0131\u017f\u212a\u0660\uff11_\x00\x1c\x85xye"
 _UNITS = ("h", "m", "s", "ms", "us", "\u00b5s", "\u03bcs", "ns")
@@ -75,7 +94,9 @@ class SpecMaker:
 
     def _usual(self) -> str:
         pick = self._random.choice
-        minute = pick(("0", "0", "30", "15", "*/5", "*/15", "*/10", "0,30", "*", str(self._random.randrange(60))))
+        minute = pick(
+            ("0", "0", "30", "15", "*/5", "*/15", "*/10", "0,30", "*", str(self._random.randrange(60)))
+        )
         hour = pick(("*", "*", "0", "1", "2", "3", "*/6", "8-18", "22", str(self._random.randrange(24))))
         day = pick(("*", "*", "*", "*", "1", "15", "1,15", "*/2", "1-7", "L", "31"))
         month = pick(("*", "*", "*", "*", "*/3", "1", "3", "10", "JAN-MAR"))
@@ -153,7 +174,16 @@ class SpecMaker:
         big = self._random.choice((_HIGH[place] + 1, _HIGH[place] + 2, 100, 2**31, 2**63 - 1, 2**63, 10**25))
         low = self._random.choice((0, self._random.randint(_LOW[place], _HIGH[place])))
         words[place] = self._random.choice(
-            (f"{big}", f"{big}-{low}", f"{big}/2", f"{low}-{big}", f"*/{big}", f"{big}-{low}/2", f"{low}/{big}", "0")
+            (
+                f"{big}",
+                f"{big}-{low}",
+                f"{big}/2",
+                f"{low}-{big}",
+                f"*/{big}",
+                f"{big}-{low}/2",
+                f"{low}/{big}",
+                "0",
+            )
         )
         return " ".join(words)
 
@@ -167,7 +197,7 @@ class StartMaker:
     def __init__(self, random: Random) -> None:
         self._random = random
         self.changes = [
-            (name, start) for name in ZONES for start in zone(name).near.starts if _FIRST <= start <= _LAST
+            (name, start) for name in ZONES for start in zone(name).near.starts if FIRST <= start <= _LAST
         ]
         self._turn = 0
 
@@ -183,9 +213,24 @@ class StartMaker:
             return name, change + random.randint(-reach, reach), micros
         name = random.choice(ZONES)
         if draw < 0.85:
-            return name, random.randint(_FIRST, _LAST), micros
+            return name, random.randint(FIRST, _LAST), micros
         if draw < 0.9:
-            return name, random.randint(2024, 2030) * 31556952 - 62167219200 + random.randint(-90000, 90000), micros
+            return (
+                name,
+                random.randint(2024, 2030) * 31556952 - 62167219200 + random.randint(-90000, 90000),
+                micros,
+            )
         if draw < 0.95:
             return name, random.randint(_LAST, 20_000_000_000), micros
-        return name, random.randint(-3_500_000_000, _FIRST), micros
+        return name, random.randint(_earliest(name), FIRST), micros
+
+
+def _earliest(name: str) -> int:
+    """Return from when on a zone can be asked: the libraries never return where a zone skips a whole day."""
+    table = zone(name).near
+    skips = [
+        start
+        for start, before, after in zip(table.starts[1:], table.offsets, table.offsets[1:], strict=False)
+        if after - before >= DAY
+    ]
+    return max([*skips, -3_500_000_000])

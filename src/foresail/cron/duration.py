@@ -27,21 +27,27 @@ def nanoseconds(text: str) -> int | None:
     total = 0
     while at < len(text):
         part = _PART.match(text, at)
-        if part is None or not (part[1] or part[2]):
+        value = _length(part) if part else None
+        if part is None or value is None:
             return None
-        unit = _NANOSECONDS.get(part[3])
-        value = _bounded(part[1])
-        if unit is None or value is None or value > _LIMIT // unit:
-            return None
-        value = value * unit + _fraction_of(unit, part[2] or "")
         # Go adds in 64 bits before it compares: twice the limit is zero to it.
         total = (total + value) % _WORD
-        if value > _LIMIT or total > _LIMIT:
+        if total > _LIMIT:
             return None
         at = part.end()
     if text.startswith("-"):
         return -total
     return total if total < _LIMIT else None
+
+
+def _length(part: re.Match[str]) -> int | None:
+    whole, fraction, unit_name = part.groups("")
+    unit = _NANOSECONDS.get(unit_name)
+    value = _bounded(whole)
+    if unit is None or value is None or value > _LIMIT // unit or not (whole or fraction):
+        return None
+    value = value * unit + _fraction_of(unit, fraction)
+    return value if value <= _LIMIT else None
 
 
 def _bounded(digits: str) -> int | None:

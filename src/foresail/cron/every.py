@@ -73,23 +73,27 @@ class Never:
 
     def next(self, after: datetime) -> datetime | None:
         """Return None, which is the answer to every instant."""
-        unix_floor(after)
+        return _nothing(after)
 
     def previous(self, before: datetime) -> datetime | None:
         """Return None, which is the answer to every instant."""
-        unix_floor(before)
+        return _nothing(before)
 
     def between(self, start: datetime, end: datetime) -> Iterator[datetime]:
         """Yield nothing."""
-        unix_floor(start)
-        unix_floor(end)
+        _nothing(start, end)
         return iter(())
 
     def last_in_chain(self, anchor: datetime, until: datetime) -> datetime | None:
         """Return None, which is the answer to every anchor."""
-        unix_floor(anchor)
-        unix_floor(until)
+        return _nothing(anchor, until)
 
     def describe(self) -> str:
         """Say in plain words that it never fires by itself."""
         return "never by itself: only when triggered by hand"
+
+
+def _nothing(*instants: datetime) -> datetime | None:
+    for instant in instants:
+        unix_floor(instant)  # naive instants are as wrong here as elsewhere
+    return None

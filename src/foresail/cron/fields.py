@@ -62,17 +62,13 @@ class Fields:
         for name, allowed in (("minute", self.minutes), ("hour", self.hours), ("month", self.months)):
             if not allowed:
                 return f"the {name} field is an empty list"
-        both = self.joins_days_with_and(dialect)
-        if self.weekdays and not both:
-            return None
-        if not self.days and not self.weekdays:
-            return "the day-of-month and day-of-week fields are empty lists"
-        if not self.weekdays and both:
-            return "the day-of-week field is an empty list"
-        if not self.days:
-            return "the day-of-month field is an empty list"
-        if any(
+        exists = any(
             self.months >> month & 1 and self.days & ((2 << _LAST_DAY[month]) - 1) for month in range(1, 13)
-        ):
+        )
+        if not self.joins_days_with_and(dialect):
+            exists = exists or self.weekdays > 0
+        elif not self.weekdays:
+            return "the day-of-week field is an empty list"
+        if exists:
             return None
-        return "none of its months has such a day"
+        return "none of its months has such a day" if self.days else "the day-of-month field is an empty list"

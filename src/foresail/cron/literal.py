@@ -27,6 +27,10 @@ class Sets:
     """An hour that a change of clocks leaves out is served by the hour after it (go-cron)."""
 
 
+class EndlessSearchError(Exception):
+    """The Go library would search for ever."""
+
+
 class LiteralSearch:
     """One search: an instant and the wall time it shows, moved forward field by field."""
 
@@ -40,7 +44,16 @@ class LiteralSearch:
         self._set(instant)
 
     def run(self, last_year: int) -> int | None:
-        """Return the first instant at or after the start that the Go library finds, None if it gives up."""
+        """Return the first instant at or after the start that the Go library finds.
+
+        None means that it gives up or, once in the history of a few zones, that it never returns.
+        """
+        try:
+            return self._found(last_year)
+        except EndlessSearchError:
+            return None
+
+    def _found(self, last_year: int) -> int | None:
         while self._year <= last_year:
             if self._to_month() and self._to_day() and self._to_hour() and self._to_minute():
                 if self._instant_is_on_the_minute():
@@ -74,7 +87,11 @@ class LiteralSearch:
             if not self._moved:
                 self._moved = True
                 self._set(self._table.at(self._day * DAY))
+            before = self._instant
             self._set(self._table.at((self._day + self._days_to_leap()) * DAY + self._second))
+            if self._instant <= before:
+                # A zone that moved across the date line skipped this day, and the libraries never return.
+                raise EndlessSearchError
             hour = self._second // _HOUR
             if hour:  # no midnight: Go goes to where midnight would have been
                 self._set(self._instant + (24 - hour if hour > _NOON else -hour) * _HOUR)

@@ -165,5 +165,5 @@ class FieldReader:
             text=self._text,
             field=place.name,
             column=self._column,
-            allowed=f"{place.low}-{place.high}{place.hint}, * or ?, ranges {ranges}, steps /n, lists with commas",
+            allowed=f"{place.low}-{place.high}{place.hint}, * or ?, ranges {ranges}, steps /n, lists a,b",
         )

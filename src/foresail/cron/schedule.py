@@ -79,15 +79,16 @@ def _fields(text: str, at: int, spec: str, dialect: Dialect) -> Fields:
     found = list(_FIELD.finditer(spec))
     if len(found) != _FIELDS:
         raise CronError(
-            f"there are {len(found)} fields instead of five", text=text, column=at + 1, allowed=_allowed(dialect)
+            f"there are {len(found)} fields instead of five",
+            text=text,
+            column=at + 1,
+            allowed=_allowed(dialect),
         )
-    values = []
-    stars = []
+    sets: list[tuple[int, bool]] = []
     for place, word in zip((MINUTE, HOUR, DAY, MONTH, WEEKDAY[dialect]), found, strict=True):
-        bits, star = FieldReader(text, place, dialect).read(word[0], at + word.start() + 1)
-        values.append(bits)
-        stars.append(star)
-    return Fields(*values, any_day=stars[2], any_weekday=stars[4])
+        sets.append(FieldReader(text, place, dialect).read(word[0], at + word.start() + 1))
+    (minutes, _), (hours, _), (days, any_day), (months, _), (weekdays, any_weekday) = sets
+    return Fields(minutes, hours, days, months, weekdays, any_day, any_weekday)
 
 
 def _allowed(dialect: Dialect) -> str:

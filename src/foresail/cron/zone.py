@@ -64,7 +64,7 @@ class Table:
         return i < len(gaps) and gaps[i] <= until
 
     def _days_without_midnight(self, reach: dict[int, int]) -> list[int]:
-        gaps = set()
+        gaps: set[int] = set()
         for i in range(1, len(self.starts)):
             start, before, after = self.starts[i], self.offsets[i - 1], self.offsets[i]
             gaps.update(range(-(-(start + before) // DAY), -(-(start + after) // DAY)))

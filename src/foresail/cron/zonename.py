@@ -25,7 +25,11 @@ def split_zone(text: str, dialect: Dialect, local: str) -> tuple[str, int]:
     if end < 0:
         # robfig crashes on this one, so nothing that survives can mean anything by it.
         raise CronError(
-            "nothing follows the time zone", text=text, field="time zone", column=begin, allowed="TZ=Zone FIELDS"
+            "nothing follows the time zone",
+            text=text,
+            field="time zone",
+            column=begin,
+            allowed="TZ=Zone FIELDS",
         )
     name = text[begin:end]
     if dialect is Dialect.GOCRON:
@@ -33,7 +37,11 @@ def split_zone(text: str, dialect: Dialect, local: str) -> tuple[str, int]:
             name = name[1:-1]
         if not name or len(name) > _LONGEST or not _SAFE.issuperset(name):
             raise CronError(
-                f"{name!r} is not a time zone", text=text, field="time zone", column=begin + 1, allowed=_ALLOWED
+                f"{name!r} is not a time zone",
+                text=text,
+                field="time zone",
+                column=begin + 1,
+                allowed=_ALLOWED,
             )
     if name in {"", "UTC"}:
         return "UTC", end
