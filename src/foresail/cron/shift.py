@@ -22,6 +22,9 @@ from foresail.cron.shift_zone import WHOLE_HOURS, Zone, fixed_zone, minutes_east
 
 AHEAD: Final = timedelta(days=1826)
 """How far ahead lost and spurious instants are listed: five years."""
+LONGEST: Final = 366 * 24 * 60
+"""The longest shift in minutes: a year."""
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 _ADVICE: Final = (
     "Act on instants: let the operator warm up at each fire minus the lead time (method Placeholder), "
@@ -83,16 +86,19 @@ _UNSAYABLE: Final = {
 
 
 def shift(schedule: Schedule, minutes: int, since: datetime) -> Shifted:
-    """Say a schedule `minutes` earlier, judged from the instant `since` on."""
-    if minutes < 0:
-        raise ValueError(f"cannot shift {schedule.text!r} by {minutes} minutes: allowed are 0 and more")
+    """Say a schedule `minutes` earlier, judged from the instant `since` on, which must be aware."""
+    if not 0 <= minutes <= LONGEST:
+        raise ValueError(f"cannot shift {schedule.text!r} by {minutes} minutes: allowed are 0 to {LONGEST}")
+    since = _EPOCH + -((_EPOCH - since) // timedelta(minutes=1)) * timedelta(
+        minutes=1
+    )  # the next full minute
     match schedule:
         case Every():
             return _interval(schedule)
         case Never():
             return Shifted(exact=True, schedules=(), reason=f"{schedule.text!r} fires only by hand")
         case Calendar():
-            return _Shift(schedule, minutes, since.astimezone(UTC)).result()
+            return _Shift(schedule, minutes, since).result()
         case _:
             assert_never(schedule)
 

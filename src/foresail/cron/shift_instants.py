@@ -26,16 +26,15 @@ _EPOCH: Final = datetime(CYCLE_STARTS, 1, 1, tzinfo=UTC)
 def compare(
     original: Calendar, minutes: int, fired: Sequence[Calendar], start: datetime, end: datetime
 ) -> tuple[list[datetime], list[datetime]]:
-    """Give the instants in [start, end) that are lost, and those that are spurious or fired twice."""
+    """Give the instants from `start` until `end`, whole minutes, that are lost, and the spurious or doubled."""
     lead = minutes * _MINUTE
-    first = start.replace(second=0, microsecond=0)
-    wanted = _fires(original, first + lead, end + lead)
+    wanted = _fires(original, start + lead, end + lead)
     union = twice = 0
     for schedule in fired:
-        fires = _fires(schedule, first, end)
+        fires = _fires(schedule, start, end)
         twice |= union & fires
         union |= fires
-    return _listed(wanted & ~union, first), _listed((union & ~wanted) | twice, first)
+    return _listed(wanted & ~union, start), _listed((union & ~wanted) | twice, start)
 
 
 def _listed(bits: int, first: datetime) -> list[datetime]:
@@ -57,7 +56,7 @@ def _fires(schedule: Calendar, start: datetime, end: datetime) -> int:
     at, east = start, minutes_east(schedule.zone, start)
     fires = 0
     for change in changes(schedule.zone, first, last):
-        opens, closes = max(start, change.at - _BEFORE), min(end, change.at + _AFTER)
+        opens, closes = min(end, max(start, change.at - _BEFORE)), min(end, change.at + _AFTER)
         fires |= _stretch(wall, at - first, opens - at, east) << ((at - start) // _MINUTE)
         at, east = max(at, closes), change.after
         if opens < closes:

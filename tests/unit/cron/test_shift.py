@@ -1,6 +1,6 @@
 """Schedules some minutes earlier, as tables to be read."""
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
@@ -176,6 +176,19 @@ def test_a_schedule_that_is_started_by_hand_needs_no_expression() -> None:
     assert (answer.exact, answer.schedules) == (True, ())
 
 
-def test_a_shift_into_the_future_is_an_error_that_says_what_is_allowed() -> None:
-    with pytest.raises(ValueError, match="allowed are 0 and more"):
-        shifted("0 0 * * *", -1)
+@pytest.mark.parametrize("lead", [-1, 527_041])
+def test_a_shift_into_the_future_or_beyond_a_year_is_an_error_that_says_what_is_allowed(lead: int) -> None:
+    with pytest.raises(ValueError, match="allowed are 0 to 527040"):
+        shifted("0 0 * * *", lead)
+
+
+def test_instants_are_listed_from_the_moment_asked_for_to_the_second() -> None:
+    schedule = parse("0 0 1 3 *", Dialect.ROBFIG, "UTC")
+    in_vain = datetime(2028, 2, 28, 9, tzinfo=UTC)
+    assert shift(schedule, 900, in_vain).spurious[0] == in_vain
+    assert in_vain not in shift(schedule, 900, in_vain + timedelta(seconds=1)).spurious
+
+
+def test_a_moment_without_a_zone_is_an_error() -> None:
+    with pytest.raises(TypeError):
+        shift(parse("0 0 * * *", Dialect.ROBFIG, "UTC"), 10, datetime(2026, 1, 1))  # noqa: DTZ001

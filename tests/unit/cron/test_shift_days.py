@@ -66,7 +66,7 @@ def test_the_cycle_closes_so_that_the_day_before_the_first_is_the_last() -> None
 def test_random_day_fields_moved_earlier_are_said_exactly_or_called_unsayable(dialect: Dialect) -> None:
     rng = Random(4)  # noqa: S311
     seen = set()
-    for _ in range(120):
+    for _ in range(60):
         text = " ".join(
             rng.choice(
                 ("*", str(rng.randint(low, high)), f"{rng.randint(low, middle)}-{rng.randint(middle, high)}")
@@ -142,3 +142,30 @@ def test_the_fewest_boxes_are_found_where_neither_months_nor_days_alone_find_the
     rows = {1: mask(10), 2: mask(9, 10, 11), 3: mask(10), 5: mask(9, 11)}
     found = boxes_for(rows)
     assert (len(found.boxes), found.fewest) == (2, True)
+
+
+def test_no_split_into_fewer_boxes_exists_where_fewest_is_claimed() -> None:
+    rng = Random(12)  # noqa: S311
+    for _ in range(60):
+        rows = {month: sum(1 << day for day in range(1, 5) if rng.random() < 0.5) for month in (1, 3, 5, 7)}
+        found = boxes_for(rows)
+        assert found.fewest
+        assert len(found.boxes) == fewest_by_trying_all(rows)
+
+
+def fewest_by_trying_all(rows: dict[int, int]) -> int:
+    """Take each box that holds the first day left, in all its forms, and go on with what is left."""
+    first = next((month for month, days in rows.items() if days), None)
+    if first is None:
+        return 0
+    must = rows[first] & -rows[first]
+    others = [month for month in rows if month != first]
+    tries = []
+    for days in range(32):
+        if days & must and not days & ~rows[first]:
+            fitting = [month for month in others if not days & ~rows[month]]
+            for choice in range(1 << len(fitting)):
+                chosen = {first, *(month for at, month in enumerate(fitting) if choice >> at & 1)}
+                left = {month: kept & ~days if month in chosen else kept for month, kept in rows.items()}
+                tries.append(1 + fewest_by_trying_all(left))
+    return min(tries)
