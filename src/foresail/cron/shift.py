@@ -15,7 +15,7 @@ from foresail.cron.schedule import Calendar, Every, Never, Schedule, parse
 from foresail.cron.shift_cover import Unsayable
 from foresail.cron.shift_days import DayRule, day_rule
 from foresail.cron.shift_instants import compare
-from foresail.cron.shift_readings import Reading, in_any_zones, in_own_zone, is_plain, original_of
+from foresail.cron.shift_readings import Original, Reading, in_any_zones, in_own_zone, is_plain
 from foresail.cron.shift_text import Writer
 from foresail.cron.shift_verify import Reader, difference, instants
 from foresail.cron.shift_zone import WHOLE_HOURS, Zone, fixed_zone, minutes_east, zones_ahead
@@ -24,6 +24,7 @@ AHEAD: Final = timedelta(days=1826)
 """How far ahead lost and spurious instants are listed: five years."""
 LONGEST: Final = 366 * 24 * 60
 """The longest shift in minutes: a year."""
+_MINUTE: Final = timedelta(minutes=1)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 _ADVICE: Final = (
@@ -89,9 +90,7 @@ def shift(schedule: Schedule, minutes: int, since: datetime) -> Shifted:
     """Say a schedule `minutes` earlier, judged from the instant `since` on, which must be aware."""
     if not 0 <= minutes <= LONGEST:
         raise ValueError(f"cannot shift {schedule.text!r} by {minutes} minutes: allowed are 0 to {LONGEST}")
-    since = _EPOCH + -((_EPOCH - since) // timedelta(minutes=1)) * timedelta(
-        minutes=1
-    )  # the next full minute
+    since = _EPOCH - (_EPOCH - since) // _MINUTE * _MINUTE  # a fire is at a full minute: this one or the next
     match schedule:
         case Every():
             return _interval(schedule)
@@ -124,6 +123,7 @@ class _Shift:
         self._until = since + AHEAD
 
     def result(self) -> Shifted:
+        """Choose the expressions, prove them, and say what they miss."""
         schedule = self._schedule
         rule = day_rule(schedule.fields, schedule.dialect)
         never = schedule.never_fires
@@ -135,7 +135,7 @@ class _Shift:
         return self._with_fixed_offset(rule, zone)
 
     def _with_fixed_offset(self, rule: DayRule, zone: Zone) -> Shifted:
-        original = original_of(self._schedule.fields, rule, self._schedule.dialect, zone, self._minutes)
+        original = self._original(rule, zone)
         reading = in_own_zone(original)
         if reading.unsayable or not is_plain(reading.lines, original):
             reading = in_any_zones(original, WHOLE_HOURS) or reading
@@ -156,7 +156,7 @@ class _Shift:
 
     def _with_changing_offset(self, rule: DayRule) -> Shifted:
         zone = Zone(self._schedule.zone, 0)
-        original = original_of(self._schedule.fields, rule, self._schedule.dialect, zone, self._minutes)
+        original = self._original(rule, zone)
         reading = in_own_zone(original)
         if reading.unsayable or not is_plain(reading.lines, original):
             ahead = zones_ahead(zone.name, self._since.date(), self._until.date())
@@ -168,6 +168,11 @@ class _Shift:
         if reading.unsayable or lost or spurious:
             return self._inexact(Inexact.CHANGING_OFFSET, reading, lost, spurious, expressions)
         return Shifted(exact=True, schedules=expressions, until=self._until)
+
+    def _original(self, rule: DayRule, zone: Zone) -> Original:
+        schedule = self._schedule
+        fields = schedule.fields
+        return Original(fields.minutes, fields.hours, rule, schedule.dialect, zone, self._minutes)
 
     def _compared(self, expressions: tuple[ZonedExpression, ...]) -> tuple[list[datetime], list[datetime]]:
         fired = [self._parsed(each) for each in expressions]
@@ -195,7 +200,7 @@ class _Shift:
         expressions: tuple[ZonedExpression, ...],
     ) -> Shifted:
         zone = self._schedule.zone
-        dates = {(at + timedelta(minutes=minutes_east(zone, at))).date() for at in (*lost, *spurious)}
+        dates = {(at + minutes_east(zone, at) * _MINUTE).date() for at in (*lost, *spurious)}
         return Shifted(
             exact=False,
             schedules=expressions,

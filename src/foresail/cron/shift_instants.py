@@ -26,7 +26,7 @@ _EPOCH: Final = datetime(CYCLE_STARTS, 1, 1, tzinfo=UTC)
 def compare(
     original: Calendar, minutes: int, fired: Sequence[Calendar], start: datetime, end: datetime
 ) -> tuple[list[datetime], list[datetime]]:
-    """Give the instants from `start` until `end`, whole minutes, that are lost, and the spurious or doubled."""
+    """Give the minutes from `start` until `end` that are lost, and those that are spurious or doubled."""
     lead = minutes * _MINUTE
     wanted = _fires(original, start + lead, end + lead)
     union = twice = 0

@@ -25,14 +25,14 @@ from dataclasses import dataclass, replace
 from itertools import pairwise, product
 from typing import Final
 
-from foresail.cron.schedule import Dialect, Fields
+from foresail.cron.schedule import Dialect
 from foresail.cron.shift_cover import Cover, Unsayable, days_earlier
 from foresail.cron.shift_days import DayRule
 from foresail.cron.shift_zone import Zone
 
 _HOUR: Final = 60
 _DAY: Final = 24
-PAIR: Final = 2
+_PAIR: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +67,6 @@ class Reading:
 
     lines: tuple[Line, ...]
     unsayable: Unsayable | None = None
-
-
-def original_of(fields: Fields, rule: DayRule, dialect: Dialect, zone: Zone, back: int) -> Original:
-    """Gather what is to be said earlier."""
-    return Original(fields.minutes, fields.hours, rule, dialect, zone, back)
 
 
 def in_own_zone(original: Original) -> Reading:
@@ -111,7 +106,7 @@ def _fires_a_day(line: Line) -> int:
 
 def is_plain(lines: tuple[Line, ...], original: Original) -> bool:
     """Tell whether lines explain themselves: own zone, one, or two with the dates and months as written."""
-    if len(lines) > PAIR or any(line.zone != original.zone for line in lines):
+    if len(lines) > _PAIR or any(line.zone != original.zone for line in lines):
         return False
     as_written = (original.rule.months, original.rule.days)
     return len(lines) == 1 or all((line.rule.months, line.rule.days) == as_written for line in lines)

@@ -38,7 +38,7 @@ WHOLE_HOURS: Final = tuple(_etc(hours) for hours in range(-12, 15))
 """Every whole-hour zone without summer time, from west to east."""
 
 
-_LADDERS: Final = (
+LADDERS: Final = (
     "Atlantic/Azores",
     "Europe/London",
     "Europe/Berlin",
@@ -87,7 +87,7 @@ def zones_ahead(name: str, since: date, until: date) -> tuple[Zone, ...]:
         for day in (since + number * _OFTEN for number in range((until - since) // _OFTEN))
     ]
     ahead = []
-    for other in _LADDERS:
+    for other in LADDERS:
         distance = minutes_east(other, noons[0]) - minutes_east(name, noons[0])
         if (
             distance > 0
