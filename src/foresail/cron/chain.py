@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
 
 from foresail.cron.schedule import Schedule
 
@@ -33,12 +32,12 @@ def outlook(schedule: Schedule, anchor: datetime, now: datetime) -> Outlook:
     ago it was, the cost is bounded: beyond a few steps the chain is entered again on a day without a
     change of clocks, where every chain of the schedule meets.
     """
-    due = None
-    for fire in islice(chain(schedule, anchor), _STEPS):
-        if fire > now:
+    due: datetime | None = None
+    last = anchor
+    for _ in range(_STEPS):
+        fire = schedule.next(last)
+        if fire is None or fire > now:
             return Outlook(due, fire)
-        due = fire
-    if due is None:
-        return Outlook(None, None)
-    due = schedule.last_in_chain(due, now) or due
+        due = last = fire
+    due = schedule.last_in_chain(last, now) or last
     return Outlook(due, schedule.next(due))
