@@ -37,6 +37,7 @@ def run(count: int, seed: int) -> Report:
         wrong, fires = wrong_by_go(oracle, judged, seed)
         report.wrong += wrong
         report.fires += fires
+        print(f"{sum(report.kinds.values())} shifts, {len(report.wrong)} wrong", file=sys.stderr)
     return report
 
 

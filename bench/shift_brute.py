@@ -105,6 +105,14 @@ def minutes_of(text: str, dialect: str, east: int, lead: int = 0) -> int:
     return wall >> (_MARGIN * _DAY + east + lead) & inner
 
 
+@lru_cache(maxsize=4096)
+def fires_a_day(text: str, dialect: str) -> float:
+    """Give the mean number of fires a day over the eight years."""
+    brute = read(text, dialect)
+    days = sum(brute.on(*day) for day in _calendar())
+    return len(brute.hours) * len(brute.minutes) * days / len(_calendar())
+
+
 @cache
 def _cycle() -> list[int]:
     """Give the (month, day, weekday) of each day of 400 years as one number."""
