@@ -1,5 +1,6 @@
 """Schedules some minutes earlier, as tables to be read."""
 
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
@@ -8,6 +9,7 @@ from bench.shift_cases import Case
 from bench.shift_check import wrong
 from foresail.cron import CronError, Dialect, parse
 from foresail.cron.shift import Inexact, Shifted, ZonedExpression, shift
+from foresail.cron.shift_readings import Original, Reading, in_own_zone
 
 SINCE = datetime(2026, 11, 15, tzinfo=UTC)
 
@@ -192,3 +194,13 @@ def test_instants_are_listed_from_the_moment_asked_for_to_the_second() -> None:
 def test_a_moment_without_a_zone_is_an_error() -> None:
     with pytest.raises(TypeError):
         shift(parse("0 0 * * *", Dialect.ROBFIG, "UTC"), 10, datetime(2026, 1, 1))  # noqa: DTZ001
+
+
+def test_what_is_not_proved_is_not_returned(monkeypatch: pytest.MonkeyPatch) -> None:
+    def an_hour_off(original: Original) -> Reading:
+        right = in_own_zone(original)
+        return replace(right, lines=tuple(replace(line, hours=line.hours >> 1) for line in right.lines))
+
+    monkeypatch.setattr("foresail.cron.shift.in_own_zone", an_hour_off)
+    with pytest.raises(AssertionError, match=r"'0 5 \* \* \*' shifted by 10"):
+        shifted("0 5 * * *", 10)
