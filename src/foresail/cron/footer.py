@@ -8,11 +8,10 @@ _EPOCH = date(1970, 1, 1).toordinal()
 _DAY = 86400
 _NAME = r"(?:<[^>]*>|[^\d,<+-]{3,})"
 _TIME = r"[+-]?\d+(?::\d+){0,2}"
-_RULE = re.compile(
+_RULE = (
     rf"{_NAME}(?P<standard>{_TIME})"
     rf"(?:{_NAME}(?P<summer>{_TIME})?,(?P<start>[^,/]+)(?:/(?P<start_time>{_TIME}))?"
-    rf",(?P<end>[^,/]+)(?:/(?P<end_time>{_TIME}))?)?",
-    re.ASCII,
+    rf",(?P<end>[^,/]+)(?:/(?P<end_time>{_TIME}))?)?"
 )
 
 
@@ -43,7 +42,7 @@ class Footer:
 
 def read_footer(text: str) -> Footer | None:
     """Return the rule, or None if the file has none."""
-    rule = _RULE.fullmatch(text)
+    rule = re.fullmatch(_RULE, text, re.ASCII)  # compiled with the first zone, not with the import
     if rule is None:
         return None
     standard = -_seconds(rule["standard"])

@@ -19,11 +19,11 @@ class Forward:
 
     def __init__(self, fields: Fields, dialect: Dialect, zone: Zone) -> None:
         self._zone = zone
-        self._months = fields.months
-        self._hours = fields.hours
-        self._minutes = fields.minutes
-        self._days = fields.days_by_first_weekday(dialect)
-        self._sets = Sets(self._months, self._days, self._hours, self._minutes, dialect is Dialect.GOCRON)
+        self._sets = Sets(fields, dialect)
+        self._months = self._sets.months
+        self._days = self._sets.days
+        self._hours = self._sets.hours
+        self._minutes = self._sets.minutes
         # "31 February" is not empty: where a month began without a midnight, the libraries have fired on it.
         self._empty = not (self._months and self._hours and self._minutes and any(self._days))
         self._first_second = _lowest(fields.hours) * 3600 + _lowest(fields.minutes) * 60

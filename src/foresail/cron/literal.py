@@ -4,9 +4,9 @@ What a search finds near a change of clocks depends on the steps by which it get
 taken one by one here, in whole seconds, each with the choice of instant that Go's `time.Date` makes.
 """
 
-from dataclasses import dataclass
-
 from foresail.cron.civil import civil, month_length
+from foresail.cron.dialect import Dialect
+from foresail.cron.fields import Fields
 from foresail.cron.zone import DAY, Table
 
 _HOUR = 3600
@@ -14,17 +14,21 @@ _NOON = 12
 _LAST_HOUR = 23
 
 
-@dataclass(frozen=True, slots=True)
 class Sets:
-    """What a search must find: the bits of each field, with the days joined by the dialect's rule."""
+    """What a search must find: the bits of each field, with the days joined by the dialect's rule.
 
-    months: int
-    days: tuple[int, ...]
-    """The matching days of a month, by the weekday that its first day falls on."""
-    hours: int
-    minutes: int
-    runs_late_after_gap: bool
-    """An hour that a change of clocks leaves out is served by the hour after it (go-cron)."""
+    `days` has the matching days of a month, by the weekday that its first day falls on.
+    `late` says that an hour which a change of clocks leaves out is served by the hour after it (go-cron).
+    """
+
+    __slots__ = ("days", "hours", "late", "minutes", "months")
+
+    def __init__(self, fields: Fields, dialect: Dialect) -> None:
+        self.months = fields.months
+        self.days = fields.days_by_first_weekday(dialect)
+        self.hours = fields.hours
+        self.minutes = fields.minutes
+        self.late = dialect is Dialect.GOCRON
 
 
 class EndlessSearchError(Exception):
@@ -59,7 +63,7 @@ class LiteralSearch:
                 if self._instant_is_on_the_minute():
                     return self._instant
                 # robfig notes this as a move, go-cron does not.
-                self._moved = self._moved or not self._sets.runs_late_after_gap
+                self._moved = self._moved or not self._sets.late
         return None
 
     def _set(self, instant: int) -> None:
@@ -122,7 +126,7 @@ class LiteralSearch:
             before = self._second // _HOUR
             self._set(self._instant + _HOUR)
             hour = self._second // _HOUR
-            if self._sets.runs_late_after_gap and hour - before == 2 and self._sets.hours >> (hour - 1) & 1:  # noqa: PLR2004  one hour is missing between the two
+            if self._sets.late and hour - before == 2 and self._sets.hours >> (hour - 1) & 1:  # noqa: PLR2004  one hour is missing between the two
                 break
             if hour == 0:
                 return False

@@ -1,8 +1,5 @@
 """Reads one field of a cron expression, by the rules of either dialect."""
 
-from dataclasses import dataclass
-from typing import NoReturn
-
 from foresail.cron.dialect import Dialect
 from foresail.cron.errors import CronError
 
@@ -13,15 +10,17 @@ _INT_MAX = (1 << 63) - 1
 _INT_DIGITS = 19
 
 
-@dataclass(frozen=True, slots=True)
 class Place:
     """One of the five fields: its name, bounds and names for values."""
 
-    name: str
-    low: int
-    high: int
-    names: dict[str, int]
-    hint: str = ""
+    __slots__ = ("high", "hint", "low", "name", "names")
+
+    def __init__(self, name: str, low: int, high: int, names: dict[str, int], hint: str = "") -> None:
+        self.name = name
+        self.low = low
+        self.high = high
+        self.names = names
+        self.hint = hint
 
 
 MINUTE = Place("minute", 0, 59, {})
@@ -84,19 +83,19 @@ class FieldReader:
         for i, letter in enumerate(field):
             if letter in extended:
                 self._column += i
-                self._refuse(f"{letter!r} is not part of the standard syntax")
+                raise self._error(f"{letter!r} is not part of the standard syntax")
 
     def _item(self, item: str) -> tuple[int, bool]:
         place = self._place
         span, *steps = item.split("/")
         if len(steps) > 1:
-            self._refuse(f"{item!r} has more than one slash")
+            raise self._error(f"{item!r} has more than one slash")
         ends = span.split("-")
         star = ends[0] in {"*", "?"}
         if star:
             start, end = place.low, place.high
         elif len(ends) > 2:  # noqa: PLR2004  a range has two ends
-            self._refuse(f"{item!r} has more than one hyphen")
+            raise self._error(f"{item!r} has more than one hyphen")
         else:
             start = self._value(ends[0], item)
             end = self._value(ends[-1], item)
@@ -104,7 +103,7 @@ class FieldReader:
         if steps:
             number = whole_number(steps[0])
             if number is None:
-                self._refuse(f"the step {steps[0]!r} in {item!r} is not a whole number")
+                raise self._error(f"the step {steps[0]!r} in {item!r} is not a whole number")
             step = number
             if len(ends) == 1:
                 end = place.high  # "5/15" means "from 5 to the end, each 15"
@@ -120,27 +119,27 @@ class FieldReader:
         if number is None:
             where = f" in {item!r}" if item != word else ""
             what = "a value is missing" if not word else f"{word!r} is not a value of this field"
-            self._refuse(what + where)
+            raise self._error(what + where)
         return number
 
     def _check(self, item: str, start: int, end: int, step: int) -> None:
         place = self._place
         wraps = self._dialect is Dialect.GOCRON
         if start < place.low:
-            self._refuse(f"{item!r} starts below {place.low}")
+            raise self._error(f"{item!r} starts below {place.low}")
         if end > place.high:
-            self._refuse(f"{item!r} ends above {place.high}")
+            raise self._error(f"{item!r} ends above {place.high}")
         if start > end and not wraps:
-            self._refuse(f"{item!r} starts after its end")
+            raise self._error(f"{item!r} starts after its end")
         if step == 0:
-            self._refuse(f"the step in {item!r} is 0")
+            raise self._error(f"the step in {item!r} is 0")
         if wraps and step > 1:
             size = end - start + 1
             if start > end:
                 # go-cron does not bound the start of a range that wraps: its unsigned size runs round.
                 size = (size + place.high - place.low + 1) % _WORD
             if step >= size:
-                self._refuse(f"the step in {item!r} is not smaller than its range of {size}")
+                raise self._error(f"the step in {item!r} is not smaller than its range of {size}")
 
     def _bits(self, start: int, end: int, step: int) -> int:
         place = self._place
@@ -157,10 +156,10 @@ class FieldReader:
             bits = bits & 0x7F | 1  # 7 is another name for Sunday
         return bits
 
-    def _refuse(self, problem: str) -> NoReturn:
+    def _error(self, problem: str) -> CronError:
         place = self._place
         ranges = "a-b" if self._dialect is Dialect.ROBFIG else "a-b (which may wrap)"
-        raise CronError(
+        return CronError(
             problem,
             text=self._text,
             field=place.name,

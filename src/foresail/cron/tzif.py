@@ -2,7 +2,6 @@
 
 import os
 import struct
-from dataclasses import dataclass
 from functools import cache
 
 import tzdata
@@ -11,17 +10,12 @@ _HEADER = struct.Struct(">4s1s15x6l")
 _KIND = struct.Struct(">lBB")
 
 
-@dataclass(frozen=True, slots=True)
-class ZoneFile:
-    """What a zone's file says: offsets in seconds east of UTC, and the POSIX rule that follows the table."""
+def read(name: str) -> tuple[int, list[tuple[int, int]], str]:
+    """Return what the file of a zone that `names()` lists says.
 
-    first_offset: int
-    changes: tuple[tuple[int, int], ...]
-    footer: str
-
-
-def read(name: str) -> ZoneFile:
-    """Return the content of one zone that `names()` lists."""
+    That is: the first offset in seconds east of UTC, each change of clocks with the offset from then on,
+    and the POSIX rule for the time after the last of them.
+    """
     data = _content("zoneinfo", *name.split("/"))
     # The first block repeats the table in 32 bits for old readers; the second one is the whole of it.
     _, _, *counts = _HEADER.unpack_from(data)
@@ -33,8 +27,8 @@ def read(name: str) -> ZoneFile:
     kind_of = data[at + 8 * n_times : at + 9 * n_times]
     kinds = [_KIND.unpack_from(data, at + 9 * n_times + 6 * i) for i in range(n_kinds)]
     footer = data[at + _block_size(counts, 8) :].strip(b"\n").decode()
-    changes = tuple((when, kinds[kind][0]) for when, kind in zip(times, kind_of, strict=True))
-    return ZoneFile(kinds[_first_kind(kinds, kind_of)][0], changes, footer)
+    changes = [(when, kinds[kind][0]) for when, kind in zip(times, kind_of, strict=True)]
+    return kinds[_first_kind(kinds, kind_of)][0], changes, footer
 
 
 @cache

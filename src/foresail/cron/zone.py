@@ -90,11 +90,11 @@ class Zone:
             self._horizon_year = 0
             self.horizon = _ALWAYS
             return
-        file = read(name)
-        self._footer = read_footer(file.footer)
-        segments = [(-_ALWAYS, file.first_offset), *file.changes]
+        first_offset, changes, footer = read(name)
+        self._footer = read_footer(footer)
+        segments = [(-_ALWAYS, first_offset), *changes]
         last = segments[-1][0]
-        last_year = year_of(last) if file.changes else 1
+        last_year = year_of(last) if changes else 1
         through = max(_NEAR_YEARS, last_year + 2 * _LONGEST_SEARCH)
         reach: dict[int, int] = {}
         self.horizon = _ALWAYS
