@@ -3,6 +3,8 @@
 import argparse
 import sys
 from collections import Counter
+from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
 from time import thread_time
@@ -27,18 +29,34 @@ class Report:
     seconds: list[float] = field(default_factory=list)
 
 
-def run(count: int, seed: int) -> Report:
-    """Shift `count` random cases and judge each twice."""
-    report = Report()
-    oracle = Oracle()
+def run(count: int, seed: int, jobs: int = 1) -> Report:
+    """Shift `count` random cases, spread over `jobs` processes, and judge each twice."""
+    Oracle()  # built before several want to build it
     drawn = cases(seed, count)
-    while batch := list(islice(drawn, _BATCH)):
-        judged = [(case, _judged(case, report)) for case in batch]
-        wrong, fires = wrong_by_go(oracle, judged, seed)
-        report.wrong += wrong
-        report.fires += fires
-        print(f"{sum(report.kinds.values())} shifts, {len(report.wrong)} wrong", file=sys.stderr)
+    batches = iter(lambda: list(islice(drawn, _BATCH)), [])
+    if jobs == 1:
+        return _merged(map(_judge_all, batches))
+    with ProcessPoolExecutor(jobs) as pool:
+        return _merged(pool.map(_judge_all, batches))
+
+
+def _judge_all(batch: list[Case]) -> Report:
+    report = Report()
+    judged = [(case, _judged(case, report)) for case in batch]
+    wrong, report.fires = wrong_by_go(Oracle(), judged, seed=len(batch))
+    report.wrong += wrong
     return report
+
+
+def _merged(reports: Iterable[Report]) -> Report:
+    whole = Report()
+    for report in reports:
+        whole.kinds += report.kinds
+        whole.fires += report.fires
+        whole.wrong += report.wrong
+        whole.seconds += report.seconds
+        print(f"{whole.kinds.total()} shifts, {len(whole.wrong)} wrong", file=sys.stderr)
+    return whole
 
 
 def _judged(case: Case, report: Report) -> Shifted:
@@ -58,8 +76,9 @@ def main() -> int:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--count", type=int, default=20_000, help="random cases, over both dialects")
     options.add_argument("--seed", type=int, default=1)
+    options.add_argument("--jobs", type=int, default=2, help="processes")
     asked = options.parse_args()
-    report = run(asked.count, asked.seed)
+    report = run(asked.count, asked.seed, asked.jobs)
     print(f"{asked.count} shifts, each minute of 2023-2030 by brute force, {report.fires} fires by Go")
     print(f"{len(report.wrong)} wrong")
     for kind, number in report.kinds.most_common():

@@ -15,7 +15,9 @@ from foresail.cron.shift_zone import changes
 from testbed.oracle import Answer, Oracle, Question
 
 _FIRES: Final = 150
-_MANY: Final = 300
+_MANY: Final = 100
+_DAY: Final = 86_400
+_JUDGED: Final = (SINCE, SINCE + AHEAD + timedelta(days=30))
 _GIVES_UP: Final = 5 * 365 * 86_400  # both libraries look at least this far ahead before they give up
 _LEAP: Final = tuple(int(datetime(year, 2, 20, tzinfo=UTC).timestamp()) for year in (2024, 2028))
 _EIGHT_YEARS: Final = (
@@ -61,13 +63,26 @@ def _stretches(case: Case, rng: Random) -> Iterator[_Stretch]:
             yield _Stretch(start, start + 10 * _GIVES_UP, min(_FIRES, in_eight_years + 1))
         return
     brute = read(case.text, case.dialect)
-    count = min(in_eight_years + 1, 3 * len(brute.minutes) * len(brute.hours) + 5)
-    around = changes(case.zone, SINCE + timedelta(days=10), SINCE + AHEAD - timedelta(days=3))
-    # The clock changes at a fire, or at a warm-up; and with thousands of fires a day some changes are enough.
-    for change in around if count < _MANY else rng.sample(around, 3):
+    a_day = len(brute.minutes) * len(brute.hours)
+    around = changes(case.zone, SINCE + timedelta(days=20), SINCE + AHEAD - timedelta(days=3))
+    # The clock changes at a fire, or at a warm-up; and with hundreds of fires a day some changes are enough.
+    for change in around if a_day < _MANY else rng.sample(around, 3):
         for middle in {int(change.at.timestamp()) - ahead for ahead in (0, 60 * case.lead)}:
-            start = max(middle - 86_400, int(SINCE.timestamp()) - 1)
-            yield _Stretch(start, middle + 2 * 86_400, count)
+            start = _quiet(middle - _DAY, case)
+            days = (middle - start) // _DAY + 3
+            yield _Stretch(start, middle + 2 * _DAY, min(in_eight_years + 1, a_day * days + 5))
+
+
+def _quiet(start: int, case: Case) -> int:
+    """Go back until neither question starts on the day of a change, where Go's answer depends on the start."""
+    changed = [int(change.at.timestamp()) for change in changes(case.zone, *_JUDGED)]
+    while any(
+        -_DAY // 4 < at - change < 5 * _DAY // 4
+        for at in (start, start + 60 * case.lead)
+        for change in changed
+    ):
+        start -= _DAY // 2
+    return start
 
 
 def _questions(case: Case, shifted: Shifted, stretch: _Stretch) -> Iterator[Question]:
