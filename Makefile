@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
 .PHONY: help setup lint format test test-cluster cluster-build cluster-up cluster-down \
-  cron-oracle cron-fuzz bench-cron lock ci
+  cron-oracle cron-shift cron-fuzz bench-cron lock ci
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +31,9 @@ format: setup ## let ruff rewrite what it can
 
 test: setup ## the tests that need no cluster: seconds
 	$(BIN)/pytest tests --ignore=tests/cluster
+
+cron-shift: setup ## 20,000 random shifts against brute force and the Go libraries: minutes
+	$(BIN)/python -m bench.cron_shift
 
 test-cluster: setup cluster-build ## the tests on a real cluster that they start themselves: minutes
 	$(BIN)/pytest tests/cluster

@@ -1,28 +1,31 @@
 """Any schedule X minutes earlier, as expressions that Kubernetes and Velero can run by themselves.
 
-`shift` never guesses: what it calls exact was built to be exact, then parsed again from its text and compared
-with the original. In a zone of fixed offset the comparison covers all 400 years of the calendar, so it holds for
-all time. In a zone whose offset changes (summer time) it covers the fires of the next five years around every
-change, with the dialect's own behaviour, and holds until then.
+`shift` never guesses: what it calls exact was built to be exact, then parsed again from its text and
+compared with the original. In a zone of fixed offset the comparison covers all 400 years of the calendar, so
+it holds for all time. In a zone whose offset changes (summer time) it covers the next five years, with the
+dialect's own behaviour around every change, and holds until then.
 """
 
 import enum
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Final, assert_never
-from zoneinfo import ZoneInfo
 
-from foresail.cron.schedule import Calendar, Every, Schedule, parse
+from foresail.cron.schedule import Calendar, Every, Never, Schedule, parse
 from foresail.cron.shift_cover import Unsayable
 from foresail.cron.shift_days import DayRule, day_rule
 from foresail.cron.shift_instants import compare
-from foresail.cron.shift_readings import Line, Reading, in_any_zones, in_own_zone, original_of
+from foresail.cron.shift_readings import Original, Reading, in_any_zones, in_own_zone, is_plain
 from foresail.cron.shift_text import Writer
 from foresail.cron.shift_verify import Reader, difference, instants
-from foresail.cron.shift_zone import Zone, fixed_zone
+from foresail.cron.shift_zone import WHOLE_HOURS, Zone, fixed_zone, minutes_east, zones_ahead
 
 AHEAD: Final = timedelta(days=1826)
 """How far ahead lost and spurious instants are listed: five years."""
+LONGEST: Final = 366 * 24 * 60
+"""The longest shift in minutes: a year."""
+_MINUTE: Final = timedelta(minutes=1)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 _ADVICE: Final = (
     "Act on instants: let the operator warm up at each fire minus the lead time (method Placeholder), "
@@ -76,25 +79,25 @@ _CAUSE: Final = {
     Unsayable.LEAP_YEAR: Inexact.LEAP_YEAR,
     Unsayable.WEEKDAYS_OF_MONTHS: Inexact.WEEKDAYS_OF_MONTHS,
 }
-_REASON: Final = {
-    Inexact.CHANGING_OFFSET: "the clock in {zone} changes between a warm-up and its fire, or jumps over one of "
-    "them or repeats it; an expression knows nothing of the change",
-    Inexact.LEAP_YEAR: "{text!r} that much earlier falls on a day whose date depends on the leap year "
-    "(the day before 1 March), and cron has no word for that",
-    Inexact.WEEKDAYS_OF_MONTHS: "{text!r} that much earlier falls on weekdays of a stretch of days that is not "
-    "whole months, and in this dialect day of month and weekday can only be joined by 'or'",
+_UNSAYABLE: Final = {
+    Unsayable.LEAP_YEAR: "a day whose date depends on the leap year, which cron cannot say",
+    Unsayable.WEEKDAYS_OF_MONTHS: "weekdays of a stretch of days that is not whole months, "
+    "which this dialect cannot say: it joins its two day fields by 'or'",
 }
 
 
 def shift(schedule: Schedule, minutes: int, since: datetime) -> Shifted:
-    """Say a schedule `minutes` earlier, judged from the instant `since` on."""
-    if minutes < 0:
-        raise ValueError(f"cannot shift {schedule.text!r} by {minutes} minutes: allowed are 0 and more")
+    """Say a schedule `minutes` earlier, judged from the instant `since` on, which must be aware."""
+    if not 0 <= minutes <= LONGEST:
+        raise ValueError(f"cannot shift {schedule.text!r} by {minutes} minutes: allowed are 0 to {LONGEST}")
+    since = _EPOCH - (_EPOCH - since) // _MINUTE * _MINUTE  # a fire is at a full minute: this one or the next
     match schedule:
         case Every():
             return _interval(schedule)
+        case Never():
+            return Shifted(exact=True, schedules=(), reason=f"{schedule.text!r} fires only by hand")
         case Calendar():
-            return _Shift(schedule, minutes, since.astimezone(UTC)).result()
+            return _Shift(schedule, minutes, since).result()
         case _:
             assert_never(schedule)
 
@@ -120,52 +123,66 @@ class _Shift:
         self._until = since + AHEAD
 
     def result(self) -> Shifted:
+        """Choose the expressions, prove them, and say what they miss."""
         schedule = self._schedule
         rule = day_rule(schedule.fields, schedule.dialect)
-        if rule is None or not schedule.fields.minutes or not schedule.fields.hours:
-            return Shifted(exact=True, schedules=(), reason=f"{schedule.text!r} never fires: no such date comes")
+        never = schedule.never_fires
+        if rule is None or never:
+            return Shifted(exact=True, schedules=(), reason=f"{schedule.text!r} never fires: {never}")
         zone = fixed_zone(schedule.zone, self._since)
         if zone is None:
             return self._with_changing_offset(rule)
         return self._with_fixed_offset(rule, zone)
 
     def _with_fixed_offset(self, rule: DayRule, zone: Zone) -> Shifted:
-        original = original_of(self._schedule.fields, rule, self._schedule.dialect, zone, self._minutes)
-        plain = in_own_zone(original)
-        reading = plain
-        if plain.unsayable or len(plain.lines) > 2:  # noqa: PLR2004 - a pair
-            reading = in_any_zones(original) or plain
-        expressions = self._expressions(reading, rule, zone)
+        original = self._original(rule, zone)
+        reading = in_own_zone(original)
+        if reading.unsayable or not is_plain(reading.lines, original):
+            reading = in_any_zones(original, WHOLE_HOURS) or reading
+        expressions = self._expressions(reading, rule)
         wanted = Reader(self._schedule.fields, zone.east + self._minutes)
         fired = [
             Reader(self._parsed(each).fields, line.zone.east)
-            for each, line in zip(expressions, _in_order(reading, zone), strict=True)
+            for each, line in zip(expressions, reading.lines, strict=True)
         ]
         found = difference(wanted, fired, self._schedule.dialect)
         if found.doubled or bool(found.lost or found.spurious) != bool(reading.unsayable):
-            raise AssertionError(f"shift of {self._schedule.text!r} by {self._minutes} is not what it must be")
+            raise AssertionError(f"{self._schedule.text!r} shifted by {self._minutes} became {expressions}")
         if not reading.unsayable:
             return Shifted(exact=True, schedules=expressions)
         lost = instants(found.lost, self._since, self._until)
         spurious = instants(found.spurious, self._since, self._until)
-        return self._inexact(expressions, reading, lost, spurious)
+        return self._inexact(_CAUSE[reading.unsayable], reading, lost, spurious, expressions)
 
     def _with_changing_offset(self, rule: DayRule) -> Shifted:
         zone = Zone(self._schedule.zone, 0)
-        original = original_of(self._schedule.fields, rule, self._schedule.dialect, zone, self._minutes)
+        original = self._original(rule, zone)
         reading = in_own_zone(original)
-        expressions = self._expressions(reading, rule, zone)
-        parsed = [self._parsed(each) for each in expressions]
-        lost, spurious = compare(self._schedule, self._minutes, parsed, self._since, self._until)
+        if reading.unsayable or not is_plain(reading.lines, original):
+            ahead = zones_ahead(zone.name, self._since.date(), self._until.date())
+            elsewhere = in_any_zones(original, ahead)
+            if elsewhere and not any(self._compared(expressions := self._expressions(elsewhere, rule))):
+                return Shifted(exact=True, schedules=expressions, until=self._until)
+        expressions = self._expressions(reading, rule)
+        lost, spurious = self._compared(expressions)
         if reading.unsayable or lost or spurious:
-            return self._inexact(expressions, reading, lost, spurious)
+            return self._inexact(Inexact.CHANGING_OFFSET, reading, lost, spurious, expressions)
         return Shifted(exact=True, schedules=expressions, until=self._until)
 
-    def _expressions(self, reading: Reading, rule: DayRule, zone: Zone) -> tuple[ZonedExpression, ...]:
+    def _original(self, rule: DayRule, zone: Zone) -> Original:
+        schedule = self._schedule
+        fields = schedule.fields
+        return Original(fields.minutes, fields.hours, rule, schedule.dialect, zone, self._minutes)
+
+    def _compared(self, expressions: tuple[ZonedExpression, ...]) -> tuple[list[datetime], list[datetime]]:
+        fired = [self._parsed(each) for each in expressions]
+        return compare(self._schedule, self._minutes, fired, self._since, self._until)
+
+    def _expressions(self, reading: Reading, rule: DayRule) -> tuple[ZonedExpression, ...]:
         writer = Writer(self._schedule, rule)
         return tuple(
             ZonedExpression(writer.write(line.minutes, line.hours, line.rule), line.zone.name)
-            for line in _in_order(reading, zone)
+            for line in reading.lines
         )
 
     def _parsed(self, expression: ZonedExpression) -> Calendar:
@@ -176,30 +193,31 @@ class _Shift:
 
     def _inexact(
         self,
-        expressions: tuple[ZonedExpression, ...],
+        cause: Inexact,
         reading: Reading,
         lost: list[datetime],
         spurious: list[datetime],
+        expressions: tuple[ZonedExpression, ...],
     ) -> Shifted:
-        cause = _CAUSE[reading.unsayable] if reading.unsayable else Inexact.CHANGING_OFFSET
-        zone = ZoneInfo(self._schedule.zone)
-        dates = {at.astimezone(zone).date() for at in (*lost, *spurious)}
+        zone = self._schedule.zone
+        dates = {(at + minutes_east(zone, at) * _MINUTE).date() for at in (*lost, *spurious)}
         return Shifted(
             exact=False,
             schedules=expressions,
             until=self._until,
             cause=cause,
-            reason=_REASON[cause].format(text=self._schedule.text, zone=self._schedule.zone),
+            reason=self._reason(cause, reading.unsayable),
             lost=tuple(lost),
             spurious=tuple(spurious),
             inexact_dates=tuple(sorted(dates)),
             advice=_ADVICE,
         )
 
-
-def _in_order(reading: Reading, own: Zone) -> list[Line]:
-    """Put the own zone first, and the line with most fires before the one that borrows."""
-    return sorted(
-        reading.lines,
-        key=lambda line: (line.zone != own, -line.minutes.bit_count() * line.hours.bit_count()),
-    )
+    def _reason(self, cause: Inexact, unsayable: Unsayable | None) -> str:
+        zone = self._schedule.zone
+        if unsayable is None:
+            return f"the clock in {zone} changes between a warm-up and its fire, or skips or repeats one"
+        days = f"{self._schedule.text!r} that much earlier falls on {_UNSAYABLE[unsayable]}"
+        if cause is Inexact.CHANGING_OFFSET:
+            return f"{days}, and no zone further east that keeps pace with {zone} takes the day over"
+        return f"{days}, and no zone is far enough east to take the day over"

@@ -127,7 +127,9 @@ class _Search:
         self._wanted = [
             sum(1 << i for i, group in enumerate(self._days) if days & group) for days, _ in alike
         ]
-        self._free = [sum(1 << i for i, group in enumerate(self._days) if not has & group) for _, has in alike]
+        self._free = [
+            sum(1 << i for i, group in enumerate(self._days) if not has & group) for _, has in alike
+        ]
         self._steps = 0
         self.gave_up = False
 

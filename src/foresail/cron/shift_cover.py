@@ -45,7 +45,7 @@ class Cover:
 
 @dataclass(frozen=True, slots=True)
 class _Month:
-    """What is needed of one month: days of month and weekdays (robfig only), and whether they say too much."""
+    """What is needed of one month: dates and weekdays (robfig only), and whether they say too much."""
 
     days: int
     weekdays: int

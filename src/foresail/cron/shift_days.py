@@ -55,7 +55,7 @@ def day_rule(fields: Fields, dialect: Dialect) -> DayRule | None:
 
 def _either(fields: Fields) -> DayRule:
     """Resolve robfig's "day of month or weekday", where a field without a value leaves the other alone."""
-    if ALL_DAYS == fields.days or ALL_WEEKDAYS == fields.weekdays:
+    if fields.days == ALL_DAYS or fields.weekdays == ALL_WEEKDAYS:
         return DayRule(fields.months, None, None)
     if not fields.weekdays:
         return DayRule(fields.months, fields.days, None)
@@ -106,7 +106,7 @@ def _union(mask: int, bits: tuple[int, ...]) -> int:
 
 @cache
 def _month_starts() -> tuple[int, ...]:
-    """Number the first day of each month of the cycle, with the day after the last at the end."""
+    """Give the number of the first day of each month of the cycle, with the day after the last at the end."""
     starts, day = [0], 0
     for year in range(CYCLE_STARTS, CYCLE_STARTS + 400):
         leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)

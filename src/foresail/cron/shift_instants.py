@@ -1,10 +1,11 @@
 """Comparison of schedules by the instants at which they really fire, for zones whose offset changes.
 
 Far from a change the wall clock says it all, and five years of minutes are one integer. Around a change the
-dialect has its own ways (a wall time may be skipped, repeated, moved, or a whole day lost), so there, and only
-there, the schedule itself is asked, fire by fire.
+dialect has its own ways (a wall time may be skipped, repeated, moved, or a whole day lost), so there, and
+only there, the schedule itself is asked, fire by fire.
 """
 
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -15,30 +16,36 @@ from foresail.cron.shift_zone import changes, minutes_east
 
 _MINUTE: Final = timedelta(minutes=1)
 _DAY: Final = timedelta(days=1)
-_AROUND: Final = timedelta(hours=36)  # a change can cost the whole day on which it falls, and no more
+# A change can cost the whole day on which it falls, and no more; what came before it is past.
+_BEFORE: Final = timedelta(hours=3)
+_AFTER: Final = timedelta(hours=27)
+_SOME: Final = re.compile(rb"[^\0]", re.DOTALL)
 _EPOCH: Final = datetime(CYCLE_STARTS, 1, 1, tzinfo=UTC)
 
 
 def compare(
     original: Calendar, minutes: int, fired: Sequence[Calendar], start: datetime, end: datetime
 ) -> tuple[list[datetime], list[datetime]]:
-    """Give the instants in [start, end) that are lost, and those that are spurious."""
+    """Give the minutes from `start` until `end` that are lost, and those that are spurious or doubled."""
     lead = minutes * _MINUTE
-    first = start.replace(second=0, microsecond=0)
-    wanted = _fires(original, first + lead, end + lead)
-    union = 0
+    wanted = _fires(original, start + lead, end + lead)
+    union = twice = 0
     for schedule in fired:
-        union |= _fires(schedule, first, end)
-    return _listed(wanted & ~union, first), _listed(union & ~wanted, first)
+        fires = _fires(schedule, start, end)
+        twice |= union & fires
+        union |= fires
+    return _listed(wanted & ~union, start), _listed((union & ~wanted) | twice, start)
 
 
 def _listed(bits: int, first: datetime) -> list[datetime]:
-    found = []
-    while bits:
-        low = bits & -bits
-        bits ^= low
-        found.append(first + (low.bit_length() - 1) * _MINUTE)
-    return found
+    """List the minutes of a layout, byte by byte: taking bits off so long a number costs a copy each."""
+    layout = bits.to_bytes(bits.bit_length() // 8 + 1, "little")
+    return [
+        first + (8 * found.start() + bit) * _MINUTE
+        for found in _SOME.finditer(layout)
+        for bit in range(8)
+        if found[0][0] >> bit & 1
+    ]
 
 
 def _fires(schedule: Calendar, start: datetime, end: datetime) -> int:
@@ -49,7 +56,7 @@ def _fires(schedule: Calendar, start: datetime, end: datetime) -> int:
     at, east = start, minutes_east(schedule.zone, start)
     fires = 0
     for change in changes(schedule.zone, first, last):
-        opens, closes = max(start, change.at - _AROUND), min(end, change.at + _AROUND)
+        opens, closes = min(end, max(start, change.at - _BEFORE)), min(end, change.at + _AFTER)
         fires |= _stretch(wall, at - first, opens - at, east) << ((at - start) // _MINUTE)
         at, east = max(at, closes), change.after
         if opens < closes:
@@ -73,6 +80,6 @@ def _wall_clock(schedule: Calendar, first: datetime, last: datetime) -> int:
         return 0
     hours = sum(fields.minutes << (60 * hour) for hour in range(24) if fields.hours >> hour & 1)
     fires, idle = hours.to_bytes(_DAY // _MINUTE // 8, "little"), bytes(_DAY // _MINUTE // 8)
-    days = earlier(days_of(rule, schedule.dialect), (first - _EPOCH).days)
-    span = range((last - first).days)
-    return int.from_bytes(b"".join([fires if days >> day & 1 else idle for day in span]), "little")
+    span = (last - first).days
+    days = earlier(days_of(rule, schedule.dialect), (first - _EPOCH).days) & ((1 << span) - 1)
+    return int.from_bytes(b"".join([fires if days >> day & 1 else idle for day in range(span)]), "little")

@@ -1,35 +1,38 @@
 """The ways to say a schedule some minutes earlier, and the choice among them.
 
 A fire at minute m of hour h on day d, X minutes earlier and read in a zone z minutes further east, is at
-minute m - b, perhaps borrowing an hour, of an hour that perhaps borrows a day, where b is what whole hours leave
-of X - z. So minutes fall into two classes (borrow or not), each class is shifted as a whole, and per class the
-zone may be chosen. In a zone that takes all whole hours of X, the hours and all day fields stay as they were.
+minute m - b, perhaps borrowing an hour, of an hour that perhaps borrows a day, where b is what whole hours
+leave of X - z. So minutes fall into two classes (borrow or not), each class is shifted as a whole, and for
+each the zone may be chosen. In a zone that takes all whole hours of X, hours and days stay as they were.
 
 **The choice.** Whoever reads `kubectl get cronjob` should understand each line without arithmetic, so:
 
 1. one expression in the job's own zone;
-2. two expressions in the job's own zone: `50 0-22 * * 5` with `50 23 * * 4` needs no explanation, whereas
-   `50 * * * 5` in `Etc/GMT-1` must be read with the sign of that name turned round, by everyone, every time;
-3. one, then two expressions of which some are read in another zone;
-4. the fewest expressions, in the own zone if that costs none more.
+2. two in the own zone with dates and months as the user wrote them: `50 0-22 * * 5` with `50 23 * * 4`
+   needs no explanation, whereas `50 * * * 5` in `Etc/GMT-1` must be read with the sign of that name turned
+   round, by everyone, every time;
+3. one in another zone: `50 0 * 5 1` in `Etc/GMT-1` can be held against the original field by field, which
+   `50 23 1-30 5 0` with `50 23 30 4 0` cannot;
+4. two, in the own zone before others;
+5. the fewest expressions, in the own zone if that costs none more.
 
 Ties go to fewer foreign zones, to more fires in the own zone, to hours left as the user wrote them, to the
 nearer zone.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import pairwise, product
 from typing import Final
 
-from foresail.cron.schedule import Dialect, Fields
+from foresail.cron.schedule import Dialect
 from foresail.cron.shift_cover import Cover, Unsayable, days_earlier
 from foresail.cron.shift_days import DayRule
-from foresail.cron.shift_zone import Zone, whole_hour_zones
+from foresail.cron.shift_zone import Zone
 
 _HOUR: Final = 60
 _DAY: Final = 24
-_A_PAIR: Final = 2
+_PAIR: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +63,10 @@ class Original:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Lines that fire exactly when wanted or, with `unsayable` given, also on days that no rule leaves out."""
+    """Lines that fire exactly when wanted or, with `unsayable` given, also on days that none leaves out."""
 
     lines: tuple[Line, ...]
     unsayable: Unsayable | None = None
-
-
-def original_of(fields: Fields, rule: DayRule, dialect: Dialect, zone: Zone, back: int) -> Original:
-    """Gather what is to be said earlier."""
-    return Original(fields.minutes, fields.hours, rule, dialect, zone, back)
 
 
 def in_own_zone(original: Original) -> Reading:
@@ -79,31 +77,50 @@ def in_own_zone(original: Original) -> Reading:
         for piece in _pieces(original.part(minutes), original.zone):
             unsayable = unsayable or piece.cover.why
             lines += piece.lines()
-    return Reading(_joined(lines), unsayable)
+    return Reading(_in_order(_joined(lines), original.zone), unsayable)
 
 
-def in_any_zones(original: Original) -> Reading | None:
+def in_any_zones(original: Original, others: Iterable[Zone]) -> Reading | None:
     """Say it exactly with the fewest lines, the own zone before others; None where no zones make it exact."""
     own = original.zone
-    zones = (own, *(zone for zone in whole_hour_zones() if zone.east != own.east))
+    zones = (own, *(zone for zone in others if zone.east != own.east))
     borrows = {(original.back + own.east - zone.east) % _HOUR for zone in zones}
     ways = [_ways(original.part(minutes), zones) for minutes in _classes(original.minutes, borrows)]
     if not all(ways):
         return None
-    choices = [_joined([line for way in choice for line in way]) for choice in _choices(original, ways, zones)]
-    return Reading(min(choices, key=lambda lines: _strain(lines, original)))
+    choices = [
+        _joined([line for way in choice for line in way]) for choice in _choices(original, ways, zones)
+    ]
+    easiest = min(choices, key=lambda lines: _strain(lines, original))
+    return Reading(_in_order(easiest, original.zone))
+
+
+def _in_order(lines: tuple[Line, ...], own: Zone) -> tuple[Line, ...]:
+    """Put the own zone first, and the line with most fires before the one that borrows."""
+    return tuple(sorted(lines, key=lambda line: (line.zone != own, -_fires_a_day(line))))
+
+
+def _fires_a_day(line: Line) -> int:
+    return line.minutes.bit_count() * line.hours.bit_count()
+
+
+def is_plain(lines: tuple[Line, ...], original: Original) -> bool:
+    """Tell whether lines explain themselves: own zone, one, or two with the dates and months as written."""
+    if len(lines) > _PAIR or any(line.zone != original.zone for line in lines):
+        return False
+    as_written = (original.rule.months, original.rule.days)
+    return len(lines) == 1 or all((line.rule.months, line.rule.days) == as_written for line in lines)
 
 
 def _strain(lines: tuple[Line, ...], original: Original) -> tuple[int, ...]:
     """Rank lines by how hard they are to read: the module's order of choice."""
     foreign = [line for line in lines if line.zone != original.zone]
-    own_and_few = not foreign and len(lines) <= _A_PAIR
     return (
-        0 if own_and_few else 1,
+        not is_plain(lines, original),
         len(lines),
         len({line.zone for line in foreign}),
         len(foreign),
-        sum(line.minutes.bit_count() * line.hours.bit_count() for line in foreign),
+        sum(_fires_a_day(line) for line in foreign),
         sum(line.hours != original.hours for line in lines),
         sum(abs(line.zone.east - original.zone.east) for line in foreign),
     )
@@ -148,7 +165,7 @@ class _Piece:
 
 
 def _pieces(original: Original, zone: Zone) -> Iterator[_Piece]:
-    """Say one class of minutes in one zone: at most two pieces, those that borrow a day more and the others."""
+    """Say one class of minutes in one zone: one piece that stays on its days, one that borrows a day."""
     whole, rest = divmod(original.back + original.zone.east - zone.east, _HOUR)
     lowest = (original.minutes & -original.minutes).bit_length() - 1
     borrow = lowest < rest
@@ -165,7 +182,7 @@ def _pieces(original: Original, zone: Zone) -> Iterator[_Piece]:
 def _classes(minutes: int, borrows: set[int]) -> list[int]:
     """Split minutes at the points from which on they need not borrow."""
     edges = [0, *sorted(borrows), _HOUR]
-    spans = [((1 << high) - 1) & ~((1 << low) - 1) for low, high in zip(edges, edges[1:], strict=False)]
+    spans = [((1 << high) - 1) & ~((1 << low) - 1) for low, high in pairwise(edges)]
     return [minutes & span for span in spans if minutes & span]
 
 
@@ -173,7 +190,7 @@ def _joined(lines: list[Line]) -> tuple[Line, ...]:
     """Make one line of lines that differ in one time field only; which field comes first can matter."""
     hours_first = _join_minutes(_join_hours(lines))
     minutes_first = _join_hours(_join_minutes(lines))
-    return tuple(min(hours_first, minutes_first, key=len))
+    return tuple(minutes_first if len(minutes_first) < len(hours_first) else hours_first)
 
 
 def _join_hours(lines: list[Line]) -> list[Line]:

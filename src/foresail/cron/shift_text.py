@@ -1,10 +1,11 @@
 """Cron fields written back as text, in the form that is read most easily.
 
-Guarantees: the text parses in both dialects to the very masks given. So Sunday is 0, a range never wraps, a step
-is smaller than its range, and a day field is `*` only where it restricts nothing (the star decides how robfig
-joins the two day fields).
+Guarantees: the text parses in both dialects to the very masks given. So Sunday is 0, a range never wraps, a
+step is smaller than its range, and a day field is `*` only where it restricts nothing (the star decides how
+robfig joins the two day fields).
 """
 
+from itertools import pairwise
 from typing import Final
 
 from foresail.cron.schedule import Calendar
@@ -69,7 +70,13 @@ def _numbers(
         return "*"
     values = [value for value in range(mask.bit_length()) if mask >> value & 1]
     step = _step(values)
-    if stepped_star and len(values) >= _A_RUN and step > 1 and not values[0] and values[-1] + step > _top(everything):
+    if (
+        stepped_star
+        and len(values) >= _A_RUN
+        and step > 1
+        and not values[0]
+        and values[-1] + step > _top(everything)
+    ):
         return f"*/{step}"
     if len(values) >= _A_STEP and step > 1:
         return f"{_word(values[0], names)}-{_word(values[-1], names)}/{step}"
@@ -78,7 +85,7 @@ def _numbers(
 
 def _step(values: list[int]) -> int:
     """Give the one distance between neighbours, or 0 where there is none."""
-    steps = {after - before for before, after in zip(values, values[1:], strict=False)}
+    steps = {after - before for before, after in pairwise(values)}
     return steps.pop() if len(steps) == 1 else 0
 
 

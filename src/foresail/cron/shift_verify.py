@@ -1,7 +1,7 @@
-"""Proof, for zones of fixed offset, that expressions fire at the original's fires minus X and at no other time.
+"""Proof, for zones of fixed offset, that expressions fire when the original does, minus X, and only then.
 
-The expressions are parsed again from their text, and laid out as sets of minutes of the UTC day, each with its
-set of days over the 400 years of the calendar. Equal layouts are equal for all time; nothing is sampled.
+The expressions are parsed again from their text, and laid out as sets of minutes of the UTC day, each with
+its set of days over the 400 years of the calendar. Equal layouts are equal for all time; nothing is sampled.
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ _EPOCH: Final = datetime(CYCLE_STARTS, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """The fields of an expression and how many minutes to take off its wall clock to get the instant meant."""
+    """The fields of an expression, and how many minutes to take off its wall clock for the instant meant."""
 
     fields: Fields
     back: int
@@ -63,7 +63,7 @@ def _days(places: list[tuple[int, int]], minutes: int) -> int:
 
 
 def _undivided(masks: list[int]) -> list[int]:
-    """Split the minutes of the day so that each mask holds all of a part or none of it; drop what none holds."""
+    """Split the minutes of the day so that each mask holds all of a part or none; drop what no mask holds."""
     parts = [0]
     for mask in masks:
         seen = sum(parts)
@@ -73,7 +73,7 @@ def _undivided(masks: list[int]) -> list[int]:
 
 
 def _placed(reader: Reader, dialect: Dialect) -> list[tuple[int, int]]:
-    """Place an expression on the minutes of the UTC day: those that stay on their day and those that do not."""
+    """Place an expression on the minutes of the UTC day: those that stay on their day, those that do not."""
     fields = reader.fields
     rule = day_rule(fields, dialect)
     if rule is None:

@@ -1,21 +1,25 @@
 """Which zones have one fixed offset, and the zones further east that do the borrowing.
 
-"S minus X" is "S read X further east": `0 0 1 * *` minus an hour is `0 0 1 * *` in a zone an hour east, with no
-day, month or leap year to compute. Whole-hour zones without summer time exist from 12 h west (Etc/GMT+12) to
-14 h east (Etc/GMT-14) of Greenwich. Their names follow POSIX, whose sign is the reverse of everybody's:
+"S minus X" is "S read X further east": `0 0 1 * *` minus an hour is `0 0 1 * *` in a zone an hour east, with
+no day, month or leap year to compute. Whole-hour zones without summer time exist from 12 h west (Etc/GMT+12)
+to 14 h east (Etc/GMT-14) of Greenwich. Their names follow POSIX, whose sign is the reverse of everybody's:
 `Etc/GMT-1` is one hour *east*.
+
+No such zone follows the summer time of another. But some places keep a whole number of hours ahead of others
+the whole year round, as Athens does of Berlin: for a job in Berlin, Athens is the zone further east.
 """
 
+from bisect import bisect_right
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
+from itertools import pairwise
 from typing import Final
-from zoneinfo import ZoneInfo
 
-FOLLOWED: Final = timedelta(days=366 * 30)
-"""How far ahead a zone must keep its offset to count as fixed; no law in the zone data reaches as far unseen."""
-_PROBE: Final = timedelta(days=1)  # no zone keeps an offset for less than a day
+from foresail.cron.zone import zone
+
 _HOUR: Final = 60
+_MINUTE: Final = 60  # seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,16 +30,30 @@ class Zone:
     east: int
 
 
-def whole_hour_zones() -> tuple[Zone, ...]:
-    """Give every whole-hour zone without summer time, from west to east."""
-    return _WHOLE_HOURS
-
-
 def _etc(hours: int) -> Zone:
     return Zone("UTC" if not hours else f"Etc/GMT{'-' if hours > 0 else '+'}{abs(hours)}", hours * _HOUR)
 
 
-_WHOLE_HOURS: Final = tuple(_etc(hours) for hours in range(-12, 15))
+WHOLE_HOURS: Final = tuple(_etc(hours) for hours in range(-12, 15))
+"""Every whole-hour zone without summer time, from west to east."""
+
+
+LADDERS: Final = (
+    "Atlantic/Azores",
+    "Europe/London",
+    "Europe/Berlin",
+    "Europe/Athens",
+    "America/Anchorage",
+    "America/Los_Angeles",
+    "America/Denver",
+    "America/Chicago",
+    "America/New_York",
+    "America/Halifax",
+    "Australia/Sydney",
+    "Pacific/Norfolk",
+)
+"""One well-known zone for each pair of offset and summer-time rule that stands on a ladder of such zones."""
+_OFTEN: Final = timedelta(days=5)  # how often a distance is looked at; summer times differ by a week or more
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,42 +66,54 @@ class Change:
 
 
 def fixed_zone(name: str, since: datetime) -> Zone | None:
-    """Give the zone with its offset if the offset stays the same for 30 years from `since`, else None."""
-    day = since.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    if changes(name, day, day + FOLLOWED):
+    """Give the zone with its offset if the zone data knows of no change after `since`, else None.
+
+    The data's rule for years to come is part of this, so the answer holds until the data itself changes.
+    """
+    table, moved = zone(name).table_for(_unix(since))
+    if table.starts[-1] > _unix(since) + moved:
         return None
-    return Zone(name, _east(ZoneInfo(name), day))
+    return Zone(name, table.offsets[-1] // _MINUTE)
 
 
 @lru_cache(maxsize=512)
+def zones_ahead(name: str, since: date, until: date) -> tuple[Zone, ...]:
+    """Give zones that keep the same whole hours ahead of one with summer time, but for hours around a change.
+
+    Their `east` is counted from that zone. Whether those hours matter to a schedule is for its fires to tell.
+    """
+    noons = [
+        datetime(day.year, day.month, day.day, 12, tzinfo=UTC)
+        for day in (since + number * _OFTEN for number in range((until - since) // _OFTEN))
+    ]
+    ahead = []
+    for other in LADDERS:
+        distance = minutes_east(other, noons[0]) - minutes_east(name, noons[0])
+        if (
+            distance > 0
+            and distance % _HOUR == 0
+            and all(minutes_east(other, noon) - minutes_east(name, noon) == distance for noon in noons)
+        ):
+            ahead.append(Zone(other, distance))
+    return tuple(ahead)
+
+
 def changes(name: str, start: datetime, end: datetime) -> tuple[Change, ...]:
-    """List the changes of offset in (start, end], by probing each day and closing in to the minute."""
-    zone = ZoneInfo(name)
-    found = []
-    at, east = start, _east(zone, start)
-    while at < end:
-        before, at = at, min(at + _PROBE, end)
-        if (now := _east(zone, at)) != east:
-            found.append(_close_in(zone, before, at))
-            east = now
-    return tuple(found)
+    """List the changes of offset in (start, end]."""
+    table, moved = zone(name).table_for(_unix(start))
+    segments = pairwise(zip(table.starts, table.offsets, strict=True))
+    return tuple(
+        Change(datetime.fromtimestamp(at - moved, UTC), before // _MINUTE, after // _MINUTE)
+        for (_, before), (at, after) in segments
+        if _unix(start) < at - moved <= _unix(end) and before != after
+    )
 
 
 def minutes_east(name: str, at: datetime) -> int:
     """Give a zone's offset at an instant."""
-    return _east(ZoneInfo(name), at)
+    table, moved = zone(name).table_for(_unix(at))
+    return table.offsets[bisect_right(table.starts, _unix(at) + moved) - 1] // _MINUTE
 
 
-def _close_in(zone: ZoneInfo, before: datetime, after: datetime) -> Change:
-    while after - before > timedelta(minutes=1):
-        middle = before + timedelta(minutes=(after - before) // timedelta(minutes=2))
-        if _east(zone, middle) == _east(zone, before):
-            before = middle
-        else:
-            after = middle
-    return Change(after, _east(zone, before), _east(zone, after))
-
-
-def _east(zone: ZoneInfo, at: datetime) -> int:
-    offset = at.astimezone(zone).utcoffset()
-    return (offset or timedelta()) // timedelta(minutes=1)
+def _unix(at: datetime) -> int:
+    return int(at.timestamp())

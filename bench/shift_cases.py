@@ -1,4 +1,4 @@
-"""Random schedules and lead times for the shift: every case follows from the seed, so a failure can be repeated."""
+"""Random schedules and lead times for the shift, each of which follows from the seed."""
 
 import random
 from collections.abc import Iterator
@@ -26,11 +26,14 @@ CHANGING_ZONES: Final = (
     "America/Santiago",
     "Australia/Lord_Howe",
     "Africa/Cairo",
-    "Africa/Casablanca",
+    "America/Havana",
+    "Europe/London",
+    "America/Chicago",
     "Asia/Beirut",
     "Antarctica/Troll",
 )
 LONGEST_LEAD: Final = 10_000
+_USUAL: Final = (1, 2, 3, 5, 10, 15, 20, 30, 45, 60, 90, 120, 240, 480, 720, 840, 1440, 2880, 10_000)
 _WEEKDAYS: Final = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 _MONTHS: Final = ("JAN", "feb", "MAR", "apr", "MAY", "JUN", "jul", "AUG", "SEP", "OCT", "nov", "DEC")
 _EVERYDAY: Final = (  # shapes that people write
@@ -73,46 +76,44 @@ def cases(seed: int, count: int) -> Iterator[Case]:
     for _ in range(count):
         dialect = rng.choice(("robfig", "go-cron"))
         zone = _zone(rng)
-        if rng.random() < 0.01:
+        if _chance(rng, 0.01):
             yield Case(f"@every {rng.randint(1, 90)}m", dialect, zone, _lead(rng))
         else:
             yield Case(_expression(rng, dialect), dialect, zone, _lead(rng))
 
 
 def _zone(rng: random.Random) -> str:
-    drawn = rng.random()
-    if drawn < 0.5:
-        return "UTC"
-    return rng.choice(CHANGING_ZONES) if drawn > 0.94 else rng.choice(tuple(FIXED_ZONES))
+    zones = rng.choices((("UTC",), tuple(FIXED_ZONES), CHANGING_ZONES), weights=(50, 44, 6))[0]
+    return rng.choice(zones)
+
+
+def _chance(rng: random.Random, share: float) -> bool:
+    return rng.random() < share
 
 
 def _lead(rng: random.Random) -> int:
     """Draw a lead time: the usual ones, evenly from all, or of any order of magnitude."""
-    drawn = rng.random()
-    if drawn < 0.2:
-        return rng.choice((1, 2, 3, 5, 10, 15, 20, 30, 45, 60, 90, 120, 240, 480, 720, 840, 1440, 2880, 10_000))
-    if drawn < 0.6:
-        return rng.randint(1, LONGEST_LEAD)
-    return max(1, round(10 ** rng.uniform(0, 4)))
+    drawn = (rng.choice(_USUAL), rng.randint(1, LONGEST_LEAD), max(1, round(10 ** rng.uniform(0, 4))))
+    return rng.choices(drawn, weights=(20, 40, 40))[0]
 
 
 def _expression(rng: random.Random, dialect: str) -> str:
-    if rng.random() < 0.15:
+    if _chance(rng, 0.15):
         return rng.choice(_EVERYDAY)
     minute = _field(rng, 0, 59, star=0.15)
     hour = _field(rng, 0, 23, star=0.35)
     day = _field(rng, 1, 31, star=0.5)
     month = _field(rng, 1, 12, star=0.6, names=_MONTHS)
     weekday = _field(rng, 0, 6, star=0.5, names=_WEEKDAYS)
-    if dialect == "go-cron" and rng.random() < 0.05:
+    if dialect == "go-cron" and _chance(rng, 0.05):
         weekday = rng.choice(("7", "5-7", "FRI-MON", "6-1"))
     return f"{minute} {hour} {day} {month} {weekday}"
 
 
 def _field(rng: random.Random, low: int, high: int, *, star: float, names: tuple[str, ...] = ()) -> str:
-    if rng.random() < star:
-        return "?" if rng.random() < 0.05 else "*"
-    if rng.random() < 0.45:
+    if _chance(rng, star):
+        return "?" if _chance(rng, 0.05) else "*"
+    if _chance(rng, 0.45):
         return _value(rng.randint(low, high), low, rng, names)
     return ",".join(_item(rng, low, high, names) for _ in range(rng.choice((1, 1, 2, 3))))
 
@@ -135,4 +136,4 @@ def _item(rng: random.Random, low: int, high: int, names: tuple[str, ...]) -> st
 
 
 def _value(value: int, low: int, rng: random.Random, names: tuple[str, ...]) -> str:
-    return names[value - low] if names and rng.random() < 0.3 else str(value)
+    return names[value - low] if names and _chance(rng, 0.3) else str(value)

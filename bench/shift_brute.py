@@ -16,7 +16,10 @@ _MARGIN: Final = 10  # days on either side, so that nothing is cut off by a lead
 _DAY: Final = 1440
 _NAMES: Final = {
     name: number
-    for names, low in (("sun mon tue wed thu fri sat", 0), ("jan feb mar apr may jun jul aug sep oct nov dec", 1))
+    for names, low in (
+        ("sun mon tue wed thu fri sat", 0),
+        ("jan feb mar apr may jun jul aug sep oct nov dec", 1),
+    )
     for number, name in enumerate(names.split(), low)
 }
 
@@ -33,6 +36,7 @@ class Brute:
     either: bool  # one of the two day fields is enough
 
     def on(self, month: int, day: int, weekday: int) -> bool:
+        """Tell whether it fires on a date."""
         if month not in self.months:
             return False
         if self.either:
@@ -41,6 +45,7 @@ class Brute:
 
 
 def read(text: str, dialect: str) -> Brute:
+    """Read five fields that are known to be valid."""
     minute, hour, day, month, weekday = text.split()
     starred = any(_stars(item) for field in (day, weekday) for item in field.split(","))
     return Brute(
@@ -48,7 +53,9 @@ def read(text: str, dialect: str) -> Brute:
         _set(hour, 0, 23),
         _set(day, 1, 31),
         _set(month, 1, 12),
-        frozenset(value % 7 for value in _set(weekday, 0, 6)),
+        frozenset(
+            value % 7 for value in _set(weekday, 0, 7 if dialect == "go-cron" else 6)
+        ),  # 7 is Sunday too
         dialect == "robfig" and not starred,
     )
 
@@ -68,7 +75,9 @@ def _set(field: str, low: int, high: int) -> frozenset[int]:
         first, last = ends
         if last < first:  # only go-cron wraps, and only its tests come here
             last += high - low + 1
-        values.update(low + (value - low) % (high - low + 1) for value in range(first, last + 1, int(step or 1)))
+        values.update(
+            low + (value - low) % (high - low + 1) for value in range(first, last + 1, int(step or 1))
+        )
     return frozenset(values)
 
 
@@ -84,7 +93,7 @@ def _calendar() -> list[tuple[int, int, int]]:
 
 
 def minutes_of(text: str, dialect: str, east: int, lead: int = 0) -> int:
-    """Lay out the instants at which an expression fires, `lead` minutes earlier: bit i is minute i of 2023 on."""
+    """Lay out the fires of an expression, `lead` minutes earlier: bit i is the i-th minute from 2023 on."""
     brute = read(text, dialect)
     pattern = 0
     for hour in brute.hours:
@@ -96,9 +105,17 @@ def minutes_of(text: str, dialect: str, east: int, lead: int = 0) -> int:
     return wall >> (_MARGIN * _DAY + east + lead) & inner
 
 
+@lru_cache(maxsize=4096)
+def fires_a_day(text: str, dialect: str) -> float:
+    """Give the mean number of fires a day over the eight years."""
+    brute = read(text, dialect)
+    days = sum(brute.on(*day) for day in _calendar())
+    return len(brute.hours) * len(brute.minutes) * days / len(_calendar())
+
+
 @cache
 def _cycle() -> list[int]:
-    """Number the (month, day, weekday) of each day of 400 years."""
+    """Give the (month, day, weekday) of each day of 400 years as one number."""
     days = (date(2001, 1, 1) + timedelta(days=i) for i in range(146_097))
     return [day.month * 1000 + day.day * 10 + day.isoweekday() % 7 for day in days]
 
@@ -107,8 +124,8 @@ def _cycle() -> list[int]:
 def sayable(rule: Brute, dialect: str, earlier: int) -> bool:
     """Decide over 400 years, day by day, whether any union of expressions says a rule's days so much earlier.
 
-    robfig: each day has a date or a weekday all of whose days in that month are wanted. go-cron: month, date and
-    weekday decide.
+    robfig: each day has a date or a weekday all of whose days in that month are wanted.
+    go-cron: month, date and weekday decide.
     """
     cells = _cycle()
     on = {cell for cell in set(cells) if rule.on(cell // 1000, cell // 10 % 100, cell % 10)}
