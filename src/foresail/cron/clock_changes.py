@@ -60,7 +60,7 @@ def changes(name: str, since: datetime, until: datetime) -> Iterator[datetime]:
 
 def clock_changes(schedule: Calendar, since: datetime, until: datetime) -> tuple[ClockChange, ...]:
     """Return the dates of clock changes on which the schedule does not do what its fields say, oldest first."""
-    found = []
+    found: list[ClockChange] = []
     wall = wall_clock(schedule.zone)
     for at in changes(schedule.zone, since, until):
         for day in sorted({(at + side).astimezone(wall).date() for side in (-_DAY, timedelta(0), _DAY)}):

@@ -80,8 +80,8 @@ def _of_calendars(old: Calendar, new: Calendar, since: datetime) -> Difference:
 def _once_a_day(schedule: Calendar) -> Calendar:
     """Return the schedule with the first fire of each day only: enough to tell days apart, and quick."""
     fields = schedule.fields
-    first = {name: bits & -bits for name, bits in (("minutes", fields.minutes), ("hours", fields.hours))}
-    return replace(schedule, fields=replace(fields, **first))
+    first = replace(fields, minutes=fields.minutes & -fields.minutes, hours=fields.hours & -fields.hours)
+    return replace(schedule, fields=first)
 
 
 def _compared(
