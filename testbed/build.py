@@ -15,7 +15,7 @@ from pathlib import Path
 from testbed.command import spelled
 from testbed.components import COMPONENTS, Component
 from testbed.errors import TestbedError
-from testbed.places import MODULES, programs_folder
+from testbed.places import programs_folder
 
 Say = Callable[[str], None]
 _PROGRESS_SECONDS = 30.0
@@ -31,10 +31,10 @@ def component_named(name: str) -> Component:
 
 
 def cached_folder(component: Component) -> Path:
-    """Return where the component's programs are or will be: keyed by go.mod, go.sum, flags and machine."""
+    """Return where the component's programs are or will be: keyed by sources, flags and machine."""
     digest = hashlib.sha256()
-    for file in ("go.mod", "go.sum"):
-        digest.update((MODULES / component.name / file).read_bytes())
+    for file in component.sources:
+        digest.update(file.read_bytes())
     digest.update(repr((component.flags, component.files, platform.machine())).encode())
     return programs_folder() / f"{component.name}-{digest.hexdigest()[:16]}"
 
@@ -74,7 +74,7 @@ def _build_one(component: Component, say: Say) -> None:
     with tempfile.TemporaryDirectory(dir=programs_folder(), prefix=f".{component.name}-") as scratch:
         folder = Path(scratch) / "built"
         folder.mkdir()
-        command = ["go", "build", *component.flags, "-o", f"{folder}/", "tool"]
+        command = ["go", "build", *component.flags, "-o", f"{folder}/", component.target]
         _go(component, command, lambda: say(f"{component.name}: building, {time.monotonic() - began:.0f} s"))
         for given, ours in component.renamed.items():
             (folder / given).rename(folder / ours)
@@ -83,7 +83,7 @@ def _build_one(component: Component, say: Say) -> None:
         if absent:
             raise TestbedError(
                 f"{component.name}: the build made no {', '.join(absent)}",
-                f"compare the tool block of testbed/modules/{component.name}/go.mod with components.py",
+                f"compare {component.folder / 'go.mod'} with components.py",
             )
         # The rename is the commit: a folder of the final name always holds a whole component.
         folder.rename(cached_folder(component))
@@ -100,7 +100,7 @@ def _go(component: Component, command: list[str], progress: Callable[[], None]) 
     with log.open("wb") as output:
         process = subprocess.Popen(
             command,
-            cwd=MODULES / component.name,
+            cwd=component.folder,
             env=_go_environment(),
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -127,7 +127,7 @@ def _keep_files(component: Component, folder: Path) -> None:
     for module, patterns in component.files.items():
         where = subprocess.run(
             ["go", "list", "-m", "-f", "{{.Dir}}", module],  # noqa: S607 - the `go` of the user's PATH is meant
-            cwd=MODULES / component.name,
+            cwd=component.folder,
             env=_go_environment(),
             check=True,
             capture_output=True,

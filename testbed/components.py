@@ -1,6 +1,9 @@
-"""What the testbed builds: one entry for each Go module in `modules/`, with the versions stamped into it."""
+"""What the testbed builds: one entry for each Go module, with the versions stamped into it."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
+
+from testbed.places import HERE, MODULES
 
 _KUBERNETES = "1.36.3"
 _VELERO = "github.com/vmware-tanzu/velero/pkg/buildinfo.Version"
@@ -25,7 +28,7 @@ def _kubernetes_stamps() -> tuple[tuple[str, str], ...]:
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """A Go module without Go code, whose `tool` block names the programs to build."""
+    """A Go module: one without code, whose `tool` block names the programs to build, or one of our own."""
 
     name: str
     programs: tuple[str, ...]
@@ -33,6 +36,23 @@ class Component:
     renamed: dict[str, str] = field(default_factory=dict)  # the name that Go gives a program: the name it has here
     stamps: tuple[tuple[str, str], ...] = ()
     files: dict[str, tuple[str, ...]] = field(default_factory=dict)  # module: globs of files kept with the programs
+
+    own: bool = False  # the module has Go code of ours, in a folder of its own
+
+    @property
+    def folder(self) -> Path:
+        """Where the module is."""
+        return HERE / self.name if self.own else MODULES / self.name
+
+    @property
+    def sources(self) -> list[Path]:
+        """The files that decide what is built."""
+        return [self.folder / "go.mod", self.folder / "go.sum", *sorted(self.folder.glob("*.go"))]
+
+    @property
+    def target(self) -> str:
+        """What `go build` is asked to build."""
+        return "." if self.own else "tool"
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -64,5 +84,6 @@ COMPONENTS = {
             files={"sigs.k8s.io/karpenter": ("kwok/charts/crds/*.yaml", "kwok/apis/crds/*.yaml")},
         ),
         Component("helm", ("helm",), 2.5),
+        Component("oracle", ("oracle",), 0.2, own=True),
     )
 }

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from importlib.resources import files
 from pathlib import Path
 
-_SOURCE = Path(__file__).parent
+from testbed.build import build, program
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,8 @@ class Oracle:
     """The built program together with the zone data of the pinned wheel."""
 
     def __init__(self) -> None:
-        self._program = _built()
+        build(["oracle"], lambda _: None)
+        self._program = program("oracle", "oracle")
         self._zones = _zone_data(self._program.parent)
 
     def ask(self, questions: Iterable[Question]) -> list[Answer]:
@@ -53,20 +54,6 @@ class Oracle:
         )
         said = [json.loads(line) for line in done.stdout.split("\n") if line]
         return [Answer(None if "refused" in one else one["fires"], one.get("refused", "")) for one in said]
-
-
-def _built() -> Path:
-    """Return the program, built once for each state of its source."""
-    sources = [_SOURCE / name for name in ("go.mod", "go.sum", "main.go")]
-    key = hashlib.sha256(b"\0".join(path.read_bytes() for path in sources)).hexdigest()[:16]
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    program = cache / "foresail" / "testbed" / f"oracle-{key}" / "oracle"
-    if not program.exists():
-        program.parent.mkdir(parents=True, exist_ok=True)
-        fresh = program.with_suffix(f".{os.getpid()}")
-        subprocess.run(["go", "build", "-trimpath", "-o", fresh, "."], cwd=_SOURCE, check=True)  # noqa: S607  whichever Go is on the path
-        fresh.rename(program)
-    return program
 
 
 def _zone_data(folder: Path) -> Path:

@@ -1,6 +1,6 @@
-module foresail.dev/testbed/oracle
+module foresail/testbed/oracle
 
-go 1.25
+go 1.26.0
 
 require (
 	github.com/netresearch/go-cron v0.15.0
