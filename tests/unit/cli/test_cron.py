@@ -3,8 +3,10 @@
 import io
 import json
 import re
+import resource
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -342,3 +344,15 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     command = f"{sys.executable} -m foresail cron between '* * * * *' 2026-01-01 2026-03-01 | head -n 1"
     done = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True, check=False)  # noqa: S607
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_an_answer_from_a_cold_start_costs_less_than_150_ms_of_cpu(figure: Callable[[str], None]) -> None:
+    script = Path(sys.executable).with_name("foresail")
+    spent = []
+    for _ in range(5):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([script, "cron", "next", "0 3 * * *"], stdout=subprocess.DEVNULL, check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        spent.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    figure(f"`foresail cron next '0 3 * * *'` from a cold start: {min(spent) * 1000:.0f} ms of CPU, best of five")
+    assert min(spent) < 0.150
