@@ -13,6 +13,7 @@ from foresail.cron import CronError, Dialect, parse
 
 _LIMIT_NS = 5_000_000
 _START = datetime(2026, 3, 28, 23, 59, 59, tzinfo=UTC)
+_ZONES = ("UTC", "Africa/Cairo", "Australia/Lord_Howe", "Europe/Berlin", "America/Santiago")
 _ALPHABET = b"0123456789*?,-/ @"
 
 
@@ -49,10 +50,10 @@ class ByteMaker:
         return bytes(data)
 
 
-def once(data: bytes, dialect: Dialect) -> str:
+def once(data: bytes, dialect: Dialect, zone: str) -> str:
     """Parse one input and ask for its next fire; return what became of it."""
     try:
-        schedule = parse(data.decode(errors="surrogateescape"), dialect)
+        schedule = parse(data.decode(errors="surrogateescape"), dialect, zone)
     except CronError:
         return "refused"
     return "never" if schedule.next(_START) is None else "fires"
@@ -66,26 +67,27 @@ def fuzz(count: int, seed: int) -> Findings:
     for i in range(count):
         data = maker.make()
         dialect = dialects[i & 1]
+        zone = _ZONES[i % len(_ZONES)]
         started = thread_time_ns()
         try:
-            outcome = once(data, dialect)
+            outcome = once(data, dialect, zone)
         except Exception as error:  # noqa: BLE001  any exception at all is the finding
-            findings.failures.append(f"{dialect.value} {data!r}: {error!r}")
+            findings.failures.append(f"{dialect.value} {zone} {data!r}: {error!r}")
             continue
         spent = thread_time_ns() - started
         if spent > _LIMIT_NS:
-            spent = min(spent, _time(data, dialect), _time(data, dialect))
+            spent = min(spent, _time(data, dialect, zone), _time(data, dialect, zone))
         findings.outcomes[outcome] += 1
         if spent > findings.slowest_ns:
             findings.slowest_ns, findings.slowest = spent, data
         if spent > _LIMIT_NS:
-            findings.failures.append(f"{dialect.value} {data!r}: {spent / 1e6:.1f} ms")
+            findings.failures.append(f"{dialect.value} {zone} {data!r}: {spent / 1e6:.1f} ms")
     return findings
 
 
-def _time(data: bytes, dialect: Dialect) -> int:
+def _time(data: bytes, dialect: Dialect, zone: str) -> int:
     started = thread_time_ns()
-    once(data, dialect)
+    once(data, dialect, zone)
     return thread_time_ns() - started
 
 

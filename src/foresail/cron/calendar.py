@@ -46,9 +46,12 @@ class Calendar:
     def previous(self, before: datetime) -> datetime | None:
         """Return the last fire before an instant, None if there is none within 45 years.
 
-        It is the last one that the chain of `next` gives before that instant, when the chain comes from
-        the nearest earlier fire on a day with no change of clocks within 24 hours of it. Fires that a
-        change of clocks hides from the chain are not returned, and those that it adds are.
+        It is the last one that the chain of `next` gives before that instant. Where it matters from where
+        the chain comes, it comes from the nearest earlier fire on which all chains meet: one with another
+        matching day before it and no change of clocks near the two or between them. A schedule too rare to
+        have such fires is followed from 1, 5, 10, ... 45 years back: the first of these that gives two days
+        of fires, or one, and does not give up on the way. Fires that a change of clocks hides from the
+        chain are not returned, and those that it adds are.
         """
         found = self._search.before(unix_ceiling(before))
         return None if found is None else from_unix(found)

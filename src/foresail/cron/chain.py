@@ -29,8 +29,8 @@ def outlook(schedule: Schedule, anchor: datetime, now: datetime) -> Outlook:
     """Return the last fire of the chain from `anchor` that is not after `now`, and the one that follows.
 
     The anchor is what the controller counts from: the last scheduled time, or the creation. However long
-    ago it was, the cost is bounded: beyond a few steps the chain is entered again on a day without a
-    change of clocks, where every chain of the schedule meets.
+    ago it was, the cost is bounded: beyond a few steps the chain is entered again at a later fire on which
+    every chain of the schedule meets.
     """
     due: datetime | None = None
     last = anchor

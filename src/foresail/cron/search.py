@@ -1,6 +1,7 @@
 """Finds the fires of a calendar schedule in both directions."""
 
 from bisect import bisect_right
+from collections.abc import Iterator
 
 from foresail.cron.civil import civil, month_length
 from foresail.cron.dialect import Dialect
@@ -8,12 +9,20 @@ from foresail.cron.fields import Fields
 from foresail.cron.forward import Forward
 from foresail.cron.zone import DAY, Table, Zone
 
-_RAREST_DAYS = 45 * 366  # 29 February on a given weekday leaves gaps of forty years
-_SHORTEST_MONTH = 28
+_MONTHS_BACK = 24
+# 29 February on a given weekday leaves gaps of forty years, and a search ahead sees five of them.
+_YEARS_BACK = (1, *range(5, 50, 5))
+_YEAR = 366 * DAY
+_UNQUIET = -1
 
 
 class Search(Forward):
-    """Looks forward as the dialect does, and backward for what looking forward would have found."""
+    """Looks forward as the dialect does, and backward for what looking forward would have found.
+
+    A chain of fires that leaves a day with a change of clocks may be out of step (it looks at 00:30, 01:30
+    and so on) until it has passed one more matching day. So the fire from which a chain is followed must
+    have a matching day before it with only quiet days between the two: all chains meet there.
+    """
 
     __slots__ = ("_last_second", "_never")
 
@@ -23,9 +32,9 @@ class Search(Forward):
         self._last_second = (fields.hours.bit_length() - 1) * 3600 + (fields.minutes.bit_length() - 1) * 60
 
     def before(self, instant: int, anchor: int | None = None) -> int | None:
-        """Return the last fire before an instant in the chain that comes from the last quiet fire before it.
+        """Return the last fire before an instant in the chain that comes from the last meeting before it.
 
-        With an anchor, the chain starts there if there is no quiet fire between the two.
+        With an anchor, the chain starts there if no meeting lies between the two.
         """
         if self._never:
             return None
@@ -33,18 +42,14 @@ class Search(Forward):
         start = instant + shift - 1
         segment = bisect_right(table.starts, start) - 1
         today, second = divmod(start + table.offsets[segment], DAY)
-        quiet_today = table.quiet_from[segment] <= today < table.quiet_until[segment]
-        fire = self._last_quiet_fire(table, today, second)
-        if fire is not None:
-            undisturbed = quiet_today and fire >= table.starts[segment]
-            fire -= shift
-            if undisturbed:
-                return fire if anchor is None or fire > anchor else None
-        if anchor is not None and (fire is None or fire <= anchor):
+        meeting = self._last_meeting(table, today, second)
+        if meeting is not None and (anchor is None or meeting - shift > anchor):
+            if meeting >= table.starts[segment] and today < table.quiet_until[segment]:
+                return meeting - shift
+            return self._last_of_chain(meeting - shift, instant) or meeting - shift
+        if anchor is not None:
             return self._last_of_chain(anchor, instant)
-        if fire is not None:
-            return self._last_of_chain(fire, instant) or fire
-        return self._last_without_quiet_days(instant)
+        return self._last_without_meeting(instant)
 
     def _last_of_chain(self, start: int, end: int) -> int | None:
         last = None
@@ -54,36 +59,53 @@ class Search(Forward):
             fire = self.after(fire)
         return last
 
-    def _last_without_quiet_days(self, instant: int) -> int | None:
-        # Clocks on local mean time are off by odd seconds, and no day is quiet for decades.
-        for days in (1, 32, 400, _RAREST_DAYS):
-            last = self._last_of_chain(instant - days * DAY, instant)
-            if last is not None:
-                return last
+    def _last_without_meeting(self, instant: int) -> int | None:
+        """Return the last fire of a chain from the nearest year that gives two days of fires, or one."""
+        found = None
+        for years in _YEARS_BACK:
+            start = instant - years * _YEAR
+            last = self._last_of_chain(start, instant)
+            if last is None or (found is not None and self.after(last) is None):
+                continue  # nothing yet, or a chain from so far back that it ended on the way
+            first = self.after(start)
+            found = last
+            if first is not None and first < last - DAY:
+                break
+        return found
+
+    def _last_meeting(self, table: Table, today: int, second: int) -> int | None:
+        """Return the last fire up to a second of `today` on which all chains meet."""
+        last_today = self._second_until(second)
+        later, its_segment = 0, _UNQUIET
+        for day in self._matching_days(today if last_today is not None else today - 1):
+            segment = bisect_right(table.starts, day * DAY) - 1
+            if not table.quiet_from[segment] <= day < table.quiet_until[segment]:
+                segment = _UNQUIET
+            if segment == its_segment != _UNQUIET:
+                at = last_today if later == today and last_today is not None else self._last_second
+                return later * DAY + at - table.offsets[segment]
+            later, its_segment = day, segment
+            if segment != _UNQUIET and table.gaps:
+                # A month that began without a midnight may have been stepped over as a whole.
+                first = day - civil(day)[2] + 1
+                its_segment = _UNQUIET if table.has_gap(first - 1, first) else segment
         return None
 
-    def _last_quiet_fire(self, table: Table, today: int, second: int) -> int | None:
-        """Return the last fire on a quiet day up to `today`, on which it is not after `second`."""
-        year, month, day = civil(today)
-        first = today - day + 1
-        last_today = self._second_until(second)
-        if last_today is None:
-            day -= 1
-        for _ in range(_RAREST_DAYS // _SHORTEST_MONTH):
-            upto = min(day, month_length(year, month))
-            days = self._days[(first + 4) % 7] & (2 << upto) - 1 if self._months >> month & 1 else 0
-            while days:
-                day = days.bit_length() - 1
-                found = first + day - 1
-                segment = bisect_right(table.starts, found * DAY) - 1
-                if table.quiet_from[segment] <= found < table.quiet_until[segment]:
-                    at = last_today if found == today and last_today is not None else self._last_second
-                    return found * DAY + at - table.offsets[segment]
-                days ^= 1 << day
+    def _matching_days(self, last: int) -> Iterator[int]:
+        """Yield the days on which the schedule fires, from `last` back, over two years."""
+        year, month, day = civil(last)
+        first = last - day + 1
+        for _ in range(_MONTHS_BACK):
+            if self._months >> month & 1:
+                upto = min(day, month_length(year, month))
+                days = self._days[(first + 4) % 7] & (2 << upto) - 1
+                while days:
+                    highest = days.bit_length() - 1
+                    yield first + highest - 1
+                    days ^= 1 << highest
             year, month = (year, month - 1) if month > 1 else (year - 1, 12)
             first -= month_length(year, month)
             day = 31
-        return None
 
     def _second_until(self, second: int) -> int | None:
         """Return the last second of the day, not after the given one, at which the time matches."""

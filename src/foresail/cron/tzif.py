@@ -38,9 +38,9 @@ def names() -> frozenset[str]:
 
 
 def _content(*path: str) -> bytes:
-    # By the loader of the package, because a file system would also answer to other spellings of a name.
-    loader = tzdata.__loader__
-    content: bytes = loader.get_data(os.path.join(os.path.dirname(tzdata.__file__), *path))  # noqa: PTH118, PTH120  pathlib costs more than the engine
+    # By the package's loader, which is there when the package comes from a zip as well.
+    folder = os.path.dirname(tzdata.__file__)  # noqa: PTH120  pathlib takes longer to import than the engine
+    content: bytes = tzdata.__spec__.loader.get_data(os.path.join(folder, *path))  # noqa: PTH118  the same
     return content
 
 
