@@ -74,7 +74,7 @@ def _stretches(case: Case, rng: Random) -> Iterator[_Stretch]:
 
 
 def _quiet(start: int, case: Case) -> int:
-    """Go back until neither question starts on the day of a change, where Go's answer depends on the start."""
+    """Go back until no question starts on the day of a change, where Go's answer depends on the start."""
     changed = [int(change.at.timestamp()) for change in changes(case.zone, *_JUDGED)]
     while any(
         -_DAY // 4 < at - change < 5 * _DAY // 4
