@@ -84,9 +84,7 @@ def main() -> int:
     for kind, number in report.kinds.most_common():
         print(f"  {number / asked.count:6.2%}  {kind}")
     times = sorted(report.seconds)
-    marks = ", ".join(
-        f"{share:.0%} {1000 * times[int(share * (len(times) - 1))]:.2f}" for share in (0.5, 0.9, 0.99, 1)
-    )
+    marks = ", ".join(f"{share:.0%} {1000 * times[int(share * (len(times) - 1))]:.2f}" for share in (0.5, 0.9, 0.99, 1))
     print(f"ms of CPU per shift: {marks}")
     print(*report.wrong[:20], sep="\n")
     return 1 if report.wrong else 0

@@ -94,9 +94,7 @@ class SpecMaker:
 
     def _usual(self) -> str:
         pick = self._random.choice
-        minute = pick(
-            ("0", "0", "30", "15", "*/5", "*/15", "*/10", "0,30", "*", str(self._random.randrange(60)))
-        )
+        minute = pick(("0", "0", "30", "15", "*/5", "*/15", "*/10", "0,30", "*", str(self._random.randrange(60))))
         hour = pick(("*", "*", "0", "1", "2", "3", "*/6", "8-18", "22", str(self._random.randrange(24))))
         day = pick(("*", "*", "*", "*", "1", "15", "1,15", "*/2", "1-7", "L", "31"))
         month = pick(("*", "*", "*", "*", "*/3", "1", "3", "10", "JAN-MAR"))
@@ -196,9 +194,7 @@ class StartMaker:
 
     def __init__(self, random: Random) -> None:
         self._random = random
-        self.changes = [
-            (name, start) for name in ZONES for start in zone(name).near.starts if FIRST <= start <= _LAST
-        ]
+        self.changes = [(name, start) for name in ZONES for start in zone(name).near.starts if FIRST <= start <= _LAST]
         self._turn = 0
 
     def make(self) -> tuple[str, int, int]:

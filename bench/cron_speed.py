@@ -30,9 +30,7 @@ _SPECS = (
     "0 0 29 2 *",
 )
 _ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Africa/Cairo", "Australia/Lord_Howe")
-_STARTS = tuple(
-    datetime(2026, 1, 3, 4, 5, 6, tzinfo=UTC) + timedelta(days=23, hours=7) * i for i in range(16)
-)
+_STARTS = tuple(datetime(2026, 1, 3, 4, 5, 6, tzinfo=UTC) + timedelta(days=23, hours=7) * i for i in range(16))
 _WORST = ("0 0 29 2 *", "0 0 31 2 *", "0 0 30 2 1", ", * * * *", "59 23 29 2 6", "0 0 1 jan mon")
 _ROUNDS = 7
 

@@ -53,9 +53,7 @@ def read(text: str, dialect: str) -> Brute:
         _set(hour, 0, 23),
         _set(day, 1, 31),
         _set(month, 1, 12),
-        frozenset(
-            value % 7 for value in _set(weekday, 0, 7 if dialect == "go-cron" else 6)
-        ),  # 7 is Sunday too
+        frozenset(value % 7 for value in _set(weekday, 0, 7 if dialect == "go-cron" else 6)),  # 7 is Sunday too
         dialect == "robfig" and not starred,
     )
 
@@ -75,9 +73,7 @@ def _set(field: str, low: int, high: int) -> frozenset[int]:
         first, last = ends
         if last < first:  # only go-cron wraps, and only its tests come here
             last += high - low + 1
-        values.update(
-            low + (value - low) % (high - low + 1) for value in range(first, last + 1, int(step or 1))
-        )
+        values.update(low + (value - low) % (high - low + 1) for value in range(first, last + 1, int(step or 1)))
     return frozenset(values)
 
 
@@ -137,9 +133,7 @@ def sayable(rule: Brute, dialect: str, earlier: int) -> bool:
         return not inside & outside
     dates_broken = {cell // 10 for cell in outside}
     weekdays_broken = {(cell // 1000, cell % 10) for cell in outside}
-    return not any(
-        cell // 10 in dates_broken and (cell // 1000, cell % 10) in weekdays_broken for cell in inside
-    )
+    return not any(cell // 10 in dates_broken and (cell // 1000, cell % 10) in weekdays_broken for cell in inside)
 
 
 def unsayable(text: str, dialect: str, east: int, lead: int) -> bool:

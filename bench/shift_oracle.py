@@ -76,11 +76,7 @@ def _stretches(case: Case, rng: Random) -> Iterator[_Stretch]:
 def _quiet(start: int, case: Case) -> int:
     """Go back until no question starts on the day of a change, where Go's answer depends on the start."""
     changed = [int(change.at.timestamp()) for change in changes(case.zone, *_JUDGED)]
-    while any(
-        -_DAY // 4 < at - change < 5 * _DAY // 4
-        for at in (start, start + 60 * case.lead)
-        for change in changed
-    ):
+    while any(-_DAY // 4 < at - change < 5 * _DAY // 4 for at in (start, start + 60 * case.lead) for change in changed):
         start -= _DAY // 2
     return start
 

@@ -37,9 +37,7 @@ def describe_calendar(fields: Fields, dialect: Dialect, zone: str) -> str:
     if reason:
         return f"never: {reason}"
     days = _days(fields, both=fields.joins_days_with_and(dialect))
-    months = (
-        "" if fields.months == _ALL_MONTHS else " in " + _list(fields.months, lambda month: _MONTHS[month])
-    )
+    months = "" if fields.months == _ALL_MONTHS else " in " + _list(fields.months, lambda month: _MONTHS[month])
     return f"{_times(fields)}, {days}{months} ({zone})"
 
 
@@ -113,9 +111,7 @@ def _list(bits: int, word: Callable[[int], str]) -> str:
     run: list[int] = []
     for value in [*_values(bits), -1]:
         if run and value != run[-1] + 1:
-            words += (
-                [f"{word(run[0])} to {word(run[-1])}"] if len(run) >= _RUN else [word(one) for one in run]
-            )
+            words += [f"{word(run[0])} to {word(run[-1])}"] if len(run) >= _RUN else [word(one) for one in run]
             run = []
         run.append(value)
     return _and(words)

@@ -62,9 +62,7 @@ class Fields:
         for name, allowed in (("minute", self.minutes), ("hour", self.hours), ("month", self.months)):
             if not allowed:
                 return f"the {name} field is an empty list"
-        exists = any(
-            self.months >> month & 1 and self.days & ((2 << _LAST_DAY[month]) - 1) for month in range(1, 13)
-        )
+        exists = any(self.months >> month & 1 and self.days & ((2 << _LAST_DAY[month]) - 1) for month in range(1, 13))
         if not self.joins_days_with_and(dialect):
             exists = exists or self.weekdays > 0
         elif not self.weekdays:

@@ -181,8 +181,7 @@ class _Shift:
     def _expressions(self, reading: Reading, rule: DayRule) -> tuple[ZonedExpression, ...]:
         writer = Writer(self._schedule, rule)
         return tuple(
-            ZonedExpression(writer.write(line.minutes, line.hours, line.rule), line.zone.name)
-            for line in reading.lines
+            ZonedExpression(writer.write(line.minutes, line.hours, line.rule), line.zone.name) for line in reading.lines
         )
 
     def _parsed(self, expression: ZonedExpression) -> Calendar:

@@ -124,12 +124,8 @@ class _Search:
             if any(wanted for wanted, _ in pattern):
                 patterns[pattern] = patterns.get(pattern, 0) | 1 << day
         self._days = list(patterns.values())
-        self._wanted = [
-            sum(1 << i for i, group in enumerate(self._days) if days & group) for days, _ in alike
-        ]
-        self._free = [
-            sum(1 << i for i, group in enumerate(self._days) if not has & group) for _, has in alike
-        ]
+        self._wanted = [sum(1 << i for i, group in enumerate(self._days) if days & group) for days, _ in alike]
+        self._free = [sum(1 << i for i, group in enumerate(self._days) if not has & group) for _, has in alike]
         self._steps = 0
         self.gave_up = False
 

@@ -88,9 +88,7 @@ def in_any_zones(original: Original, others: Iterable[Zone]) -> Reading | None:
     ways = [_ways(original.part(minutes), zones) for minutes in _classes(original.minutes, borrows)]
     if not all(ways):
         return None
-    choices = [
-        _joined([line for way in choice for line in way]) for choice in _choices(original, ways, zones)
-    ]
+    choices = [_joined([line for way in choice for line in way]) for choice in _choices(original, ways, zones)]
     easiest = min(choices, key=lambda lines: _strain(lines, original))
     return Reading(_in_order(easiest, original.zone))
 

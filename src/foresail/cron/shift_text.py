@@ -38,10 +38,8 @@ class Writer:
             minute = words[0]
         else:
             minute = _numbers(minutes, _ALL_MINUTES, stepped_star=True)
-        if words and hours == self._fields.hours:
-            hour = words[1]
-        else:
-            hour = _numbers(hours, _ALL_HOURS, stepped_star=True)
+        as_written = bool(words) and hours == self._fields.hours
+        hour = words[1] if as_written else _numbers(hours, _ALL_HOURS, stepped_star=True)
         return f"{minute} {hour} {self._days(rule)}"
 
     def _days(self, rule: DayRule) -> str:
@@ -70,13 +68,7 @@ def _numbers(
         return "*"
     values = [value for value in range(mask.bit_length()) if mask >> value & 1]
     step = _step(values)
-    if (
-        stepped_star
-        and len(values) >= _A_RUN
-        and step > 1
-        and not values[0]
-        and values[-1] + step > _top(everything)
-    ):
+    if stepped_star and len(values) >= _A_RUN and step > 1 and not values[0] and values[-1] + step > _top(everything):
         return f"*/{step}"
     if len(values) >= _A_STEP and step > 1:
         return f"{_word(values[0], names)}-{_word(values[-1], names)}/{step}"

@@ -47,14 +47,7 @@ def content(*path: str) -> bytes:
 
 def _block_size(counts: list[int], time_size: int) -> int:
     utc_flags, standard_flags, leaps, times, kinds, letters = counts
-    return (
-        times * (time_size + 1)
-        + kinds * _KIND.size
-        + letters
-        + leaps * (time_size + 4)
-        + standard_flags
-        + utc_flags
-    )
+    return times * (time_size + 1) + kinds * _KIND.size + letters + leaps * (time_size + 4) + standard_flags + utc_flags
 
 
 def _first_kind(kinds: list[tuple[int, ...]], kind_of: bytes) -> int:

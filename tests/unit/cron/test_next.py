@@ -128,9 +128,7 @@ print([name for name in opened if "zoneinfo" in name and "tzdata" not in name])
 print(any(name.endswith("zoneinfo/Europe/Berlin") for name in opened))
 """
     environment = {**os.environ, "PYTHONTZPATH": ""}
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment
-    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment)
     assert done.stdout.split("\n")[:3] == ["[]", "[]", "True"]
 
 

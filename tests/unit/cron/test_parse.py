@@ -43,9 +43,7 @@ def test_both_dialects_read_a_field_alike(field: str, expected: int, dialect: Di
     assert minutes(field, dialect) == expected
 
 
-@pytest.mark.parametrize(
-    "field", ["60", "-1", "5-", "1-2-3", "1/2/3", "*/0", "/5", "5/", "a", "L", "H", "1.5", "*/-0"]
-)
+@pytest.mark.parametrize("field", ["60", "-1", "5-", "1-2-3", "1/2/3", "*/0", "/5", "5/", "a", "L", "H", "1.5", "*/-0"])
 @pytest.mark.parametrize("dialect", Dialect)
 def test_both_dialects_refuse_a_field(field: str, dialect: Dialect) -> None:
     with pytest.raises(CronError) as refused:
@@ -195,9 +193,7 @@ def test_go_cron_knows_schedules_that_wait_to_be_triggered() -> None:
         ("1-31", "0-6", False, False),
     ],
 )
-def test_a_star_without_a_step_is_remembered(
-    days: str, weekdays: str, any_day: bool, any_weekday: bool
-) -> None:
+def test_a_star_without_a_step_is_remembered(days: str, weekdays: str, any_day: bool, any_weekday: bool) -> None:
     schedule = parse(f"0 0 {days} * {weekdays}")
     assert isinstance(schedule, Calendar)
     assert (schedule.fields.any_day, schedule.fields.any_weekday) == (any_day, any_weekday)
@@ -252,6 +248,4 @@ def test_schedules_are_values() -> None:
     assert hash(one) == hash(other)
     assert pickle.loads(pickle.dumps(one)) == one  # noqa: S301  our own bytes
     assert isinstance(one, Calendar)
-    assert one.fields == Fields(
-        1, 1 << 3, (1 << 32) - 2, (1 << 13) - 2, 1 << 1, any_day=True, any_weekday=False
-    )
+    assert one.fields == Fields(1, 1 << 3, (1 << 32) - 2, (1 << 13) - 2, 1 << 1, any_day=True, any_weekday=False)

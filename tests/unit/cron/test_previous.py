@@ -49,9 +49,7 @@ def at(text: str) -> datetime:
 def fires_of(text: str, dialect: Dialect, name: str) -> list[datetime]:
     """All fires of 2024 to 2027 by walking forward from long before."""
     end = at("2028-01-01T00:00Z")
-    return list(
-        takewhile(lambda fire: fire < end, chain(parse(text, dialect, name), at("2023-01-01T00:00Z")))
-    )
+    return list(takewhile(lambda fire: fire < end, chain(parse(text, dialect, name), at("2023-01-01T00:00Z"))))
 
 
 @pytest.mark.parametrize("name", ZONES)
@@ -156,9 +154,7 @@ def test_previous_undoes_next_within_a_chain(schedule: Schedule, start: datetime
 
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(schedules(), instants(), st.integers(1, 40 * 86400))
-def test_between_is_the_part_of_the_chain_that_lies_between(
-    schedule: Schedule, start: datetime, length: int
-) -> None:
+def test_between_is_the_part_of_the_chain_that_lies_between(schedule: Schedule, start: datetime, length: int) -> None:
     end = start + timedelta(seconds=length)
     fires = []
     for fire in schedule.between(start, end):
@@ -207,9 +203,7 @@ def test_the_chain_of_a_fixed_period_keeps_the_phase_of_its_anchor() -> None:
 
 def test_an_outlook_of_a_schedule_that_gave_up_has_nothing_upcoming() -> None:
     leap_day = parse("0 0 29 2 *")
-    assert outlook(leap_day, at("2090-01-01T00:00Z"), at("2110-01-01T00:00Z")) == Outlook(
-        at("2096-02-29T00:00Z"), None
-    )
+    assert outlook(leap_day, at("2090-01-01T00:00Z"), at("2110-01-01T00:00Z")) == Outlook(at("2096-02-29T00:00Z"), None)
     assert outlook(parse("@none", Dialect.GOCRON), EPOCH, EPOCH) == Outlook(None, None)
     assert parse("0 0 31 2 *").previous(EPOCH) is None
 

@@ -46,9 +46,7 @@ WRONG_IN_THE_SEED = {"0/15 * 1 * *", "*/30 * 1 * *", "5,12,48,56 * * * 5"}
 
 
 @pytest.mark.parametrize(("text", "lead", "_seed", "ours"), SEED)
-def test_every_example_of_the_seed_has_an_exact_answer(
-    text: str, lead: int, _seed: str, ours: list[str]
-) -> None:
+def test_every_example_of_the_seed_has_an_exact_answer(text: str, lead: int, _seed: str, ours: list[str]) -> None:
     answer = shifted(text, lead)
     assert answer.exact
     assert lines(answer) == ours
@@ -112,9 +110,7 @@ def test_the_known_issues_of_the_seed_are_gone(issue: str, text: str, ours: list
         ("minutes keep a pattern", "2-59/5 * * * *", 1, "UTC", ["1-56/5 * * * * UTC"]),
     ],
 )
-def test_each_pitfall_of_shifting_is_avoided(
-    pitfall: str, text: str, lead: int, zone: str, ours: list[str]
-) -> None:
+def test_each_pitfall_of_shifting_is_avoided(pitfall: str, text: str, lead: int, zone: str, ours: list[str]) -> None:
     answer = shifted(text, lead, zone)
     assert (answer.exact, lines(answer)) == (True, ours), pitfall
     assert answer.until is None

@@ -36,18 +36,11 @@ def rule_of(text: str, dialect: Dialect) -> DayRule:
 
 
 def test_every_day_of_the_cycle_has_the_month_date_and_weekday_of_the_calendar() -> None:
-    months, days, weekdays = (
-        [bytes_of(bits) for bits in each] for each in (month_bits(), day_bits(), weekday_bits())
-    )
+    months, days, weekdays = ([bytes_of(bits) for bits in each] for each in (month_bits(), day_bits(), weekday_bits()))
     start = date(2000, 1, 1)
     for number in range(CYCLE):
         day = start + timedelta(days=number)
-        assert (
-            months[day.month][number]
-            == days[day.day][number]
-            == weekdays[day.isoweekday() % 7][number]
-            == "1"
-        )
+        assert months[day.month][number] == days[day.day][number] == weekdays[day.isoweekday() % 7][number] == "1"
     for bits in (month_bits(), day_bits(), weekday_bits()):
         assert sum(each.bit_count() for each in bits) == CYCLE
 
@@ -68,9 +61,7 @@ def test_random_day_fields_moved_earlier_are_said_exactly_or_called_unsayable(di
     seen = set()
     for _ in range(60):
         text = " ".join(
-            rng.choice(
-                ("*", str(rng.randint(low, high)), f"{rng.randint(low, middle)}-{rng.randint(middle, high)}")
-            )
+            rng.choice(("*", str(rng.randint(low, high)), f"{rng.randint(low, middle)}-{rng.randint(middle, high)}"))
             for low, middle, high in ((1, 15, 31), (1, 6, 12), (0, 3, 6))
         )
         schedule = parse(f"0 0 {text}", dialect, "UTC")
@@ -89,9 +80,7 @@ def test_random_day_fields_moved_earlier_are_said_exactly_or_called_unsayable(di
         assert not wanted & ~union, f"{text} by {by}: a day is lost"
         brute = read(f"0 0 {text}", dialect.value)
         only_days = Brute(frozenset(), frozenset(), brute.days, brute.months, brute.weekdays, brute.either)
-        assert (union == wanted) == (cover.why is None) == sayable(only_days, dialect.value, by), (
-            f"{text} by {by}"
-        )
+        assert (union == wanted) == (cover.why is None) == sayable(only_days, dialect.value, by), f"{text} by {by}"
         seen.add(cover.why)
     assert {None, Unsayable.LEAP_YEAR} <= seen
 
@@ -127,9 +116,7 @@ def test_a_day_that_a_month_never_has_does_not_cost_a_box() -> None:
 def test_boxes_hold_each_wanted_day_once_and_no_other() -> None:
     rng = Random(9)  # noqa: S311
     for _ in range(300):
-        kinds = [
-            sum(1 << day for day in range(1, 32) if rng.random() < 0.4) for _ in range(rng.randint(1, 3))
-        ]
+        kinds = [sum(1 << day for day in range(1, 32) if rng.random() < 0.4) for _ in range(rng.randint(1, 3))]
         rows = {month: rng.choice([*kinds, 0]) & existing(month) for month in range(1, 13)}
         boxes = boxes_for(rows).boxes
         for month, days in rows.items():

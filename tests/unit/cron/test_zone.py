@@ -69,9 +69,7 @@ def test_a_footer_may_count_days_of_the_year() -> None:
         (2024, ("2024-03-01", "2024-02-28T23:00")),
     ):
         moments = sorted(when for when, _ in by_day.changes(year))
-        wanted = sorted(
-            int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()) for text in expected
-        )
+        wanted = sorted(int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()) for text in expected)
         assert moments == wanted
 
 
