@@ -10,8 +10,8 @@ from typing import Final
 from bench.shift_brute import fires_a_day, read
 from bench.shift_cases import CHANGING_ZONES, Case
 from bench.shift_check import SINCE
+from foresail.cron.offsets import changes
 from foresail.cron.shift import AHEAD, Shifted, ZonedExpression
-from foresail.cron.shift_zone import changes
 from testbed.oracle import Answer, Oracle, Question
 
 _FIRES: Final = 150

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 
 from foresail.cron.calendar import Calendar
-from foresail.cron.instant import from_unix, unix_floor
+from foresail.cron.offsets import changes
 from foresail.cron.wallclock import wall_clock
-from foresail.cron.zone import zone
 
 _DAY = timedelta(days=1)
 
@@ -35,10 +34,9 @@ class Jump:
 
 def jumps(name: str, since: datetime, until: datetime) -> Iterator[Jump]:
     """Yield what the clock of a zone jumps over or repeats; a stretch that spans midnight is cut there."""
-    wall = wall_clock(name)
-    for at in changes(name, since, until):
-        old, new = ((at + side).astimezone(wall) for side in (timedelta(seconds=-1), timedelta(0)))
-        before, after = (old + timedelta(seconds=1)).replace(tzinfo=None), new.replace(tzinfo=None)
+    for change in changes(name, since, until):
+        utc = change.at.replace(tzinfo=None)
+        before, after = (utc + timedelta(minutes=east) for east in (change.before, change.after))
         first, last = min(before, after), max(before, after)
         while first < last:
             midnight = datetime.combine(first.date(), time()) + _DAY
@@ -48,22 +46,12 @@ def jumps(name: str, since: datetime, until: datetime) -> Iterator[Jump]:
             first = end
 
 
-def changes(name: str, since: datetime, until: datetime) -> Iterator[datetime]:
-    """Yield the instants at which the clock of a zone changes."""
-    table = zone(name).near
-    for before, start, after in zip(table.offsets, table.starts[1:], table.offsets[1:], strict=False):
-        if before != after and unix_floor(since) <= start < unix_floor(until):
-            at = from_unix(start)
-            if at is not None:
-                yield at
-
-
 def clock_changes(schedule: Calendar, since: datetime, until: datetime) -> tuple[ClockChange, ...]:
     """Return the dates of clock changes on which the schedule does not do what its fields say, oldest first."""
     found: list[ClockChange] = []
     wall = wall_clock(schedule.zone)
-    for at in changes(schedule.zone, since, until):
-        for day in sorted({(at + side).astimezone(wall).date() for side in (-_DAY, timedelta(0), _DAY)}):
+    for each in changes(schedule.zone, since, until):
+        for day in sorted({(each.at + side).astimezone(wall).date() for side in (-_DAY, timedelta(0), _DAY)}):
             change = _on(schedule, day)
             if change is not None and (not found or found[-1].day < day):
                 found.append(change)

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from foresail.cron.calendar import Calendar
-from foresail.cron.clock_changes import changes
 from foresail.cron.dialect import Dialect
 from foresail.cron.errors import CronError
+from foresail.cron.offsets import changes
 from foresail.cron.schedule import Schedule, parse
 
 _AROUND = timedelta(days=2)
@@ -68,7 +68,7 @@ def _of_calendars(old: Calendar, new: Calendar, since: datetime) -> Difference:
         if gone or come:
             reason = "day-of-month and day-of-week must both match; until then one of them is enough"
             return Difference(Change.DAYS, reason, gone, come, old.zone)
-    around = [(at - _AROUND, at + _AROUND) for at in changes(old.zone, since, until)]
+    around = [(each.at - _AROUND, each.at + _AROUND) for each in changes(old.zone, since, until)]
     gone, come = _compared(old, new, around)
     if gone or come:
         return Difference(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Final, assert_never
 
+from foresail.cron.offsets import minutes_east
 from foresail.cron.schedule import Calendar, Every, Never, Schedule, parse
 from foresail.cron.shift_cover import Unsayable
 from foresail.cron.shift_days import DayRule, day_rule
@@ -18,7 +19,7 @@ from foresail.cron.shift_instants import compare
 from foresail.cron.shift_readings import Original, Reading, in_any_zones, in_own_zone, is_plain
 from foresail.cron.shift_text import Writer
 from foresail.cron.shift_verify import Reader, difference, instants
-from foresail.cron.shift_zone import WHOLE_HOURS, Zone, fixed_zone, minutes_east, zones_ahead
+from foresail.cron.shift_zone import WHOLE_HOURS, Zone, fixed_zone, zones_ahead
 
 AHEAD: Final = timedelta(days=1826)
 """How far ahead lost and spurious instants are listed: five years."""

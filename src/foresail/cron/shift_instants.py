@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from foresail.cron.offsets import changes, minutes_east
 from foresail.cron.schedule import Calendar
 from foresail.cron.shift_days import CYCLE_STARTS, day_rule, days_of, earlier
-from foresail.cron.shift_zone import changes, minutes_east
 
 _MINUTE: Final = timedelta(minutes=1)
 _DAY: Final = timedelta(days=1)

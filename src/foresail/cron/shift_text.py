@@ -38,8 +38,8 @@ class Writer:
             minute = words[0]
         else:
             minute = _numbers(minutes, _ALL_MINUTES, stepped_star=True)
-        as_written = bool(words) and hours == self._fields.hours
-        hour = words[1] if as_written else _numbers(hours, _ALL_HOURS, stepped_star=True)
+        as_written = words[1] if words and hours == self._fields.hours else None
+        hour = as_written or _numbers(hours, _ALL_HOURS, stepped_star=True)
         return f"{minute} {hour} {self._days(rule)}"
 
     def _days(self, rule: DayRule) -> str:

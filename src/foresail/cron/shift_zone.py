@@ -9,13 +9,13 @@ No such zone follows the summer time of another. But some places keep a whole nu
 the whole year round, as Athens does of Berlin: for a job in Berlin, Athens is the zone further east.
 """
 
-from bisect import bisect_right
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
-from itertools import pairwise
 from typing import Final
 
+from foresail.cron.instant import unix_floor
+from foresail.cron.offsets import minutes_east
 from foresail.cron.zone import zone
 
 _HOUR: Final = 60
@@ -56,22 +56,13 @@ LADDERS: Final = (
 _OFTEN: Final = timedelta(days=5)  # how often a distance is looked at; summer times differ by a week or more
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """An instant at which a zone's offset changes: minutes east before and from then on."""
-
-    at: datetime
-    before: int
-    after: int
-
-
 def fixed_zone(name: str, since: datetime) -> Zone | None:
     """Give the zone with its offset if the zone data knows of no change after `since`, else None.
 
     The data's rule for years to come is part of this, so the answer holds until the data itself changes.
     """
-    table, moved = zone(name).table_for(_unix(since))
-    if table.starts[-1] > _unix(since) + moved:
+    table, moved = zone(name).table_for(unix_floor(since))
+    if table.starts[-1] > unix_floor(since) + moved:
         return None
     return Zone(name, table.offsets[-1] // _MINUTE)
 
@@ -96,24 +87,3 @@ def zones_ahead(name: str, since: date, until: date) -> tuple[Zone, ...]:
         ):
             ahead.append(Zone(other, distance))
     return tuple(ahead)
-
-
-def changes(name: str, start: datetime, end: datetime) -> tuple[Change, ...]:
-    """List the changes of offset in (start, end]."""
-    table, moved = zone(name).table_for(_unix(start))
-    segments = pairwise(zip(table.starts, table.offsets, strict=True))
-    return tuple(
-        Change(datetime.fromtimestamp(at - moved, UTC), before // _MINUTE, after // _MINUTE)
-        for (_, before), (at, after) in segments
-        if _unix(start) < at - moved <= _unix(end) and before != after
-    )
-
-
-def minutes_east(name: str, at: datetime) -> int:
-    """Give a zone's offset at an instant."""
-    table, moved = zone(name).table_for(_unix(at))
-    return table.offsets[bisect_right(table.starts, _unix(at) + moved) - 1] // _MINUTE
-
-
-def _unix(at: datetime) -> int:
-    return int(at.timestamp())
