@@ -1,5 +1,6 @@
 """What holds for every test of this project."""
 
+import signal
 from collections.abc import Callable
 
 import pytest
@@ -9,6 +10,8 @@ _figures = pytest.StashKey[list[str]]()
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[_figures] = []
+    # A job in the background of a script is started deaf to Ctrl-C, and so would be every process that a test starts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

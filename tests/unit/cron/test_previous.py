@@ -135,7 +135,12 @@ def instants() -> st.SearchStrategy[datetime]:
 @given(schedules(), instants())
 def test_nothing_fires_between_previous_and_the_instant(schedule: Schedule, before: datetime) -> None:
     fire = schedule.previous(before)
-    assert fire is not None
+    if fire is None:
+        # Some never fire by the clock though they do by the calendar: 30 March is a Sunday only in years in
+        # which Beirut has no midnight on that day. Searches ahead from every fifth year must agree.
+        starts = [before - timedelta(days=366 * years) for years in range(5, 46, 5)]
+        assert all((found := schedule.next(start)) is None or found >= before for start in starts)
+        return
     assert fire < before
     following = schedule.next(fire)
     assert following is None or following >= before
