@@ -5,11 +5,15 @@ The mark is set by the kernel together with the program and is inherited by its 
 """
 
 import os
+import select
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 from testbed.errors import TestbedError
 
@@ -121,49 +125,78 @@ def _log_tail(folder: Path, component: str) -> str:
     return "\n".join(lines[-_LOG_LINES_SHOWN:]) or "(nothing)"
 
 
-def send(folder: Path, which: signal.Signals, component: str | None = None) -> int:
-    """Send a signal to every process of a component, or of the whole cluster; return how many there were."""
-    return sum(_send_to(folder, process, which) for process in running(folder, component))
+def send(folder: Path, which: signal.Signals, component: str | None = None) -> None:
+    """Send a signal to every process of a component, or of the whole cluster."""
+    for handle in _handles(folder, component):
+        with handle:
+            handle.send(which)
 
 
-def _send_to(folder: Path, process: Running, which: signal.Signals) -> bool:
-    try:
-        handle = os.pidfd_open(process.pid)
-    except ProcessLookupError:
-        return False
-    try:
-        # Look again with the handle open: between the first look and now the id may have gone to a stranger.
-        if f"{_MARK}={folder}".encode() not in _environment(Path("/proc") / str(process.pid)):
-            return False
-        signal.pidfd_send_signal(handle, which)
-    except ProcessLookupError:
-        return False
-    finally:
-        os.close(handle)
-    return True
+class _Handle:
+    """A process that cannot be mistaken for a later one with the same id."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        os.close(self._descriptor)
+
+    def send(self, which: signal.Signals) -> None:
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._descriptor, which)
+
+    def ended(self, seconds: float) -> bool:
+        """Wait for the end; its memory goes first, and only then its ports, so nothing less will do."""
+        poll = select.poll()
+        poll.register(self._descriptor, select.POLLIN)
+        return bool(poll.poll(max(seconds, 0) * 1000))
+
+
+def _handles(folder: Path, component: str | None) -> list[_Handle]:
+    found = []
+    for process in running(folder, component):
+        with suppress(ProcessLookupError):
+            descriptor = os.pidfd_open(process.pid)
+            # Look again with the handle open: between the first look and now the id may have gone to a stranger.
+            if f"{_MARK}={folder}".encode() in _environment(Path("/proc") / str(process.pid)):
+                found.append(_Handle(descriptor))
+            else:
+                os.close(descriptor)
+    return found
 
 
 def kill(folder: Path, component: str | None = None, seconds: float = 30.0) -> None:
     """Kill every process of a component, or of the whole cluster, and return when none is left."""
-    deadline = time.monotonic() + seconds
-    looks_without_any = 0
-    while looks_without_any < _LOOKS:
-        looks_without_any = 0 if send(folder, signal.SIGKILL, component) else looks_without_any + 1
-        reap()
-        if time.monotonic() > deadline:
-            left = ", ".join(f"{p.component} ({p.pid})" for p in running(folder, component))
-            raise TestbedError(f"still running after SIGKILL: {left}", "it waits for a device: see dmesg")
-        time.sleep(_POLL_SECONDS)
+    end(folder, component, signal.SIGKILL, seconds)
 
 
 def terminate(folder: Path, component: str, seconds: float) -> None:
-    """Ask a component to end, and return when it has; after that many seconds it is killed."""
-    send(folder, signal.SIGTERM, component)
+    """Ask a component to end, and return when it has; after that many seconds it is an error."""
+    end(folder, component, signal.SIGTERM, seconds)
+
+
+def end(folder: Path, component: str | None, which: signal.Signals, seconds: float) -> None:
+    """Send a signal until no process is left, their children included."""
     deadline = time.monotonic() + seconds
-    while running(folder, component) and time.monotonic() < deadline:
+    looks_without_any = 0
+    while looks_without_any < _LOOKS:
+        handles = _handles(folder, component)
+        looks_without_any = 0 if handles else looks_without_any + 1
+        for handle in handles:
+            handle.send(which)
+        for handle in handles:
+            with handle:
+                if not handle.ended(deadline - time.monotonic()):
+                    left = ", ".join(f"{p.component} ({p.pid})" for p in running(folder, component))
+                    raise TestbedError(
+                        f"still running {seconds:g} s after {which.name}: {left}", "kill it, or see dmesg if that fails"
+                    )
         reap()
-        time.sleep(_POLL_SECONDS)
-    kill(folder, component)
+        if not handles:
+            time.sleep(_POLL_SECONDS)
 
 
 def reap() -> None:

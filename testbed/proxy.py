@@ -107,12 +107,11 @@ class Proxy:
         async def close() -> None:
             self._listener.close()
             for stream in self._streams:
+                stream.flowing.set()
                 stream.abort()
+            # They end by themselves now; cancelled, asyncio's own callback would complain.
             mine = asyncio.current_task()
-            others = [task for task in asyncio.all_tasks() if task is not mine]
-            for task in others:
-                task.cancel()
-            await asyncio.gather(*others, return_exceptions=True)
+            await asyncio.gather(*(task for task in asyncio.all_tasks() if task is not mine), return_exceptions=True)
 
         self._run(close())
         self._loop.call_soon_threadsafe(self._loop.stop)
