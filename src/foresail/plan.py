@@ -1,1 +1,111 @@
 """What a decision says is to be done: Plan, Action and Note, frozen values that import nothing of ours."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+
+Body = Mapping[str, object]
+"""A JSON object as it goes over the wire; whoever holds one does not change it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of object, with everything that its address needs."""
+
+    group: str  # empty for the core group
+    version: str
+    plural: str
+    name: str
+    namespaced: bool = True
+
+    @property
+    def api_version(self) -> str:
+        """The value of `apiVersion` in an object of this kind."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Key:
+    """What a controller works on at one time: the namespace (empty if there is none) and the name."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Create an object; if it is there already, it counts as done only if it carries our mark.
+
+    `mark` are the annotations by which an object of that name is recognised as the one that this very action
+    creates. Without them on it, it is someone else's: the plan ends there, and nothing is changed.
+    """
+
+    kind: Kind
+    key: Key
+    body: Body
+    mark: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """Merge into an object, or into its status; with a version, only if it has not changed since."""
+
+    kind: Kind
+    key: Key
+    body: Body
+    resource_version: str | None = None
+    subresource: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """Declare the fields that are ours, by server-side apply."""
+
+    kind: Kind
+    key: Key
+    body: Body
+    subresource: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Delete the object with that UID, and no later one of the same name; gone already is done."""
+
+    kind: Kind
+    key: Key
+    uid: str
+
+
+Action = Create | Patch | Apply | Delete
+
+
+class Level(Enum):
+    """How an Event is shown."""
+
+    NORMAL = "Normal"
+    WARNING = "Warning"
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """An Event about an object: a reason that programs know, and a message that people read."""
+
+    kind: Kind
+    key: Key
+    uid: str
+    reason: str
+    message: str
+    level: Level = Level.NORMAL
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The writes in their order, the Events to emit, and the instant at which to look again."""
+
+    actions: tuple[Action, ...] = ()
+    notes: tuple[Note, ...] = ()
+    wake_at: datetime | None = None

@@ -1,0 +1,208 @@
+"""Typed requests over one pool of connections: what comes back is what was asked for, or a Failure."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Mapping
+from http import HTTPStatus
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import aiohttp
+import msgspec
+
+from foresail import __version__
+from foresail.kube.connect import Connection
+from foresail.kube.failures import Cause, Failure, failure, unreachable
+from foresail.plan import Body, Key, Kind
+
+T = TypeVar("T")
+
+_JSON = "application/json"
+_MERGE = "application/merge-patch+json"
+_APPLY = "application/apply-patch+yaml"  # JSON is YAML
+_ATTEMPTS = 5
+_LONGEST_WAIT = 30.0
+_TIMEOUT = aiohttp.ClientTimeout(total=30.0, sock_connect=5.0)
+_encoder = msgspec.json.Encoder()
+
+
+class _Status(msgspec.Struct):
+    code: int = 0
+    reason: str = ""
+    message: str = ""
+
+
+_decoders: dict[type[Any], msgspec.json.Decoder[Any]] = {}
+
+
+def decoder(of: type[T]) -> msgspec.json.Decoder[T]:
+    """Return the decoder of a type, made once."""
+    known = _decoders.get(of)
+    if known is None:
+        known = _decoders[of] = msgspec.json.Decoder(of)
+    return known
+
+
+def address(kind: Kind, namespace: str = "", name: str = "", subresource: str = "") -> str:
+    """Return the path of an object, or of all objects of a kind in a namespace or in the cluster."""
+    parts = ["", "apis", kind.group, kind.version] if kind.group else ["", "api", kind.version]
+    if namespace and kind.namespaced:
+        parts += ["namespaces", namespace]
+    return "/".join([*parts, kind.plural, *filter(None, (name, subresource))])
+
+
+class Client:
+    """One identity at one API server; every method may be called from any number of tasks at once."""
+
+    def __init__(self, connection: Connection, *, manager: str = "foresail", at_once: int = 64) -> None:
+        self._connection = connection
+        self._manager = manager
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(ssl=connection.tls or True, limit=0, limit_per_host=0),
+            headers={"Accept": _JSON, "Accept-Encoding": "identity", "User-Agent": f"foresail/{__version__}"},
+            auto_decompress=False,
+        )
+        self._places = asyncio.Semaphore(at_once)  # watches do not count: they would take the places for good
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._session.close()
+
+    # Reading
+
+    async def get(self, kind: Kind, key: Key, of: type[T]) -> T | Failure:
+        """Read one object."""
+        return await self._read(address(kind, key.namespace, key.name), {}, of)
+
+    async def page(self, kind: Kind, namespace: str, parameters: Mapping[str, str], of: type[T]) -> T | Failure:
+        """Read one page of a list; the type says what is kept of it."""
+        return await self._read(address(kind, namespace), parameters, of)
+
+    async def raw(self, path: str, of: type[T]) -> T | Failure:
+        """Read any path."""
+        return await self._read(path, {}, of)
+
+    # Writing
+
+    async def create(self, kind: Kind, key: Key, body: Body, of: type[T]) -> T | Failure:
+        """Create an object."""
+        return await self._write("POST", address(kind, key.namespace), body, _JSON, of)
+
+    async def merge(self, kind: Kind, key: Key, body: Body, of: type[T], subresource: str = "") -> T | Failure:
+        """Merge into an object; with a resourceVersion in the body, only if it is still the newest."""
+        return await self._write("PATCH", address(kind, key.namespace, key.name, subresource), body, _MERGE, of)
+
+    async def apply(self, kind: Kind, key: Key, body: Body, of: type[T], subresource: str = "") -> T | Failure:
+        """Declare our fields of an object; fields that someone else owns are a conflict."""
+        path = f"{address(kind, key.namespace, key.name, subresource)}?fieldManager={self._manager}"
+        return await self._write("PATCH", path, body, _APPLY, of)
+
+    async def delete(self, kind: Kind, key: Key, uid: str) -> Failure | None:
+        """Delete the object with that UID; None if it is going or gone."""
+        body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
+        answer = await self._write("DELETE", address(kind, key.namespace, key.name), body, _JSON, msgspec.Raw)
+        if isinstance(answer, Failure) and answer.cause is not Cause.NOT_FOUND:
+            return answer
+        return None
+
+    # Streaming
+
+    async def stream(self, path: str, parameters: Mapping[str, str]) -> aiohttp.ClientResponse | Failure:
+        """Open a watch; it lasts until one side ends it, and whoever reads it must close it."""
+        answer = await self._open(path, parameters)
+        if isinstance(answer, Failure) and answer.cause is Cause.UNAUTHORIZED:
+            await self._connection.renew()
+            answer = await self._open(path, parameters)
+        return answer
+
+    async def _open(self, path: str, parameters: Mapping[str, str]) -> aiohttp.ClientResponse | Failure:
+        try:
+            response = await self._session.get(
+                self._connection.server + path,
+                params=parameters,
+                headers=await self._connection.headers(),
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=5.0),  # the session's own would end it
+            )
+            if response.status == HTTPStatus.OK:
+                return response
+            async with response:
+                return await _refusal(response)
+        except (aiohttp.ClientError, OSError, TimeoutError) as problem:
+            return unreachable(problem)
+
+    async def _read(self, path: str, parameters: Mapping[str, str], of: type[T]) -> T | Failure:
+        # A read changes nothing, so it may be sent again whatever became of it.
+        again = {Cause.TOO_MANY, Cause.UNREACHABLE, Cause.SERVER}
+        return await self._persist(lambda: self._once("GET", path, parameters, None, _JSON, of), again)
+
+    async def _write(self, method: str, path: str, body: Body, content: str, of: type[T]) -> T | Failure:
+        # A write that was refused for being one too many was not begun. After any other failure nobody knows:
+        # the controller looks again, and names and versions keep it from doing a thing twice.
+        data = _encoder.encode(body)
+        return await self._persist(lambda: self._once(method, path, {}, data, content, of), {Cause.TOO_MANY})
+
+    async def _persist(self, send: Callable[[], Awaitable[T | Failure]], again: set[Cause]) -> T | Failure:
+        renewed = False
+        attempt = 0
+        while True:
+            answer = await send()
+            if not isinstance(answer, Failure):
+                return answer
+            if answer.cause is Cause.UNAUTHORIZED and not renewed:
+                renewed = True
+                await self._connection.renew()
+                continue
+            attempt += 1
+            if answer.cause not in again or attempt == _ATTEMPTS:
+                return answer
+            wait = answer.retry_after if answer.retry_after is not None else 0.1 * 2**attempt
+            await asyncio.sleep(min(wait, _LONGEST_WAIT) * random.uniform(1.0, 1.5))  # noqa: S311 - to spread, not to hide
+
+    async def _once(
+        self, method: str, path: str, parameters: Mapping[str, str], data: bytes | None, content: str, of: type[T]
+    ) -> T | Failure:
+        headers = await self._connection.headers()
+        if data is not None:
+            headers["Content-Type"] = content
+        try:
+            async with (
+                self._places,
+                self._session.request(
+                    method,
+                    self._connection.server + path,
+                    params=parameters,
+                    data=data,
+                    headers=headers,
+                    timeout=_TIMEOUT,
+                ) as response,
+            ):
+                if response.status >= HTTPStatus.BAD_REQUEST:
+                    return await _refusal(response)
+                received = await response.read()
+        except (aiohttp.ClientError, OSError, TimeoutError) as problem:
+            return unreachable(problem)
+        try:
+            return decoder(of).decode(received)
+        except msgspec.DecodeError as problem:
+            return Failure(Cause.UNREADABLE, f"{method} {path}: {problem}", response.status)
+
+
+async def _refusal(response: aiohttp.ClientResponse) -> Failure:
+    received = await response.read()
+    try:
+        status = decoder(_Status).decode(received)
+    except msgspec.DecodeError:
+        status = _Status(message=received[:200].decode(errors="replace"))
+    return failure(response.status, status.reason, status.message, _seconds(response.headers.get("Retry-After")))
+
+
+def _seconds(text: Any) -> float | None:  # noqa: ANN401 - a header, or nothing
+    return float(text) if isinstance(text, str) and text.isdecimal() else None

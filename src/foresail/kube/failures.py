@@ -1,0 +1,62 @@
+"""What can come back from the API server instead of what was asked for: values, not exceptions."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Cause(Enum):
+    """What a caller can act on."""
+
+    NOT_FOUND = "NotFound"
+    ALREADY_EXISTS = "AlreadyExists"
+    CONFLICT = "Conflict"
+    EXPIRED = "Expired"
+    INVALID = "Invalid"
+    FORBIDDEN = "Forbidden"
+    UNAUTHORIZED = "Unauthorized"
+    TOO_MANY = "TooManyRequests"
+    SERVER = "ServerError"
+    UNREACHABLE = "Unreachable"
+    UNREADABLE = "Unreadable"
+    OTHER = "Other"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a request did not do what it was to do, in the server's words where it said any."""
+
+    cause: Cause
+    message: str
+    code: int = 0
+    reason: str = ""  # the server's own word, such as NamespaceTerminating
+    retry_after: float | None = None
+
+    def __str__(self) -> str:
+        return f"{self.cause.value}: {self.message}" + (f" ({self.code})" if self.code else "")
+
+
+_BY_REASON = {"AlreadyExists": Cause.ALREADY_EXISTS, "Expired": Cause.EXPIRED, "Gone": Cause.EXPIRED}
+_BY_CODE = {
+    400: Cause.INVALID,
+    401: Cause.UNAUTHORIZED,
+    403: Cause.FORBIDDEN,
+    404: Cause.NOT_FOUND,
+    409: Cause.CONFLICT,
+    410: Cause.EXPIRED,
+    422: Cause.INVALID,
+    429: Cause.TOO_MANY,
+}
+_SERVER_ERRORS = 500
+
+
+def failure(code: int, reason: str, message: str, retry_after: float | None = None) -> Failure:
+    """Return the failure that a status of the API server means."""
+    cause = _BY_REASON.get(reason) or _BY_CODE.get(code)
+    if cause is None:
+        cause = Cause.SERVER if code >= _SERVER_ERRORS else Cause.OTHER
+    return Failure(cause, message, code, reason, retry_after)
+
+
+def unreachable(problem: BaseException) -> Failure:
+    """Return the failure of a request that got no answer."""
+    return Failure(Cause.UNREACHABLE, str(problem) or type(problem).__name__)

@@ -1,0 +1,271 @@
+"""The watch as a state machine without I/O: what to ask for next, and what each line and each ending means.
+
+```
+            ┌────────── refused ─────────→ LISTING ──────────┐
+START → INITIAL                                              ├→ WATCHING ─┐
+  ↑         └──── bookmark "initial events end" ─────────────┘            │
+  └─────────────────────────── 410, gone ─────────────────────────────────┘
+```
+INITIAL asks for the present state as a stream (WatchList); LISTING asks for it in pages, where the server does not
+offer that. Either way the store is brought up to date object by object, and what was not among them is removed at
+the end: after a gap, the deletions that were missed come out like any other. In WATCHING an ending stream is opened
+again where it stopped; only if the server has forgotten that place is everything read anew.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Generic, TypeVar
+
+import msgspec
+
+from foresail.kube.failures import Cause, Failure, failure
+from foresail.kube.store import Store
+from foresail.plan import Key, Kind
+
+Wire = TypeVar("Wire")
+Row = TypeVar("Row")
+
+_PAGE = "500"
+_END_OF_INITIAL = "k8s.io/initial-events-end"
+
+
+class Phase(Enum):
+    """Where the machine stands."""
+
+    INITIAL = auto()
+    LISTING = auto()
+    WATCHING = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Interest(Generic[Wire, Row]):
+    """What is watched, and what is kept of it."""
+
+    kind: Kind
+    wire: type[Wire]  # what is decoded of an object; everything else is skipped unread
+    row: Callable[[Wire], Row]
+    namespace: str = ""  # empty: the whole cluster
+    labels: str = ""
+    fields: str = ""
+
+    @property
+    def selectors(self) -> dict[str, str]:
+        """The parameters that limit what the server sends."""
+        chosen = {"labelSelector": self.labels, "fieldSelector": self.fields}
+        return {name: value for name, value in chosen.items() if value}
+
+
+@dataclass(frozen=True, slots=True)
+class Change(Generic[Row]):
+    """A row that came, changed or went; `initial` if it was read and did not just happen."""
+
+    key: Key
+    old: Row | None
+    new: Row | None
+    initial: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """An object that is not of the shape that its kind should have."""
+
+    key: Key
+    uid: str
+    problem: str
+
+
+class _Metadata(msgspec.Struct):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = msgspec.field(default="", name="resourceVersion")
+    annotations: dict[str, str] | None = None
+
+
+class _Named(msgspec.Struct):
+    metadata: _Metadata
+
+
+class _Line(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+class _Status(msgspec.Struct):
+    code: int = 0
+    reason: str = ""
+    message: str = ""
+
+
+class ListMetadata(msgspec.Struct):
+    """The place of a list in the history of the cluster, and where its next page begins."""
+
+    resource_version: str = msgspec.field(default="", name="resourceVersion")
+    next_page: str = msgspec.field(default="", name="continue")
+
+
+class Page(msgspec.Struct):
+    """A page of a list, its objects not decoded yet."""
+
+    metadata: ListMetadata
+    items: list[msgspec.Raw] = []
+
+
+_line = msgspec.json.Decoder(_Line)
+_named = msgspec.json.Decoder(_Named)
+_status = msgspec.json.Decoder(_Status)
+
+
+@dataclass(slots=True)
+class Reflector(Generic[Wire, Row]):
+    """Keeps one store true to the objects of one interest."""
+
+    interest: Interest[Wire, Row]
+    store: Store[Row]
+    changed: Callable[[Change[Row]], None]
+    unreadable: Callable[[Unreadable], None]
+    phase: Phase = Phase.INITIAL
+    synced: bool = False  # whether the store has been whole once
+    restarts: int = 0
+    _version: str = ""
+    _next_page: str = ""
+    _seen: set[Key] = field(default_factory=set)
+    _decoder: msgspec.json.Decoder[Wire] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._decoder = msgspec.json.Decoder(self.interest.wire)
+
+    # What to ask for
+
+    @property
+    def parameters(self) -> Mapping[str, str]:
+        """The parameters of the next request: a watch, or in LISTING a page."""
+        selectors = self.interest.selectors
+        match self.phase:
+            case Phase.INITIAL:
+                self._seen.clear()
+                return {
+                    **selectors,
+                    "watch": "true",
+                    "allowWatchBookmarks": "true",
+                    "sendInitialEvents": "true",
+                    "resourceVersionMatch": "NotOlderThan",
+                }
+            case Phase.LISTING:
+                token = {"continue": self._next_page} if self._next_page else {}
+                return {**selectors, "limit": _PAGE, **token}
+            case Phase.WATCHING:
+                return {
+                    **selectors,
+                    "watch": "true",
+                    "allowWatchBookmarks": "true",
+                    "resourceVersion": self._version,
+                }
+
+    # What came back
+
+    def line(self, data: bytes) -> Failure | None:
+        """Take one line of a watch; a failure means that the stream is of no more use."""
+        try:
+            line = _line.decode(data)
+        except msgspec.DecodeError as problem:
+            return Failure(Cause.UNREADABLE, f"a line of the watch is no event: {problem}")
+        match line.type:
+            case "ADDED" | "MODIFIED":
+                self._put(line.object)
+            case "DELETED":
+                self._delete(line.object)
+            case "BOOKMARK":
+                self._bookmark(line.object)
+            case "ERROR":
+                status = _status.decode(line.object)
+                return failure(status.code, status.reason, status.message)
+            case _:
+                return Failure(Cause.UNREADABLE, f"the watch sent an event of type {line.type!r}")
+        return None
+
+    def page(self, page: Page) -> None:
+        """Take one page of a list."""
+        if not self._next_page:
+            self._seen.clear()
+        for item in page.items:
+            self._put(item)
+        self._next_page = page.metadata.next_page
+        if not self._next_page:
+            self._version = page.metadata.resource_version
+            self._complete()
+
+    def ended(self, why: Failure | None) -> bool:
+        """Take the end of a request; return whether to pause before the next one."""
+        self.restarts += 1
+        match self.phase:
+            case Phase.INITIAL:
+                if why is not None and why.cause is Cause.INVALID:
+                    self.phase = Phase.LISTING  # the server does not stream initial events
+                    return False
+                return True
+            case Phase.LISTING:
+                if why is not None and why.cause is Cause.EXPIRED:
+                    self._next_page = ""  # the pages come from a state that is gone by now
+                return True
+            case Phase.WATCHING:
+                if why is not None and why.cause in (Cause.EXPIRED, Cause.NOT_FOUND):
+                    self.phase = Phase.INITIAL
+                    return why.cause is Cause.NOT_FOUND  # the kind is gone: it may come back, as something new
+                return why is not None
+
+    def _put(self, raw: msgspec.Raw) -> None:
+        named = self._named(raw)
+        if named is None:
+            return
+        key = Key(named.namespace, named.name)
+        if self.phase is not Phase.WATCHING:
+            self._seen.add(key)
+        else:
+            self._version = named.resource_version
+        try:
+            row = self.interest.row(self._decoder.decode(raw))
+        except (msgspec.DecodeError, ValueError) as problem:
+            self.unreadable(Unreadable(key, named.uid, str(problem)))
+            return
+        old = self.store.put(key, row)
+        if old != row:
+            self.changed(Change(key, old, row, initial=self.phase is not Phase.WATCHING))
+
+    def _delete(self, raw: msgspec.Raw) -> None:
+        named = self._named(raw)
+        if named is None:
+            return
+        key = Key(named.namespace, named.name)
+        self._version = named.resource_version
+        self._seen.discard(key)
+        self._remove(key)
+
+    def _remove(self, key: Key) -> None:
+        old = self.store.remove(key)
+        if old is not None:
+            self.changed(Change(key, old, None, initial=False))
+
+    def _bookmark(self, raw: msgspec.Raw) -> None:
+        named = self._named(raw)
+        if named is None:
+            return
+        self._version = named.resource_version
+        if self.phase is Phase.INITIAL and (named.annotations or {}).get(_END_OF_INITIAL) == "true":
+            self._complete()
+
+    def _complete(self) -> None:
+        """Remove what the present state did not contain: it went while nobody was watching."""
+        for key in [key for key in self.store if key not in self._seen]:
+            self._remove(key)
+        self._seen.clear()
+        self.phase = Phase.WATCHING
+        self.synced = True
+
+    def _named(self, raw: msgspec.Raw) -> _Metadata | None:
+        try:
+            return _named.decode(raw).metadata
+        except msgspec.DecodeError as problem:
+            self.unreadable(Unreadable(Key("", ""), "", str(problem)))
+            return None

@@ -1,0 +1,122 @@
+"""The client at a real API server, as a ServiceAccount: what it returns, and what it returns instead."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import msgspec
+import pytest
+
+from foresail.kube.client import Client
+from foresail.kube.connect import ConnectError, connect
+from foresail.kube.failures import Cause, Failure
+from foresail.plan import Key, Kind
+from testbed import Cluster
+from tests.cluster import things
+from tests.cluster.things import THING
+
+
+class Metadata(msgspec.Struct, frozen=True):
+    name: str
+    uid: str
+    resource_version: str = msgspec.field(name="resourceVersion")
+    annotations: dict[str, str] = {}
+
+
+class Seen(msgspec.Struct, frozen=True):
+    metadata: Metadata
+    spec: dict[str, object] = {}
+    status: dict[str, object] = {}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def things_installed(cluster: Cluster) -> None:
+    things.install(cluster)
+
+
+def as_watcher(cluster: Cluster, work: Callable[[Client], Awaitable[None]]) -> None:
+    async def run() -> None:
+        connection = await connect(str(cluster.service_account_kubeconfig("default", "watcher")))
+        async with Client(connection) as client:
+            await work(client)
+
+    asyncio.run(run())
+
+
+def test_every_verb_does_what_it_says(cluster: Cluster) -> None:
+    key = Key("default", "whole-life")
+
+    async def work(client: Client) -> None:
+        made = await client.create(THING, key, things.thing(key.name), Seen)
+        assert isinstance(made, Seen)
+        assert await client.get(THING, key, Seen) == made
+
+        merged = await client.merge(THING, key, {"status": {"phase": "Ready"}}, Seen, "status")
+        assert isinstance(merged, Seen)
+        assert (merged.status, merged.spec) == ({"phase": "Ready"}, {"size": 1})
+
+        body = {**things.thing(key.name, 5), "metadata": {"name": key.name, "annotations": {"by": "us"}}}
+        stale = {"metadata": {"resourceVersion": made.metadata.resource_version}, "spec": {"size": 3}}
+        conflict = await client.merge(THING, key, stale, Seen)
+        assert isinstance(conflict, Failure)
+        assert conflict.cause is Cause.CONFLICT
+
+        taken = await client.apply(THING, key, body, Seen)
+        assert isinstance(taken, Failure)
+        assert taken.cause is Cause.CONFLICT, "the field belongs to whoever created it"
+        applied = await client.apply(THING, key, {**body, "spec": {"colour": "red"}}, Seen)
+        assert isinstance(applied, Seen)
+        assert (applied.spec, applied.metadata.annotations) == ({"size": 1, "colour": "red"}, {"by": "us"})
+
+        wrong = await client.delete(THING, key, "00000000-0000-0000-0000-000000000000")
+        assert wrong is not None
+        assert wrong.cause is Cause.CONFLICT
+        assert await client.delete(THING, key, made.metadata.uid) is None
+        assert await client.delete(THING, key, made.metadata.uid) is None
+
+    as_watcher(cluster, work)
+
+
+def test_each_refusal_is_a_value_with_the_servers_reason(cluster: Cluster) -> None:
+    async def work(client: Client) -> None:
+        key = Key("default", "refused")
+        assert isinstance(await client.create(THING, key, things.thing(key.name), Seen), Seen)
+        nowhere = Kind("runtime.foresail.dev", "v1", "nothings", "Nothing")
+        cases = [
+            (await client.create(THING, key, things.thing(key.name), Seen), Cause.ALREADY_EXISTS, 409),
+            (await client.get(THING, Key("default", "nobody"), Seen), Cause.NOT_FOUND, 404),
+            (await client.get(nowhere, key, Seen), Cause.FORBIDDEN, 403),
+            (await client.create(THING, key, things.thing("Not A Name"), Seen), Cause.INVALID, 422),
+            (await client.get(THING, key, int), Cause.UNREADABLE, 200),
+        ]
+        for answer, cause, code in cases:
+            assert isinstance(answer, Failure)
+            assert (answer.cause, answer.code) == (cause, code)
+            assert answer.message
+
+    as_watcher(cluster, work)
+
+
+def test_a_server_that_is_not_there_is_a_value_too(cluster: Cluster) -> None:
+    async def run() -> Seen | Failure:
+        kubeconfig = cluster.service_account_kubeconfig("default", "watcher", "https://127.0.0.1:1")
+        async with Client(await connect(str(kubeconfig))) as client:
+            return await client.create(THING, Key("default", "x"), things.thing("x"), Seen)
+
+    answer = asyncio.run(run())
+    assert isinstance(answer, Failure)
+    assert answer.cause is Cause.UNREACHABLE
+
+
+def test_a_client_certificate_connects_too(cluster: Cluster) -> None:
+    async def run() -> Seen | Failure:
+        async with Client(await connect(str(cluster.kubeconfig))) as client:
+            return await client.get(
+                Kind("", "v1", "namespaces", "Namespace", namespaced=False), Key("", "default"), Seen
+            )
+
+    assert isinstance(asyncio.run(run()), Seen)
+
+
+def test_a_missing_kubeconfig_says_so() -> None:
+    with pytest.raises(ConnectError, match="cannot connect to a cluster"):
+        asyncio.run(connect("/no/such/kubeconfig"))

@@ -1,0 +1,170 @@
+"""The queue, on an event loop whose real waits are short; instants come from a clock that a test sets."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from foresail.kube.queue import Queue
+from foresail.plan import Key
+
+NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = NOON
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+def run(test: Callable[[Queue, Clock], Awaitable[None]]) -> None:
+    async def body() -> None:
+        clock = Clock()
+        await asyncio.wait_for(test(Queue(clock, look_at_the_clock=0.01), clock), 10)
+
+    asyncio.run(body())
+
+
+async def take(queue: Queue, count: int) -> list[str]:
+    found = []
+    for _ in range(count):
+        key = await queue.get()
+        queue.done(key)
+        found.append(str(key))
+    return found
+
+
+async def is_empty(queue: Queue) -> bool:
+    try:
+        await asyncio.wait_for(queue.get(), 0.05)
+    except TimeoutError:
+        return True
+    return False
+
+
+def test_a_key_that_is_asked_for_often_comes_once() -> None:
+    async def test(queue: Queue, _: Clock) -> None:
+        for _again in range(3):
+            queue.add(Key("ns", "a"))
+        assert len(queue) == 1
+        assert await take(queue, 1) == ["ns/a"]
+        assert await is_empty(queue)
+
+    run(test)
+
+
+def test_the_first_of_one_tenant_does_not_wait_for_the_thousands_of_another() -> None:
+    async def test(queue: Queue, _: Clock) -> None:
+        for number in range(10_000):
+            queue.add(Key("big", f"{number:05}"))
+        queue.add(Key("small", "a"))
+        queue.add(Key("small", "b"))
+        assert await take(queue, 4) == ["big/00000", "small/a", "big/00001", "small/b"]
+
+    run(test)
+
+
+def test_live_changes_come_before_what_was_there_at_the_start() -> None:
+    async def test(queue: Queue, _: Clock) -> None:
+        for name in "abc":
+            queue.add(Key("ns", name), initial=True)
+        queue.add(Key("ns", "c"))
+        queue.add(Key("ns", "d"))
+        assert await take(queue, 4) == ["ns/c", "ns/d", "ns/a", "ns/b"]
+
+    run(test)
+
+
+def test_a_key_is_worked_on_by_one_worker_and_comes_again_if_it_changed_meanwhile() -> None:
+    async def test(queue: Queue, _: Clock) -> None:
+        queue.add(Key("ns", "a"))
+        key = await queue.get()
+        queue.add(key)
+        queue.add(key, initial=True)
+        assert await is_empty(queue)
+        queue.done(key)
+        assert await take(queue, 1) == ["ns/a"]
+        assert await is_empty(queue)
+
+    run(test)
+
+
+def test_an_instant_is_waited_for_and_a_later_wish_replaces_it() -> None:
+    async def test(queue: Queue, clock: Clock) -> None:
+        queue.add_at(Key("ns", "a"), NOON + timedelta(hours=1))
+        queue.add_at(Key("ns", "b"), NOON + timedelta(hours=2))
+        queue.add_at(Key("ns", "a"), NOON + timedelta(hours=3))
+        assert await is_empty(queue)
+        clock.now = NOON + timedelta(hours=2)
+        assert await take(queue, 1) == ["ns/b"]
+        assert await is_empty(queue)
+        queue.add_at(Key("ns", "a"), None)
+        clock.now = NOON + timedelta(hours=4)
+        assert await is_empty(queue)
+        assert queue.waiting_for_an_instant == 0
+
+    run(test)
+
+
+@pytest.mark.parametrize("step", [timedelta(hours=1), timedelta(hours=-1)])
+def test_a_clock_that_is_set_is_followed(step: timedelta) -> None:
+    async def test(queue: Queue, clock: Clock) -> None:
+        queue.add_at(Key("ns", "a"), NOON + timedelta(minutes=30))
+        waiting = asyncio.create_task(queue.get())
+        await asyncio.sleep(0.03)
+        clock.now = NOON + step
+        await asyncio.sleep(0.05)
+        assert waiting.done() is (step > timedelta(0))
+        clock.now = NOON + timedelta(minutes=30)
+        assert await waiting == Key("ns", "a")
+
+    run(test)
+
+
+def test_a_failure_waits_longer_each_time_and_a_success_forgets_it() -> None:
+    async def test(queue: Queue, _: Clock) -> None:
+        key = Key("ns", "a")
+        assert [queue.retry(key) for _ in range(10)] == [0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 60.0]
+        queue.succeeded(key)
+        assert queue.retry(key) == 0.2
+
+    run(test)
+
+
+def test_workers_share_ten_thousand_instants_of_one_second_and_handle_each_once() -> None:
+    async def test(queue: Queue, clock: Clock) -> None:
+        for number in range(10_000):
+            queue.add_at(Key(f"ns-{number % 7}", str(number)), NOON + timedelta(microseconds=number * 100))
+        handled: list[Key] = []
+        finished = asyncio.Event()
+
+        async def worker() -> None:
+            while True:
+                key = await queue.get()
+                handled.append(key)
+                if len(handled) == 10_000:
+                    finished.set()
+                await asyncio.sleep(0)
+                queue.done(key)
+
+        workers = [asyncio.create_task(worker()) for _ in range(8)]
+        clock.now = NOON + timedelta(seconds=2)
+        await finished.wait()
+        for one in workers:
+            one.cancel()
+        assert len(set(handled)) == len(handled) == 10_000
+
+    run(test)
+
+
+def test_the_oldest_key_tells_how_long_the_queue_is() -> None:
+    async def test(queue: Queue, _: Clock) -> None:
+        assert queue.age() == 0
+        queue.add(Key("ns", "a"), initial=True)
+        await asyncio.sleep(0.05)
+        assert queue.age() >= 0.05
+
+    run(test)

@@ -1,0 +1,183 @@
+"""The watch without a network: each line and each ending, one after the other."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from foresail.kube.failures import Cause, Failure, failure
+from foresail.kube.reflector import Change, Interest, ListMetadata, Page, Phase, Reflector, Unreadable
+from foresail.kube.store import Store
+from foresail.plan import Key, Kind
+
+
+class Spec(msgspec.Struct, frozen=True):
+    size: int = 0
+
+
+class Wire(msgspec.Struct):
+    spec: Spec
+
+
+def thing(name: str, version: int, size: object = 1) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": "ns", "uid": f"uid-{name}", "resourceVersion": str(version)}
+    return {"metadata": metadata, "spec": {"size": size}}
+
+
+def event(kind: str, content: dict[str, Any]) -> bytes:
+    return json.dumps({"type": kind, "object": content}).encode()
+
+
+def bookmark(version: int, *, initial_end: bool = False) -> bytes:
+    notes = {"k8s.io/initial-events-end": "true"} if initial_end else None
+    return event("BOOKMARK", {"metadata": {"resourceVersion": str(version), "annotations": notes}})
+
+
+class Recorder:
+    def __init__(self) -> None:
+        self.changes: list[tuple[str, int | None, int | None, bool]] = []
+        self.unreadable: list[Unreadable] = []
+        kind = Kind("example.dev", "v1", "things", "Thing")
+        self.machine = Reflector(
+            Interest(kind, Wire, lambda wire: wire.spec.size), Store[int](), self.note, self.unreadable.append
+        )
+
+    def note(self, change: Change[int]) -> None:
+        self.changes.append((change.key.name, change.old, change.new, change.initial))
+
+    def feed(self, *lines: bytes) -> None:
+        for line in lines:
+            assert self.machine.line(line) is None
+
+    def start_watching(self) -> None:
+        _ = self.machine.parameters
+        self.feed(event("ADDED", thing("a", 1)), event("ADDED", thing("b", 2)), bookmark(5, initial_end=True))
+        self.changes.clear()
+
+
+@pytest.fixture
+def recorder() -> Recorder:
+    return Recorder()
+
+
+def test_it_first_asks_for_the_present_state_as_a_stream(recorder: Recorder) -> None:
+    assert recorder.machine.parameters == {
+        "watch": "true",
+        "allowWatchBookmarks": "true",
+        "sendInitialEvents": "true",
+        "resourceVersionMatch": "NotOlderThan",
+    }
+
+
+def test_initial_objects_are_marked_as_such_and_the_last_bookmark_completes_them(recorder: Recorder) -> None:
+    recorder.feed(event("ADDED", thing("a", 3)))
+    assert not recorder.machine.synced
+    recorder.feed(bookmark(7, initial_end=True))
+    assert recorder.machine.synced
+    assert recorder.changes == [("a", None, 1, True)]
+    assert recorder.machine.parameters["resourceVersion"] == "7"
+
+
+def test_a_change_comes_with_old_and_new_and_one_that_changes_no_row_does_not_come(recorder: Recorder) -> None:
+    recorder.start_watching()
+    recorder.feed(
+        event("MODIFIED", thing("a", 8, 2)), event("MODIFIED", thing("a", 9, 2)), event("DELETED", thing("b", 10))
+    )
+    assert recorder.changes == [("a", 1, 2, False), ("b", 1, None, False)]
+    assert recorder.machine.parameters["resourceVersion"] == "10"
+
+
+def test_a_stream_that_ends_is_opened_where_it_stopped(recorder: Recorder) -> None:
+    recorder.start_watching()
+    recorder.feed(bookmark(20))
+    assert recorder.machine.ended(None) is False
+    assert recorder.machine.parameters["resourceVersion"] == "20"
+    assert recorder.machine.ended(Failure(Cause.UNREACHABLE, "reset")) is True
+    assert recorder.machine.parameters["resourceVersion"] == "20"
+
+
+@pytest.mark.parametrize("how", ["as an event", "as an answer"])
+def test_what_went_while_nobody_watched_comes_out_as_a_deletion(recorder: Recorder, how: str) -> None:
+    recorder.start_watching()
+    gone: Failure | None = failure(410, "Expired", "too old resource version")
+    if how == "as an event":
+        gone = recorder.machine.line(event("ERROR", {"code": 410, "reason": "Expired", "message": "too old"}))
+    assert recorder.machine.ended(gone) is False
+    assert recorder.machine.phase is Phase.INITIAL
+    _ = recorder.machine.parameters
+    recorder.feed(event("ADDED", thing("a", 1)), event("ADDED", thing("c", 30)), bookmark(31, initial_end=True))
+    assert recorder.changes == [("c", None, 1, True), ("b", 1, None, False)]
+
+
+def test_an_initial_stream_that_breaks_off_deletes_nothing(recorder: Recorder) -> None:
+    recorder.start_watching()
+    recorder.machine.ended(failure(410, "Expired", "too old"))
+    _ = recorder.machine.parameters
+    recorder.feed(event("ADDED", thing("c", 30)))
+    assert recorder.machine.ended(Failure(Cause.UNREACHABLE, "reset")) is True
+    _ = recorder.machine.parameters
+    recorder.feed(event("ADDED", thing("a", 1)), event("ADDED", thing("b", 2)), bookmark(40, initial_end=True))
+    assert recorder.changes == [("c", None, 1, True), ("c", 1, None, False)]
+
+
+def test_a_server_that_does_not_stream_is_asked_for_pages(recorder: Recorder) -> None:
+    machine = recorder.machine
+    assert machine.ended(failure(422, "Invalid", "sendInitialEvents is forbidden")) is False
+    assert machine.parameters == {"limit": "500"}
+    machine.page(Page(ListMetadata("9", "more"), [msgspec.Raw(json.dumps(thing("a", 1)).encode())]))
+    assert machine.parameters == {"limit": "500", "continue": "more"}
+    assert not machine.synced
+    machine.page(Page(ListMetadata("9", ""), [msgspec.Raw(json.dumps(thing("b", 2)).encode())]))
+    assert machine.synced
+    assert machine.parameters["resourceVersion"] == "9"
+    assert recorder.changes == [("a", None, 1, True), ("b", None, 1, True)]
+
+
+def test_pages_of_a_state_that_is_gone_are_read_from_the_first_again(recorder: Recorder) -> None:
+    machine = recorder.machine
+    machine.ended(failure(400, "BadRequest", "no such parameter"))
+    machine.page(Page(ListMetadata("9", "more"), [msgspec.Raw(json.dumps(thing("a", 1)).encode())]))
+    assert machine.ended(failure(410, "Expired", "the continue token is too old")) is True
+    assert machine.parameters == {"limit": "500"}
+    machine.page(Page(ListMetadata("12", ""), [msgspec.Raw(json.dumps(thing("b", 2)).encode())]))
+    assert recorder.changes == [("a", None, 1, True), ("b", None, 1, True), ("a", 1, None, False)]
+
+
+@pytest.mark.parametrize("size", ["large", None, {"deep": []}, 1.5, [1], True])
+def test_an_object_of_the_wrong_shape_is_named_and_the_stream_goes_on(recorder: Recorder, size: object) -> None:
+    recorder.start_watching()
+    recorder.feed(event("MODIFIED", thing("a", 8, size)), event("MODIFIED", thing("b", 9, 7)))
+    (found,) = recorder.unreadable
+    assert (found.key, found.uid) == (Key("ns", "a"), "uid-a")
+    assert "$.spec.size" in found.problem
+    assert recorder.changes == [("b", 1, 7, False)]
+    assert recorder.machine.store.get(Key("ns", "a")) == 1
+
+
+def test_an_unreadable_object_is_not_taken_for_a_deleted_one_after_a_gap(recorder: Recorder) -> None:
+    recorder.start_watching()
+    recorder.machine.ended(failure(410, "Gone", "too old"))
+    _ = recorder.machine.parameters
+    recorder.feed(event("ADDED", thing("a", 8, "large")), event("ADDED", thing("b", 2)), bookmark(9, initial_end=True))
+    assert recorder.changes == []
+
+
+def test_a_line_that_is_no_event_ends_the_stream_with_a_reason(recorder: Recorder) -> None:
+    for line in (b"<html>", b'{"type": 5}', event("GREETING", {})):
+        answer = recorder.machine.line(line)
+        assert answer is not None
+        assert answer.cause is Cause.UNREADABLE
+
+
+def test_a_kind_that_is_gone_is_read_anew_when_it_comes_back(recorder: Recorder) -> None:
+    recorder.start_watching()
+    assert recorder.machine.ended(failure(404, "NotFound", "the server could not find the requested resource")) is True
+    assert recorder.machine.phase is Phase.INITIAL
+
+
+def test_selectors_are_sent_with_every_request() -> None:
+    kind = Kind("", "v1", "pods", "Pod")
+    interest = Interest(kind, Wire, lambda wire: wire.spec.size, labels="app=x", fields="spec.nodeName=n")
+    machine = Reflector(interest, Store[int](), lambda _: None, lambda _: None)
+    assert {"labelSelector": "app=x", "fieldSelector": "spec.nodeName=n"}.items() <= machine.parameters.items()

@@ -1,0 +1,51 @@
+from dataclasses import dataclass
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from foresail.kube.store import Store
+from foresail.plan import Key
+
+
+@dataclass(frozen=True)
+class Child:
+    key: Key
+    owner: str
+    labels: tuple[str, ...]
+
+
+def new_store() -> Store[Child]:
+    return Store({"owner": lambda row: [row.owner] if row.owner else [], "label": lambda row: row.labels})
+
+
+KEYS = st.builds(Key, st.sampled_from(["a", "b"]), st.sampled_from("xyz"))
+ROWS = st.builds(Child, KEYS, st.sampled_from(["", "o1", "o2"]), st.lists(st.sampled_from("pqr")).map(tuple))
+
+
+@given(st.lists(st.one_of(ROWS, KEYS)))
+def test_indexes_say_what_a_walk_through_all_rows_would_say(steps: list[Child | Key]) -> None:
+    store = new_store()
+    model: dict[Key, Child] = {}
+    for step in steps:
+        if isinstance(step, Child):
+            assert store.put(step.key, step) == model.get(step.key)
+            model[step.key] = step
+        else:
+            assert store.remove(step) == model.pop(step, None)
+        assert set(store) == set(model)
+        assert len(store) == len(model)
+        for owner in ("o1", "o2"):
+            expected = sorted((r for r in model.values() if r.owner == owner), key=lambda r: r.key)
+            assert store.by("owner", owner) == expected
+        for label in "pqr":
+            expected = sorted((r for r in model.values() if label in r.labels), key=lambda r: r.key)
+            assert store.by("label", label) == expected
+
+
+def test_a_value_under_which_nothing_is_found_costs_nothing() -> None:
+    store = new_store()
+    row = Child(Key("a", "x"), "o1", ())
+    store.put(row.key, row)
+    store.remove(row.key)
+    assert store.by("owner", "o1") == []
+    assert store._found == {"owner": {}, "label": {}}  # noqa: SLF001 - memory is what this is about
