@@ -112,7 +112,8 @@ class Cluster:
         """Put the logs of a cluster that did not come up where they outlive it, until the next that does not."""
         kept = clusters_folder() / ".failed"
         shutil.rmtree(kept, ignore_errors=True)
-        shutil.copytree(self.folder / "logs", kept / "logs", dirs_exist_ok=True)
+        if (self.folder / "logs").exists():  # not if it ended before the first component
+            shutil.copytree(self.folder / "logs", kept / "logs")
         return kept
 
     def down(self) -> None:

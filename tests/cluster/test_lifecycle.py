@@ -147,3 +147,12 @@ def test_a_cluster_that_cannot_start_says_why_and_keeps_the_log(name: str, monke
     log = Path(raised.value.hint.removeprefix("the whole log is "))
     assert "invalid value" in log.read_text()
     assert name not in names()
+
+
+def test_without_openssl_it_says_what_to_install_and_leaves_nothing(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(TestbedError, match="no `openssl` command"):
+        Cluster.create(name, Options())
+    assert name not in names()
