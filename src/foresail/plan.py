@@ -104,8 +104,14 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The writes in their order, the Events to emit, and the instant at which to look again."""
+    """The writes in their order, the status after them, the Events to emit, and the instant to look again."""
 
     actions: tuple[Action, ...] = ()
+    status: Patch | None = None
     notes: tuple[Note, ...] = ()
     wake_at: datetime | None = None
+
+    @property
+    def writes(self) -> tuple[Action, ...]:
+        """Everything that is written, in its order: the status says what has been done, so it comes last."""
+        return self.actions if self.status is None else (*self.actions, self.status)

@@ -1,0 +1,124 @@
+"""The only writer: carries out a Plan, action by action, and stops where going on would be wrong."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import assert_never
+
+import msgspec
+
+from foresail.kube.client import Client
+from foresail.kube.failures import Cause, Failure
+from foresail.plan import Action, Apply, Body, Create, Delete, Patch, Plan
+
+
+class Outcome(Enum):
+    """What became of a Plan."""
+
+    DONE = auto()
+    LOOK_AGAIN = auto()  # it was decided on something that is no longer so
+    REFUSED = auto()  # an object of that name is someone else's
+    FAILED = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The outcome and, unless it is done, the action at which it ended and why."""
+
+    outcome: Outcome
+    action: Action | None = None
+    failure: Failure | None = None
+
+
+class _Metadata(msgspec.Struct):
+    annotations: dict[str, str] = {}
+
+
+class _Marked(msgspec.Struct):
+    metadata: _Metadata
+
+
+def _nothing() -> None:
+    pass
+
+
+class Executor:
+    """Runs the Plans of every capability; `before_write` and `after_write` let a test end the process there."""
+
+    def __init__(
+        self, client: Client, *, before_write: Callable[[], None] = _nothing, after_write: Callable[[], None] = _nothing
+    ) -> None:
+        self._client = client
+        self._before_write = before_write
+        self._after_write = after_write
+
+    async def execute(self, plan: Plan) -> Result:
+        """Carry out the writes in their order, up to the first that cannot be done."""
+        for action in plan.writes:
+            self._before_write()
+            failure = await self._act(action)
+            self._after_write()
+            if failure is None:
+                continue
+            outcome = await self._judge(action, failure)
+            if outcome is not Outcome.DONE:
+                return Result(outcome, action, failure)
+        return Result(Outcome.DONE)
+
+    async def _act(self, action: Action) -> Failure | None:
+        client = self._client
+        answer: object
+        match action:
+            case Create():
+                answer = await client.create(action.kind, action.key, _marked(action), msgspec.Raw)
+            case Patch():
+                body = _versioned(action)
+                answer = await client.merge(action.kind, action.key, body, msgspec.Raw, action.subresource)
+            case Apply():
+                answer = await client.apply(action.kind, action.key, action.body, msgspec.Raw, action.subresource)
+            case Delete():
+                answer = await client.delete(action.kind, action.key, action.uid)
+            case _:
+                assert_never(action)
+        return answer if isinstance(answer, Failure) else None
+
+    async def _judge(self, action: Action, failure: Failure) -> Outcome:
+        match action, failure.cause:
+            case Create(), Cause.ALREADY_EXISTS:
+                return await self._whose(action)
+            case Delete(), Cause.CONFLICT:
+                return Outcome.DONE  # that UID is gone; what has the name now is another object
+            case _, Cause.CONFLICT | Cause.NOT_FOUND | Cause.ALREADY_EXISTS:
+                return Outcome.LOOK_AGAIN
+            case _:
+                return Outcome.FAILED
+
+    async def _whose(self, action: Create) -> Outcome:
+        """Tell whether the object that is there already is the one that this action would have created."""
+        found = await self._client.get(action.kind, action.key, _Marked)
+        if isinstance(found, Failure):
+            return Outcome.LOOK_AGAIN
+        ours = action.mark.items() <= found.metadata.annotations.items()
+        return Outcome.DONE if ours and action.mark else Outcome.REFUSED
+
+
+def _marked(action: Create) -> Body:
+    """Return the object with its mark on it: a crash right after the write must find it there."""
+    metadata = action.body.get("metadata")
+    known = metadata if isinstance(metadata, dict) else {}
+    annotations = {**(known.get("annotations") or {}), **action.mark}
+    place = {"namespace": action.key.namespace} if action.key.namespace else {}
+    return {
+        "apiVersion": action.kind.api_version,
+        "kind": action.kind.name,
+        **action.body,
+        "metadata": {**known, "name": action.key.name, **place, "annotations": annotations},
+    }
+
+
+def _versioned(action: Patch) -> Body:
+    if action.resource_version is None:
+        return action.body
+    metadata = action.body.get("metadata")
+    known = metadata if isinstance(metadata, dict) else {}
+    return {**action.body, "metadata": {**known, "resourceVersion": action.resource_version}}

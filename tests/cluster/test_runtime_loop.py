@@ -1,0 +1,155 @@
+"""The example controller as its own process, with a ServiceAccount that may do just what it needs."""
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testbed import Cluster
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "one_child_each.py"
+GROUP = "examples.foresail.dev"
+USER = "system:serviceaccount:default:one-child-each"
+COUNT = 300
+KILLS = 3
+Eventually = Callable[[Callable[[], object], float], None]
+
+
+def _role(api_group: str, resource: str, *verbs: str) -> dict[str, list[str]]:
+    return {"apiGroups": [api_group], "resources": [resource], "verbs": list(verbs)}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def permitted(cluster: Cluster) -> None:
+    rbac = "rbac.authorization.k8s.io"
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    name = {"name": "one-child-each"}
+    cluster.apply(
+        {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": f"parents.{GROUP}"},
+            "spec": {
+                "group": GROUP,
+                "scope": "Namespaced",
+                "names": {"plural": "parents", "singular": "parent", "kind": "Parent"},
+                "versions": [
+                    {
+                        "name": "v1",
+                        "served": True,
+                        "storage": True,
+                        "schema": {"openAPIV3Schema": anything},
+                        "subresources": {"status": {}},
+                    }
+                ],
+            },
+        },
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {**name, "namespace": "default"}},
+        {
+            "apiVersion": f"{rbac}/v1",
+            "kind": "ClusterRole",
+            "metadata": name,
+            "rules": [
+                _role(GROUP, "parents", "list", "watch"),
+                _role(GROUP, "parents/status", "patch"),
+                _role("", "configmaps", "list", "watch", "get", "create"),
+            ],
+        },
+        {
+            "apiVersion": f"{rbac}/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": name,
+            "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", **name},
+            "subjects": [{"kind": "ServiceAccount", **name, "namespace": "default"}],
+        },
+    )
+    cluster.kubectl("wait", "--for=condition=Established", f"crd/parents.{GROUP}")
+
+
+@contextmanager
+def running(cluster: Cluster) -> Iterator[subprocess.Popen[bytes]]:
+    kubeconfig = cluster.service_account_kubeconfig("default", "one-child-each")
+    with subprocess.Popen([sys.executable, EXAMPLE, kubeconfig]) as process:
+        try:
+            yield process
+            assert process.poll() in (None, -signal.SIGKILL), "it ended by itself"
+        finally:
+            process.kill()
+
+
+def parents(namespace: str, names: list[str]) -> list[dict[str, Any]]:
+    metadata = [{"name": name, "namespace": namespace} for name in names]
+    return [{"apiVersion": f"{GROUP}/v1", "kind": "Parent", "metadata": each} for each in metadata]
+
+
+def finished(cluster: Cluster, namespace: str) -> set[str]:
+    items = cluster.get("parents", "--namespace", namespace)["items"]
+    return {item["metadata"]["name"] for item in items if item.get("status", {}).get("child")}
+
+
+def owners(cluster: Cluster, namespace: str) -> dict[str, str]:
+    """Return which parent each child says that it belongs to."""
+    items = cluster.get("configmaps", "--namespace", namespace, f"--selector={GROUP}/parent-uid")["items"]
+    return {item["metadata"]["name"]: item["metadata"]["annotations"][f"{GROUP}/parent-uid"] for item in items}
+
+
+def uids(cluster: Cluster, namespace: str) -> dict[str, str]:
+    items = cluster.get("parents", "--namespace", namespace)["items"]
+    return {item["metadata"]["name"]: item["metadata"]["uid"] for item in items}
+
+
+def test_killed_again_and_again_it_makes_exactly_one_child_for_each_parent_and_then_falls_silent(
+    cluster: Cluster, eventually: Eventually, figure: Callable[[str], None]
+) -> None:
+    namespace = "killed"
+    cluster.kubectl("create", "namespace", namespace)
+    names = [f"p-{number:03}" for number in range(COUNT)]
+    cluster.apply(*parents(namespace, names))
+    done = [0]
+    while len(done) <= KILLS:
+        with running(cluster) as process:
+            eventually(lambda: len(finished(cluster, namespace)) > done[-1] or done[-1] == COUNT, 30)
+            process.kill()
+            process.wait()
+        done.append(len(finished(cluster, namespace)))
+    with running(cluster):
+        eventually(lambda: finished(cluster, namespace) == set(names), 60)
+        assert owners(cluster, namespace) == uids(cluster, namespace)
+        before = len(cluster.audit(USER))
+        time.sleep(3)
+        assert cluster.audit(USER)[before:] == []
+    figure(f"one child each: {COUNT} parents, killed after {done} of them were finished")
+
+
+def test_a_child_that_someone_else_made_is_left_alone_and_the_others_go_on(
+    cluster: Cluster, eventually: Eventually
+) -> None:
+    namespace = "taken"
+    cluster.kubectl("create", "namespace", namespace)
+    cluster.kubectl("create", "configmap", "foreign", "--from-literal=owner=somebody", "--namespace", namespace)
+    with running(cluster):
+        cluster.apply(*parents(namespace, ["foreign", "free"]))
+        eventually(lambda: finished(cluster, namespace) == {"free"}, 30)
+        time.sleep(1)
+        assert finished(cluster, namespace) == {"free"}
+    assert cluster.get("configmap", "foreign", "--namespace", namespace)["data"] == {"owner": "somebody"}
+
+
+def test_a_parent_of_the_wrong_shape_does_not_disturb_the_others(cluster: Cluster, eventually: Eventually) -> None:
+    namespace = "shapes"
+    cluster.kubectl("create", "namespace", namespace)
+    with running(cluster):
+        wrong, right = parents(namespace, ["wrong", "right"])
+        cluster.apply(wrong)
+        cluster.kubectl(
+            "patch", "parent", "wrong", "--namespace", namespace, "--subresource=status", "--type=merge",
+            '--patch={"status": {"child": {"not": "a text"}}}',
+        )  # fmt: skip
+        cluster.apply(right)
+        eventually(lambda: "right" in finished(cluster, namespace), 30)
