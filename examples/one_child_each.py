@@ -16,7 +16,7 @@ from foresail.kube.execute import Executor
 from foresail.kube.loop import Loop, Watched
 from foresail.kube.reflector import Interest
 from foresail.kube.store import Store
-from foresail.plan import Create, Key, Kind, Patch, Plan
+from foresail.plan import Create, Key, Kind, Note, Patch, Plan, Subject
 
 PARENT = Kind("examples.foresail.dev", "v1", "parents", "Parent")
 CHILD = Kind("", "v1", "configmaps", "ConfigMap")
@@ -61,7 +61,10 @@ class OneChildEach:
         mark = {OWNER: parent.metadata.uid}
         create = Create(CHILD, key, {"metadata": {"labels": mark}}, mark)
         ready = Patch(PARENT, key, {"status": {"child": key.name}}, parent.metadata.version, "status")
-        return Plan(() if child else (create,), None if parent.status.get("child") else ready)
+        if parent.status.get("child"):
+            return Plan(() if child else (create,), subject=Subject(PARENT, key, parent.metadata.uid))
+        made = Note(PARENT, key, parent.metadata.uid, "ChildMade", f"ConfigMap {key} belongs to this Parent.")
+        return Plan(() if child else (create,), ready, (made,), subject=Subject(PARENT, key, parent.metadata.uid))
 
 
 async def main(kubeconfig: str | None) -> None:

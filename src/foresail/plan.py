@@ -91,6 +91,15 @@ class Level(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Subject:
+    """The object that a Plan is for: what the runtime has to say about the Plan is said as an Event there."""
+
+    kind: Kind
+    key: Key
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
 class Note:
     """An Event about an object: a reason that programs know, and a message that people read."""
 
@@ -104,12 +113,13 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The writes in their order, the status after them, the Events to emit, and the instant to look again."""
+    """The writes in their order, the status after them, the Events to emit, the instant to look again, and for whom."""
 
     actions: tuple[Action, ...] = ()
     status: Patch | None = None
     notes: tuple[Note, ...] = ()
     wake_at: datetime | None = None
+    subject: Subject | None = None
 
     @property
     def writes(self) -> tuple[Action, ...]:

@@ -1,5 +1,6 @@
 """The only writer: carries out a Plan, action by action, and stops where going on would be wrong."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -38,23 +39,43 @@ class _Marked(msgspec.Struct):
     metadata: _Metadata
 
 
+_NOT_LEADING = Failure(Cause.NOT_LEADING, "this replica does not lead, so it has not written")
+
+
 def _nothing() -> None:
     pass
 
 
+def _always() -> bool:
+    return True
+
+
 class Executor:
-    """Runs the Plans of every capability; `before_write` and `after_write` let a test end the process there."""
+    """Runs the Plans of every capability; `before_write` and `after_write` let a test end the process there.
+
+    `may_write` is asked before each single write: a leadership that ends in the middle of a Plan ends the Plan.
+    """
 
     def __init__(
-        self, client: Client, *, before_write: Callable[[], None] = _nothing, after_write: Callable[[], None] = _nothing
+        self,
+        client: Client,
+        *,
+        may_write: Callable[[], bool] = _always,
+        before_write: Callable[[], None] = _nothing,
+        after_write: Callable[[], None] = _nothing,
     ) -> None:
+        self.writes: Counter[tuple[str, str]] = Counter()  # by kind and verb
         self._client = client
+        self._may_write = may_write
         self._before_write = before_write
         self._after_write = after_write
 
     async def execute(self, plan: Plan) -> Result:
         """Carry out the writes in their order, up to the first that cannot be done."""
         for action in plan.writes:
+            if not self._may_write():
+                return Result(Outcome.LOOK_AGAIN, action, _NOT_LEADING)
+            self.writes[action.kind.name, type(action).__name__.lower()] += 1
             self._before_write()
             failure = await self._act(action)
             self._after_write()

@@ -18,6 +18,7 @@ class Cause(Enum):
     SERVER = "ServerError"
     UNREACHABLE = "Unreachable"
     UNREADABLE = "Unreadable"
+    NOT_LEADING = "NotLeading"  # nothing was asked of the server: another replica may be writing
     OTHER = "Other"
 
 

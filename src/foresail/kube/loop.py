@@ -2,22 +2,29 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+import time
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar
 
 from foresail.kube.client import Client
 from foresail.kube.execute import Executor, Outcome, Result
+from foresail.kube.logs import about
 from foresail.kube.queue import Queue
 from foresail.kube.reflector import Change, Interest, Reflector, Unreadable
 from foresail.kube.store import Store
 from foresail.kube.watch import Watch
-from foresail.plan import Key, Plan
+from foresail.plan import Action, Key, Kind, Level, Note, Plan, Subject
 
 _log = logging.getLogger(__name__)
 Seen = TypeVar("Seen")
 _WORKERS = 16
+_UNREADABLE = 1_000  # of which it is remembered that they could not be read
+
+
+def _nothing(*_: object) -> None:
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +54,33 @@ class Controller(Protocol, Generic[Seen]):
         """Say what is to be done; a pure function."""
 
 
+class Leads(Protocol):
+    """Who says when to work: a Leadership, if there are several replicas."""
+
+    async def gained(self) -> None:
+        """Return when this process leads."""
+
+    async def lost(self) -> None:
+        """Return when it does not."""
+
+
+class Alone:
+    """Leads from the start and for ever: there is no other replica."""
+
+    async def gained(self) -> None:
+        """Return at once."""
+
+    async def lost(self) -> None:
+        """Never return."""
+        await asyncio.Event().wait()
+
+
 class Loop(Generic[Seen]):
-    """Runs one controller until cancelled; it ends by itself only if one of its watches does."""
+    """Runs one controller until cancelled or drained; it ends by itself only if one of its watches does.
+
+    The watches run all the time, the workers only while this process leads: a follower's stores are warm, and its
+    queue holds what it has not looked at yet.
+    """
 
     def __init__(
         self,
@@ -57,70 +89,160 @@ class Loop(Generic[Seen]):
         executor: Executor,
         now: Callable[[], datetime],
         *,
+        leads: Leads | None = None,
+        say: Callable[[Note], None] = _nothing,
         workers: int = _WORKERS,
     ) -> None:
         self.controller = controller
         self.queue = Queue(now)
         self.watches = [Watch(client, self._reflector(one)) for one in controller.watched]
-        self.unreadable: dict[tuple[str, Key], str] = {}
+        self.unreadable: dict[tuple[Kind, Key], Unreadable] = {}
+        self.looked: Callable[[str, float], None] = _nothing  # takes the outcome of each look and its seconds
+        self.is_working = False
         self._executor = executor
         self._now = now
+        self._leads = leads or Alone()
+        self._say = say
         self._workers = workers
+        self._watching: list[tuple[Kind, asyncio.Task[None]]] = []
+        self._busy: set[asyncio.Task[None] | None] = set()
+        self._draining = asyncio.Event()
 
     async def run(self) -> None:
-        """Watch, and work on what the watches bring once all of them are complete."""
+        """Watch, and while this process leads work on what the watches bring once all of them are complete."""
         async with asyncio.TaskGroup() as group:
             for watch in self.watches:
-                group.create_task(watch.run())
+                self._watching.append((watch.reflector.interest.kind, group.create_task(watch.run())))
             await self.synced()
-            for _ in range(self._workers):
-                group.create_task(self._work())
+            while not self._draining.is_set():
+                await _first(self._leads.gained(), self._draining.wait())
+                if not self._draining.is_set():
+                    await self._lead()
+            for _, task in self._watching:
+                task.cancel()
 
     async def synced(self) -> None:
         """Return when every store has been whole once: before that, an absence means nothing."""
         for watch in self.watches:
             await watch.synced.wait()
 
+    def drain(self) -> None:
+        """Begin nothing new: `run` returns when what has been begun is done."""
+        self._draining.set()
+
+    @property
+    def ended_watches(self) -> list[Kind]:
+        """The kinds whose watch has ended while it should run: what is known of them grows old."""
+        return [] if self._draining.is_set() else [kind for kind, task in self._watching if task.done()]
+
+    async def _lead(self) -> None:
+        for (kind, _), found in self.unreadable.items():
+            self._say(_unreadable(kind, found))  # whoever led before may not have come to it
+        async with asyncio.TaskGroup() as group:
+            team = [group.create_task(self._work()) for _ in range(self._workers)]
+            self.is_working = True
+            try:
+                await _first(self._leads.lost(), self._draining.wait())
+            finally:
+                self.is_working = False
+            # To drain, those at work finish their plan, for they lead still. When the lead is lost they are cut
+            # off in the middle of it, as a crash would: the next leader finds what they wrote, and goes on from it.
+            for worker in team:
+                if not self._draining.is_set() or worker not in self._busy:
+                    worker.cancel()
+
     def _reflector(self, one: Watched) -> Reflector[Any, Any]:
+        kind = one.interest.kind
+
         def changed(change: Change[Any]) -> None:
+            self.unreadable.pop((kind, change.key), None)
             for key in one.keys(change):
                 self.queue.add(key, initial=change.initial)
 
         def unreadable(found: Unreadable) -> None:
-            kind = one.interest.kind.name
-            self.unreadable[kind, found.key] = found.problem
-            _log.warning("%s %s cannot be read and is left alone: %s", kind, found.key, found.problem)
+            self.unreadable.pop((kind, found.key), None)
+            self.unreadable[kind, found.key] = found
+            if len(self.unreadable) > _UNREADABLE:  # a tenant can make any number of them
+                del self.unreadable[next(iter(self.unreadable))]
+            with about(self.controller.name, found.key):
+                _log.warning("%s %s cannot be read and is left alone: %s", kind.name, found.key, found.problem)
+            if self.is_working:
+                self._say(_unreadable(kind, found))
 
         return Reflector(one.interest, one.store, changed, unreadable)
 
     async def _work(self) -> None:
-        while True:
+        me = asyncio.current_task()
+        while not self._draining.is_set():
             key = await self.queue.get()
+            self._busy.add(me)
             try:
-                await self._look(key)
-            except Exception:  # noqa: BLE001 - whatever a decision does wrong
-                # A decision that fails on one object must not end the work on all others.
-                _log.exception("%s: a look at %s failed", self.controller.name, key)
-                self.queue.retry(key)
+                with about(self.controller.name, key):
+                    await self._timed_look(key)
+            except asyncio.CancelledError:
+                self.queue.add(key)  # the lead was lost in the middle: whoever has it next looks again, maybe we
+                raise
             finally:
+                self._busy.discard(me)
                 self.queue.done(key)
 
-    async def _look(self, key: Key) -> None:
+    async def _timed_look(self, key: Key) -> None:
+        begun = time.perf_counter()
+        try:
+            outcome = await self._look(key)
+        except Exception:  # noqa: BLE001 - whatever a decision does wrong
+            # A decision that fails on one object must not end the work on all others.
+            _log.exception("%s: a look at %s failed", self.controller.name, key)
+            self.queue.retry(key)
+            outcome = "crashed"
+        self.looked(outcome, time.perf_counter() - begun)
+
+    async def _look(self, key: Key) -> str:
         seen = self.controller.observe(key)
         if seen is None:
             self.queue.add_at(key, None)
             self.queue.succeeded(key)
-            return
+            return "absent"
         plan = self.controller.decide(seen, self._now())
         result = await self._executor.execute(plan)
         if result.outcome is Outcome.DONE:
             self.queue.succeeded(key)
             self.queue.add_at(key, plan.wake_at)
+            for note in plan.notes:
+                self._say(note)
         else:
-            self._postpone(key, result)
+            self._postpone(key, plan, result)
+        return result.outcome.name.lower()
 
-    def _postpone(self, key: Key, result: Result) -> None:
+    def _postpone(self, key: Key, plan: Plan, result: Result) -> None:
         wait = self.queue.retry(key)
         if result.outcome is not Outcome.LOOK_AGAIN:
             name = self.controller.name
             _log.warning("%s: %s, looking again in %g s: %s", name, key, wait, result.failure)
+        if result.outcome is Outcome.REFUSED and result.action is not None:
+            self._say(_refused(plan.subject, result.action))
+
+
+def _unreadable(kind: Kind, found: Unreadable) -> Note:
+    text = f"{kind.name} {found.key} cannot be read and is left alone: {found.problem}. Correct that field."
+    return Note(kind, found.key, found.uid, "Unreadable", text, Level.WARNING)
+
+
+def _refused(subject: Subject | None, action: Action) -> Note:
+    text = (
+        f"{action.kind.name} {action.key} is there already and does not belong here, so it was left alone. "
+        "Rename or delete it, and this goes on by itself."
+    )
+    at = subject or Subject(action.kind, action.key, "")
+    return Note(at.kind, at.key, at.uid, "NameTaken", text, Level.WARNING)
+
+
+async def _first(*waits: Coroutine[Any, Any, object]) -> None:
+    """Return when the first of several waits is over, and end the others."""
+    tasks = [asyncio.ensure_future(wait) for wait in waits]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

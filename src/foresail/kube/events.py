@@ -1,0 +1,139 @@
+"""Says in Events what users should know; never waits, never fails, and says a thing once.
+
+A repeated Event could be counted in a series, but each repetition would be a write, and an object that is refused
+every minute would cost as much as one that changes every minute. So what was said within the last ten minutes is
+not said again, and after them it is a new Event: Events live for an hour, so it stays to be seen as long as it
+holds. The name of an Event is derived from what it says, so a restarted or second replica does not repeat it either.
+"""
+
+import asyncio
+import hashlib
+import logging
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from datetime import datetime
+
+import msgspec
+
+from foresail.kube.client import Client
+from foresail.kube.clock import steady
+from foresail.kube.failures import Cause, Failure
+from foresail.plan import Body, Key, Kind, Note
+
+EVENT = Kind("events.k8s.io", "v1", "events", "Event")
+_log = logging.getLogger(__name__)
+_WINDOW = 600.0
+_WAITING = 1_000
+_REMEMBERED = 10_000
+_PAUSES = (1.0, 5.0, 15.0)  # before each further attempt at one Event
+_PASSING = (Cause.UNREACHABLE, Cause.SERVER, Cause.TOO_MANY)
+_LONGEST_MESSAGE = 1024  # bytes, and the next two as well: what the API server accepts
+_LONGEST_WORD = 128
+_LONGEST_NAME = 253
+
+
+class Events:
+    """Takes Notes from anywhere in the process, and writes them one by one as long as `run` runs."""
+
+    def __init__(
+        self,
+        client: Client,
+        reporter: str,
+        instance: str,
+        now: Callable[[], datetime],
+        *,
+        window: float = _WINDOW,
+        waiting: int = _WAITING,
+    ) -> None:
+        self.outcomes: Counter[str] = Counter()
+        self._client = client
+        self._reporter = reporter
+        self._instance = instance
+        self._now = now
+        self._window = window
+        self._said: OrderedDict[Note, float] = OrderedDict()
+        self._waiting: asyncio.Queue[tuple[Note, datetime]] = asyncio.Queue(waiting)
+
+    def emit(self, note: Note) -> None:
+        """Take a Note to be said soon, unless it was said already; if too many wait, it is dropped and counted."""
+        if self._is_repeated(note):
+            self.outcomes["repeated"] += 1
+            return
+        try:
+            self._waiting.put_nowait((note, self._now()))
+        except asyncio.QueueFull:
+            del self._said[note]
+            self.outcomes["dropped"] += 1
+
+    async def run(self) -> None:
+        """Write what was emitted, until cancelled."""
+        while True:
+            note, at = await self._waiting.get()
+            try:
+                await self._write(note, at)
+            finally:
+                self._waiting.task_done()
+
+    async def flushed(self) -> None:
+        """Return when everything that was emitted has been written or given up; for the end of the process."""
+        await self._waiting.join()
+
+    def _is_repeated(self, note: Note) -> bool:
+        now = steady()
+        while self._said and (now - next(iter(self._said.values())) >= self._window or len(self._said) > _REMEMBERED):
+            self._said.popitem(last=False)
+        if note in self._said:
+            return True
+        self._said[note] = now
+        return False
+
+    async def _write(self, note: Note, at: datetime) -> None:
+        body = event(note, at, self._reporter, self._instance, self._window)
+        answer = await self._create(note, body)
+        for pause in _PAUSES:
+            if not (isinstance(answer, Failure) and answer.cause in _PASSING):
+                break
+            await asyncio.sleep(pause)
+            answer = await self._create(note, body)
+        if not isinstance(answer, Failure):
+            self.outcomes["written"] += 1
+        elif answer.cause is Cause.ALREADY_EXISTS:
+            self.outcomes["repeated"] += 1  # said before a restart, by another replica, or by an attempt of ours
+        else:
+            self.outcomes["dropped"] += 1
+            _log.warning("no Event says %s of %s %s: %s", note.reason, note.kind.name, note.key, answer)
+
+    async def _create(self, note: Note, body: Body) -> msgspec.Raw | Failure:
+        return await self._client.create(EVENT, Key(_home(note), ""), body, msgspec.Raw)
+
+
+def event(note: Note, at: datetime, reporter: str, instance: str, window: float = _WINDOW) -> Body:
+    """Return the Event that says a Note; within a window the same Note gives the same name."""
+    regarding = {"apiVersion": note.kind.api_version, "kind": note.kind.name, "name": note.key.name}
+    if note.key.namespace:
+        regarding["namespace"] = note.key.namespace
+    if note.uid:
+        regarding["uid"] = note.uid
+    return {
+        "apiVersion": EVENT.api_version,
+        "kind": EVENT.name,
+        "metadata": {"name": _name(note, int(at.timestamp() // window)), "namespace": _home(note)},
+        "eventTime": at.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        "reportingController": reporter,
+        "reportingInstance": instance[:_LONGEST_WORD],
+        "action": note.reason[:_LONGEST_WORD],
+        "reason": note.reason[:_LONGEST_WORD],
+        "type": note.level.value,
+        "note": note.message.encode()[:_LONGEST_MESSAGE].decode(errors="ignore"),
+        "regarding": regarding,
+    }
+
+
+def _home(note: Note) -> str:
+    return note.key.namespace or "default"  # where the API server wants Events about things without a namespace
+
+
+def _name(note: Note, slot: int) -> str:
+    said = "\0".join((note.kind.api_version, note.kind.name, note.uid, note.reason, note.message, str(slot)))
+    mark = hashlib.sha256(said.encode()).hexdigest()[:16]
+    return f"{note.key.name[: _LONGEST_NAME - 17].rstrip('-.')}.{mark}"

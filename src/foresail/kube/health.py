@@ -1,0 +1,57 @@
+"""One small HTTP server for whoever looks after the process: /metrics, /healthz and /readyz."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from aiohttp import web
+
+from foresail.kube.loop import Loop
+from foresail.kube.metrics import CONTENT_TYPE, Metrics
+
+
+def complaints_of_health(loops: Sequence[Loop[Any]]) -> list[str]:
+    """Say what only a restart can mend: a watch that has ended. That nobody answers at all says the rest."""
+    return [
+        f"{loop.controller.name}: the watch of {kind.name} has ended" for loop in loops for kind in loop.ended_watches
+    ]
+
+
+def complaints_of_readiness(loops: Sequence[Loop[Any]]) -> list[str]:
+    """Say what is not known yet. A follower is ready too: it must be there before the leader goes."""
+    return [
+        f"{loop.controller.name}: {watch.reflector.interest.kind.name} has not been read yet"
+        + (f": {watch.last_failure}" if watch.last_failure else "")
+        for loop in loops
+        for watch in loop.watches
+        if not watch.reflector.synced
+    ]
+
+
+@asynccontextmanager
+async def serving(loops: Sequence[Loop[Any]], metrics: Metrics, host: str, port: int) -> AsyncIterator[int]:
+    """Answer until the block ends; yield the port, which is a free one if 0 was asked for."""
+
+    async def show(_: web.Request) -> web.Response:
+        return web.Response(body=metrics.text(), headers={"Content-Type": CONTENT_TYPE})
+
+    async def healthy(_: web.Request) -> web.Response:
+        return _answer(complaints_of_health(loops))
+
+    async def ready(_: web.Request) -> web.Response:
+        return _answer(complaints_of_readiness(loops))
+
+    application = web.Application()
+    application.add_routes([web.get("/metrics", show), web.get("/healthz", healthy), web.get("/readyz", ready)])
+    runner = web.AppRunner(application, access_log=None, handle_signals=False)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, host, port)
+        await site.start()
+        yield runner.addresses[0][1]
+    finally:
+        await runner.cleanup()
+
+
+def _answer(complaints: list[str]) -> web.Response:
+    return web.Response(text="\n".join(complaints or ["ok"]) + "\n", status=503 if complaints else 200)

@@ -1,0 +1,137 @@
+"""What can be measured from outside: most of it is read when someone asks, and costs nothing before."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Histogram
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.registry import Collector
+
+from foresail.kube.events import Events
+from foresail.kube.execute import Executor
+from foresail.kube.loop import Loop
+
+CONTENT_TYPE = CONTENT_TYPE_LATEST
+_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+
+class Metrics(Collector):
+    """The figures of one process, in a registry of their own."""
+
+    def __init__(
+        self, loops: Sequence[Loop[Any]], executor: Executor, events: Events, is_leader: Callable[[], bool]
+    ) -> None:
+        self._loops, self._executor, self._events, self._is_leader = loops, executor, events, is_leader
+        self._registry = CollectorRegistry()
+        self._registry.register(self)
+        looks = Histogram(
+            "foresail_reconcile_seconds",
+            "How long one look at one object took, its writes included.",
+            ["controller", "outcome"],
+            buckets=_BUCKETS,
+            registry=self._registry,
+        )
+        for loop in loops:
+            loop.looked = _observer(looks, loop.controller.name)
+
+    def text(self) -> bytes:
+        """Return all figures in the format that Prometheus reads."""
+        return generate_latest(self._registry)
+
+    def describe(self) -> Iterable[Metric]:
+        """Return nothing: the figures are not asked for before there is an event loop."""
+        return []
+
+    def collect(self) -> Iterable[Metric]:
+        """Read the figures of this moment."""
+        yield _gauge("foresail_leader", "1 if this replica leads, 0 if it follows.", (), [((), self._is_leader())])
+        yield _counter(
+            "foresail_writes",
+            "Writes that were sent, by kind and verb.",
+            ("kind", "verb"),
+            self._executor.writes.items(),
+        )
+        yield _counter(
+            "foresail_events",
+            "Events that were written, that would have repeated another, and that were dropped.",
+            ("outcome",),
+            [((outcome,), self._events.outcomes[outcome]) for outcome in ("written", "repeated", "dropped")],
+        )
+        yield from self._queues()
+        yield from self._stores()
+
+    def _queues(self) -> Iterable[Metric]:
+        queues = [((loop.controller.name,), loop.queue, loop.is_working) for loop in self._loops]
+        by = ("controller",)
+        yield _gauge(
+            "foresail_queue_depth",
+            "Objects that wait for a look; on a follower, those that it has not looked at yet.",
+            by,
+            [(name, len(queue)) for name, queue, _ in queues],
+        )
+        yield _gauge(
+            "foresail_queue_age_seconds",
+            "How long the oldest of them has waited; 0 on a follower, which has nobody to look.",
+            by,
+            [(name, queue.age() if working else 0.0) for name, queue, working in queues],
+        )
+        yield _gauge(
+            "foresail_queue_timers",
+            "Objects that wait for an instant.",
+            by,
+            [(name, queue.waiting_for_an_instant) for name, queue, _ in queues],
+        )
+
+    def _stores(self) -> Iterable[Metric]:
+        watches = [
+            ((loop.controller.name, watch.reflector.interest.kind.name), loop, watch.reflector)
+            for loop in self._loops
+            for watch in loop.watches
+        ]
+        by = ("controller", "kind")
+        yield _gauge(
+            "foresail_store_objects",
+            "Objects that are known.",
+            by,
+            [(names, len(reflector.store)) for names, _, reflector in watches],
+        )
+        yield _gauge(
+            "foresail_unreadable_objects",
+            "Objects of a wrong shape, which are left alone.",
+            by,
+            [
+                (names, sum(kind == reflector.interest.kind for kind, _ in loop.unreadable))
+                for names, loop, reflector in watches
+            ],
+        )
+        yield _counter(
+            "foresail_watch_restarts",
+            "How often a watch was opened again.",
+            by,
+            [(names, reflector.restarts) for names, _, reflector in watches],
+        )
+
+
+Samples = Iterable[tuple[tuple[str, ...], float]]
+
+
+def _gauge(name: str, meaning: str, labels: Sequence[str], samples: Samples) -> Metric:
+    family = GaugeMetricFamily(name, meaning, labels=labels)
+    for values, value in samples:
+        family.add_metric(values, value)
+    return family
+
+
+def _counter(name: str, meaning: str, labels: Sequence[str], samples: Samples) -> Metric:
+    family = CounterMetricFamily(name, meaning, labels=labels)
+    for values, value in samples:
+        family.add_metric(values, value)
+    return family
+
+
+def _observer(looks: Histogram, controller: str) -> Callable[[str, float], None]:
+    def observe(outcome: str, seconds: float) -> None:
+        looks.labels(controller, outcome).observe(seconds)
+
+    return observe

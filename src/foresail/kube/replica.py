@@ -1,0 +1,84 @@
+"""One process among equals: it watches always, works while it leads, and when told to end hands over in order."""
+
+import asyncio
+import logging
+import signal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from foresail.kube.candidate import Terms
+from foresail.kube.client import Client
+from foresail.kube.clock import now
+from foresail.kube.connect import Connection
+from foresail.kube.events import Events
+from foresail.kube.execute import Executor
+from foresail.kube.health import serving
+from foresail.kube.lease import Leadership
+from foresail.kube.loop import Controller, Loop
+from foresail.kube.metrics import Metrics
+from foresail.plan import Key
+
+_log = logging.getLogger(__name__)
+_LAST_EVENTS = 2.0  # seconds for Events that still wait at the end
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Who this process is among its equals, what they share, and where it answers."""
+
+    name: str  # who reports Events
+    identity: str  # unlike that of any other running process; a pod's name is one
+    lease: Key
+    terms: Terms = field(default_factory=Terms)
+    host: str = "0.0.0.0"  # noqa: S104 - the kubelet and Prometheus come from outside
+    port: int = 8081
+    drain: float = 10.0
+
+
+def _nothing() -> None:
+    pass
+
+
+async def run(
+    connection: Connection,
+    controllers: Sequence[Controller[Any]],
+    place: Place,
+    *,
+    before_write: Callable[[], None] = _nothing,
+) -> None:
+    """Run the controllers until SIGTERM or SIGINT; then finish what was begun, release the Lease, and return."""
+    async with Client(connection) as client, Client(connection) as apart:
+        leadership = Leadership(apart, place.lease, place.identity, now, place.terms)
+        events = Events(apart, place.name, place.identity, now)
+        executor = Executor(client, may_write=lambda: leadership.is_leader, before_write=before_write)
+        loops = [Loop(client, each, executor, now, leads=leadership, say=events.emit) for each in controllers]
+        metrics = Metrics(loops, executor, events, lambda: leadership.is_leader)
+        async with serving(loops, metrics, place.host, place.port) as port:
+            _log.info("%s answers on port %d", place.identity, port)
+            telling = asyncio.create_task(events.run())
+            try:
+                await _work_until_told_to_end(leadership, loops, place.drain)
+            finally:
+                # Nothing is written any more, whether it ended in order or a watch died: another may take over.
+                await leadership.release()
+                await asyncio.wait([asyncio.create_task(events.flushed())], timeout=_LAST_EVENTS)
+                telling.cancel()
+
+
+async def _work_until_told_to_end(leadership: Leadership, loops: Sequence[Loop[Any]], drain: float) -> None:
+    told = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, told.set)
+    async with asyncio.TaskGroup() as group:
+        standing = group.create_task(leadership.run())
+        working = [group.create_task(loop.run()) for loop in loops]
+        await told.wait()
+        _log.info("told to end: finishing what was begun")
+        for loop in loops:
+            loop.drain()
+        _, late = await asyncio.wait(working, timeout=drain)
+        if late:
+            _log.warning("not everything that was begun is done after %g s; the next leader takes it from there", drain)
+        for task in (standing, *late):
+            task.cancel()
