@@ -74,4 +74,4 @@ async def main(kubeconfig: str | None) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(*sys.argv[1:2] or [None]))
+    asyncio.run(main(sys.argv[1] if sys.argv[1:] else None))

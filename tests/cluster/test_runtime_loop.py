@@ -7,17 +7,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from foresail.plan import Kind
 from testbed import Cluster
-from tests.cluster.kinds import rule, schemaless, service_account
+from tests.cluster.parents import finished, install, owners, parents, uids
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "one_child_each.py"
-PARENT = Kind("examples.foresail.dev", "v1", "parents", "Parent")
-OWNER = f"{PARENT.group}/parent-uid"
 USER = "system:serviceaccount:default:one-child-each"
 COUNT = 300
 KILLS = 3
@@ -26,14 +22,7 @@ Eventually = Callable[[Callable[[], object], float], None]
 
 @pytest.fixture(scope="module", autouse=True)
 def permitted(cluster: Cluster) -> None:
-    account = service_account(
-        "one-child-each",
-        rule(PARENT.group, ["parents"], "list", "watch"),
-        rule(PARENT.group, ["parents/status"], "patch"),
-        rule("", ["configmaps"], "list", "watch", "get", "create"),
-    )
-    cluster.apply(schemaless(PARENT), *account)
-    cluster.kubectl("wait", "--for=condition=Established", f"crd/{PARENT.plural}.{PARENT.group}")
+    install(cluster, "one-child-each")
 
 
 @contextmanager
@@ -45,27 +34,6 @@ def running(cluster: Cluster) -> Iterator[subprocess.Popen[bytes]]:
             assert process.poll() in (None, -signal.SIGKILL), "it ended by itself"
         finally:
             process.kill()
-
-
-def parents(namespace: str, names: list[str]) -> list[dict[str, Any]]:
-    metadata = [{"name": name, "namespace": namespace} for name in names]
-    return [{"apiVersion": PARENT.api_version, "kind": PARENT.name, "metadata": each} for each in metadata]
-
-
-def finished(cluster: Cluster, namespace: str) -> set[str]:
-    items = cluster.get("parents", "--namespace", namespace)["items"]
-    return {item["metadata"]["name"] for item in items if item.get("status", {}).get("child")}
-
-
-def owners(cluster: Cluster, namespace: str) -> dict[str, str]:
-    """Return which parent each child says that it belongs to."""
-    items = cluster.get("configmaps", "--namespace", namespace, f"--selector={OWNER}")["items"]
-    return {item["metadata"]["name"]: item["metadata"]["annotations"][OWNER] for item in items}
-
-
-def uids(cluster: Cluster, namespace: str) -> dict[str, str]:
-    items = cluster.get("parents", "--namespace", namespace)["items"]
-    return {item["metadata"]["name"]: item["metadata"]["uid"] for item in items}
 
 
 def test_killed_again_and_again_it_makes_exactly_one_child_for_each_parent_and_then_falls_silent(

@@ -1,0 +1,44 @@
+"""Parents and their children, the example controller's world, for the tests that run it as a process of its own."""
+
+from typing import Any
+
+from foresail.plan import Kind
+from testbed import Cluster
+from tests.cluster.kinds import rule, schemaless, service_account
+
+PARENT = Kind("examples.foresail.dev", "v1", "parents", "Parent")
+OWNER = f"{PARENT.group}/parent-uid"
+
+
+def install(cluster: Cluster, account: str, *rules: dict[str, list[str]]) -> None:
+    """Create the kind, and a ServiceAccount that may do what the example needs, the further rules, and nothing else."""
+    permitted = service_account(
+        account,
+        rule(PARENT.group, ["parents"], "list", "watch"),
+        rule(PARENT.group, ["parents/status"], "patch"),
+        rule("", ["configmaps"], "list", "watch", "get", "create"),
+        *rules,
+    )
+    cluster.apply(schemaless(PARENT), *permitted)
+    cluster.kubectl("wait", "--for=condition=Established", f"crd/{PARENT.plural}.{PARENT.group}")
+
+
+def parents(namespace: str, names: list[str]) -> list[dict[str, Any]]:
+    metadata = [{"name": name, "namespace": namespace} for name in names]
+    return [{"apiVersion": PARENT.api_version, "kind": PARENT.name, "metadata": each} for each in metadata]
+
+
+def finished(cluster: Cluster, namespace: str) -> set[str]:
+    items = cluster.get("parents", "--namespace", namespace)["items"]
+    return {item["metadata"]["name"] for item in items if item.get("status", {}).get("child")}
+
+
+def owners(cluster: Cluster, namespace: str) -> dict[str, str]:
+    """Return which parent each child says that it belongs to."""
+    items = cluster.get("configmaps", "--namespace", namespace, f"--selector={OWNER}")["items"]
+    return {item["metadata"]["name"]: item["metadata"]["annotations"][OWNER] for item in items}
+
+
+def uids(cluster: Cluster, namespace: str) -> dict[str, str]:
+    items = cluster.get("parents", "--namespace", namespace)["items"]
+    return {item["metadata"]["name"]: item["metadata"]["uid"] for item in items}

@@ -1,0 +1,268 @@
+"""Several replicas of the example controller, each its own process, as one ServiceAccount with just what it needs."""
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from foresail.kube.candidate import Terms
+from foresail.kube.client import Client
+from foresail.kube.clock import now
+from foresail.kube.connect import connect
+from foresail.kube.lease import Leadership
+from foresail.plan import Key
+from testbed import Cluster
+from tests.cluster.kinds import rule
+from tests.cluster.parents import finished, install, owners, parents, uids
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "replicated.py"
+STOPPING = Path(__file__).with_name("stopping_replica.py")
+ACCOUNT = "replicated"
+LEASES = rule("coordination.k8s.io", ["leases"], "get", "create", "patch")
+Eventually = Callable[[Callable[[], object], float], None]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def permitted(cluster: Cluster) -> None:
+    install(cluster, ACCOUNT, LEASES, rule("events.k8s.io", ["events"], "create"))
+
+
+class Replica:
+    """A process, and what it wrote to its log."""
+
+    def __init__(self, cluster: Cluster, folder: Path, identity: str, script: Path, argument: str) -> None:
+        self.identity = identity
+        self.log = folder / f"{identity}.log"
+        kubeconfig = cluster.service_account_kubeconfig("default", ACCOUNT)
+        with self.log.open("w") as log:
+            command = [sys.executable, str(script), str(kubeconfig), identity, argument]
+            self.process = subprocess.Popen(command, stderr=log)
+
+    @property
+    def lines(self) -> list[dict[str, str]]:
+        return [json.loads(line) for line in self.log.read_text().splitlines()]
+
+    def said(self, text: str) -> list[dict[str, str]]:
+        return [line for line in self.lines if text in line["message"]]
+
+    def ask(self, path: str) -> tuple[int, str]:
+        started = self.said("answers on port")
+        if not started:
+            return 0, ""
+        port = started[-1]["message"].rpartition(" ")[2]
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}") as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as refusal:
+            return refusal.code, refusal.read().decode()
+
+    def is_ready(self) -> bool:
+        return self.ask("/readyz") == (200, "ok\n")
+
+    def is_stopped(self) -> bool:
+        return Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+
+
+Start = Callable[..., Replica]
+
+
+@pytest.fixture
+def start(cluster: Cluster, tmp_path: Path, eventually: Eventually) -> Iterator[Start]:
+    """Start a replica and wait until it is ready; all are gone at the end, and the Lease too."""
+    started: list[Replica] = []
+
+    def begin(identity: str, script: Path = EXAMPLE, argument: str = "0") -> Replica:
+        replica = Replica(cluster, tmp_path, identity, script, argument)
+        started.append(replica)
+        eventually(replica.is_ready, 30)
+        return replica
+
+    yield begin
+    for replica in started:
+        replica.process.kill()
+        replica.process.wait()
+    cluster.kubectl("delete", "lease", "one-child-each", "--ignore-not-found")
+
+
+@contextmanager
+def namespace(cluster: Cluster, name: str) -> Iterator[str]:
+    cluster.kubectl("create", "namespace", name)
+    yield name
+
+
+def holder(cluster: Cluster) -> str:
+    return str(cluster.get("lease", "one-child-each")["spec"].get("holderIdentity", ""))
+
+
+def leads(cluster: Cluster, replica: Replica) -> Callable[[], bool]:
+    return lambda: holder(cluster) == replica.identity
+
+
+def seconds_until_finished(cluster: Cluster, where: str, name: str, eventually: Eventually) -> float:
+    begun = time.monotonic()
+    eventually(lambda: name in finished(cluster, where), 30)
+    return time.monotonic() - begun
+
+
+def test_after_the_leader_is_killed_and_after_it_is_ended_the_other_one_works_on(
+    cluster: Cluster, start: Start, eventually: Eventually, figure: Callable[[str], None]
+) -> None:
+    with namespace(cluster, "failover") as where:
+        first = start("first")
+        eventually(leads(cluster, first), 10)
+        second = start("second")
+        cluster.apply(*parents(where, ["before"]))
+        eventually(lambda: finished(cluster, where) == {"before"}, 10)
+        assert holder(cluster) == "first"
+
+        first.process.kill()
+        cluster.apply(*parents(where, ["after-kill"]))
+        killed = seconds_until_finished(cluster, where, "after-kill", eventually)
+        assert killed <= 15
+
+        third = start("third")
+        second.process.terminate()
+        cluster.apply(*parents(where, ["after-end"]))
+        eventually(lambda: "after-end" in finished(cluster, where), 30)
+        done = now()
+        assert second.process.wait(10) == 0
+        released = datetime.fromisoformat(second.said("released the Lease")[0]["time"])
+        ended = (done - released).total_seconds()
+        assert ended <= 2
+        assert holder(cluster) == third.identity
+        assert cluster.get("lease", "one-child-each")["spec"]["leaseTransitions"] == 2
+        assert owners(cluster, where) == uids(cluster, where)
+        figure(f"failover: {killed:.1f} s after SIGKILL, {ended:.1f} s after the release on SIGTERM")
+
+
+def test_killed_and_started_again_under_the_same_name_it_leads_at_once(
+    cluster: Cluster, start: Start, eventually: Eventually
+) -> None:
+    first = start("same")
+    eventually(leads(cluster, first), 10)
+    first.process.kill()
+    first.process.wait()
+    again = start("same")
+    eventually(lambda: again.said("leads now"), 2)
+    assert cluster.get("lease", "one-child-each")["spec"]["leaseTransitions"] == 0
+
+
+@pytest.mark.parametrize("stop_before", [1, 2], ids=["the child", "the status"])
+def test_a_leader_that_was_paused_right_before_a_write_does_no_harm_and_says_why_it_lost_the_lead(
+    cluster: Cluster, start: Start, eventually: Eventually, stop_before: int
+) -> None:
+    with namespace(cluster, f"paused-{stop_before}") as where:
+        paused = start("paused", STOPPING, str(stop_before))
+        eventually(leads(cluster, paused), 10)
+        other = start("other")
+        cluster.apply(*parents(where, ["a"]))
+        eventually(paused.is_stopped, 10)
+        stopped = time.monotonic()
+        eventually(lambda: finished(cluster, where) == {"a"}, 15)
+        assert holder(cluster) == "other"
+        patch = '--patch={"status": {"later": "yes"}}'
+        cluster.kubectl("patch", "parent", "a", "-n", where, "--subresource=status", "--type=merge", patch)
+        before = cluster.get("parent", "a", "--namespace", where)
+        children = cluster.get("configmaps", "--namespace", where)["items"]
+        time.sleep(max(0.0, 15 - (time.monotonic() - stopped)))
+
+        paused.process.send_signal(signal.SIGCONT)
+        eventually(lambda: paused.said("leads no longer"), 5)
+        time.sleep(2)
+        assert cluster.get("parent", "a", "--namespace", where) == before
+        assert cluster.get("configmaps", "--namespace", where)["items"] == children
+        assert before["status"] == {"child": "a", "later": "yes"}
+        assert "so it was paused" in paused.said("leads no longer")[0]["message"]
+
+        # It stands again: a warm follower that leads when the other one ends.
+        other.process.terminate()
+        eventually(leads(cluster, paused), 5)
+        cluster.apply(*parents(where, ["b"]))
+        eventually(lambda: finished(cluster, where) == {"a", "b"}, 5)
+        assert owners(cluster, where) == uids(cluster, where)
+
+
+def test_cut_off_from_the_server_it_stops_leading_before_the_lease_runs_out_and_then_stands_again(
+    cluster: Cluster,
+) -> None:
+    async def run() -> None:
+        with cluster.proxy() as proxy:
+            kubeconfig = await asyncio.to_thread(cluster.service_account_kubeconfig, "default", ACCOUNT, proxy.url)
+            async with Client(await connect(str(kubeconfig))) as client:
+                terms = Terms(duration=4, renew_deadline=2.5, retry=0.5)
+                leadership = Leadership(client, Key("default", "cut-off"), "me", now, terms)
+                running = asyncio.create_task(leadership.run())
+                await asyncio.wait_for(leadership.gained(), 5)
+                await asyncio.to_thread(proxy.stall, "leases")
+                await asyncio.sleep(1.5)
+                assert leadership.is_leader
+                await asyncio.wait_for(leadership.lost(), 1.5)
+                assert not leadership.is_leader
+                await asyncio.to_thread(proxy.resume)
+                await asyncio.wait_for(leadership.gained(), 5)
+                running.cancel()
+                await asyncio.wait([running])
+                await leadership.release()
+                assert not leadership.is_leader
+
+    asyncio.run(run())
+    assert cluster.get("lease", "cut-off")["spec"]["holderIdentity"] == ""
+
+
+def events(cluster: Cluster, where: str) -> list[tuple[str, str, str, str]]:
+    items: list[dict[str, Any]] = cluster.get("events.events.k8s.io", "--namespace", where)["items"]
+    return sorted((e["regarding"]["name"], e["type"], e["reason"], e["note"]) for e in items)
+
+
+def test_it_tells_users_in_events_operators_in_metrics_and_probes_and_everyone_in_its_log(
+    cluster: Cluster, start: Start, eventually: Eventually
+) -> None:
+    with namespace(cluster, "told") as where:
+        cluster.kubectl("create", "configmap", "taken", "--from-literal=owner=somebody", "--namespace", where)
+        replica = start("told")
+        wrong = {**parents(where, ["wrong"])[0], "status": {"child": "x"}}
+        cluster.apply(wrong)
+        status = '--patch={"status": {"child": {"not": "a text"}}}'
+        cluster.apply(*parents(where, ["right", "taken"]))
+        eventually(lambda: {"right", "wrong"} <= finished(cluster, where), 15)
+        cluster.kubectl("patch", "parent", "wrong", "-n", where, "--subresource=status", "--type=merge", status)
+        time.sleep(3)  # it tries the taken name again and again
+        assert [event[:3] for event in events(cluster, where)] == [
+            ("right", "Normal", "ChildMade"),
+            ("taken", "Warning", "NameTaken"),
+            ("wrong", "Normal", "ChildMade"),
+            ("wrong", "Warning", "Unreadable"),
+        ]
+        notes = {event[2]: event[3] for event in events(cluster, where)}
+        assert notes["NameTaken"] == (
+            "ConfigMap told/taken is there already and does not belong here, so it was left alone. "
+            "Rename or delete it, and this goes on by itself."
+        )
+        assert "Parent told/wrong cannot be read and is left alone: Expected `str`" in notes["Unreadable"]
+        assert "NameTaken" in cluster.kubectl("describe", "parent", "taken", "--namespace", where)
+
+        assert replica.ask("/healthz") == (200, "ok\n")
+        code, text = replica.ask("/metrics")
+        assert code == 200
+        figures = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+        assert figures["foresail_leader"] == "1.0"
+        assert float(figures['foresail_writes_total{kind="ConfigMap",verb="create"}']) >= 3
+        assert float(figures['foresail_writes_total{kind="Parent",verb="patch"}']) >= 2
+        assert float(figures['foresail_store_objects{controller="one-child-each",kind="Parent"}']) >= 3
+        assert figures['foresail_unreadable_objects{controller="one-child-each",kind="Parent"}'] == "1.0"
+        assert 'foresail_watch_restarts_total{controller="one-child-each",kind="ConfigMap"}' in figures
+        assert figures['foresail_queue_age_seconds{controller="one-child-each"}'] == "0.0"
+        assert float(figures['foresail_reconcile_seconds_count{controller="one-child-each",outcome="refused"}']) >= 2
+
+        about = {line["key"] for line in replica.lines if "key" in line}
+        assert about == {"told/taken", "told/wrong"}
