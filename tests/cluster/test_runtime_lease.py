@@ -2,14 +2,17 @@
 
 import asyncio
 import json
+import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +31,7 @@ from tests.cluster.parents import finished, install, owners, parents, uids
 EXAMPLE = Path(__file__).parents[2] / "examples" / "replicated.py"
 STOPPING = Path(__file__).with_name("stopping_replica.py")
 ACCOUNT = "replicated"
+USER = f"system:serviceaccount:default:{ACCOUNT}"
 LEASES = rule("coordination.k8s.io", ["leases"], "get", "create", "patch")
 Eventually = Callable[[Callable[[], object], float], None]
 
@@ -155,6 +159,66 @@ def test_killed_and_started_again_under_the_same_name_it_leads_at_once(
     again = start("same")
     eventually(lambda: again.said("leads now"), 2)
     assert cluster.get("lease", "one-child-each")["spec"]["leaseTransitions"] == 0
+
+
+def test_told_to_end_in_the_middle_of_its_work_it_leaves_nothing_half_done(
+    cluster: Cluster, start: Start, eventually: Eventually, figure: Callable[[str], None]
+) -> None:
+    with namespace(cluster, "drained") as where:
+        replica = start("drained")
+        eventually(leads(cluster, replica), 10)
+        names = [f"p-{number:03}" for number in range(300)]
+        applying = threading.Thread(target=cluster.apply, args=parents(where, names))
+        applying.start()
+        eventually(lambda: len(finished(cluster, where)) > 20, 30)
+        replica.process.terminate()
+        told = time.monotonic()
+        assert replica.process.wait(10) == 0
+        took = time.monotonic() - told
+        applying.join()
+        done = finished(cluster, where)
+        assert set(owners(cluster, where)) == done
+        assert holder(cluster) == ""
+        figure(f"drained: {took:.2f} s from SIGTERM to the end, {len(done)} of {len(names)} parents were finished")
+
+
+def test_an_idle_pair_asks_for_nothing_but_its_lease(cluster: Cluster, start: Start, eventually: Eventually) -> None:
+    first = start("idle-1")
+    eventually(leads(cluster, first), 10)
+    start("idle-2")
+
+    def asked_for(seconds: float) -> set[str]:
+        before = len(cluster.audit(USER))
+        time.sleep(seconds)
+        return {request.resource for request in cluster.audit(USER)[before:]}
+
+    lease = {"leases.coordination.k8s.io"}
+    eventually(lambda: asked_for(1) == lease, 30)  # what other tests left behind is done
+    assert asked_for(4) == lease
+
+
+def test_whoever_is_killed_twenty_times_over_no_child_is_made_twice_and_no_parent_forgotten(
+    cluster: Cluster, start: Start, eventually: Eventually, figure: Callable[[str], None]
+) -> None:
+    with namespace(cluster, "often") as where:
+        chance = random.Random(5)  # noqa: S311 - chance, not secrecy
+        replicas = [start("often-0"), start("often-1")]
+        names = [f"p-{number:03}" for number in range(400)]
+        killed_leaders = 0
+        for kill in range(20):
+            cluster.apply(*parents(where, names[kill * 20 : kill * 20 + 20]))
+            time.sleep(chance.random())
+            victim = chance.choice(replicas)
+            killed_leaders += holder(cluster) == victim.identity
+            victim.process.kill()
+            victim.process.wait()
+            replicas[replicas.index(victim)] = start(victim.identity)
+        eventually(lambda: finished(cluster, where) == set(names), 60)
+        assert owners(cluster, where) == uids(cluster, where)
+        created = [r for r in cluster.audit(USER) if r.resource == "configmaps" and r.verb == "create"]
+        mine = [r.name for r in created if r.namespace == where and r.code == HTTPStatus.CREATED]
+        assert len(mine) == len(names)
+        figure(f"20 kills, {killed_leaders} of them of the leader: {len(names)} parents, {len(mine)} children created")
 
 
 @pytest.mark.parametrize("stop_before", [1, 2], ids=["the child", "the status"])

@@ -25,6 +25,7 @@ _log = logging.getLogger(__name__)
 _WINDOW = 600.0
 _WAITING = 1_000
 _REMEMBERED = 10_000
+_AT_ONCE = 4
 _PAUSES = (1.0, 5.0, 15.0)  # before each further attempt at one Event
 _PASSING = (Cause.UNREACHABLE, Cause.SERVER, Cause.TOO_MANY)
 _LONGEST_MESSAGE = 1024  # bytes, and the next two as well: what the API server accepts
@@ -33,7 +34,7 @@ _LONGEST_NAME = 253
 
 
 class Events:
-    """Takes Notes from anywhere in the process, and writes them one by one as long as `run` runs."""
+    """Takes Notes from anywhere in the process, and writes them, a few at once, as long as `run` runs."""
 
     def __init__(
         self,
@@ -67,6 +68,11 @@ class Events:
 
     async def run(self) -> None:
         """Write what was emitted, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(_AT_ONCE):
+                group.create_task(self._work())
+
+    async def _work(self) -> None:
         while True:
             note, at = await self._waiting.get()
             try:

@@ -113,7 +113,7 @@ class Loop(Generic[Seen]):
         async with asyncio.TaskGroup() as group:
             for watch in self.watches:
                 self._watching.append((watch.reflector.interest.kind, group.create_task(watch.run())))
-            await self.synced()
+            await _first(self.synced(), self._draining.wait())
             while not self._draining.is_set():
                 await _first(self._leads.gained(), self._draining.wait())
                 if not self._draining.is_set():

@@ -20,6 +20,7 @@ from foresail.kube.metrics import Metrics
 from foresail.plan import Key
 
 _log = logging.getLogger(__name__)
+_WARM_UP = 30.0  # seconds after which a replica stands for the Lease though a kind is missing: the others need it
 _LAST_EVENTS = 2.0  # seconds for Events that still wait at the end
 
 
@@ -71,7 +72,7 @@ async def _work_until_told_to_end(leadership: Leadership, loops: Sequence[Loop[A
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, told.set)
     async with asyncio.TaskGroup() as group:
-        standing = group.create_task(leadership.run())
+        standing = group.create_task(_stand(leadership, loops))
         working = [group.create_task(loop.run()) for loop in loops]
         await told.wait()
         _log.info("told to end: finishing what was begun")
@@ -82,3 +83,14 @@ async def _work_until_told_to_end(leadership: Leadership, loops: Sequence[Loop[A
             _log.warning("not everything that was begun is done after %g s; the next leader takes it from there", drain)
         for task in (standing, *late):
             task.cancel()
+
+
+async def _stand(leadership: Leadership, loops: Sequence[Loop[Any]]) -> None:
+    """Stand for the Lease once warm: a replica that has read nothing yet must not keep a warm one from working."""
+    warming = [asyncio.create_task(loop.synced()) for loop in loops]
+    try:
+        await asyncio.wait(warming, timeout=_WARM_UP)
+    finally:
+        for task in warming:
+            task.cancel()
+    await leadership.run()

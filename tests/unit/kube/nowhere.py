@@ -1,0 +1,24 @@
+"""A client of a server that is not there: for what must happen without one."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from foresail.kube.client import Client
+from foresail.kube.connect import connect
+
+
+@asynccontextmanager
+async def nowhere(folder: Path) -> AsyncIterator[Client]:
+    """Yield a client whose every request is refused at once."""
+    kubeconfig = folder / "kubeconfig"
+    content = {
+        "clusters": [{"name": "nowhere", "cluster": {"server": "http://127.0.0.1:9"}}],
+        "users": [{"name": "nobody", "user": {}}],
+        "contexts": [{"name": "nowhere", "context": {"cluster": "nowhere", "user": "nobody"}}],
+        "current-context": "nowhere",
+    }
+    kubeconfig.write_text(json.dumps(content))
+    async with Client(await connect(str(kubeconfig))) as client:
+        yield client

@@ -1,0 +1,66 @@
+"""What the probes and the metrics say of a process that cannot reach its server."""
+
+import asyncio
+from datetime import datetime
+from pathlib import Path
+
+import aiohttp
+import msgspec
+
+from foresail.kube.clock import now
+from foresail.kube.events import Events
+from foresail.kube.execute import Executor
+from foresail.kube.health import serving
+from foresail.kube.loop import Loop, Watched
+from foresail.kube.metrics import Metrics
+from foresail.kube.reflector import Interest
+from foresail.kube.store import Store
+from foresail.plan import Key, Kind, Plan
+from tests.unit.kube.nowhere import nowhere
+
+THING = Kind("runtime.foresail.dev", "v1", "things", "Thing")
+
+
+class Idle:
+    """A controller that watches things and does nothing."""
+
+    name = "idle"
+
+    def __init__(self) -> None:
+        self.watched = (Watched(Interest(THING, msgspec.Raw, bytes), Store[bytes](), lambda change: [change.key]),)
+
+    def observe(self, key: Key) -> Key | None:
+        return key
+
+    def decide(self, _seen: Key, _now: datetime) -> Plan:
+        return Plan()
+
+
+def test_without_its_server_a_process_is_healthy_and_not_ready_and_says_why(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with nowhere(tmp_path) as client, aiohttp.ClientSession() as session:
+            executor = Executor(client)
+            loop = Loop(client, Idle(), executor, now)
+            metrics = Metrics([loop], executor, Events(client, "idle", "me", now), lambda: False)
+            running = asyncio.create_task(loop.run())
+            async with serving([loop], metrics, "127.0.0.1", 0) as port:
+
+                async def ask(path: str) -> tuple[int, str]:
+                    async with session.get(f"http://127.0.0.1:{port}{path}") as answer:
+                        return answer.status, await answer.text()
+
+                while loop.watches[0].last_failure is None:  # noqa: ASYNC110 - it is no event of ours
+                    await asyncio.sleep(0.01)
+                assert await ask("/healthz") == (200, "ok\n")
+                code, text = await ask("/readyz")
+                assert code == 503
+                assert text.startswith("idle: Thing has not been read yet: Unreachable: ")
+                code, text = await ask("/metrics")
+                assert code == 200
+                assert "foresail_leader 0.0" in text
+                assert 'foresail_watch_restarts_total{controller="idle",kind="Thing"} 1.0' in text
+                running.cancel()
+                await asyncio.wait([running])
+                assert await ask("/healthz") == (503, "idle: the watch of Thing has ended\n")
+
+    asyncio.run(run())
