@@ -22,23 +22,44 @@ from foresail.kube.candidate import Terms
 from foresail.kube.client import Client
 from foresail.kube.clock import now
 from foresail.kube.connect import connect
+from foresail.kube.execute import Executor
+from foresail.kube.health import complaints_of_health
 from foresail.kube.lease import Leadership
-from foresail.plan import Key
+from foresail.kube.loop import Loop, Watched
+from foresail.kube.reflector import Interest
+from foresail.kube.store import Store
+from foresail.plan import Key, Plan
 from testbed import Cluster
 from tests.cluster.kinds import rule
-from tests.cluster.parents import finished, install, owners, parents, uids
+from tests.cluster.parents import PARENT, finished, install, owners, parents, uids
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "replicated.py"
 STOPPING = Path(__file__).with_name("stopping_replica.py")
 ACCOUNT = "replicated"
 USER = f"system:serviceaccount:default:{ACCOUNT}"
-LEASES = rule("coordination.k8s.io", ["leases"], "get", "create", "patch")
 Eventually = Callable[[Callable[[], object], float], None]
 
 
 @pytest.fixture(scope="module", autouse=True)
 def permitted(cluster: Cluster) -> None:
-    install(cluster, ACCOUNT, LEASES, rule("events.k8s.io", ["events"], "create"))
+    install(cluster, ACCOUNT, rule("events.k8s.io", ["events"], "create"))
+    here = {"name": ACCOUNT, "namespace": "default"}
+    rbac = "rbac.authorization.k8s.io"
+    cluster.apply(
+        {
+            "apiVersion": f"{rbac}/v1",
+            "kind": "Role",
+            "metadata": here,
+            "rules": [rule("coordination.k8s.io", ["leases"], "get", "create", "patch")],
+        },
+        {
+            "apiVersion": f"{rbac}/v1",
+            "kind": "RoleBinding",
+            "metadata": here,
+            "roleRef": {"apiGroup": rbac, "kind": "Role", "name": ACCOUNT},
+            "subjects": [{"kind": "ServiceAccount", **here}],
+        },
+    )
 
 
 class Replica:
@@ -281,6 +302,47 @@ def test_cut_off_from_the_server_it_stops_leading_before_the_lease_runs_out_and_
 
     asyncio.run(run())
     assert cluster.get("lease", "cut-off")["spec"]["holderIdentity"] == ""
+
+
+def test_of_two_processes_under_one_name_the_later_one_leads_and_the_earlier_one_says_why_it_does_not(
+    start: Start, eventually: Eventually
+) -> None:
+    earlier = start("namesake")
+    eventually(lambda: earlier.said("leads now"), 10)
+    log = earlier.log.rename(earlier.log.with_suffix(".earlier"))
+    earlier.log = log
+    later = start("namesake")
+    eventually(lambda: earlier.said("another process under the same name has taken the Lease"), 3)
+    time.sleep(3)
+    assert len(earlier.said("leads now")) == len(later.said("leads now")) == 1
+    assert not later.said("leads no longer")
+
+
+def test_a_watch_that_dies_ends_the_loop_and_is_named_by_the_probe(cluster: Cluster) -> None:
+    def row(_wire: object) -> object:
+        raise ZeroDivisionError
+
+    class Broken:
+        name = "broken"
+        watched = (Watched(Interest(PARENT, object, row), Store[object](), lambda change: [change.key]),)
+
+        def observe(self, key: Key) -> Key | None:
+            return key
+
+        def decide(self, _seen: Key, _now: datetime) -> Plan:
+            return Plan()
+
+    async def run() -> None:
+        kubeconfig = await asyncio.to_thread(cluster.service_account_kubeconfig, "default", ACCOUNT)
+        async with Client(await connect(str(kubeconfig))) as client:
+            loop = Loop(client, Broken(), Executor(client), now)
+            with pytest.raises(ExceptionGroup):
+                await asyncio.wait_for(loop.run(), 10)
+            assert complaints_of_health([loop]) == ["broken: the watch of Parent has ended"]
+
+    cluster.apply(*parents("default", ["broken"]))
+    asyncio.run(run())
+    cluster.kubectl("delete", "parent", "broken")
 
 
 def events(cluster: Cluster, where: str) -> list[tuple[str, str, str, str]]:

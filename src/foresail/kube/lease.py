@@ -180,12 +180,17 @@ class Leadership:
         if mine.leads(now):
             _log.info("%s leads now: it holds the Lease %s", mine.identity, self.lease)
         elif mine.leads_until == NEVER and mine.seen is not None:
-            _log.warning("%s leads no longer: the Lease %s is held by %r", mine.identity, self.lease, mine.seen.holder)
+            _log.warning("%s leads no longer: %s the Lease %s", mine.identity, self._who_took(mine.seen), self.lease)
         else:
             late = now - mine.leads_until + mine.terms.renew_deadline
             why = f"paused, or cut off ({self._trouble})" if self._trouble else "paused"
             text = "%s leads no longer: its last renewal of the Lease %s was sent %.1f s ago, so it was %s"
             _log.warning(text, mine.identity, self.lease, late, why)
+
+    def _who_took(self, record: Record) -> str:
+        if record.holder == self._candidate.identity:
+            return "another process under the same name has taken"
+        return f"{record.holder} has taken" if record.holder else "somebody has emptied"
 
     def _show(self, *, leads: bool) -> None:
         now, before = (self._leading, self._following) if leads else (self._following, self._leading)
