@@ -20,7 +20,6 @@ from foresail.plan import Action, Key, Kind, Level, Note, Plan, Subject
 _log = logging.getLogger(__name__)
 Seen = TypeVar("Seen")
 _WORKERS = 16
-_UNREADABLE = 1_000  # of which it is remembered that they could not be read
 
 
 def _nothing(*_: object) -> None:
@@ -96,7 +95,6 @@ class Loop(Generic[Seen]):
         self.controller = controller
         self.queue = Queue(now)
         self.watches = [Watch(client, self._reflector(one)) for one in controller.watched]
-        self.unreadable: dict[tuple[Kind, Key], Unreadable] = {}
         self.looked: Callable[[str, float], None] = _nothing  # takes the outcome of each look and its seconds
         self.is_working = False
         self._executor = executor
@@ -136,8 +134,9 @@ class Loop(Generic[Seen]):
         return [] if self._draining.is_set() else [kind for kind, task in self._watching if task.done()]
 
     async def _lead(self) -> None:
-        for (kind, _), found in self.unreadable.items():
-            self._say(_unreadable(kind, found))  # whoever led before may not have come to it
+        for watch in self.watches:
+            for found in watch.reflector.unread.values():  # whoever led before may not have come to say it
+                self._say(_unreadable(watch.reflector.interest.kind, found))
         async with asyncio.TaskGroup() as group:
             team = [group.create_task(self._work()) for _ in range(self._workers)]
             self.is_working = True
@@ -155,18 +154,13 @@ class Loop(Generic[Seen]):
         kind = one.interest.kind
 
         def changed(change: Change[Any]) -> None:
-            self.unreadable.pop((kind, change.key), None)
             for key in one.keys(change):
                 self.queue.add(key, initial=change.initial)
 
         def unreadable(found: Unreadable) -> None:
-            self.unreadable.pop((kind, found.key), None)
-            self.unreadable[kind, found.key] = found
-            if len(self.unreadable) > _UNREADABLE:  # a tenant can make any number of them
-                del self.unreadable[next(iter(self.unreadable))]
             with about(self.controller.name, found.key):
                 _log.warning("%s %s cannot be read and is left alone: %s", kind.name, found.key, found.problem)
-            if self.is_working:
+            if self.is_working and found.uid:
                 self._say(_unreadable(kind, found))
 
         return Reflector(one.interest, one.store, changed, unreadable)

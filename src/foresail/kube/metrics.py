@@ -85,7 +85,7 @@ class Metrics(Collector):
 
     def _stores(self) -> Iterable[Metric]:
         watches = [
-            ((loop.controller.name, watch.reflector.interest.kind.name), loop, watch.reflector)
+            ((loop.controller.name, watch.reflector.interest.kind.name), watch.reflector)
             for loop in self._loops
             for watch in loop.watches
         ]
@@ -94,22 +94,19 @@ class Metrics(Collector):
             "foresail_store_objects",
             "Objects that are known.",
             by,
-            [(names, len(reflector.store)) for names, _, reflector in watches],
+            [(names, len(reflector.store)) for names, reflector in watches],
         )
         yield _gauge(
             "foresail_unreadable_objects",
             "Objects of a wrong shape, which are left alone.",
             by,
-            [
-                (names, sum(kind == reflector.interest.kind for kind, _ in loop.unreadable))
-                for names, loop, reflector in watches
-            ],
+            [(names, len(reflector.unread)) for names, reflector in watches],
         )
         yield _counter(
             "foresail_watch_restarts",
             "How often a watch was opened again.",
             by,
-            [(names, reflector.restarts) for names, _, reflector in watches],
+            [(names, reflector.restarts) for names, reflector in watches],
         )
 
 

@@ -128,6 +128,7 @@ class Reflector(Generic[Wire, Row]):
     phase: Phase = Phase.INITIAL
     synced: bool = False  # whether the store has been whole once
     restarts: int = 0
+    unread: dict[Key, Unreadable] = field(default_factory=dict)  # what is there now and could not be read
     _version: str = ""
     _next_page: str = ""
     _seen: set[Key] = field(default_factory=set)
@@ -227,8 +228,10 @@ class Reflector(Generic[Wire, Row]):
         try:
             row = self.interest.row(self._decoder.decode(raw))
         except (msgspec.DecodeError, ValueError) as problem:
-            self.unreadable(Unreadable(key, named.uid, str(problem)))
+            self.unread[key] = Unreadable(key, named.uid, str(problem))
+            self.unreadable(self.unread[key])
             return
+        self.unread.pop(key, None)
         old = self.store.put(key, row)
         if old != row:
             self.changed(Change(key, old, row, initial=self.phase is not Phase.WATCHING))
@@ -243,6 +246,7 @@ class Reflector(Generic[Wire, Row]):
         self._remove(key)
 
     def _remove(self, key: Key) -> None:
+        self.unread.pop(key, None)
         old = self.store.remove(key)
         if old is not None:
             self.changed(Change(key, old, None, initial=False))
@@ -257,7 +261,7 @@ class Reflector(Generic[Wire, Row]):
 
     def _complete(self) -> None:
         """Remove what the present state did not contain: it went while nobody was watching."""
-        for key in [key for key in self.store if key not in self._seen]:
+        for key in [key for key in (*self.store, *self.unread) if key not in self._seen]:
             self._remove(key)
         self._seen.clear()
         self.phase = Phase.WATCHING

@@ -181,3 +181,15 @@ def test_selectors_are_sent_with_every_request() -> None:
     interest = Interest(kind, Wire, lambda wire: wire.spec.size, labels="app=x", fields="spec.nodeName=n")
     machine = Reflector(interest, Store[int](), lambda _: None, lambda _: None)
     assert {"labelSelector": "app=x", "fieldSelector": "spec.nodeName=n"}.items() <= machine.parameters.items()
+
+
+def test_what_cannot_be_read_is_remembered_until_it_can_be_or_is_gone(recorder: Recorder) -> None:
+    recorder.start_watching()
+    machine = recorder.machine
+    recorder.feed(*(event("ADDED", thing(name, 6, "large")) for name in ("mended", "deleted", "missed")))
+    recorder.feed(event("MODIFIED", thing("mended", 7, 2)), event("DELETED", thing("deleted", 8, "large")))
+    assert {key.name for key in machine.unread} == {"missed"}
+    machine.ended(failure(410, "Expired", "too old"))
+    _ = machine.parameters
+    recorder.feed(event("ADDED", thing("a", 1)), bookmark(9, initial_end=True))
+    assert machine.unread == {}
