@@ -77,6 +77,9 @@ class Events:
             note, at = await self._waiting.get()
             try:
                 await self._write(note, at)
+            except Exception:  # noqa: BLE001 - such as credentials that cannot be renewed now
+                self.outcomes["dropped"] += 1
+                _log.exception("no Event says %s of %s %s", note.reason, note.kind.name, note.key)
             finally:
                 self._waiting.task_done()
 

@@ -29,7 +29,7 @@ def complaints_of_readiness(loops: Sequence[Loop[Any]]) -> list[str]:
 
 
 @asynccontextmanager
-async def serving(loops: Sequence[Loop[Any]], metrics: Metrics, host: str, port: int) -> AsyncIterator[int]:
+async def serving(loops: Sequence[Loop[Any]], metrics: Metrics, host: str | None, port: int) -> AsyncIterator[int]:
     """Answer until the block ends; yield the port, which is a free one if 0 was asked for."""
 
     async def show(_: web.Request) -> web.Response:

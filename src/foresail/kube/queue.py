@@ -125,7 +125,8 @@ class Queue:
                 return key
             self._ready.clear()
             try:
-                await asyncio.wait_for(self._ready.wait(), wait)
+                async with asyncio.timeout(wait):  # not wait_for: before Python 3.12 that can swallow a cancellation
+                    await self._ready.wait()
             except TimeoutError:
                 continue
 

@@ -32,7 +32,7 @@ class Place:
     identity: str  # unlike that of any other running process; a pod's name is one
     lease: Key
     terms: Terms = field(default_factory=Terms)
-    host: str = "0.0.0.0"  # noqa: S104 - the kubelet and Prometheus come from outside
+    host: str | None = None  # all addresses, old and new: the kubelet and Prometheus come from outside
     port: int = 8081
     drain: float = 10.0
 

@@ -70,7 +70,8 @@ class Watch(Generic[Wire, Row]):
         since_turn = 0
         while True:
             try:
-                chunk = await asyncio.wait_for(response.content.readany(), self._stall)
+                async with asyncio.timeout(self._stall):  # not wait_for: see the queue
+                    chunk = await response.content.readany()
             except TimeoutError:
                 raise ConnectionAbortedError(f"nothing came for {self._stall:g} s") from None
             if not chunk:

@@ -168,3 +168,21 @@ def test_the_oldest_key_tells_how_long_the_queue_is() -> None:
         assert queue.age() >= 0.05
 
     run(test)
+
+
+@pytest.mark.parametrize("turns", range(6))
+def test_a_worker_that_is_cancelled_just_as_a_key_comes_takes_it_or_leaves_it_but_never_both(turns: int) -> None:
+    async def test(queue: Queue, _: Clock) -> None:
+        queue.add_at(Key("ns", "later"), NOON + timedelta(hours=1))
+        worker = asyncio.create_task(queue.get())
+        await asyncio.sleep(0.005)
+        queue.add(Key("ns", "a"))
+        for _turn in range(turns):
+            await asyncio.sleep(0)
+        was_done = worker.done()
+        worker.cancel()
+        await asyncio.wait([worker])
+        assert worker.cancelled() is not was_done
+        assert len(queue) == (0 if was_done else 1)
+
+    run(test)
