@@ -7,8 +7,8 @@ from typing import assert_never
 
 import msgspec
 
-from foresail.kube.client import Client
 from foresail.kube.failures import Cause, Failure
+from foresail.kube.server import Server
 from foresail.plan import Action, Apply, Body, Create, Delete, Patch, Plan
 
 
@@ -46,7 +46,7 @@ class Executor:
     """Runs the Plans of every capability; `before_write` and `after_write` let a test end the process there."""
 
     def __init__(
-        self, client: Client, *, before_write: Callable[[], None] = _nothing, after_write: Callable[[], None] = _nothing
+        self, client: Server, *, before_write: Callable[[], None] = _nothing, after_write: Callable[[], None] = _nothing
     ) -> None:
         self._client = client
         self._before_write = before_write

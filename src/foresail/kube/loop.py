@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar
 
-from foresail.kube.client import Client
 from foresail.kube.execute import Executor, Outcome, Result
 from foresail.kube.queue import Queue
 from foresail.kube.reflector import Change, Interest, Reflector, Unreadable
+from foresail.kube.server import Server
 from foresail.kube.store import Store
 from foresail.kube.watch import Watch
 from foresail.plan import Key, Plan
@@ -52,7 +52,7 @@ class Loop(Generic[Seen]):
 
     def __init__(
         self,
-        client: Client,
+        client: Server,
         controller: Controller[Seen],
         executor: Executor,
         now: Callable[[], datetime],

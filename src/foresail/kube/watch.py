@@ -5,12 +5,10 @@ import random
 from collections.abc import AsyncIterator
 from typing import Generic, TypeVar
 
-import aiohttp
-
-from foresail.kube.client import Client, address
 from foresail.kube.failures import Failure, unreachable
 from foresail.kube.lines import Lines
 from foresail.kube.reflector import Page, Phase, Reflector
+from foresail.kube.server import Server, Stream
 
 Wire = TypeVar("Wire")
 Row = TypeVar("Row")
@@ -23,13 +21,12 @@ _TURN = 500  # lines after which other tasks get a turn
 class Watch(Generic[Wire, Row]):
     """One stream for one interest, kept open for as long as `run` runs."""
 
-    def __init__(self, client: Client, reflector: Reflector[Wire, Row], *, stall: float = _STALL_SECONDS) -> None:
+    def __init__(self, client: Server, reflector: Reflector[Wire, Row], *, stall: float = _STALL_SECONDS) -> None:
         self.reflector = reflector
         self.synced = asyncio.Event()
         self.last_failure: Failure | None = None
         self._client = client
         self._stall = stall
-        self._path = address(reflector.interest.kind, reflector.interest.namespace)
 
     async def run(self) -> None:
         """Follow the interest until cancelled; no answer of the server's ends it."""
@@ -48,29 +45,28 @@ class Watch(Generic[Wire, Row]):
     async def _request(self) -> Failure | None:
         if self.reflector.phase is Phase.LISTING:
             return await self._list()
-        response = await self._client.stream(self._path, self.reflector.parameters)
-        if isinstance(response, Failure):
-            return response
-        async with response:
+        interest = self.reflector.interest
+        stream = await self._client.stream(interest.kind, interest.namespace, self.reflector.parameters)
+        if isinstance(stream, Failure):
+            return stream
+        async with stream:
             try:
-                async for line in self._lines(response):
+                async for line in self._lines(stream):
                     failure = self.reflector.line(line)
                     if failure is not None:
                         return failure
                     if self.reflector.synced and not self.synced.is_set():
                         self.synced.set()
-            except (aiohttp.ClientError, OSError) as problem:
+            except OSError as problem:
                 return unreachable(problem)
-            finally:
-                response.close()  # not released: what is left of the stream belongs to nobody
         return None
 
-    async def _lines(self, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    async def _lines(self, stream: Stream) -> AsyncIterator[bytes]:
         lines = Lines()
         since_turn = 0
         while True:
             try:
-                chunk = await asyncio.wait_for(response.content.readany(), self._stall)
+                chunk = await asyncio.wait_for(stream.read(), self._stall)
             except TimeoutError:
                 raise ConnectionAbortedError(f"nothing came for {self._stall:g} s") from None
             if not chunk:
