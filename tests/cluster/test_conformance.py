@@ -21,32 +21,36 @@ def namespace(case: Case) -> str:
 
 @pytest.fixture(scope="module")
 def player(cluster: Cluster) -> Path:
-    """Return the kubeconfig of a ServiceAccount that may do what the cases do, in their namespaces only."""
+    """Return the kubeconfig of a ServiceAccount that may do what the cases do, and nothing else."""
     rbac = "rbac.authorization.k8s.io"
     account = {"name": "player", "namespace": "default"}
-    rules = [
-        {"apiGroups": [things.GROUP], "resources": ["things", "things/status"], "verbs": ["*"]},
-        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "create", "patch", "delete"]},
-    ]
+    on_things = {"apiGroups": [things.GROUP], "resources": ["things", "things/status"], "verbs": ["*"]}
+    on_maps = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "create", "patch", "delete"]}
     places = [namespace(case) for case in CASES]
+
+    def role(name: str, rule: object) -> dict[str, object]:
+        return {"apiVersion": f"{rbac}/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": [rule]}
+
+    def binding(kind: str, of: str, **place: str) -> dict[str, object]:
+        return {
+            "apiVersion": f"{rbac}/v1",
+            "kind": kind,
+            "metadata": {"name": of, **place},
+            "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": of},
+            "subjects": [{"kind": "ServiceAccount", **account}],
+        }
+
     cluster.apply(
         things.definition(),
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account},
-        {"apiVersion": f"{rbac}/v1", "kind": "ClusterRole", "metadata": {"name": "player"}, "rules": rules},
+        role("player-things", on_things),
+        role("player-maps", on_maps),
         *({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": place}} for place in places),
     )
-    # A namespace that does not exist, and the wrong one, must be refused for what they are and not for the account.
+    # Things everywhere: a namespace that does not exist must be refused for what it is, not for the account.
     cluster.apply(
-        *(
-            {
-                "apiVersion": f"{rbac}/v1",
-                "kind": "RoleBinding",
-                "metadata": {"name": "player", "namespace": place},
-                "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": "player"},
-                "subjects": [{"kind": "ServiceAccount", **account}],
-            }
-            for place in places
-        )
+        binding("ClusterRoleBinding", "player-things"),
+        *(binding("RoleBinding", "player-maps", namespace=place) for place in places),
     )
     cluster.kubectl("wait", "--for=condition=Established", f"crd/{things.THING.plural}.{things.GROUP}")
     return cluster.service_account_kubeconfig("default", "player")
@@ -58,10 +62,7 @@ def test_the_real_server_conforms(cluster: Cluster, player: Path, case: Case) ->
         await asyncio.to_thread(cluster.fault.compact_etcd)
 
     async def play() -> None:
-        async with (
-            Client(await connect(str(player))) as client,
-            Client(await connect(str(player)), manager="somebody-else") as other,
-        ):
-            await case(Stage(client, other, namespace(case), forget))
+        async with Client(await connect(str(player))) as client:
+            await case(Stage(client, namespace(case), forget))
 
     asyncio.run(play())

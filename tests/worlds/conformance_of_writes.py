@@ -196,7 +196,7 @@ async def applying_creates_then_sets_and_takes_away_its_own_fields_only(stage: S
     key = stage.key("a")
     first = seen(await stage.server.apply(THING, key, stage.body("a", spec={"x": 1, "y": {"z": 2}}), Seen))
     assert (first.spec, first.metadata.generation) == ({"x": 1, "y": {"z": 2}}, 1)
-    seen(await stage.other.merge(THING, key, {"spec": {"theirs": 3}}, Seen))
+    seen(await stage.server.merge(THING, key, {"spec": {"theirs": 3}}, Seen))
     second = seen(await stage.server.apply(THING, key, stage.body("a", spec={"y": {"z": 4}}), Seen))
     assert second.spec == {"y": {"z": 4}, "theirs": 3}
     assert seen(await stage.server.apply(THING, key, stage.body("a", spec={"y": {"z": 4}}), Seen)) == second
@@ -219,7 +219,7 @@ async def applying_over_a_field_of_someone_else_is_a_conflict(stage: Stage) -> N
 async def whoever_changes_a_field_last_owns_it(stage: Stage) -> None:
     key = stage.key("a")
     seen(await stage.server.apply(THING, key, stage.body("a", spec={"size": 1}), Seen))
-    seen(await stage.other.merge(THING, key, {"spec": {"size": 2}}, Seen))
+    seen(await stage.server.merge(THING, key, {"spec": {"size": 2}}, Seen))
     assert cause(await stage.server.apply(THING, key, stage.body("a", spec={"size": 1}), Seen)) == CONFLICT
     without = seen(await stage.server.apply(THING, key, stage.body("a", spec={}), Seen))
     assert without.spec == {"size": 2}

@@ -21,6 +21,6 @@ def test_the_simulated_server_conforms(case: Case) -> None:
         async def forget() -> None:
             world.history.compact()
 
-        await case(Stage(Visitor(world), Visitor(world, "somebody-else"), "stage", forget))
+        await case(Stage(Visitor(world), "stage", forget))
 
     virtual_time.run(play())
