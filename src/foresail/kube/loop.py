@@ -8,11 +8,11 @@ from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar
 
 from foresail.kube.execute import Executor, Outcome, Result
-from foresail.kube.queue import Queue
+from foresail.kube.queue import LOOK_AT_THE_CLOCK, Queue
 from foresail.kube.reflector import Change, Interest, Reflector, Unreadable
 from foresail.kube.server import Server
 from foresail.kube.store import Store
-from foresail.kube.watch import Watch
+from foresail.kube.watch import STALL_SECONDS, Watch
 from foresail.plan import Key, Plan
 
 _log = logging.getLogger(__name__)
@@ -27,6 +27,17 @@ class Watched:
     interest: Interest[Any, Any]
     store: Store[Any]
     keys: Callable[[Change[Any]], Iterable[Key]]
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How many seconds the loop lets pass before it doubts: the instant it waits for, and a watch that is silent."""
+
+    look_at_the_clock: float = LOOK_AT_THE_CLOCK
+    stall: float = STALL_SECONDS
+
+
+_PATIENCE = Patience()
 
 
 class Controller(Protocol, Generic[Seen]):
@@ -58,10 +69,11 @@ class Loop(Generic[Seen]):
         now: Callable[[], datetime],
         *,
         workers: int = _WORKERS,
+        patience: Patience = _PATIENCE,
     ) -> None:
         self.controller = controller
-        self.queue = Queue(now)
-        self.watches = [Watch(client, self._reflector(one)) for one in controller.watched]
+        self.queue = Queue(now, look_at_the_clock=patience.look_at_the_clock)
+        self.watches = [Watch(client, self._reflector(one), stall=patience.stall) for one in controller.watched]
         self.unreadable: dict[tuple[str, Key], str] = {}
         self._executor = executor
         self._now = now

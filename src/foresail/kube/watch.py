@@ -13,7 +13,7 @@ from foresail.kube.server import Server, Stream
 Wire = TypeVar("Wire")
 Row = TypeVar("Row")
 
-_STALL_SECONDS = 90.0  # the API server sends a bookmark each minute, so silence beyond that is a dead stream
+STALL_SECONDS = 90.0  # the API server sends a bookmark each minute, so silence beyond that is a dead stream
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 10.0
 _TURN = 500  # lines after which other tasks get a turn
 
@@ -21,7 +21,7 @@ _TURN = 500  # lines after which other tasks get a turn
 class Watch(Generic[Wire, Row]):
     """One stream for one interest, kept open for as long as `run` runs."""
 
-    def __init__(self, client: Server, reflector: Reflector[Wire, Row], *, stall: float = _STALL_SECONDS) -> None:
+    def __init__(self, client: Server, reflector: Reflector[Wire, Row], *, stall: float = STALL_SECONDS) -> None:
         self.reflector = reflector
         self.synced = asyncio.Event()
         self.last_failure: Failure | None = None
