@@ -58,10 +58,13 @@ class OneChildEach:
     def decide(self, seen: tuple[Key, Row, Row | None], _now: datetime) -> Plan:
         """Make the child if it is not there, then say in the status that it is."""
         key, parent, child = seen
-        mark = {OWNER: parent.metadata.uid}
-        create = Create(CHILD, key, {"metadata": {"labels": mark}}, mark)
+        uid = parent.metadata.uid
+        mark = {OWNER: uid}  # not the name alone: a parent that is deleted and made again is another parent
+        owner = {"apiVersion": PARENT.api_version, "kind": PARENT.name, "name": key.name, "uid": uid}
+        create = Create(CHILD, key, {"metadata": {"labels": mark, "ownerReferences": [owner]}}, mark)
         ready = Patch(PARENT, key, {"status": {"child": key.name}}, parent.metadata.version, "status")
-        return Plan(() if child else (create,), None if parent.status.get("child") else ready)
+        has_child = child is not None and child.metadata.labels.get(OWNER) == uid
+        return Plan(() if has_child else (create,), None if parent.status.get("child") else ready)
 
 
 async def main(kubeconfig: str | None) -> None:
@@ -71,4 +74,4 @@ async def main(kubeconfig: str | None) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(*sys.argv[1:2] or [None]))
+    asyncio.run(main(sys.argv[1] if len(sys.argv) > 1 else None))
