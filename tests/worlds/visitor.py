@@ -39,6 +39,7 @@ class Visitor:
     dice: random.Random = field(default_factory=lambda: random.Random(0))  # noqa: S311 - to spread, not to hide
     writes: list[Write] = field(default_factory=list)
     streams: list[WorldStream] = field(default_factory=list)
+    dead: bool = False  # whether nothing that it still has under way will ever be done
     lost_answers: int = 0  # how many of the next writes are done without the writer hearing of it
     expired_watches: int = 0  # how many of the next watches are refused with 410 before they begin
 
@@ -117,6 +118,8 @@ class Visitor:
 
     async def _travel(self) -> None:
         await asyncio.sleep(self.dice.uniform(_SHORTEST, _LONGEST))
+        if self.dead:
+            await asyncio.Event().wait()
 
 
 def _sent(body: Body) -> Document:
