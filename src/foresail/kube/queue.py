@@ -9,6 +9,7 @@ import asyncio
 import heapq
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import datetime
 from typing import Generic, TypeVar
 
@@ -164,10 +165,10 @@ class Queue:
                 self._working.add(key)
                 return key
             self._ready.clear()
-            try:
-                await asyncio.wait_for(self._ready.wait(), wait)
-            except TimeoutError:
-                continue
+            # Not wait_for: on Python 3.11 it loses a cancellation that comes together with what it waits for.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait):
+                    await self._ready.wait()
 
     def done(self, key: Key) -> None:
         """Give a key back; if it changed meanwhile, it comes again."""

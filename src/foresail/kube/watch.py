@@ -66,7 +66,9 @@ class Watch(Generic[Wire, Row]):
         since_turn = 0
         while True:
             try:
-                chunk = await asyncio.wait_for(stream.read(), self._stall)
+                # Not wait_for: on Python 3.11 it loses a cancellation that comes together with what it waits for.
+                async with asyncio.timeout(self._stall):
+                    chunk = await stream.read()
             except TimeoutError:
                 raise ConnectionAbortedError(f"nothing came for {self._stall:g} s") from None
             if not chunk:
