@@ -191,7 +191,9 @@ class WorldStream:
 
     def _goes_out(self) -> bool:
         """Tell whether the next event is on its way, and not held back."""
-        return bool(self._pending) and (self._pending[0].prompt or len(self._pending) > self.weather.held_back)
+        if not self._pending:
+            return False
+        return self._ended or self._pending[0].prompt or len(self._pending) > self.weather.held_back
 
     async def _wait(self) -> None:
         when = self._next_bookmark

@@ -7,6 +7,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+# What a turn of the event loop takes at least. Were it nothing, a timer of this very instant would never be due once
+# the loop's resolution of a nanosecond is lost in the rounding of a large time.
+_TURN = 1e-6
 BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -27,6 +30,7 @@ class _Jumping(selectors.SelectSelector):
             if timeout is None:
                 raise StandstillError("every task waits for another")
             self.now += max(timeout, 0.0)
+        self.now += _TURN
         return ready
 
 
