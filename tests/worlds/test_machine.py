@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine
 from datetime import timedelta
 from typing import Any
 
-from hypothesis import Phase, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -171,6 +171,4 @@ class Story(RuleBasedStateMachine):
 
 
 TestStory = Story.TestCase
-TestStory.settings = settings(
-    max_examples=20, stateful_step_count=25, deadline=None, derandomize=True, phases=[Phase.generate]
-)
+TestStory.settings = settings(max_examples=100, stateful_step_count=25, deadline=None, derandomize=True)

@@ -198,3 +198,30 @@ def test_answers_that_are_lost_leave_writes_that_are_found_again() -> None:
         assert set(scene.births_by_owner().values()) == {1}
 
     play(story)
+
+
+def test_a_server_that_ends_each_watch_at_once_is_not_asked_without_a_pause() -> None:
+    async def story(scene: Scene) -> None:
+        process = scene.start()
+        await scene.settle(1)
+        process.visitor.short_watches = True
+        _each("end")(scene)
+        before = process.visitor.opened
+        await scene.settle(60)
+        assert process.visitor.opened - before < 60
+        process.visitor.short_watches = False
+
+    play(story)
+
+
+def test_a_stream_that_broke_often_but_long_ago_is_opened_again_as_fast_as_ever() -> None:
+    async def story(scene: Scene) -> None:
+        scene.start()
+        for _ in range(10):
+            await scene.settle(600)
+            _each("cut")(scene)
+        scene.make_parent(A)
+        await scene.settle(1)
+        scene.check()
+
+    play(story)

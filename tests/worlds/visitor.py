@@ -41,6 +41,8 @@ class Visitor:
     streams: list[WorldStream] = field(default_factory=list)
     dead: bool = False  # whether nothing that it still has under way will ever be done
     lost_answers: int = 0  # how many of the next writes are done without the writer hearing of it
+    opened: int = 0  # how many watches it was given
+    short_watches: bool = False  # whether each watch ends as soon as it is open
     expired_watches: int = 0  # how many of the next watches are refused with 410 before they begin
 
     async def get(self, kind: Kind, key: Key, of: type[T]) -> T | Failure:
@@ -81,6 +83,9 @@ class Visitor:
         stream = WorldStream(self.world, self.weather, kind, namespace, dict(parameters))
         self.streams = [one for one in self.streams if one.is_open]
         self.streams.append(stream)
+        self.opened += 1
+        if self.short_watches:
+            stream.end()
         return stream
 
     def look(self) -> None:

@@ -27,18 +27,19 @@ class Watch(Generic[Wire, Row]):
         self.last_failure: Failure | None = None
         self._client = client
         self._stall = stall
+        self._brought = False  # whether the present request brought anything; if not, the next one waits longer
 
     async def run(self) -> None:
         """Follow the interest until cancelled; no answer of the server's ends it."""
         pause = _FIRST_PAUSE
         while True:
-            before = self.reflector.phase
+            self._brought = False
             failure = await self._request()
             self.last_failure = failure
             wait = self.reflector.ended(failure)
-            if self.reflector.phase is not before or failure is None:
+            if self._brought:
                 pause = _FIRST_PAUSE
-            if wait:
+            if wait or (failure is None and not self._brought):
                 await asyncio.sleep(pause * random.uniform(0.75, 1.25))  # noqa: S311 - to spread, not to hide
                 pause = min(pause * 2, _LONGEST_PAUSE)
 
@@ -55,6 +56,7 @@ class Watch(Generic[Wire, Row]):
                     failure = self.reflector.line(line)
                     if failure is not None:
                         return failure
+                    self._brought = True
                     if self.reflector.synced and not self.synced.is_set():
                         self.synced.set()
             except OSError as problem:
@@ -86,6 +88,7 @@ class Watch(Generic[Wire, Row]):
             page = await self._client.page(interest.kind, interest.namespace, self.reflector.parameters, Page)
             if isinstance(page, Failure):
                 return page
+            self._brought = True
             self.reflector.page(page)
         self.synced.set()
         return None
