@@ -98,6 +98,7 @@ class Scene:
         assert {key: child["metadata"]["annotations"][OWNER] for key, child in children.items()} == expected
         ready = {key for key, parent in parents.items() if parent.get("status") == {"child": key.name}}
         assert expected.keys() <= ready
+        assert {parents[key]["metadata"]["uid"] for key in ready} <= self.births_by_owner().keys(), "it had a child"
 
     async def check_silence(self) -> None:
         """Nothing is written any more; only a name that someone else has may be asked for again, in vain."""

@@ -20,7 +20,7 @@ from tests.worlds.world import Definition, World
 
 DAY = timedelta(days=1)
 YEAR = 365 * DAY
-PERIODS = {"hourly": timedelta(hours=1), "nightly": DAY, "weekly": 7 * DAY, "odd": timedelta(hours=7, minutes=13)}
+PERIODS = {"often": timedelta(hours=2), "nightly": DAY, "weekly": 7 * DAY, "odd": timedelta(hours=7, minutes=13)}
 # A year has half a million bookmarks and thirty million looks at the clock: both are spread out, nothing else is.
 FOR_A_YEAR = Patience(look_at_the_clock=6 * 3600.0, stall=2 * 86_400.0)
 RARE_BOOKMARKS = Weather(bookmark_every=86_400.0)
