@@ -232,3 +232,12 @@ async def applying_to_the_status_leaves_the_rest(stage: Stage) -> None:
     body = stage.body("a", spec={"size": 2}, status={"phase": "Ready"})
     applied = seen(await stage.server.apply(THING, key, body, Seen, "status"))
     assert (applied.spec, applied.status, applied.metadata.generation) == ({"size": 1}, {"phase": "Ready"}, 1)
+
+
+@case
+async def what_is_applied_must_say_what_it_is(stage: Stage) -> None:
+    key = stage.key("a")
+    for missing in ("apiVersion", "kind"):
+        body = stage.body("a", spec={"size": 1})
+        del body[missing]
+        assert cause(await stage.server.apply(THING, key, body, Seen)) == (Cause.INVALID, 400)

@@ -88,6 +88,8 @@ class World:
     def apply(self, kind: Kind, key: Key, declared: Document, by: str, subresource: str = "") -> Answer:
         """Set the declared fields; those that someone else has otherwise are a conflict."""
         manager = Manager(by, "Apply", subresource)
+        if (declared.get("apiVersion"), declared.get("kind")) != (kind.api_version, kind.name):
+            return failure(400, "BadRequest", "apiVersion and kind must be set, and be those of the request")
         old = self._target(kind, key, declared, subresource)
         if isinstance(old, Failure):
             if old.code != 404 or subresource or kind not in self._definitions:
