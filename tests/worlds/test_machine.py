@@ -115,11 +115,13 @@ class Story(RuleBasedStateMachine):
     def lose_answers(self, count: int) -> None:
         self.scene.visitor.lost_answers = count
 
-    @rule(how=st.sampled_from(["cut", "tear", "end"]), compacted=st.booleans(), expired=st.booleans(), pause=PAUSES)
-    def break_streams(self, how: str, compacted: bool, expired: bool, pause: float) -> None:
+    @rule(pause=PAUSES)
+    def forget_the_past(self, pause: float) -> None:
+        self.do(self.scene.world.history.compact, pause)
+
+    @rule(how=st.sampled_from(["cut", "tear", "end"]), expired=st.booleans(), pause=PAUSES)
+    def break_streams(self, how: str, expired: bool, pause: float) -> None:
         def act() -> None:
-            if compacted:
-                self.scene.world.history.compact()
             if expired:
                 self.scene.visitor.expired_watches = 1
             for stream in list(self.scene.visitor.streams):

@@ -187,6 +187,18 @@ def test_a_broken_stream_is_opened_again_and_nothing_is_missed(broken: Break, la
     play(story)
 
 
+@pytest.mark.parametrize("broken", BREAKS, ids=lambda broken: broken.name)
+def test_the_very_next_event_after_a_break_is_not_missed(broken: Break) -> None:
+    async def story(scene: Scene) -> None:
+        scene.start()
+        for key in (A, B, C, D):
+            scene.make_parent(key)
+            await scene.settle(1)
+            broken.do(scene)
+
+    play(story)
+
+
 def test_answers_that_are_lost_leave_writes_that_are_found_again() -> None:
     async def story(scene: Scene) -> None:
         process = scene.start()
@@ -223,5 +235,20 @@ def test_a_stream_that_broke_often_but_long_ago_is_opened_again_as_fast_as_ever(
         scene.make_parent(A)
         await scene.settle(1)
         scene.check()
+
+    play(story)
+
+
+def test_what_was_deleted_while_nobody_watched_is_noticed() -> None:
+    async def story(scene: Scene) -> None:
+        scene.start()
+        for key in (A, B):
+            scene.make_parent(key)
+        await scene.settle(1)
+        _each("cut")(scene)
+        scene.delete_parent(A)
+        scene.delete_child(B)
+        scene.make_parent(C)
+        scene.world.history.compact()
 
     play(story)
