@@ -32,7 +32,7 @@ def merged(old: object, patch: object) -> Any:  # noqa: ANN401 - JSON
 
 def with_metadata(document: Document, **changed: object) -> Document:
     """Return the document with some of its metadata set, or taken away where the new value is None."""
-    metadata = {**document["metadata"], **changed}
+    metadata = {**document.get("metadata", {}), **changed}
     return {**document, "metadata": {name: value for name, value in metadata.items() if value is not None}}
 
 

@@ -188,13 +188,10 @@ class World:
     def _limited(self, kind: Kind, old: Document, new: Document, subresource: str) -> Document:
         """Return the new object with only that part changed which the request may change."""
         if subresource:
-            return merged({**old, "status": None}, {"status": new.get("status")})  # type: ignore[no-any-return]
+            return _with_status_of(new, old)
         kept = {name: old["metadata"].get(name) for name in (*_SERVERS_OWN, "generation", "resourceVersion")}
         limited = with_metadata(new, **kept)
-        if not self._definitions[kind].status:
-            return limited
-        without = {name: value for name, value in limited.items() if name != "status"}
-        return {**without, "status": old["status"]} if "status" in old else without
+        return _with_status_of(old, limited) if self._definitions[kind].status else limited
 
     def _change(self, kind: Kind, key: Key, new: Document, owners: Owners) -> Answer:
         old = self.history.present(kind)[key]
@@ -217,6 +214,12 @@ class World:
 
     def _owned(self, kind: Kind, key: Key) -> Owners:
         return self._owners.get((kind, key), {})
+
+
+def _with_status_of(one: Document, other: Document) -> Document:
+    """Return the other document with the status of the one."""
+    rest = {name: value for name, value in other.items() if name != "status"}
+    return {**rest, "status": one["status"]} if "status" in one else rest
 
 
 def _paths(document: Document) -> list[ownership.Path]:
