@@ -58,13 +58,15 @@ class OneChildEach:
     def decide(self, seen: tuple[Key, Row, Row | None], _now: datetime) -> Plan:
         """Make the child if it is not there, then say in the status that it is."""
         key, parent, child = seen
-        mark = {OWNER: parent.metadata.uid}
-        create = Create(CHILD, key, {"metadata": {"labels": mark}}, mark)
+        uid = parent.metadata.uid
+        mark = {OWNER: uid}  # not the name alone: a parent that is deleted and made again is another parent
+        owner = {"apiVersion": PARENT.api_version, "kind": PARENT.name, "name": key.name, "uid": uid}
+        create = Create(CHILD, key, {"metadata": {"labels": mark, "ownerReferences": [owner]}}, mark)
         ready = Patch(PARENT, key, {"status": {"child": key.name}}, parent.metadata.version, "status")
-        if parent.status.get("child"):
-            return Plan(() if child else (create,), subject=Subject(PARENT, key, parent.metadata.uid))
-        made = Note(PARENT, key, parent.metadata.uid, "ChildMade", f"ConfigMap {key} belongs to this Parent.")
-        return Plan(() if child else (create,), ready, (made,), subject=Subject(PARENT, key, parent.metadata.uid))
+        has_child = child is not None and child.metadata.labels.get(OWNER) == uid
+        made = Note(PARENT, key, uid, "ChildMade", f"ConfigMap {key} belongs to this Parent.")
+        news = (None, ()) if parent.status.get("child") else (ready, (made,))
+        return Plan(() if has_child else (create,), *news, subject=Subject(PARENT, key, uid))
 
 
 async def main(kubeconfig: str | None) -> None:

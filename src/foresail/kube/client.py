@@ -115,13 +115,14 @@ class Client:
 
     # Streaming
 
-    async def stream(self, path: str, parameters: Mapping[str, str]) -> aiohttp.ClientResponse | Failure:
+    async def stream(self, kind: Kind, namespace: str, parameters: Mapping[str, str]) -> "Response | Failure":
         """Open a watch; it lasts until one side ends it, and whoever reads it must close it."""
+        path = address(kind, namespace)
         answer = await self._open(path, parameters)
         if isinstance(answer, Failure) and answer.cause is Cause.UNAUTHORIZED:
             await self._connection.renew()
             answer = await self._open(path, parameters)
-        return answer
+        return answer if isinstance(answer, Failure) else Response(answer)
 
     async def _open(self, path: str, parameters: Mapping[str, str]) -> aiohttp.ClientResponse | Failure:
         try:
@@ -193,6 +194,30 @@ class Client:
             return decoder(of).decode(received)
         except msgspec.DecodeError as problem:
             return Failure(Cause.UNREADABLE, f"{method} {path}: {problem}", response.status)
+
+
+class Response:
+    """An open watch at a real API server."""
+
+    __slots__ = ("_response",)
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self._response = response
+
+    async def read(self) -> bytes:
+        """Wait for the next chunk; empty at the end, an OSError if the connection breaks."""
+        try:
+            return await self._response.content.readany()
+        except aiohttp.ClientError as problem:
+            raise ConnectionAbortedError(str(problem) or type(problem).__name__) from problem
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        self._response.close()  # not released: what is left of the stream belongs to nobody
 
 
 async def _refusal(response: aiohttp.ClientResponse) -> Failure:

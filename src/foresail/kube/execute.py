@@ -1,15 +1,15 @@
 """The only writer: carries out a Plan, action by action, and stops where going on would be wrong."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import assert_never
 
 import msgspec
 
-from foresail.kube.client import Client
 from foresail.kube.failures import Cause, Failure
+from foresail.kube.server import Server
 from foresail.plan import Action, Apply, Body, Create, Delete, Patch, Plan
 
 
@@ -58,7 +58,7 @@ class Executor:
 
     def __init__(
         self,
-        client: Client,
+        client: Server,
         *,
         may_write: Callable[[], bool] = _always,
         before_write: Callable[[], None] = _nothing,
@@ -91,12 +91,13 @@ class Executor:
         answer: object
         match action:
             case Create():
-                answer = await client.create(action.kind, action.key, _marked(action), msgspec.Raw)
+                answer = await client.create(action.kind, action.key, _addressed(action, action.mark), msgspec.Raw)
             case Patch():
                 body = _versioned(action)
                 answer = await client.merge(action.kind, action.key, body, msgspec.Raw, action.subresource)
             case Apply():
-                answer = await client.apply(action.kind, action.key, action.body, msgspec.Raw, action.subresource)
+                body = _addressed(action, {})
+                answer = await client.apply(action.kind, action.key, body, msgspec.Raw, action.subresource)
             case Delete():
                 answer = await client.delete(action.kind, action.key, action.uid)
             case _:
@@ -123,17 +124,18 @@ class Executor:
         return Outcome.DONE if ours and action.mark else Outcome.REFUSED
 
 
-def _marked(action: Create) -> Body:
-    """Return the object with its mark on it: a crash right after the write must find it there."""
+def _addressed(action: Create | Apply, mark: Mapping[str, str]) -> Body:
+    """Return the object with its address and its mark on it: a crash right after the write must find it there."""
     metadata = action.body.get("metadata")
     known = metadata if isinstance(metadata, dict) else {}
-    annotations = {**(known.get("annotations") or {}), **action.mark}
+    annotations = {**(known.get("annotations") or {}), **mark}
     place = {"namespace": action.key.namespace} if action.key.namespace else {}
+    noted = {"annotations": annotations} if annotations else {}
     return {
         "apiVersion": action.kind.api_version,
         "kind": action.kind.name,
         **action.body,
-        "metadata": {**known, "name": action.key.name, **place, "annotations": annotations},
+        "metadata": {**known, "name": action.key.name, **place, **noted},
     }
 
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar
 
-from foresail.kube.client import Client
 from foresail.kube.execute import Executor, Outcome, Result
 from foresail.kube.logs import about
-from foresail.kube.queue import Queue
+from foresail.kube.queue import LOOK_AT_THE_CLOCK, Queue
 from foresail.kube.reflector import Change, Interest, Reflector, Unreadable
+from foresail.kube.server import Server
 from foresail.kube.store import Store
-from foresail.kube.watch import Watch
+from foresail.kube.watch import STALL_SECONDS, Watch
 from foresail.plan import Action, Key, Kind, Level, Note, Plan, Subject
 
 _log = logging.getLogger(__name__)
@@ -33,6 +33,17 @@ class Watched:
     interest: Interest[Any, Any]
     store: Store[Any]
     keys: Callable[[Change[Any]], Iterable[Key]]
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How many seconds the loop lets pass before it doubts: the instant it waits for, and a watch that is silent."""
+
+    look_at_the_clock: float = LOOK_AT_THE_CLOCK
+    stall: float = STALL_SECONDS
+
+
+_PATIENCE = Patience()
 
 
 class Controller(Protocol, Generic[Seen]):
@@ -83,7 +94,7 @@ class Loop(Generic[Seen]):
 
     def __init__(
         self,
-        client: Client,
+        client: Server,
         controller: Controller[Seen],
         executor: Executor,
         now: Callable[[], datetime],
@@ -91,10 +102,11 @@ class Loop(Generic[Seen]):
         leads: Leads | None = None,
         say: Callable[[Note], None] = _nothing,
         workers: int = _WORKERS,
+        patience: Patience = _PATIENCE,
     ) -> None:
         self.controller = controller
-        self.queue = Queue(now)
-        self.watches = [Watch(client, self._reflector(one)) for one in controller.watched]
+        self.queue = Queue(now, look_at_the_clock=patience.look_at_the_clock)
+        self.watches = [Watch(client, self._reflector(one), stall=patience.stall) for one in controller.watched]
         self.looked: Callable[[str, float], None] = _nothing  # takes the outcome of each look and its seconds
         self.is_working = False
         self._executor = executor

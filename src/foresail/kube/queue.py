@@ -1,20 +1,22 @@
 """What is to be looked at next: each key once, never by two workers at a time, and no tenant before the others.
 
 Two lines wait: live changes, and behind them what was there at the start. In each the namespaces take turns, so
-that ten thousand objects of one tenant do not delay the first of another. A key can also wait for an instant, or
-for its back-off after a failure.
+that ten thousand objects of one tenant do not delay the first of another. A key can also wait for an instant of
+the wall clock, or for its back-off after a failure: that one is measured on the clock that nobody can set.
 """
 
 import asyncio
 import heapq
 from collections import OrderedDict, deque
-from collections.abc import Callable
-from datetime import datetime, timedelta
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import datetime
+from typing import Generic, TypeVar
 
 from foresail.plan import Key
 
 _FIRST_BACKOFF, _LONGEST_BACKOFF = 0.2, 60.0
-_LOOK_AT_THE_CLOCK = 1.0  # seconds; the wall clock may be set while we wait for it
+LOOK_AT_THE_CLOCK = 1.0  # seconds; the wall clock may be set while we wait for it
 
 
 class _Line:
@@ -54,17 +56,51 @@ class _Line:
         return max((now - since for since in self._since.values()), default=0.0)
 
 
+Instant = TypeVar("Instant", datetime, float)
+
+
+class _Agenda(Generic[Instant]):
+    """Keys that wait for an instant, each for one at most."""
+
+    __slots__ = ("_due", "_order")
+
+    def __init__(self) -> None:
+        self._due: dict[Key, Instant] = {}
+        self._order: list[tuple[Instant, Key]] = []
+
+    def __len__(self) -> int:
+        return len(self._due)
+
+    def put(self, key: Key, instant: Instant) -> None:
+        self._due[key] = instant
+        heapq.heappush(self._order, (instant, key))
+
+    def drop(self, key: Key) -> None:
+        self._due.pop(key, None)  # what is in order of it is passed over when it comes up
+
+    def next(self) -> Instant | None:
+        while self._order and self._due.get(self._order[0][1]) != self._order[0][0]:
+            heapq.heappop(self._order)  # taken back, or asked for again at another instant
+        return self._order[0][0] if self._order else None
+
+    def take(self, now: Instant) -> Iterator[Key]:
+        while (instant := self.next()) is not None and instant <= now:
+            _, key = heapq.heappop(self._order)
+            del self._due[key]
+            yield key
+
+
 class Queue:
     """Hands out keys to any number of workers of one event loop."""
 
-    def __init__(self, now: Callable[[], datetime], *, look_at_the_clock: float = _LOOK_AT_THE_CLOCK) -> None:
+    def __init__(self, now: Callable[[], datetime], *, look_at_the_clock: float = LOOK_AT_THE_CLOCK) -> None:
         self._now = now
         self._look = look_at_the_clock
         self._live, self._initial = _Line(), _Line()
         self._working: set[Key] = set()
         self._again: set[Key] = set()  # changed while being worked on
-        self._due: dict[Key, datetime] = {}
-        self._timers: list[tuple[datetime, Key]] = []
+        self._instants = _Agenda[datetime]()
+        self._backoffs = _Agenda[float]()
         self._failures: dict[Key, int] = {}
         self._ready = asyncio.Event()
 
@@ -73,8 +109,8 @@ class Queue:
 
     @property
     def waiting_for_an_instant(self) -> int:
-        """How many keys wait for an instant."""
-        return len(self._due)
+        """How many keys wait for an instant, or for their back-off."""
+        return len(self._instants) + len(self._backoffs)
 
     def age(self) -> float:
         """Return how many seconds the oldest key has waited for a worker."""
@@ -97,18 +133,23 @@ class Queue:
 
     def add_at(self, key: Key, instant: datetime | None) -> None:
         """Ask for a look at a key at an instant, in place of any that was asked for before; None takes it back."""
+        self._backoffs.drop(key)
         if instant is None:
-            self._due.pop(key, None)
+            self._instants.drop(key)
             return
-        self._due[key] = instant
-        heapq.heappush(self._timers, (instant, key))
+        self._instants.put(key, instant)
         self._ready.set()
 
     def retry(self, key: Key) -> float:
-        """Ask for another look after a failure, later each time; return after how many seconds."""
+        """Ask for another look after a failure, later each time; return after how many seconds.
+
+        It takes the place of any instant that was asked for before: the look will say when the next is to be.
+        """
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         wait = min(_FIRST_BACKOFF * 2.0 ** min(failures - 1, 16), _LONGEST_BACKOFF)
-        self.add_at(key, self._now() + timedelta(seconds=wait))
+        self._instants.drop(key)
+        self._backoffs.put(key, asyncio.get_running_loop().time() + wait)
+        self._ready.set()
         return wait
 
     def succeeded(self, key: Key) -> None:
@@ -124,11 +165,10 @@ class Queue:
                 self._working.add(key)
                 return key
             self._ready.clear()
-            try:
-                async with asyncio.timeout(wait):  # not wait_for: before Python 3.12 that can swallow a cancellation
+            # Not wait_for: on Python 3.11 it loses a cancellation that comes together with what it waits for.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait):
                     await self._ready.wait()
-            except TimeoutError:
-                continue
 
     def done(self, key: Key) -> None:
         """Give a key back; if it changed meanwhile, it comes again."""
@@ -141,15 +181,12 @@ class Queue:
 
     def _take_due(self) -> float | None:
         """Line up the keys whose instant has come; return how long to wait for the next, if there is one."""
-        now = self._now()
-        while self._timers:
-            instant, key = self._timers[0]
-            if self._due.get(key) != instant:
-                heapq.heappop(self._timers)  # taken back, or asked for again at another instant
-                continue
-            if instant > now:
-                return min((instant - now).total_seconds(), self._look)
-            heapq.heappop(self._timers)
-            del self._due[key]
+        now, passed = self._now(), asyncio.get_running_loop().time()
+        for key in (*self._instants.take(now), *self._backoffs.take(passed)):
             self.add(key)
-        return None
+        waits = []
+        if (instant := self._instants.next()) is not None:
+            waits.append(min((instant - now).total_seconds(), self._look))
+        if (end := self._backoffs.next()) is not None:
+            waits.append(end - passed)
+        return min(waits, default=None)

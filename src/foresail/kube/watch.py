@@ -5,17 +5,15 @@ import random
 from collections.abc import AsyncIterator
 from typing import Generic, TypeVar
 
-import aiohttp
-
-from foresail.kube.client import Client, address
 from foresail.kube.failures import Failure, unreachable
 from foresail.kube.lines import Lines
 from foresail.kube.reflector import Page, Phase, Reflector
+from foresail.kube.server import Server, Stream
 
 Wire = TypeVar("Wire")
 Row = TypeVar("Row")
 
-_STALL_SECONDS = 90.0  # the API server sends a bookmark each minute, so silence beyond that is a dead stream
+STALL_SECONDS = 90.0  # the API server sends a bookmark each minute, so silence beyond that is a dead stream
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 10.0
 _TURN = 500  # lines after which other tasks get a turn
 
@@ -23,55 +21,56 @@ _TURN = 500  # lines after which other tasks get a turn
 class Watch(Generic[Wire, Row]):
     """One stream for one interest, kept open for as long as `run` runs."""
 
-    def __init__(self, client: Client, reflector: Reflector[Wire, Row], *, stall: float = _STALL_SECONDS) -> None:
+    def __init__(self, client: Server, reflector: Reflector[Wire, Row], *, stall: float = STALL_SECONDS) -> None:
         self.reflector = reflector
         self.synced = asyncio.Event()
         self.last_failure: Failure | None = None
         self._client = client
         self._stall = stall
-        self._path = address(reflector.interest.kind, reflector.interest.namespace)
+        self._brought = False  # whether the present request brought anything; if not, the next one waits longer
 
     async def run(self) -> None:
         """Follow the interest until cancelled; no answer of the server's ends it."""
         pause = _FIRST_PAUSE
         while True:
-            before = self.reflector.phase
+            self._brought = False
             failure = await self._request()
             self.last_failure = failure
             wait = self.reflector.ended(failure)
-            if self.reflector.phase is not before or failure is None:
+            if self._brought:
                 pause = _FIRST_PAUSE
-            if wait:
+            if wait or (failure is None and not self._brought):
                 await asyncio.sleep(pause * random.uniform(0.75, 1.25))  # noqa: S311 - to spread, not to hide
                 pause = min(pause * 2, _LONGEST_PAUSE)
 
     async def _request(self) -> Failure | None:
         if self.reflector.phase is Phase.LISTING:
             return await self._list()
-        response = await self._client.stream(self._path, self.reflector.parameters)
-        if isinstance(response, Failure):
-            return response
-        async with response:
+        interest = self.reflector.interest
+        stream = await self._client.stream(interest.kind, interest.namespace, self.reflector.parameters)
+        if isinstance(stream, Failure):
+            return stream
+        async with stream:
             try:
-                async for line in self._lines(response):
+                async for line in self._lines(stream):
                     failure = self.reflector.line(line)
                     if failure is not None:
                         return failure
+                    self._brought = True
                     if self.reflector.synced and not self.synced.is_set():
                         self.synced.set()
-            except (aiohttp.ClientError, OSError) as problem:
+            except OSError as problem:
                 return unreachable(problem)
-            finally:
-                response.close()  # not released: what is left of the stream belongs to nobody
         return None
 
-    async def _lines(self, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    async def _lines(self, stream: Stream) -> AsyncIterator[bytes]:
         lines = Lines()
         since_turn = 0
         while True:
             try:
-                async with asyncio.timeout(self._stall):  # not wait_for: see the queue
-                    chunk = await response.content.readany()
+                # Not wait_for: on Python 3.11 it loses a cancellation that comes together with what it waits for.
+                async with asyncio.timeout(self._stall):
+                    chunk = await stream.read()
             except TimeoutError:
                 raise ConnectionAbortedError(f"nothing came for {self._stall:g} s") from None
             if not chunk:
@@ -89,6 +88,7 @@ class Watch(Generic[Wire, Row]):
             page = await self._client.page(interest.kind, interest.namespace, self.reflector.parameters, Page)
             if isinstance(page, Failure):
                 return page
+            self._brought = True
             self.reflector.page(page)
         self.synced.set()
         return None

@@ -1,0 +1,76 @@
+"""A controller as a process of its own in a world: it can die at any write, and leaves nothing but what it wrote."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+from foresail.kube.execute import Executor
+from foresail.kube.loop import Controller, Loop, Patience
+from tests.worlds.visitor import Visitor
+
+WORKERS = 16
+
+
+class Died(BaseException):
+    """The process ends here: no error, so nothing may catch it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """Before or after which write a process dies."""
+
+    after: bool
+    write: int
+
+    def __str__(self) -> str:
+        return f"{'after' if self.after else 'before'} write {self.write}"
+
+
+class Process:
+    """Runs one controller; its stores, its queue and its open requests go with it."""
+
+    def __init__(
+        self,
+        visitor: Visitor,
+        controller: Controller[Any],
+        *,
+        dies: Moment | None = None,
+        workers: int = WORKERS,
+        patience: Patience | None = None,
+    ) -> None:
+        self.visitor = visitor
+        self._dies = dies
+        self._begun = self._ended = 0
+        executor = Executor(visitor, before_write=self._before, after_write=self._after)
+        clock = visitor.world.clock
+        self.loop = Loop(visitor, controller, executor, clock, workers=workers, patience=patience or Patience())
+        self._task = asyncio.create_task(self.loop.run())
+
+    @property
+    def died(self) -> bool:
+        """Whether it has come to its moment."""
+        return self.visitor.dead
+
+    async def kill(self) -> None:
+        """End it where it stands; if it had ended by itself for any reason but its moment, say so."""
+        ended_before = self._task.done()
+        self.visitor.dead = True
+        self._task.cancel()
+        for stream in self.visitor.streams:
+            stream.forget()
+        (result,) = await asyncio.gather(self._task, return_exceptions=True)
+        if ended_before and not (isinstance(result, BaseExceptionGroup) and result.subgroup(Died)):
+            raise AssertionError(f"the process ended by itself: {result!r}")
+
+    def _before(self) -> None:
+        self._begun += 1
+        self._come_to(Moment(after=False, write=self._begun))
+
+    def _after(self) -> None:
+        self._ended += 1
+        self._come_to(Moment(after=True, write=self._ended))
+
+    def _come_to(self, moment: Moment) -> None:
+        if moment == self._dies:
+            self.visitor.dead = True
+            raise Died(str(moment))

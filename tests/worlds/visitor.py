@@ -1,0 +1,133 @@
+"""Somebody at a simulated API server, through the same interface that a client of a real one has."""
+
+import asyncio
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import msgspec
+
+from foresail.kube.client import decoder
+from foresail.kube.failures import Cause, Failure
+from foresail.plan import Body, Key, Kind
+from tests.worlds.documents import Document
+from tests.worlds.streams import Weather, WorldStream
+from tests.worlds.world import Answer, World
+
+T = TypeVar("T")
+_SHORTEST, _LONGEST = 0.0005, 0.004  # seconds each way
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A write that was asked for, and whether it was refused."""
+
+    verb: str
+    kind: Kind
+    key: Key
+    refused: Cause | None
+
+
+@dataclass(slots=True)
+class Visitor:
+    """One identity in one world; each of its requests takes a while each way, drawn from its own dice."""
+
+    world: World
+    manager: str = "foresail"
+    weather: Weather = field(default_factory=Weather)
+    dice: random.Random = field(default_factory=lambda: random.Random(0))  # noqa: S311 - to spread, not to hide
+    writes: list[Write] = field(default_factory=list)
+    streams: list[WorldStream] = field(default_factory=list)
+    dead: bool = False  # whether nothing that it still has under way will ever be done
+    lost_answers: int = 0  # how many of the next writes are done without the writer hearing of it
+    opened: int = 0  # how many watches it was given
+    short_watches: bool = False  # whether each watch ends as soon as it is open
+    expired_watches: int = 0  # how many of the next watches are refused with 410 before they begin
+
+    async def get(self, kind: Kind, key: Key, of: type[T]) -> T | Failure:
+        return await self._ask(lambda: self.world.get(kind, key), of)
+
+    async def page(self, kind: Kind, namespace: str, parameters: Mapping[str, str], of: type[T]) -> T | Failure:
+        return await self._ask(lambda: self.world.page(kind, namespace, parameters), of)
+
+    async def create(self, kind: Kind, key: Key, body: Body, of: type[T]) -> T | Failure:
+        sent = _sent(body)
+        return await self._write("create", kind, key, lambda: self._create(kind, key, sent), of)
+
+    async def merge(self, kind: Kind, key: Key, body: Body, of: type[T], subresource: str = "") -> T | Failure:
+        sent = _sent(body)
+        verb = f"merge {subresource}".strip()
+        return await self._write(
+            verb, kind, key, lambda: self.world.merge(kind, key, sent, self.manager, subresource), of
+        )
+
+    async def apply(self, kind: Kind, key: Key, body: Body, of: type[T], subresource: str = "") -> T | Failure:
+        sent = _sent(body)
+        verb = f"apply {subresource}".strip()
+        return await self._write(
+            verb, kind, key, lambda: self.world.apply(kind, key, sent, self.manager, subresource), of
+        )
+
+    async def delete(self, kind: Kind, key: Key, uid: str) -> Failure | None:
+        answer = await self._write("delete", kind, key, lambda: self.world.delete(kind, key, uid), msgspec.Raw)
+        return answer if isinstance(answer, Failure) and answer.cause is not Cause.NOT_FOUND else None
+
+    async def stream(self, kind: Kind, namespace: str, parameters: Mapping[str, str]) -> WorldStream | Failure:
+        await self._travel()
+        if kind not in self.world.kinds:
+            return Failure(Cause.NOT_FOUND, "the server could not find the requested resource", 404, "NotFound")
+        if self.expired_watches:
+            self.expired_watches -= 1
+            return Failure(Cause.EXPIRED, "too old resource version", 410, "Expired")
+        stream = WorldStream(self.world, self.weather, kind, namespace, dict(parameters))
+        self.streams = [one for one in self.streams if one.is_open]
+        self.streams.append(stream)
+        self.opened += 1
+        if self.short_watches:
+            stream.end()
+        return stream
+
+    def look(self) -> None:
+        """Let every open stream notice that the weather has changed."""
+        for stream in self.streams:
+            stream.look()
+
+    def _create(self, kind: Kind, key: Key, body: Document) -> Answer:
+        return self.world.create(kind, body, self.manager, key.namespace)
+
+    async def _write(self, verb: str, kind: Kind, key: Key, do: Callable[[], Answer], of: type[T]) -> T | Failure:
+        def done() -> Answer:
+            answer = do()
+            refused = answer.cause if isinstance(answer, Failure) else None
+            self.writes.append(Write(verb, kind, key, refused))
+            if self.lost_answers:
+                self.lost_answers -= 1
+                return Failure(Cause.UNREACHABLE, "the connection broke before the answer came")
+            return answer
+
+        return await self._ask(done, of)
+
+    async def _ask(self, do: Callable[[], Answer], of: type[T]) -> T | Failure:
+        await self._travel()
+        answer = do()
+        sent = None if isinstance(answer, Failure) else msgspec.json.encode(answer)
+        await self._travel()
+        if sent is None:
+            assert isinstance(answer, Failure)
+            return answer
+        try:
+            return decoder(of).decode(sent)
+        except msgspec.DecodeError as problem:
+            return Failure(Cause.UNREADABLE, str(problem), 200)
+
+    async def _travel(self) -> None:
+        await asyncio.sleep(self.dice.uniform(_SHORTEST, _LONGEST))
+        if self.dead:
+            await asyncio.Event().wait()
+
+
+def _sent(body: Body) -> Document:
+    """Return what arrives of a body: JSON, and nothing that its sender still holds."""
+    document: Document = msgspec.json.decode(msgspec.json.encode(body))
+    return document
