@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Callable
 from datetime import timedelta
 
-from examples.one_child_each import CHILD, OWNER, PARENT, OneChildEach
+from one_child_each import CHILD, OWNER, PARENT, OneChildEach
+
 from foresail.kube.failures import Cause, Failure
 from foresail.plan import Key
 from tests.worlds.documents import Document

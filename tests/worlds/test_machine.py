@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from one_child_each import CHILD, PARENT
 
-from examples.one_child_each import CHILD, PARENT
 from foresail.plan import Key
 from tests.worlds.process import Moment
 from tests.worlds.scene import Scene

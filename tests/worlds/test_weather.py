@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 import pytest
+from one_child_each import CHILD
 
-from examples.one_child_each import CHILD
 from foresail.plan import Key
 from tests.worlds import virtual_time
 from tests.worlds.scene import Scene

@@ -92,7 +92,7 @@ class Loop(Generic[Seen]):
     queue holds what it has not looked at yet.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a loop is put together from, each part with its name
         self,
         client: Server,
         controller: Controller[Seen],
