@@ -65,8 +65,8 @@ class OneChildEach:
         ready = Patch(PARENT, key, {"status": {"child": key.name}}, parent.metadata.version, "status")
         has_child = child is not None and child.metadata.labels.get(OWNER) == uid
         made = Note(PARENT, key, uid, "ChildMade", f"ConfigMap {key} belongs to this Parent.")
-        news = (None, ()) if parent.status.get("child") else (ready, (made,))
-        return Plan(() if has_child else (create,), *news, subject=Subject(PARENT, key, uid))
+        status, notes = (None, ()) if parent.status.get("child") else (ready, (made,))
+        return Plan(() if has_child else (create,), status, notes, subject=Subject(PARENT, key, uid))
 
 
 async def main(kubeconfig: str | None) -> None:
