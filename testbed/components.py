@@ -83,7 +83,7 @@ COMPONENTS = {
             renamed={"kwok": "karpenter"},
             files={"sigs.k8s.io/karpenter": ("kwok/charts/crds/*.yaml", "kwok/apis/crds/*.yaml")},
         ),
-        Component("helm", ("helm",), 2.5),
+        Component("helm", ("helm",), 2.5, stamps=(("helm.sh/helm/v4/internal/version.version", "v4.3.1"),)),
         Component("oracle", ("oracle",), 0.2, own=True),
     )
 }

@@ -5,54 +5,18 @@ import ssl
 import time
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
 
 import aiohttp
 
+from foresail.kube.client import address
+from foresail.plan import Kind
 from testbed import Cluster
+from tests.cluster.kinds import rule, schemaless, service_account
 
 COUNT = 20_000
 AT_ONCE = 32
-GROUP, PLURAL = "bench.foresail.dev", "loads"
+LOAD = Kind("bench.foresail.dev", "v1", "loads", "Load")
 DATA = {f"key-{number}": "x" * 60 for number in range(16)}  # about the size of a ConfigMap that people write
-
-
-def _definition() -> dict[str, Any]:
-    schema = {
-        "type": "object",
-        "properties": {"spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
-    }
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{PLURAL}.{GROUP}"},
-        "spec": {
-            "group": GROUP,
-            "scope": "Namespaced",
-            "names": {"plural": PLURAL, "singular": "load", "kind": "Load"},
-            "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}],
-        },
-    }
-
-
-def _permission() -> list[dict[str, Any]]:
-    rbac = "rbac.authorization.k8s.io"
-    return [
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "loader", "namespace": "default"}},
-        {
-            "apiVersion": f"{rbac}/v1",
-            "kind": "Role",
-            "metadata": {"name": "loader", "namespace": "default"},
-            "rules": [{"apiGroups": [GROUP], "resources": [PLURAL], "verbs": ["create", "list"]}],
-        },
-        {
-            "apiVersion": f"{rbac}/v1",
-            "kind": "RoleBinding",
-            "metadata": {"name": "loader", "namespace": "default"},
-            "roleRef": {"apiGroup": rbac, "kind": "Role", "name": "loader"},
-            "subjects": [{"kind": "ServiceAccount", "name": "loader", "namespace": "default"}],
-        },
-    ]
 
 
 class Loader:
@@ -75,7 +39,7 @@ class Loader:
                 await asyncio.sleep(0.2)
 
     async def _create(self, name: str) -> bool:
-        body = {"apiVersion": f"{GROUP}/v1", "kind": "Load", "metadata": {"name": name}, "spec": {"data": DATA}}
+        body = {"apiVersion": LOAD.api_version, "kind": LOAD.name, "metadata": {"name": name}, "spec": {"data": DATA}}
         try:
             async with self._session.post(self._url, json=body) as response:
                 await response.read()
@@ -107,9 +71,10 @@ def test_every_acknowledged_object_survives_a_killed_api_server(
     doomed_cluster: Cluster, figure: Callable[[str], None]
 ) -> None:
     cluster = doomed_cluster
-    cluster.apply(_definition(), *_permission())
-    cluster.kubectl("wait", "--for=condition=Established", f"crd/{PLURAL}.{GROUP}")
-    url = f"{cluster.server}/apis/{GROUP}/v1/namespaces/default/{PLURAL}"
+    permitted = rule(LOAD.group, [LOAD.plural], "create", "list")
+    cluster.apply(schemaless(LOAD), *service_account("loader", permitted))
+    cluster.kubectl("wait", "--for=condition=Established", f"crd/{LOAD.plural}.{LOAD.group}")
+    url = cluster.server + address(LOAD, "default")
 
     async def run() -> None:
         trust = ssl.create_default_context(cafile=cluster.site.pki / "ca.crt")

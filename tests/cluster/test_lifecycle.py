@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from testbed import Cluster, Options, TestbedError, ports, processes
+from testbed.build import program
 from testbed.cluster import remove
 from testbed.command import spelled
 from testbed.site import Site, names
@@ -137,6 +138,15 @@ def test_a_second_build_builds_nothing_and_takes_less_than_a_second(figure: Call
     assert done.stderr == "10 of 10 components are already built\n"
     figure(f"`testbed build` with everything built: {seconds:.2f} s")
     assert seconds < 1
+
+
+def test_helm_is_there_and_talks_to_the_cluster(cluster: Cluster) -> None:
+    def helm(*words: str) -> str:
+        done = subprocess.run([program("helm", "helm"), *words], capture_output=True, text=True, check=True)
+        return done.stdout
+
+    assert helm("version", "--short").startswith("v4.3.1")
+    assert helm("list", "--all-namespaces", "--output=json", f"--kubeconfig={cluster.kubeconfig}").strip() == "[]"
 
 
 def test_a_cluster_that_cannot_start_says_why_and_keeps_the_log(name: str, monkeypatch: pytest.MonkeyPatch) -> None:

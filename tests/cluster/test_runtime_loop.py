@@ -11,65 +11,29 @@ from typing import Any
 
 import pytest
 
+from foresail.plan import Kind
 from testbed import Cluster
+from tests.cluster.kinds import rule, schemaless, service_account
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "one_child_each.py"
-GROUP = "examples.foresail.dev"
+PARENT = Kind("examples.foresail.dev", "v1", "parents", "Parent")
+OWNER = f"{PARENT.group}/parent-uid"
 USER = "system:serviceaccount:default:one-child-each"
 COUNT = 300
 KILLS = 3
 Eventually = Callable[[Callable[[], object], float], None]
 
 
-def _role(api_group: str, resource: str, *verbs: str) -> dict[str, list[str]]:
-    return {"apiGroups": [api_group], "resources": [resource], "verbs": list(verbs)}
-
-
 @pytest.fixture(scope="module", autouse=True)
 def permitted(cluster: Cluster) -> None:
-    rbac = "rbac.authorization.k8s.io"
-    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    name = {"name": "one-child-each"}
-    cluster.apply(
-        {
-            "apiVersion": "apiextensions.k8s.io/v1",
-            "kind": "CustomResourceDefinition",
-            "metadata": {"name": f"parents.{GROUP}"},
-            "spec": {
-                "group": GROUP,
-                "scope": "Namespaced",
-                "names": {"plural": "parents", "singular": "parent", "kind": "Parent"},
-                "versions": [
-                    {
-                        "name": "v1",
-                        "served": True,
-                        "storage": True,
-                        "schema": {"openAPIV3Schema": anything},
-                        "subresources": {"status": {}},
-                    }
-                ],
-            },
-        },
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {**name, "namespace": "default"}},
-        {
-            "apiVersion": f"{rbac}/v1",
-            "kind": "ClusterRole",
-            "metadata": name,
-            "rules": [
-                _role(GROUP, "parents", "list", "watch"),
-                _role(GROUP, "parents/status", "patch"),
-                _role("", "configmaps", "list", "watch", "get", "create"),
-            ],
-        },
-        {
-            "apiVersion": f"{rbac}/v1",
-            "kind": "ClusterRoleBinding",
-            "metadata": name,
-            "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", **name},
-            "subjects": [{"kind": "ServiceAccount", **name, "namespace": "default"}],
-        },
+    account = service_account(
+        "one-child-each",
+        rule(PARENT.group, ["parents"], "list", "watch"),
+        rule(PARENT.group, ["parents/status"], "patch"),
+        rule("", ["configmaps"], "list", "watch", "get", "create"),
     )
-    cluster.kubectl("wait", "--for=condition=Established", f"crd/parents.{GROUP}")
+    cluster.apply(schemaless(PARENT), *account)
+    cluster.kubectl("wait", "--for=condition=Established", f"crd/{PARENT.plural}.{PARENT.group}")
 
 
 @contextmanager
@@ -85,7 +49,7 @@ def running(cluster: Cluster) -> Iterator[subprocess.Popen[bytes]]:
 
 def parents(namespace: str, names: list[str]) -> list[dict[str, Any]]:
     metadata = [{"name": name, "namespace": namespace} for name in names]
-    return [{"apiVersion": f"{GROUP}/v1", "kind": "Parent", "metadata": each} for each in metadata]
+    return [{"apiVersion": PARENT.api_version, "kind": PARENT.name, "metadata": each} for each in metadata]
 
 
 def finished(cluster: Cluster, namespace: str) -> set[str]:
@@ -95,8 +59,8 @@ def finished(cluster: Cluster, namespace: str) -> set[str]:
 
 def owners(cluster: Cluster, namespace: str) -> dict[str, str]:
     """Return which parent each child says that it belongs to."""
-    items = cluster.get("configmaps", "--namespace", namespace, f"--selector={GROUP}/parent-uid")["items"]
-    return {item["metadata"]["name"]: item["metadata"]["annotations"][f"{GROUP}/parent-uid"] for item in items}
+    items = cluster.get("configmaps", "--namespace", namespace, f"--selector={OWNER}")["items"]
+    return {item["metadata"]["name"]: item["metadata"]["annotations"][OWNER] for item in items}
 
 
 def uids(cluster: Cluster, namespace: str) -> dict[str, str]:

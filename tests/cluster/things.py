@@ -6,6 +6,7 @@ import msgspec
 
 from foresail.plan import Kind
 from testbed import Cluster
+from tests.cluster.kinds import rule, schemaless, service_account
 
 GROUP = "runtime.foresail.dev"
 THING = Kind(GROUP, "v1", "things", "Thing")
@@ -20,50 +21,10 @@ class Wire(msgspec.Struct, frozen=True):
     spec: Spec = Spec()
 
 
-def definition() -> dict[str, Any]:
-    anything = {"x-kubernetes-preserve-unknown-fields": True}
-    schema = {"type": "object", "properties": {"spec": anything, "status": anything}}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{THING.plural}.{GROUP}"},
-        "spec": {
-            "group": GROUP,
-            "scope": "Namespaced",
-            "names": {"plural": THING.plural, "singular": "thing", "kind": THING.name},
-            "versions": [
-                {
-                    "name": THING.version,
-                    "served": True,
-                    "storage": True,
-                    "schema": {"openAPIV3Schema": schema},
-                    "subresources": {"status": {}},
-                }
-            ],
-        },
-    }
-
-
 def install(cluster: Cluster) -> None:
     """Create the kind, and a ServiceAccount that may do everything with it and nothing else."""
-    rbac = "rbac.authorization.k8s.io"
-    cluster.apply(
-        definition(),
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "watcher", "namespace": "default"}},
-        {
-            "apiVersion": f"{rbac}/v1",
-            "kind": "ClusterRole",
-            "metadata": {"name": "watcher"},
-            "rules": [{"apiGroups": [GROUP], "resources": ["things", "things/status"], "verbs": ["*"]}],
-        },
-        {
-            "apiVersion": f"{rbac}/v1",
-            "kind": "ClusterRoleBinding",
-            "metadata": {"name": "watcher"},
-            "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": "watcher"},
-            "subjects": [{"kind": "ServiceAccount", "name": "watcher", "namespace": "default"}],
-        },
-    )
+    everything = rule(GROUP, ["things", "things/status"], "*")
+    cluster.apply(schemaless(THING), *service_account("watcher", everything))
     cluster.kubectl("wait", "--for=condition=Established", f"crd/{THING.plural}.{GROUP}")
 
 

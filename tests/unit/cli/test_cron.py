@@ -156,6 +156,12 @@ def test_shift_in_a_zone_with_summer_time_says_on_which_dates_it_is_wrong(cron: 
     assert "\nhint: " in said.err
 
 
+def test_shift_as_json_counts_what_it_does_not_list(cron: Cron) -> None:
+    said = cron("shift", "* 2 29 2 *", "72h", "--at", "2026-11-15", "-o", "json").json
+    assert said["exact"] is False
+    assert said["spurious"]["count"] > len(said["spurious"]["first"]) == 100
+
+
 def test_explain_says_the_words_the_fields_the_fires_and_the_oddities(cron: Cron) -> None:
     said = cron("explain", "45 20 2-31 * 0", *BERLIN, "--at", "2027-03-27")
     assert said.code == 0

@@ -5,11 +5,12 @@ import json
 import sys
 from datetime import date
 
-from foresail.cli.cron.words import instant_of, minutes_of, schedule_of
+from foresail.cli.cron.words import instant_of, minutes_of, schedule_of, utc_time
 from foresail.cli.table import table
 from foresail.cron.shift import Shifted, shift
 
 _DATES_SHOWN = 6
+_INSTANTS_LISTED = 100  # a schedule for each minute can have tens of thousands in five years
 
 
 def shift_earlier(chosen: argparse.Namespace) -> int:
@@ -31,9 +32,12 @@ def _as_json(shifted: Shifted) -> dict[str, object]:
         "exact": shifted.exact,
         "schedules": [{"schedule": each.schedule, "timeZone": each.time_zone} for each in shifted.schedules],
         "reason": shifted.reason,
-        "until": shifted.until and shifted.until.isoformat(),
-        "lost": [at.isoformat() for at in shifted.lost],
-        "spurious": [at.isoformat() for at in shifted.spurious],
+        "until": utc_time(shifted.until) if shifted.until else None,
+        "lost": {"count": len(shifted.lost), "first": [utc_time(at) for at in shifted.lost[:_INSTANTS_LISTED]]},
+        "spurious": {
+            "count": len(shifted.spurious),
+            "first": [utc_time(at) for at in shifted.spurious[:_INSTANTS_LISTED]],
+        },
         "dates": [day.isoformat() for day in shifted.inexact_dates],
         "advice": shifted.advice,
     }
