@@ -1,5 +1,7 @@
 """A simulated API server: what each verb does to the objects in it, without network and without waiting."""
 
+import base64
+import json
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -55,8 +57,7 @@ class World:
             return _not_found(kind, "")
         revision, after = self.history.revision, ""
         if token := parameters.get("continue"):
-            number, _, after = token.partition(":")
-            revision = int(number)
+            revision, after = _place(token)
             if revision < self.history.compacted:
                 return failure(410, "Expired", "The provided continue parameter is too old")
         chosen = selection(parameters.get("labelSelector", ""), parameters.get("fieldSelector", ""))
@@ -68,7 +69,7 @@ class World:
         limit = int(parameters.get("limit", "0")) or len(left)
         metadata: Document = {"resourceVersion": str(revision)}
         if len(left) > limit:
-            metadata |= {"continue": f"{revision}:{left[limit - 1][0]}", "remainingItemCount": len(left) - limit}
+            metadata |= {"continue": _token(revision, left[limit - 1][0]), "remainingItemCount": len(left) - limit}
         items = [document for _, document in left[:limit]]
         return {"apiVersion": kind.api_version, "kind": f"{kind.name}List", "metadata": metadata, "items": items}
 
@@ -127,6 +128,8 @@ class World:
     # What the verbs have in common
 
     def _create(self, kind: Kind, body: Document, namespace: str, owners: Callable[[Document], Owners]) -> Answer:
+        if kind not in self._definitions:
+            return _not_found(kind, "")
         metadata = body.get("metadata", {})
         refusal = self._refusal(kind, metadata, namespace)
         if refusal is not None:
@@ -152,18 +155,18 @@ class World:
         return self.history.put(kind, key, new)
 
     def _refusal(self, kind: Kind, metadata: Document, namespace: str) -> Failure | None:
-        if kind not in self._definitions:
-            return _not_found(kind, "")
         if kind.namespaced:
             place = self.history.present(NAMESPACE).get(Key("", namespace))
             if place is None:
                 return _not_found(NAMESPACE, namespace)
             if "deletionTimestamp" in place["metadata"]:
                 return failure(403, "Forbidden", f"namespace {namespace} is being terminated")
-        if metadata.get("namespace", namespace) != namespace or metadata.get("resourceVersion"):
-            return failure(400, "BadRequest", "the namespace is another, or a resourceVersion is set")
+        if metadata.get("namespace", namespace) != namespace:
+            return failure(400, "BadRequest", "the namespace of the object does not match the request")
         if not is_name(metadata.get("name")):
             return failure(422, "Invalid", f"{kind.name} {metadata.get('name')!r} is invalid: metadata.name")
+        if metadata.get("resourceVersion"):
+            return failure(500, "", "resourceVersion should not be set on objects to be created")
         return None
 
     def _target(self, kind: Kind, key: Key, body: Document, subresource: str) -> Answer:
@@ -180,7 +183,7 @@ class World:
             return failure(409, "Conflict", message)
         uid = metadata.get("uid")
         if uid and uid != old["metadata"]["uid"]:
-            return failure(409, "Conflict", "Precondition failed: UID")
+            return failure(422, "Invalid", f"{kind.name} {key.name!r} is invalid: metadata.uid: field is immutable")
         if metadata.get("name", key.name) != key.name:
             return failure(400, "BadRequest", "the name of the object does not match the name on the URL")
         return old
@@ -224,6 +227,15 @@ def _with_status_of(one: Document, other: Document) -> Document:
 
 def _paths(document: Document) -> list[ownership.Path]:
     return list(ownership.fields(document))
+
+
+def _token(revision: int, after: str) -> str:
+    return base64.urlsafe_b64encode(json.dumps({"rv": revision, "start": after}).encode()).decode().rstrip("=")
+
+
+def _place(token: str) -> tuple[int, str]:
+    place = json.loads(base64.urlsafe_b64decode(token + "=="))
+    return place["rv"], place["start"]
 
 
 def _wanted(document: Document) -> Document:

@@ -217,7 +217,14 @@ class Response:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
     ) -> None:
-        self._response.close()  # not released: what is left of the stream belongs to nobody
+        # Not released: what is left of the stream belongs to nobody. Nor closed politely: a farewell of TLS may take
+        # longer than the event loop has left, and the socket would stay open.
+        connection = self._response.connection
+        transport = connection.transport if connection is not None else None
+        self._response.close()
+        if transport is not None:
+            transport.abort()
+            await asyncio.sleep(0)  # the event loop closes the socket in its next turn
 
 
 async def _refusal(response: aiohttp.ClientResponse) -> Failure:
