@@ -62,7 +62,11 @@ class Watch(Generic[Wire, Row]):
             except (aiohttp.ClientError, OSError) as problem:
                 return unreachable(problem)
             finally:
-                response.close()  # not released: what is left of the stream belongs to nobody
+                # Not released: what is left of the stream belongs to nobody. And aborted first, because TLS says
+                # farewell to the server and waits for the answer, for which the event loop may not live long enough.
+                if response.connection is not None and response.connection.transport is not None:
+                    response.connection.transport.abort()
+                response.close()
         return None
 
     async def _lines(self, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
