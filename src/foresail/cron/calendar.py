@@ -59,17 +59,16 @@ class Calendar:
     def between(self, start: datetime, end: datetime) -> Iterator[datetime]:
         """Yield the fires from `start` on and before `end`, in the chain that `previous` comes from."""
         search = self._search
-        first = unix_ceiling(start)
-        last = unix_ceiling(end)
+        first, last = unix_ceiling(start), unix_ceiling(end)
         earlier = search.before(first)
-        fire = search.after(first - 1 if earlier is None else earlier)
+        fire = search.onward(first - 1 if earlier is None else earlier, last)
         while fire is not None and fire < last:
             if fire >= first:
                 found = from_unix(fire)
                 if found is None:
                     return
                 yield found
-            fire = search.after(fire)
+            fire = search.onward(fire, last)
 
     def last_in_chain(self, anchor: datetime, until: datetime) -> datetime | None:
         """Return the last fire after `anchor` and not after `until` in the chain from `anchor`."""

@@ -13,6 +13,7 @@ _MONTHS_BACK = 24
 # 29 February on a given weekday leaves gaps of forty years, and a search ahead sees five of them.
 _YEARS_BACK = (1, *range(5, 50, 5))
 _YEAR = 366 * DAY
+_GIVES_UP = 5 * 365 * DAY  # less than the dialects look ahead
 _UNQUIET = -1
 
 
@@ -50,6 +51,14 @@ class Search(Forward):
         if anchor is not None:
             return self._last_of_chain(anchor, instant)
         return self._last_without_meeting(instant)
+
+    def onward(self, fire: int, end: int) -> int | None:
+        """Return the fire after another one, also where the dialect gives up because it is years away."""
+        found = self.after(fire)
+        while found is None and fire < end:
+            fire += _GIVES_UP
+            found = self.after(fire)
+        return found
 
     def _last_of_chain(self, start: int, end: int) -> int | None:
         last = None

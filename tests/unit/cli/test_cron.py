@@ -352,6 +352,7 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.timed
 def test_an_answer_from_a_cold_start_costs_less_than_150_ms_of_cpu(figure: Callable[[str], None]) -> None:
     script = Path(sys.executable).with_name("foresail")
     spent = []

@@ -101,6 +101,7 @@ def test_the_far_future_repeats_every_four_hundred_years(zone: str) -> None:
             assert far == [fire + 3 * cycle for fire in near]
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("text", ["0 0 29 2 *", "0 0 31 2 *", ", * * * *", "0 0 29 2 1", "59 23 30 2,4 6"])
 def test_the_rarest_dates_take_less_than_a_millisecond(text: str) -> None:
     for dialect in Dialect:

@@ -226,3 +226,12 @@ def test_local_mean_time_has_fires_before_it_too(name: str) -> None:
     fire = schedule.previous(before)
     assert fire is not None
     assert before - timedelta(days=2) < fire < before
+
+
+def test_between_goes_on_where_the_library_gives_up() -> None:
+    # 31 October is a Sunday in 2021 and in 2027: more than the five years that a search looks ahead.
+    schedule = parse("0 22 31 10 0", Dialect.GOCRON)
+    both = [at("2021-10-31T22:00Z"), at("2027-10-31T22:00Z")]
+    assert list(schedule.between(at("2021-01-01T00:00Z"), at("2028-01-01T00:00Z"))) == both
+    assert list(schedule.between(at("2027-10-31T01:00Z"), at("2027-11-01T00:00Z"))) == both[1:]
+    assert schedule.next(both[0]) is None
