@@ -1,5 +1,6 @@
 """A process that dies around any of its writes: the next one finishes its work, and nothing is done twice."""
 
+import random
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -58,3 +59,20 @@ def test_two_deaths_in_a_row_at_any_two_writes_are_made_good(figure: Callable[[s
 
 def test_a_process_that_dies_at_its_first_write_every_time_still_comes_to_an_end() -> None:
     assert deaths([Moment(after=True, write=1)] * WRITES, 1) == WRITES
+
+
+def test_a_process_that_finds_everything_done_writes_nothing() -> None:
+    async def live(seed: int) -> None:
+        scene = Scene()
+        for key in PARENTS:
+            scene.make_parent(key)
+        scene.start()
+        await scene.settle()
+        process = await scene.restart()
+        process.visitor.dice = random.Random(seed)  # noqa: S311 - which of its watches is first
+        await scene.settle()
+        assert process.visitor.writes == []
+        await scene.stop()
+
+    for seed in range(20):
+        virtual_time.run(live(seed))

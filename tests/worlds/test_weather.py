@@ -252,3 +252,17 @@ def test_what_was_deleted_while_nobody_watched_is_noticed() -> None:
         scene.world.history.compact()
 
     play(story)
+
+
+@pytest.mark.parametrize("milliseconds", range(1, 16))
+def test_what_changes_while_its_parent_is_being_worked_on_is_looked_at_afterwards(milliseconds: int) -> None:
+    async def story(scene: Scene) -> None:
+        scene.start()
+        await scene.settle(1)
+        scene.make_parent(A)
+        while A not in scene.world.history.present(CHILD):
+            await scene.settle(0.0001)
+        await scene.settle(milliseconds / 1000)
+        scene.delete_child(A)
+
+    play(story)
