@@ -55,7 +55,8 @@ def test_killed_again_and_again_it_makes_exactly_one_child_for_each_parent_and_t
         assert owners(cluster, namespace) == uids(cluster, namespace)
         before = len(cluster.audit(USER))
         time.sleep(3)
-        assert cluster.audit(USER)[before:] == []
+        # Other tests leave names behind that are taken, and those are asked for again now and then.
+        assert [r for r in cluster.audit(USER)[before:] if r.namespace in ("", namespace)] == []
     figure(f"one child each: {COUNT} parents, killed after {done} of them were finished")
 
 

@@ -70,7 +70,7 @@ def test_interrupted_it_takes_the_compiler_down_and_leaves_nothing_half_built(go
         while not started.exists():
             time.sleep(0.01)
         command.send_signal(signal.SIGINT)
-        command.communicate(timeout=10)
+        command.communicate(timeout=60)
     assert command.returncode == 130
     assert not Path(f"/proc/{started.read_text().strip()}").exists()
     assert sorted(path.name for path in empty_cache.iterdir()) == ["etcd.lock", "etcd.log"]
