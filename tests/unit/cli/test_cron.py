@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import re
 import resource
 import subprocess
@@ -355,10 +356,12 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
 @pytest.mark.timed
 def test_an_answer_from_a_cold_start_costs_less_than_150_ms_of_cpu(figure: Callable[[str], None]) -> None:
     script = Path(sys.executable).with_name("foresail")
+    # As installed: with bytecode, which an install writes and a developer's environment may forbid.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     spent = []
     for _ in range(5):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run([script, "cron", "next", "0 3 * * *"], stdout=subprocess.DEVNULL, check=True)
+        subprocess.run([script, "cron", "next", "0 3 * * *"], stdout=subprocess.DEVNULL, env=environment, check=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         spent.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     figure(f"`foresail cron next '0 3 * * *'` from a cold start: {min(spent) * 1000:.0f} ms of CPU, best of five")
