@@ -86,10 +86,6 @@ class Client:
         """Read one page of a list; the type says what is kept of it."""
         return await self._read(address(kind, namespace), parameters, of)
 
-    async def raw(self, path: str, of: type[T]) -> T | Failure:
-        """Read any path."""
-        return await self._read(path, {}, of)
-
     # Writing
 
     async def create(self, kind: Kind, key: Key, body: Body, of: type[T]) -> T | Failure:
