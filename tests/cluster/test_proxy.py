@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import aiohttp
 import pytest
 
+from foresail.kube.client import Response
 from testbed import Cluster
 from testbed.proxy import Proxy
 
@@ -35,13 +36,12 @@ async def watching(
 ) -> AsyncIterator[tuple[aiohttp.ClientSession, aiohttp.StreamReader]]:
     trust = ssl.create_default_context(cafile=cluster.site.pki / "ca.crt")
     headers = {"Authorization": f"Bearer {token}"}
-    async with (
-        aiohttp.ClientSession(url, connector=aiohttp.TCPConnector(ssl=trust), headers=headers) as session,
-        session.get(WATCH, timeout=aiohttp.ClientTimeout(total=None)) as response,
-    ):
-        assert response.status == 200
-        await line_about(response.content, "kube-root-ca.crt", 10)  # every namespace has it
-        yield session, response.content
+    async with aiohttp.ClientSession(url, connector=aiohttp.TCPConnector(ssl=trust), headers=headers) as session:
+        response = await session.get(WATCH, timeout=aiohttp.ClientTimeout(total=None))
+        async with Response(response):  # closes it for good: the farewell of TLS would outlive the event loop
+            assert response.status == 200
+            await line_about(response.content, "kube-root-ca.crt", 10)  # every namespace has it
+            yield session, response.content
 
 
 async def line_about(stream: aiohttp.StreamReader, name: str, seconds: float) -> None:
