@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from foresail import __version__
 from foresail.cli.cron.arguments import add_cron
 from foresail.cli.errors import CommandError
+from foresail.cli.operator import add_operator
 
 
 def parser() -> argparse.ArgumentParser:
@@ -18,6 +19,7 @@ def parser() -> argparse.ArgumentParser:
     top.set_defaults(run=None)
     commands = top.add_subparsers(metavar="COMMAND")
     add_cron(commands)
+    add_operator(commands)
     return top
 
 

@@ -28,7 +28,7 @@ class Change(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The change, why it comes, and which fires of the next five years go and come (the first of each day)."""
+    """The change, why it comes, and which fires of the time compared go and come (the first of each day)."""
 
     change: Change
     reason: str | None = None
@@ -37,8 +37,8 @@ class Difference:
     zone: str = "UTC"  # in which the schedule is read
 
 
-def difference(text: str, zone: str, since: datetime) -> Difference:
-    """Compare what robfig and go-cron make of a schedule over the five years from an instant."""
+def difference(text: str, zone: str, since: datetime, ahead: timedelta = _FIVE_YEARS) -> Difference:
+    """Compare what robfig and go-cron make of a schedule over the time from an instant on, five years by default."""
     old, new = _parsed(text, Dialect.ROBFIG, zone), _parsed(text, Dialect.GOCRON, zone)
     match old, new:
         case CronError(), CronError():
@@ -48,7 +48,7 @@ def difference(text: str, zone: str, since: datetime) -> Difference:
         case CronError(), _:
             return Difference(Change.ACCEPTED, f"until then: {old}")
         case Calendar(), Calendar():
-            return _of_calendars(old, new, since)
+            return _of_calendars(old, new, since, since + ahead)
         case _:
             return Difference(Change.NONE)
 
@@ -60,8 +60,7 @@ def _parsed(text: str, dialect: Dialect, zone: str) -> Schedule | CronError:
         return error
 
 
-def _of_calendars(old: Calendar, new: Calendar, since: datetime) -> Difference:
-    until = since + _FIVE_YEARS
+def _of_calendars(old: Calendar, new: Calendar, since: datetime, until: datetime) -> Difference:
     by_old, by_new = (each.fields.days_by_first_weekday(each.dialect) for each in (old, new))
     if by_old != by_new:
         gone, come = _compared(_once_a_day(old), _once_a_day(new), [(since, until)])

@@ -20,11 +20,17 @@ class Metrics(Collector):
     """The figures of one process, in a registry of their own."""
 
     def __init__(
-        self, loops: Sequence[Loop[Any]], executor: Executor, events: Events, is_leader: Callable[[], bool]
+        self,
+        loops: Sequence[Loop[Any]],
+        executor: Executor,
+        events: Events,
+        is_leader: Callable[[], bool],
+        others: Sequence[Collector] = (),
     ) -> None:
         self._loops, self._executor, self._events, self._is_leader = loops, executor, events, is_leader
         self._registry = CollectorRegistry()
-        self._registry.register(self)
+        for collector in (self, *others):
+            self._registry.register(collector)
         ProcessCollector(registry=self._registry)
         looks = Histogram(
             "foresail_reconcile_seconds",

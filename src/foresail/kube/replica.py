@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from prometheus_client.registry import Collector
+
 from foresail.kube.candidate import Terms
 from foresail.kube.client import Client
 from foresail.kube.clock import now
@@ -46,6 +48,7 @@ async def run(
     controllers: Sequence[Controller[Any]],
     place: Place,
     *,
+    figures: Sequence[Collector] = (),
     before_write: Callable[[], None] = _nothing,
 ) -> None:
     """Run the controllers until SIGTERM or SIGINT; then finish what was begun, release the Lease, and return."""
@@ -54,7 +57,7 @@ async def run(
         events = Events(apart, place.name, place.identity, now)
         executor = Executor(client, may_write=lambda: leadership.is_leader, before_write=before_write)
         loops = [Loop(client, each, executor, now, leads=leadership, say=events.emit) for each in controllers]
-        metrics = Metrics(loops, executor, events, lambda: leadership.is_leader)
+        metrics = Metrics(loops, executor, events, lambda: leadership.is_leader, figures)
         async with serving(loops, metrics, place.host, place.port) as port:
             _log.info("%s answers on port %d", place.identity, port)
             telling = asyncio.create_task(events.run())

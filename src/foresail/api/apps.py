@@ -1,0 +1,56 @@
+"""Deployments as they come over the wire: as much as tells which Velero runs, and how it was started."""
+
+import msgspec
+
+from foresail.api.velero import Metadata
+from foresail.plan import Kind
+
+DEPLOYMENT = Kind("apps", "v1", "deployments", "Deployment")
+
+
+class Container(msgspec.Struct, frozen=True):
+    """What a container runs."""
+
+    image: str = ""
+    command: list[str] = []
+    args: list[str] = []
+
+
+class PodSpec(msgspec.Struct, frozen=True):
+    """The containers of a pod."""
+
+    containers: list[Container] = []
+
+
+class PodTemplate(msgspec.Struct, frozen=True):
+    """A pod to be."""
+
+    spec: PodSpec = PodSpec()
+
+
+class DeploymentSpec(msgspec.Struct, frozen=True):
+    """What is to run."""
+
+    template: PodTemplate = PodTemplate()
+
+
+class DeploymentStatus(msgspec.Struct, frozen=True, rename="camel"):
+    """How much of it runs."""
+
+    observed_generation: int = 0
+    updated_replicas: int = 0
+    replicas: int = 0
+
+
+class DeploymentMetadata(Metadata, frozen=True, rename="camel"):
+    """Metadata with the count of changes of the spec."""
+
+    generation: int = 0
+
+
+class Deployment(msgspec.Struct, frozen=True):
+    """A Deployment."""
+
+    metadata: DeploymentMetadata
+    spec: DeploymentSpec = DeploymentSpec()
+    status: DeploymentStatus = DeploymentStatus()

@@ -1,0 +1,22 @@
+"""Instants as Kubernetes writes them: UTC, to the second."""
+
+from datetime import UTC, datetime
+
+
+def stamp(instant: datetime) -> str:
+    """Return an instant as it stands in a field of type Time; parts of a second are dropped."""
+    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def instant(text: str) -> datetime | None:
+    """Return the instant that a text means; None if it is none, for anyone may have written it."""
+    try:
+        read = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return read.astimezone(UTC) if read.tzinfo else None
+
+
+def whole(moment: datetime) -> datetime:
+    """Return the second that a moment lies in: what is left of it after it was written and read again."""
+    return moment.replace(microsecond=0)

@@ -1,0 +1,129 @@
+"""Velero's kinds as they come over the wire: of each only what Foresail reads, everything else is skipped unread.
+
+Velero's kinds have no status subresource: spec and status are written together, on the main resource.
+"""
+
+from datetime import datetime
+
+import msgspec
+
+from foresail.plan import Kind
+
+GROUP = "velero.io"
+SCHEDULE = Kind(GROUP, "v1", "schedules", "Schedule")
+BACKUP = Kind(GROUP, "v1", "backups", "Backup")
+LOCATION = Kind(GROUP, "v1", "backupstoragelocations", "BackupStorageLocation")
+STATUS_REQUEST = Kind(GROUP, "v1", "serverstatusrequests", "ServerStatusRequest")
+
+SCHEDULE_LABEL = "velero.io/schedule-name"
+
+ENABLED = "Enabled"
+FAILED_VALIDATION = "FailedValidation"
+COMPLETED = "Completed"
+TERMINAL = frozenset({COMPLETED, "PartiallyFailed", "Failed", FAILED_VALIDATION, "Deleting"})
+"""The phases of a Backup in which nothing runs any more; every other, one that we have never heard of too, is busy."""
+
+
+class Metadata(msgspec.Struct, frozen=True, rename="camel"):
+    """Who an object is, at which version, and what is written on it."""
+
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    creation_timestamp: datetime | None = None
+    deletion_timestamp: datetime | None = None
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+
+
+class ScheduleSpec(msgspec.Struct, frozen=True, rename="camel"):
+    """What a Schedule asks for; the template is passed on as it is, so it is not read here."""
+
+    schedule: str = ""
+    template: msgspec.Raw = msgspec.Raw(b"{}")
+    paused: bool | None = None
+    skip_immediately: bool | None = None
+    use_owner_references_in_backup: bool | None = None
+
+
+class ScheduleStatus(msgspec.Struct, frozen=True, rename="camel"):
+    """What is remembered in a Schedule; these four fields are all that its definition keeps."""
+
+    phase: str = ""
+    last_backup: datetime | None = None
+    last_skipped: datetime | None = None
+    validation_errors: list[str] | None = None
+
+
+class Schedule(msgspec.Struct, frozen=True):
+    """A Schedule."""
+
+    metadata: Metadata
+    spec: ScheduleSpec = ScheduleSpec()
+    status: ScheduleStatus = ScheduleStatus()
+
+
+class TemplateMetadata(msgspec.Struct, frozen=True):
+    """What a template says of the Backup itself; labels that are there, even none, replace the Schedule's."""
+
+    labels: dict[str, str] | None = None
+
+
+class Template(msgspec.Struct, frozen=True, rename="camel"):
+    """The parts of a Backup's template that decide something before there is a Backup."""
+
+    metadata: TemplateMetadata | None = None
+    storage_location: str = ""
+
+
+class BackupStatus(msgspec.Struct, frozen=True, rename="camel"):
+    """How far a Backup is."""
+
+    phase: str = ""
+    start_timestamp: datetime | None = None
+    completion_timestamp: datetime | None = None
+    expiration: datetime | None = None
+
+
+class Backup(msgspec.Struct, frozen=True):
+    """A Backup."""
+
+    metadata: Metadata
+    status: BackupStatus = BackupStatus()
+
+
+class LocationSpec(msgspec.Struct, frozen=True, rename="camel"):
+    """Whether a location is the one that is meant when none is named, and whether it takes Backups."""
+
+    default: bool | None = None
+    access_mode: str = ""
+
+
+class LocationStatus(msgspec.Struct, frozen=True):
+    """Whether Velero could reach a location when it last tried."""
+
+    phase: str = ""
+    message: str = ""
+
+
+class Location(msgspec.Struct, frozen=True):
+    """A BackupStorageLocation."""
+
+    metadata: Metadata
+    spec: LocationSpec = LocationSpec()
+    status: LocationStatus = LocationStatus()
+
+
+class StatusRequestStatus(msgspec.Struct, frozen=True, rename="camel"):
+    """What Velero answered."""
+
+    phase: str = ""
+    server_version: str = ""
+
+
+class StatusRequest(msgspec.Struct, frozen=True):
+    """A question to the Velero server for its version."""
+
+    metadata: Metadata
+    status: StatusRequestStatus = StatusRequestStatus()

@@ -1,0 +1,105 @@
+"""`foresail operator run`: the operator itself, as a pod or a developer starts it."""
+
+import argparse
+import asyncio
+import logging
+import os
+import socket
+from typing import Any
+
+from foresail.cli.errors import CommandError
+from foresail.cron import CronError, Dialect
+from foresail.cron.zonename import checked_zone
+
+
+def add_operator(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add `foresail operator` to the command line."""
+    operator = commands.add_parser("operator", help="run the operator", description="Run the operator.")
+    verbs = operator.add_subparsers(metavar="COMMAND", required=True)
+    run = verbs.add_parser(
+        "run",
+        help="run one replica until SIGTERM",
+        description="Run one replica of the operator until SIGTERM. Several may run: one leads, the others wait.",
+    )
+    run.set_defaults(run=_run)
+    where = run.add_argument_group("where")
+    where.add_argument("--kubeconfig", help="the kubeconfig to use; in a pod, its ServiceAccount if this is not given")
+    where.add_argument("--context", help="the context of the kubeconfig")
+    where.add_argument("--velero-namespace", default="velero", metavar="NAMESPACE", help="Velero's (default: velero)")
+    where.add_argument("--lease-namespace", metavar="NAMESPACE", help="of the Lease (default: Velero's namespace)")
+    where.add_argument(
+        "--identity",
+        default=os.environ.get("POD_NAME") or socket.gethostname(),
+        help="who this replica is, unlike every other (default: POD_NAME, or the host's name)",
+    )
+    where.add_argument("--host", help="the address for /metrics, /healthz and /readyz (default: all)")
+    where.add_argument("--port", type=int, default=8081, help="their port (default: 8081; 0: a free one)")
+    schedules = run.add_argument_group("schedules")
+    schedules.add_argument(
+        "--schedule-skip-immediately",
+        type=_yes_or_no,
+        nargs="?",
+        const=True,
+        default=False,
+        metavar="true|false",
+        help="what a new or unpaused Schedule without spec.skipImmediately does (default: false)",
+    )
+    schedules.add_argument(
+        "--velero-dialect",
+        choices=[each.value for each in Dialect],
+        help="Velero's cron dialect, used only if neither Velero nor its image tag tells its version",
+    )
+    schedules.add_argument(
+        "--velero-time-zone", default="UTC", metavar="ZONE", help="the zone of Velero's clock (default: UTC)"
+    )
+    schedules.add_argument(
+        "--not-copied",
+        action="append",
+        metavar="NAME",
+        help="a label or annotation that Backups do not get from their Schedule, or a family such as example.com/*;"
+        " may be repeated, and replaces the default list",
+    )
+    run.add_argument("--log-level", default="info", choices=["debug", "info", "warning", "error"])
+
+
+def _run(chosen: argparse.Namespace) -> int:
+    from foresail.kube.connect import ConnectError  # noqa: PLC0415 - the rest of the command line starts without it
+    from foresail.kube.logs import log_as_json  # noqa: PLC0415
+    from foresail.operator.main import run  # noqa: PLC0415
+
+    log_as_json(getattr(logging, chosen.log_level.upper()))
+    try:
+        asyncio.run(run(_settings(chosen)))
+    except ConnectError as error:
+        raise CommandError(str(error), hint="name a kubeconfig with --kubeconfig, or run it in a pod") from error
+    return 0
+
+
+def _settings(chosen: argparse.Namespace) -> Any:  # noqa: ANN401 - imported late, see above
+    from foresail.operator.settings import Settings  # noqa: PLC0415
+    from foresail.schedules.observe import Settings as ScheduleSettings  # noqa: PLC0415
+
+    try:
+        zone = checked_zone(chosen.velero_time_zone)
+    except CronError as error:
+        raise CommandError(f"--velero-time-zone: {error}") from error
+    schedules = ScheduleSettings(skip_immediately=chosen.schedule_skip_immediately, zone=zone)
+    if chosen.not_copied:
+        schedules = ScheduleSettings(chosen.schedule_skip_immediately, zone, tuple(chosen.not_copied))
+    return Settings(
+        identity=chosen.identity,
+        velero_namespace=chosen.velero_namespace,
+        lease_namespace=chosen.lease_namespace or chosen.velero_namespace,
+        kubeconfig=chosen.kubeconfig,
+        context=chosen.context,
+        host=chosen.host,
+        port=chosen.port,
+        velero_dialect=Dialect(chosen.velero_dialect) if chosen.velero_dialect else None,
+        schedules=schedules,
+    )
+
+
+def _yes_or_no(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
+    return text.lower() == "true"

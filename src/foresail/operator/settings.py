@@ -1,0 +1,21 @@
+"""Everything that an administrator can set, in one frozen value."""
+
+from dataclasses import dataclass, field
+
+from foresail.cron import Dialect
+from foresail.schedules.observe import Settings as ScheduleSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How one replica of the operator runs."""
+
+    identity: str  # unlike that of any other replica; in a pod, its name
+    velero_namespace: str = "velero"
+    lease_namespace: str = "velero"
+    kubeconfig: str | None = None
+    context: str | None = None
+    host: str | None = None
+    port: int = 8081
+    velero_dialect: Dialect | None = None
+    schedules: ScheduleSettings = field(default_factory=ScheduleSettings)

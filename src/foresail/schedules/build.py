@@ -1,0 +1,66 @@
+"""The Backup of a slot: its name, and what it gets from its Schedule."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+import msgspec
+
+from foresail.api import velero
+from foresail.api.instants import stamp
+from foresail.api.marks import SCHEDULE_UID, SLOT
+from foresail.plan import Create, Key
+from foresail.schedules.observe import ScheduleRow, Settings
+
+_FAMILY = "/*"
+_SUFFIX = 8  # characters of the UID: two clusters that share a bucket must never choose the same name
+
+
+def backup_name(schedule: ScheduleRow, slot: datetime) -> str:
+    """Return the name of the Backup of a slot: the same whoever asks, whenever."""
+    return f"{schedule.key.name}-{slot.astimezone(UTC):%Y%m%d%H%M%S}-{schedule.uid[:_SUFFIX]}"
+
+
+def create_backup(schedule: ScheduleRow, slot: datetime, settings: Settings) -> Create:
+    """Return the creation of the Backup of a slot, recognisable by its marks."""
+    key = Key(schedule.key.namespace, backup_name(schedule, slot))
+    mark = {SCHEDULE_UID: schedule.uid, SLOT: stamp(slot)}
+    return Create(velero.BACKUP, key, backup_body(schedule, settings), mark)
+
+
+def backup_body(schedule: ScheduleRow, settings: Settings) -> dict[str, object]:
+    """Return a Backup from the Schedule's template, by Velero's rules for what is copied."""
+    template: dict[str, object] = msgspec.json.decode(schedule.template, type=dict[str, object])
+    metadata: dict[str, object] = {"labels": _labels(schedule, settings)}
+    annotations = copied(schedule.annotations, settings.not_copied)
+    if annotations:
+        metadata["annotations"] = annotations
+    if schedule.owns_backups:
+        owner = {"apiVersion": velero.SCHEDULE.api_version, "kind": velero.SCHEDULE.name}
+        metadata["ownerReferences"] = [{**owner, "name": schedule.key.name, "uid": schedule.uid, "controller": True}]
+    return {"metadata": metadata, "spec": _spec(template)}
+
+
+def copied(words: Mapping[str, str], not_copied: tuple[str, ...]) -> dict[str, str]:
+    """Return the labels or annotations that a Backup gets: without those by which other tools would claim it."""
+    return {name: value for name, value in words.items() if not any(_matches(name, each) for each in not_copied)}
+
+
+def _labels(schedule: ScheduleRow, settings: Settings) -> dict[str, str]:
+    template = msgspec.json.decode(schedule.template, type=velero.Template)
+    own = template.metadata.labels if template.metadata else None
+    if own is None:
+        labels = copied(schedule.labels, settings.not_copied)
+    else:  # a label that the template itself sets is meant for the Backup; whole families of tracking labels never are
+        labels = copied(own, tuple(each for each in settings.not_copied if each.endswith(_FAMILY)))
+    return {**labels, velero.SCHEDULE_LABEL: schedule.key.name}
+
+
+def _spec(template: dict[str, object]) -> dict[str, object]:
+    policy = template.get("resourcePolicy")
+    if not isinstance(policy, dict):
+        return template
+    return {**template, "resourcePolicy": {"kind": "configmap", "name": policy.get("name", "")}}
+
+
+def _matches(name: str, pattern: str) -> bool:
+    return name.startswith(pattern[:-1]) if pattern.endswith(_FAMILY) else name == pattern

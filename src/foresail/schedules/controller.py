@@ -1,0 +1,150 @@
+"""The controller of Schedules: what it watches, whom a change concerns, and which decision to ask."""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+
+from foresail.api import velero
+from foresail.api.apps import DEPLOYMENT, Deployment
+from foresail.cron import Dialect
+from foresail.kube.loop import Watched
+from foresail.kube.reflector import Change, Interest
+from foresail.kube.store import Store
+from foresail.plan import Key, Plan
+from foresail.schedules.decide import plan
+from foresail.schedules.engine import (
+    REQUESTS,
+    DeploymentRow,
+    EngineSeen,
+    Question,
+    decide_question,
+    deployment_row,
+    engine,
+    request_name,
+)
+from foresail.schedules.metrics import ScheduleMetrics
+from foresail.schedules.observe import (
+    BackupRow,
+    Engine,
+    LocationRow,
+    ScheduleRow,
+    Seen,
+    Settings,
+    backup_row,
+    location_row,
+    schedule_row,
+)
+from foresail.schedules.rules import judge
+
+_ENGINE = Key("", "velero")  # no Schedule has an empty namespace
+_DEFAULT_LOCATION = "default"  # Velero's own, where no location says that it is the default one
+
+
+class Schedules:
+    """Takes the place of Velero's schedule controller in one namespace."""
+
+    name = "schedules"
+
+    def __init__(self, namespace: str, settings: Settings, dialect: Dialect | None = None) -> None:
+        self.namespace = namespace
+        self.settings = settings
+        self.schedules = Store[ScheduleRow]({"location": lambda row: [row.location]})
+        self.backups = Store[BackupRow]({"schedule": lambda row: [row.schedule]})
+        self.locations = Store[LocationRow]({"default": lambda row: [row.is_default]})
+        self.deployments = Store[DeploymentRow | None]()
+        self.answers = Store[velero.StatusRequest]()
+        self.metrics = ScheduleMetrics(self.backups)
+        self._flag = dialect
+        self._question: Question | None = None
+        self._versions: dict[str, str] = {}  # by the name of the request; Velero deletes those that it has answered
+
+    @property
+    def watched(self) -> tuple[Watched, ...]:
+        """Everything in Velero's namespace that a decision depends on."""
+        here = self.namespace
+        labelled = velero.SCHEDULE_LABEL
+        return (
+            Watched(Interest(velero.SCHEDULE, velero.Schedule, schedule_row, here), self.schedules, self._of_schedule),
+            Watched(
+                Interest(velero.BACKUP, velero.Backup, backup_row, here, labels=labelled), self.backups, self._of_backup
+            ),
+            Watched(Interest(velero.LOCATION, velero.Location, location_row, here), self.locations, self._of_location),
+            Watched(Interest(DEPLOYMENT, Deployment, deployment_row, here), self.deployments, self._of_deployment),
+            Watched(
+                Interest(velero.STATUS_REQUEST, velero.StatusRequest, lambda wire: wire, here),
+                self.answers,
+                self._of_answer,
+            ),
+        )
+
+    # Whom a change concerns
+
+    def _of_schedule(self, change: Change[ScheduleRow]) -> Iterable[Key]:
+        # Velero comes first: until it was asked, nobody can say that it does not answer.
+        return (_ENGINE, change.key) if change.old is None else (change.key,)
+
+    def _of_backup(self, change: Change[BackupRow]) -> Iterable[Key]:
+        if change.old is None and change.new is not None and not change.initial:
+            self.metrics.came(change.new)
+        rows = [row for row in (change.old, change.new) if row is not None]
+        return {Key(row.key.namespace, row.schedule) for row in rows}
+
+    def _of_location(self, change: Change[LocationRow]) -> Iterator[Key]:
+        for row in self.schedules.by("location", change.key.name):
+            yield row.key
+        for row in self.schedules.by("location", ""):
+            yield row.key
+
+    def _of_deployment(self, change: Change[DeploymentRow | None]) -> Iterator[Key]:
+        if change.old is not None or change.new is not None:
+            yield _ENGINE
+            yield from self.schedules
+
+    def _of_answer(self, change: Change[velero.StatusRequest]) -> Iterator[Key]:
+        if change.new is None:
+            return
+        name, version = change.key.name, change.new.status.server_version
+        if name.startswith(REQUESTS) and version and self._versions.get(name) != version:
+            self._versions[name] = version
+            yield from self.schedules
+
+    # What a decision sees, and which one
+
+    def observe(self, key: Key) -> Seen | EngineSeen | None:
+        """Collect what is known about a Schedule, or about Velero."""
+        if key == _ENGINE:
+            requests = {*self._versions, *(each.name for each in self.answers)}
+            return EngineSeen(self.namespace, self._servers(), self._question, frozenset(requests))
+        schedule = self.schedules.get(key)
+        if schedule is None:
+            self.metrics.gone(key)
+            return None
+        return Seen(
+            schedule=schedule,
+            backups=tuple(self.backups.by("schedule", key.name)),
+            location=self._location(schedule.location),
+            engine=self._engine(),
+            settings=self.settings,
+        )
+
+    def decide(self, seen: Seen | EngineSeen, now: datetime) -> Plan:
+        """Say what is to be done."""
+        if isinstance(seen, EngineSeen):
+            self._question, asking = decide_question(seen, now)
+            return asking
+        verdict = judge(seen, now)
+        self.metrics.judged(seen, verdict)
+        return plan(seen, verdict, now)
+
+    def _engine(self) -> Engine:
+        asked = self._question
+        answer = self._versions.get(request_name(asked), "") if asked else ""
+        return engine(self._servers(), answer, self._flag, asked.asked if asked else None)
+
+    def _servers(self) -> tuple[DeploymentRow, ...]:
+        return tuple(row for row in map(self.deployments.get, self.deployments) if row is not None)
+
+    def _location(self, name: str) -> LocationRow | None:
+        if name:
+            return self.locations.get(Key(self.namespace, name))
+        default = self.locations.by("default", True)  # noqa: FBT003 - a value of the index
+        return default[0] if default else self.locations.get(Key(self.namespace, _DEFAULT_LOCATION))

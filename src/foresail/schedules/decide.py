@@ -1,0 +1,70 @@
+"""From the verdict to the Plan: at most one Backup, at most one patch, and what is to be said."""
+
+from datetime import datetime
+
+import msgspec
+
+from foresail.api import velero
+from foresail.api.instants import stamp
+from foresail.plan import Level, Note, Patch, Plan, Subject
+from foresail.schedules.build import create_backup
+from foresail.schedules.observe import Seen
+from foresail.schedules.reasons import Because, Reason
+from foresail.schedules.rules import Verdict, judge, look_again
+from foresail.schedules.status import patch_body
+
+
+def decide(seen: Seen, now: datetime) -> Plan:
+    """Say what is to be done about a Schedule now, and when to look again."""
+    return plan(seen, judge(seen, now), now)
+
+
+def plan(seen: Seen, verdict: Verdict, now: datetime) -> Plan:
+    """Turn a verdict into writes, in the order that survives a crash between any two of them.
+
+    The Backup comes first: its name is the slot's, so a crash before the patch makes no second one, and the Backup
+    itself says that the slot is done. The other way round a crash would lose the run.
+    """
+    schedule = seen.schedule
+    subject = Subject(velero.SCHEDULE, schedule.key, schedule.uid)
+    if schedule.is_going:
+        return Plan(subject=subject)
+    slot = verdict.fires
+    changes = verdict.changes
+    if slot is not None:
+        changes = msgspec.structs.replace(changes, last_backup=slot)
+    body = patch_body(schedule, changes)
+    return Plan(
+        actions=() if slot is None else (create_backup(schedule, slot, seen.settings),),
+        status=Patch(velero.SCHEDULE, schedule.key, body, schedule.version) if body else None,
+        notes=tuple(_note(subject, each) for each in said(verdict)),
+        wake_at=look_again(verdict, now),
+        subject=subject,
+    )
+
+
+def said(verdict: Verdict) -> list[Because]:
+    """Return what an administrator should know of this look."""
+    found = [verdict.refused, verdict.redialled, None if verdict.is_settling else verdict.held]
+    if verdict.skipped:
+        found.append(_skipped(verdict))
+    if verdict.fires is not None and verdict.missed:
+        found.append(_missed(verdict, verdict.fires))
+    return [each for each in found if each is not None]
+
+
+def _skipped(verdict: Verdict) -> Because:
+    upcoming = f"the next run is at {stamp(verdict.upcoming)}" if verdict.upcoming else "no run follows"
+    text = f"skipImmediately: whatever was due before {stamp(verdict.base)} is not run; {upcoming}."
+    return Because(Reason.SKIPPED, text, Level.NORMAL)
+
+
+def _missed(verdict: Verdict, slot: datetime) -> Because:
+    count = "one run was" if verdict.missed == 1 else f"{verdict.missed} runs were"
+    since = stamp(verdict.base)
+    text = f"{count} missed since {since}: the operator was down or the runs were held. One late run for {stamp(slot)}."
+    return Because(Reason.MISSED, text)
+
+
+def _note(subject: Subject, because: Because) -> Note:
+    return Note(subject.kind, subject.key, subject.uid, because.reason.value, because.message, because.level)

@@ -1,0 +1,152 @@
+"""What a decision about a Schedule sees: flat rows of it, of its Backups, of its location and of Velero itself."""
+
+from datetime import datetime
+
+import msgspec
+
+from foresail.api import velero
+from foresail.api.instants import instant
+from foresail.api.marks import SCHEDULE_UID, SLOT
+from foresail.cron import Dialect
+from foresail.plan import Key
+
+_template = msgspec.json.Decoder(velero.Template)
+
+
+class ScheduleRow(msgspec.Struct, frozen=True):
+    """A Schedule, with everything that its Backups get from it."""
+
+    key: Key
+    uid: str
+    version: str
+    created: datetime
+    is_going: bool
+    labels: dict[str, str]
+    annotations: dict[str, str]
+    text: str  # the cron expression
+    template: bytes  # as it came: JSON
+    location: str  # the storage location that the template names; empty for the default one
+    paused: bool
+    skip: bool | None  # spec.skipImmediately
+    owns_backups: bool
+    phase: str
+    last_backup: datetime | None
+    last_skipped: datetime | None
+    errors: tuple[str, ...]
+
+
+class BackupRow(msgspec.Struct, frozen=True):
+    """A Backup that carries the label of a Schedule, whoever made it."""
+
+    key: Key
+    schedule: str
+    schedule_uid: str  # empty unless Foresail made it
+    slot: datetime | None  # the same
+    phase: str
+    created: datetime
+    completed: datetime | None
+    expires: datetime | None
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether nothing runs in it any more."""
+        return self.phase in velero.TERMINAL
+
+
+class LocationRow(msgspec.Struct, frozen=True):
+    """A place where Backups are stored."""
+
+    key: Key
+    is_default: bool
+    is_read_only: bool
+    phase: str
+    message: str
+
+
+class Engine(msgspec.Struct, frozen=True):
+    """What is known of the Velero server; the dialect is None if nothing tells."""
+
+    dialect: Dialect | None
+    version: str = ""
+    schedules_itself: bool = False  # its own schedule controller is on
+    asked: datetime | None = None  # since when an answer about its version is awaited
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """What an administrator has set for all Schedules."""
+
+    skip_immediately: bool = False
+    zone: str = "UTC"  # in which Velero's clock stands: for expressions that name no zone of their own
+    not_copied: tuple[str, ...] = (
+        "kubectl.kubernetes.io/last-applied-configuration",
+        "argocd.argoproj.io/*",
+        "foresail.dev/*",
+        "kustomize.toolkit.fluxcd.io/*",
+        "helm.toolkit.fluxcd.io/*",
+        "app.kubernetes.io/instance",
+    )
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """Everything that a decision about one Schedule depends on, but the time."""
+
+    schedule: ScheduleRow
+    backups: tuple[BackupRow, ...]
+    location: LocationRow | None
+    engine: Engine
+    settings: Settings
+
+
+def schedule_row(wire: velero.Schedule) -> ScheduleRow:
+    """Return what is kept of a Schedule."""
+    meta, spec, status = wire.metadata, wire.spec, wire.status
+    if meta.creation_timestamp is None:
+        raise ValueError("it has no creationTimestamp")
+    return ScheduleRow(
+        key=Key(meta.namespace, meta.name),
+        uid=meta.uid,
+        version=meta.resource_version,
+        created=meta.creation_timestamp,
+        is_going=meta.deletion_timestamp is not None,
+        labels=meta.labels or {},
+        annotations=meta.annotations or {},
+        text=spec.schedule,
+        template=bytes(spec.template),
+        location=_template.decode(spec.template).storage_location,
+        paused=bool(spec.paused),
+        skip=spec.skip_immediately,
+        owns_backups=bool(spec.use_owner_references_in_backup),
+        phase=status.phase,
+        last_backup=status.last_backup,
+        last_skipped=status.last_skipped,
+        errors=tuple(status.validation_errors or ()),
+    )
+
+
+def backup_row(wire: velero.Backup) -> BackupRow:
+    """Return what is kept of a Backup."""
+    meta, status = wire.metadata, wire.status
+    if meta.creation_timestamp is None:
+        raise ValueError("it has no creationTimestamp")
+    annotations = meta.annotations or {}
+    return BackupRow(
+        key=Key(meta.namespace, meta.name),
+        schedule=(meta.labels or {}).get(velero.SCHEDULE_LABEL, ""),
+        schedule_uid=annotations.get(SCHEDULE_UID, ""),
+        slot=instant(annotations.get(SLOT, "")),
+        phase=status.phase,
+        created=meta.creation_timestamp,
+        completed=status.completion_timestamp,
+        expires=status.expiration,
+    )
+
+
+def location_row(wire: velero.Location) -> LocationRow:
+    """Return what is kept of a storage location."""
+    return LocationRow(
+        key=Key(wire.metadata.namespace, wire.metadata.name),
+        is_default=bool(wire.spec.default),
+        is_read_only=wire.spec.access_mode == "ReadOnly",
+        phase=wire.status.phase,
+        message=wire.status.message,
+    )

@@ -1,0 +1,51 @@
+"""What a cron expression means to the Velero of this cluster, as far as that is known."""
+
+from datetime import datetime, timedelta
+from functools import lru_cache
+
+from foresail.cron import CronError, Dialect, Schedule, parse
+from foresail.cron.difference import Change, Difference, difference
+from foresail.schedules.reasons import Because, Reason
+
+LOOKED_AHEAD = timedelta(days=400)
+"""Dialects that agree for that long are taken to agree: more than a year, so every clock change is in it."""
+
+_KEPT = 20_000
+
+
+def reading(text: str, zone: str, dialect: Dialect | None, now: datetime) -> Schedule | Because:
+    """Return the schedule, or why there is none: refused, never due, or read differently by the two dialects."""
+    found = _parsed(text, zone, dialect) if dialect is not None else _whichever(text, zone, now)
+    if isinstance(found, Because) or not found.never_fires:
+        return found
+    return Because(Reason.NEVER_FIRES, f"{text!r} never fires: {found.never_fires}. Correct spec.schedule.")
+
+
+def change_of_dialect(text: str, zone: str, now: datetime) -> Difference | None:
+    """Return how the two dialects differ on an expression in the time ahead; None if they do not."""
+    return _change(text, zone, now.replace(hour=0, minute=0, second=0, microsecond=0))
+
+
+@lru_cache(_KEPT)
+def _change(text: str, zone: str, day: datetime) -> Difference | None:
+    found = difference(text, zone, day, LOOKED_AHEAD)
+    return None if found.change in (Change.NONE, Change.INVALID) else found
+
+
+@lru_cache(_KEPT)
+def _parsed(text: str, zone: str, dialect: Dialect) -> Schedule | Because:
+    try:
+        return parse(text, dialect, zone)
+    except CronError as error:
+        return Because(Reason.INVALID, f"invalid schedule: {error}")
+
+
+def _whichever(text: str, zone: str, now: datetime) -> Schedule | Because:
+    found = change_of_dialect(text, zone, now)
+    if found is None:
+        return _parsed(text, zone, Dialect.ROBFIG)
+    return Because(
+        Reason.DIALECT_UNKNOWN,
+        f"{text!r} means one thing to Velero up to 1.18.2 and another from 1.18.3 on ({found.change.value}), and the "
+        "version of this Velero is not known. Start Velero, or set --velero-dialect of the operator.",
+    )

@@ -1,0 +1,297 @@
+"""The rules: when skipImmediately is applied, where the next run is counted from, and what holds a run that is due.
+
+Each rule is one small function with the name of what it answers; `judge` asks them in their order.
+"""
+
+import hashlib
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from itertools import islice
+
+import msgspec
+
+from foresail.api import velero
+from foresail.api.instants import stamp, whole
+from foresail.cron import Schedule, chain, outlook
+from foresail.schedules.build import backup_name
+from foresail.schedules.observe import BackupRow, ScheduleRow, Seen
+from foresail.schedules.reading import change_of_dialect, reading
+from foresail.schedules.reasons import Because, Reason
+from foresail.schedules.status import Changes, Observed, remembered
+
+LONGEST_NAME = 63  # of a label's value: the name of a Schedule stands in a label of each of its Backups
+UNSEEN = timedelta(seconds=10)
+"""For how long a Backup that was just made may be missing from what is known, and an answer of Velero's may take."""
+
+_LONGEST_TEXT = 1024
+_MOST_COUNTED = 100
+_AGAIN = timedelta(days=180)
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What the rules say about one Schedule at one instant."""
+
+    changes: Changes
+    base: datetime
+    refused: Because | None = None  # it cannot run as it is
+    skipped: bool = False  # skipImmediately was applied just now
+    edited: bool = False
+    due: datetime | None = None  # the slot whose run is due, held or not
+    upcoming: datetime | None = None  # the first slot after now
+    missed: int = 0  # slots before the due one that will not be run any more; no more than a hundred are counted
+    held: Because | None = None
+    redialled: Because | None = None  # the dialect has changed, and with it some fires
+    is_settling: bool = False  # too early to tell: look again in a moment
+
+    @property
+    def fires(self) -> datetime | None:
+        """The slot to make a Backup for now."""
+        return None if self.held or self.is_settling else self.due
+
+    @property
+    def next_run(self) -> datetime | None:
+        """The slot of the next run: the one that is held, or the one to come."""
+        return self.due or self.upcoming
+
+
+# skipImmediately
+
+
+def is_new(schedule: ScheduleRow) -> bool:
+    """Whether no controller has worked on it yet; one that Velero has worked on is not new to us either."""
+    return not (schedule.phase or schedule.last_backup or schedule.last_skipped)
+
+
+def is_unpaused(schedule: ScheduleRow, memory: Observed | None) -> bool:
+    """Whether it was paused when it was last seen, and is not any more."""
+    return not schedule.paused and memory is not None and bool(memory.paused)
+
+
+def turned_true(schedule: ScheduleRow, memory: Observed | None) -> bool:
+    """Whether the field says true and that was not applied yet; put back without a pause it counts as applied."""
+    return schedule.skip is True and not (memory is not None and memory.consumed)
+
+
+def is_skipped(schedule: ScheduleRow, memory: Observed | None, *, default: bool) -> bool:
+    """Whether skipImmediately is to be applied now: never while paused, and never without an occasion."""
+    effective = default if schedule.skip is None else schedule.skip
+    occasion = is_new(schedule) or is_unpaused(schedule, memory) or turned_true(schedule, memory)
+    return effective and occasion and not schedule.paused
+
+
+def is_edited(schedule: ScheduleRow, memory: Observed | None) -> bool:
+    """Whether the expression is another one than was last seen."""
+    return memory is not None and memory.schedule != noted_text(schedule.text)
+
+
+def noted_text(text: str) -> str:
+    """Return the expression as it is remembered: itself, or its digest if it is longer than any that is sensible."""
+    return text if len(text) <= _LONGEST_TEXT else hashlib.sha256(text.encode()).hexdigest()
+
+
+# From where, and when
+
+
+def base_of(seen: Seen, observed: Observed, now: datetime) -> datetime:
+    """Return the instant that the next run is counted from.
+
+    The last slot for which there is a Backup counts too: whoever made it may have been killed before it could say so.
+    """
+    schedule = seen.schedule
+    marks = [schedule.last_backup or schedule.created, schedule.last_skipped, observed.edited, last_slot(seen, now)]
+    return max(mark for mark in marks if mark is not None)
+
+
+def last_slot(seen: Seen, now: datetime) -> datetime | None:
+    """Return the last slot that this very Schedule has a Backup for."""
+    ours = (each.slot for each in seen.backups if each.schedule_uid == seen.schedule.uid)
+    return max((slot for slot in ours if slot is not None and slot <= now), default=None)
+
+
+def slots(cron: Schedule, base: datetime, now: datetime) -> tuple[datetime | None, datetime | None]:
+    """Return the slot that is due, the last one if several passed, and the first one to come."""
+    found = outlook(cron, base, now)
+    return found.due, found.upcoming or cron.next(now)
+
+
+def missed_before(cron: Schedule, base: datetime, due: datetime) -> int:
+    """Count the slots that were passed over: of several that are due only the last is run."""
+    count = 0
+    for slot in islice(chain(cron, base), _MOST_COUNTED):
+        if slot >= due:
+            break
+        count += 1
+    return count
+
+
+# What holds a run that is due
+
+
+def velero_schedules(seen: Seen, _now: datetime) -> Because | None:
+    """Both controllers would make a Backup for the same slot."""
+    if not seen.engine.schedules_itself:
+        return None
+    text = "Velero's own schedule controller is on, so Foresail does not fire: start Velero with"
+    return Because(Reason.VELERO_SCHEDULES, f"{text} --disable-controllers=schedule.")
+
+
+def is_busy(backup: BackupRow, schedule: ScheduleRow, now: datetime) -> bool:
+    """Whether a Backup of this Schedule runs or waits to run, in this cluster.
+
+    One that another cluster made for its own Schedule of that name is not ours, and one whose time has passed was
+    synced from storage only to be deleted.
+    """
+    is_ours = backup.schedule_uid in ("", schedule.uid)
+    return is_ours and not backup.is_terminal and not (backup.expires is not None and backup.expires <= now)
+
+
+def busy(seen: Seen, now: datetime) -> Because | None:
+    """Hold a run while the one before it has not ended."""
+    for backup in seen.backups:
+        if is_busy(backup, seen.schedule, now):
+            text = f"Backup {backup.key} is {backup.phase or 'New'}; the next run starts when it has ended."
+            return Because(Reason.BUSY, text)
+    return None
+
+
+def location_unavailable(seen: Seen, _now: datetime) -> Because | None:
+    """Hold a run rather than have Velero refuse it for good."""
+    location, name = seen.location, seen.schedule.location
+    if location is None:
+        problem = f"BackupStorageLocation {name} does not exist" if name else "there is no default storage location"
+    elif location.is_read_only:
+        problem = f"BackupStorageLocation {location.key} is read-only"
+    elif location.phase != "Available":
+        said = f": {location.message}" if location.message else ""
+        problem = f"BackupStorageLocation {location.key} is {location.phase or 'not checked by Velero yet'}{said}"
+    else:
+        return None
+    return Because(Reason.LOCATION_UNAVAILABLE, f"{problem}; the run starts when it is available.")
+
+
+HOLDS: tuple[Callable[[Seen, datetime], Because | None], ...] = (velero_schedules, busy, location_unavailable)
+
+
+def is_settling(seen: Seen, now: datetime) -> bool:
+    """Whether the Backup of the last run should be there and is not: then nobody knows whether it still runs."""
+    last = seen.schedule.last_backup
+    if last is None or now - last >= UNSEEN:
+        return False
+    name = backup_name(seen.schedule, last)
+    return all(each.key.name != name and each.slot != last for each in seen.backups)
+
+
+def is_awaited(seen: Seen, now: datetime) -> bool:
+    """Whether Velero was just asked for its version, and may answer yet."""
+    return seen.engine.asked is not None and now - seen.engine.asked < UNSEEN
+
+
+# All together
+
+
+def judge(seen: Seen, now: datetime) -> Verdict:
+    """Ask every rule, in order; the first that holds a run is the one that is named."""
+    schedule, engine, zone = seen.schedule, seen.engine, seen.settings.zone
+    memory = remembered(schedule)
+    refused = _name_too_long(schedule)
+    cron = refused or reading(schedule.text, zone, engine.dialect, now)
+    is_unknown = isinstance(cron, Because) and cron.reason is Reason.DIALECT_UNKNOWN
+    skipped = is_skipped(schedule, memory, default=seen.settings.skip_immediately) and not isinstance(cron, Because)
+    edited = is_edited(schedule, memory)
+    observed = _observed(seen, memory, now, skipped=skipped, edited=edited)
+    base = base_of(seen, observed, now)
+    if skipped:
+        base = max(base, whole(now))
+    upcoming = due = None
+    if not isinstance(cron, Because):
+        due, upcoming = slots(cron, base, now)
+        if due is None and upcoming is None:
+            cron = _too_rare(schedule)
+    errors = (cron.message,) if isinstance(cron, Because) and not is_unknown else ()
+    changes = Changes(
+        observed=observed,
+        phase=schedule.phase if is_unknown else velero.FAILED_VALIDATION if errors else velero.ENABLED,
+        errors=schedule.errors if is_unknown else errors,
+        last_backup=_unsaid(seen, now),
+        last_skipped=whole(now) if skipped else None,
+        takes_skip=skipped and schedule.skip is True,
+    )
+    verdict = Verdict(changes, base, skipped=skipped, edited=edited, redialled=_redialled(seen, memory, now))
+    if isinstance(cron, Because):
+        if not is_unknown:
+            return msgspec.structs.replace(verdict, refused=cron)
+        held = None if schedule.paused else cron
+        return msgspec.structs.replace(verdict, held=held, is_settling=is_awaited(seen, now))
+    if schedule.paused:
+        return verdict
+    if due is None:
+        return msgspec.structs.replace(verdict, upcoming=upcoming)
+    return msgspec.structs.replace(
+        verdict,
+        due=due,
+        upcoming=upcoming,
+        missed=missed_before(cron, base, due),
+        held=next(filter(None, (hold(seen, now) for hold in HOLDS)), None),
+        is_settling=is_settling(seen, now),
+    )
+
+
+def look_again(verdict: Verdict, now: datetime) -> datetime | None:
+    """Return the instant at which the clock alone may change the verdict."""
+    if verdict.is_settling:
+        return now + timedelta(seconds=1)
+    if verdict.refused is not None and verdict.refused.reason is Reason.NEVER_FIRES:
+        return now + _AGAIN  # what comes in eight years comes into sight one day
+    return verdict.upcoming
+
+
+def _observed(seen: Seen, memory: Observed | None, now: datetime, *, skipped: bool, edited: bool) -> Observed:
+    schedule = seen.schedule
+    paused = (memory.paused if memory and memory.paused else stamp(now)) if schedule.paused else ""
+    consumed = not schedule.paused and ((skipped and schedule.skip is True) or (memory is not None and memory.consumed))
+    since = stamp(now) if edited else memory.since if memory else ""
+    return Observed(noted_text(schedule.text), paused, consumed, since, _dialect(seen, memory, now, edited=edited))
+
+
+def _dialect(seen: Seen, memory: Observed | None, now: datetime, *, edited: bool) -> str:
+    """Return the dialect to be remembered: only of an expression on which the two differ, so that few are written."""
+    known = seen.engine.dialect
+    if known is None:
+        return memory.dialect if memory and not edited else ""
+    if memory is None or edited:
+        return known.value if change_of_dialect(seen.schedule.text, seen.settings.zone, now) else ""
+    return known.value if memory.dialect else ""
+
+
+def _redialled(seen: Seen, memory: Observed | None, now: datetime) -> Because | None:
+    known = seen.engine.dialect
+    if known is None or memory is None or memory.read_by in (None, known) or is_edited(seen.schedule, memory):
+        return None
+    found = change_of_dialect(seen.schedule.text, seen.settings.zone, now)
+    if found is None:
+        return None
+    fires = sorted((*found.gone, *found.new))
+    first = f" The first fire that differs is {stamp(fires[0])}." if fires else ""
+    reason = f": {found.reason}" if found.reason else ""
+    text = (
+        f"Velero {seen.engine.version} reads {seen.schedule.text!r} by the rules of {known.value} now{reason}.{first}"
+    )
+    return Because(Reason.DIALECT_CHANGED, text)
+
+
+def _unsaid(seen: Seen, now: datetime) -> datetime | None:
+    """Return the slot of a Backup that was made without status.lastBackup saying so."""
+    slot, said = last_slot(seen, now), seen.schedule.last_backup
+    return slot if slot is not None and (said is None or slot > said) else None
+
+
+def _name_too_long(schedule: ScheduleRow) -> Because | None:
+    if len(schedule.key.name) <= LONGEST_NAME:
+        return None
+    text = f"the name has {len(schedule.key.name)} characters, and no Backup can carry it in its label"
+    return Because(Reason.NAME_TOO_LONG, f"{text}: make the Schedule again with {LONGEST_NAME} at most.")
+
+
+def _too_rare(schedule: ScheduleRow) -> Because:
+    text = f"{schedule.text!r} has no fire in the next five years, as far as Velero looks. Correct spec.schedule."
+    return Because(Reason.NEVER_FIRES, text)
