@@ -106,11 +106,13 @@ class Stage:
                 await asyncio.sleep(0.05)
 
     @asynccontextmanager
-    async def watching(self, kind: Kind = THING, **parameters: str) -> AsyncIterator[Reader]:
+    async def watching(
+        self, kind: Kind = THING, *, metadata_only: bool = False, **parameters: str
+    ) -> AsyncIterator[Reader]:
         if "resourceVersion" not in parameters:
             parameters |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
         asked = {"watch": "true", "allowWatchBookmarks": "true", **parameters}
-        stream = await self.server.stream(kind, self.namespace, asked)
+        stream = await self.server.stream(kind, self.namespace, asked, metadata_only=metadata_only)
         assert not isinstance(stream, Failure), stream
         async with stream:
             yield Reader(stream)

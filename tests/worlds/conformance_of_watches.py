@@ -69,6 +69,25 @@ async def a_list_is_limited_by_its_selectors(stage: Stage) -> None:
 
 
 @case
+async def metadata_alone_is_listed_and_watched_without_the_rest(stage: Stage) -> None:
+    made = await stage.made("a", metadata={"labels": {"x": "1"}}, spec={"size": 7})
+    page = await stage.server.page(THING, stage.namespace, {"limit": "2"}, Listed, metadata_only=True)
+    assert isinstance(page, Listed), page
+    assert [(item.metadata, item.spec) for item in page.items] == [(made.metadata, {})]
+    async with stage.watching(metadata_only=True) as watch:
+        first = await watch.next()
+        assert first is not None
+        assert (first.shown, first.seen.metadata, first.seen.spec) == (("ADDED", "a"), made.metadata, {})
+        bookmark = await watch.next(bookmarks=True)
+        assert bookmark is not None
+        assert bookmark.type == "BOOKMARK"
+        changed = seen(await stage.server.merge(THING, stage.key("a"), {"spec": {"size": 8}}, Seen))
+        second = await watch.next()
+        assert second is not None
+        assert (second.shown, second.seen.metadata, second.seen.spec) == (("MODIFIED", "a"), changed.metadata, {})
+
+
+@case
 async def a_watch_begins_with_the_present_and_says_when_it_is_whole(stage: Stage) -> None:
     made = [await stage.made(name) for name in "ba"]
     async with stage.watching() as watch:

@@ -36,6 +36,11 @@ def with_metadata(document: Document, **changed: object) -> Document:
     return {**document, "metadata": {name: value for name, value in metadata.items() if value is not None}}
 
 
+def metadata_of(document: Document) -> Document:
+    """Return an object as it is shown to those who asked for metadata only."""
+    return {"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": document["metadata"]}
+
+
 def selection(labels: str, fields: str) -> Choice:
     """Return the test that a label selector and a field selector make, of the forms that the runtime uses."""
     tests = [_label_test(term) for term in filter(None, map(str.strip, labels.split(",")))]

@@ -10,7 +10,7 @@ from typing import Self
 import msgspec
 
 from foresail.plan import Kind
-from tests.worlds.documents import Choice, Document, selection
+from tests.worlds.documents import Choice, Document, metadata_of, selection
 from tests.worlds.history import Happening
 from tests.worlds.world import World
 
@@ -46,6 +46,7 @@ class WorldStream:
     kind: Kind
     namespace: str
     parameters: Mapping[str, str]
+    metadata_only: bool = False
     _chosen: Choice = field(init=False)
     _pending: deque[_Sent] = field(default_factory=deque)
     _last: deque[_Sent] = field(default_factory=lambda: deque(maxlen=5))
@@ -165,7 +166,8 @@ class WorldStream:
     def _send(self, event: str, document: Document, revision: int, lag: float | None = None) -> None:
         # What was sent first arrives first, also when the lag becomes shorter.
         due = max(_now() + (lag or 0.0), self._pending[-1].due if self._pending else 0.0)
-        sent = _Sent(due, revision, _encode({"type": event, "object": document}) + b"\n", prompt=lag is None)
+        shown = metadata_of(document) if self.metadata_only and event != "ERROR" else document
+        sent = _Sent(due, revision, _encode({"type": event, "object": shown}) + b"\n", prompt=lag is None)
         self._pending.append(sent)
         self._last.append(sent)
 

@@ -48,8 +48,10 @@ class Visitor:
     async def get(self, kind: Kind, key: Key, of: type[T]) -> T | Failure:
         return await self._ask(lambda: self.world.get(kind, key), of)
 
-    async def page(self, kind: Kind, namespace: str, parameters: Mapping[str, str], of: type[T]) -> T | Failure:
-        return await self._ask(lambda: self.world.page(kind, namespace, parameters), of)
+    async def page(
+        self, kind: Kind, namespace: str, parameters: Mapping[str, str], of: type[T], *, metadata_only: bool = False
+    ) -> T | Failure:
+        return await self._ask(lambda: self.world.page(kind, namespace, parameters, metadata_only=metadata_only), of)
 
     async def create(self, kind: Kind, key: Key, body: Body, of: type[T]) -> T | Failure:
         sent = _sent(body)
@@ -73,14 +75,16 @@ class Visitor:
         answer = await self._write("delete", kind, key, lambda: self.world.delete(kind, key, uid), msgspec.Raw)
         return answer if isinstance(answer, Failure) and answer.cause is not Cause.NOT_FOUND else None
 
-    async def stream(self, kind: Kind, namespace: str, parameters: Mapping[str, str]) -> WorldStream | Failure:
+    async def stream(
+        self, kind: Kind, namespace: str, parameters: Mapping[str, str], *, metadata_only: bool = False
+    ) -> WorldStream | Failure:
         await self._travel()
         if kind not in self.world.kinds:
             return Failure(Cause.NOT_FOUND, "the server could not find the requested resource", 404, "NotFound")
         if self.expired_watches:
             self.expired_watches -= 1
             return Failure(Cause.EXPIRED, "too old resource version", 410, "Expired")
-        stream = WorldStream(self.world, self.weather, kind, namespace, dict(parameters))
+        stream = WorldStream(self.world, self.weather, kind, namespace, dict(parameters), metadata_only)
         self.streams = [one for one in self.streams if one.is_open]
         self.streams.append(stream)
         self.opened += 1

@@ -10,7 +10,7 @@ from datetime import datetime
 from foresail.kube.failures import Failure, failure
 from foresail.plan import Key, Kind
 from tests.worlds import garbage, ownership
-from tests.worlds.documents import Document, is_name, merged, selection, with_metadata
+from tests.worlds.documents import Document, is_name, merged, metadata_of, selection, with_metadata
 from tests.worlds.garbage import NAMESPACE
 from tests.worlds.history import History
 from tests.worlds.ownership import Manager, Owners, Taken
@@ -51,7 +51,7 @@ class World:
         found = self.history.present(kind).get(key) if kind in self._definitions else None
         return _not_found(kind, key.name) if found is None else found
 
-    def page(self, kind: Kind, namespace: str, parameters: Mapping[str, str]) -> Answer:
+    def page(self, kind: Kind, namespace: str, parameters: Mapping[str, str], *, metadata_only: bool = False) -> Answer:
         """Read one page of a list; all pages of a list show the same revision."""
         if kind not in self._definitions:
             return _not_found(kind, "")
@@ -70,7 +70,7 @@ class World:
         metadata: Document = {"resourceVersion": str(revision)}
         if len(left) > limit:
             metadata |= {"continue": _token(revision, left[limit - 1][0]), "remainingItemCount": len(left) - limit}
-        items = [document for _, document in left[:limit]]
+        items = [metadata_of(document) if metadata_only else document for _, document in left[:limit]]
         return {"apiVersion": kind.api_version, "kind": f"{kind.name}List", "metadata": metadata, "items": items}
 
     def create(self, kind: Kind, body: Document, by: str, namespace: str = "") -> Answer:

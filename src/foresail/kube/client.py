@@ -18,6 +18,8 @@ from foresail.plan import Body, Key, Kind
 T = TypeVar("T")
 
 _JSON = "application/json"
+_METADATA = f"{_JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+_METADATA_LIST = f"{_JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _MERGE = "application/merge-patch+json"
 _APPLY = "application/apply-patch+yaml"  # JSON is YAML
 _ATTEMPTS = 5
@@ -82,9 +84,12 @@ class Client:
         """Read one object."""
         return await self._read(address(kind, key.namespace, key.name), {}, of)
 
-    async def page(self, kind: Kind, namespace: str, parameters: Mapping[str, str], of: type[T]) -> T | Failure:
+    async def page(
+        self, kind: Kind, namespace: str, parameters: Mapping[str, str], of: type[T], *, metadata_only: bool = False
+    ) -> T | Failure:
         """Read one page of a list; the type says what is kept of it."""
-        return await self._read(address(kind, namespace), parameters, of)
+        accept = _METADATA_LIST if metadata_only else _JSON
+        return await self._read(address(kind, namespace), parameters, of, accept)
 
     # Writing
 
@@ -111,21 +116,24 @@ class Client:
 
     # Streaming
 
-    async def stream(self, kind: Kind, namespace: str, parameters: Mapping[str, str]) -> "Response | Failure":
+    async def stream(
+        self, kind: Kind, namespace: str, parameters: Mapping[str, str], *, metadata_only: bool = False
+    ) -> "Response | Failure":
         """Open a watch; it lasts until one side ends it, and whoever reads it must close it."""
         path = address(kind, namespace)
-        answer = await self._open(path, parameters)
+        accept = _METADATA if metadata_only else _JSON
+        answer = await self._open(path, parameters, accept)
         if isinstance(answer, Failure) and answer.cause is Cause.UNAUTHORIZED:
             await self._connection.renew()
-            answer = await self._open(path, parameters)
+            answer = await self._open(path, parameters, accept)
         return answer if isinstance(answer, Failure) else Response(answer)
 
-    async def _open(self, path: str, parameters: Mapping[str, str]) -> aiohttp.ClientResponse | Failure:
+    async def _open(self, path: str, parameters: Mapping[str, str], accept: str) -> aiohttp.ClientResponse | Failure:
         try:
             response = await self._session.get(
                 self._connection.server + path,
                 params=parameters,
-                headers=await self._connection.headers(),
+                headers={**await self._connection.headers(), "Accept": accept},
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=5.0),  # the session's own would end it
             )
             if response.status == HTTPStatus.OK:
@@ -135,10 +143,10 @@ class Client:
         except (aiohttp.ClientError, OSError, TimeoutError) as problem:
             return unreachable(problem)
 
-    async def _read(self, path: str, parameters: Mapping[str, str], of: type[T]) -> T | Failure:
+    async def _read(self, path: str, parameters: Mapping[str, str], of: type[T], accept: str = _JSON) -> T | Failure:
         # A read changes nothing, so it may be sent again whatever became of it.
         again = {Cause.TOO_MANY, Cause.UNREACHABLE, Cause.SERVER}
-        return await self._persist(lambda: self._once("GET", path, parameters, None, _JSON, of), again)
+        return await self._persist(lambda: self._once("GET", path, parameters, None, accept, of), again)
 
     async def _write(self, method: str, path: str, body: Body, content: str, of: type[T]) -> T | Failure:
         # A write that was refused for being one too many was not begun. After any other failure nobody knows:
@@ -167,8 +175,7 @@ class Client:
         self, method: str, path: str, parameters: Mapping[str, str], data: bytes | None, content: str, of: type[T]
     ) -> T | Failure:
         headers = await self._connection.headers()
-        if data is not None:
-            headers["Content-Type"] = content
+        headers["Accept" if data is None else "Content-Type"] = content
         try:
             async with (
                 self._places,

@@ -48,6 +48,7 @@ class Interest(Generic[Wire, Row]):
     namespace: str = ""  # empty: the whole cluster
     labels: str = ""
     fields: str = ""
+    metadata_only: bool = False  # the server sends nothing else: for large objects of which only labels are needed
 
     @property
     def selectors(self) -> dict[str, str]:

@@ -29,8 +29,10 @@ class Server(Protocol):
     async def get(self, kind: Kind, key: Key, of: type[T]) -> T | Failure:
         """Read one object."""
 
-    async def page(self, kind: Kind, namespace: str, parameters: Mapping[str, str], of: type[T]) -> T | Failure:
-        """Read one page of a list."""
+    async def page(
+        self, kind: Kind, namespace: str, parameters: Mapping[str, str], of: type[T], *, metadata_only: bool = False
+    ) -> T | Failure:
+        """Read one page of a list, of whole objects or of their metadata."""
 
     async def create(self, kind: Kind, key: Key, body: Body, of: type[T]) -> T | Failure:
         """Create an object."""
@@ -44,5 +46,7 @@ class Server(Protocol):
     async def delete(self, kind: Kind, key: Key, uid: str) -> Failure | None:
         """Delete the object with that UID; None if it is going or gone."""
 
-    async def stream(self, kind: Kind, namespace: str, parameters: Mapping[str, str]) -> Stream | Failure:
-        """Open a watch; whoever reads it must close it."""
+    async def stream(
+        self, kind: Kind, namespace: str, parameters: Mapping[str, str], *, metadata_only: bool = False
+    ) -> Stream | Failure:
+        """Open a watch of whole objects or of their metadata; whoever reads it must close it."""

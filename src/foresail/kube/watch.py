@@ -47,7 +47,8 @@ class Watch(Generic[Wire, Row]):
         if self.reflector.phase is Phase.LISTING:
             return await self._list()
         interest = self.reflector.interest
-        stream = await self._client.stream(interest.kind, interest.namespace, self.reflector.parameters)
+        parameters, metadata_only = self.reflector.parameters, interest.metadata_only
+        stream = await self._client.stream(interest.kind, interest.namespace, parameters, metadata_only=metadata_only)
         if isinstance(stream, Failure):
             return stream
         async with stream:
@@ -85,7 +86,10 @@ class Watch(Generic[Wire, Row]):
     async def _list(self) -> Failure | None:
         interest = self.reflector.interest
         while self.reflector.phase is Phase.LISTING:
-            page = await self._client.page(interest.kind, interest.namespace, self.reflector.parameters, Page)
+            parameters, metadata_only = self.reflector.parameters, interest.metadata_only
+            page = await self._client.page(
+                interest.kind, interest.namespace, parameters, Page, metadata_only=metadata_only
+            )
             if isinstance(page, Failure):
                 return page
             self._brought = True
