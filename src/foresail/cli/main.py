@@ -36,6 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except CommandError as error:
         print(error, file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        return 130
     except BrokenPipeError:  # the reader, `head` for example, has seen enough
         sys.stdout = None
         return 0

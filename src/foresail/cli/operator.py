@@ -59,6 +59,9 @@ def add_operator(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="a label or annotation that Backups do not get from their Schedule, or a family such as example.com/*;"
         " may be repeated, and replaces the default list",
     )
+    run.add_argument(
+        "--dry-run", action="store_true", help="print what would be done, and do nothing: no write, no Event, no Lease"
+    )
     run.add_argument("--log-level", default="info", choices=["debug", "info", "warning", "error"])
 
 
@@ -94,6 +97,7 @@ def _settings(chosen: argparse.Namespace) -> Any:  # noqa: ANN401 - imported lat
         context=chosen.context,
         host=chosen.host,
         port=chosen.port,
+        dry_run=chosen.dry_run,
         velero_dialect=Dialect(chosen.velero_dialect) if chosen.velero_dialect else None,
         schedules=schedules,
     )

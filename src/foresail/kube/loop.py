@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar
 
-from foresail.kube.execute import Executor, Outcome, Result
+from foresail.kube.execute import Outcome, Result
 from foresail.kube.logs import about
 from foresail.kube.queue import LOOK_AT_THE_CLOCK, Queue
 from foresail.kube.reflector import Change, Interest, Reflector, Unreadable
@@ -64,6 +64,13 @@ class Controller(Protocol, Generic[Seen]):
         """Say what is to be done; a pure function."""
 
 
+class Executes(Protocol):
+    """Who carries Plans out: the executor, or a dry run."""
+
+    async def execute(self, plan: Plan) -> Result:
+        """Carry out a Plan, and say what became of it."""
+
+
 class Leads(Protocol):
     """Who says when to work: a Leadership, if there are several replicas."""
 
@@ -96,7 +103,7 @@ class Loop(Generic[Seen]):
         self,
         client: Server,
         controller: Controller[Seen],
-        executor: Executor,
+        executor: Executes,
         now: Callable[[], datetime],
         *,
         leads: Leads | None = None,

@@ -17,5 +17,6 @@ class Settings:
     context: str | None = None
     host: str | None = None
     port: int = 8081
+    dry_run: bool = False
     velero_dialect: Dialect | None = None
     schedules: ScheduleSettings = field(default_factory=ScheduleSettings)

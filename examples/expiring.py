@@ -1,0 +1,59 @@
+"""Deletes ConfigMaps at the instant that their annotation names: python examples/expiring.py [KUBECONFIG]."""
+
+import asyncio
+import sys
+from datetime import datetime
+
+import msgspec
+
+from foresail.kube.client import Client
+from foresail.kube.clock import now
+from foresail.kube.connect import connect
+from foresail.kube.execute import Executor
+from foresail.kube.loop import Loop, Watched
+from foresail.kube.reflector import Interest
+from foresail.kube.store import Store
+from foresail.plan import Delete, Key, Kind, Plan
+
+CONFIG_MAP = Kind("", "v1", "configmaps", "ConfigMap")
+
+
+class Annotations(msgspec.Struct, frozen=True):  # noqa: D101
+    expires: datetime | None = msgspec.field(default=None, name="examples.foresail.dev/expires")
+
+
+class Metadata(msgspec.Struct, frozen=True):  # noqa: D101
+    uid: str
+    annotations: Annotations = Annotations()
+
+
+class ConfigMap(msgspec.Struct, frozen=True):  # noqa: D101 - all that is decoded; what does not fit is left alone
+    metadata: Metadata
+
+
+class Expiring:
+    """A controller: what it watches, what a decision sees, and the decision."""
+
+    name = "expiring"
+
+    def __init__(self) -> None:
+        self.store = Store[ConfigMap]()
+        interest = Interest(CONFIG_MAP, ConfigMap, lambda it: it, labels="expiring", metadata_only=True)
+        self.watched = (Watched(interest, self.store, lambda change: [change.key]),)
+
+    def observe(self, key: Key) -> tuple[Key, ConfigMap] | None:  # noqa: D102 - reads from the stores alone
+        return (key, it) if (it := self.store.get(key)) else None
+
+    def decide(self, seen: tuple[Key, ConfigMap], now: datetime) -> Plan:
+        """Say what is to be done: a function of what was seen and the time."""
+        key, it = seen
+        at = it.metadata.annotations.expires
+        return Plan(wake_at=at) if at is None or at > now else Plan((Delete(CONFIG_MAP, key, it.metadata.uid),))
+
+
+async def main() -> None:  # noqa: D103
+    async with Client(await connect(*sys.argv[1:])) as client:
+        await Loop(client, Expiring(), Executor(client), now).run()
+
+
+asyncio.run(main())

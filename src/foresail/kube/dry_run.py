@@ -1,0 +1,59 @@
+"""Shows Plans instead of carrying them out: the same watches, the same decisions, and not one write."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, assert_never
+
+import msgspec
+
+from foresail.kube.client import Client
+from foresail.kube.clock import now
+from foresail.kube.connect import Connection
+from foresail.kube.execute import Outcome, Result
+from foresail.kube.loop import Controller, Loop
+from foresail.plan import Action, Apply, Create, Delete, Patch, Plan
+
+_encoder = msgspec.json.Encoder(order="sorted")
+
+
+class DryRun:
+    """Stands where the executor stands."""
+
+    def __init__(self, show: Callable[[str], None]) -> None:
+        self._show = show
+
+    async def execute(self, plan: Plan) -> Result:
+        """Show a Plan in which something is to be done or said."""
+        for line in lines(plan):
+            self._show(line)
+        return Result(Outcome.DONE)
+
+
+def lines(plan: Plan) -> list[str]:
+    """Return what a Plan would do, each write and each Event on a line, and then when it would look again."""
+    found = [_line(action) for action in plan.writes]
+    found += [f"say {note.reason} of {note.kind.name} {note.key}: {note.message}" for note in plan.notes]
+    if found and plan.wake_at is not None:
+        found.append(f"look again at {plan.wake_at.isoformat()}")
+    return found
+
+
+async def run(connection: Connection, controllers: Sequence[Controller[Any]], show: Callable[[str], None]) -> None:
+    """Show what the controllers would do, until cancelled; no Lease is taken, for nothing is written."""
+    async with Client(connection) as client, asyncio.TaskGroup() as group:
+        for controller in controllers:
+            group.create_task(Loop(client, controller, DryRun(show), now).run())
+
+
+def _line(action: Action) -> str:
+    match action:
+        case Create() | Apply():
+            verb, rest = type(action).__name__.lower(), _encoder.encode(action.body).decode()
+        case Patch():
+            at = f"patch {action.subresource} of" if action.subresource else "patch"
+            return f"{at} {action.kind.name} {action.key}: {_encoder.encode(action.body).decode()}"
+        case Delete():
+            verb, rest = "delete", f"uid {action.uid}"
+        case _:
+            assert_never(action)
+    return f"{verb} {action.kind.name} {action.key}: {rest}"
