@@ -20,6 +20,7 @@ SCHEDULE_LABEL = "velero.io/schedule-name"
 ENABLED = "Enabled"
 FAILED_VALIDATION = "FailedValidation"
 COMPLETED = "Completed"
+AVAILABLE = "Available"
 TERMINAL = frozenset({COMPLETED, "PartiallyFailed", "Failed", FAILED_VALIDATION, "Deleting"})
 """The phases of a Backup in which nothing runs any more; every other, one that we have never heard of too, is busy."""
 

@@ -52,7 +52,7 @@ class Schedules:
         self.locations = Store[LocationRow]({"default": lambda row: [row.is_default]})
         self.deployments = Store[DeploymentRow | None]()
         self.answers = Store[velero.StatusRequest]()
-        self.metrics = ScheduleMetrics(self.backups)
+        self.metrics = ScheduleMetrics(self.locations)
         self._flag = dialect
         self._question: Question | None = None
         self._versions: dict[str, str] = {}  # by the name of the request; Velero deletes those that it has answered

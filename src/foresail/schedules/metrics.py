@@ -11,7 +11,7 @@ from foresail.api import velero
 from foresail.kube.clock import now
 from foresail.kube.store import Store
 from foresail.plan import Key
-from foresail.schedules.observe import BackupRow, Seen
+from foresail.schedules.observe import BackupRow, LocationRow, Seen
 from foresail.schedules.reasons import HELD
 from foresail.schedules.rules import Verdict
 
@@ -23,8 +23,8 @@ RESULTS = ("Completed", "PartiallyFailed", "Failed", "FailedValidation")
 class ScheduleMetrics(Collector):
     """The last verdict on each Schedule, as figures."""
 
-    def __init__(self, backups: Store[BackupRow]) -> None:
-        self._backups = backups
+    def __init__(self, locations: Store[LocationRow]) -> None:
+        self._locations = locations
         self._verdicts: dict[Key, tuple[Seen, Verdict]] = {}
         self._lateness = Histogram(
             "foresail_schedule_lateness_seconds",
@@ -80,6 +80,7 @@ class ScheduleMetrics(Collector):
         )
         yield self._results()
         yield self._held()
+        yield self._availability()
 
     def _gauge(self, name: str, meaning: str, value: Callable[[Seen, Verdict], float | None]) -> Metric:
         family = GaugeMetricFamily(f"foresail_schedule_{name}", meaning, labels=_LABELS)
@@ -110,6 +111,17 @@ class ScheduleMetrics(Collector):
             if verdict.held is not None and not verdict.is_settling:
                 for reason in HELD:
                     family.add_metric((key.namespace, key.name, reason.value), float(verdict.held.reason is reason))
+        return family
+
+    def _availability(self) -> Metric:
+        family = GaugeMetricFamily(
+            "foresail_backup_location_available",
+            "1 if Velero could reach a BackupStorageLocation when it last tried, 0 if not.",
+            labels=("namespace", "location"),
+        )
+        for key in self._locations:
+            row = self._locations.get(key)
+            family.add_metric((key.namespace, key.name), float(row is not None and row.phase == velero.AVAILABLE))
         return family
 
 

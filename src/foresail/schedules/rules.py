@@ -161,7 +161,7 @@ def location_unavailable(seen: Seen, _now: datetime) -> Because | None:
         problem = f"BackupStorageLocation {name} does not exist" if name else "there is no default storage location"
     elif location.is_read_only:
         problem = f"BackupStorageLocation {location.key} is read-only"
-    elif location.phase != "Available":
+    elif location.phase != velero.AVAILABLE:
         said = f": {location.message}" if location.message else ""
         problem = f"BackupStorageLocation {location.key} is {location.phase or 'not checked by Velero yet'}{said}"
     else:
