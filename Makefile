@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
 .PHONY: help setup lint format test test-cluster cluster-build cluster-up cluster-down \
-  cron-oracle cron-shift cron-fuzz bench-cron lock ci
+  cron-oracle cron-shift cron-fuzz bench-cron bench-schedules lock ci
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +52,10 @@ cron-oracle: setup ## compare the cron engine with both Go libraries on 200,000 
 
 cron-fuzz: setup ## feed ten million random byte strings to the cron engine: minutes
 	$(BIN)/python -m bench.cron_fuzz
+
+bench-schedules: setup ## measure schedules beside Velero's controller and a bare loop; SIZE=0.1 for a tenth
+	$(BIN)/python -m testbed build etcd kube s3 velero velero-aws helm
+	$(BIN)/python -m bench.schedules --size $(or $(SIZE),1)
 
 bench-cron: setup ## measure the cron engine beside croniter and cronsim
 	$(BIN)/python -m bench.cron_speed

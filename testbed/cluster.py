@@ -174,6 +174,11 @@ class Cluster:
         """Run Velero's command line as the administrator and return what it printed."""
         return kubectl.command_output(self.site, [str(self.site.programs / "velero"), *arguments])
 
+    def restart_velero(self, *off: str) -> None:
+        """Start Velero again with these of its controllers off, as its Deployment then says too."""
+        velero.switch_off(self.site, off)
+        self.fault.restart(velero.VELERO)
+
     def bucket_objects(self) -> list[str]:
         """Return the keys of the objects in Velero's bucket."""
         return sorted(str(file.relative_to(self.site.bucket)) for file in self.site.bucket.rglob("*") if file.is_file())

@@ -18,6 +18,7 @@ S3, VELERO = "s3", "velero"
 NAMESPACE = "velero"
 _PLUGIN_TAG = "v1.14.3"
 _REGION = "us-east-1"
+_OFF = "--disable-controllers="
 
 
 def s3(site: Site) -> Program:
@@ -80,6 +81,17 @@ def velero(site: Site) -> Program:
     )
 
 
+def switch_off(site: Site, controllers: tuple[str, ...]) -> None:
+    """Let the server be started from now on with these of its controllers off, and its Deployment say so."""
+    objects: list[dict[str, Any]] = json.loads(_installed_file(site).read_text())
+    arguments = _server_arguments(objects)
+    arguments[:] = [each for each in arguments if not each.startswith(_OFF)]
+    if controllers:
+        arguments.append(_OFF + ",".join(controllers))
+    _installed_file(site).write_text(json.dumps(objects))
+    apply(site, [item for item in objects if item["kind"] == "Deployment"])
+
+
 def _installation(site: Site) -> list[dict[str, Any]]:
     version = dict(COMPONENTS[site.options.velero or VELERO].stamps)[
         "github.com/vmware-tanzu/velero/pkg/buildinfo.Version"
@@ -100,7 +112,7 @@ def _installation(site: Site) -> list[dict[str, Any]]:
     )  # fmt: skip
     objects: list[dict[str, Any]] = json.loads(output)["items"]
     _deployment(objects)["replicas"] = 0
-    _server_arguments(objects).append("--disable-controllers=schedule")
+    _server_arguments(objects).append(f"{_OFF}schedule")
     return objects
 
 

@@ -1,0 +1,170 @@
+"""How punctual Schedules are: `make bench-schedules`, at a tenth of the size `make bench-schedules SIZE=0.1`.
+
+The last line that it prints is one JSON object with every figure. It fails if a figure misses its bound; at less
+than the full size only those bounds hold that do not depend on it.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from statistics import median
+from typing import Any
+
+from bench.schedules.operator import operator
+from bench.schedules.world import (
+    ACCOUNT,
+    BACKUP_CONTROLLERS,
+    NAMESPACE,
+    Arrivals,
+    create_schedules,
+    delete_backups,
+    next_tick,
+    world,
+)
+from foresail.kube.clock import now
+from testbed import Cluster
+
+DUE, MANY, IDLE_SECONDS = 2_000, 10_000, 300.0
+STARTS = (0, 20, 40)  # seconds of the minute: Velero looks once a minute, counted from its start
+ROUNDS = 3
+SINGLE = 10
+Figures = Mapping[str, Any]
+
+AT_ANY_SIZE: dict[str, Callable[[Figures], bool]] = {
+    "idle_writes is 0": lambda f: f["idle_writes"] == 0,
+    "lag_p99_s is at most 8": lambda f: f["lag_p99_s"] <= 8,
+    "the median lag is ten times better than Velero's": lambda f: f["lag_p50_s"] * 10 <= f["velero_lag_p50_s"],
+}
+AT_FULL_SIZE: dict[str, Callable[[Figures], bool]] = {
+    "throughput_ratio is at least 0.8": lambda f: f["throughput_ratio"] >= 0.8,
+    "single_lag_s is at most 0.3": lambda f: f["single_lag_s"] <= 0.3,
+}
+
+
+def single() -> dict[str, object]:
+    """Measure one Schedule alone, several runs of it."""
+    lags: list[float] = []
+    with world() as cluster:
+        create_schedules(cluster, 1, "@every 5s")
+        with operator(cluster):
+            delete_backups(cluster)
+            with Arrivals(cluster) as arrivals:
+                while len(lags) < SINGLE:
+                    arrivals.wait(1, 30)
+                    (name, at), *_ = arrivals.seen.items()
+                    slot = datetime.strptime(name.split("-")[2], "%Y%m%d%H%M%S").replace(tzinfo=UTC)
+                    lags.append((at - slot).total_seconds())
+                    arrivals.seen.clear()
+                    delete_backups(cluster)  # the next one is held until this one has ended
+    return {"single_lag_s": round(max(lags), 3), "single_lags_s": [round(each, 3) for each in sorted(lags)]}
+
+
+def punctual(cluster: Cluster, count: int, minutes: int) -> dict[str, object]:
+    """Let Velero's controller and ours serve the same Schedules."""
+    velero: list[float] = []
+    for second in STARTS:
+        time.sleep((second - now().second) % 60)
+        cluster.restart_velero(*BACKUP_CONTROLLERS)  # its schedule controller is on
+        velero += _served(cluster, count, minutes, 400.0)
+    cluster.restart_velero("schedule", *BACKUP_CONTROLLERS)
+    with operator(cluster):
+        ours = _served(cluster, count, minutes, 120.0)
+    return {
+        "schedules": count,
+        "lag_p50_s": round(median(ours), 3),
+        "lag_p99_s": round(_p99(ours), 3),
+        "velero_lag_p50_s": round(median(velero), 1),
+        "velero_lag_p99_s": round(_p99(velero), 1),
+    }
+
+
+def throughput(cluster: Cluster, count: int, minutes: int) -> dict[str, object]:
+    """Let a bare loop and the operator take turns over the same Schedules."""
+    bare, ours = [], []
+    for _ in range(ROUNDS):
+        bare.append(count / _bare(cluster, count))
+        with operator(cluster):
+            ours.append(count / _served(cluster, count, minutes, 300.0)[-1])
+    ratios = [one / other for one, other in zip(ours, bare, strict=True)]
+    return {
+        "throughput_schedules": count,
+        "throughput_ratio": round(median(ratios), 3),
+        "throughput_ratios": [round(each, 3) for each in ratios],
+        "bare_per_s": [round(each, 1) for each in bare],
+        "ours_per_s": [round(each, 1) for each in ours],
+    }
+
+
+def silence(count: int, seconds: float) -> dict[str, object]:
+    """Count what the operator asks of the API server while nothing is due."""
+    with world(audit=True) as cluster:
+        create_schedules(cluster, count, "0 3 1 1 *")
+        with operator(cluster):
+            user = f"system:serviceaccount:{NAMESPACE}:{ACCOUNT}"
+            before = len(cluster.audit(user))
+            time.sleep(seconds)
+            asked = [each for each in cluster.audit(user)[before:] if not each.resource.startswith("leases")]
+    writes = [each for each in asked if each.verb not in ("get", "list", "watch")]
+    return {"idle_seconds": seconds, "idle_writes": len(writes), "idle_requests": len(asked)}
+
+
+def _served(cluster: Cluster, count: int, minutes: int, seconds: float) -> list[float]:
+    """Wait for the next tick, and return how long after it each Backup was there."""
+    delete_backups(cluster)
+    tick = next_tick(minutes, 12.0)
+    time.sleep(max((tick - now()).total_seconds() - 2.0, 0.0))
+    with Arrivals(cluster) as arrivals:
+        arrivals.wait(count, seconds)
+        lags = arrivals.lags(tick)
+    print(f"{count} Backups, {lags[0]:.2f} to {lags[-1]:.2f} s after {tick:%H:%M:%S}", flush=True)
+    if lags[0] < 0:
+        raise SystemExit("a Backup was there before the tick: something else made it")
+    return lags
+
+
+def _bare(cluster: Cluster, count: int) -> float:
+    delete_backups(cluster)
+    kubeconfig = cluster.service_account_kubeconfig(NAMESPACE, ACCOUNT)
+    with Arrivals(cluster) as arrivals:
+        command = [sys.executable, "-m", "bench.schedules.bare", str(kubeconfig)]
+        begun = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        arrivals.wait(count, 60)
+        seconds = arrivals.lags(datetime.fromisoformat(begun))[-1]
+    print(f"bare: {count} Backups in {seconds:.2f} s", flush=True)
+    return seconds
+
+
+def _p99(ordered: list[float]) -> float:
+    return sorted(ordered)[max(int(len(ordered) * 0.99) - 1, 0)]
+
+
+def main() -> int:
+    """Measure everything, print it, and say which bounds are missed."""
+    parser = argparse.ArgumentParser(prog="python -m bench.schedules", description=__doc__)
+    parser.add_argument("--size", type=float, default=1.0, help="the part of the full size, such as 0.1")
+    size = parser.parse_args().size
+    minutes = 3 if size >= 0.5 else 2
+    figures: dict[str, Any] = {"size": size} | single()
+    print(json.dumps(figures), flush=True)
+    with world() as cluster:
+        create_schedules(cluster, int(DUE * size), f"*/{minutes} * * * *")
+        figures |= punctual(cluster, int(DUE * size), minutes)
+        print(json.dumps(figures), flush=True)
+    with world() as cluster:
+        create_schedules(cluster, int(MANY * size), f"*/{minutes} * * * *")
+        figures |= throughput(cluster, int(MANY * size), minutes)
+        print(json.dumps(figures), flush=True)
+    figures |= silence(int(MANY * size), IDLE_SECONDS * max(size, 0.2))
+    missed = [text for text, holds in (AT_ANY_SIZE | (AT_FULL_SIZE if size >= 1 else {})).items() if not holds(figures)]
+    for text in missed:
+        print(f"missed: {text}", file=sys.stderr)
+    print(json.dumps(figures))
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
