@@ -9,8 +9,8 @@ import pytest
 
 from foresail.kube.client import Client
 from foresail.kube.connect import connect
-from foresail.kube.reflector import Change, Interest, Phase, Reflector, Unreadable
-from foresail.kube.store import Store
+from foresail.kube.reflector import Change, Interest, Phase, Reflector
+from foresail.kube.store import Store, Unreadable
 from foresail.kube.watch import Watch
 from foresail.plan import Key
 from testbed import Cluster
