@@ -3,10 +3,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+KILLS ?= 200
 
 .DEFAULT_GOAL := help
 .PHONY: help setup lint format test test-cluster cluster-build cluster-up cluster-down \
-  cron-oracle cron-shift cron-fuzz bench-cron bench-schedules lock ci
+  cron-oracle cron-shift cron-fuzz bench-cron bench-schedules runtime-kills lock ci
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +60,9 @@ bench-schedules: setup ## measure schedules beside Velero's controller and a bar
 
 bench-cron: setup ## measure the cron engine beside croniter and cronsim
 	$(BIN)/python -m bench.cron_speed
+
+runtime-kills: setup cluster-build ## kill the example controller KILLS=200 times on a real cluster: minutes
+	$(BIN)/python -m bench.runtime_kills $(KILLS)
 
 lock: setup ## pin every dependency again, with hashes, after a change in pyproject.toml
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \

@@ -204,6 +204,10 @@ class Cluster:
         """Return a token of that ServiceAccount."""
         return credentials.service_account_token(self.site, namespace, name, seconds)
 
+    def expiring_token(self, namespace: str, name: str, seconds: float) -> str:
+        """Return a token of that ServiceAccount that is refused after so many seconds, and ten more."""
+        return credentials.expiring_token(self.site, namespace, name, seconds)
+
     def proxy(self) -> Proxy:
         """Return a proxy before the API server, whose streams a test can cut, stall and tear."""
         return Proxy(self.site)

@@ -35,6 +35,17 @@ def client_certificate(folder: Path, user: str, groups: Sequence[str]) -> tuple[
     return folder / f"{name}.crt", folder / f"{name}.key"
 
 
+def signature(folder: Path, text: bytes) -> bytes:
+    """Return the signature of a text with the token signing key, as a token carries it: two numbers of 32 bytes."""
+    file = folder / "to-sign"
+    file.write_bytes(text)
+    _openssl("dgst", "-sha256", "-sign", folder / "service-accounts.key", "-out", folder / "signed", file)
+    der = (folder / "signed").read_bytes()  # openssl writes each number with its length before it
+    first = der[4 : 4 + der[3]]
+    second = der[6 + len(first) : 6 + len(first) + der[5 + len(first)]]
+    return b"".join(number[-32:].rjust(32, b"\0") for number in (first, second))
+
+
 def _escaped(value: str) -> str:
     return value.replace("\\", "\\\\").replace("/", "\\/").replace("+", "\\+")
 

@@ -30,7 +30,8 @@ def parents(namespace: str, names: list[str]) -> list[dict[str, Any]]:
 
 def finished(cluster: Cluster, namespace: str) -> set[str]:
     items = cluster.get("parents", "--namespace", namespace)["items"]
-    return {item["metadata"]["name"] for item in items if item.get("status", {}).get("child")}
+    statuses = {item["metadata"]["name"]: item.get("status") for item in items}
+    return {name for name, status in statuses.items() if isinstance(status, dict) and status.get("child")}
 
 
 def owners(cluster: Cluster, namespace: str) -> dict[str, str]:

@@ -1,14 +1,10 @@
 """Several replicas of the example controller, each its own process, as one ServiceAccount with just what it needs."""
 
 import asyncio
-import json
 import random
 import signal
-import subprocess
-import sys
 import threading
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -30,72 +26,16 @@ from foresail.kube.reflector import Interest
 from foresail.kube.store import Store
 from foresail.plan import Key, Plan
 from testbed import Cluster
-from tests.cluster.kinds import rule
-from tests.cluster.parents import PARENT, finished, install, owners, parents, uids
+from tests.cluster.parents import PARENT, finished, owners, parents, uids
+from tests.cluster.replicas import ACCOUNT, EXAMPLE, USER, Replica, holder, permit
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "replicated.py"
 STOPPING = Path(__file__).with_name("stopping_replica.py")
-ACCOUNT = "replicated"
-USER = f"system:serviceaccount:default:{ACCOUNT}"
 Eventually = Callable[[Callable[[], object], float], None]
 
 
 @pytest.fixture(scope="module", autouse=True)
 def permitted(cluster: Cluster) -> None:
-    install(cluster, ACCOUNT, rule("events.k8s.io", ["events"], "create"))
-    here = {"name": ACCOUNT, "namespace": "default"}
-    rbac = "rbac.authorization.k8s.io"
-    cluster.apply(
-        {
-            "apiVersion": f"{rbac}/v1",
-            "kind": "Role",
-            "metadata": here,
-            "rules": [rule("coordination.k8s.io", ["leases"], "get", "create", "patch")],
-        },
-        {
-            "apiVersion": f"{rbac}/v1",
-            "kind": "RoleBinding",
-            "metadata": here,
-            "roleRef": {"apiGroup": rbac, "kind": "Role", "name": ACCOUNT},
-            "subjects": [{"kind": "ServiceAccount", **here}],
-        },
-    )
-
-
-class Replica:
-    """A process, and what it wrote to its log."""
-
-    def __init__(self, cluster: Cluster, folder: Path, identity: str, script: Path, argument: str) -> None:
-        self.identity = identity
-        self.log = folder / f"{identity}.log"
-        kubeconfig = cluster.service_account_kubeconfig("default", ACCOUNT)
-        with self.log.open("w") as log:
-            command = [sys.executable, str(script), str(kubeconfig), identity, argument]
-            self.process = subprocess.Popen(command, stderr=log)
-
-    @property
-    def lines(self) -> list[dict[str, str]]:
-        return [json.loads(line) for line in self.log.read_text().splitlines()]
-
-    def said(self, text: str) -> list[dict[str, str]]:
-        return [line for line in self.lines if text in line["message"]]
-
-    def ask(self, path: str) -> tuple[int, str]:
-        started = self.said("answers on port")
-        if not started:
-            return 0, ""
-        port = started[-1]["message"].rpartition(" ")[2]
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}") as answer:
-                return answer.status, answer.read().decode()
-        except urllib.error.HTTPError as refusal:
-            return refusal.code, refusal.read().decode()
-
-    def is_ready(self) -> bool:
-        return self.ask("/readyz") == (200, "ok\n")
-
-    def is_stopped(self) -> bool:
-        return Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+    permit(cluster)
 
 
 Start = Callable[..., Replica]
@@ -107,15 +47,15 @@ def start(cluster: Cluster, tmp_path: Path, eventually: Eventually) -> Iterator[
     started: list[Replica] = []
 
     def begin(identity: str, script: Path = EXAMPLE, argument: str = "0") -> Replica:
-        replica = Replica(cluster, tmp_path, identity, script, argument)
+        kubeconfig = cluster.service_account_kubeconfig("default", ACCOUNT)
+        replica = Replica(kubeconfig, tmp_path / f"{identity}.log", script, argument)
         started.append(replica)
         eventually(replica.is_ready, 30)
         return replica
 
     yield begin
     for replica in started:
-        replica.process.kill()
-        replica.process.wait()
+        replica.kill()
     cluster.kubectl("delete", "lease", "one-child-each", "--ignore-not-found")
 
 
@@ -123,10 +63,6 @@ def start(cluster: Cluster, tmp_path: Path, eventually: Eventually) -> Iterator[
 def namespace(cluster: Cluster, name: str) -> Iterator[str]:
     cluster.kubectl("create", "namespace", name)
     yield name
-
-
-def holder(cluster: Cluster) -> str:
-    return str(cluster.get("lease", "one-child-each")["spec"].get("holderIdentity", ""))
 
 
 def leads(cluster: Cluster, replica: Replica) -> Callable[[], bool]:
@@ -175,8 +111,7 @@ def test_killed_and_started_again_under_the_same_name_it_leads_at_once(
 ) -> None:
     first = start("same")
     eventually(leads(cluster, first), 10)
-    first.process.kill()
-    first.process.wait()
+    first.kill()
     again = start("same")
     eventually(lambda: again.said("leads now"), 2)
     assert cluster.get("lease", "one-child-each")["spec"]["leaseTransitions"] == 0
@@ -231,49 +166,55 @@ def test_whoever_is_killed_twenty_times_over_no_child_is_made_twice_and_no_paren
             time.sleep(chance.random())
             victim = chance.choice(replicas)
             killed_leaders += holder(cluster) == victim.identity
-            victim.process.kill()
-            victim.process.wait()
+            victim.kill()
             replicas[replicas.index(victim)] = start(victim.identity)
         eventually(lambda: finished(cluster, where) == set(names), 60)
         assert owners(cluster, where) == uids(cluster, where)
         created = [r for r in cluster.audit(USER) if r.resource == "configmaps" and r.verb == "create"]
         mine = [r.name for r in created if r.namespace == where and r.code == HTTPStatus.CREATED]
-        assert len(mine) == len(names)
-        figure(f"20 kills, {killed_leaders} of them of the leader: {len(names)} parents, {len(mine)} children created")
+        assert len(mine) <= len(names), "a creation whose client died unanswered is logged with another code"
+        figure(f"20 kills, {killed_leaders} of them of the leader: {len(names)} parents, each with its one child")
 
 
-@pytest.mark.parametrize("stop_before", [1, 2], ids=["the child", "the status"])
-def test_a_leader_that_was_paused_right_before_a_write_does_no_harm_and_says_why_it_lost_the_lead(
-    cluster: Cluster, start: Start, eventually: Eventually, stop_before: int
+def test_leaders_that_were_paused_for_a_minute_right_before_a_write_do_no_harm_and_say_why_they_lost_the_lead(
+    cluster: Cluster, start: Start, eventually: Eventually
 ) -> None:
-    with namespace(cluster, f"paused-{stop_before}") as where:
-        paused = start("paused", STOPPING, str(stop_before))
-        eventually(leads(cluster, paused), 10)
-        other = start("other")
+    with namespace(cluster, "paused") as where:
+        # The first stops before the child of a. The second, which leads after it, makes a's two writes and the child
+        # of b, and stops before the status of b. The third finishes b.
+        first = start("first-paused", STOPPING, "1")
+        eventually(leads(cluster, first), 10)
+        second = start("second-paused", STOPPING, "4")
         cluster.apply(*parents(where, ["a"]))
-        eventually(paused.is_stopped, 10)
-        stopped = time.monotonic()
+        eventually(first.is_stopped, 10)
+        stopped = {first.identity: time.monotonic()}
         eventually(lambda: finished(cluster, where) == {"a"}, 15)
-        assert holder(cluster) == "other"
-        patch = '--patch={"status": {"later": "yes"}}'
-        cluster.kubectl("patch", "parent", "a", "-n", where, "--subresource=status", "--type=merge", patch)
-        before = cluster.get("parent", "a", "--namespace", where)
-        children = cluster.get("configmaps", "--namespace", where)["items"]
-        time.sleep(max(0.0, 15 - (time.monotonic() - stopped)))
-
-        paused.process.send_signal(signal.SIGCONT)
-        eventually(lambda: paused.said("leads no longer"), 5)
-        time.sleep(2)
-        assert cluster.get("parent", "a", "--namespace", where) == before
-        assert cluster.get("configmaps", "--namespace", where)["items"] == children
-        assert before["status"] == {"child": "a", "later": "yes"}
-        assert "so it was paused" in paused.said("leads no longer")[0]["message"]
-
-        # It stands again: a warm follower that leads when the other one ends.
-        other.process.terminate()
-        eventually(leads(cluster, paused), 5)
+        third = start("third")
         cluster.apply(*parents(where, ["b"]))
-        eventually(lambda: finished(cluster, where) == {"a", "b"}, 5)
+        eventually(second.is_stopped, 10)
+        stopped[second.identity] = time.monotonic()
+        eventually(lambda: finished(cluster, where) == {"a", "b"}, 15)
+        assert holder(cluster) == "third"
+        patch = '--patch={"status": {"later": "yes"}}'
+        for name in ("a", "b"):
+            cluster.kubectl("patch", "parent", name, "-n", where, "--subresource=status", "--type=merge", patch)
+        before = cluster.get("parents", "--namespace", where)["items"]
+        children = cluster.get("configmaps", "--namespace", where)["items"]
+        for paused in (first, second):
+            time.sleep(max(0.0, 60 - (time.monotonic() - stopped[paused.identity])))
+            paused.process.send_signal(signal.SIGCONT)
+            eventually(lambda paused=paused: paused.said("leads no longer"), 5)  # type: ignore[misc]
+        time.sleep(2)
+        assert cluster.get("parents", "--namespace", where)["items"] == before
+        assert cluster.get("configmaps", "--namespace", where)["items"] == children
+        assert [item["status"] for item in before] == [{"child": name, "later": "yes"} for name in ("a", "b")]
+        assert all("so it was paused" in each.said("leads no longer")[0]["message"] for each in (first, second))
+
+        # They stand again: warm followers, one of which leads when the third ends.
+        third.process.terminate()
+        eventually(lambda: holder(cluster) in (first.identity, second.identity), 5)
+        cluster.apply(*parents(where, ["c"]))
+        eventually(lambda: finished(cluster, where) == {"a", "b", "c"}, 5)
         assert owners(cluster, where) == uids(cluster, where)
 
 

@@ -1,5 +1,6 @@
 """The example controller as its own process, with a ServiceAccount that may do just what it needs."""
 
+import json
 import signal
 import subprocess
 import sys
@@ -74,15 +75,47 @@ def test_a_child_that_someone_else_made_is_left_alone_and_the_others_go_on(
     assert cluster.get("configmap", "foreign", "--namespace", namespace)["data"] == {"owner": "somebody"}
 
 
-def test_a_parent_of_the_wrong_shape_does_not_disturb_the_others(cluster: Cluster, eventually: Eventually) -> None:
-    namespace = "shapes"
-    cluster.kubectl("create", "namespace", namespace)
+ANYTHING: list[object] = ["text", 7, 1.5, True, None, ["a"], {"deep": {"er": []}}]
+
+
+def set_status(cluster: Cluster, where: str, name: str, status: object) -> None:
+    patch = json.dumps([{"op": "add", "path": "/status", "value": status}])
+    cluster.kubectl("patch", "parent", name, "-n", where, "--subresource=status", "--type=json", f"--patch={patch}")
+
+
+def versions(cluster: Cluster, where: str) -> dict[str, str]:
+    items = cluster.get("parents", "--namespace", where)["items"]
+    return {item["metadata"]["name"]: item["metadata"]["resourceVersion"] for item in items}
+
+
+def test_parents_with_a_wrong_type_in_any_field_are_left_alone_until_mended_and_do_not_disturb_the_others(
+    cluster: Cluster, eventually: Eventually
+) -> None:
+    where = "shapes"
+    cluster.kubectl("create", "namespace", where)
+    wrong = {f"status-{number}": value for number, value in enumerate(ANYTHING) if value is not None}
+    wrong |= {f"child-{number}": {"child": value} for number, value in enumerate(ANYTHING) if value != "text"}
+    specs = {f"spec-{number}": value for number, value in enumerate(ANYTHING)}
+    cluster.apply(*parents(where, [*wrong, "right", "broken-later"]))
+    cluster.apply(*({**parent, "spec": specs[parent["metadata"]["name"]]} for parent in parents(where, list(specs))))
+    for name, status in wrong.items():
+        set_status(cluster, where, name, status)
+    before = versions(cluster, where)
+    well = {"right", "broken-later", *specs}  # nobody reads the spec, so nothing in it is wrong
     with running(cluster):
-        wrong, right = parents(namespace, ["wrong", "right"])
-        cluster.apply(wrong)
-        cluster.kubectl(
-            "patch", "parent", "wrong", "--namespace", namespace, "--subresource=status", "--type=merge",
-            '--patch={"status": {"child": {"not": "a text"}}}',
-        )  # fmt: skip
-        cluster.apply(right)
-        eventually(lambda: "right" in finished(cluster, namespace), 30)
+        eventually(lambda: set(owners(cluster, where)) == well, 30)
+        eventually(lambda: well <= finished(cluster, where), 10)
+
+        # Broken after it was read: it is not worked on as it was before.
+        set_status(cluster, where, "broken-later", {"child": 7})
+        cluster.apply(*parents(where, ["after-it"]))
+        eventually(lambda: "after-it" in finished(cluster, where), 10)
+        cluster.kubectl("delete", "configmap", "broken-later", "--namespace", where)
+        time.sleep(2)
+        assert set(owners(cluster, where)) == {*well, "after-it"} - {"broken-later"}
+        assert {name: versions(cluster, where)[name] for name in wrong} == {name: before[name] for name in wrong}
+
+        for name in (*wrong, "broken-later"):
+            set_status(cluster, where, name, {})
+        eventually(lambda: owners(cluster, where) == uids(cluster, where), 30)
+        eventually(lambda: finished(cluster, where) == set(uids(cluster, where)), 10)

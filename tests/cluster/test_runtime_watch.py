@@ -9,8 +9,8 @@ import pytest
 
 from foresail.kube.client import Client
 from foresail.kube.connect import connect
-from foresail.kube.reflector import Change, Interest, Phase, Reflector, Unreadable
-from foresail.kube.store import Store
+from foresail.kube.reflector import Change, Interest, Phase, Reflector
+from foresail.kube.store import Store, Unreadable
 from foresail.kube.watch import Watch
 from foresail.plan import Key
 from testbed import Cluster
@@ -135,15 +135,17 @@ def test_it_comes_back_from_a_broken_stream(own_cluster: Cluster, fault: str) ->
 
 def test_objects_of_the_wrong_shape_are_named_and_nothing_else_suffers(own_cluster: Cluster) -> None:
     wrong: list[object] = ["text", None, 1.5, [1], {"a": {}}, True, 10**30, "\u0000", "x" * 200_000]
+    wrong_specs: list[object] = ["text", 7, 1.5, [{"size": 1}], True]
 
     async def run() -> None:
         async with watching(own_cluster) as watcher:
             await put(own_cluster, *(things.thing(f"wrong-{n}", size) for n, size in enumerate(wrong)))
+            await put(own_cluster, *({**things.thing(f"spec-{n}"), "spec": spec} for n, spec in enumerate(wrong_specs)))
             await put(own_cluster, things.thing("right", 7))
             await watcher.until(lambda: watcher.sizes == {"right": 7})
-            assert {found.key for found in watcher.unreadable} == {
-                Key("default", f"wrong-{n}") for n in range(len(wrong))
-            }
+            names = [f"wrong-{n}" for n in range(len(wrong))] + [f"spec-{n}" for n in range(len(wrong_specs))]
+            assert {found.key for found in watcher.unreadable} == {Key("default", name) for name in names}
+            assert watcher.watch.reflector.store.unread.keys() == {Key("default", name) for name in names}
 
     asyncio.run(run())
 

@@ -1,6 +1,7 @@
 """A controller as a process of its own in a world: it can die at any write, and leaves nothing but what it wrote."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,11 +38,12 @@ class Process:
         dies: Moment | None = None,
         workers: int = WORKERS,
         patience: Patience | None = None,
+        may_write: Callable[[], bool] = lambda: True,
     ) -> None:
         self.visitor = visitor
         self._dies = dies
         self._begun = self._ended = 0
-        executor = Executor(visitor, before_write=self._before, after_write=self._after)
+        executor = Executor(visitor, may_write=may_write, before_write=self._before, after_write=self._after)
         clock = visitor.world.clock
         self.loop = Loop(visitor, controller, executor, clock, workers=workers, patience=patience or Patience())
         self._task = asyncio.create_task(self.loop.run())

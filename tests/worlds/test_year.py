@@ -119,6 +119,30 @@ def test_a_clock_that_is_set_by_an_hour_brings_each_instant_once_and_none_early(
 
 
 @pytest.mark.parametrize("step", [timedelta(hours=1), timedelta(hours=-1)])
+@pytest.mark.parametrize("asleep", [0, 1, 700])
+def test_a_clock_that_is_set_while_the_process_is_dead_brings_no_instant_twice(step: timedelta, asleep: int) -> None:
+    first, every = BEGINNING + timedelta(minutes=5), timedelta(minutes=10)
+
+    async def live() -> tuple[Ticks, datetime]:
+        ticks = Ticks({"often": every}, first)
+        for _ in range(2):
+            process = ticks.start()
+            await asyncio.sleep(3600 + 7 * 60)
+            await process.kill()
+            ticks.clock.step(step)
+            await asyncio.sleep(asleep)
+        process = ticks.start()
+        await asyncio.sleep(3 * 3600)
+        await process.kill()
+        return ticks, ticks.clock()
+
+    ticks, end = virtual_time.run(live())
+    made = ticks.made()["often"]
+    assert [slot for slot, _ in made] == slots(first, every, end)
+    assert all(at >= slot for slot, at in made)
+
+
+@pytest.mark.parametrize("step", [timedelta(hours=1), timedelta(hours=-1)])
 def test_an_instant_is_met_within_a_second_of_the_clock_being_set(step: timedelta) -> None:
     async def live() -> list[tuple[datetime, datetime]]:
         ticks = Ticks({"once": 1000 * DAY}, BEGINNING + timedelta(minutes=90))

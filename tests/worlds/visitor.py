@@ -17,6 +17,8 @@ from tests.worlds.world import Answer, World
 
 T = TypeVar("T")
 _SHORTEST, _LONGEST = 0.0005, 0.004  # seconds each way
+RETRY_AFTER = 5.0
+_TOO_MANY = Failure(Cause.TOO_MANY, "too many requests", 429, "TooManyRequests", RETRY_AFTER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,8 @@ class Visitor:
     writes: list[Write] = field(default_factory=list)
     streams: list[WorldStream] = field(default_factory=list)
     dead: bool = False  # whether nothing that it still has under way will ever be done
+    unsent_writes: int = 0  # how many of the next writes never arrive
+    one_too_many: int = 0  # how many of the next writes are refused with 429, to be tried again after RETRY_AFTER
     lost_answers: int = 0  # how many of the next writes are done without the writer hearing of it
     opened: int = 0  # how many watches it was given
     short_watches: bool = False  # whether each watch ends as soon as it is open
@@ -102,7 +106,11 @@ class Visitor:
 
     async def _write(self, verb: str, kind: Kind, key: Key, do: Callable[[], Answer], of: type[T]) -> T | Failure:
         def done() -> Answer:
-            answer = do()
+            if self.unsent_writes:
+                self.unsent_writes -= 1
+                return Failure(Cause.UNREACHABLE, "the connection broke before the request was sent")
+            answer = do() if not self.one_too_many else _TOO_MANY
+            self.one_too_many = max(self.one_too_many - 1, 0)
             refused = answer.cause if isinstance(answer, Failure) else None
             self.writes.append(Write(verb, kind, key, refused))
             if self.lost_answers:

@@ -1,6 +1,7 @@
 """Typed requests over one pool of connections: what comes back is what was asked for, or a Failure."""
 
 import asyncio
+import logging
 import random
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
@@ -11,12 +12,13 @@ import aiohttp
 import msgspec
 
 from foresail import __version__
-from foresail.kube.connect import Connection
+from foresail.kube.connect import ConnectError, Connection
 from foresail.kube.failures import Cause, Failure, failure, unreachable
 from foresail.plan import Body, Key, Kind
 
 T = TypeVar("T")
 
+_log = logging.getLogger(__name__)
 _JSON = "application/json"
 _METADATA = f"{_JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _METADATA_LIST = f"{_JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
@@ -124,9 +126,16 @@ class Client:
         accept = _METADATA if metadata_only else _JSON
         answer = await self._open(path, parameters, accept)
         if isinstance(answer, Failure) and answer.cause is Cause.UNAUTHORIZED:
-            await self._connection.renew()
+            await self._renew()
             answer = await self._open(path, parameters, accept)
         return answer if isinstance(answer, Failure) else Response(answer)
+
+    async def _renew(self) -> None:
+        """Read the credentials again; if that fails, the old ones are refused again, and it is tried again then."""
+        try:
+            await self._connection.renew()
+        except ConnectError as problem:
+            _log.warning("%s", problem)
 
     async def _open(self, path: str, parameters: Mapping[str, str], accept: str) -> aiohttp.ClientResponse | Failure:
         try:
@@ -140,6 +149,8 @@ class Client:
                 return response
             async with response:
                 return await _refusal(response)
+        except ConnectError as problem:
+            return Failure(Cause.UNAUTHORIZED, str(problem))
         except (aiohttp.ClientError, OSError, TimeoutError) as problem:
             return unreachable(problem)
 
@@ -149,10 +160,13 @@ class Client:
         return await self._persist(lambda: self._once("GET", path, parameters, None, accept, of), again)
 
     async def _write(self, method: str, path: str, body: Body, content: str, of: type[T]) -> T | Failure:
-        # A write that was refused for being one too many was not begun. After any other failure nobody knows:
-        # the controller looks again, and names and versions keep it from doing a thing twice.
+        # A write is sent once. Whatever it waits for before a second time, a refusal's Retry-After or new credentials,
+        # the lead may be lost meanwhile: so its sender looks again, decides again, and asks again whether it may write.
         data = _encoder.encode(body)
-        return await self._persist(lambda: self._once(method, path, {}, data, content, of), {Cause.TOO_MANY})
+        answer = await self._once(method, path, {}, data, content, of)
+        if isinstance(answer, Failure) and answer.cause is Cause.UNAUTHORIZED:
+            await self._renew()
+        return answer
 
     async def _persist(self, send: Callable[[], Awaitable[T | Failure]], again: set[Cause]) -> T | Failure:
         renewed = False
@@ -163,7 +177,7 @@ class Client:
                 return answer
             if answer.cause is Cause.UNAUTHORIZED and not renewed:
                 renewed = True
-                await self._connection.renew()
+                await self._renew()
                 continue
             attempt += 1
             if answer.cause not in again or attempt == _ATTEMPTS:
@@ -174,9 +188,9 @@ class Client:
     async def _once(
         self, method: str, path: str, parameters: Mapping[str, str], data: bytes | None, content: str, of: type[T]
     ) -> T | Failure:
-        headers = await self._connection.headers()
-        headers["Accept" if data is None else "Content-Type"] = content
         try:
+            headers = await self._connection.headers()
+            headers["Accept" if data is None else "Content-Type"] = content
             async with (
                 self._places,
                 self._session.request(
@@ -191,6 +205,8 @@ class Client:
                 if response.status >= HTTPStatus.BAD_REQUEST:
                     return await _refusal(response)
                 received = await response.read()
+        except ConnectError as problem:
+            return Failure(Cause.UNAUTHORIZED, str(problem))
         except (aiohttp.ClientError, OSError, TimeoutError) as problem:
             return unreachable(problem)
         try:

@@ -13,7 +13,7 @@ _SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 
 
 class ConnectError(Exception):
-    """No usable configuration was found: says where it was looked for."""
+    """There is no usable configuration, or no usable credentials now: says where they were looked for."""
 
 
 @dataclass(slots=True)
@@ -27,12 +27,24 @@ class Connection:
 
     async def headers(self) -> dict[str, str]:
         """Return the authorisation for one request; the configuration renews a token that is about to expire."""
-        settings = await self._configuration.auth_settings()
+        try:
+            settings = await self._configuration.auth_settings()
+        except Exception as error:
+            raise _no_credentials(error) from error
         return {each["key"]: each["value"].strip() for each in settings.values() if each.get("value")}
 
     async def renew(self) -> None:
         """Read the credentials again: the server has refused those that we have."""
-        await self._reload(self._configuration)
+        try:
+            await self._reload(self._configuration)
+        except Exception as error:
+            raise _no_credentials(error) from error
+
+
+def _no_credentials(error: Exception) -> ConnectError:
+    # Any error at all: a token file that is being replaced, an exec plugin that cannot reach its own server.
+    # They may be there a moment later, so it must not end the process.
+    return ConnectError(f"the credentials for the API server cannot be read, trying again: {error}")
 
 
 async def connect(kubeconfig: str | None = None, context: str | None = None) -> Connection:

@@ -15,9 +15,9 @@ from datetime import datetime
 
 import msgspec
 
-from foresail.kube.client import Client
 from foresail.kube.clock import steady
 from foresail.kube.failures import Cause, Failure
+from foresail.kube.server import Server
 from foresail.plan import Body, Key, Kind, Note
 
 EVENT = Kind("events.k8s.io", "v1", "events", "Event")
@@ -38,7 +38,7 @@ class Events:
 
     def __init__(
         self,
-        client: Client,
+        client: Server,
         reporter: str,
         instance: str,
         now: Callable[[], datetime],
@@ -77,7 +77,7 @@ class Events:
             note, at = await self._waiting.get()
             try:
                 await self._write(note, at)
-            except Exception:  # noqa: BLE001 - such as credentials that cannot be renewed now
+            except Exception:  # noqa: BLE001 - no Event is worth the process
                 self.outcomes["dropped"] += 1
                 _log.exception("no Event says %s of %s %s", note.reason, note.kind.name, note.key)
             finally:

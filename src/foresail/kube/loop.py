@@ -11,15 +11,16 @@ from typing import Any, Generic, Protocol, TypeVar
 from foresail.kube.execute import Outcome, Result
 from foresail.kube.logs import about
 from foresail.kube.queue import LOOK_AT_THE_CLOCK, Queue
-from foresail.kube.reflector import Change, Interest, Reflector, Unreadable
+from foresail.kube.reflector import Change, Interest, Reflector
 from foresail.kube.server import Server
-from foresail.kube.store import Store
+from foresail.kube.store import Store, Unreadable
 from foresail.kube.watch import STALL_SECONDS, Watch
 from foresail.plan import Action, Key, Kind, Level, Note, Plan, Subject
 
 _log = logging.getLogger(__name__)
 Seen = TypeVar("Seen")
 _WORKERS = 16
+_AFTER_THE_PAST = 1.0  # seconds until the next look at a key whose plan asked for one at an instant that had passed
 
 
 def _nothing(*_: object) -> None:
@@ -123,6 +124,7 @@ class Loop(Generic[Seen]):
         self._workers = workers
         self._watching: list[tuple[Kind, asyncio.Task[None]]] = []
         self._busy: set[asyncio.Task[None] | None] = set()
+        self._hasty: set[Key] = set()  # whose last plan asked for an instant that had passed
         self._draining = asyncio.Event()
 
     async def run(self) -> None:
@@ -154,7 +156,7 @@ class Loop(Generic[Seen]):
 
     async def _lead(self) -> None:
         for watch in self.watches:
-            for found in watch.reflector.unread.values():  # whoever led before may not have come to say it
+            for found in watch.reflector.store.unread.values():  # whoever led before may not have come to say it
                 self._say(_unreadable(watch.reflector.interest.kind, found))
         async with asyncio.TaskGroup() as group:
             team = [group.create_task(self._work()) for _ in range(self._workers)]
@@ -213,22 +215,36 @@ class Loop(Generic[Seen]):
     async def _look(self, key: Key) -> str:
         seen = self.controller.observe(key)
         if seen is None:
-            self.queue.add_at(key, None)
             self.queue.succeeded(key)
+            self._wake(key, None, self._now())
             return "absent"
-        plan = self.controller.decide(seen, self._now())
+        now = self._now()
+        plan = self.controller.decide(seen, now)
         result = await self._executor.execute(plan)
         if result.outcome is Outcome.DONE:
             self.queue.succeeded(key)
-            self.queue.add_at(key, plan.wake_at)
+            self._wake(key, plan.wake_at, now)
             for note in plan.notes:
                 self._say(note)
         else:
             self._postpone(key, plan, result)
         return result.outcome.name.lower()
 
+    def _wake(self, key: Key, at: datetime | None, now: datetime) -> None:
+        """Ask for the next look; if it was to be in the past already, in a second: asked for again, it would spin."""
+        if at is None or at > now:
+            self._hasty.discard(key)
+            self.queue.add_at(key, at)
+            return
+        self.queue.add_after(key, _AFTER_THE_PAST)
+        if key not in self._hasty:
+            self._hasty.add(key)
+            text = "%s: the plan for %s asks for a look at %s, which has passed; looking each %g s until it does not"
+            _log.warning(text, self.controller.name, key, at.isoformat(), _AFTER_THE_PAST)
+
     def _postpone(self, key: Key, plan: Plan, result: Result) -> None:
-        wait = self.queue.retry(key)
+        at_least = result.failure.retry_after if result.failure is not None else None
+        wait = self.queue.retry(key, at_least or 0.0)
         if result.outcome is not Outcome.LOOK_AGAIN:
             name = self.controller.name
             _log.warning("%s: %s, looking again in %g s: %s", name, key, wait, result.failure)

@@ -107,7 +107,7 @@ class Metrics(Collector):
             "foresail_unreadable_objects",
             "Objects of a wrong shape, which are left alone.",
             by,
-            [(names, len(reflector.unread)) for names, reflector in watches],
+            [(names, len(reflector.store.unread)) for names, reflector in watches],
         )
         yield _counter(
             "foresail_watch_restarts",

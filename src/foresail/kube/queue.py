@@ -140,16 +140,20 @@ class Queue:
         self._instants.put(key, instant)
         self._ready.set()
 
-    def retry(self, key: Key) -> float:
-        """Ask for another look after a failure, later each time; return after how many seconds.
+    def add_after(self, key: Key, seconds: float) -> None:
+        """Ask for a look at a key after so many seconds, whatever is done to the wall clock meanwhile.
 
         It takes the place of any instant that was asked for before: the look will say when the next is to be.
         """
-        failures = self._failures[key] = self._failures.get(key, 0) + 1
-        wait = min(_FIRST_BACKOFF * 2.0 ** min(failures - 1, 16), _LONGEST_BACKOFF)
         self._instants.drop(key)
-        self._backoffs.put(key, asyncio.get_running_loop().time() + wait)
+        self._backoffs.put(key, asyncio.get_running_loop().time() + seconds)
         self._ready.set()
+
+    def retry(self, key: Key, at_least: float = 0.0) -> float:
+        """Ask for another look after a failure, later each time; return after how many seconds."""
+        failures = self._failures[key] = self._failures.get(key, 0) + 1
+        wait = min(max(_FIRST_BACKOFF * 2.0 ** min(failures - 1, 16), at_least), _LONGEST_BACKOFF)
+        self.add_after(key, wait)
         return wait
 
     def succeeded(self, key: Key) -> None:

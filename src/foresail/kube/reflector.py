@@ -20,7 +20,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from foresail.kube.failures import Cause, Failure, failure
-from foresail.kube.store import Store
+from foresail.kube.store import Store, Unreadable
 from foresail.plan import Key, Kind
 
 Wire = TypeVar("Wire")
@@ -59,21 +59,15 @@ class Interest(Generic[Wire, Row]):
 
 @dataclass(frozen=True, slots=True)
 class Change(Generic[Row]):
-    """A row that came, changed or went; `initial` if it was read and did not just happen."""
+    """A row that came, changed or went; `initial` if it was read and did not just happen.
+
+    A row goes with its object, and also when the object can no longer be read.
+    """
 
     key: Key
     old: Row | None
     new: Row | None
     initial: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Unreadable:
-    """An object that is not of the shape that its kind should have."""
-
-    key: Key
-    uid: str
-    problem: str
 
 
 class _Metadata(msgspec.Struct):
@@ -129,7 +123,6 @@ class Reflector(Generic[Wire, Row]):
     phase: Phase = Phase.INITIAL
     synced: bool = False  # whether the store has been whole once
     restarts: int = 0
-    unread: dict[Key, Unreadable] = field(default_factory=dict)  # what is there now and could not be read
     _version: str = ""
     _next_page: str = ""
     _seen: set[Key] = field(default_factory=set)
@@ -229,10 +222,11 @@ class Reflector(Generic[Wire, Row]):
         try:
             row = self.interest.row(self._decoder.decode(raw))
         except (msgspec.DecodeError, ValueError) as problem:
-            self.unread[key] = Unreadable(key, named.uid, str(problem))
-            self.unreadable(self.unread[key])
+            self._remove(key)
+            found = self.store.unread[key] = Unreadable(key, named.uid, str(problem))
+            self.unreadable(found)
             return
-        self.unread.pop(key, None)
+        self.store.unread.pop(key, None)
         old = self.store.put(key, row)
         if old != row:
             self.changed(Change(key, old, row, initial=self.phase is not Phase.WATCHING))
@@ -247,7 +241,7 @@ class Reflector(Generic[Wire, Row]):
         self._remove(key)
 
     def _remove(self, key: Key) -> None:
-        self.unread.pop(key, None)
+        self.store.unread.pop(key, None)
         old = self.store.remove(key)
         if old is not None:
             self.changed(Change(key, old, None, initial=False))
@@ -262,7 +256,7 @@ class Reflector(Generic[Wire, Row]):
 
     def _complete(self) -> None:
         """Remove what the present state did not contain: it went while nobody was watching."""
-        for key in [key for key in (*self.store, *self.unread) if key not in self._seen]:
+        for key in [key for key in (*self.store, *self.store.unread) if key not in self._seen]:
             self._remove(key)
         self._seen.clear()
         self.phase = Phase.WATCHING

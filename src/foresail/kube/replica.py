@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from typing import Any
 
 from prometheus_client.registry import Collector
 
+from foresail.kube.aimed_kill import AimedKill
 from foresail.kube.candidate import Terms
 from foresail.kube.client import Client
 from foresail.kube.clock import now
@@ -52,10 +54,21 @@ async def run(
     before_write: Callable[[], None] = _nothing,
 ) -> None:
     """Run the controllers until SIGTERM or SIGINT; then finish what was begun, release the Lease, and return."""
+    kill = AimedKill.asked_for(os.environ)
+
+    def about_to_write() -> None:
+        before_write()
+        kill.before_write()
+
     async with Client(connection) as client, Client(connection) as apart:
         leadership = Leadership(apart, place.lease, place.identity, now, place.terms)
         events = Events(apart, place.name, place.identity, now)
-        executor = Executor(client, may_write=lambda: leadership.is_leader, before_write=before_write)
+        executor = Executor(
+            client,
+            may_write=lambda: leadership.is_leader,
+            before_write=about_to_write,
+            after_write=kill.after_write,
+        )
         loops = [Loop(client, each, executor, now, leads=leadership, say=events.emit) for each in controllers]
         metrics = Metrics(loops, executor, events, lambda: leadership.is_leader, figures)
         async with serving(loops, metrics, place.host, place.port) as port:

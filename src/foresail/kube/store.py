@@ -1,6 +1,7 @@
 """What is known of the objects of one kind: flat rows of only what decisions need, found by declared indexes."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from foresail.plan import Key
@@ -10,12 +11,27 @@ Indexer = Callable[[Row], Iterable[Hashable]]
 """Says under which values a row is found."""
 
 
-class Store(Generic[Row]):
-    """Rows by key, and by the values of the declared indexes; no look-up goes through all rows."""
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """An object that is not of the shape that its kind should have."""
 
-    __slots__ = ("_found", "_indexers", "_rows")
+    key: Key
+    uid: str
+    problem: str
+
+
+class Store(Generic[Row]):
+    """Rows by key, and by the values of the declared indexes; no look-up goes through all rows.
+
+    An object that cannot be read has no row, not even the one from when it could be: a decision would take the old
+    row for the present, and go on with what the edit was to end. It is in `unread` instead, so that whoever acts on
+    an absence, such as by deleting what belonged to it, can tell that the object is not gone.
+    """
+
+    __slots__ = ("_found", "_indexers", "_rows", "unread")
 
     def __init__(self, indexes: Mapping[str, Indexer[Row]] | None = None) -> None:
+        self.unread: dict[Key, Unreadable] = {}  # what is there now and could not be read
         self._indexers = dict(indexes or {})
         self._rows: dict[Key, Row] = {}
         # Most values lead to one row: that one is kept bare, and only several of them in a set.

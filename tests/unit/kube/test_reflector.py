@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from foresail.kube.failures import Cause, Failure, failure
-from foresail.kube.reflector import Change, Interest, ListMetadata, Page, Phase, Reflector, Unreadable
-from foresail.kube.store import Store
+from foresail.kube.reflector import Change, Interest, ListMetadata, Page, Phase, Reflector
+from foresail.kube.store import Store, Unreadable
 from foresail.plan import Key, Kind
 
 
@@ -151,16 +151,24 @@ def test_an_object_of_the_wrong_shape_is_named_and_the_stream_goes_on(recorder: 
     (found,) = recorder.unreadable
     assert (found.key, found.uid) == (Key("ns", "a"), "uid-a")
     assert "$.spec.size" in found.problem
-    assert recorder.changes == [("b", 1, 7, False)]
-    assert recorder.machine.store.get(Key("ns", "a")) == 1
+    assert recorder.changes == [("a", 1, None, False), ("b", 1, 7, False)]
 
 
-def test_an_unreadable_object_is_not_taken_for_a_deleted_one_after_a_gap(recorder: Recorder) -> None:
+def test_an_object_that_can_no_longer_be_read_loses_its_row_and_is_told_from_a_deleted_one(recorder: Recorder) -> None:
     recorder.start_watching()
+    key, store = Key("ns", "a"), recorder.machine.store
+    recorder.feed(event("MODIFIED", thing("a", 8, "large")))
+    assert store.get(key) is None, "the old row would be taken for the present"
+    assert key in store.unread
     recorder.machine.ended(failure(410, "Gone", "too old"))
     _ = recorder.machine.parameters
     recorder.feed(event("ADDED", thing("a", 8, "large")), event("ADDED", thing("b", 2)), bookmark(9, initial_end=True))
-    assert recorder.changes == []
+    assert key in store.unread
+    recorder.feed(event("MODIFIED", thing("a", 10, 3)))
+    assert (store.get(key), store.unread) == (3, {})
+    recorder.feed(event("DELETED", thing("a", 11, "large")))
+    assert (store.get(key), store.unread) == (None, {})
+    assert recorder.changes == [("a", 1, None, False), ("a", None, 3, False), ("a", 3, None, False)]
 
 
 def test_a_line_that_is_no_event_ends_the_stream_with_a_reason(recorder: Recorder) -> None:
@@ -188,8 +196,8 @@ def test_what_cannot_be_read_is_remembered_until_it_can_be_or_is_gone(recorder: 
     machine = recorder.machine
     recorder.feed(*(event("ADDED", thing(name, 6, "large")) for name in ("mended", "deleted", "missed")))
     recorder.feed(event("MODIFIED", thing("mended", 7, 2)), event("DELETED", thing("deleted", 8, "large")))
-    assert {key.name for key in machine.unread} == {"missed"}
+    assert {key.name for key in machine.store.unread} == {"missed"}
     machine.ended(failure(410, "Expired", "too old"))
     _ = machine.parameters
     recorder.feed(event("ADDED", thing("a", 1)), bookmark(9, initial_end=True))
-    assert machine.unread == {}
+    assert machine.store.unread == {}

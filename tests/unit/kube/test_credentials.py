@@ -1,0 +1,65 @@
+"""Credentials that cannot be read for a while are a failed request, and not the end of the process."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from foresail.kube.client import Client
+from foresail.kube.connect import ConnectError, connect
+from foresail.kube.failures import Cause, Failure
+from foresail.plan import Key, Kind
+
+THING = Kind("runtime.foresail.dev", "v1", "things", "Thing")
+
+
+def kubeconfig(folder: Path, user: dict[str, object]) -> Path:
+    file = folder / "kubeconfig"
+    content = {
+        "clusters": [{"name": "nowhere", "cluster": {"server": "http://127.0.0.1:9"}}],
+        "users": [{"name": "me", "user": user}],
+        "contexts": [{"name": "nowhere", "context": {"cluster": "nowhere", "user": "me"}}],
+        "current-context": "nowhere",
+    }
+    file.write_text(json.dumps(content))
+    return file
+
+
+def test_a_token_file_that_is_away_is_an_error_that_names_it_and_once_back_it_is_read(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("first")
+
+    async def run() -> None:
+        connection = await connect(str(kubeconfig(tmp_path, {"tokenFile": str(token)})))
+        token.unlink()
+        with pytest.raises(ConnectError, match=f"cannot be read, trying again: .*{token}"):
+            await connection.renew()
+        assert await connection.headers() == {"authorization": "Bearer first"}
+        token.write_text("second")
+        await connection.renew()
+        assert await connection.headers() == {"authorization": "Bearer second"}
+
+    asyncio.run(run())
+
+
+def test_a_request_without_credentials_is_a_failed_request(tmp_path: Path) -> None:
+    async def run() -> tuple[object, ...]:
+        connection = await connect(str(kubeconfig(tmp_path, {"token": "t"})))
+
+        async def unreadable(_: object) -> None:
+            raise OSError("the disk is gone")
+
+        connection._configuration.refresh_api_key_hook = unreadable  # noqa: SLF001 - the official client's own hook
+        async with Client(connection) as client:
+            key = Key("ns", "a")
+            return (
+                await client.get(THING, key, object),
+                await client.create(THING, key, {}, object),
+                await client.stream(THING, "", {}),
+            )
+
+    for answer in asyncio.run(run()):
+        assert isinstance(answer, Failure)
+        assert answer.cause is Cause.UNAUTHORIZED
+        assert "the disk is gone" in answer.message

@@ -1,0 +1,67 @@
+"""What becomes of an Event when the server cannot be reached, refuses it, or has it already."""
+
+import asyncio
+import logging
+from typing import NamedTuple
+
+import pytest
+
+from foresail.kube.events import EVENT, Events
+from foresail.plan import Key, Note
+from tests.cluster.things import THING
+from tests.worlds import virtual_time
+from tests.worlds.virtual_time import WallClock
+from tests.worlds.visitor import Visitor
+from tests.worlds.world import Definition, World
+
+
+class Told(NamedTuple):
+    outcomes: dict[str, int]
+    there: int  # Events that the server has
+    seconds: float
+
+
+def told(*, unsent: int = 0, too_many: int = 0, lost: int = 0, namespace: str = "default") -> Told:
+    """Say one thing while so many writes go wrong, and return what became of it."""
+
+    async def tell() -> Told:
+        world = World(WallClock(), Definition(EVENT, status=False, generation=False))
+        visitor = Visitor(world, unsent_writes=unsent, one_too_many=too_many, lost_answers=lost)
+        events = Events(visitor, "foresail", "pod-1", world.clock)
+        telling = asyncio.create_task(events.run())
+        begun = asyncio.get_running_loop().time()
+        events.emit(Note(THING, Key(namespace, "a"), "uid-1", "Made", "It was made."))
+        await events.flushed()
+        took = asyncio.get_running_loop().time() - begun
+        telling.cancel()
+        await asyncio.wait([telling])
+        return Told(dict(events.outcomes), len(world.history.present(EVENT)), took)
+
+    return virtual_time.run(tell())
+
+
+@pytest.mark.parametrize("attempt", [1, 2, 3])
+def test_an_event_that_does_not_arrive_is_sent_again_a_few_times(attempt: int) -> None:
+    for what in (told(unsent=attempt), told(too_many=attempt)):
+        assert (what.outcomes, what.there) == ({"written": 1}, 1)
+        assert what.seconds == pytest.approx((1.0, 6.0, 21.0)[attempt - 1], abs=0.1)
+
+
+def test_an_event_that_never_arrives_is_dropped_counted_and_named_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        what = told(unsent=4)
+    assert (what.outcomes, what.there) == ({"dropped": 1}, 0)
+    assert "no Event says Made of Thing default/a: Unreachable" in caplog.text
+
+
+def test_an_event_that_arrived_without_an_answer_is_not_said_twice() -> None:
+    what = told(lost=1)
+    assert (what.outcomes, what.there) == ({"repeated": 1}, 1)
+
+
+def test_an_event_that_is_refused_for_good_is_dropped_at_once(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        what = told(namespace="nowhere")
+    assert (what.outcomes, what.there) == ({"dropped": 1}, 0)
+    assert what.seconds < 1
+    assert "no Event says Made of Thing nowhere/a" in caplog.text

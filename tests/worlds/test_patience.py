@@ -1,0 +1,112 @@
+"""What the loop does not do at once, and not without asking again: refused writes, past instants, old rows."""
+
+import asyncio
+import logging
+from datetime import datetime, timedelta
+
+import pytest
+from one_child_each import PARENT, OneChildEach
+
+from foresail.plan import Key, Plan
+from tests.worlds import virtual_time
+from tests.worlds.process import Process
+from tests.worlds.scene import Scene, done, eventually
+from tests.worlds.ticking import TICK, TICKER, Ticker, Ticking, ticker
+from tests.worlds.virtual_time import BEGINNING, WallClock
+from tests.worlds.visitor import RETRY_AFTER, Visitor
+from tests.worlds.world import Definition, World
+
+A = Key("red", "a")
+
+
+def test_a_write_that_is_one_too_many_is_sent_again_no_sooner_than_the_server_asked() -> None:
+    async def live() -> float:
+        scene = Scene()
+        process = scene.start()
+        process.visitor.one_too_many = 3
+        scene.make_parent(A)
+        await eventually(lambda: scene.world.history.present(PARENT)[A].get("status"))
+        took = asyncio.get_running_loop().time()
+        await scene.settle()
+        scene.check()
+        assert [write.verb for write in process.visitor.writes] == ["create"] * 4 + ["merge status"]
+        await scene.stop()
+        return took
+
+    assert 3 * RETRY_AFTER <= virtual_time.run(live()) <= 3 * RETRY_AFTER + 1
+
+
+def test_a_write_that_was_one_too_many_is_not_sent_again_once_the_lead_is_lost() -> None:
+    async def live() -> None:
+        scene = Scene()
+        leads = True
+        visitor = Visitor(scene.world, one_too_many=1)
+        process = Process(visitor, OneChildEach(), may_write=lambda: leads)
+        scene.make_parent(A)
+        await eventually(lambda: visitor.writes)
+        leads = False
+        await scene.settle()
+        assert len(visitor.writes) == 1
+        leads = True
+        await scene.settle()
+        scene.check()
+        await process.kill()
+
+    virtual_time.run(live())
+
+
+class Yesterday(Ticking):
+    """Asks for the next look at an instant that has long passed, until its spec says otherwise."""
+
+    def decide(self, seen: tuple[Key, Ticker], now: datetime) -> Plan:
+        self.looks.append(now)
+        return Plan(wake_at=seen[1].spec.first)
+
+
+def test_a_plan_for_an_instant_that_has_passed_is_looked_at_once_a_second_and_named_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def live() -> list[datetime]:
+        clock = WallClock()
+        world = World(clock, Definition(TICKER))
+        late = ticker(BEGINNING - timedelta(days=1), timedelta(days=1))
+        done(world.create(TICKER, {"metadata": {"name": "a"}} | late, "tenant", "default"))
+        controller = Yesterday()
+        process = Process(Visitor(world), controller, workers=2)
+        await asyncio.sleep(60.5)
+        spinning = list(controller.looks)
+        key = Key("default", "a")
+        in_time = ticker(BEGINNING + timedelta(days=1), timedelta(days=1))
+        done(world.merge(TICKER, key, in_time, "tenant"))
+        await asyncio.sleep(60)
+        assert len(controller.looks) - len(spinning) <= 2, "in order again, it waits for its instant"
+        await process.kill()
+        return spinning
+
+    with caplog.at_level(logging.WARNING):
+        looks = virtual_time.run(live())
+    assert 58 <= len(looks) <= 62
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert "the plan for default/a asks for a look at 2025-12-31" in said
+
+
+def test_a_ticker_that_can_no_longer_be_read_comes_to_no_instant_until_it_can_be() -> None:
+    async def live() -> tuple[int, int, int]:
+        clock = WallClock()
+        world = World(clock, Definition(TICKER), Definition(TICK))
+        body = {"metadata": {"name": "a"}} | ticker(BEGINNING + timedelta(minutes=1), timedelta(minutes=1))
+        done(world.create(TICKER, body, "tenant", "default"))
+        key = Key("default", "a")
+        process = Process(Visitor(world), Ticking(), workers=2)
+        await asyncio.sleep(150)
+        before = len(world.history.present(TICK))
+        done(world.merge(TICKER, key, {"spec": {"every": "often"}}, "tenant"))
+        await asyncio.sleep(600)
+        during = len(world.history.present(TICK))
+        done(world.merge(TICKER, key, {"spec": {"every": 60}}, "tenant"))
+        await asyncio.sleep(10)
+        after = len(world.history.present(TICK))
+        await process.kill()
+        return before, during, after
+
+    assert virtual_time.run(live()) == (2, 2, 12)
