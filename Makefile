@@ -3,10 +3,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+SIZE ?= 1
 
 .DEFAULT_GOAL := help
 .PHONY: help setup lint format test test-cluster cluster-build cluster-up cluster-down \
-  cron-oracle cron-shift cron-fuzz bench-cron lock ci
+  cron-oracle cron-shift cron-fuzz bench-cron bench-runtime lock ci
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +56,9 @@ cron-fuzz: setup ## feed ten million random byte strings to the cron engine: min
 
 bench-cron: setup ## measure the cron engine beside croniter and cronsim
 	$(BIN)/python -m bench.cron_speed
+
+bench-runtime: setup cluster-build ## measure the runtime on real clusters: half an hour; SIZE=0.1 for a tenth of it: minutes
+	$(BIN)/python -m bench.runtime --size $(SIZE)
 
 lock: setup ## pin every dependency again, with hashes, after a change in pyproject.toml
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
