@@ -22,6 +22,7 @@ AT_ANY_SIZE: dict[str, Callable[[Figures], bool]] = {
     "idle_requests is 0": lambda f: f["idle_requests"] == 0,
     "timers_missed and timers_handled_twice are 0": lambda f: not f["timers_missed"] + f["timers_handled_twice"],
     "cpu_to_kopf is at most 0.6": lambda f: f["cpu_to_kopf"] <= 0.6,
+    "writes_per_parent are at most 2.1": lambda f: max(f["writes_per_parent"]) <= 2.1,
 }
 AT_FULL_SIZE: dict[str, Callable[[Figures], bool]] = {
     "sync_s is at most 30": lambda f: f["sync_s"] <= 30,
@@ -31,6 +32,7 @@ AT_FULL_SIZE: dict[str, Callable[[Figures], bool]] = {
     "timer_p99_ms is at most 1000": lambda f: f["timer_p99_ms"] <= 1000,
     "single_timer_ms is at most 100": lambda f: f["single_timer_ms"] <= 100,
 }
+# In CI, beside other work: far enough from what is usual that noise passes and a loss by a factor of two does not.
 AT_LESS: dict[str, Callable[[Figures], bool]] = {
     "rss_mib is at most 150": lambda f: f["rss_mib"] <= 150,
     "throughput_ratio is at least 0.5": lambda f: f["throughput_ratio"] >= 0.5,
