@@ -8,7 +8,7 @@ import msgspec
 
 from bench.runtime import MeasurementError
 from bench.runtime.processes import Measured
-from bench.runtime.reading import CHILD, everything
+from bench.runtime.reading import CHILD, check_converged, everything
 from bench.runtime.world import USER, create_first, multiply, name, namespace, world
 from foresail.kube.client import Client
 from foresail.kube.connect import connect
@@ -36,6 +36,8 @@ def scale(count: int, events: int, idle_seconds: float) -> dict[str, object]:
             process.wait_idle()
             process.end()
         multiply(cluster, count)
+        # They are what they should be; and the API server, which has just been started, has them all in its cache.
+        asyncio.run(check_converged(cluster, count))
         with Measured(cluster, "ours") as process:
             synced = process.wait_synced()
             started = process.wait_idle()
