@@ -9,6 +9,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -63,8 +64,17 @@ class Measured:
             time.sleep(0.02)
         return time.monotonic() - self.began
 
+    def wait_for(self, holds: Callable[[], bool]) -> None:
+        """Wait until something holds that it is to bring about."""
+        while not holds():
+            self._must_live()
+            time.sleep(1.0)
+
     def wait_idle(self) -> float:
-        """Wait until it has next to nothing to do; return the processor time that it had used by then."""
+        """Wait until it has next to nothing to do; return the processor time that it had used by then.
+
+        On a busy machine a process that has much to do may look idle: wait for what it is to do before.
+        """
         before, used = -1.0, 0.0
         while used - before > _IDLE_SHARE * _IDLE_SECONDS:
             self._must_live()

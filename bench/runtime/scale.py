@@ -9,7 +9,7 @@ import msgspec
 from bench.runtime import MeasurementError
 from bench.runtime.processes import Measured
 from bench.runtime.reading import CHILD, check_converged, everything
-from bench.runtime.world import USER, create_first, multiply, name, namespace, world
+from bench.runtime.world import USER, create_first, multiply, name, namespace, stored_children, world
 from foresail.kube.client import Client
 from foresail.kube.connect import connect
 from foresail.kube.failures import Failure
@@ -31,8 +31,9 @@ def scale(count: int, events: int, idle_seconds: float) -> dict[str, object]:
     """Measure one process among so many Parents, each with its child."""
     with world() as cluster:
         create_first(cluster)
+        before = stored_children(cluster)
         with Measured(cluster, "ours") as process:
-            process.wait_synced()
+            process.wait_for(lambda: stored_children(cluster) > before)
             process.wait_idle()
             process.end()
         multiply(cluster, count)

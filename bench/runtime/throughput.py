@@ -5,7 +5,7 @@ from statistics import median
 
 from bench.runtime.processes import Measured
 from bench.runtime.reading import check_converged
-from bench.runtime.world import create_first, multiply, world
+from bench.runtime.world import create_first, multiply, stored_children, world
 
 _ROUNDS = 3
 
@@ -52,7 +52,9 @@ def _converged(count: int, module: str, *arguments: str) -> dict[str, float]:
     with world() as cluster:
         create_first(cluster)
         multiply(cluster, count)
+        before = stored_children(cluster)
         with Measured(cluster, module, *arguments) as process:
+            process.wait_for(lambda: stored_children(cluster) >= before + count)
             used = process.wait_idle()
             peak = process.memory_mib("VmHWM")
             facts = process.end()
