@@ -4,10 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 KILLS ?= 200
+SIZE ?= 1
 
 .DEFAULT_GOAL := help
 .PHONY: help setup lint format test test-cluster cluster-build cluster-up cluster-down \
-  cron-oracle cron-shift cron-fuzz bench-cron bench-schedules runtime-kills lock ci
+  cron-oracle cron-shift cron-fuzz bench-cron bench-runtime bench-schedules runtime-kills lock ci
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,13 +57,16 @@ cron-fuzz: setup ## feed ten million random byte strings to the cron engine: min
 
 bench-schedules: setup ## measure schedules beside Velero's controller and a bare loop; SIZE=0.1 for a tenth
 	$(BIN)/python -m testbed build etcd kube s3 velero velero-aws helm
-	$(BIN)/python -m bench.schedules --size $(or $(SIZE),1)
+	$(BIN)/python -m bench.schedules --size $(SIZE)
 
 bench-cron: setup ## measure the cron engine beside croniter and cronsim
 	$(BIN)/python -m bench.cron_speed
 
 runtime-kills: setup cluster-build ## kill the example controller KILLS=200 times on a real cluster: minutes
 	$(BIN)/python -m bench.runtime_kills $(KILLS)
+
+bench-runtime: setup cluster-build ## measure the runtime on real clusters: half an hour; SIZE=0.1 for a tenth of it: minutes
+	$(BIN)/python -m bench.runtime --size $(SIZE)
 
 lock: setup ## pin every dependency again, with hashes, after a change in pyproject.toml
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \

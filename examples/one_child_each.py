@@ -23,19 +23,37 @@ CHILD = Kind("", "v1", "configmaps", "ConfigMap")
 OWNER = "examples.foresail.dev/parent-uid"
 
 
-class Metadata(msgspec.Struct, frozen=True):
-    """What is kept of an object: who it is, at which version, and whose."""
+class Metadata(msgspec.Struct):
+    """What is read of an object's metadata: who it is, at which version, and whose."""
 
     uid: str
     version: str = msgspec.field(name="resourceVersion")
     labels: dict[str, str] = {}
 
 
-class Row(msgspec.Struct, frozen=True):
-    """A Parent, or a child of one."""
+class Object(msgspec.Struct):
+    """What is read of a Parent, or of a child of one."""
 
     metadata: Metadata
     status: dict[str, str] = {}
+
+
+class Parent(msgspec.Struct, frozen=True, gc=False):
+    """What is kept of a Parent; of a child, only the UID of its Parent is."""
+
+    uid: str
+    version: str
+    done: bool
+
+
+def parent(read: Object) -> Parent:
+    """Return what is kept of a Parent."""
+    return Parent(read.metadata.uid, read.metadata.version, bool(read.status.get("child")))
+
+
+def owner(read: Object) -> str:
+    """Return what is kept of a child."""
+    return read.metadata.labels.get(OWNER, "")
 
 
 class OneChildEach:
@@ -44,29 +62,28 @@ class OneChildEach:
     name = "one-child-each"
 
     def __init__(self) -> None:
-        self.parents, self.children = Store[Row](), Store[Row]()
+        self.parents, self.children = Store[Parent](), Store[str]()
         self.watched = (
-            Watched(Interest(PARENT, Row, lambda row: row), self.parents, lambda change: [change.key]),
-            Watched(Interest(CHILD, Row, lambda row: row, labels=OWNER), self.children, lambda change: [change.key]),
+            Watched(Interest(PARENT, Object, parent), self.parents, lambda change: [change.key]),
+            Watched(Interest(CHILD, Object, owner, labels=OWNER), self.children, lambda change: [change.key]),
         )
 
-    def observe(self, key: Key) -> tuple[Key, Row, Row | None] | None:
+    def observe(self, key: Key) -> tuple[Key, Parent, str | None] | None:
         """Read the parent and its child."""
         parent = self.parents.get(key)
         return None if parent is None else (key, parent, self.children.get(key))
 
-    def decide(self, seen: tuple[Key, Row, Row | None], _now: datetime) -> Plan:
+    def decide(self, seen: tuple[Key, Parent, str | None], _now: datetime) -> Plan:
         """Make the child if it is not there, then say in the status that it is."""
-        key, parent, child = seen
-        uid = parent.metadata.uid
+        key, parent, owned_by = seen
+        uid = parent.uid
         mark = {OWNER: uid}  # not the name alone: a parent that is deleted and made again is another parent
         owner = {"apiVersion": PARENT.api_version, "kind": PARENT.name, "name": key.name, "uid": uid}
         create = Create(CHILD, key, {"metadata": {"labels": mark, "ownerReferences": [owner]}}, mark)
-        ready = Patch(PARENT, key, {"status": {"child": key.name}}, parent.metadata.version, "status")
-        has_child = child is not None and child.metadata.labels.get(OWNER) == uid
+        ready = Patch(PARENT, key, {"status": {"child": key.name}}, parent.version, "status")
         made = Note(PARENT, key, uid, "ChildMade", f"ConfigMap {key} belongs to this Parent.")
-        status, notes = (None, ()) if parent.status.get("child") else (ready, (made,))
-        return Plan(() if has_child else (create,), status, notes, subject=Subject(PARENT, key, uid))
+        status, notes = (None, ()) if parent.done else (ready, (made,))
+        return Plan(() if owned_by == uid else (create,), status, notes, subject=Subject(PARENT, key, uid))
 
 
 async def main(kubeconfig: str | None) -> None:

@@ -17,7 +17,7 @@ from foresail.kube.client import Client
 from foresail.kube.clock import now
 from foresail.kube.connect import connect
 from foresail.kube.failures import Failure
-from foresail.kube.loop import _WORKERS as WORKERS
+from foresail.kube.loop import WORKERS
 from foresail.kube.server import Stream
 from foresail.plan import Body, Create, Kind
 from foresail.schedules.build import create_backup

@@ -266,3 +266,18 @@ def test_what_changes_while_its_parent_is_being_worked_on_is_looked_at_afterward
         scene.delete_child(A)
 
     play(story)
+
+
+@pytest.mark.parametrize("lag", [0.02, 0.3, 0.9])
+def test_nothing_is_written_again_because_the_watch_is_late(lag: float) -> None:
+    async def story(scene: Scene) -> None:
+        scene.start()
+        await scene.settle(1)
+        scene.weather.lag = lag
+        for number in range(20):
+            scene.make_parent(Key("red", f"p-{number}"))
+        await scene.settle()
+        assert [write for write in scene.visitor.writes if write.refused] == []
+        assert len(scene.visitor.writes) == 2 * 20
+
+    play(story)

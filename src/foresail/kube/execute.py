@@ -8,6 +8,7 @@ from typing import assert_never
 
 import msgspec
 
+from foresail.kube.echoes import Written
 from foresail.kube.failures import Cause, Failure
 from foresail.kube.server import Server
 from foresail.plan import Action, Apply, Body, Create, Delete, Patch, Plan
@@ -24,11 +25,20 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The outcome and, unless it is done, the action at which it ended and why."""
+    """The outcome and, unless it is done, the action at which it ended and why; and what was written before that."""
 
     outcome: Outcome
     action: Action | None = None
     failure: Failure | None = None
+    written: tuple[Written, ...] = ()
+
+
+class _Version(msgspec.Struct):
+    version: str = msgspec.field(default="", name="resourceVersion")
+
+
+class _Answer(msgspec.Struct):
+    metadata: _Version
 
 
 class _Metadata(msgspec.Struct):
@@ -72,37 +82,35 @@ class Executor:
 
     async def execute(self, plan: Plan) -> Result:
         """Carry out the writes in their order, up to the first that cannot be done."""
+        written: list[Written] = []
         for action in plan.writes:
             if not self._may_write():
-                return Result(Outcome.LOOK_AGAIN, action, _NOT_LEADING)
+                return Result(Outcome.LOOK_AGAIN, action, _NOT_LEADING, tuple(written))
             self.writes[action.kind.name, type(action).__name__.lower()] += 1
             self._before_write()
-            failure = await self._act(action)
+            answer = await self._act(action)
             self._after_write()
-            if failure is None:
-                continue
-            outcome = await self._judge(action, failure)
-            if outcome is not Outcome.DONE:
-                return Result(outcome, action, failure)
-        return Result(Outcome.DONE)
+            if isinstance(answer, Failure):
+                outcome = await self._judge(action, answer)
+                if outcome is not Outcome.DONE:
+                    return Result(outcome, action, answer, tuple(written))
+            elif answer is not None and answer.metadata.version.isdecimal():
+                written.append(Written(action.kind, int(answer.metadata.version)))
+        return Result(Outcome.DONE, written=tuple(written))
 
-    async def _act(self, action: Action) -> Failure | None:
+    async def _act(self, action: Action) -> _Answer | Failure | None:
         client = self._client
-        answer: object
         match action:
             case Create():
-                answer = await client.create(action.kind, action.key, _addressed(action, action.mark), msgspec.Raw)
+                return await client.create(action.kind, action.key, _addressed(action, action.mark), _Answer)
             case Patch():
-                body = _versioned(action)
-                answer = await client.merge(action.kind, action.key, body, msgspec.Raw, action.subresource)
+                return await client.merge(action.kind, action.key, _versioned(action), _Answer, action.subresource)
             case Apply():
-                body = _addressed(action, {})
-                answer = await client.apply(action.kind, action.key, body, msgspec.Raw, action.subresource)
+                return await client.apply(action.kind, action.key, _addressed(action, {}), _Answer, action.subresource)
             case Delete():
-                answer = await client.delete(action.kind, action.key, action.uid)
+                return await client.delete(action.kind, action.key, action.uid)
             case _:
                 assert_never(action)
-        return answer if isinstance(answer, Failure) else None
 
     async def _judge(self, action: Action, failure: Failure) -> Outcome:
         match action, failure.cause:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar
 
+from foresail.kube.echoes import Echoes, Written
 from foresail.kube.execute import Outcome, Result
 from foresail.kube.logs import about
 from foresail.kube.queue import LOOK_AT_THE_CLOCK, Queue
@@ -19,7 +20,7 @@ from foresail.plan import Action, Key, Kind, Level, Note, Plan, Subject
 
 _log = logging.getLogger(__name__)
 Seen = TypeVar("Seen")
-_WORKERS = 16
+WORKERS = 16
 _AFTER_THE_PAST = 1.0  # seconds until the next look at a key whose plan asked for one at an instant that had passed
 
 
@@ -109,12 +110,16 @@ class Loop(Generic[Seen]):
         *,
         leads: Leads | None = None,
         say: Callable[[Note], None] = _nothing,
-        workers: int = _WORKERS,
+        workers: int = WORKERS,
         patience: Patience = _PATIENCE,
     ) -> None:
         self.controller = controller
         self.queue = Queue(now, look_at_the_clock=patience.look_at_the_clock)
-        self.watches = [Watch(client, self._reflector(one), stall=patience.stall) for one in controller.watched]
+        self._echoes = Echoes((one.interest.kind for one in controller.watched), self.queue.done)
+        self.watches = [
+            Watch(client, self._reflector(one), self._echoes.reached, stall=patience.stall)
+            for one in controller.watched
+        ]
         self.looked: Callable[[str, float], None] = _nothing  # takes the outcome of each look and its seconds
         self.is_working = False
         self._executor = executor
@@ -191,33 +196,35 @@ class Loop(Generic[Seen]):
         while not self._draining.is_set():
             key = await self.queue.get()
             self._busy.add(me)
+            written: tuple[Written, ...] = ()
             try:
                 with about(self.controller.name, key):
-                    await self._timed_look(key)
+                    written = await self._timed_look(key)
             except asyncio.CancelledError:
                 self.queue.add(key)  # the lead was lost in the middle: whoever has it next looks again, maybe we
                 raise
             finally:
                 self._busy.discard(me)
-                self.queue.done(key)
+                self._echoes.hold(key, written)
 
-    async def _timed_look(self, key: Key) -> None:
+    async def _timed_look(self, key: Key) -> tuple[Written, ...]:
         begun = time.perf_counter()
         try:
-            outcome = await self._look(key)
+            outcome, written = await self._look(key)
         except Exception:  # noqa: BLE001 - whatever a decision does wrong
             # A decision that fails on one object must not end the work on all others.
             _log.exception("%s: a look at %s failed", self.controller.name, key)
             self.queue.retry(key)
-            outcome = "crashed"
+            outcome, written = "crashed", ()
         self.looked(outcome, time.perf_counter() - begun)
+        return written
 
-    async def _look(self, key: Key) -> str:
+    async def _look(self, key: Key) -> tuple[str, tuple[Written, ...]]:
         seen = self.controller.observe(key)
         if seen is None:
             self.queue.succeeded(key)
             self._wake(key, None, self._now())
-            return "absent"
+            return "absent", ()
         now = self._now()
         plan = self.controller.decide(seen, now)
         result = await self._executor.execute(plan)
@@ -228,7 +235,7 @@ class Loop(Generic[Seen]):
                 self._say(note)
         else:
             self._postpone(key, plan, result)
-        return result.outcome.name.lower()
+        return result.outcome.name.lower(), result.written
 
     def _wake(self, key: Key, at: datetime | None, now: datetime) -> None:
         """Ask for the next look; if it was to be in the past already, in a second: asked for again, it would spin."""

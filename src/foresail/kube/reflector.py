@@ -123,7 +123,7 @@ class Reflector(Generic[Wire, Row]):
     phase: Phase = Phase.INITIAL
     synced: bool = False  # whether the store has been whole once
     restarts: int = 0
-    _version: str = ""
+    version: str = ""  # up to which the store is true, once it is whole
     _next_page: str = ""
     _seen: set[Key] = field(default_factory=set)
     _decoder: msgspec.json.Decoder[Wire] = field(init=False)
@@ -155,7 +155,7 @@ class Reflector(Generic[Wire, Row]):
                     **selectors,
                     "watch": "true",
                     "allowWatchBookmarks": "true",
-                    "resourceVersion": self._version,
+                    "resourceVersion": self.version,
                 }
 
     # What came back
@@ -188,7 +188,7 @@ class Reflector(Generic[Wire, Row]):
             self._put(item)
         self._next_page = page.metadata.next_page
         if not self._next_page:
-            self._version = page.metadata.resource_version
+            self.version = page.metadata.resource_version
             self._complete()
 
     def ended(self, why: Failure | None) -> bool:
@@ -218,7 +218,7 @@ class Reflector(Generic[Wire, Row]):
         if self.phase is not Phase.WATCHING:
             self._seen.add(key)
         else:
-            self._version = named.resource_version
+            self.version = named.resource_version
         try:
             row = self.interest.row(self._decoder.decode(raw))
         except (msgspec.DecodeError, ValueError) as problem:
@@ -236,7 +236,7 @@ class Reflector(Generic[Wire, Row]):
         if named is None:
             return
         key = Key(named.namespace, named.name)
-        self._version = named.resource_version
+        self.version = named.resource_version
         self._seen.discard(key)
         self._remove(key)
 
@@ -250,7 +250,7 @@ class Reflector(Generic[Wire, Row]):
         named = self._named(raw)
         if named is None:
             return
-        self._version = named.resource_version
+        self.version = named.resource_version
         if self.phase is Phase.INITIAL and (named.annotations or {}).get(_END_OF_INITIAL) == "true":
             self._complete()
 

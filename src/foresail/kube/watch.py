@@ -2,13 +2,14 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Generic, TypeVar
 
 from foresail.kube.failures import Failure, unreachable
 from foresail.kube.lines import Lines
 from foresail.kube.reflector import Page, Phase, Reflector
 from foresail.kube.server import Server, Stream
+from foresail.plan import Kind
 
 Wire = TypeVar("Wire")
 Row = TypeVar("Row")
@@ -18,14 +19,26 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 10.0
 _TURN = 500  # lines after which other tasks get a turn
 
 
+def _nothing(*_: object) -> None:
+    pass
+
+
 class Watch(Generic[Wire, Row]):
     """One stream for one interest, kept open for as long as `run` runs."""
 
-    def __init__(self, client: Server, reflector: Reflector[Wire, Row], *, stall: float = STALL_SECONDS) -> None:
+    def __init__(
+        self,
+        client: Server,
+        reflector: Reflector[Wire, Row],
+        reached: Callable[[Kind, int], None] = _nothing,
+        *,
+        stall: float = STALL_SECONDS,
+    ) -> None:
         self.reflector = reflector
         self.synced = asyncio.Event()
         self.last_failure: Failure | None = None
         self._client = client
+        self._reached = reached  # is told up to which version the store is true
         self._stall = stall
         self._brought = False  # whether the present request brought anything; if not, the next one waits longer
 
@@ -58,6 +71,7 @@ class Watch(Generic[Wire, Row]):
                     if failure is not None:
                         return failure
                     self._brought = True
+                    self._tell()
                     if self.reflector.synced and not self.synced.is_set():
                         self.synced.set()
             except OSError as problem:
@@ -94,5 +108,11 @@ class Watch(Generic[Wire, Row]):
                 return page
             self._brought = True
             self.reflector.page(page)
+        self._tell()
         self.synced.set()
         return None
+
+    def _tell(self) -> None:
+        version = self.reflector.version
+        if version.isdecimal():
+            self._reached(self.reflector.interest.kind, int(version))
