@@ -11,10 +11,19 @@ def stamp(instant: datetime) -> str:
 def instant(text: str) -> datetime | None:
     """Return the instant that a text means; None if it is none, for anyone may have written it."""
     try:
-        read = datetime.fromisoformat(text)
+        return utc(datetime.fromisoformat(text))
     except ValueError:
         return None
-    return read.astimezone(UTC) if read.tzinfo else None
+
+
+def utc(moment: datetime) -> datetime:
+    """Return a moment in UTC; raise ValueError if it names no zone, or lies outside the years 1 to 9999 there."""
+    if moment.tzinfo is None:
+        raise ValueError(f"{moment.isoformat()} names no time zone")
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise ValueError(f"{moment.isoformat()} is outside the years 1 to 9999") from None
 
 
 def whole(moment: datetime) -> datetime:
