@@ -16,12 +16,11 @@ from tests.worlds.documents import Document
 from tests.worlds.garbage import NAMESPACE
 from tests.worlds.history import Happening
 from tests.worlds.process import Moment, Process
-from tests.worlds.scene import done
 from tests.worlds.streams import Weather
 from tests.worlds.velero_stand_in import Ending, StandIn, in_a_moment
 from tests.worlds.virtual_time import WallClock
 from tests.worlds.visitor import Visitor, Write
-from tests.worlds.world import Definition, World
+from tests.worlds.world import Definition, World, done
 
 HOME = "velero"
 # Nobody sets the clock here and no stream falls silent, so neither has to be looked for each second.
@@ -90,9 +89,9 @@ class ScheduleScene:
 
     # What people do
 
-    def make(self, name: str, text: str, **spec: object) -> Document:
-        """Create a Schedule."""
-        body = {"metadata": {"name": name}, "spec": {"schedule": text, "template": {}, **spec}}
+    def make(self, name: str, schedule: object, **spec: object) -> Document:
+        """Create a Schedule with that expression."""
+        body = {"metadata": {"name": name}, "spec": {"schedule": schedule, "template": {}, **spec}}
         return done(self.world.create(velero.SCHEDULE, body, "user", HOME))
 
     def write(self, name: str, **spec: object) -> Document:

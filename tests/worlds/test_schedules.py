@@ -16,9 +16,9 @@ from foresail.schedules.observe import Settings
 from tests.worlds import virtual_time
 from tests.worlds.documents import Document
 from tests.worlds.process import Moment
-from tests.worlds.scene import done
 from tests.worlds.schedule_scene import HOME, ScheduleScene
 from tests.worlds.streams import Weather
+from tests.worlds.world import done
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 BEGINNING = virtual_time.BEGINNING

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 def stamp(instant: datetime) -> str:
     """Return an instant as it stands in a field of type Time; parts of a second are dropped."""
-    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return f"{instant.astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat()}Z"
 
 
 def instant(text: str) -> datetime | None:

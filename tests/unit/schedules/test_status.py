@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from foresail.api import velero
-from foresail.api.instants import instant
+from foresail.api.instants import instant, stamp
 from foresail.api.marks import OBSERVED
 from foresail.kube.reflector import Change, Interest, Reflector, Unreadable
 from foresail.kube.store import Store
@@ -128,6 +128,13 @@ def test_words_that_mean_nothing_do_not_keep_a_schedule_from_its_run(written: di
 )
 def test_an_instant_is_read_from_any_text(text: str, expected: datetime | None) -> None:
     assert instant(text) == expected
+
+
+@pytest.mark.parametrize("text", ["0001-01-01T00:00:00Z", "0999-12-31T23:59:59Z", "2026-03-10T12:00:00Z"])
+def test_an_instant_of_any_year_is_written_as_it_is_read(text: str) -> None:
+    found = instant(text)
+    assert found is not None
+    assert stamp(found.replace(microsecond=999_999)) == text
 
 
 # What the reflector makes of objects that are not as they should be
