@@ -21,6 +21,5 @@ def test_a_year_of_schedules_has_exactly_the_slots_that_the_rules_give(figure: C
     assert year.differences == []
     assert year.schedules == len(CLUSTERS) * SCHEDULES
     assert min(year.runs - 1000, year.late - 50, year.skips - 30, year.restarts - 200) > 0, year
-    assert year.latest < 0.1
     assert seconds < 60
     figure(f"schedules: a year with {year.runs} runs, {year.late} late, {year.skips} skips, in {seconds:.1f} s of CPU")

@@ -19,6 +19,7 @@ from tests.worlds.year_stories import DAYS, Surroundings, end_of, surroundings
 
 VERSIONS = {Dialect.ROBFIG: "v1.17.2", Dialect.GOCRON: "v1.18.3"}
 KEPT = timedelta(days=2)  # how long a Backup is kept after its end
+PROMPT = 0.1  # seconds from the instant at which nothing holds a run any more to its Backup
 END = DAYS * 86_400.0 - 15
 _START = int(BEGINNING.timestamp())
 
@@ -102,8 +103,12 @@ def compared(around: Surroundings, record: Record, fates: dict[str, Fate]) -> Ye
             year.differences.append(f"{story}: skips {_first(skips.get(story.name, []), told.skips)}")
         for slot, at in zip(told.slots, told.made, strict=True):
             year.late += at > slot + 1
-            if (story.name, slot) in made and not any(abs(at - _START - death) < 10 for death in around.deaths):
-                year.latest = max(year.latest, made[story.name, slot] - at)
+            if (story.name, slot) not in made or any(abs(at - _START - death) < 10 for death in around.deaths):
+                continue  # told already, or killed at that very instant and made good some seconds later
+            after = made[story.name, slot] - at
+            year.latest = max(year.latest, after)
+            if not -0.001 < after < PROMPT:
+                year.differences.append(f"{story}: the run for {slot} came {after:.3f} s after its instant")
     return year
 
 
