@@ -8,7 +8,7 @@ SIZE ?= 1
 
 .DEFAULT_GOAL := help
 .PHONY: help setup lint format test test-cluster cluster-build cluster-up cluster-down \
-  cron-oracle cron-shift cron-fuzz bench-cron bench-runtime bench-schedules runtime-kills lock ci
+  cron-oracle cron-shift cron-fuzz schedule-year bench-cron bench-runtime bench-schedules runtime-kills lock ci
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,6 +58,9 @@ cron-fuzz: setup ## feed ten million random byte strings to the cron engine: min
 bench-schedules: setup ## measure schedules beside Velero's controller and a bare loop; SIZE=0.1 for a tenth
 	$(BIN)/python -m testbed build etcd kube s3 velero velero-aws helm
 	$(BIN)/python -m bench.schedules --size $(SIZE)
+
+schedule-year: setup ## live through a simulated year of 1,000 schedules beside the Go libraries: minutes
+	$(BIN)/python -m bench.schedule_year
 
 bench-cron: setup ## measure the cron engine beside croniter and cronsim
 	$(BIN)/python -m bench.cron_speed

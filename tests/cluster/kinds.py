@@ -7,16 +7,19 @@ from foresail.plan import Kind
 _RBAC = "rbac.authorization.k8s.io"
 
 
-def schemaless(kind: Kind) -> dict[str, Any]:
-    """Return the definition of a kind that takes anything in `spec` and `status`: the worst that a tenant can send."""
+def schemaless(kind: Kind, *, status: bool = True) -> dict[str, Any]:
+    """Return the definition of a kind that takes anything in `spec` and `status`: the worst that a tenant can send.
+
+    Without a status of its own, that is written together with the rest.
+    """
     anything = {"x-kubernetes-preserve-unknown-fields": True}
     schema = {"type": "object", "properties": {"spec": anything, "status": anything}}
-    version = {
+    version: dict[str, Any] = {
         "name": kind.version,
         "served": True,
         "storage": True,
         "schema": {"openAPIV3Schema": schema},
-        "subresources": {"status": {}},
+        "subresources": {"status": {}} if status else {},
     }
     return {
         "apiVersion": "apiextensions.k8s.io/v1",

@@ -23,14 +23,17 @@ def namespace(case: Case) -> str:
 @pytest.fixture(scope="module")
 def player(cluster: Cluster) -> Path:
     """Return the kubeconfig of a ServiceAccount that may do what the cases do, and nothing else."""
-    on_things = rule(things.GROUP, ["things", "things/status"], "get", "list", "watch", "create", "patch", "delete")
+    resources = ["things", "things/status", "wholes", "wholes/status"]
+    on_things = rule(things.GROUP, resources, "get", "list", "watch", "create", "patch", "delete")
     on_maps = rule("", ["configmaps"], "get", "create", "patch", "delete")
     cluster.apply(
         schemaless(things.THING),
+        schemaless(things.WHOLE, status=False),
         *service_account("player", on_things, on_maps),
         *({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace(case)}} for case in CASES),
     )
-    cluster.kubectl("wait", "--for=condition=Established", f"crd/{things.THING.plural}.{things.GROUP}")
+    names = [f"crd/{kind.plural}.{kind.group}" for kind in (things.THING, things.WHOLE)]
+    cluster.kubectl("wait", "--for=condition=Established", *names)
     return cluster.service_account_kubeconfig("default", "player")
 
 

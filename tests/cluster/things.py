@@ -10,6 +10,7 @@ from tests.cluster.kinds import rule, schemaless, service_account
 
 GROUP = "runtime.foresail.dev"
 THING = Kind(GROUP, "v1", "things", "Thing")
+WHOLE = Kind(GROUP, "v1", "wholes", "Whole")  # without a status subresource, as Velero's kinds are
 USER = "system:serviceaccount:default:watcher"
 
 

@@ -2,7 +2,7 @@
 
 from foresail.kube.failures import Cause, Failure
 from foresail.plan import Key, Kind
-from tests.cluster.things import THING
+from tests.cluster.things import THING, WHOLE
 from tests.worlds.conformance import CONFIG, CONFLICT, Cases, Seen, Stage, cause, seen
 
 NOT_FOUND = Cause.NOT_FOUND, 404
@@ -114,6 +114,42 @@ async def the_generation_counts_changes_of_what_is_wanted(stage: Stage) -> None:
         merged = seen(await stage.server.merge(THING, stage.key("a"), patch, Seen, subresource))
         generations.append(merged.metadata.generation)
     assert generations == [2, 2, 2, 3]
+
+
+@case
+async def without_a_status_of_its_own_a_kind_is_written_in_one_piece(stage: Stage) -> None:
+    made = await stage.made("a", WHOLE, spec={"size": 1}, status={"phase": "Given"})
+    assert (made.status, made.metadata.generation) == ({"phase": "Given"}, 1)
+    key = stage.key("a")
+    assert cause(await stage.server.merge(WHOLE, key, {"status": {"phase": "No"}}, Seen, "status")) == NOT_FOUND
+    both = {"spec": {"size": None, "depth": 2}, "status": {"phase": "Ready", "at": "noon"}}
+    merged = seen(await stage.server.merge(WHOLE, key, both, Seen))
+    assert (merged.spec, merged.status) == ({"depth": 2}, {"phase": "Ready", "at": "noon"})
+
+
+@case
+async def without_a_status_of_its_own_the_generation_counts_changes_of_it_too(stage: Stage) -> None:
+    await stage.made("a", WHOLE, spec={"size": 1})
+    generations = []
+    for patch in (
+        {"status": {"phase": "Ready"}},
+        {"metadata": {"annotations": {"x": "y"}}},
+        {"status": {"phase": "Ready"}},
+        {"spec": {"size": 2}, "status": {"phase": "Done"}},
+        {"status": {"phase": None}},
+    ):
+        merged = seen(await stage.server.merge(WHOLE, stage.key("a"), patch, Seen))
+        generations.append(merged.metadata.generation)
+    assert generations == [2, 2, 2, 3, 4]
+
+
+@case
+async def without_a_status_of_its_own_what_is_applied_may_have_one(stage: Stage) -> None:
+    key = stage.key("a")
+    body = stage.body("a", WHOLE, spec={"size": 1}, status={"phase": "Given"})
+    assert seen(await stage.server.apply(WHOLE, key, body, Seen)).status == {"phase": "Given"}
+    without = seen(await stage.server.apply(WHOLE, key, stage.body("a", WHOLE, spec={"size": 1}), Seen))
+    assert (without.spec, without.status) == ({"size": 1}, {})
 
 
 @case

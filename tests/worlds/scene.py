@@ -3,19 +3,22 @@
 import asyncio
 from collections.abc import Callable
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from one_child_each import CHILD, OWNER, PARENT, OneChildEach
 
 from foresail.kube.failures import Cause, Failure
 from foresail.plan import Key
-from tests.worlds.documents import Document
 from tests.worlds.garbage import NAMESPACE
 from tests.worlds.history import Happening
 from tests.worlds.process import Moment, Process
 from tests.worlds.streams import Weather
 from tests.worlds.virtual_time import WallClock
 from tests.worlds.visitor import Visitor, Write
-from tests.worlds.world import Definition, World
+from tests.worlds.world import Definition, World, done
+
+if TYPE_CHECKING:
+    from tests.worlds.documents import Document
 
 SETTLED = 200.0  # seconds: more than the longest back-off, the longest pause and the stall of a watch together
 SILENCE = 300.0
@@ -124,11 +127,6 @@ class Scene:
             self.births.append(happening)
         if happening.kind == PARENT and happening.after.get("status") and metadata["uid"] not in self.births_by_owner():
             self.untrue.append(happening)
-
-
-def done(answer: Document | Failure) -> Document:
-    assert not isinstance(answer, Failure), answer
-    return answer
 
 
 async def eventually(holds: Callable[[], object], seconds: float = SETTLED) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cluster.things import THING
+from tests.cluster.things import THING, WHOLE
 from tests.worlds import conformance_of_watches, conformance_of_writes, virtual_time
 from tests.worlds.conformance import CONFIG, Case, Stage
 from tests.worlds.garbage import NAMESPACE
@@ -15,7 +15,8 @@ CASES = [*conformance_of_writes.case, *conformance_of_watches.case]
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 def test_the_simulated_server_conforms(case: Case) -> None:
     async def play() -> None:
-        world = World(virtual_time.WallClock(), Definition(THING), Definition(CONFIG, status=False, generation=False))
+        kinds = Definition(THING), Definition(WHOLE, status=False), Definition(CONFIG, status=False, generation=False)
+        world = World(virtual_time.WallClock(), *kinds)
         world.create(NAMESPACE, {"metadata": {"name": "stage"}}, "admin")
 
         async def forget() -> None:

@@ -9,10 +9,9 @@ from foresail.plan import Action, Apply, Create, Delete, Key, Patch, Plan
 from tests.cluster.things import THING
 from tests.worlds import virtual_time
 from tests.worlds.documents import Document
-from tests.worlds.scene import done
 from tests.worlds.virtual_time import WallClock
 from tests.worlds.visitor import Visitor
-from tests.worlds.world import Definition, World
+from tests.worlds.world import Definition, World, done
 
 KEY, ABSENT = Key("default", "a"), Key("default", "absent")
 MARK = {"foresail.dev/owner": "us"}

@@ -10,11 +10,11 @@ from one_child_each import PARENT, OneChildEach
 from foresail.plan import Key, Plan
 from tests.worlds import virtual_time
 from tests.worlds.process import Process
-from tests.worlds.scene import Scene, done, eventually
+from tests.worlds.scene import Scene, eventually
 from tests.worlds.ticking import TICK, TICKER, Ticker, Ticking, ticker
 from tests.worlds.virtual_time import BEGINNING, WallClock
 from tests.worlds.visitor import RETRY_AFTER, Visitor
-from tests.worlds.world import Definition, World
+from tests.worlds.world import Definition, World, done
 
 A = Key("red", "a")
 

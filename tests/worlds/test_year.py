@@ -11,12 +11,12 @@ from foresail.kube.loop import Patience
 from foresail.plan import Key
 from tests.worlds import virtual_time
 from tests.worlds.process import Process
-from tests.worlds.scene import done, eventually
+from tests.worlds.scene import eventually
 from tests.worlds.streams import Weather
 from tests.worlds.ticking import TICK, TICKER, Ticking, ticker
 from tests.worlds.virtual_time import BEGINNING, WallClock
 from tests.worlds.visitor import Visitor
-from tests.worlds.world import Definition, World
+from tests.worlds.world import Definition, World, done
 
 DAY = timedelta(days=1)
 YEAR = 365 * DAY

@@ -5,16 +5,25 @@ from datetime import UTC, datetime
 
 def stamp(instant: datetime) -> str:
     """Return an instant as it stands in a field of type Time; parts of a second are dropped."""
-    return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return f"{instant.astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat()}Z"
 
 
 def instant(text: str) -> datetime | None:
     """Return the instant that a text means; None if it is none, for anyone may have written it."""
     try:
-        read = datetime.fromisoformat(text)
+        return utc(datetime.fromisoformat(text))
     except ValueError:
         return None
-    return read.astimezone(UTC) if read.tzinfo else None
+
+
+def utc(moment: datetime) -> datetime:
+    """Return a moment in UTC; raise ValueError if it names no zone, or lies outside the years 1 to 9999 there."""
+    if moment.tzinfo is None:
+        raise ValueError(f"{moment.isoformat()} names no time zone")
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise ValueError(f"{moment.isoformat()} is outside the years 1 to 9999") from None
 
 
 def whole(moment: datetime) -> datetime:

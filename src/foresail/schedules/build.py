@@ -12,6 +12,7 @@ from foresail.plan import Create, Key
 from foresail.schedules.observe import ScheduleRow, Settings
 
 _FAMILY = "/*"
+_OURS = "foresail.dev/*"  # what is remembered about a Schedule is never true of its Backups, whatever is set
 _SUFFIX = 8  # characters of the UID: two clusters that share a bucket must never choose the same name
 
 
@@ -42,7 +43,8 @@ def backup_body(schedule: ScheduleRow, settings: Settings) -> dict[str, object]:
 
 def copied(words: Mapping[str, str], not_copied: tuple[str, ...]) -> dict[str, str]:
     """Return the labels or annotations that a Backup gets: without those by which other tools would claim it."""
-    return {name: value for name, value in words.items() if not any(_matches(name, each) for each in not_copied)}
+    kept_back = (_OURS, *not_copied)
+    return {name: value for name, value in words.items() if not any(_matches(name, each) for each in kept_back)}
 
 
 def _labels(schedule: ScheduleRow, settings: Settings) -> dict[str, str]:

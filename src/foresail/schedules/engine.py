@@ -25,8 +25,10 @@ REQUESTS = "foresail-"
 
 _ASKS = "foresail.dev/asks-about"
 _FIRST_GO_CRON = (1, 18, 3)
-_VERSION = re.compile(r"v?(\d+)\.(\d+)\.(\d+)(?:[-+.].*)?")
+_VERSION = re.compile(r"v?([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})(?:[-+.].*)?")
 _OFF = "--disable-controllers"
+_NO_BACKUPS = "--restore-only"
+_TRUE = ("1", "t", "T", "true", "True", "TRUE")  # as Go reads a flag
 
 
 class DeploymentRow(msgspec.Struct, frozen=True):
@@ -76,9 +78,9 @@ def schedule_controller_is_off(arguments: Iterable[str]) -> bool:
     """Tell whether a Velero server that is started like this leaves Schedules alone."""
     is_list = False
     for argument in arguments:
-        if argument == "--restore-only" or (argument.startswith("--restore-only=") and argument.endswith("=true")):
-            return True
         name, _, value = argument.partition("=")
+        if argument == _NO_BACKUPS or (name == _NO_BACKUPS and value in _TRUE):
+            return True
         listed = argument if is_list else value if name == _OFF else ""
         if "schedule" in [each.strip() for each in listed.split(",")]:
             return True
@@ -132,7 +134,7 @@ def decide_question(seen: EngineSeen, now: datetime) -> tuple[Question | None, P
     asked = question(seen.servers, seen.before, now)
     if asked is None:
         return None, Plan()
-    again = asked.asked + ASK_AGAIN
+    again = now + ASK_AGAIN - (now - asked.asked) % ASK_AGAIN  # after now, however old the question is
     name = request_name(asked)
     if name in seen.requests:
         return asked, Plan(wake_at=again)

@@ -5,7 +5,7 @@ from datetime import datetime
 import msgspec
 
 from foresail.api import velero
-from foresail.api.instants import instant
+from foresail.api.instants import instant, utc
 from foresail.api.marks import SCHEDULE_UID, SLOT
 from foresail.cron import Dialect
 from foresail.plan import Key
@@ -117,8 +117,8 @@ def schedule_row(wire: velero.Schedule) -> ScheduleRow:
         skip=spec.skip_immediately,
         owns_backups=bool(spec.use_owner_references_in_backup),
         phase=status.phase,
-        last_backup=status.last_backup,
-        last_skipped=status.last_skipped,
+        last_backup=utc(status.last_backup) if status.last_backup else None,
+        last_skipped=utc(status.last_skipped) if status.last_skipped else None,
         errors=tuple(status.validation_errors or ()),
     )
 
@@ -136,8 +136,8 @@ def backup_row(wire: velero.Backup) -> BackupRow:
         slot=instant(annotations.get(SLOT, "")),
         phase=status.phase,
         created=meta.creation_timestamp,
-        completed=status.completion_timestamp,
-        expires=status.expiration,
+        completed=utc(status.completion_timestamp) if status.completion_timestamp else None,
+        expires=utc(status.expiration) if status.expiration else None,
     )
 
 

@@ -10,11 +10,17 @@ from foresail.schedules.reasons import Because, Reason
 LOOKED_AHEAD = timedelta(days=400)
 """Dialects that agree for that long are taken to agree: more than a year, so every clock change is in it."""
 
+LONGEST_TEXT = 1024
+"""Characters of an expression: as many as go-cron takes. A longer one would hold up all others while it is read."""
+
 _KEPT = 20_000
 
 
 def reading(text: str, zone: str, dialect: Dialect | None, now: datetime) -> Schedule | Because:
     """Return the schedule, or why there is none: refused, never due, or read differently by the two dialects."""
+    if len(text) > LONGEST_TEXT:
+        problem = f"it has {len(text)} characters, and {LONGEST_TEXT} are allowed"
+        return Because(Reason.INVALID, f"invalid schedule: {problem}. Shorten spec.schedule.")
     found = _parsed(text, zone, dialect) if dialect is not None else _whichever(text, zone, now)
     if isinstance(found, Because) or not found.never_fires:
         return found
@@ -23,6 +29,8 @@ def reading(text: str, zone: str, dialect: Dialect | None, now: datetime) -> Sch
 
 def change_of_dialect(text: str, zone: str, now: datetime) -> Difference | None:
     """Return how the two dialects differ on an expression in the time ahead; None if they do not."""
+    if len(text) > LONGEST_TEXT:
+        return None
     return _change(text, zone, now.replace(hour=0, minute=0, second=0, microsecond=0))
 
 

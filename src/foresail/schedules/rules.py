@@ -15,16 +15,17 @@ from foresail.api.instants import stamp, whole
 from foresail.cron import Schedule, chain, outlook
 from foresail.schedules.build import backup_name
 from foresail.schedules.observe import BackupRow, ScheduleRow, Seen
-from foresail.schedules.reading import change_of_dialect, reading
+from foresail.schedules.reading import LONGEST_TEXT, change_of_dialect, reading
 from foresail.schedules.reasons import Because, Reason
-from foresail.schedules.status import Changes, Observed, remembered
+from foresail.schedules.status import UNKNOWN, Changes, Observed, remembered
 
 LONGEST_NAME = 63  # of a label's value: the name of a Schedule stands in a label of each of its Backups
 UNSEEN = timedelta(seconds=10)
 """For how long a Backup that was just made may be missing from what is known, and an answer of Velero's may take."""
 
-_LONGEST_TEXT = 1024
 _MOST_COUNTED = 100
+_SIGHT = timedelta(days=4 * 365)  # both libraries look further ahead than that before they give up
+_FUTURE = timedelta(days=1)  # no clock of ours is that wrong: whoever wrote of such an instant was somebody else
 _AGAIN = timedelta(days=180)
 
 
@@ -86,7 +87,7 @@ def is_edited(schedule: ScheduleRow, memory: Observed | None) -> bool:
 
 def noted_text(text: str) -> str:
     """Return the expression as it is remembered: itself, or its digest if it is longer than any that is sensible."""
-    return text if len(text) <= _LONGEST_TEXT else hashlib.sha256(text.encode()).hexdigest()
+    return text if len(text) <= LONGEST_TEXT else hashlib.sha256(text.encode()).hexdigest()
 
 
 # From where, and when
@@ -97,8 +98,10 @@ def base_of(seen: Seen, observed: Observed, now: datetime) -> datetime:
 
     The last slot for which there is a Backup counts too: whoever made it may have been killed before it could say so.
     """
-    schedule = seen.schedule
-    marks = [schedule.last_backup or schedule.created, schedule.last_skipped, observed.edited, last_slot(seen, now)]
+    schedule, edited = seen.schedule, observed.edited
+    if edited is not None and edited - now > _FUTURE:
+        edited = None
+    marks = [schedule.last_backup or schedule.created, schedule.last_skipped, edited, last_slot(seen, now)]
     return max(mark for mark in marks if mark is not None)
 
 
@@ -109,9 +112,18 @@ def last_slot(seen: Seen, now: datetime) -> datetime | None:
 
 
 def slots(cron: Schedule, base: datetime, now: datetime) -> tuple[datetime | None, datetime | None]:
-    """Return the slot that is due, the last one if several passed, and the first one to come."""
+    """Return the slot that is due, the last one if several passed, and the first one to come.
+
+    A library that finds nothing in the five years after the base gives up for good; asked from later on, it may find
+    the rare day that has come into sight since.
+    """
     found = outlook(cron, base, now)
-    return found.due, found.upcoming or cron.next(now)
+    due, last = found.due, found.due or base
+    while found.upcoming is None and last < now:
+        last = min(last + _SIGHT, now)
+        found = outlook(cron, last, now)
+        due, last = found.due or due, found.due or last
+    return due, found.upcoming
 
 
 def missed_before(cron: Schedule, base: datetime, due: datetime) -> int:
@@ -178,7 +190,7 @@ def is_settling(seen: Seen, now: datetime) -> bool:
     if last is None or now - last >= UNSEEN:
         return False
     name = backup_name(seen.schedule, last)
-    return all(each.key.name != name and each.slot != last for each in seen.backups)
+    return all(each.key.name != name for each in seen.backups)
 
 
 def is_awaited(seen: Seen, now: datetime) -> bool:
@@ -196,7 +208,7 @@ def judge(seen: Seen, now: datetime) -> Verdict:
     refused = _name_too_long(schedule)
     cron = refused or reading(schedule.text, zone, engine.dialect, now)
     is_unknown = isinstance(cron, Because) and cron.reason is Reason.DIALECT_UNKNOWN
-    skipped = is_skipped(schedule, memory, default=seen.settings.skip_immediately) and not isinstance(cron, Because)
+    skipped = is_skipped(schedule, memory, default=seen.settings.skip_immediately)
     edited = is_edited(schedule, memory)
     observed = _observed(seen, memory, now, skipped=skipped, edited=edited)
     base = base_of(seen, observed, now)
@@ -256,11 +268,14 @@ def _observed(seen: Seen, memory: Observed | None, now: datetime, *, skipped: bo
 def _dialect(seen: Seen, memory: Observed | None, now: datetime, *, edited: bool) -> str:
     """Return the dialect to be remembered: only of an expression on which the two differ, so that few are written."""
     known = seen.engine.dialect
-    if known is None:
-        return memory.dialect if memory and not edited else ""
     if memory is None or edited:
-        return known.value if change_of_dialect(seen.schedule.text, seen.settings.zone, now) else ""
-    return known.value if memory.dialect else ""
+        differs = change_of_dialect(seen.schedule.text, seen.settings.zone, now) is not None
+    else:
+        differs = bool(memory.dialect)
+    if known is None:
+        before = memory.dialect if memory and not edited else ""
+        return before or (UNKNOWN if differs else "")
+    return known.value if differs else ""
 
 
 def _redialled(seen: Seen, memory: Observed | None, now: datetime) -> Because | None:

@@ -9,6 +9,8 @@ from foresail.api.marks import OBSERVED
 from foresail.cron import Dialect
 from foresail.schedules.observe import ScheduleRow
 
+UNKNOWN = "unknown"
+
 
 class Observed(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=False):
     """What was last seen of a Schedule, as far as a later decision depends on it."""
@@ -17,7 +19,7 @@ class Observed(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     paused: str = ""  # since when, as it was seen; empty if it was not
     consumed: bool = False  # skipImmediately was true and has been applied since the last pause
     since: str = ""  # when an edit of the expression was seen: nothing before it is due
-    dialect: str = ""  # by whose rules it was read; only where the two would make a difference
+    dialect: str = ""  # by whose rules it was read, UNKNOWN at first; only where the two would make a difference
 
     @property
     def paused_since(self) -> datetime | None:
@@ -43,7 +45,7 @@ def remembered(schedule: ScheduleRow) -> Observed | None:
     """Read what was last seen; None if nothing was, or if someone has written something else there."""
     try:
         return _decoder.decode(schedule.annotations.get(OBSERVED, ""))
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return None
 
 

@@ -1,0 +1,194 @@
+"""Which Velero is beside us, and how it is asked."""
+
+from datetime import datetime, timedelta
+
+import msgspec
+import pytest
+
+from foresail.api.apps import Deployment
+from foresail.cron import Dialect
+from foresail.plan import Create, Key
+from foresail.schedules.engine import (
+    ASK_AGAIN,
+    DeploymentRow,
+    EngineSeen,
+    Question,
+    decide_question,
+    deployment_row,
+    dialect_of,
+    engine,
+    question,
+    request_name,
+    schedule_controller_is_off,
+)
+from foresail.schedules.observe import Engine
+from tests.unit.schedules.rows import DAY, HOUR, NOON
+
+SERVER = DeploymentRow(Key("velero", "velero"), "abcdefgh-1", 3, "v1.18.3", schedules_itself=False, is_rolled_out=True)
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [
+        ("v1.18.3", Dialect.GOCRON),
+        ("1.18.3", Dialect.GOCRON),
+        ("v1.18.4", Dialect.GOCRON),
+        ("v1.19.0", Dialect.GOCRON),
+        ("v2.0.0", Dialect.GOCRON),
+        ("v1.18.2", Dialect.ROBFIG),
+        ("v1.18.10", Dialect.GOCRON),
+        ("v1.9.7", Dialect.ROBFIG),
+        ("v1.18.3-rc.1", Dialect.GOCRON),
+        ("v1.18.2+build", Dialect.ROBFIG),
+        ("v1.17.2-dev", Dialect.ROBFIG),
+        ("main", None),
+        ("", None),
+        ("latest", None),
+        ("v1.18", None),
+        ("v1.18.x", None),
+        ("9" * 5000 + ".1.1", None),
+        ("\u0661.\u0661\u0668.\u0663", None),
+    ],
+)
+def test_the_dialect_follows_from_the_version(version: str, expected: Dialect | None) -> None:
+    assert dialect_of(version) is expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["server"], False),
+        (["server", "--disable-controllers=schedule"], True),
+        (["server", "--disable-controllers", "schedule"], True),
+        (["server", "--disable-controllers=gc,schedule"], True),
+        (["server", "--disable-controllers=gc, schedule"], True),
+        (["server", "--disable-controllers", "gc,schedule"], True),
+        (["server", "--disable-controllers=gc", "--disable-controllers=schedule"], True),
+        (["server", "--disable-controllers=gc"], False),
+        (["server", "--disable-controllers=schedules"], False),
+        (["server", "--disable-controllers"], False),
+        (["server", "schedule"], False),
+        (["server", "--features=schedule"], False),
+        (["server", "--restore-only"], True),
+        (["server", "--restore-only=true"], True),
+        (["server", "--restore-only=1"], True),
+        (["server", "--restore-only=false"], False),
+        (["server", "--restore-only=untrue"], False),
+    ],
+)
+def test_the_arguments_tell_whether_velero_schedules_itself(arguments: list[str], expected: bool) -> None:
+    assert schedule_controller_is_off(arguments) is expected
+
+
+def deployed(*containers: dict[str, object], generation: int = 3, **status: int) -> DeploymentRow | None:
+    metadata = {"name": "velero", "namespace": "velero", "uid": "abcdefgh-1", "generation": generation}
+    spec = {"template": {"spec": {"containers": containers}}}
+    data = msgspec.json.encode({"metadata": metadata, "spec": spec, "status": status})
+    return deployment_row(msgspec.json.decode(data, type=Deployment))
+
+
+def server(image: str = "velero/velero:v1.18.3", *args: str) -> dict[str, object]:
+    return {"image": image, "command": ["/velero"], "args": ["server", *args]}
+
+
+@pytest.mark.parametrize(
+    ("image", "expected"),
+    [
+        ("velero/velero:v1.18.3", "v1.18.3"),
+        ("registry.local:5000/a/velero:v1.17.2@sha256:0123", "v1.17.2"),
+        ("registry.local:5000/velero", ""),
+        ("velero@sha256:0123", ""),
+        ("own/backup-tool:1.18.3", "1.18.3"),
+    ],
+)
+def test_the_tag_is_what_stands_behind_the_images_name(image: str, expected: str) -> None:
+    row = deployed({"image": "proxy:v9.9.9"}, server(image))
+    assert row is not None
+    assert row.tag == expected
+
+
+def test_a_deployment_that_runs_no_velero_server_is_nothing_to_us() -> None:
+    assert deployed() is None
+    assert deployed({"image": "nginx:1", "args": ["server"]}) is None
+    assert deployed({"image": "velero/velero:v1.18.3", "args": ["node-agent", "server-like"]}) is None
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        ({}, False),
+        ({"observedGeneration": 3, "replicas": 1, "updatedReplicas": 1}, True),
+        ({"observedGeneration": 3, "replicas": 2, "updatedReplicas": 1}, False),
+        ({"observedGeneration": 2, "replicas": 1, "updatedReplicas": 1}, False),
+    ],
+)
+def test_a_deployment_is_rolled_out_when_nothing_old_is_left(status: dict[str, int], expected: bool) -> None:
+    row = deployed(server(), **status)
+    assert row is not None
+    assert row.is_rolled_out is expected
+
+
+@pytest.mark.parametrize(
+    ("tag", "answer", "flag", "expected"),
+    [
+        ("v1.17.2", "v1.18.3", Dialect.ROBFIG, Engine(Dialect.GOCRON, "v1.18.3")),
+        ("v1.17.2", "", Dialect.GOCRON, Engine(Dialect.ROBFIG, "v1.17.2")),
+        ("v1.17.2", "main", Dialect.GOCRON, Engine(Dialect.ROBFIG, "v1.17.2")),
+        ("main", "", Dialect.GOCRON, Engine(Dialect.GOCRON, asked=NOON)),
+        ("main", "", None, Engine(None, asked=NOON)),
+        ("main", "main", None, Engine(None)),
+    ],
+)
+def test_the_answer_counts_before_the_tag_and_that_before_the_flag(
+    tag: str, answer: str, flag: Dialect | None, expected: Engine
+) -> None:
+    assert engine([msgspec.structs.replace(SERVER, tag=tag)], answer, flag, NOON) == expected
+
+
+def test_one_server_that_schedules_itself_is_enough() -> None:
+    other = msgspec.structs.replace(SERVER, schedules_itself=True)
+    assert engine([SERVER, other], "", None).schedules_itself
+
+
+# Asking
+
+
+def test_velero_is_asked_once_for_each_state_of_its_deployment() -> None:
+    first = question([SERVER], None, NOON)
+    assert first == Question("abcdefgh-3", NOON)
+    assert question([SERVER], first, NOON + 5 * DAY) == first
+    changed = msgspec.structs.replace(SERVER, generation=4)
+    assert question([changed], first, NOON + HOUR) == Question("abcdefgh-4", NOON + HOUR)
+    assert question([msgspec.structs.replace(changed, is_rolled_out=False)], first, NOON) is None
+
+
+def test_without_a_deployment_velero_is_asked_each_day() -> None:
+    first = question([], None, NOON)
+    assert first == Question("20260310", NOON)
+    assert question([], first, NOON + ASK_AGAIN - timedelta(seconds=1)) == first
+    assert question([], first, NOON + ASK_AGAIN) == Question("20260311", NOON + ASK_AGAIN)
+
+
+def test_a_request_is_made_once_and_its_name_is_the_same_after_a_restart() -> None:
+    unasked = EngineSeen("velero", (SERVER,), None, frozenset())
+    asked, plan = decide_question(unasked, NOON)
+    (create,) = plan.actions
+    assert isinstance(create, Create)
+    assert create.key == Key("velero", "foresail-abcdefgh-3")
+    assert create.mark == {"foresail.dev/asks-about": "abcdefgh-3"}
+    assert asked is not None
+    stands = EngineSeen("velero", (SERVER,), asked, frozenset({request_name(asked)}))
+    assert decide_question(stands, NOON)[1].actions == ()
+    rolling = msgspec.structs.replace(SERVER, is_rolled_out=False)
+    assert decide_question(EngineSeen("velero", (rolling,), asked, frozenset()), NOON)[1].writes == ()
+
+
+@pytest.mark.parametrize("servers", [(SERVER,), ()])
+@pytest.mark.parametrize("now", [NOON, NOON + HOUR, NOON + ASK_AGAIN, NOON + 9.5 * ASK_AGAIN])
+def test_the_next_look_always_lies_ahead(servers: tuple[DeploymentRow, ...], now: datetime) -> None:
+    """A day after the question it lay behind: the operator looked again at once, for ever."""
+    asked = question(servers, Question("abcdefgh-3", NOON) if servers else Question("20260310", NOON), now)
+    assert asked is not None
+    _, plan = decide_question(EngineSeen("velero", servers, asked, frozenset({request_name(asked)})), now)
+    assert plan.wake_at is not None
+    assert now < plan.wake_at <= now + ASK_AGAIN

@@ -1,0 +1,248 @@
+"""From where the next run is counted, which slot is due, and what holds it."""
+
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+import pytest
+
+from foresail.api import velero
+from foresail.cron import Dialect, parse
+from foresail.plan import Create, Key
+from foresail.schedules.decide import decide
+from foresail.schedules.observe import BackupRow, Engine, LocationRow, ScheduleRow
+from foresail.schedules.reasons import Reason
+from foresail.schedules.rules import (
+    base_of,
+    busy,
+    is_awaited,
+    is_settling,
+    judge,
+    last_slot,
+    location_unavailable,
+    look_again,
+    missed_before,
+    slots,
+    velero_schedules,
+)
+from foresail.schedules.status import Observed
+from tests.unit.schedules.rows import DAY, GO_CRON, HOUR, MINUTE, NOON, UID, backup, schedule, seen, watched
+
+CREATED = NOON - DAY
+OTHER = "7c9e6679-7425-40de-944b-e07fc1f90ae7"
+
+
+@pytest.mark.parametrize(
+    ("row", "backups", "since", "expected"),
+    [
+        (schedule(), (), "", CREATED),
+        (schedule(last_backup=NOON - HOUR), (), "", NOON - HOUR),
+        (schedule(last_backup=CREATED - DAY), (), "", CREATED - DAY),
+        (schedule(last_skipped=NOON), (), "", NOON),
+        (schedule(last_backup=NOON - HOUR, last_skipped=NOON - 2 * HOUR), (), "", NOON - HOUR),
+        (schedule(last_backup=NOON - HOUR, last_skipped=CREATED - DAY), (), "", NOON - HOUR),
+        (schedule(last_backup=NOON - HOUR), (), "2026-03-10T11:30:00Z", NOON - 30 * MINUTE),
+        (schedule(last_backup=NOON - HOUR), (), "2026-03-09T11:30:00Z", NOON - HOUR),
+        (schedule(last_backup=NOON - HOUR), (), "9999-12-31T23:59:59Z", NOON - HOUR),
+        (schedule(last_backup=NOON - HOUR), (), "yesterday", NOON - HOUR),
+        (schedule(last_backup=NOON - 2 * HOUR), (backup(slot=NOON - HOUR),), "", NOON - HOUR),
+        (schedule(last_backup=NOON - 2 * HOUR), (backup(slot=NOON - HOUR, schedule_uid=OTHER),), "", NOON - 2 * HOUR),
+        (schedule(last_backup=NOON - 2 * HOUR), (backup(slot=NOON + 400 * DAY),), "", NOON - 2 * HOUR),
+    ],
+)
+def test_the_next_run_is_counted_from_the_latest_of_what_counts(
+    row: ScheduleRow, backups: tuple[BackupRow, ...], since: str, expected: datetime
+) -> None:
+    assert base_of(seen(row, *backups), Observed(row.text, since=since), NOON) == expected
+
+
+def test_a_slot_is_done_if_its_backup_is_there_and_the_status_is_made_good() -> None:
+    row = watched(schedule(last_backup=NOON - HOUR))
+    plan = decide(seen(row, backup("InProgress", slot=NOON)), NOON + MINUTE)
+    assert plan.actions == ()
+    assert plan.status is not None
+    assert plan.status.body == {"status": {"lastBackup": "2026-03-10T12:00:00Z"}}
+
+
+def test_the_backup_comes_before_the_patch_that_says_so() -> None:
+    plan = decide(seen(watched(schedule(last_backup=NOON - HOUR))), NOON)
+    (create,) = plan.actions
+    assert isinstance(create, Create)
+    assert create.key == Key("velero", "daily-20260310120000-0f8fad5b")
+    assert create.mark == {"foresail.dev/schedule-uid": UID, "foresail.dev/slot": "2026-03-10T12:00:00Z"}
+    assert plan.status is not None
+    assert plan.status.body == {"status": {"lastBackup": "2026-03-10T12:00:00Z"}}
+    assert plan.wake_at == NOON + HOUR
+
+
+def test_after_downtime_there_is_one_late_run_and_the_others_are_counted() -> None:
+    row = watched(schedule(last_backup=NOON - 5 * HOUR))
+    verdict = judge(seen(row), NOON + 20 * MINUTE)
+    assert (verdict.fires, verdict.missed) == (NOON, 4)
+    assert [note.reason for note in decide(seen(row), NOON + 20 * MINUTE).notes] == ["Missed"]
+
+
+def test_no_more_than_a_hundred_missed_runs_are_counted() -> None:
+    every_minute = parse("* * * * *")
+    assert missed_before(every_minute, NOON - 7 * DAY, NOON) == 100
+    assert missed_before(every_minute, NOON - MINUTE, NOON) == 0
+
+
+def test_a_schedule_that_is_going_is_left_alone() -> None:
+    plan = decide(seen(schedule(is_going=True, skip=True)), NOON)
+    assert (plan.writes, plan.wake_at) == ((), None)
+
+
+def test_while_paused_nothing_is_due_and_nothing_is_waited_for() -> None:
+    row = watched(schedule(paused=True, last_backup=NOON - 5 * HOUR), paused="2026-03-10T10:00:00Z")
+    verdict = judge(seen(row), NOON)
+    assert (verdict.due, verdict.upcoming, look_again(verdict, NOON)) == (None, None, None)
+
+
+def test_a_day_that_is_too_rare_for_the_library_runs_when_it_comes() -> None:
+    """A Friday 13 January, 13 years ahead: both libraries give up after five."""
+    rare = parse("0 0 13 1 5", Dialect.GOCRON)
+    created, day = datetime(2023, 2, 1, tzinfo=UTC), datetime(2034, 1, 13, tzinfo=UTC)
+    assert slots(rare, created, created) == (None, None)
+    assert slots(rare, created, day - timedelta(days=400)) == (None, day)
+    assert slots(rare, created, day + HOUR) == (day, None)
+
+
+def test_what_is_never_due_in_sight_is_refused_and_looked_at_again_one_day() -> None:
+    verdict = judge(seen(schedule(text="0 0 13 1 5", created=datetime(2023, 2, 1, tzinfo=UTC))), NOON)
+    assert verdict.refused is not None
+    assert verdict.refused.reason is Reason.NEVER_FIRES
+    assert verdict.changes.phase == velero.FAILED_VALIDATION
+    assert look_again(verdict, NOON) == NOON + 180 * DAY
+
+
+@pytest.mark.parametrize("last", [NOON + 30 * DAY, datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)])
+def test_nothing_is_due_before_a_last_backup_that_lies_ahead(last: datetime) -> None:
+    verdict = judge(seen(watched(schedule(last_backup=last))), NOON + HOUR)
+    assert verdict.due is None
+    assert verdict.upcoming is None or verdict.upcoming > last
+
+
+def test_a_base_of_the_year_one_is_as_good_as_any() -> None:
+    verdict = judge(seen(watched(schedule(last_backup=datetime(1, 1, 1, tzinfo=UTC)))), NOON + MINUTE)
+    assert (verdict.fires, verdict.missed) == (NOON, 100)
+
+
+# What holds a run
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (backup("", slot=NOON - HOUR), True),
+        (backup("New", slot=NOON - HOUR), True),
+        (backup("Queued", slot=NOON - HOUR), True),
+        (backup("ReadyToStart", slot=NOON - HOUR), True),
+        (backup("InProgress", slot=NOON - HOUR), True),
+        (backup("WaitingForPluginOperations", slot=NOON - HOUR), True),
+        (backup("FinalizingPartiallyFailed", slot=NOON - HOUR), True),
+        (backup("APhaseOfTheFuture", slot=NOON - HOUR), True),
+        (backup("Completed", slot=NOON - HOUR), False),
+        (backup("PartiallyFailed", slot=NOON - HOUR), False),
+        (backup("Failed", slot=NOON - HOUR), False),
+        (backup("FailedValidation", slot=NOON - HOUR), False),
+        (backup("Deleting", slot=NOON - HOUR), False),
+        (backup("InProgress"), True),  # by hand, from the schedule
+        (backup("InProgress", slot=NOON - HOUR, schedule_uid=OTHER), False),  # of another cluster
+        (backup("WaitingForPluginOperations", expires=NOON - MINUTE), False),  # synced only to be deleted
+        (backup("InProgress", expires=NOON + MINUTE), True),
+    ],
+)
+def test_a_run_waits_for_the_one_before_it(found: BackupRow, expected: bool) -> None:
+    because = busy(seen(schedule(), backup(slot=NOON - 2 * HOUR), found), NOON)
+    assert (because is not None) is expected
+    if because:
+        assert str(found.key) in because.message
+        assert (found.phase or "New") in because.message
+
+
+def location(**changed: object) -> LocationRow:
+    row = LocationRow(Key("velero", "far"), is_default=False, is_read_only=False, phase="Available", message="")
+    return msgspec.structs.replace(row, **changed)
+
+
+@pytest.mark.parametrize(
+    ("found", "named", "problem"),
+    [
+        (location(), "far", None),
+        (location(phase="Unavailable", message="no such bucket"), "far", "velero/far is Unavailable: no such bucket"),
+        (location(phase=""), "far", "velero/far is not checked by Velero yet"),
+        (location(is_read_only=True), "far", "velero/far is read-only"),
+        (None, "far", "BackupStorageLocation far does not exist"),
+        (None, "", "there is no default storage location"),
+    ],
+)
+def test_a_run_waits_for_its_location(found: LocationRow | None, named: str, problem: str | None) -> None:
+    because = location_unavailable(seen(schedule(location=named), location=found), NOON)
+    assert (because is not None) is (problem is not None)
+    if because and problem:
+        assert problem in because.message
+        assert because.reason is Reason.LOCATION_UNAVAILABLE
+
+
+def test_a_run_waits_while_velero_schedules_itself() -> None:
+    assert velero_schedules(seen(), NOON) is None
+    because = velero_schedules(seen(engine=Engine(Dialect.GOCRON, "v1.18.3", schedules_itself=True)), NOON)
+    assert because is not None
+    assert "--disable-controllers=schedule" in because.message
+
+
+def test_a_held_slot_is_not_burnt_and_the_first_reason_is_named() -> None:
+    row = watched(schedule(last_backup=NOON - HOUR))
+    both = seen(
+        row,
+        backup("InProgress", slot=NOON - HOUR),
+        location=None,
+        engine=msgspec.structs.replace(GO_CRON, schedules_itself=True),
+    )
+    verdict = judge(both, NOON + MINUTE)
+    assert verdict.held is not None
+    assert (verdict.held.reason, verdict.due, verdict.fires) == (Reason.VELERO_SCHEDULES, NOON, None)
+    assert decide(both, NOON + MINUTE).writes == ()
+    assert decide(both, NOON + MINUTE).wake_at == NOON + HOUR
+    free = seen(row, backup("Completed", slot=NOON - HOUR))
+    assert judge(free, NOON + 30 * MINUTE).fires == NOON
+
+
+@pytest.mark.parametrize(
+    ("after", "backups", "expected"),
+    [
+        (timedelta(seconds=5), (), True),
+        (timedelta(seconds=10), (), False),
+        (timedelta(seconds=5), (backup("New", slot=NOON),), False),
+        (timedelta(seconds=5), (backup("Completed", slot=NOON - HOUR),), True),
+        (timedelta(seconds=5), (backup(slot=NOON, schedule_uid=OTHER, key=Key("velero", "theirs")),), True),
+    ],
+)
+def test_it_is_too_early_to_tell_until_the_last_backup_is_seen(
+    after: timedelta, backups: tuple[BackupRow, ...], expected: bool
+) -> None:
+    row = watched(schedule(text="@every 5s", last_backup=NOON))
+    assert is_settling(seen(row, *backups), NOON + after) is expected
+    verdict = judge(seen(row, *backups), NOON + after)
+    assert verdict.is_settling is expected
+    if expected:
+        assert verdict.fires is None
+        assert look_again(verdict, NOON + after) == NOON + after + timedelta(seconds=1)
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"), [(None, False), (NOON - timedelta(seconds=9), True), (NOON - timedelta(seconds=10), False)]
+)
+def test_an_answer_about_the_version_is_awaited_for_a_while(asked: datetime | None, expected: bool) -> None:
+    unknown = seen(schedule(text="0 0 13 * 5"), engine=Engine(None, asked=asked))
+    assert is_awaited(unknown, NOON) is expected
+    verdict = judge(unknown, NOON)
+    assert verdict.held is not None
+    assert verdict.held.reason is Reason.DIALECT_UNKNOWN
+    assert [note.reason for note in decide(unknown, NOON).notes] == ([] if expected else ["DialectUnknown"])
+
+
+def test_the_last_slot_is_this_very_schedules() -> None:
+    found = (backup(slot=NOON - HOUR), backup(slot=NOON - 2 * HOUR), backup(slot=NOON, schedule_uid=OTHER), backup())
+    assert last_slot(seen(schedule(), *found), NOON) == NOON - HOUR
+    assert last_slot(seen(), NOON) is None

@@ -1,0 +1,154 @@
+"""Schedules in a world with a stand-in for Velero, the real controller on them, and a record of every run."""
+
+import asyncio
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from foresail.api import velero
+from foresail.api.apps import DEPLOYMENT
+from foresail.api.marks import SCHEDULE_UID, SLOT
+from foresail.kube.loop import Patience
+from foresail.plan import Key
+from foresail.schedules.controller import Schedules
+from foresail.schedules.observe import Settings
+from tests.worlds.documents import Document
+from tests.worlds.garbage import NAMESPACE
+from tests.worlds.history import Happening
+from tests.worlds.process import Moment, Process
+from tests.worlds.streams import Weather
+from tests.worlds.velero_stand_in import Ending, StandIn, in_a_moment
+from tests.worlds.virtual_time import WallClock
+from tests.worlds.visitor import Visitor, Write
+from tests.worlds.world import Definition, World, done
+
+HOME = "velero"
+# Nobody sets the clock here and no stream falls silent, so neither has to be looked for each second.
+CALM = Patience(look_at_the_clock=6 * 3600.0, stall=2 * 86_400.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A Backup of a slot: for which, and when it was made."""
+
+    schedule: str
+    slot: datetime
+    at: datetime
+
+
+@dataclass
+class Record:
+    """What happened to the Schedules of a world, as their objects tell it."""
+
+    runs: list[Run] = field(default_factory=list)
+    skips: list[tuple[str, datetime]] = field(default_factory=list)  # each value that lastSkipped took
+
+    def slots_of(self, name: str) -> list[datetime]:
+        """Return the slots of one Schedule in the order of their Backups."""
+        return [run.slot for run in self.runs if run.schedule == name]
+
+    def skips_of(self, name: str) -> list[datetime]:
+        """Return the values that lastSkipped of one Schedule took."""
+        return [at for of, at in self.skips if of == name]
+
+
+class ScheduleScene:
+    """One world with its people: the operator, Velero, and whoever writes Schedules."""
+
+    def __init__(
+        self,
+        settings: Settings | None = None,
+        *,
+        version: str = "v1.18.3",
+        ending: Ending = in_a_moment,
+        ttl: timedelta | None = None,
+    ) -> None:
+        self.clock = WallClock()
+        whole = (velero.SCHEDULE, velero.BACKUP, velero.LOCATION, velero.STATUS_REQUEST)
+        kinds = (*(Definition(kind, status=False) for kind in whole), Definition(DEPLOYMENT))
+        self.world = World(self.clock, *kinds)
+        self.settings = settings or Settings()
+        self.weather = Weather(bookmark_every=86_400.0)
+        self.record = Record()
+        self.process: Process | None = None
+        self.visitors: list[Visitor] = []
+        self.world.create(NAMESPACE, {"metadata": {"name": HOME}}, "admin")
+        self.velero = StandIn(self.world, version=version, ending=ending, ttl=ttl)
+        self._install(version)
+        self.world.history.listeners.append(self._heard)
+
+    def _install(self, version: str) -> None:
+        args = ["server", "--disable-controllers=schedule"]
+        container = {"image": f"velero/velero:{version}", "command": ["/velero"], "args": args}
+        spec = {"template": {"spec": {"containers": [container]}}}
+        done(self.world.create(DEPLOYMENT, {"metadata": {"name": "velero"}, "spec": spec}, "admin", HOME))
+        rolled_out = {"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1}
+        done(self.world.merge(DEPLOYMENT, Key(HOME, "velero"), {"status": rolled_out}, "kube", "status"))
+        location = {"metadata": {"name": "default"}, "spec": {"default": True}, "status": {"phase": "Available"}}
+        done(self.world.create(velero.LOCATION, location, "admin", HOME))
+
+    # What people do
+
+    def make(self, name: str, schedule: object, **spec: object) -> Document:
+        """Create a Schedule with that expression."""
+        body = {"metadata": {"name": name}, "spec": {"schedule": schedule, "template": {}, **spec}}
+        return done(self.world.create(velero.SCHEDULE, body, "user", HOME))
+
+    def write(self, name: str, **spec: object) -> Document:
+        """Change fields of the spec of a Schedule; None takes one away."""
+        return done(self.world.merge(velero.SCHEDULE, Key(HOME, name), {"spec": spec}, "user"))
+
+    def by_hand(self, schedule: str, name: str) -> None:
+        """Make a Backup as `velero backup create --from-schedule` does."""
+        body = {"metadata": {"name": name, "labels": {velero.SCHEDULE_LABEL: schedule}}, "spec": {}}
+        done(self.world.create(velero.BACKUP, body, "user", HOME))
+
+    def locate(self, phase: str) -> None:
+        """Let the storage location be available, or not."""
+        done(self.world.merge(velero.LOCATION, Key(HOME, "default"), {"status": {"phase": phase}}, "velero"))
+
+    def read(self, name: str) -> Any:  # noqa: ANN401 - JSON
+        """Return a Schedule as it is."""
+        return done(self.world.get(velero.SCHEDULE, Key(HOME, name)))
+
+    # The operator
+
+    def start(self, dies: Moment | None = None, workers: int = 2, patience: Patience = CALM) -> Process:
+        """Start the operator; it may be told to die at one of its writes."""
+        visitor = Visitor(self.world, weather=self.weather)
+        self.visitors.append(visitor)
+        controller = Schedules(HOME, self.settings)
+        self.process = Process(visitor, controller, dies=dies, workers=workers, patience=patience)
+        return self.process
+
+    async def stop(self) -> None:
+        """End the operator where it stands."""
+        if self.process is not None:
+            await self.process.kill()
+            self.process = None
+
+    @property
+    def writes(self) -> list[Write]:
+        """Everything that the operator, over all its lives, has written to Schedules and Backups."""
+        ours = (velero.SCHEDULE, velero.BACKUP)
+        return [write for visitor in self.visitors for write in visitor.writes if write.kind in ours]
+
+    async def until(self, instant: datetime) -> None:
+        """Let time pass up to an instant."""
+        await asyncio.sleep((instant - self.clock()).total_seconds())
+
+    # What is recorded
+
+    def _heard(self, happening: Happening) -> None:
+        after = happening.after
+        if after is None:
+            return
+        if happening.kind == velero.BACKUP and happening.before is None:
+            annotations = after["metadata"].get("annotations", {})
+            if SCHEDULE_UID in annotations:
+                name = after["metadata"]["labels"][velero.SCHEDULE_LABEL]
+                self.record.runs.append(Run(name, datetime.fromisoformat(annotations[SLOT]), self.clock()))
+        elif happening.kind == velero.SCHEDULE:
+            skipped = after.get("status", {}).get("lastSkipped")
+            if skipped and skipped != ((happening.before or {}).get("status") or {}).get("lastSkipped"):
+                self.record.skips.append((happening.key.name, datetime.fromisoformat(skipped)))

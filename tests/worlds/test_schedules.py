@@ -1,0 +1,340 @@
+"""Schedules through deaths, bad weather, GitOps tools and holds: no slot twice, and none lost."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+
+import pytest
+
+from foresail.api import velero
+from foresail.api.apps import DEPLOYMENT
+from foresail.api.marks import OBSERVED
+from foresail.kube.loop import Patience
+from foresail.plan import Key
+from foresail.schedules.observe import Settings
+from tests.worlds import virtual_time
+from tests.worlds.documents import Document
+from tests.worlds.process import Moment
+from tests.worlds.schedule_scene import HOME, ScheduleScene
+from tests.worlds.streams import Weather
+from tests.worlds.world import done
+
+MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
+BEGINNING = virtual_time.BEGINNING
+
+
+def slots(*minutes: float) -> list[datetime]:
+    return [BEGINNING + minute * MINUTE for minute in minutes]
+
+
+# Deaths
+
+
+def deaths(moments: Sequence[Moment]) -> tuple[ScheduleScene, int]:
+    """Live for 25 minutes with these deaths, each made good within five seconds; return how many of them came."""
+
+    async def live() -> tuple[ScheduleScene, int]:
+        scene = ScheduleScene()
+        scene.make("plain", "*/10 * * * *")
+        scene.make("skips", "*/10 * * * *", skipImmediately=True)
+        scene.make("edited", "5 * * * *")
+        process = scene.start(moments[0] if moments else None, workers=1)
+        came, left = 0, list(moments)
+        edits: list[tuple[int, Callable[[], object]]] = [
+            (60, lambda: scene.write("plain", paused=True)),
+            (720, lambda: scene.write("plain", paused=False)),  # a slot has passed: it is run late
+            (780, lambda: scene.write("edited", schedule="*/10 * * * *")),
+        ]
+        for second in range(5, 25 * 60, 5):
+            await scene.until(BEGINNING + timedelta(seconds=second + 0.5))
+            if process.died:
+                await scene.stop()
+                came += 1
+                left = left[1:]
+                process = scene.start(left[0] if left else None, workers=1)
+            while edits and second >= edits[0][0]:
+                edits.pop(0)[1]()
+        await scene.stop()
+        return scene, came
+
+    return virtual_time.run(live())
+
+
+EXPECTED = {"plain": slots(10, 20), "skips": slots(10, 20), "edited": slots(5, 20)}
+
+
+def check(scene: ScheduleScene) -> None:
+    """Every slot has one Backup, none has two, and the status says so."""
+    assert {name: scene.record.slots_of(name) for name in EXPECTED} == EXPECTED
+    assert len(scene.record.skips_of("skips")) == 1
+    for name, expected in EXPECTED.items():
+        schedule = scene.read(name)
+        assert datetime.fromisoformat(schedule["status"]["lastBackup"]) == expected[-1]
+        assert schedule["spec"].get("skipImmediately") is None
+
+
+WRITES = 18  # with the one that asks Velero for its version
+
+
+def test_a_life_without_a_death_has_a_known_number_of_writes() -> None:
+    scene, _ = deaths([])
+    check(scene)
+    assert sum(len(visitor.writes) for visitor in scene.visitors) == WRITES
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_a_death_at_any_write_loses_no_slot_and_repeats_none(after: bool, figure: Callable[[str], None]) -> None:
+    came = 0
+    for number in range(1, WRITES + 1):
+        scene, died = deaths([Moment(after=after, write=number)])
+        check(scene)
+        came += died
+    assert came == WRITES
+    figure(f"schedules: {came} deaths {'after' if after else 'before'} a write, no slot lost or repeated")
+
+
+def test_two_deaths_at_any_two_writes_lose_no_slot_and_repeat_none(figure: Callable[[str], None]) -> None:
+    came = 0
+    for first in range(1, WRITES):
+        for second in range(1, WRITES + 1 - first):
+            after = (first + second) % 2 == 0
+            scene, died = deaths([Moment(after=not after, write=first), Moment(after=after, write=second)])
+            check(scene)
+            came += died
+    assert came == WRITES * (WRITES - 1)
+    figure(f"schedules: {came} deaths in pairs, no slot lost or repeated")
+
+
+def test_an_operator_that_finds_everything_done_writes_nothing() -> None:
+    async def live() -> ScheduleScene:
+        scene = ScheduleScene()
+        for number in range(20):
+            scene.make(f"s{number}", f"{number} * * * *", paused=number % 3 == 0)
+        scene.start()
+        await scene.until(BEGINNING + 70.5 * MINUTE)
+        await scene.stop()
+        before = len(scene.writes)
+        scene.start()
+        await scene.until(BEGINNING + 79.5 * MINUTE)
+        assert len(scene.writes) > before, "the slots of these minutes"
+        assert Counter(write.verb for write in scene.writes[before:]) == {"create": 6, "merge": 6}
+        await scene.stop()
+        return scene
+
+    virtual_time.run(live())
+
+
+# Bad weather
+
+
+@pytest.mark.parametrize(
+    "weather",
+    [
+        Weather(lag=3.0, bookmark_every=86_400.0),
+        Weather(held_back=2, bookmark_every=86_400.0),
+        Weather(repeating=3, bookmark_every=86_400.0),
+    ],
+    ids=["late", "held back", "repeated"],
+)
+def test_news_that_come_late_or_twice_bring_no_slot_twice(weather: Weather) -> None:
+    async def live() -> ScheduleScene:
+        scene = ScheduleScene()
+        scene.weather = weather
+        scene.start()
+        scene.make("often", "* * * * *")
+        scene.make("at-times", "*/7 * * * *")
+        await scene.until(BEGINNING + 30.5 * MINUTE)
+        await scene.stop()
+        return scene
+
+    scene = virtual_time.run(live())
+    expected = {"often": slots(*range(1, 31)), "at-times": slots(7, 14, 21, 28)}
+    for name, due in expected.items():
+        found = scene.record.slots_of(name)
+        assert found == sorted(set(found))
+        assert set(found) <= set(due)
+        if not weather.held_back:  # who is two events behind does not see that a Backup has ended until more happens
+            assert found == due
+
+
+@pytest.mark.parametrize("step", [HOUR, -HOUR])
+def test_a_clock_that_is_set_brings_no_slot_twice(step: timedelta) -> None:
+    async def live() -> ScheduleScene:
+        scene = ScheduleScene()
+        scene.start(patience=Patience())
+        scene.make("often", "*/10 * * * *")
+        await asyncio.sleep(45.5 * 60)
+        scene.clock.step(step)
+        await asyncio.sleep(100 * 60)
+        await scene.stop()
+        return scene
+
+    found = virtual_time.run(live()).record.slots_of("often")
+    assert found == sorted(set(found))
+    # Forward, the slots that were jumped over make one late run. Back, nothing runs until the time is new again.
+    expected = [*range(10, 50, 10), *range(100, 210, 10)] if step > timedelta(0) else range(10, 90, 10)
+    assert found == slots(*expected)
+
+
+# GitOps
+
+
+@pytest.mark.parametrize("server_side", [False, True], ids=["client-side", "server-side"])
+def test_a_manifest_with_true_that_is_applied_every_five_seconds_starves_nothing(server_side: bool) -> None:
+    spec = {"schedule": "* * * * *", "template": {}, "skipImmediately": True}
+    manifest = {"apiVersion": "velero.io/v1", "kind": "Schedule", "metadata": {"name": "synced"}, "spec": spec}
+
+    async def live() -> ScheduleScene:
+        scene = ScheduleScene()
+        scene.start()
+        key = Key(HOME, "synced")
+        for second in range(0, 600, 5):
+            await scene.until(BEGINNING + timedelta(seconds=second + 0.5))
+            if server_side:
+                done(scene.world.apply(velero.SCHEDULE, key, manifest, "flux"))
+            elif second:
+                done(scene.world.merge(velero.SCHEDULE, key, {"spec": spec}, "argocd"))
+            else:
+                done(scene.world.create(velero.SCHEDULE, manifest, "argocd", HOME))
+        await scene.until(BEGINNING + timedelta(seconds=600.5))
+        await scene.stop()
+        return scene
+
+    scene = virtual_time.run(live())
+    assert scene.record.slots_of("synced") == slots(*range(1, 11))
+    assert len(scene.record.skips_of("synced")) == 1
+    assert scene.read("synced")["spec"]["skipImmediately"] is True
+    fires = 2 * 10  # a Backup and the status that says so
+    assert len(scene.writes) - fires <= 2
+    assert all(write.refused is None for write in scene.writes)
+
+
+def test_backups_carry_nothing_by_which_a_gitops_tool_would_prune_them() -> None:
+    async def live() -> list[Document]:
+        scene = ScheduleScene()
+        tracked = {"argocd.argoproj.io/tracking-id": "app:velero.io/Schedule:velero/synced", OBSERVED: "{}"}
+        last_applied = {"kubectl.kubernetes.io/last-applied-configuration": "{}", "example.com/kept": "yes"}
+        labels = {"app.kubernetes.io/instance": "app", "kustomize.toolkit.fluxcd.io/name": "app"}
+        metadata = {"name": "synced", "annotations": {**tracked, **last_applied}, "labels": labels}
+        body = {"metadata": metadata, "spec": {"schedule": "* * * * *", "template": {}}}
+        done(scene.world.create(velero.SCHEDULE, body, "argocd", HOME))
+        scene.start()
+        await scene.until(BEGINNING + 2.5 * MINUTE)
+        await scene.stop()
+        return list(scene.world.history.present(velero.BACKUP).values())
+
+    for backup in virtual_time.run(live()):
+        metadata = backup["metadata"]
+        assert metadata["labels"] == {velero.SCHEDULE_LABEL: "synced"}
+        assert sorted(metadata["annotations"]) == ["example.com/kept", "foresail.dev/schedule-uid", "foresail.dev/slot"]
+
+
+# Holds
+
+
+def test_runs_never_overlap_and_a_slow_one_costs_the_slots_it_covers() -> None:
+    def slow(_: Document, made: datetime) -> tuple[datetime, str]:
+        return made + 25 * MINUTE, "PartiallyFailed"
+
+    async def live() -> ScheduleScene:
+        scene = ScheduleScene(ending=slow)
+        scene.start()
+        scene.make("often", "*/10 * * * *")
+        await scene.until(BEGINNING + 70 * MINUTE)
+        await scene.stop()
+        return scene
+
+    runs = virtual_time.run(live()).record.runs
+    assert [run.slot for run in runs] == slots(10, 30, 60)
+    assert [round((run.at - BEGINNING) / MINUTE) for run in runs] == [10, 35, 60]
+
+
+def test_a_location_that_is_away_holds_a_slot_until_it_is_back() -> None:
+    async def live() -> ScheduleScene:
+        scene = ScheduleScene()
+        scene.start()
+        scene.make("often", "*/30 * * * *")
+        await scene.until(BEGINNING + 20 * MINUTE)
+        scene.locate("Unavailable")
+        await scene.until(BEGINNING + 40 * MINUTE)
+        assert scene.record.runs == []
+        scene.locate("Available")
+        await scene.until(BEGINNING + 70 * MINUTE)
+        await scene.stop()
+        return scene
+
+    scene = virtual_time.run(live())
+    assert [(run.slot, round((run.at - BEGINNING) / MINUTE)) for run in scene.record.runs] == [
+        (BEGINNING + 30 * MINUTE, 40),
+        (BEGINNING + 60 * MINUTE, 60),
+    ]
+
+
+def test_a_backup_made_by_hand_holds_the_next_run() -> None:
+    async def live() -> ScheduleScene:
+        scene = ScheduleScene(ending=lambda _, made: (made + 5 * MINUTE, "Completed"))
+        scene.start()
+        scene.make("often", "*/30 * * * *")
+        await scene.until(BEGINNING + 28 * MINUTE)
+        scene.by_hand("often", "manual")
+        await scene.until(BEGINNING + 40 * MINUTE)
+        await scene.stop()
+        return scene
+
+    (run,) = virtual_time.run(live()).record.runs
+    assert (run.slot, round((run.at - BEGINNING) / MINUTE)) == (BEGINNING + 30 * MINUTE, 33)
+
+
+def test_nothing_fires_while_veleros_own_controller_is_on() -> None:
+    async def live() -> ScheduleScene:
+        scene = ScheduleScene()
+        container = {"image": "velero/velero:v1.18.3", "command": ["/velero"], "args": ["server"]}
+        on = {"spec": {"template": {"spec": {"containers": [container]}}}}
+        done(scene.world.merge(DEPLOYMENT, Key(HOME, "velero"), on, "admin"))
+        scene.start()
+        scene.make("often", "*/10 * * * *")
+        await scene.until(BEGINNING + 15 * MINUTE)
+        assert scene.record.runs == []
+        container = {**container, "args": ["server", "--disable-controllers=schedule"]}
+        off = {"spec": {"template": {"spec": {"containers": [container]}}}}
+        done(scene.world.merge(DEPLOYMENT, Key(HOME, "velero"), off, "admin"))
+        await scene.until(BEGINNING + 16 * MINUTE)
+        await scene.stop()
+        return scene
+
+    assert virtual_time.run(live()).record.slots_of("often") == slots(10)
+
+
+def test_a_name_that_somebody_else_has_is_refused_and_taken_when_it_is_free() -> None:
+    async def live() -> ScheduleScene:
+        scene = ScheduleScene()
+        uid = scene.make("often", "*/10 * * * *")["metadata"]["uid"]
+        name = f"often-20260101001000-{uid[:8]}"
+        done(scene.world.create(velero.BACKUP, {"metadata": {"name": name}}, "somebody", HOME))
+        scene.start()
+        await scene.until(BEGINNING + 11 * MINUTE)
+        assert scene.record.runs == []
+        done(scene.world.delete(velero.BACKUP, Key(HOME, name)))
+        await scene.until(BEGINNING + 13 * MINUTE)
+        await scene.stop()
+        return scene
+
+    assert virtual_time.run(live()).record.slots_of("often") == slots(10)
+
+
+def test_an_idle_operator_writes_nothing_for_a_week() -> None:
+    """A day after it had asked Velero for its version, it looked again without a pause, for ever."""
+
+    async def live() -> None:
+        scene = ScheduleScene(Settings(skip_immediately=True))
+        scene.start()
+        scene.make("yearly", "@yearly")
+        scene.make("paused", "* * * * *", paused=True)
+        await scene.until(BEGINNING + HOUR)
+        before = sum(len(visitor.writes) for visitor in scene.visitors)
+        await scene.until(BEGINNING + 7 * 24 * HOUR)
+        await scene.stop()
+        assert sum(len(visitor.writes) for visitor in scene.visitors) == before
+
+    virtual_time.run(live())
