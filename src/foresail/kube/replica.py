@@ -110,8 +110,8 @@ async def _stand(leadership: Leadership, loops: Sequence[Loop[Any]]) -> None:
     finally:
         for task in warming:
             task.cancel()
-    # What has been read stays for long: the collector of cycles need not go through all of it again and again, each
-    # time a tenth of a second in which nothing else runs. What goes is freed as before, for rows are in no cycle.
+    # What has been read stays for long: the collector of cycles need not go through all of it again and again while
+    # nothing else runs. What goes is freed as before, for rows are in no cycle.
     gc.collect()
     gc.freeze()
     await leadership.run()
