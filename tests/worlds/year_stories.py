@@ -64,7 +64,7 @@ def surroundings(number: int, schedules: int, seed: int) -> Surroundings:
         default=number // 2 % 2 == 1,
         down=down,
         deaths=tuple(sorted({at for at in deaths if not any(start - 60 <= at <= end + 60 for start, end in down)})),
-        away=_stretches(random, 8, 1440, place=(26, 28), beyond=0.25),
+        away=_stretches(random, 40, 3 * 1440, place=(26, 28), beyond=0.25),
         stories=tuple(_story(random, f"s{number}-{index}") for index in range(schedules)),
     )
 
