@@ -18,6 +18,7 @@ class YesOrNo(argparse.Action):
     """An option with the value true or false; the parser must be a Verb, or the value is not optional."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, **settings: Any) -> None:  # noqa: ANN401 - argparse's
+        settings["help"] = f"{settings.get('help', '')} (alone it means true)"
         super().__init__(option_strings, dest, type=yes_or_no, metavar="true|false", **settings)
 
     def __call__(

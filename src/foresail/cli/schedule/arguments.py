@@ -4,16 +4,19 @@ import argparse
 import os
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from foresail.cli.schedule.template_arguments import add_template
 from foresail.cli.yes_or_no import Verb, YesOrNo
+
+if TYPE_CHECKING:
+    from foresail.cli.later import Later
 
 _INSTANT = "such as 2026-03-29, 2026-03-29T02:30 (read in --zone) or 2026-03-29T00:30:00Z"
 _SKIP = "sets spec.skipImmediately: whether a run that is due at that moment is left out"
 
 
-def add_schedule(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_schedule(commands: "argparse._SubParsersAction[Later]") -> None:
     """Add the words of `foresail schedule` to the command line."""
     schedule = commands.add_parser(
         "schedule",
@@ -21,6 +24,10 @@ def add_schedule(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
         description="Works on Velero's Schedules, beside Velero's own command line. Says when each runs next, "
         "how its last run ended and why one waits, whether or not the operator runs.",
     )
+    schedule.fill = _fill
+
+
+def _fill(schedule: argparse.ArgumentParser) -> None:
     words = schedule.add_subparsers(required=True, metavar="COMMAND", parser_class=Verb)
     _add_create(words)
     _add_reports(words)
