@@ -55,7 +55,7 @@ def test_whoever_else_keeps_an_object_is_recognised(
         (False, "pod", ""),
         (True, "pod", "so Foresail's operator does not fire"),
         (True, "", "Velero fires these Schedules"),
-        (False, "", "nobody fires Schedules in velero"),
+        (False, "", "nobody is known to fire Schedules in velero"),
     ],
 )
 def test_it_is_said_if_not_the_operator_alone_fires(schedules_itself: bool, operator: str, said: str) -> None:
@@ -157,7 +157,13 @@ def test_a_backup_that_does_not_complete_is_an_error(status: Status, problem: st
             "schedules in all namespaces: you may not list schedules.velero.io in all namespaces",
             "a ClusterRole must allow {apiGroups: ['velero.io'], resources: [schedules], verbs: [list]}",
         ),
-        (Cause.NOT_FOUND, "get", Key("velero", "x"), "Schedule velero/x does not exist", "foresail schedule get -A"),
+        (
+            Cause.NOT_FOUND,
+            "get",
+            Key("velero", "x"),
+            "Schedule velero/x does not exist",
+            "kubectl get schedules.velero.io -A",
+        ),
         (Cause.NOT_FOUND, "list", Key("velero", ""), "this cluster does not know schedules.velero.io", "Velero"),
         (Cause.ALREADY_EXISTS, "create", Key("velero", "x"), "Schedule velero/x exists already", "another name"),
         (Cause.UNREACHABLE, "get", Key("velero", "x"), "the API server does not answer: said", "--kubeconfig"),

@@ -9,14 +9,12 @@ from foresail.cli.colour import BOLD, RED, YELLOW, painted
 from foresail.cli.cron.calendar import write_picture
 from foresail.cli.cron.words import instant_of
 from foresail.cli.errors import CommandError
-from foresail.cli.schedule.cluster import on_cluster
 from foresail.cli.schedule.hints import hint
 from foresail.cli.schedule.load import SLOTS, Load, Pile, load_of
 from foresail.cli.schedule.load_picture import load_picture
-from foresail.cli.schedule.sight import Sight, sights_of
+from foresail.cli.schedule.sight import Sight, looked_at
 from foresail.cron.wallclock import wall_clock
 from foresail.cron.zonename import checked_zone
-from foresail.kube.clock import now
 
 _SHOWN = 5
 _NAMED = 6
@@ -27,10 +25,9 @@ def calendar(chosen: argparse.Namespace) -> int:
     """Draw how many runs start when."""
     if chosen.weeks < 1:
         raise CommandError(f"--weeks {chosen.weeks} draws nothing", "give 1 or more")
-    instant = now()
     first = instant_of(chosen.start, chosen.zone).astimezone(wall_clock(checked_zone(chosen.zone))).date()
     days = [first + timedelta(days=number) for number in range(7 * chosen.weeks)]
-    sights = on_cluster(chosen, lambda cluster: sights_of(cluster, chosen, instant))
+    sights, instant = looked_at(chosen)
     drawn = [each for each in sights if not each.schedule.paused and each.verdict.refused is None]
     load = load_of(drawn, days, chosen.zone, instant)
     if chosen.svg is None:

@@ -10,11 +10,12 @@ import msgspec
 from foresail.api import velero
 from foresail.cli.errors import CommandError
 from foresail.cli.schedule.cluster import Cluster, on_cluster
-from foresail.cli.schedule.hints import hint, say_who_fires, say_who_manages
+from foresail.cli.schedule.hints import hint, say_who_manages, who_fires
 from foresail.cli.schedule.requests import Request, shown
-from foresail.cli.schedule.sight import Sight, sights_of
+from foresail.cli.schedule.sight import chosen_schedules, firing, row_of
 from foresail.cli.schedule.words import as_text
 from foresail.kube.clock import now
+from foresail.schedules.observe import ScheduleRow
 
 
 def pause(chosen: argparse.Namespace) -> int:
@@ -41,15 +42,15 @@ def pause_body(*, paused: bool, skip: bool | None) -> dict[str, Any]:
 
 
 async def _set_paused(cluster: Cluster, chosen: argparse.Namespace, *, paused: bool) -> int:
-    sights = await _found(cluster, chosen)
+    schedules = await _found(cluster, chosen)
     word = "paused" if paused else "unpaused"
-    changed = [each for each in sights if each.schedule.paused is not paused]
-    for each in sights:
-        if each.schedule.paused is paused:
+    changed = [each for each in schedules if each.paused is not paused]
+    for each in schedules:
+        if each.paused is paused:
             kept = "" if chosen.skip_immediately is None else ", and spec.skipImmediately was left as it is"
-            print(f"Schedule {each.schedule.key.name} is already {word}, skip{kept}", file=sys.stderr)
+            print(f"Schedule {each.key.name} is already {word}, skip{kept}", file=sys.stderr)
     body = pause_body(paused=paused, skip=chosen.skip_immediately)
-    requests = [Request("PATCH", velero.SCHEDULE, each.schedule.key, body) for each in changed]
+    requests = [Request("PATCH", velero.SCHEDULE, each.key, body) for each in changed]
     say_who_manages(changed)
     if chosen.dry_run:
         print(shown(requests, chosen.output))
@@ -58,38 +59,50 @@ async def _set_paused(cluster: Cluster, chosen: argparse.Namespace, *, paused: b
         made = await cluster.merge(request.kind, request.key, body)
         _say(chosen, made, f"Schedule {request.key.name} {word} successfully")
     if not paused:
-        say_who_fires(changed)
+        await _say_who_fires(cluster, chosen, changed)
     return 0
+
+
+async def _say_who_fires(cluster: Cluster, chosen: argparse.Namespace, schedules: Sequence[ScheduleRow]) -> None:
+    for namespace in sorted({each.key.namespace for each in schedules}):
+        try:
+            known, operator = await firing(cluster, namespace, chosen, now())
+        except CommandError as error:  # the change is made, whoever fires
+            hint(f"who fires Schedules in {namespace} cannot be told: {error.problem}")
+            continue
+        text = who_fires(namespace, schedules_itself=known.schedules_itself, operator=operator)
+        if text:
+            hint(text)
 
 
 async def _delete(cluster: Cluster, chosen: argparse.Namespace) -> int:
-    sights = await _found(cluster, chosen)
-    say_who_manages(sights)
+    schedules = await _found(cluster, chosen)
+    say_who_manages(schedules)
     if chosen.dry_run:
-        print(shown([Request("DELETE", velero.SCHEDULE, each.schedule.key) for each in sights], chosen.output))
+        print(shown([Request("DELETE", velero.SCHEDULE, each.key) for each in schedules], chosen.output))
         return 0
-    if sights and not chosen.confirm:
-        _ask(sights)
-    for each in sights:
-        schedule = each.schedule
-        await cluster.delete(velero.SCHEDULE, schedule.key, schedule.uid)
-        _say(chosen, each.content, f"Schedule deleted: {schedule.key.name}")
-        if schedule.owns_backups and each.seen.backups:
-            hint(f"useOwnerReferencesInBackup: the Backups of {schedule.key.name} are deleted with it")
+    if schedules and not chosen.confirm:
+        _ask(schedules)
+    for each in schedules:
+        await cluster.delete(velero.SCHEDULE, each.key, each.uid)
+        gone = {"kind": velero.SCHEDULE.name, "metadata": {"name": each.key.name, "namespace": each.key.namespace}}
+        _say(chosen, gone, f"Schedule deleted: {each.key.name}")
+        if each.owns_backups:
+            hint(f"useOwnerReferencesInBackup: the Backups of {each.key.name} are deleted with it")
     return 0
 
 
-async def _found(cluster: Cluster, chosen: argparse.Namespace) -> list[Sight]:
+async def _found(cluster: Cluster, chosen: argparse.Namespace) -> list[ScheduleRow]:
     if not (chosen.names or chosen.selector or chosen.all):
         raise CommandError("no Schedule is named", "give names, -l SELECTOR or --all")
-    sights = await sights_of(cluster, chosen, now())
-    if not sights:
+    schedules = [row_of(each) for each in await chosen_schedules(cluster, chosen)]
+    if not schedules:
         print("No schedules found", file=sys.stderr)
-    return sights
+    return schedules
 
 
-def _ask(sights: Sequence[Sight]) -> None:
-    names = ", ".join(str(each.schedule.key) for each in sights)
+def _ask(schedules: Sequence[ScheduleRow]) -> None:
+    names = ", ".join(str(each.key) for each in schedules)
     if not sys.stdin.isatty():
         raise CommandError(f"nobody confirms that these Schedules are deleted: {names}", "add --confirm")
     print(f"Delete {names}? [y/N] ", end="", file=sys.stderr, flush=True)

@@ -17,7 +17,7 @@ from foresail.plan import Body, Key, Kind
 T = TypeVar("T")
 _PAGE = "500"
 _KNOWN = {
-    Cause.NOT_FOUND: ("{name} does not exist", "see what there is: foresail schedule get -A"),
+    Cause.NOT_FOUND: ("{name} does not exist", "see what there is: kubectl get {resource} -A"),
     Cause.ALREADY_EXISTS: ("{name} exists already", "choose another name, or delete it first"),
     Cause.UNAUTHORIZED: ("{name}: the API server does not know you", "renew the credentials of your kubeconfig"),
     Cause.UNREACHABLE: (
@@ -110,7 +110,7 @@ def refusal(failure: Failure, verb: str, kind: Kind, key: Key) -> CommandError:
         return CommandError(f"this cluster does not know {resource}", "is Velero installed there?")
     if failure.cause in _KNOWN:
         problem, what_to_do = _KNOWN[failure.cause]
-        return CommandError(problem.format(name=name, said=failure.message), what_to_do)
+        return CommandError(problem.format(name=name, said=failure.message), what_to_do.format(resource=resource))
     return CommandError(f"{name}: cannot {verb} it: {failure.message}", _try(kind, key))
 
 

@@ -6,15 +6,13 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from foresail.cli.colour import BOLD, GREEN, RED, painted
-from foresail.cli.schedule.cluster import on_cluster
 from foresail.cli.schedule.get import last_result, next_run
 from foresail.cli.schedule.hints import manager_of, say_who_fires
-from foresail.cli.schedule.sight import NOTED, Sight, sights_of
+from foresail.cli.schedule.sight import NOTED, Sight, looked_at
 from foresail.cli.schedule.tabs import aligned
 from foresail.cli.schedule.velero_layout import veleros_lines
 from foresail.cli.schedule.words import go_time
 from foresail.cli.table import table
-from foresail.kube.clock import now
 from foresail.schedules.observe import BackupRow
 
 _SHOWN = 5
@@ -23,12 +21,10 @@ _COLOURS = {"Enabled": GREEN, "FailedValidation": RED}
 
 def describe(chosen: argparse.Namespace) -> int:
     """Print everything about the chosen Schedules."""
-    instant = now()
-    sights = on_cluster(chosen, lambda cluster: sights_of(cluster, chosen, instant))
-    if not sights:
-        print("No schedules found", file=sys.stderr)
-    print("\n\n\n".join(described(each, instant) for each in sights))
-    say_who_fires(sights)
+    sights, instant = looked_at(chosen)
+    if sights:
+        print("\n\n\n".join(described(each, instant) for each in sights))
+        say_who_fires(sights)
     return 0
 
 

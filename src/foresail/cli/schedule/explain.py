@@ -9,11 +9,9 @@ from typing import Any
 
 from foresail.api.instants import stamp
 from foresail.cli.colour import GREEN, PALE, RED, YELLOW, painted
-from foresail.cli.schedule.cluster import on_cluster
 from foresail.cli.schedule.describe import dialect_of
-from foresail.cli.schedule.sight import Sight, sights_of
+from foresail.cli.schedule.sight import Sight, looked_at
 from foresail.cli.schedule.words import document, moment
-from foresail.kube.clock import now
 from foresail.schedules.reasons import Reason
 from foresail.schedules.rules import HOLDS
 
@@ -38,12 +36,11 @@ class Step:
 
 def explain(chosen: argparse.Namespace) -> int:
     """Print the chain of rules for each chosen Schedule."""
-    instant = now()
-    sights = on_cluster(chosen, lambda cluster: sights_of(cluster, chosen, instant))
+    sights, instant = looked_at(chosen)
     if chosen.output != "table":
         print(document([as_data(each, instant) for each in sights], chosen.output))
-        return 0
-    print("\n\n".join(explained(each, instant) for each in sights))
+    elif sights:
+        print("\n\n".join(explained(each, instant) for each in sights))
     return 0
 
 

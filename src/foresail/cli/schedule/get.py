@@ -1,18 +1,15 @@
 """`foresail schedule get`: Velero's columns, then the next run, the last result and why one waits."""
 
 import argparse
-import sys
 from collections.abc import Sequence
 from datetime import datetime
 
-from foresail.cli.schedule.cluster import on_cluster
 from foresail.cli.schedule.hints import say_who_fires
 from foresail.cli.schedule.selector import shown_selector
-from foresail.cli.schedule.sight import Sight, sights_of
+from foresail.cli.schedule.sight import Sight, looked_at
 from foresail.cli.schedule.spans import shown_duration
 from foresail.cli.schedule.words import ago, as_text, go_time, moment
 from foresail.cli.table import table
-from foresail.kube.clock import now
 from foresail.schedules.metrics import last_ended
 
 VELERO = ("NAME", "STATUS", "CREATED", "SCHEDULE", "BACKUP TTL", "LAST BACKUP", "SELECTOR", "PAUSED")
@@ -22,17 +19,13 @@ _WIDE = ("LOCATION", "SKIP IMMEDIATELY", "LAST SKIPPED")
 
 def get(chosen: argparse.Namespace) -> int:
     """Print the chosen Schedules."""
-    instant = now()
-    sights = on_cluster(chosen, lambda cluster: sights_of(cluster, chosen, instant))
+    sights, instant = looked_at(chosen)
     if chosen.output not in ("table", "wide"):
         print(as_text([each.content for each in sights], chosen.output))
         return 0
-    if not sights:
-        where = "any namespace" if chosen.all_namespaces else f"namespace {chosen.namespace}"
-        print(f"No schedules found in {where}", file=sys.stderr)
-        return 0
-    print(schedule_table(sights, instant, chosen))
-    say_who_fires(sights)
+    if sights:
+        print(schedule_table(sights, instant, chosen))
+        say_who_fires(sights)
     return 0
 
 

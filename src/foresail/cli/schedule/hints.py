@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterable, Mapping
 
 from foresail.cli.schedule.sight import Sight
+from foresail.schedules.observe import ScheduleRow
 
 _MANAGED = "app.kubernetes.io/managed-by"
 _RELEASE = "meta.helm.sh/release-name"
@@ -28,13 +29,13 @@ def manager_of(labels: Mapping[str, str], annotations: Mapping[str, str]) -> str
     return labels.get(_MANAGED, "")
 
 
-def say_who_manages(sights: Iterable[Sight]) -> None:
+def say_who_manages(schedules: Iterable[ScheduleRow]) -> None:
     """Say of each Schedule that is about to be changed who will undo that."""
-    for each in sights:
-        manager = manager_of(each.schedule.labels, each.schedule.annotations)
+    for each in schedules:
+        manager = manager_of(each.labels, each.annotations)
         if manager:
             hint(
-                f"Schedule {each.schedule.key} is managed by {manager}, which will undo this change: "
+                f"Schedule {each.key} is managed by {manager}, which will undo this change: "
                 "make it where the manager reads it"
             )
 
@@ -62,7 +63,7 @@ def who_fires(namespace: str, *, schedules_itself: bool, operator: str) -> str:
         )
     if not operator:
         return (
-            f"nobody fires Schedules in {namespace}: Velero's own schedule controller is off, and Foresail's "
-            "operator does not run (foresail operator run)"
+            f"nobody is known to fire Schedules in {namespace}: Foresail's operator does not run, "
+            "and no Velero was found there whose own schedule controller is on"
         )
     return ""

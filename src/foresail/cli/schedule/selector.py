@@ -36,7 +36,7 @@ def read_selector(text: str) -> dict[str, Any]:
     if labels:
         selector["matchLabels"] = labels
     if expressions:
-        selector["matchExpressions"] = expressions
+        selector["matchExpressions"] = sorted(expressions, key=lambda each: str(each["key"]))
     return selector
 
 

@@ -1,6 +1,7 @@
 """What the rules say about Schedules, from what stands in the cluster: the operator is not asked."""
 
 import argparse
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -11,9 +12,10 @@ import msgspec
 from foresail.api import velero
 from foresail.api.apps import DEPLOYMENT, Deployment
 from foresail.cli.errors import CommandError
-from foresail.cli.schedule.cluster import Cluster
+from foresail.cli.schedule.cluster import Cluster, on_cluster
 from foresail.cron import CronError, Dialect
 from foresail.cron.zonename import checked_zone
+from foresail.kube.clock import now
 from foresail.kube.lease import LEASE
 from foresail.plan import Key, Level
 from foresail.schedules.engine import deployment_row, engine
@@ -116,30 +118,32 @@ def settings_of(chosen: argparse.Namespace) -> Settings:
         raise CommandError(f"--velero-time-zone: {error}") from error
 
 
-async def situation_of(cluster: Cluster, namespace: str, chosen: argparse.Namespace, now: datetime) -> Situation:
+async def situation_of(cluster: Cluster, namespace: str, chosen: argparse.Namespace, instant: datetime) -> Situation:
     """Read everything in a namespace that a decision about its Schedules depends on."""
     backups = await cluster.listed(velero.BACKUP, namespace, velero.SCHEDULE_LABEL)
     locations = await cluster.listed(velero.LOCATION, namespace)
+    known, operator = await firing(cluster, namespace, chosen, instant)
     return Situation(
-        engine=await engine_of(cluster, namespace, chosen),
+        engine=known,
         backups=by_schedule(backup_row(_backup.decode(each)) for each in backups),
         locations=tuple(location_row(_location.decode(each)) for each in locations),
-        operator=leader(await cluster.if_there(LEASE, Key(namespace, _LEASE), Lease), now),
+        operator=operator,
         settings=settings_of(chosen),
     )
 
 
-async def engine_of(cluster: Cluster, namespace: str, chosen: argparse.Namespace) -> Engine:
-    """Read which Velero runs in a namespace."""
+async def firing(cluster: Cluster, namespace: str, chosen: argparse.Namespace, instant: datetime) -> tuple[Engine, str]:
+    """Read which Velero runs in a namespace, and which replica of the operator leads there."""
     deployments = await cluster.listed(DEPLOYMENT, namespace)
     rows = [deployment_row(_deployment.decode(each)) for each in deployments]
     flag = Dialect(chosen.velero_dialect) if getattr(chosen, "velero_dialect", None) else None
-    return engine([row for row in rows if row is not None], "", flag)
+    lease = await cluster.if_there(LEASE, Key(namespace, _LEASE), Lease)
+    return engine([row for row in rows if row is not None], "", flag), leader(lease, instant)
 
 
-def leader(lease: Lease | None, now: datetime) -> str:
+def leader(lease: Lease | None, instant: datetime) -> str:
     """Return who holds the operator's Lease; empty if nobody does, or has not renewed it for a while."""
-    if lease is None or lease.spec.renew_time is None or now - lease.spec.renew_time > _SILENCE:
+    if lease is None or lease.spec.renew_time is None or instant - lease.spec.renew_time > _SILENCE:
         return ""
     return lease.spec.holder_identity or ""
 
@@ -156,16 +160,26 @@ async def chosen_schedules(cluster: Cluster, chosen: argparse.Namespace) -> list
     return await cluster.listed(velero.SCHEDULE, namespace, chosen.selector or "")
 
 
-async def sights_of(cluster: Cluster, chosen: argparse.Namespace, now: datetime) -> list[Sight]:
+def looked_at(chosen: argparse.Namespace) -> tuple[list[Sight], datetime]:
+    """Return the chosen Schedules as they are now, and when that is; say it if there is none."""
+    instant = now()
+    sights = on_cluster(chosen, lambda cluster: sights_of(cluster, chosen, instant))
+    if not sights:
+        where = "any namespace" if chosen.all_namespaces else f"namespace {chosen.namespace}"
+        print(f"No schedules found in {where}", file=sys.stderr)
+    return sights, instant
+
+
+async def sights_of(cluster: Cluster, chosen: argparse.Namespace, instant: datetime) -> list[Sight]:
     """Read the chosen Schedules and judge each of them."""
     found = [(row_of(each), _any.decode(each)) for each in await chosen_schedules(cluster, chosen)]
     namespaces = sorted({row.key.namespace for row, _ in found})
-    known = {each: await situation_of(cluster, each, chosen, now) for each in namespaces}
+    known = {each: await situation_of(cluster, each, chosen, instant) for each in namespaces}
     rows = sorted(found, key=lambda pair: pair[0].key)
-    return [sight(row, content, known[row.key.namespace], now) for row, content in rows]
+    return [sight(row, content, known[row.key.namespace], instant) for row, content in rows]
 
 
-def sight(schedule: ScheduleRow, content: dict[str, Any], known: Situation, now: datetime) -> Sight:
+def sight(schedule: ScheduleRow, content: dict[str, Any], known: Situation, instant: datetime) -> Sight:
     """Judge one Schedule in its situation."""
     seen = Seen(
         schedule=schedule,
@@ -175,7 +189,7 @@ def sight(schedule: ScheduleRow, content: dict[str, Any], known: Situation, now:
         settings=known.settings,
     )
     kind = {"apiVersion": velero.SCHEDULE.api_version, "kind": velero.SCHEDULE.name}
-    return Sight({**kind, **content}, seen, judge(seen, now), known.operator)
+    return Sight({**kind, **content}, seen, judge(seen, instant), known.operator)
 
 
 def _engine(known: Engine, schedule: ScheduleRow) -> Engine:

@@ -9,9 +9,8 @@ from typing import Any
 from foresail.api.instants import stamp
 from foresail.cli.cron.words import instant_of, wall_time
 from foresail.cli.errors import CommandError
-from foresail.cli.schedule.cluster import on_cluster
 from foresail.cli.schedule.hints import hint, say_who_fires
-from foresail.cli.schedule.sight import Sight, sights_of
+from foresail.cli.schedule.sight import Sight, looked_at
 from foresail.cli.schedule.simulation import Fate, simulated
 from foresail.cli.schedule.words import document
 from foresail.cli.table import table
@@ -23,9 +22,8 @@ _WEEK = timedelta(days=7)
 
 def simulate(chosen: argparse.Namespace) -> int:
     """Print what becomes of each slot of the chosen Schedules between two instants."""
-    instant = now()
-    start, end, takes = _span(chosen, instant)
-    sights = on_cluster(chosen, lambda cluster: sights_of(cluster, chosen, instant))
+    start, end, takes = _span(chosen, now())
+    sights, instant = looked_at(chosen)
     fates = sorted(
         (
             (fate, each)
