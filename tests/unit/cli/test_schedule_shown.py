@@ -12,7 +12,7 @@ from foresail.cli.schedule.get import schedule_table
 from foresail.cli.schedule.sight import Lease, LeaseSpec, Sight, leader, location_of
 from foresail.cli.schedule.tabs import aligned
 from foresail.cli.schedule.velero_layout import veleros_lines
-from foresail.cli.schedule.words import as_text, moment
+from foresail.cli.schedule.words import as_text, moment, runs
 from foresail.plan import Key
 from foresail.schedules.observe import Engine, LocationRow
 from tests.unit.cli.made_up import LOCATION, NOW, at, backup, schedule_wire, seen
@@ -178,6 +178,10 @@ def test_one_object_stands_alone_and_several_in_a_list_without_what_their_manage
 def test_an_instant_is_shown_with_its_distance() -> None:
     assert moment(at("12:00:35"), NOW) == "2026-11-15 12:00:35 UTC (in 5s)"
     assert moment(at("10:00:00"), NOW) == "2026-11-15 10:00 UTC (2h ago)"
+
+
+def test_runs_are_counted_up_to_a_hundred() -> None:
+    assert [runs(each) for each in (1, 99, 100)] == ["one run", "99 runs", "100 runs or more"]
 
 
 def test_the_operator_runs_while_it_renews_its_lease() -> None:

@@ -11,7 +11,7 @@ from foresail.cli.schedule.hints import manager_of, say_who_fires
 from foresail.cli.schedule.sight import NOTED, Sight, looked_at
 from foresail.cli.schedule.tabs import aligned
 from foresail.cli.schedule.velero_layout import veleros_lines
-from foresail.cli.schedule.words import go_time
+from foresail.cli.schedule.words import go_time, runs
 from foresail.cli.table import table
 from foresail.schedules.observe import BackupRow
 
@@ -46,8 +46,7 @@ def _our_lines(each: Sight, instant: datetime) -> Iterator[str]:
     yield f"Last Skipped:\t{go_time(schedule.last_skipped) if schedule.last_skipped else '<never>'}"
     yield f"Waiting:\t{f'{because.reason}: {because.message}' if because else '<no>'}"
     if each.verdict.missed:
-        count = "one run" if each.verdict.missed == 1 else f"{each.verdict.missed} runs"
-        yield f"Missed:\t{count} since {go_time(each.verdict.base)}; one late run at most follows"
+        yield f"Missed:\t{runs(each.verdict.missed)} since {go_time(each.verdict.base)}; one late run at most follows"
     yield f"Dialect:\t{dialect_of(each)}"
     manager = manager_of(schedule.labels, schedule.annotations)
     if manager:

@@ -11,7 +11,7 @@ from foresail.api.instants import stamp
 from foresail.cli.colour import GREEN, PALE, RED, YELLOW, painted
 from foresail.cli.schedule.describe import dialect_of
 from foresail.cli.schedule.sight import Sight, looked_at
-from foresail.cli.schedule.words import document, moment
+from foresail.cli.schedule.words import document, moment, runs
 from foresail.schedules.reasons import Reason
 from foresail.schedules.rules import HOLDS
 
@@ -105,7 +105,7 @@ def _due(each: Sight, instant: datetime) -> Step:
     verdict, rule = each.verdict, "a run is due"
     base = f"counted from {stamp(verdict.base)}"
     if verdict.due is not None:
-        missed = f"; {verdict.missed} before it will not be run" if verdict.missed else ""
+        missed = f"; {runs(verdict.missed)} before it will not be made up for" if verdict.missed else ""
         return Step(rule, YES, f"{moment(verdict.due, instant)}, {base}{missed}")
     if verdict.upcoming is not None:
         return Step(rule, WAITS, f"not before {moment(verdict.upcoming, instant)}, {base}")

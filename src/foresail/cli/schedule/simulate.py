@@ -11,7 +11,7 @@ from foresail.cli.cron.words import instant_of, wall_time
 from foresail.cli.errors import CommandError
 from foresail.cli.schedule.hints import hint, say_who_fires
 from foresail.cli.schedule.sight import Sight, looked_at
-from foresail.cli.schedule.simulation import Fate, simulated
+from foresail.cli.schedule.simulation import Fate, Span, simulated
 from foresail.cli.schedule.words import document
 from foresail.cli.table import table
 from foresail.cron.duration import nanoseconds
@@ -22,15 +22,10 @@ _WEEK = timedelta(days=7)
 
 def simulate(chosen: argparse.Namespace) -> int:
     """Print what becomes of each slot of the chosen Schedules between two instants."""
-    start, end, takes = _span(chosen, now())
+    span, takes = _span(chosen, now())
     sights, instant = looked_at(chosen)
     fates = sorted(
-        (
-            (fate, each)
-            for each in sights
-            for fate in simulated(each.seen, instant, end, takes)
-            if start <= fate.slot < end
-        ),
+        ((fate, each) for each in sights for fate in simulated(each.seen, instant, span, takes)),
         key=lambda pair: (pair[0].slot, pair[1].schedule.key),
     )
     if chosen.output == "table":
@@ -41,7 +36,7 @@ def simulate(chosen: argparse.Namespace) -> int:
     return 0
 
 
-def _span(chosen: argparse.Namespace, instant: datetime) -> tuple[datetime, datetime, timedelta]:
+def _span(chosen: argparse.Namespace, instant: datetime) -> tuple[Span, timedelta]:
     start = instant_of(chosen.start, chosen.zone)
     end = instant_of(chosen.end, chosen.zone) if chosen.end else start + _WEEK
     if end <= start:
@@ -51,7 +46,7 @@ def _span(chosen: argparse.Namespace, instant: datetime) -> tuple[datetime, date
     length = nanoseconds(chosen.backups_take)
     if length is None or length < 0:
         raise CommandError(f"--backups-take: {chosen.backups_take!r} is not a duration", "write 45m or 1h30m")
-    return start, end, timedelta(microseconds=length // 1000)
+    return Span(start, end), timedelta(microseconds=length // 1000)
 
 
 def _table(fates: Sequence[tuple[Fate, Sight]], chosen: argparse.Namespace) -> str:

@@ -14,7 +14,7 @@ import msgspec
 
 from foresail.api import velero
 from foresail.api.marks import OBSERVED
-from foresail.cron import Schedule, chain
+from foresail.cron import Schedule, chain, outlook
 from foresail.plan import Key
 from foresail.schedules.build import backup_name
 from foresail.schedules.observe import BackupRow, ScheduleRow, Seen
@@ -47,8 +47,25 @@ class Fate:
     because: str = ""
 
 
-def simulated(seen: Seen, now: datetime, until: datetime, takes: timedelta) -> Iterator[Fate]:
-    """Yield what becomes of every slot that is not done yet and comes before an instant, in order.
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The time that is looked at: from one instant on, and before another."""
+
+    since: datetime
+    until: datetime
+
+    def slots(self, cron: Schedule, base: datetime, end: datetime | None = None) -> Iterator[datetime]:
+        """Yield the slots in it that follow from a base, up to an earlier end if there is one.
+
+        Years that lie before it cost nothing: the chain is entered at its last slot before the span.
+        """
+        last = min(end, self.until) if end else self.until
+        before = outlook(cron, base, self.since - timedelta(seconds=1)).due or base
+        return (slot for slot in takewhile(lambda slot: slot < last, chain(cron, before)) if slot >= self.since)
+
+
+def simulated(seen: Seen, now: datetime, span: Span, takes: timedelta) -> Iterator[Fate]:
+    """Yield what becomes of every slot in a span that is not done yet, in order.
 
     Every Backup takes that long, those that run now included; whatever else holds a run holds it to the end.
     """
@@ -56,49 +73,46 @@ def simulated(seen: Seen, now: datetime, until: datetime, takes: timedelta) -> I
     if isinstance(cron, Because):
         return
     at = now
-    while at < until:
+    while at < span.until:
         seen = _at(seen, at, takes)
         verdict = judge(seen, at)
         if verdict.refused is not None or seen.schedule.is_going:
             return
         if seen.schedule.paused:
-            yield from (Fate(slot, Outcome.PAUSED) for slot in _before(cron, verdict.base, until))
+            yield from (Fate(slot, Outcome.PAUSED) for slot in span.slots(cron, verdict.base))
             return
-        yield from _skipped(seen, verdict, cron, at)
+        yield from _skipped(seen, verdict, cron, at, span)
         slot, held = verdict.fires, verdict.held
         if held is not None and held.reason is not Reason.BUSY:
             text = f"{held.reason}: {held.message}"
-            yield from (Fate(each, Outcome.HELD, because=text) for each in _before(cron, verdict.base, until))
+            yield from (Fate(each, Outcome.HELD, because=text) for each in span.slots(cron, verdict.base))
             return
         if slot is not None:
-            yield from (Fate(each, Outcome.MISSED) for each in _before(cron, verdict.base, slot))
-            yield Fate(slot, Outcome.LATE if at - slot >= timedelta(seconds=1) else Outcome.RUNS, at)
+            yield from (Fate(each, Outcome.MISSED) for each in span.slots(cron, verdict.base, slot))
+            if at >= span.since:  # the run is in the span, even if its slot was before
+                yield Fate(slot, Outcome.LATE if at - slot >= timedelta(seconds=1) else Outcome.RUNS, at)
             seen = _fired(seen, slot, at)
         seen = _noted(seen, verdict, slot)
         following = _following(seen, verdict, at, takes)
         if following is None:
             return
         at = following
-    yield from _left(seen, cron, now, until)
+    yield from _left(seen, cron, now, span)
 
 
-def _left(seen: Seen, cron: Schedule, now: datetime, until: datetime) -> Iterator[Fate]:
+def _left(seen: Seen, cron: Schedule, now: datetime, span: Span) -> Iterator[Fate]:
     """Yield the slots that still wait for a Backup to end when the time is over."""
-    verdict = judge(seen, max(now, until - timedelta(seconds=1)))
+    verdict = judge(seen, max(now, span.until - timedelta(seconds=1)))
     if verdict.held is not None:
-        slots = list(_before(cron, verdict.base, until))
+        slots = list(span.slots(cron, verdict.base))
         yield from (Fate(slot, Outcome.MISSED) for slot in slots[:-1])
         yield from (Fate(slot, Outcome.HELD, because=Reason.BUSY.value) for slot in slots[-1:])
 
 
-def _before(cron: Schedule, base: datetime, end: datetime) -> Iterator[datetime]:
-    return takewhile(lambda slot: slot < end, chain(cron, base))
-
-
-def _skipped(seen: Seen, verdict: Verdict, cron: Schedule, at: datetime) -> Iterator[Fate]:
+def _skipped(seen: Seen, verdict: Verdict, cron: Schedule, at: datetime, span: Span) -> Iterator[Fate]:
     if verdict.skipped:
         base = base_of(seen, verdict.changes.observed, at)
-        yield from (Fate(slot, Outcome.SKIPPED) for slot in _before(cron, base, verdict.base))
+        yield from (Fate(slot, Outcome.SKIPPED) for slot in span.slots(cron, base, verdict.base))
 
 
 def _following(seen: Seen, verdict: Verdict, at: datetime, takes: timedelta) -> datetime | None:

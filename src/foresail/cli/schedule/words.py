@@ -7,6 +7,8 @@ from typing import Any
 
 from foresail.cli.schedule.spans import short
 
+_MOST_COUNTED = 100
+
 
 def go_time(at: datetime) -> str:
     """Return an instant as Velero shows it where its clock stands in UTC."""
@@ -23,6 +25,11 @@ def moment(at: datetime, now: datetime) -> str:
     seconds = f":{at:%S}" if at.second else ""
     distance = f"in {short(at - now)}" if at > now else f"{short(now - at)} ago"
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M}{seconds} UTC ({distance})"
+
+
+def runs(count: int) -> str:
+    """Return a number of runs that the rules have counted; they stop at a hundred."""
+    return "one run" if count == 1 else f"{count} runs" if count < _MOST_COUNTED else f"{count} runs or more"
 
 
 def as_text(objects: Sequence[dict[str, Any]], form: str) -> str:
