@@ -206,6 +206,8 @@ def test_get_chooses_by_name_and_label_and_prints_in_every_form(velero_cluster: 
     )
     assert foresail.done("get", "-o", "name").out.split() == [f"schedule.velero.io/{each}" for each in "abc"]
     assert foresail.done("get", "-l", "team=web", "-o", "name").out == "schedule.velero.io/a\n"
+    said = foresail("get", "-l", "team in (")
+    assert said.err.startswith("error: -l 'team in (': unable to parse requirement")
     one = foresail.done("get", "b", "-o", "json").json
     whole = stored(velero_cluster, "b")
     whole["metadata"].pop("managedFields", None)

@@ -6,9 +6,10 @@ import io
 import pytest
 
 from foresail.api import velero
+from foresail.cli.colour import GREEN, painted
 from foresail.cli.errors import CommandError
 from foresail.cli.main import main, parser
-from foresail.cli.schedule.change import pause_body
+from foresail.cli.schedule.change import ask, pause_body
 from foresail.cli.schedule.cluster import refusal
 from foresail.cli.schedule.hints import manager_of, who_fires
 from foresail.cli.schedule.progress import Bar, Progress, Status, bar
@@ -112,6 +113,27 @@ def test_progress_is_a_bar(status: Status, text: str) -> None:
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
+
+
+def test_colours_are_for_terminals_that_want_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert painted("ok", GREEN, Terminal()) == "\033[32mok\033[0m"
+    assert painted("ok", GREEN, io.StringIO()) == "ok"
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert painted("ok", GREEN, Terminal()) == "ok"
+
+
+@pytest.mark.parametrize(("answer", "deletes"), [("y\n", True), ("yes\n", True), ("\n", False), ("no\n", False)])
+def test_whoever_sits_at_a_terminal_is_asked_before_schedules_are_deleted(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], answer: str, deletes: bool
+) -> None:
+    monkeypatch.setattr("sys.stdin", Terminal(answer))
+    if deletes:
+        ask([seen(schedule_wire()).schedule])
+    else:
+        with pytest.raises(CommandError, match="nothing was deleted; still there: velero/daily"):
+            ask([seen(schedule_wire()).schedule])
+    assert capsys.readouterr().err == "Delete velero/daily? [y/N] "
 
 
 def test_the_bar_grows_in_place_on_a_terminal_and_line_by_line_elsewhere() -> None:

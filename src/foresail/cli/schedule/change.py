@@ -82,7 +82,7 @@ async def _delete(cluster: Cluster, chosen: argparse.Namespace) -> int:
         print(shown([Request("DELETE", velero.SCHEDULE, each.key) for each in schedules], chosen.output))
         return 0
     if schedules and not chosen.confirm:
-        _ask(schedules)
+        ask(schedules)
     for each in schedules:
         await cluster.delete(velero.SCHEDULE, each.key, each.uid)
         gone = {"kind": velero.SCHEDULE.name, "metadata": {"name": each.key.name, "namespace": each.key.namespace}}
@@ -101,7 +101,8 @@ async def _found(cluster: Cluster, chosen: argparse.Namespace) -> list[ScheduleR
     return schedules
 
 
-def _ask(schedules: Sequence[ScheduleRow]) -> None:
+def ask(schedules: Sequence[ScheduleRow]) -> None:
+    """Ask whether Schedules are really to be deleted; where nobody can answer, they are not."""
     names = ", ".join(str(each.key) for each in schedules)
     if not sys.stdin.isatty():
         raise CommandError(f"nobody confirms that these Schedules are deleted: {names}", "add --confirm")

@@ -40,6 +40,8 @@ class Cluster:
         while True:
             page = await self._client.page(kind, namespace, parameters, Page)
             if isinstance(page, Failure):
+                if page.cause is Cause.INVALID and labels:
+                    raise CommandError(f"-l {labels!r}: {page.message}", "write app=web,tier in (a,b),!old")
                 raise refusal(page, "list", kind, Key(namespace, ""))
             found += page.items
             if not page.metadata.next_page:
