@@ -3,11 +3,14 @@
 import argparse
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from foresail import __version__
 from foresail.cli.cron.arguments import add_cron
 from foresail.cli.errors import CommandError
+from foresail.cli.later import Later
 from foresail.cli.operator import add_operator
+from foresail.cli.schedule.arguments import add_schedule
 
 
 def parser() -> argparse.ArgumentParser:
@@ -17,8 +20,9 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"foresail {__version__}")
     top.set_defaults(run=None)
-    commands = top.add_subparsers(metavar="COMMAND")
+    commands: Any = top.add_subparsers(metavar="COMMAND", parser_class=Later)
     add_cron(commands)
+    add_schedule(commands)
     add_operator(commands)
     return top
 

@@ -8,6 +8,7 @@ import socket
 from typing import Any
 
 from foresail.cli.errors import CommandError
+from foresail.cli.yes_or_no import yes_or_no
 from foresail.cron import CronError, Dialect
 from foresail.cron.zonename import checked_zone
 
@@ -37,7 +38,7 @@ def add_operator(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     schedules = run.add_argument_group("schedules")
     schedules.add_argument(
         "--schedule-skip-immediately",
-        type=_yes_or_no,
+        type=yes_or_no,
         nargs="?",
         const=True,
         default=False,
@@ -101,9 +102,3 @@ def _settings(chosen: argparse.Namespace) -> Any:  # noqa: ANN401 - imported lat
         velero_dialect=Dialect(chosen.velero_dialect) if chosen.velero_dialect else None,
         schedules=schedules,
     )
-
-
-def _yes_or_no(text: str) -> bool:
-    if text.lower() not in ("true", "false"):
-        raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
-    return text.lower() == "true"

@@ -49,11 +49,12 @@ def calendar(chosen: argparse.Namespace) -> int:
         picture = months_picture(sheet.zone, sheet.days, names, sheet.fires)
     else:
         picture = weeks_picture(sheet.zone, sheet.days, names, sheet.fires, sheet.jumps)
-    _write(chosen.svg, picture)
+    write_picture(chosen.svg, picture)
     return 0
 
 
-def _write(file: str, picture: str) -> None:
+def write_picture(file: str, picture: str) -> None:
+    """Write a picture to a file, or to standard output if that is what `-` stands for."""
     if file == "-":
         sys.stdout.write(picture)
         return

@@ -11,7 +11,7 @@ from foresail.cron.clock_changes import Jump
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 _INK, _PALE, _GRID = "#1c2a33", "#546e7a", "#dfe5e8"
 _SKIPPED, _REPEATED = "#cfd8dc", "#fff2b3"
-_LEFT, _WIDTH, _ROW = 110, 960, 22
+LEFT, WIDTH, _ROW = 110, 960, 22
 _LEGEND = 20
 _CELL = 46
 _FONT = 'font-family="system-ui, sans-serif"'
@@ -31,30 +31,39 @@ def weeks_picture(
     top = _top(names)
     row = max(_ROW, 7 * len(names) + 6)
     height = top + len(days) * row + 20
-    parts = [*_legend(zone, names, fires)]
-    for hour in range(25):
-        x = _LEFT + hour * _WIDTH / 24
-        parts.append(f'<line x1="{x:g}" y1="{top}" x2="{x:g}" y2="{height - 20}" stroke="{_GRID}"/>')
-        if hour % 3 == 0:
-            parts.append(_text(x, top - 6, f"{hour:02}:00", _PALE, "middle"))
+    parts = [*_legend(zone, names, fires), *day_grid(days, top, row), *clock_marks(days, clock_jumps, top, row)]
     rows = {day: top + number * row for number, day in enumerate(days)}
-    for day, y in rows.items():
-        weight = "600" if day.weekday() == 0 else "400"
-        parts.append(_text(_LEFT - 10, y + row / 2 + 4, f"{day:%a %d %b}", _INK, "end", weight))
-        parts.append(f'<line x1="{_LEFT}" y1="{y}" x2="{_LEFT + _WIDTH}" y2="{y}" stroke="{_GRID}"/>')
-    for jump in clock_jumps:
-        x, width = _LEFT + jump.begin * _WIDTH / 1440, (jump.end - jump.begin) * _WIDTH / 1440
-        fill = _REPEATED if jump.repeated else _SKIPPED
-        parts.append(f'<rect x="{x:g}" y="{rows[jump.day]}" width="{width:g}" height="{row}" fill="{fill}"/>')
     lane = (row - 6) / max(len(names), 1)
     for number, one in enumerate(fires):
         for day, begin, end in _runs(one):
-            x, width = _LEFT + begin * _WIDTH / 1440, (end - begin) * _WIDTH / 1440
+            x, width = LEFT + begin * WIDTH / 1440, (end - begin) * WIDTH / 1440
             parts.append(
                 f'<rect x="{x:.1f}" y="{rows[day] + 3 + number * lane:.1f}" width="{max(width, 1.6):.1f}" '
                 f'height="{lane - 1:.1f}" fill="{_colour(number)}"/>'
             )
-    return _picture(_LEFT + _WIDTH + 30, height, f"Fires in {zone}", parts)
+    return picture(LEFT + WIDTH + 30, height, f"Fires in {zone}", parts)
+
+
+def day_grid(days: Sequence[date], top: float, row: float) -> Iterator[str]:
+    """Yield the hours across and the days down, with their names."""
+    bottom = top + len(days) * row
+    for hour in range(25):
+        x = LEFT + hour * WIDTH / 24
+        yield f'<line x1="{x:g}" y1="{top:g}" x2="{x:g}" y2="{bottom:g}" stroke="{_GRID}"/>'
+        if hour % 3 == 0:
+            yield label(x, top - 6, f"{hour:02}:00", _PALE, "middle")
+    for number, day in enumerate(days):
+        y, weight = top + number * row, "600" if day.weekday() == 0 else "400"
+        yield label(LEFT - 10, y + row / 2 + 4, f"{day:%a %d %b}", _INK, "end", weight)
+        yield f'<line x1="{LEFT}" y1="{y:g}" x2="{LEFT + WIDTH}" y2="{y:g}" stroke="{_GRID}"/>'
+
+
+def clock_marks(days: Sequence[date], clock_jumps: Iterable[Jump], top: float, row: float) -> Iterator[str]:
+    """Yield what the clock jumps over in grey, and what it shows twice in yellow."""
+    for jump in clock_jumps:
+        x, width = LEFT + jump.begin * WIDTH / 1440, (jump.end - jump.begin) * WIDTH / 1440
+        y, fill = top + days.index(jump.day) * row, _REPEATED if jump.repeated else _SKIPPED
+        yield f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{row:g}" fill="{fill}"/>'
 
 
 def months_picture(zone: str, days: Sequence[date], names: Sequence[str], fires: Sequence[Sequence[datetime]]) -> str:
@@ -66,14 +75,14 @@ def months_picture(zone: str, days: Sequence[date], names: Sequence[str], fires:
     starts = [day for day in days if day.day == 1]
     for number, first in enumerate(starts):
         left, y = 20 + number % 3 * (7 * _CELL + 30), top + number // 3 * (7 * _CELL + 30)
-        parts.append(_text(left, y, f"{first:%B %Y}", _INK, "start", "600"))
+        parts.append(label(left, y, f"{first:%B %Y}", _INK, "start", "600"))
         for day in days:
             if (day.year, day.month) == (first.year, first.month):
                 column, line = day.weekday(), (day.day - 1 + first.weekday()) // 7
                 parts += _square(left + column * _CELL, y + 10 + line * _CELL, day, counts[day], most)
     height = top + ((len(starts) + 2) // 3) * (7 * _CELL + 30)
     width = 20 + min(len(starts), 3) * (7 * _CELL + 30)
-    return _picture(max(width, 480), height, f"Fires in {zone}", parts)
+    return picture(max(width, 480), height, f"Fires in {zone}", parts)
 
 
 def _square(x: float, y: float, day: date, count: int, most: int) -> Iterator[str]:
@@ -83,9 +92,9 @@ def _square(x: float, y: float, day: date, count: int, most: int) -> Iterator[st
         f'<rect x="{x:g}" y="{y:g}" width="{_CELL - 3}" height="{_CELL - 3}" rx="4" fill="{_COLOURS[0]}" '
         f'fill-opacity="{shade:.2f}" stroke="{_GRID}"/>'
     )
-    yield _text(x + 5, y + 14, str(day.day), "#ffffff" if dark else _PALE, "start", size=11)
+    yield label(x + 5, y + 14, str(day.day), "#ffffff" if dark else _PALE, "start", size=11)
     if count:
-        yield _text(x + _CELL / 2, y + 33, str(count), "#ffffff" if dark else _INK, "middle", "600")
+        yield label(x + _CELL / 2, y + 33, str(count), "#ffffff" if dark else _INK, "middle", "600")
 
 
 def _runs(fires: Sequence[datetime]) -> Iterator[tuple[date, int, int]]:
@@ -110,7 +119,7 @@ def _legend(
         y = 16 + number * _LEGEND
         if coloured:
             yield f'<rect x="20" y="{y - 9}" width="12" height="12" rx="2" fill="{_colour(number)}"/>'
-        yield _text(40 if coloured else 20, y + 2, f"{name} \u2014 {len(one)} fires in {zone}", _INK, "start")
+        yield label(40 if coloured else 20, y + 2, f"{name} \u2014 {len(one)} fires in {zone}", _INK, "start")
 
 
 def _top(names: Sequence[str]) -> int:
@@ -121,14 +130,16 @@ def _colour(number: int) -> str:
     return _COLOURS[number % len(_COLOURS)]
 
 
-def _text(x: float, y: float, text: str, fill: str, anchor: str, weight: str = "400", size: int = 13) -> str:
+def label(x: float, y: float, text: str, fill: str, anchor: str, weight: str = "400", size: int = 13) -> str:
+    """Return a line of text at a place."""
     return (
         f'<text x="{x:g}" y="{y:g}" font-size="{size}" font-weight="{weight}" fill="{fill}" '
         f'text-anchor="{anchor}">{escape(text)}</text>'
     )
 
 
-def _picture(width: float, height: float, title: str, parts: Sequence[str]) -> str:
+def picture(width: float, height: float, title: str, parts: Sequence[str]) -> str:
+    """Return a whole picture with its title and its parts on white."""
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" role="img" {_FONT}>',

@@ -1,0 +1,183 @@
+"""The words of `foresail schedule`; what they do is imported only when one of them is chosen."""
+
+import argparse
+import os
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from foresail.cli.schedule.template_arguments import add_template
+from foresail.cli.yes_or_no import Verb, YesOrNo
+
+if TYPE_CHECKING:
+    from foresail.cli.later import Later
+
+_INSTANT = "such as 2026-03-29, 2026-03-29T02:30 (read in --zone) or 2026-03-29T00:30:00Z"
+_SKIP = "sets spec.skipImmediately: whether a run that is due at that moment is left out"
+
+
+def add_schedule(commands: "argparse._SubParsersAction[Later]") -> None:
+    """Add the words of `foresail schedule` to the command line."""
+    schedule = commands.add_parser(
+        "schedule",
+        help="Velero's Schedules: when they run next, and why one waits",
+        description="Works on Velero's Schedules, beside Velero's own command line. Says when each runs next, "
+        "how its last run ended and why one waits, whether or not the operator runs.",
+    )
+    schedule.fill = _fill
+
+
+def _fill(schedule: argparse.ArgumentParser) -> None:
+    words = schedule.add_subparsers(required=True, metavar="COMMAND", parser_class=Verb)
+    _add_create(words)
+    _add_reports(words)
+    _add_changes(words)
+    _add_pictures(words)
+
+
+def _add_create(words: Any) -> None:  # noqa: ANN401 - argparse's own is private
+    one = _word(words, "create", "make a Schedule; takes what `velero schedule create` takes", ("create", "create"))
+    one.add_argument("name", metavar="NAME", help="of the Schedule, 63 characters at most")
+    one.add_argument(
+        "--schedule",
+        metavar="CRON",
+        required=True,
+        help="checked before it is sent, by the rules of the cluster's Velero",
+    )
+    one.add_argument("--paused", action=YesOrNo, default=False, help="do not run it before it is unpaused")
+    one.add_argument("--skip-immediately", action=YesOrNo, help=_SKIP)
+    one.add_argument(
+        "--use-owner-references-in-backup",
+        action=YesOrNo,
+        default=False,
+        help="its Backups go when the Schedule is deleted",
+    )
+    one.add_argument(
+        "-o", "--output", choices=["table", "json", "yaml", "name"], help="json, yaml: show it and send nothing"
+    )
+    _add_dry_run(one)
+    _add_reading(one)
+    add_template(one)
+
+
+def _add_reports(words: Any) -> None:  # noqa: ANN401
+    one = _word(words, "get", "list Schedules: Velero's columns, next run, last result, why one waits", ("get", "get"))
+    _add_choice(one)
+    _add_output(one, "table", "wide", "json", "yaml", "name")
+    one.add_argument("--show-labels", action="store_true", help="in the last column")
+    one.add_argument(
+        "-L", "--label-columns", action="append", default=[], metavar="LABEL", help="one more column for each of these"
+    )
+    _add_reading(one)
+
+    one = _word(words, "describe", "all about Schedules, in Velero's layout and beyond", ("describe", "describe"))
+    _add_choice(one)
+    _add_reading(one)
+
+    one = _word(
+        words, "explain", "the rules in their order, and the first that holds a Schedule back", ("explain", "explain")
+    )
+    _add_choice(one)
+    _add_output(one, "table", "json", "yaml")
+    _add_reading(one)
+
+
+def _add_changes(words: Any) -> None:  # noqa: ANN401
+    for name, meaning, run in (
+        ("pause", "stop Schedules from running until they are unpaused", "pause"),
+        ("unpause", "let paused Schedules run again", "unpause"),
+    ):
+        one = _word(words, name, meaning, ("change", run))
+        _add_choice(one, everything=True)
+        one.add_argument("--skip-immediately", action=YesOrNo, help=f"{_SKIP}; without it the field stays as it is")
+        _add_output(one, "table", "json", "yaml", "name")
+        _add_dry_run(one)
+
+    one = _word(words, "delete", "delete Schedules; their Backups stay", ("change", "delete"))
+    _add_choice(one, everything=True)
+    one.add_argument("--confirm", action="store_true", help="do not ask")
+    _add_output(one, "table", "json", "yaml", "name")
+    _add_dry_run(one)
+
+    one = _word(words, "run", "make a Backup from a Schedule now, paused or not", ("run", "run"))
+    one.add_argument("name", metavar="NAME", help="of the Schedule, which stays as it is")
+    one.add_argument("--backup-name", metavar="NAME", help="of the Backup (default: from the Schedule and the time)")
+    one.add_argument("--labels", action="append", default=[], metavar="K=V,...", help="more labels for the Backup")
+    one.add_argument("--annotations", action="append", default=[], metavar="K=V,...", help="more annotations for it")
+    one.add_argument("-w", "--wait", action="store_true", help="until it has ended; exit code 1 unless it completes")
+    _add_output(one, "table", "json", "yaml", "name")
+    _add_dry_run(one)
+
+
+def _add_pictures(words: Any) -> None:  # noqa: ANN401
+    one = _word(words, "simulate", "which slots would run, and what becomes of the others", ("simulate", "simulate"))
+    _add_choice(one)
+    one.add_argument("--from", dest="start", metavar="INSTANT", help=f"instead of now, {_INSTANT}")
+    one.add_argument("--until", dest="end", metavar="INSTANT", help="instead of a week after --from")
+    one.add_argument(
+        "--backups-take", default="0s", metavar="DURATION", help="how long each Backup runs, such as 45m (%(default)s)"
+    )
+    one.add_argument("--zone", default="UTC", help="of the times shown and of --from and --until (%(default)s)")
+    _add_output(one, "table", "json", "yaml")
+    _add_reading(one)
+
+    one = _word(words, "calendar", "a picture of how many runs start when, with the pile-ups", ("calendar", "calendar"))
+    _add_choice(one)
+    one.add_argument("--from", dest="start", metavar="DATE", help="the first day, instead of today")
+    one.add_argument("--weeks", type=int, default=1, metavar="N", help="(%(default)s)")
+    one.add_argument("--zone", default="UTC", help="of the picture (%(default)s)")
+    one.add_argument("--svg", metavar="FILE", help="write an SVG picture; - writes it to standard output")
+    _add_reading(one)
+
+
+def _word(words: Any, name: str, help_text: str, run: tuple[str, str]) -> argparse.ArgumentParser:  # noqa: ANN401 - argparse's own is private
+    one: argparse.ArgumentParser = words.add_parser(name, help=help_text, description=help_text)
+    where = one.add_argument_group("where")
+    where.add_argument(
+        "-n",
+        "--namespace",
+        default=os.environ.get("VELERO_NAMESPACE") or "velero",
+        help="Velero's (default: VELERO_NAMESPACE, or velero)",
+    )
+    where.add_argument("--kubeconfig", help="the kubeconfig to use")
+    where.add_argument("--context", "--kubecontext", help="the context of the kubeconfig")
+    one.set_defaults(run=_command(*run), all_namespaces=False)
+    return one
+
+
+def _add_choice(one: argparse.ArgumentParser, *, everything: bool = False) -> None:
+    """Add how Schedules are chosen; where something is changed, all of them must be asked for by name."""
+    none = "" if everything else "; all of them if none is given"
+    one.add_argument("names", nargs="*", metavar="NAME", help=f"of Schedules{none}")
+    one.add_argument("-l", "--selector", metavar="SELECTOR", help="those with these labels")
+    one.add_argument("-A", "--all-namespaces", action="store_true", help="those of every namespace")
+    if everything:
+        one.add_argument("--all", action="store_true", help="every Schedule there")
+
+
+def _add_output(one: argparse.ArgumentParser, *forms: str) -> None:
+    one.add_argument("-o", "--output", choices=forms, default="table", help="(%(default)s)")
+
+
+def _add_dry_run(one: argparse.ArgumentParser) -> None:
+    one.add_argument("--dry-run", action="store_true", help="print what would be sent, and send nothing")
+
+
+def _add_reading(one: argparse.ArgumentParser) -> None:
+    how = one.add_argument_group("how schedules are read")
+    how.add_argument(
+        "--velero-dialect",
+        choices=["robfig", "go-cron"],
+        help="Velero's cron dialect, used only if the tag of its image does not tell its version",
+    )
+    how.add_argument(
+        "--velero-time-zone", default="UTC", metavar="ZONE", help="the zone of Velero's clock (default: UTC)"
+    )
+
+
+def _command(module: str, function: str) -> Callable[[argparse.Namespace], int]:
+    def run(chosen: argparse.Namespace) -> int:
+        code: int = getattr(import_module(f"foresail.cli.schedule.{module}"), function)(chosen)
+        return code
+
+    return run

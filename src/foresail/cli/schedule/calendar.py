@@ -1,0 +1,86 @@
+"""`foresail schedule calendar`: the week of all Schedules, so that pile-ups are seen before they happen."""
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import date, timedelta
+
+from foresail.cli.colour import BOLD, RED, YELLOW, painted
+from foresail.cli.cron.calendar import write_picture
+from foresail.cli.cron.words import instant_of
+from foresail.cli.errors import CommandError
+from foresail.cli.schedule.hints import hint
+from foresail.cli.schedule.load import SLOTS, Load, Pile, load_of
+from foresail.cli.schedule.load_picture import load_picture
+from foresail.cli.schedule.sight import Sight, looked_at
+from foresail.cron.wallclock import wall_clock
+from foresail.cron.zonename import checked_zone
+
+_SHOWN = 5
+_NAMED = 6
+_MANY, _VERY_MANY = 3, 10
+
+
+def calendar(chosen: argparse.Namespace) -> int:
+    """Draw how many runs start when."""
+    if chosen.weeks < 1:
+        raise CommandError(f"--weeks {chosen.weeks} draws nothing", "give 1 or more")
+    first = instant_of(chosen.start, chosen.zone).astimezone(wall_clock(checked_zone(chosen.zone))).date()
+    days = [first + timedelta(days=number) for number in range(7 * chosen.weeks)]
+    sights, instant = looked_at(chosen)
+    drawn = [each for each in sights if not each.schedule.paused and each.verdict.refused is None]
+    load = load_of(drawn, days, chosen.zone, instant)
+    if chosen.svg is None:
+        print("\n".join(week_lines(load)))
+    else:
+        write_picture(chosen.svg, load_picture(load, [pile_line(pile) for pile in load.piles[:_SHOWN]]))
+    _say_what_is_missing(sights, drawn)
+    return 0
+
+
+def week_lines(load: Load) -> Iterator[str]:
+    """Yield the days as lines of half hours, each with the most runs that start at once in it, then the pile-ups."""
+    yield f"{load.schedules} schedules: the most runs that start in one minute of each half hour, in {load.zone}"
+    yield " " * 12 + "".join(f"{hour:<6}" for hour in range(0, 24, 3)).rstrip()
+    for day in load.days:
+        cells = "".join(_cell(load, day, slot) for slot in range(SLOTS))
+        runs = load.runs.get(day, 0)
+        yield f"{day:%a %d %b}  {cells}  {runs} {'run' if runs == 1 else 'runs'}"
+    if load.most >= _VERY_MANY:
+        yield f"# ten or more; the most is {load.most}"
+    if not load.piles:
+        return
+    yield ""
+    yield "in the same minute:"
+    for pile in load.piles[:_SHOWN]:
+        yield f"  {pile_line(pile)}"
+    if len(load.piles) > _SHOWN:
+        yield f"  and {len(load.piles) - _SHOWN} more pile-ups"
+
+
+def pile_line(pile: Pile) -> str:
+    """Return a pile-up in words: when, how many, and whose."""
+    names = ", ".join(pile.names[:_NAMED])
+    more = f" and {len(pile.names) - _NAMED} more" if len(pile.names) > _NAMED else ""
+    first = f"{pile.days[0]:%a %d %b}"
+    days = first if len(pile.days) == 1 else f"{len(pile.days)} days from {first}"
+    return f"{pile.minute:%H:%M} on {days}: {len(pile.names)} ({names}{more})"
+
+
+def _cell(load: Load, day: date, slot: int) -> str:
+    count = load.peaks.get((day, slot), 0)
+    if not count:
+        skipped = (jump for jump in load.jumps if jump.day == day and not jump.repeated)
+        return " " if any(jump.begin <= slot * 30 < jump.end for jump in skipped) else "·"
+    text = str(count) if count < _VERY_MANY else "#"
+    if count >= _VERY_MANY:
+        return painted(text, f"{BOLD};{RED}", sys.stdout)
+    return painted(text, YELLOW, sys.stdout) if count >= _MANY else text
+
+
+def _say_what_is_missing(sights: Sequence[Sight], drawn: Sequence[Sight]) -> None:
+    paused = sum(each.schedule.paused for each in sights)
+    refused = len(sights) - len(drawn) - paused
+    for count, why in ((paused, "paused"), (refused, "invalid or never due")):
+        if count:
+            hint(f"{count} {'schedule is' if count == 1 else 'schedules are'} {why}, so not drawn")

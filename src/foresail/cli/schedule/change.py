@@ -1,0 +1,119 @@
+"""`foresail schedule pause`, `unpause` and `delete`: small changes of Schedules that exist."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from foresail.api import velero
+from foresail.cli.errors import CommandError
+from foresail.cli.schedule.cluster import Cluster, on_cluster
+from foresail.cli.schedule.hints import hint, say_who_manages, who_fires
+from foresail.cli.schedule.requests import Request, shown
+from foresail.cli.schedule.sight import chosen_schedules, firing, row_of
+from foresail.cli.schedule.words import as_text
+from foresail.kube.clock import now
+from foresail.schedules.observe import ScheduleRow
+
+
+def pause(chosen: argparse.Namespace) -> int:
+    """Pause the chosen Schedules."""
+    return on_cluster(chosen, lambda cluster: _set_paused(cluster, chosen, paused=True))
+
+
+def unpause(chosen: argparse.Namespace) -> int:
+    """Unpause the chosen Schedules; what spec.skipImmediately says stays unless the option says otherwise."""
+    return on_cluster(chosen, lambda cluster: _set_paused(cluster, chosen, paused=False))
+
+
+def delete(chosen: argparse.Namespace) -> int:
+    """Delete the chosen Schedules, after asking."""
+    return on_cluster(chosen, lambda cluster: _delete(cluster, chosen))
+
+
+def pause_body(*, paused: bool, skip: bool | None) -> dict[str, Any]:
+    """Return the merge patch that pauses or unpauses; without a value for it, the stored skipImmediately stays."""
+    spec: dict[str, Any] = {"paused": paused}
+    if skip is not None:
+        spec["skipImmediately"] = skip
+    return {"spec": spec}
+
+
+async def _set_paused(cluster: Cluster, chosen: argparse.Namespace, *, paused: bool) -> int:
+    schedules = await _found(cluster, chosen)
+    word = "paused" if paused else "unpaused"
+    changed = [each for each in schedules if each.paused is not paused]
+    for each in schedules:
+        if each.paused is paused:
+            kept = "" if chosen.skip_immediately is None else ", and spec.skipImmediately was left as it is"
+            print(f"Schedule {each.key.name} is already {word}, skip{kept}", file=sys.stderr)
+    body = pause_body(paused=paused, skip=chosen.skip_immediately)
+    requests = [Request("PATCH", velero.SCHEDULE, each.key, body) for each in changed]
+    say_who_manages(changed)
+    if chosen.dry_run:
+        print(shown(requests, chosen.output))
+        return 0
+    for request in requests:
+        made = await cluster.merge(request.kind, request.key, body)
+        _say(chosen, made, f"Schedule {request.key.name} {word} successfully")
+    if not paused:
+        await _say_who_fires(cluster, chosen, changed)
+    return 0
+
+
+async def _say_who_fires(cluster: Cluster, chosen: argparse.Namespace, schedules: Sequence[ScheduleRow]) -> None:
+    for namespace in sorted({each.key.namespace for each in schedules}):
+        try:
+            known, operator = await firing(cluster, namespace, chosen, now())
+        except CommandError as error:  # the change is made, whoever fires
+            hint(f"who fires Schedules in {namespace} cannot be told: {error.problem}")
+            continue
+        text = who_fires(namespace, schedules_itself=known.schedules_itself, operator=operator)
+        if text:
+            hint(text)
+
+
+async def _delete(cluster: Cluster, chosen: argparse.Namespace) -> int:
+    schedules = await _found(cluster, chosen)
+    say_who_manages(schedules)
+    if chosen.dry_run:
+        print(shown([Request("DELETE", velero.SCHEDULE, each.key) for each in schedules], chosen.output))
+        return 0
+    if schedules and not chosen.confirm:
+        ask(schedules)
+    for each in schedules:
+        await cluster.delete(velero.SCHEDULE, each.key, each.uid)
+        gone = {"kind": velero.SCHEDULE.name, "metadata": {"name": each.key.name, "namespace": each.key.namespace}}
+        _say(chosen, gone, f"Schedule deleted: {each.key.name}")
+        if each.owns_backups:
+            hint(f"useOwnerReferencesInBackup: the Backups of {each.key.name} are deleted with it")
+    return 0
+
+
+async def _found(cluster: Cluster, chosen: argparse.Namespace) -> list[ScheduleRow]:
+    if not (chosen.names or chosen.selector or chosen.all):
+        raise CommandError("no Schedule is named", "give names, -l SELECTOR or --all")
+    schedules = [row_of(each) for each in await chosen_schedules(cluster, chosen)]
+    if not schedules:
+        print("No schedules found", file=sys.stderr)
+    return schedules
+
+
+def ask(schedules: Sequence[ScheduleRow]) -> None:
+    """Ask whether Schedules are really to be deleted; where nobody can answer, they are not."""
+    names = ", ".join(str(each.key) for each in schedules)
+    if not sys.stdin.isatty():
+        raise CommandError(f"nobody confirms that these Schedules are deleted: {names}", "add --confirm")
+    print(f"Delete {names}? [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise CommandError(f"nothing was deleted; still there: {names}")
+
+
+def _say(chosen: argparse.Namespace, made: msgspec.Raw | dict[str, Any], text: str) -> None:
+    if chosen.output == "table":
+        print(text, file=sys.stderr)
+        return
+    content = made if isinstance(made, dict) else msgspec.json.decode(made, type=dict[str, Any])
+    print(as_text([content], chosen.output))

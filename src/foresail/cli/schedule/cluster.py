@@ -1,0 +1,124 @@
+"""Requests of the command line to the API server: an answer, or an error that says what was asked and what to do."""
+
+import argparse
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import msgspec
+
+from foresail.cli.errors import CommandError
+from foresail.kube.client import Client, address
+from foresail.kube.connect import ConnectError, connect
+from foresail.kube.failures import Cause, Failure
+from foresail.kube.reflector import Page
+from foresail.plan import Body, Key, Kind
+
+T = TypeVar("T")
+_PAGE = "500"
+_KNOWN = {
+    Cause.NOT_FOUND: ("{name} does not exist", "see what there is: kubectl get {resource} -A"),
+    Cause.ALREADY_EXISTS: ("{name} exists already", "choose another name, or delete it first"),
+    Cause.UNAUTHORIZED: ("{name}: the API server does not know you", "renew the credentials of your kubeconfig"),
+    Cause.UNREACHABLE: (
+        "the API server does not answer: {said}",
+        "check --kubeconfig, --context and the network",
+    ),
+}
+
+
+class Cluster:
+    """A cluster, as somebody with a kubeconfig sees it."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def listed(self, kind: Kind, namespace: str, labels: str = "") -> list[msgspec.Raw]:
+        """Return all objects of a kind in a namespace, or in the cluster if that is empty; not decoded yet."""
+        found: list[msgspec.Raw] = []
+        parameters = {"limit": _PAGE, **({"labelSelector": labels} if labels else {})}
+        while True:
+            page = await self._client.page(kind, namespace, parameters, Page)
+            if isinstance(page, Failure):
+                if page.cause is Cause.INVALID and labels:
+                    raise CommandError(f"-l {labels!r}: {page.message}", "write app=web,tier in (a,b),!old")
+                raise refusal(page, "list", kind, Key(namespace, ""))
+            found += page.items
+            if not page.metadata.next_page:
+                return found
+            parameters["continue"] = page.metadata.next_page
+
+    async def read(self, kind: Kind, key: Key, of: type[T]) -> T:
+        """Return one object."""
+        found = await self._client.get(kind, key, of)
+        if isinstance(found, Failure):
+            raise refusal(found, "get", kind, key)
+        return found
+
+    async def if_there(self, kind: Kind, key: Key, of: type[T]) -> T | None:
+        """Return one object, or None if there is none."""
+        found = await self._client.get(kind, key, of)
+        if isinstance(found, Failure):
+            if found.cause is Cause.NOT_FOUND:
+                return None
+            raise refusal(found, "get", kind, key)
+        return found
+
+    async def create(self, kind: Kind, key: Key, body: Body) -> msgspec.Raw:
+        """Create an object, and return it as it is then."""
+        made = await self._client.create(kind, key, body, msgspec.Raw)
+        if isinstance(made, Failure):
+            raise refusal(made, "create", kind, key)
+        return made
+
+    async def merge(self, kind: Kind, key: Key, body: Body) -> msgspec.Raw:
+        """Change an object, and return it as it is then."""
+        made = await self._client.merge(kind, key, body, msgspec.Raw)
+        if isinstance(made, Failure):
+            raise refusal(made, "patch", kind, key)
+        return made
+
+    async def delete(self, kind: Kind, key: Key, uid: str) -> None:
+        """Delete the object with that UID."""
+        failure = await self._client.delete(kind, key, uid)
+        if failure is not None:
+            raise refusal(failure, "delete", kind, key)
+
+
+def on_cluster(chosen: argparse.Namespace, work: Callable[[Cluster], Awaitable[T]]) -> T:
+    """Connect, do the work and disconnect."""
+
+    async def connected() -> T:
+        try:
+            connection = await connect(chosen.kubeconfig, chosen.context)
+        except ConnectError as error:
+            raise CommandError(str(error), "name a kubeconfig with --kubeconfig or KUBECONFIG") from error
+        async with Client(connection, manager="foresail-cli") as client:
+            return await work(Cluster(client))
+
+    return asyncio.run(connected())
+
+
+def refusal(failure: Failure, verb: str, kind: Kind, key: Key) -> CommandError:
+    """Return a failed request as an error that names the object, the cause and what to do."""
+    name = f"{kind.name} {key}" if key.name else f"{kind.plural} {_place(key)}"
+    resource = f"{kind.plural}.{kind.group}" if kind.group else kind.plural
+    if failure.cause is Cause.FORBIDDEN:
+        rule = f"apiGroups: [{kind.group!r}], resources: [{kind.plural}], verbs: [{verb}]"
+        where = f"a Role in {key.namespace}" if key.namespace else "a ClusterRole"
+        problem = f"{name}: you may not {verb} {resource} {_place(key)}"
+        return CommandError(problem, f"{where} must allow {{{rule}}}")
+    if failure.cause is Cause.NOT_FOUND and not key.name:
+        return CommandError(f"this cluster does not know {resource}", "is Velero installed there?")
+    if failure.cause in _KNOWN:
+        problem, what_to_do = _KNOWN[failure.cause]
+        return CommandError(problem.format(name=name, said=failure.message), what_to_do.format(resource=resource))
+    return CommandError(f"{name}: cannot {verb} it: {failure.message}", _try(kind, key))
+
+
+def _place(key: Key) -> str:
+    return f"in namespace {key.namespace}" if key.namespace else "in all namespaces"
+
+
+def _try(kind: Kind, key: Key) -> str:
+    return f"try it again, or look at it with kubectl get --raw {address(kind, key.namespace, key.name)}"

@@ -1,0 +1,79 @@
+"""`foresail schedule create`: a Schedule that is known to be valid and to fire before it is sent."""
+
+import argparse
+import sys
+from datetime import datetime
+
+import msgspec
+
+from foresail.api import velero
+from foresail.cli.cron.words import pointed_out
+from foresail.cli.errors import CommandError
+from foresail.cli.schedule.cluster import Cluster, on_cluster
+from foresail.cli.schedule.hints import hint, who_fires
+from foresail.cli.schedule.sight import Situation, location_of, settings_of, situation_of
+from foresail.cli.schedule.template import read_list, schedule_object
+from foresail.cli.schedule.words import as_text, moment
+from foresail.cron import CronError, Dialect, Schedule, parse
+from foresail.kube.clock import now
+from foresail.plan import Key, Kind
+from foresail.schedules.observe import Engine
+from foresail.schedules.reading import change_of_dialect
+
+_SNAPSHOT_LOCATION = Kind(velero.GROUP, "v1", "volumesnapshotlocations", "VolumeSnapshotLocation")
+
+
+def create(chosen: argparse.Namespace) -> int:
+    """Create a Schedule, or show the one that would be created."""
+    return on_cluster(chosen, lambda cluster: _create(cluster, chosen))
+
+
+async def _create(cluster: Cluster, chosen: argparse.Namespace) -> int:
+    body = schedule_object(chosen)
+    instant = now()
+    known = await situation_of(cluster, chosen.namespace, chosen, instant)
+    cron = checked(chosen.schedule, known.engine, settings_of(chosen).zone, instant)
+    await _check_locations(cluster, chosen, known)
+    if chosen.dry_run or chosen.output in ("json", "yaml"):
+        print(as_text([body], chosen.output if chosen.output in ("json", "yaml", "name") else "yaml"))
+        return 0
+    made = await cluster.create(velero.SCHEDULE, Key(chosen.namespace, chosen.name), body)
+    if chosen.output == "name":
+        print(as_text([msgspec.json.decode(made, type=dict)], "name"))
+    first = cron.next(instant)
+    run = f" It is due first at {moment(first, instant)}." if first and not chosen.paused else ""
+    print(f'Schedule "{chosen.name}" created successfully.{run}', file=sys.stderr)
+    text = who_fires(chosen.namespace, schedules_itself=known.engine.schedules_itself, operator=known.operator)
+    if text:
+        hint(text)
+    return 0
+
+
+def checked(text: str, engine: Engine, zone: str, instant: datetime) -> Schedule:
+    """Return the schedule that the cluster's Velero will read, or say why it must not be sent."""
+    if engine.dialect is None:
+        found = change_of_dialect(text, zone, instant)
+        if found is not None:
+            problem = (
+                f"{text!r} means one thing to Velero up to 1.18.2 and another from 1.18.3 on ({found.change.value})"
+            )
+            raise CommandError(f"{problem}, and nothing tells the version of this Velero", "give --velero-dialect")
+    try:
+        cron = parse(text, engine.dialect or Dialect.ROBFIG, zone)
+    except CronError as error:
+        raise CommandError(f"--schedule: {pointed_out(error)}", f"allowed: {error.allowed}") from None
+    if cron.never_fires:
+        raise CommandError(f"--schedule: {text!r} never fires: {cron.never_fires}", "foresail cron explain tells more")
+    if cron.next(instant) is None:
+        problem = f"--schedule: {text!r} has no fire in the next five years, as far as Velero looks"
+        raise CommandError(problem, "foresail cron explain tells more")
+    return cron
+
+
+async def _check_locations(cluster: Cluster, chosen: argparse.Namespace, known: Situation) -> None:
+    name = chosen.storage_location
+    if name and location_of(name, known.locations) is None:
+        there = ", ".join(sorted(each.key.name for each in known.locations)) or "none"
+        raise CommandError(f"BackupStorageLocation {chosen.namespace}/{name} does not exist", f"there is: {there}")
+    for each in read_list(chosen.volume_snapshot_locations):
+        await cluster.read(_SNAPSHOT_LOCATION, Key(chosen.namespace, each), msgspec.Raw)

@@ -1,0 +1,80 @@
+"""`foresail schedule describe`: what Velero says about a Schedule, then what it does not say."""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from datetime import datetime
+
+from foresail.cli.colour import BOLD, GREEN, RED, painted
+from foresail.cli.schedule.get import last_result, next_run
+from foresail.cli.schedule.hints import manager_of, say_who_fires
+from foresail.cli.schedule.sight import NOTED, Sight, looked_at
+from foresail.cli.schedule.tabs import aligned
+from foresail.cli.schedule.velero_layout import veleros_lines
+from foresail.cli.schedule.words import go_time, runs
+from foresail.cli.table import table
+from foresail.schedules.observe import BackupRow
+
+_SHOWN = 5
+_COLOURS = {"Enabled": GREEN, "FailedValidation": RED}
+
+
+def describe(chosen: argparse.Namespace) -> int:
+    """Print everything about the chosen Schedules."""
+    sights, instant = looked_at(chosen)
+    if sights:
+        print("\n\n\n".join(described(each, instant) for each in sights))
+        say_who_fires(sights)
+    return 0
+
+
+def described(each: Sight, instant: datetime) -> str:
+    """Return a Schedule in Velero's layout, with our part below it."""
+    text = aligned([*veleros_lines(each), "", *_our_lines(each, instant)])
+    name, phase = each.schedule.key.name, each.schedule.phase
+    text = text.replace(name, painted(name, BOLD, sys.stdout), 1)
+    if phase in _COLOURS:
+        text = text.replace(phase, painted(phase, _COLOURS[phase], sys.stdout), 1)
+    return f"{text}\n\n{_last_backups(each)}"
+
+
+def _our_lines(each: Sight, instant: datetime) -> Iterator[str]:
+    schedule, because = each.schedule, each.waits
+    yield f"Next Run:\t{next_run(each, instant)}"
+    yield f"Last Result:\t{last_result(each)}"
+    yield f"Skip Immediately:\t{'<unset>' if schedule.skip is None else str(schedule.skip).lower()}"
+    yield f"Last Skipped:\t{go_time(schedule.last_skipped) if schedule.last_skipped else '<never>'}"
+    yield f"Waiting:\t{f'{because.reason}: {because.message}' if because else '<no>'}"
+    if each.verdict.missed:
+        yield f"Missed:\t{runs(each.verdict.missed)} since {go_time(each.verdict.base)}; one late run at most follows"
+    yield f"Dialect:\t{dialect_of(each)}"
+    manager = manager_of(schedule.labels, schedule.annotations)
+    if manager:
+        yield f"Managed By:\t{manager}"
+
+
+def dialect_of(each: Sight) -> str:
+    """Return by whose rules the expression is read."""
+    engine = each.seen.engine
+    if engine.dialect is None:
+        return "<unknown>: nothing tells the version of Velero"
+    if engine.version == NOTED:
+        return f"{engine.dialect.value} ({NOTED})"
+    return f"{engine.dialect.value} ({f'Velero {engine.version}' if engine.version else 'by --velero-dialect'})"
+
+
+def _last_backups(each: Sight) -> str:
+    ours = [row for row in each.seen.backups if row.schedule_uid in ("", each.schedule.uid)]
+    if not ours:
+        return "Last Backups:  <none>"
+    newest = sorted(ours, key=lambda row: (row.created, row.key), reverse=True)[:_SHOWN]
+    rows = [(f"  {row.key.name}", row.phase or "New", _slot(row), go_time(row.created), _end(row)) for row in newest]
+    return "Last Backups:\n" + table(("  NAME", "PHASE", "SLOT", "CREATED", "ENDED"), rows)
+
+
+def _slot(row: BackupRow) -> str:
+    return go_time(row.slot) if row.slot else "<by hand>"
+
+
+def _end(row: BackupRow) -> str:
+    return go_time(row.completed) if row.completed else "<not yet>" if not row.is_terminal else "<n/a>"

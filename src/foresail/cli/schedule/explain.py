@@ -1,0 +1,139 @@
+"""`foresail schedule explain`: the rules in the order in which they are asked, and the first that says no."""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from foresail.api.instants import stamp
+from foresail.cli.colour import GREEN, PALE, RED, YELLOW, painted
+from foresail.cli.schedule.describe import dialect_of
+from foresail.cli.schedule.sight import Sight, looked_at
+from foresail.cli.schedule.words import document, moment, runs
+from foresail.schedules.reasons import Reason
+from foresail.schedules.rules import HOLDS
+
+YES, NO, WAITS, LATER, UNASKED = "ok", "holds", "waits", "would hold", "not asked"
+_COLOURS = {YES: GREEN, NO: RED, WAITS: YELLOW, LATER: YELLOW, UNASKED: PALE}
+_STOPS = (NO, WAITS)
+_QUESTIONS = {
+    "velero_schedules": "Velero's own schedule controller is off",
+    "busy": "no Backup of it runs",
+    "location_unavailable": "its storage location is available",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One rule, what it says, and why."""
+
+    rule: str
+    answer: str
+    because: str = ""
+
+
+def explain(chosen: argparse.Namespace) -> int:
+    """Print the chain of rules for each chosen Schedule."""
+    sights, instant = looked_at(chosen)
+    if chosen.output != "table":
+        print(document([as_data(each, instant) for each in sights], chosen.output))
+    elif sights:
+        print("\n\n".join(explained(each, instant) for each in sights))
+    return 0
+
+
+def explained(each: Sight, instant: datetime) -> str:
+    """Return the chain as lines, with an arrow before the rule that holds the Schedule back."""
+    steps = chain_of(each, instant)
+    widest = max(len(step.rule) for step in steps)
+    lines = [f"Schedule {each.schedule.key}: {summary(each, instant)}"]
+    for step in steps:
+        arrow = "→" if step.answer in _STOPS else " "
+        answer = painted(f"{step.answer:<10}", _COLOURS[step.answer], sys.stdout)
+        lines.append(f"{arrow} {answer}  {step.rule:<{widest}}  {step.because}".rstrip())
+    return "\n".join(lines)
+
+
+def summary(each: Sight, instant: datetime) -> str:
+    """Return in a sentence what becomes of it."""
+    because, verdict = each.waits, each.verdict
+    if because is not None:
+        return f"held back by {because.reason}"
+    if verdict.due is not None:
+        nobody = "" if each.operator else ", and Foresail's operator does not run"
+        return f"the run of {stamp(verdict.due)} is due now{nobody}"
+    return f"the next run is at {moment(verdict.upcoming, instant)}" if verdict.upcoming else "no run is in sight"
+
+
+def chain_of(each: Sight, instant: datetime) -> list[Step]:
+    """Return every rule with its answer; after the first no, rules answer for what would be."""
+    steps = list(_steps(each, instant))
+    first = next((place for place, step in enumerate(steps) if step.answer in _STOPS), len(steps))
+    return [
+        step if place <= first or step.answer not in _STOPS else Step(step.rule, LATER, step.because)
+        for place, step in enumerate(steps)
+    ]
+
+
+def _steps(each: Sight, instant: datetime) -> Iterator[Step]:
+    schedule, verdict = each.schedule, each.verdict
+    yield Step("it is not being deleted", NO if schedule.is_going else YES)
+    refused = verdict.refused
+    too_long = refused is not None and refused.reason is Reason.NAME_TOO_LONG
+    yield Step("its name fits in a label", NO if too_long else YES, refused.message if refused and too_long else "")
+    unknown = verdict.held if verdict.held and verdict.held.reason is Reason.DIALECT_UNKNOWN else None
+    yield Step(
+        "it is known how Velero reads it", NO if unknown else YES, unknown.message if unknown else dialect_of(each)
+    )
+    invalid = refused if refused is not None and not too_long else None
+    answer = UNASKED if too_long or unknown else NO if invalid else YES
+    yield Step("its expression is valid and fires", answer, invalid.message if invalid else repr(schedule.text))
+    since = f"since {each.paused_since}" if schedule.paused and each.paused_since else ""
+    yield Step("it is not paused", NO if schedule.paused else YES, since)
+    yield Step("nothing is skipped", YES, _skip(each))
+    yield _due(each, instant)
+    for hold in HOLDS:
+        because = hold(each.seen, instant)
+        yield Step(_QUESTIONS[hold.__name__], NO if because else YES, because.message if because else "")
+    operator = each.operator
+    yield Step("Foresail's operator runs", YES if operator else NO, operator or "nobody holds its Lease")
+
+
+def _due(each: Sight, instant: datetime) -> Step:
+    verdict, rule = each.verdict, "a run is due"
+    base = f"counted from {stamp(verdict.base)}"
+    if verdict.due is not None:
+        missed = f"; {runs(verdict.missed)} before it will not be made up for" if verdict.missed else ""
+        return Step(rule, YES, f"{moment(verdict.due, instant)}, {base}{missed}")
+    if verdict.upcoming is not None:
+        return Step(rule, WAITS, f"not before {moment(verdict.upcoming, instant)}, {base}")
+    return Step(rule, UNASKED)
+
+
+def _skip(each: Sight) -> str:
+    schedule = each.schedule
+    field = "unset" if schedule.skip is None else str(schedule.skip).lower()
+    applied = "; it is applied now, and nothing due before now is run" if each.verdict.skipped else ""
+    last = f"; last applied {stamp(schedule.last_skipped)}" if schedule.last_skipped else ""
+    return f"skipImmediately is {field}{applied}{last}"
+
+
+def as_data(each: Sight, instant: datetime) -> dict[str, Any]:
+    """Return the chain and what follows from it, for programs."""
+    verdict, because = each.verdict, each.waits
+    return {
+        "namespace": each.schedule.key.namespace,
+        "name": each.schedule.key.name,
+        "nextRun": stamp(verdict.next_run) if verdict.next_run else None,
+        "due": verdict.due is not None,
+        "missed": verdict.missed,
+        "reason": because.reason.value if because else None,
+        "message": because.message if because else None,
+        "rules": [_as_rule(step) for step in chain_of(each, instant)],
+    }
+
+
+def _as_rule(step: Step) -> dict[str, Any]:
+    return {"rule": step.rule, "answer": step.answer, "because": step.because}

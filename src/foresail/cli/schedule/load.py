@@ -1,0 +1,90 @@
+"""How many runs start when: the fires of all Schedules on the days of a picture, and where they pile up."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from itertools import takewhile
+
+from foresail.cli.schedule.sight import Sight
+from foresail.cron import Every, Schedule, chain, outlook
+from foresail.cron.clock_changes import Jump, jumps
+from foresail.cron.wallclock import wall_clock
+from foresail.schedules.reading import reading
+from foresail.schedules.reasons import Because
+
+SLOTS = 48  # half hours of a day
+
+
+@dataclass(frozen=True, slots=True)
+class Pile:
+    """Runs that start in the same minute of several days: their number, and whose they are."""
+
+    minute: time
+    days: tuple[date, ...]
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """The days of a picture, the most runs that start in one minute of each half hour, and whose they are."""
+
+    zone: str
+    days: tuple[date, ...]
+    schedules: int
+    runs: dict[date, int]
+    peaks: dict[tuple[date, int], int]
+    piles: tuple[Pile, ...]
+    jumps: tuple[Jump, ...]
+
+    @property
+    def most(self) -> int:
+        """The largest number of runs that start in the same minute."""
+        return max(self.peaks.values(), default=0)
+
+
+def load_of(sights: Sequence[Sight], days: Sequence[date], zone: str, now: datetime) -> Load:
+    """Count the runs of all Schedules that are not paused."""
+    wall = wall_clock(zone)
+    start, end = (datetime.combine(day, time(), wall) for day in (days[0], days[-1] + timedelta(days=1)))
+    several = len({each.schedule.key.namespace for each in sights}) > 1
+    minutes: dict[datetime, list[str]] = {}
+    for each in sights:
+        key = each.schedule.key
+        for fire in fires_of(each, start, end, now):
+            minutes.setdefault(fire.replace(second=0), []).append(str(key) if several else key.name)
+    # Not by wall time: in autumn the clock shows an hour twice.
+    local = [(at.astimezone(wall), names) for at, names in sorted(minutes.items())]
+    runs: dict[date, int] = {}
+    peaks: dict[tuple[date, int], int] = {}
+    for at, names in local:
+        half_hour = (at.date(), (at.hour * 60 + at.minute) // 30)
+        runs[at.date()] = runs.get(at.date(), 0) + len(names)
+        peaks[half_hour] = max(peaks.get(half_hour, 0), len(set(names)))
+    return Load(zone, tuple(days), len(sights), runs, peaks, tuple(_piles(local)), tuple(jumps(zone, start, end)))
+
+
+def fires_of(each: Sight, start: datetime, end: datetime, now: datetime) -> Iterator[datetime]:
+    """Yield when a Schedule fires; one that counts from its last run is followed from there."""
+    cron = reading(each.schedule.text, each.seen.settings.zone, each.seen.engine.dialect, now)
+    if isinstance(cron, Because):
+        return
+    if isinstance(cron, Every):
+        yield from _chained(cron, each.verdict.base, start, end)
+    else:
+        yield from cron.between(start, end)
+
+
+def _chained(cron: Schedule, base: datetime, start: datetime, end: datetime) -> Iterator[datetime]:
+    before = outlook(cron, base, start - timedelta(seconds=1)).due or base
+    yield from (fire for fire in takewhile(lambda fire: fire < end, chain(cron, before)) if fire >= start)
+
+
+def _piles(minutes: Iterable[tuple[datetime, list[str]]]) -> list[Pile]:
+    """Return the minutes in which several start, the same ones of several days as one, the largest first."""
+    found: dict[tuple[time, tuple[str, ...]], list[date]] = {}
+    for at, names in minutes:
+        several = tuple(sorted(set(names)))  # one that fires twice in a minute is no pile-up
+        if len(several) > 1:
+            found.setdefault((at.time(), several), []).append(at.date())
+    piles = [Pile(minute, tuple(sorted(set(days))), names) for (minute, names), days in found.items()]
+    return sorted(piles, key=lambda pile: (-len(pile.names), pile.days[0], pile.minute))

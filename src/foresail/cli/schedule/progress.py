@@ -1,0 +1,87 @@
+"""How far a Backup is, as a bar that grows in place on a terminal, and as lines elsewhere."""
+
+import asyncio
+import sys
+from collections.abc import Callable
+from typing import TextIO
+
+import msgspec
+
+from foresail.api import velero
+from foresail.cli.schedule.cluster import Cluster
+from foresail.plan import Key
+
+_WIDTH = 30
+_PAUSE = 0.5
+
+
+class Progress(msgspec.Struct, frozen=True, rename="camel"):
+    """How many items there are, and how many are done."""
+
+    total_items: int = 0
+    items_backed_up: int = 0
+
+
+class Status(msgspec.Struct, frozen=True, rename="camel"):
+    """How far a Backup is, and what went wrong."""
+
+    phase: str = ""
+    progress: Progress | None = None
+    queue_position: int = 0
+    errors: int = 0
+    warnings: int = 0
+    failure_reason: str = ""
+    validation_errors: list[str] | None = None
+
+
+class Backup(msgspec.Struct, frozen=True):
+    """A Backup under way."""
+
+    status: Status = Status()
+
+
+async def ended(cluster: Cluster, key: Key, show: Callable[[Status], None]) -> Status:
+    """Return the last status of a Backup, having shown each one before it."""
+    while True:
+        backup = await cluster.read(velero.BACKUP, key, Backup)
+        show(backup.status)
+        if backup.status.phase in velero.TERMINAL:
+            return backup.status
+        await asyncio.sleep(_PAUSE)
+
+
+def bar(status: Status) -> str:
+    """Return the phase and the share of items that are backed up."""
+    phase, progress = status.phase or "New", status.progress
+    if phase == "Queued" and status.queue_position:
+        return f"{phase}, {status.queue_position} in the line"
+    if progress is None or not progress.total_items:
+        return phase
+    done = min(progress.items_backed_up, progress.total_items)
+    filled = _WIDTH * done // progress.total_items
+    line = "█" * filled + "░" * (_WIDTH - filled)
+    return f"{line} {100 * done // progress.total_items:3} %  {done} of {progress.total_items} items  {phase}"
+
+
+class Bar:
+    """Shows one status after another; the same one is not shown twice."""
+
+    def __init__(self, stream: TextIO = sys.stderr) -> None:
+        self._stream = stream
+        self._last = ""
+
+    def show(self, status: Status) -> None:
+        """Show a status: over the one before on a terminal, below it elsewhere."""
+        text = bar(status)
+        if text == self._last:
+            return
+        if self._stream.isatty():
+            print(f"\r{text:<{len(self._last)}}", end="", file=self._stream, flush=True)
+        else:
+            print(text, file=self._stream, flush=True)
+        self._last = text
+
+    def close(self) -> None:
+        """Leave the line."""
+        if self._last and self._stream.isatty():
+            print(file=self._stream)

@@ -1,0 +1,100 @@
+"""`foresail schedule run`: a Backup from a Schedule now, as `velero backup create --from-schedule` makes it."""
+
+import argparse
+import sys
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from foresail.api import velero
+from foresail.cli.errors import CommandError
+from foresail.cli.schedule.cluster import Cluster, on_cluster
+from foresail.cli.schedule.hints import hint
+from foresail.cli.schedule.progress import Bar, Status, ended
+from foresail.cli.schedule.requests import Request, shown
+from foresail.cli.schedule.sight import row_of
+from foresail.cli.schedule.template import read_pairs
+from foresail.cli.schedule.words import as_text
+from foresail.kube.clock import now
+from foresail.plan import Key
+from foresail.schedules.build import backup_body, backup_name
+from foresail.schedules.observe import ScheduleRow, Settings, backup_row
+from foresail.schedules.rules import is_busy
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Make the Backup and, if asked to, wait until it has ended."""
+    try:
+        return on_cluster(chosen, lambda cluster: _run(cluster, chosen))
+    except KeyboardInterrupt:
+        print("\nNobody waits any more; a Backup that was made goes on.", file=sys.stderr)
+        return 130
+
+
+def backup_object(schedule: ScheduleRow, chosen: argparse.Namespace, instant: datetime) -> dict[str, Any]:
+    """Return the Backup: by the rules for scheduled ones, but without a slot, for it is nobody's turn."""
+    body = backup_body(schedule, Settings())
+    metadata = body["metadata"]
+    assert isinstance(metadata, dict)  # noqa: S101 - as it was built
+    name = chosen.backup_name or name_of(schedule, instant)
+    labels = {**metadata["labels"], **read_pairs(chosen.labels, "--labels")}
+    labels[velero.SCHEDULE_LABEL] = schedule.key.name  # without it nobody would know that the Schedule is busy
+    annotations = {**metadata.get("annotations", {}), **read_pairs(chosen.annotations, "--annotations")}
+    noted = {"annotations": annotations} if annotations else {}
+    return {
+        "apiVersion": velero.BACKUP.api_version,
+        "kind": velero.BACKUP.name,
+        "metadata": {**metadata, "name": name, "namespace": schedule.key.namespace, "labels": labels, **noted},
+        "spec": body["spec"],
+    }
+
+
+def name_of(schedule: ScheduleRow, instant: datetime) -> str:
+    """Return a name that is never a slot's, and unlike that of another cluster with the same bucket."""
+    return f"{backup_name(schedule, instant)}-run"
+
+
+async def _run(cluster: Cluster, chosen: argparse.Namespace) -> int:
+    key = Key(chosen.namespace, chosen.name)
+    schedule = row_of(await cluster.read(velero.SCHEDULE, key, msgspec.Raw))
+    instant = now()
+    body = backup_object(schedule, chosen, instant)
+    backup = Key(chosen.namespace, body["metadata"]["name"])
+    if chosen.dry_run:
+        print(shown([Request("POST", velero.BACKUP, backup, body)], chosen.output))
+        return 0
+    await _say_if_busy(cluster, schedule, instant)
+    made = await cluster.create(velero.BACKUP, backup, body)
+    print(f'Backup request "{backup.name}" submitted successfully.', file=sys.stderr)
+    if chosen.output != "table":
+        print(as_text([msgspec.json.decode(made, type=dict[str, Any])], chosen.output), flush=True)
+    if not chosen.wait:
+        return 0
+    print("Waiting for it to end; Ctrl-C stops the waiting, not the Backup.", file=sys.stderr)
+    progress = Bar()
+    try:
+        status = await ended(cluster, backup, progress.show)
+    finally:
+        progress.close()
+    return judged(backup, status)
+
+
+def judged(backup: Key, status: Status) -> int:
+    """Return 0 if a Backup has completed; otherwise say what became of it."""
+    if status.phase == velero.COMPLETED:
+        warned = f" with {status.warnings} warnings" if status.warnings else ""
+        print(f"Backup {backup} has completed{warned}.", file=sys.stderr)
+        return 0
+    causes = [*(status.validation_errors or ()), *([status.failure_reason] if status.failure_reason else [])]
+    said = f": {'; '.join(causes)}" if causes else f" with {status.errors} errors"
+    raise CommandError(f"Backup {backup} is {status.phase}{said}", f"see velero backup logs {backup.name}")
+
+
+async def _say_if_busy(cluster: Cluster, schedule: ScheduleRow, instant: datetime) -> None:
+    label = f"{velero.SCHEDULE_LABEL}={schedule.key.name}"
+    for each in await cluster.listed(velero.BACKUP, schedule.key.namespace, label):
+        row = backup_row(msgspec.json.decode(each, type=velero.Backup))
+        if is_busy(row, schedule, instant):
+            hint(f"Backup {row.key} of this Schedule is {row.phase or 'New'}: Velero may let the new one wait")
+            return

@@ -1,0 +1,226 @@
+"""What the rules say about Schedules, from what stands in the cluster: the operator is not asked."""
+
+import argparse
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from foresail.api import velero
+from foresail.api.apps import DEPLOYMENT, Deployment
+from foresail.cli.errors import CommandError
+from foresail.cli.schedule.cluster import Cluster, on_cluster
+from foresail.cron import CronError, Dialect
+from foresail.cron.zonename import checked_zone
+from foresail.kube.clock import now
+from foresail.kube.lease import LEASE
+from foresail.plan import Key, Level
+from foresail.schedules.engine import deployment_row, engine
+from foresail.schedules.observe import (
+    BackupRow,
+    Engine,
+    LocationRow,
+    ScheduleRow,
+    Seen,
+    Settings,
+    backup_row,
+    location_row,
+    schedule_row,
+)
+from foresail.schedules.reasons import Because, Reason
+from foresail.schedules.rules import Verdict, judge
+from foresail.schedules.status import remembered
+
+NOTED = "as the operator noted"
+"""Stands for a version of Velero that only the operator has learnt."""
+
+_LEASE = "foresail"
+_DEFAULT_LOCATION = "default"
+_SILENCE = timedelta(minutes=1)  # a Lease is renewed every few seconds; two clocks may differ by some more
+
+_schedule = msgspec.json.Decoder(velero.Schedule)
+_backup = msgspec.json.Decoder(velero.Backup)
+_location = msgspec.json.Decoder(velero.Location)
+_deployment = msgspec.json.Decoder(Deployment)
+_any = msgspec.json.Decoder(dict[str, Any])
+
+
+class LeaseSpec(msgspec.Struct, rename="camel"):
+    """Who holds a Lease, and since when it was not renewed."""
+
+    holder_identity: str | None = None
+    renew_time: datetime | None = None
+
+
+class Lease(msgspec.Struct):
+    """The Lease of the operator."""
+
+    spec: LeaseSpec = msgspec.field(default_factory=LeaseSpec)
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What is known of one namespace, beside the Schedules themselves."""
+
+    engine: Engine
+    backups: Mapping[str, tuple[BackupRow, ...]]  # by the name of their Schedule
+    locations: tuple[LocationRow, ...]
+    operator: str  # the identity of the replica that leads; empty if none runs
+    settings: Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """A Schedule with what the rules say about it at an instant."""
+
+    content: dict[str, Any]
+    seen: Seen
+    verdict: Verdict
+    operator: str
+
+    @property
+    def schedule(self) -> ScheduleRow:
+        """The Schedule itself."""
+        return self.seen.schedule
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """The spec as it stands in the cluster."""
+        spec: dict[str, Any] = self.content.get("spec") or {}
+        return spec
+
+    @property
+    def paused_since(self) -> str:
+        """When the operator saw that it is paused; empty if it did not yet."""
+        memory = remembered(self.schedule)
+        return memory.paused if memory else ""
+
+    @property
+    def waits(self) -> Because | None:
+        """Why it does not run, or will not when it is due."""
+        if self.verdict.refused is not None:
+            return self.verdict.refused
+        if self.schedule.paused:
+            since = f" since {self.paused_since}" if self.paused_since else ""
+            text = f"it is paused{since}; to let it run: foresail schedule unpause {self.schedule.key.name}"
+            return Because(Reason.PAUSED, text, Level.NORMAL)
+        return None if self.verdict.is_settling else self.verdict.held
+
+
+def settings_of(chosen: argparse.Namespace) -> Settings:
+    """Return the settings under which Schedules are read."""
+    try:
+        return Settings(zone=checked_zone(getattr(chosen, "velero_time_zone", "UTC")))
+    except CronError as error:
+        raise CommandError(f"--velero-time-zone: {error}") from error
+
+
+async def situation_of(cluster: Cluster, namespace: str, chosen: argparse.Namespace, instant: datetime) -> Situation:
+    """Read everything in a namespace that a decision about its Schedules depends on."""
+    backups = await cluster.listed(velero.BACKUP, namespace, velero.SCHEDULE_LABEL)
+    locations = await cluster.listed(velero.LOCATION, namespace)
+    known, operator = await firing(cluster, namespace, chosen, instant)
+    return Situation(
+        engine=known,
+        backups=by_schedule(backup_row(_backup.decode(each)) for each in backups),
+        locations=tuple(location_row(_location.decode(each)) for each in locations),
+        operator=operator,
+        settings=settings_of(chosen),
+    )
+
+
+async def firing(cluster: Cluster, namespace: str, chosen: argparse.Namespace, instant: datetime) -> tuple[Engine, str]:
+    """Read which Velero runs in a namespace, and which replica of the operator leads there."""
+    deployments = await cluster.listed(DEPLOYMENT, namespace)
+    rows = [deployment_row(_deployment.decode(each)) for each in deployments]
+    flag = Dialect(chosen.velero_dialect) if getattr(chosen, "velero_dialect", None) else None
+    lease = await cluster.if_there(LEASE, Key(namespace, _LEASE), Lease)
+    return engine([row for row in rows if row is not None], "", flag), leader(lease, instant)
+
+
+def leader(lease: Lease | None, instant: datetime) -> str:
+    """Return who holds the operator's Lease; empty if nobody does, or has not renewed it for a while."""
+    if lease is None or lease.spec.renew_time is None or instant - lease.spec.renew_time > _SILENCE:
+        return ""
+    return lease.spec.holder_identity or ""
+
+
+async def chosen_schedules(cluster: Cluster, chosen: argparse.Namespace) -> list[msgspec.Raw]:
+    """Read the Schedules that the user has named or selected, or all of them."""
+    names: Sequence[str] = chosen.names
+    if names and (chosen.selector or chosen.all_namespaces or getattr(chosen, "all", False)):
+        problem = f"Schedule {names[0]} is named, and others are selected as well"
+        raise CommandError(problem, "give names, or -l, -A and --all")
+    if names:
+        return [await cluster.read(velero.SCHEDULE, Key(chosen.namespace, each), msgspec.Raw) for each in names]
+    namespace = "" if chosen.all_namespaces else chosen.namespace
+    return await cluster.listed(velero.SCHEDULE, namespace, chosen.selector or "")
+
+
+def looked_at(chosen: argparse.Namespace) -> tuple[list[Sight], datetime]:
+    """Return the chosen Schedules as they are now, and when that is; say it if there is none."""
+    instant = now()
+    sights = on_cluster(chosen, lambda cluster: sights_of(cluster, chosen, instant))
+    if not sights:
+        where = "any namespace" if chosen.all_namespaces else f"namespace {chosen.namespace}"
+        print(f"No schedules found in {where}", file=sys.stderr)
+    return sights, instant
+
+
+async def sights_of(cluster: Cluster, chosen: argparse.Namespace, instant: datetime) -> list[Sight]:
+    """Read the chosen Schedules and judge each of them."""
+    found = [(row_of(each), _any.decode(each)) for each in await chosen_schedules(cluster, chosen)]
+    namespaces = sorted({row.key.namespace for row, _ in found})
+    known = {each: await situation_of(cluster, each, chosen, instant) for each in namespaces}
+    rows = sorted(found, key=lambda pair: pair[0].key)
+    return [sight(row, content, known[row.key.namespace], instant) for row, content in rows]
+
+
+def sight(schedule: ScheduleRow, content: dict[str, Any], known: Situation, instant: datetime) -> Sight:
+    """Judge one Schedule in its situation."""
+    seen = Seen(
+        schedule=schedule,
+        backups=known.backups.get(schedule.key.name, ()),
+        location=location_of(schedule.location, known.locations),
+        engine=_engine(known.engine, schedule),
+        settings=known.settings,
+    )
+    kind = {"apiVersion": velero.SCHEDULE.api_version, "kind": velero.SCHEDULE.name}
+    return Sight({**kind, **content}, seen, judge(seen, instant), known.operator)
+
+
+def _engine(known: Engine, schedule: ScheduleRow) -> Engine:
+    """Return what is known of Velero; where nothing tells, the operator may have noted how it reads the Schedule."""
+    memory = remembered(schedule)
+    if known.dialect is not None or memory is None or memory.read_by is None:
+        return known
+    return msgspec.structs.replace(known, dialect=memory.read_by, version=NOTED)
+
+
+def by_schedule(backups: Iterable[BackupRow]) -> dict[str, tuple[BackupRow, ...]]:
+    """Return Backups under the names of their Schedules."""
+    found: dict[str, list[BackupRow]] = {}
+    for each in backups:
+        found.setdefault(each.schedule, []).append(each)
+    return {name: tuple(rows) for name, rows in found.items()}
+
+
+def location_of(name: str, locations: Iterable[LocationRow]) -> LocationRow | None:
+    """Return the location that a template means: the one that it names, or the default one."""
+    rows = sorted(locations, key=lambda row: row.key)
+    if not name:
+        name = next((row.key.name for row in rows if row.is_default), _DEFAULT_LOCATION)
+    return next((row for row in rows if row.key.name == name), None)
+
+
+def row_of(raw: msgspec.Raw) -> ScheduleRow:
+    """Return a Schedule as the rules see it."""
+    try:
+        return schedule_row(_schedule.decode(raw))
+    except (msgspec.DecodeError, ValueError) as error:
+        metadata = _any.decode(raw).get("metadata") or {}
+        name = f"{metadata.get('namespace')}/{metadata.get('name')}"
+        raise CommandError(f"Schedule {name} is not of the shape that it should have: {error}", "correct it") from error

@@ -1,0 +1,85 @@
+"""`foresail schedule simulate`: which slots would run, and what becomes of the others."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from foresail.api.instants import stamp
+from foresail.cli.cron.words import instant_of, wall_time
+from foresail.cli.errors import CommandError
+from foresail.cli.schedule.hints import hint, say_who_fires
+from foresail.cli.schedule.sight import Sight, looked_at
+from foresail.cli.schedule.simulation import Fate, Span, simulated
+from foresail.cli.schedule.words import document
+from foresail.cli.table import table
+from foresail.cron.duration import nanoseconds
+from foresail.kube.clock import now
+
+_WEEK = timedelta(days=7)
+
+
+def simulate(chosen: argparse.Namespace) -> int:
+    """Print what becomes of each slot of the chosen Schedules between two instants."""
+    span, takes = _span(chosen, now())
+    sights, instant = looked_at(chosen)
+    fates = sorted(
+        ((fate, each) for each in sights for fate in simulated(each.seen, instant, span, takes)),
+        key=lambda pair: (pair[0].slot, pair[1].schedule.key),
+    )
+    if chosen.output == "table":
+        print(_table(fates, chosen))
+    else:
+        print(document([_as_data(*pair) for pair in fates], chosen.output))
+    _say_what_was_assumed(sights, takes)
+    return 0
+
+
+def _span(chosen: argparse.Namespace, instant: datetime) -> tuple[Span, timedelta]:
+    start = instant_of(chosen.start, chosen.zone)
+    end = instant_of(chosen.end, chosen.zone) if chosen.end else start + _WEEK
+    if end <= start:
+        raise CommandError(f"--until {stamp(end)} is not after --from {stamp(start)}", "give the earlier instant first")
+    if end <= instant:
+        raise CommandError(f"--until {stamp(end)} has passed: what was is not simulated", "see velero backup get")
+    length = nanoseconds(chosen.backups_take)
+    if length is None or length < 0:
+        raise CommandError(f"--backups-take: {chosen.backups_take!r} is not a duration", "write 45m or 1h30m")
+    return Span(start, end), timedelta(microseconds=length // 1000)
+
+
+def _table(fates: Sequence[tuple[Fate, Sight]], chosen: argparse.Namespace) -> str:
+    rows = [
+        (wall_time(fate.slot, chosen.zone), stamp(fate.slot), str(each.schedule.key), said(fate, chosen.zone))
+        for fate, each in fates
+    ]
+    return table((f"SLOT ({chosen.zone})", "UTC", "SCHEDULE", "WHAT BECOMES OF IT"), rows)
+
+
+def said(fate: Fate, zone: str) -> str:
+    """Return what becomes of a slot, in words."""
+    if fate.at is not None and fate.at > fate.slot and fate.outcome.value != "runs":
+        return f"{fate.outcome} at {wall_time(fate.at.replace(microsecond=0), zone)}"
+    return f"{fate.outcome}: {fate.because}" if fate.because else fate.outcome.value
+
+
+def _as_data(fate: Fate, each: Sight) -> dict[str, Any]:
+    return {
+        "slot": stamp(fate.slot),
+        "namespace": each.schedule.key.namespace,
+        "name": each.schedule.key.name,
+        "outcome": fate.outcome.value,
+        "at": stamp(fate.at) if fate.at else None,
+        "because": fate.because or None,
+    }
+
+
+def _say_what_was_assumed(sights: Sequence[Sight], takes: timedelta) -> None:
+    for each in sights:
+        because = each.verdict.refused
+        if because is not None:
+            hint(f"Schedule {each.schedule.key} has no slots: {because.message}")
+    length = "no time" if not takes else f"{takes}"
+    print(f"assumed: the cluster stays as it is, the operator runs, and each Backup takes {length}", file=sys.stderr)
+    say_who_fires(sights)

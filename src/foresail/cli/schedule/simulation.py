@@ -1,0 +1,179 @@
+"""What becomes of each slot of a Schedule, if nothing in the cluster changes but what the Schedule itself does.
+
+Pure: the rules are asked at one instant after another, as the operator would ask them, and what they say is played
+back to them.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from itertools import takewhile
+
+import msgspec
+
+from foresail.api import velero
+from foresail.api.marks import OBSERVED
+from foresail.cron import Schedule, chain, outlook
+from foresail.plan import Key
+from foresail.schedules.build import backup_name
+from foresail.schedules.observe import BackupRow, ScheduleRow, Seen
+from foresail.schedules.reading import reading
+from foresail.schedules.reasons import Because, Reason
+from foresail.schedules.rules import Verdict, base_of, is_busy, judge
+from foresail.schedules.status import patch_body
+
+_RUNNING = "InProgress"
+
+
+class Outcome(StrEnum):
+    """What becomes of a slot."""
+
+    RUNS = "runs"
+    LATE = "runs late"
+    MISSED = "missed"
+    SKIPPED = "skipped"
+    PAUSED = "paused"
+    HELD = "held"
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """A slot, what becomes of it, when it runs if it does, and why not if it does not."""
+
+    slot: datetime
+    outcome: Outcome
+    at: datetime | None = None
+    because: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The time that is looked at: from one instant on, and before another."""
+
+    since: datetime
+    until: datetime
+
+    def slots(self, cron: Schedule, base: datetime, end: datetime | None = None) -> Iterator[datetime]:
+        """Yield the slots in it that follow from a base, up to an earlier end if there is one.
+
+        Years that lie before it cost nothing: the chain is entered at its last slot before the span.
+        """
+        last = min(end, self.until) if end else self.until
+        before = outlook(cron, base, self.since - timedelta(seconds=1)).due or base
+        return (slot for slot in takewhile(lambda slot: slot < last, chain(cron, before)) if slot >= self.since)
+
+
+def simulated(seen: Seen, now: datetime, span: Span, takes: timedelta) -> Iterator[Fate]:
+    """Yield what becomes of every slot in a span that is not done yet, in order.
+
+    Every Backup takes that long, those that run now included; whatever else holds a run holds it to the end.
+    """
+    cron = reading(seen.schedule.text, seen.settings.zone, seen.engine.dialect, now)
+    if isinstance(cron, Because):
+        return
+    at = now
+    while at < span.until:
+        seen = _at(seen, at, takes)
+        verdict = judge(seen, at)
+        if verdict.refused is not None or seen.schedule.is_going:
+            return
+        if seen.schedule.paused:
+            yield from (Fate(slot, Outcome.PAUSED) for slot in span.slots(cron, verdict.base))
+            return
+        yield from _skipped(seen, verdict, cron, at, span)
+        slot, held = verdict.fires, verdict.held
+        if held is not None and held.reason is not Reason.BUSY:
+            text = f"{held.reason}: {held.message}"
+            yield from (Fate(each, Outcome.HELD, because=text) for each in span.slots(cron, verdict.base))
+            return
+        if slot is not None:
+            yield from (Fate(each, Outcome.MISSED) for each in span.slots(cron, verdict.base, slot))
+            if at >= span.since:  # the run is in the span, even if its slot was before
+                yield Fate(slot, Outcome.LATE if at - slot >= timedelta(seconds=1) else Outcome.RUNS, at)
+            seen = _fired(seen, slot, at)
+        seen = _noted(seen, verdict, slot)
+        following = _following(seen, verdict, at, takes)
+        if following is None:
+            return
+        at = following
+    yield from _left(seen, cron, now, span)
+
+
+def _left(seen: Seen, cron: Schedule, now: datetime, span: Span) -> Iterator[Fate]:
+    """Yield the slots that still wait for a Backup to end when the time is over."""
+    verdict = judge(seen, max(now, span.until - timedelta(seconds=1)))
+    if verdict.held is not None:
+        slots = list(span.slots(cron, verdict.base))
+        yield from (Fate(slot, Outcome.MISSED) for slot in slots[:-1])
+        yield from (Fate(slot, Outcome.HELD, because=Reason.BUSY.value) for slot in slots[-1:])
+
+
+def _skipped(seen: Seen, verdict: Verdict, cron: Schedule, at: datetime, span: Span) -> Iterator[Fate]:
+    if verdict.skipped:
+        base = base_of(seen, verdict.changes.observed, at)
+        yield from (Fate(slot, Outcome.SKIPPED) for slot in span.slots(cron, base, verdict.base))
+
+
+def _following(seen: Seen, verdict: Verdict, at: datetime, takes: timedelta) -> datetime | None:
+    """Return the next instant at which something may change."""
+    if verdict.is_settling:
+        return at + timedelta(seconds=1)
+    ends = [end_of(each, takes) for each in seen.backups if is_busy(each, seen.schedule, at)]
+    moments = [*([verdict.upcoming] if verdict.upcoming else []), *(ends if verdict.held else [])]
+    return min((each for each in moments if each > at), default=None)
+
+
+def end_of(backup: BackupRow, takes: timedelta) -> datetime:
+    """Return when a Backup is taken to end."""
+    return backup.created + takes
+
+
+def _at(seen: Seen, at: datetime, takes: timedelta) -> Seen:
+    """Return what is seen at an instant: Backups whose time has passed have ended."""
+    backups = tuple(
+        msgspec.structs.replace(each, phase=velero.COMPLETED)
+        if not each.is_terminal and end_of(each, takes) <= at
+        else each
+        for each in seen.backups
+    )
+    return msgspec.structs.replace(seen, backups=backups)
+
+
+def _fired(seen: Seen, slot: datetime, at: datetime) -> Seen:
+    """Return what is seen once the Backup of a slot was made; of those before it only what may still run is kept."""
+    schedule = seen.schedule
+    made = BackupRow(
+        key=Key(schedule.key.namespace, backup_name(schedule, slot)),
+        schedule=schedule.key.name,
+        schedule_uid=schedule.uid,
+        slot=slot,
+        phase=_RUNNING,
+        created=at,
+        completed=None,
+        expires=None,
+    )
+    going = tuple(each for each in seen.backups if not each.is_terminal)
+    return msgspec.structs.replace(seen, backups=(*going, made))
+
+
+def _noted(seen: Seen, verdict: Verdict, slot: datetime | None) -> Seen:
+    """Return what is seen once the operator has written down what it did."""
+    schedule, changes = seen.schedule, verdict.changes
+    return msgspec.structs.replace(
+        seen,
+        schedule=msgspec.structs.replace(
+            schedule,
+            annotations={**schedule.annotations, **_observed(schedule, verdict)},
+            phase=changes.phase,
+            last_backup=slot or changes.last_backup or schedule.last_backup,
+            last_skipped=changes.last_skipped or schedule.last_skipped,
+            skip=None if changes.takes_skip else schedule.skip,
+        ),
+    )
+
+
+def _observed(schedule: ScheduleRow, verdict: Verdict) -> dict[str, str]:
+    metadata = patch_body(schedule, verdict.changes).get("metadata")
+    annotations = metadata.get("annotations", {}) if isinstance(metadata, dict) else {}
+    return {OBSERVED: annotations[OBSERVED]} if OBSERVED in annotations else {}

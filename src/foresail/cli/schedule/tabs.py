@@ -1,0 +1,31 @@
+"""Lines with tabs, aligned as Go's tabwriter aligns them: Velero's layout depends on it."""
+
+from collections.abc import Sequence
+
+_PADDING = 2
+
+
+def aligned(lines: Sequence[str]) -> str:
+    """Return the lines with each column as wide as its widest cell, among lines that follow each other.
+
+    A cell ends with a tab; what follows the last tab of a line belongs to no column.
+    """
+    rows = [line.split("\t") for line in lines]
+    _align(rows, 0)
+    return "\n".join("".join(cells) for cells in rows)
+
+
+def _align(rows: Sequence[list[str]], column: int) -> None:
+    at = 0
+    while at < len(rows):
+        block: list[list[str]] = []
+        for row in rows[at:]:
+            if len(row) <= column + 1:
+                break
+            block.append(row)
+        width = max((len(row[column]) for row in block), default=0) + _PADDING
+        for row in block:
+            row[column] = row[column].ljust(width)
+        if block:
+            _align(block, column + 1)
+        at += max(len(block), 1)

@@ -1,0 +1,200 @@
+"""What `foresail schedule get`, `describe` and `explain` show of Schedules, in situations of every kind."""
+
+import argparse
+from typing import Any
+
+import pytest
+
+from foresail.cli.main import parser
+from foresail.cli.schedule.describe import described
+from foresail.cli.schedule.explain import as_data, chain_of, explained
+from foresail.cli.schedule.get import schedule_table
+from foresail.cli.schedule.sight import Lease, LeaseSpec, Sight, leader, location_of
+from foresail.cli.schedule.tabs import aligned
+from foresail.cli.schedule.velero_layout import veleros_lines
+from foresail.cli.schedule.words import as_text, moment, runs
+from foresail.plan import Key
+from foresail.schedules.observe import Engine, LocationRow
+from tests.unit.cli.made_up import LOCATION, NOW, at, backup, schedule_wire, seen
+
+BROKEN = LocationRow(Key("velero", "default"), is_default=True, is_read_only=False, phase="Unavailable", message="403")
+
+
+def chosen(*words: str) -> argparse.Namespace:
+    return parser().parse_args(["schedule", *words])
+
+
+def cells(sight: Sight, *words: str) -> dict[str, str]:
+    lines = schedule_table([sight], NOW, chosen("get", *words)).splitlines()
+    header = [word.strip() for word in lines[0].split("   ") if word.strip()]
+    starts = [len(before) for before in (lines[0].split(f"   {word}")[0] for word in header)]
+    starts = [0, *(start + 3 for start in starts[1:])]
+    ends = [*starts[1:], None]
+    return {word: lines[1][start:end].strip() for word, start, end in zip(header, starts, ends, strict=True)}
+
+
+def test_the_table_has_veleros_columns_first_and_then_ours() -> None:
+    shown = cells(seen(schedule_wire(), [backup("daily-1")]))
+    assert shown == {
+        "NAME": "daily",
+        "STATUS": "Enabled",
+        "CREATED": "2026-11-14 10:00:00 +0000 UTC",
+        "SCHEDULE": "0 3 * * *",
+        "BACKUP TTL": "0s",
+        "LAST BACKUP": "9h ago",
+        "SELECTOR": "<none>",
+        "PAUSED": "false",
+        "NEXT RUN": "2026-11-16 03:00 UTC (in 14h)",
+        "LAST RESULT": "Completed",
+        "WAITING": "",
+    }
+
+
+def test_a_run_that_is_held_shows_since_when_it_is_due_and_why() -> None:
+    running = backup("daily-1", "Queued")
+    shown = cells(seen(schedule_wire("0 * * * *"), [running]), "-o", "wide")
+    assert shown["NEXT RUN"] == "2026-11-15 12:00 UTC (30s ago)"
+    assert shown["LAST RESULT"] == "n/a"
+    assert shown["WAITING"] == "Busy: Backup velero/daily-1 is Queued; the next run starts when it has ended."
+
+
+def test_the_wide_table_tells_where_to_and_what_was_skipped() -> None:
+    wire = schedule_wire(spec={"skipImmediately": False}, status={"lastSkipped": "2026-11-15T11:00:30Z"})
+    shown = cells(seen(wire), "-o", "wide")
+    assert (shown["LOCATION"], shown["SKIP IMMEDIATELY"], shown["LAST SKIPPED"]) == ("default", "false", "1h ago")
+
+
+def test_namespaces_and_labels_are_columns_if_they_are_asked_for() -> None:
+    wire = schedule_wire(metadata={"labels": {"example.com/team": "web", "a": "b"}})
+    shown = cells(seen(wire), "-A", "-L", "example.com/team", "--show-labels")
+    assert (shown["NAMESPACE"], shown["TEAM"], shown["LABELS"]) == ("velero", "web", "a=b,example.com/team=web")
+
+
+@pytest.mark.parametrize(
+    ("wire", "surroundings", "reason", "rule"),
+    [
+        (schedule_wire(spec={"paused": True}), {}, "Paused", "it is not paused"),
+        (schedule_wire("0 0 30 2 *"), {}, "NeverFires", "its expression is valid and fires"),
+        (schedule_wire("nonsense"), {}, "InvalidSchedule", "its expression is valid and fires"),
+        (schedule_wire(name="x" * 64), {}, "NameTooLong", "its name fits in a label"),
+        (schedule_wire("0 3 1 * 1"), {"engine": Engine(None)}, "DialectUnknown", "it is known how Velero reads it"),
+        (
+            schedule_wire("0 * * * *"),
+            {"engine": Engine(None, schedules_itself=True), "locations": [BROKEN]},
+            "VeleroSchedules",
+            "Velero's own schedule controller is off",
+        ),
+        (schedule_wire("0 * * * *"), {"backups": [backup("b", "New")]}, "Busy", "no Backup of it runs"),
+        (
+            schedule_wire("0 * * * *"),
+            {"locations": [BROKEN]},
+            "LocationUnavailable",
+            "its storage location is available",
+        ),
+        (schedule_wire(), {}, None, "a run is due"),
+        (schedule_wire("0 * * * *"), {"operator": ""}, None, "Foresail's operator runs"),
+    ],
+)
+def test_explain_marks_the_rule_that_holds_a_schedule_back(
+    wire: dict[str, Any], surroundings: dict[str, Any], reason: str | None, rule: str
+) -> None:
+    sight = seen(wire, **surroundings)
+    marked = [line for line in explained(sight, NOW).splitlines() if line.startswith("→")]
+    assert len(marked) == 1
+    assert rule in marked[0]
+    assert as_data(sight, NOW)["reason"] == reason
+    assert [step.rule for step in chain_of(sight, NOW) if step.answer in ("holds", "waits")] == [rule]
+
+
+def test_where_nothing_tells_the_dialect_what_the_operator_noted_counts() -> None:
+    noted = {"annotations": {"foresail.dev/observed": '{"schedule":"0 3 1 * 1","dialect":"go-cron"}'}}
+    sight = seen(schedule_wire("0 3 1 * 1", metadata=noted), engine=Engine(None))
+    assert sight.waits is None
+    assert sight.verdict.upcoming == at("2027-02-01T03:00:00")  # a Monday that is the first of its month
+    assert "Dialect:           go-cron (as the operator noted)" in described(sight, NOW)
+
+
+def test_explain_says_what_would_hold_a_run_that_is_not_due() -> None:
+    steps = {step.rule: step.answer for step in chain_of(seen(schedule_wire(), locations=[BROKEN]), NOW)}
+    assert steps["a run is due"] == "waits"
+    assert steps["its storage location is available"] == "would hold"
+
+
+def test_describe_goes_on_where_velero_stops() -> None:
+    text = described(seen(schedule_wire("0 * * * *"), [backup("daily-1"), backup("by-hand", slot=None)]), NOW)
+    veleros, ours = text.split("\nNext Run:")
+    assert veleros.startswith("Name:         daily\nNamespace:    velero\nLabels:       <none>\n")
+    assert veleros.rstrip().endswith("Last Backup:  2026-11-15 03:00:00 +0000 UTC")
+    assert "Missed:            8 runs since 2026-11-15 03:00:00 +0000 UTC; one late run at most follows" in ours
+    assert "Dialect:           go-cron (Velero v1.18.3)" in ours
+    assert [line.split()[0] for line in ours.split("Last Backups:\n")[1].splitlines()] == ["NAME", "daily-1", "by-hand"]
+    assert "<by hand>" in ours
+
+
+def test_describe_says_who_manages_a_schedule_and_why_it_was_refused() -> None:
+    wire = schedule_wire(
+        "nonsense",
+        metadata={"labels": {"app.kubernetes.io/managed-by": "Helm"}},
+        status={"phase": "FailedValidation", "validationErrors": ["first", "second"]},
+    )
+    text = described(seen(wire), NOW)
+    assert "Validation errors:  first\n                    second\n" in text
+    assert "Managed By:        Helm" in text
+    assert "Waiting:           InvalidSchedule: invalid schedule" in text
+
+
+def test_hooks_and_filters_are_laid_out_as_velero_lays_them_out() -> None:
+    hook = {"name": "db", "pre": [{"exec": {"command": ["sync", "now"], "onError": "Fail", "timeout": "30s"}}]}
+    template = {
+        "includedResources": ["pods"],
+        "hooks": {"resources": [hook]},
+        "orderedResources": {"pods": "n/b", "configmaps": "n/a"},
+        "resourcePolicy": {"kind": "configmap", "name": "p"},
+        "uploaderConfig": {"parallelFilesUpload": 4},
+        "defaultVolumesToFsBackup": True,
+    }
+    text = aligned(list(veleros_lines(seen(schedule_wire(spec={"template": template})))))
+    assert "Resource policies:\n  Type:  configmap\n  Name:  p\n" in text
+    assert "Uploader config:\n  Parallel files upload:  4\n" in text
+    assert "  Resources:\n    Included:        pods\n    Excluded:        <none>\n    Cluster-scoped:  auto\n" in text
+    assert "        Pre Exec Hook:\n          Container:  \n          Command:    sync now\n" in text
+    assert "  OrderedResources:\n    configmaps: n/a\n    pods: n/b\n" in text
+    assert "  File System Backup (Default):  true\n" in text
+
+
+def test_columns_are_as_wide_as_their_widest_cell_among_lines_that_follow_each_other() -> None:
+    assert aligned(["a:\t1", "long:\t2", "", "b:\t3", "no column"]) == "a:     1\nlong:  2\n\nb:  3\nno column"
+
+
+def test_one_object_stands_alone_and_several_in_a_list_without_what_their_managers_wrote() -> None:
+    one = schedule_wire(metadata={"managedFields": [{}]})
+    assert "managedFields" not in as_text([one], "yaml")
+    assert as_text([one], "json").startswith('{\n  "apiVersion": "velero.io/v1"')
+    assert '"kind": "List"' in as_text([one, one], "json")
+    assert as_text([one, one], "name") == "schedule.velero.io/daily\nschedule.velero.io/daily"
+    assert "&id" not in as_text([one, one], "yaml")
+
+
+def test_an_instant_is_shown_with_its_distance() -> None:
+    assert moment(at("12:00:35"), NOW) == "2026-11-15 12:00:35 UTC (in 5s)"
+    assert moment(at("10:00:00"), NOW) == "2026-11-15 10:00 UTC (2h ago)"
+
+
+def test_runs_are_counted_up_to_a_hundred() -> None:
+    assert [runs(each) for each in (1, 99, 100)] == ["one run", "99 runs", "100 runs or more"]
+
+
+def test_the_operator_runs_while_it_renews_its_lease() -> None:
+    assert leader(None, NOW) == ""
+    assert leader(Lease(LeaseSpec("pod-1", at("12:00:20"))), NOW) == "pod-1"
+    assert leader(Lease(LeaseSpec("pod-1", at("11:59:00"))), NOW) == ""
+    assert leader(Lease(LeaseSpec(None, at("12:00:20"))), NOW) == ""
+
+
+def test_the_location_that_is_meant_is_the_one_named_or_the_default_one() -> None:
+    other = LocationRow(Key("velero", "other"), is_default=False, is_read_only=False, phase="Available", message="")
+    plain = LocationRow(Key("velero", "default"), is_default=False, is_read_only=False, phase="Available", message="")
+    assert location_of("other", [LOCATION, other]) == other
+    assert location_of("", [other, LOCATION]) == LOCATION
+    assert location_of("", [other, plain]) == plain
+    assert location_of("gone", [LOCATION]) is None

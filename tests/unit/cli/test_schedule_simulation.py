@@ -1,0 +1,121 @@
+"""What becomes of slots, by the rules themselves."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from foresail.cli.schedule.sight import Sight
+from foresail.cli.schedule.simulation import Span, simulated
+from foresail.plan import Key
+from foresail.schedules.observe import LocationRow
+from tests.unit.cli.made_up import NOW, at, backup, schedule_wire, seen
+
+BROKEN = LocationRow(Key("velero", "default"), is_default=True, is_read_only=False, phase="Unavailable", message="403")
+NOTHING = timedelta()
+LONG_AGO = at("2026-01-01T00:00:00")
+
+
+def fates(sight: Sight, until: datetime, takes: timedelta = NOTHING) -> list[tuple[str, str]]:
+    return [
+        (f"{each.slot:%d %H:%M}", each.outcome.value)
+        for each in simulated(sight.seen, NOW, Span(LONG_AGO, until), takes)
+    ]
+
+
+def test_every_slot_runs_while_nothing_is_in_its_way() -> None:
+    assert fates(seen(schedule_wire()), at("2026-11-18T00:00:00")) == [("16 03:00", "runs"), ("17 03:00", "runs")]
+
+
+def test_of_several_slots_that_have_passed_the_last_runs_late_and_the_others_are_missed() -> None:
+    hourly = seen(schedule_wire("0 */4 * * *"))
+    assert fates(hourly, at("17:00:00")) == [
+        ("15 04:00", "missed"),
+        ("15 08:00", "missed"),
+        ("15 12:00", "runs late"),
+        ("15 16:00", "runs"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("spec", "status"),
+    [({"skipImmediately": True}, {}), ({"skipImmediately": True}, {"phase": "", "lastBackup": None})],
+)
+def test_what_is_due_when_skip_immediately_is_applied_is_skipped(spec: dict[str, Any], status: dict[str, Any]) -> None:
+    found = fates(seen(schedule_wire("0 */4 * * *", spec=spec, status=status)), at("17:00:00"))
+    assert set(found[:-1]) >= {("15 04:00", "skipped"), ("15 12:00", "skipped")}
+    assert found[-1] == ("15 16:00", "runs")
+
+
+def test_a_paused_schedule_runs_nothing() -> None:
+    found = fates(seen(schedule_wire("0 */4 * * *", spec={"paused": True})), at("17:00:00"))
+    assert {outcome for _, outcome in found} == {"paused"}
+    assert found[-1] == ("15 16:00", "paused")
+
+
+def test_a_location_that_is_unavailable_holds_every_slot() -> None:
+    found = list(
+        simulated(
+            seen(schedule_wire("0 16 * * *"), locations=[BROKEN]).seen, NOW, Span(LONG_AGO, at("23:00:00")), NOTHING
+        )
+    )
+    assert [(each.outcome.value, each.at) for each in found] == [("held", None)]
+    assert found[0].because.startswith("LocationUnavailable: ")
+
+
+def test_backups_that_take_longer_than_the_period_let_slots_pass() -> None:
+    hourly = seen(schedule_wire("0 * * * *", status={"lastBackup": "2026-11-15T12:00:00Z"}))
+    found = fates(hourly, at("18:00:00"), timedelta(minutes=90))
+    assert found == [
+        ("15 13:00", "runs"),
+        ("15 14:00", "runs late"),
+        ("15 15:00", "missed"),
+        ("15 16:00", "runs"),
+        ("15 17:00", "runs late"),
+    ]
+
+
+def test_a_slot_that_still_waits_when_the_time_is_over_is_held() -> None:
+    hourly = seen(schedule_wire("0 * * * *", status={"lastBackup": "2026-11-15T12:00:00Z"}))
+    found = fates(hourly, at("15:20:00"), timedelta(hours=4))
+    assert found == [("15 13:00", "runs"), ("15 14:00", "missed"), ("15 15:00", "held")]
+
+
+def test_a_backup_that_runs_now_ends_when_its_time_is_over() -> None:
+    running = backup("b", "InProgress", slot=at("11:00:00"), created=at("11:00:00"))
+    hourly = schedule_wire("0 * * * *", status={"lastBackup": "2026-11-15T11:00:00Z"})
+    found = list(simulated(seen(hourly, [running]).seen, NOW, Span(LONG_AGO, at("13:30:00")), timedelta(hours=2)))
+    assert [(each.slot, each.outcome.value, each.at) for each in found] == [
+        (at("12:00:00"), "missed", None),
+        (at("13:00:00"), "runs", at("13:00:00")),
+    ]
+
+
+def test_a_schedule_that_counts_from_its_last_run_is_followed_run_by_run() -> None:
+    every = schedule_wire("@every 2h", status={"lastBackup": "2026-11-15T11:30:00Z"})
+    assert fates(seen(every), at("18:00:00")) == [("15 13:30", "runs"), ("15 15:30", "runs"), ("15 17:30", "runs")]
+
+
+def test_runs_seconds_apart_are_all_found() -> None:
+    every = schedule_wire("@every 5s", status={"lastBackup": "2026-11-15T12:00:30Z"})
+    found = list(simulated(seen(every).seen, NOW, Span(NOW, NOW + timedelta(seconds=21)), NOTHING))
+    assert [each.slot for each in found] == [NOW + timedelta(seconds=5 * number) for number in (1, 2, 3, 4)]
+
+
+def test_a_schedule_that_is_refused_has_no_slots() -> None:
+    assert fates(seen(schedule_wire("0 0 30 2 *")), at("2027-11-15T00:00:00")) == []
+
+
+def test_only_the_span_that_is_asked_for_is_looked_at_and_years_before_it_cost_nothing() -> None:
+    minutely = seen(schedule_wire("* * * * *", status={"lastBackup": "2016-01-01T00:00:00Z"}), locations=[BROKEN])
+    found = list(simulated(minutely.seen, NOW, Span(NOW, NOW + timedelta(minutes=2)), NOTHING))
+    assert [each.slot for each in found] == [at("12:01:00"), at("12:02:00")]
+    daily = simulated(
+        seen(schedule_wire()).seen, NOW, Span(at("2026-11-17T00:00:00"), at("2026-11-18T00:00:00")), NOTHING
+    )
+    assert [each.slot for each in daily] == [at("2026-11-17T03:00:00")]
+
+
+def test_a_late_run_is_shown_if_it_comes_in_the_span_though_its_slot_was_before() -> None:
+    late = simulated(seen(schedule_wire("0 */4 * * *")).seen, NOW, Span(NOW, at("15:00:00")), NOTHING)
+    assert [(each.slot, each.outcome.value, each.at) for each in late] == [(at("12:00:00"), "runs late", NOW)]
