@@ -30,13 +30,13 @@ from foresail.schedules.observe import (
     Seen,
     Settings,
     backup_row,
+    location_of,
     location_row,
     schedule_row,
 )
 from foresail.schedules.rules import judge
 
 _ENGINE = Key("", "velero")  # no Schedule has an empty namespace
-_DEFAULT_LOCATION = "default"  # Velero's own, where no location says that it is the default one
 
 
 class Schedules:
@@ -49,7 +49,7 @@ class Schedules:
         self.settings = settings
         self.schedules = Store[ScheduleRow]({"location": lambda row: [row.location]})
         self.backups = Store[BackupRow]({"schedule": lambda row: [row.schedule]})
-        self.locations = Store[LocationRow]({"default": lambda row: [row.is_default]})
+        self.locations = Store[LocationRow]()
         self.deployments = Store[DeploymentRow | None]()
         self.answers = Store[velero.StatusRequest]()
         self.metrics = ScheduleMetrics(self.locations)
@@ -121,7 +121,7 @@ class Schedules:
         return Seen(
             schedule=schedule,
             backups=tuple(self.backups.by("schedule", key.name)),
-            location=self._location(schedule.location),
+            location=location_of(schedule.location, filter(None, map(self.locations.get, self.locations))),
             engine=self._engine(),
             settings=self.settings,
         )
@@ -142,9 +142,3 @@ class Schedules:
 
     def _servers(self) -> tuple[DeploymentRow, ...]:
         return tuple(row for row in map(self.deployments.get, self.deployments) if row is not None)
-
-    def _location(self, name: str) -> LocationRow | None:
-        if name:
-            return self.locations.get(Key(self.namespace, name))
-        default = self.locations.by("default", True)  # noqa: FBT003 - a value of the index
-        return default[0] if default else self.locations.get(Key(self.namespace, _DEFAULT_LOCATION))

@@ -1,5 +1,6 @@
 """What a decision about a Schedule sees: flat rows of it, of its Backups, of its location and of Velero itself."""
 
+from collections.abc import Iterable
 from datetime import datetime
 
 import msgspec
@@ -11,6 +12,7 @@ from foresail.cron import Dialect
 from foresail.plan import Key
 
 _template = msgspec.json.Decoder(velero.Template)
+_DEFAULT_LOCATION = "default"  # Velero's own, where no location says that it is the default one
 
 
 class ScheduleRow(msgspec.Struct, frozen=True):
@@ -150,3 +152,11 @@ def location_row(wire: velero.Location) -> LocationRow:
         phase=wire.status.phase,
         message=wire.status.message,
     )
+
+
+def location_of(name: str, locations: Iterable[LocationRow]) -> LocationRow | None:
+    """Return the location that a template means: the one that it names, or the default one."""
+    rows = sorted(locations, key=lambda row: row.key)
+    if not name:
+        name = next((row.key.name for row in rows if row.is_default), _DEFAULT_LOCATION)
+    return next((row for row in rows if row.key.name == name), None)

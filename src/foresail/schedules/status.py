@@ -49,6 +49,18 @@ def remembered(schedule: ScheduleRow) -> Observed | None:
         return None
 
 
+def noted_pause(schedule: ScheduleRow, now: datetime) -> dict[str, str]:
+    """Return the annotation by which an unpausing is noticed though nobody saw the pause; none if it was seen.
+
+    Whoever unpauses knows that there was a pause. An operator that was away all the while would not, and would take a
+    `skipImmediately: true` for one that it has applied before.
+    """
+    memory = remembered(schedule)
+    if memory is None or memory.paused:
+        return {}
+    return {OBSERVED: _encoder.encode(msgspec.structs.replace(memory, paused=stamp(now))).decode()}
+
+
 class Changes(msgspec.Struct, frozen=True):
     """What is to stand in a Schedule from now on; None in `last_backup` and `last_skipped` leaves them alone."""
 

@@ -9,12 +9,12 @@ from foresail.cli.main import parser
 from foresail.cli.schedule.describe import described
 from foresail.cli.schedule.explain import as_data, chain_of, explained
 from foresail.cli.schedule.get import schedule_table
-from foresail.cli.schedule.sight import Lease, LeaseSpec, Sight, leader, location_of
+from foresail.cli.schedule.sight import Lease, LeaseSpec, Sight, leader
 from foresail.cli.schedule.tabs import aligned
 from foresail.cli.schedule.velero_layout import veleros_lines
 from foresail.cli.schedule.words import as_text, moment, runs
 from foresail.plan import Key
-from foresail.schedules.observe import Engine, LocationRow
+from foresail.schedules.observe import Engine, LocationRow, location_of
 from tests.unit.cli.made_up import LOCATION, NOW, at, backup, schedule_wire, seen
 
 BROKEN = LocationRow(Key("velero", "default"), is_default=True, is_read_only=False, phase="Unavailable", message="403")

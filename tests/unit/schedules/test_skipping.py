@@ -5,11 +5,12 @@ from datetime import timedelta
 import msgspec
 import pytest
 
+from foresail.api.instants import stamp
 from foresail.schedules.decide import decide, said
 from foresail.schedules.observe import Engine, ScheduleRow, Settings
 from foresail.schedules.reasons import Reason
 from foresail.schedules.rules import is_edited, is_new, is_skipped, is_unpaused, judge, noted_text, turned_true
-from foresail.schedules.status import Observed, remembered
+from foresail.schedules.status import Observed, noted_pause, remembered
 from tests.unit.schedules.rows import DAY, HOUR, MINUTE, NOON, schedule, seen, watched
 
 SEEN = Observed("0 * * * *")
@@ -167,3 +168,18 @@ def test_what_is_remembered_survives_being_written_and_read() -> None:
     verdict = judge(seen(schedule(skip=True, paused=False)), NOON)
     row = watched(schedule(), **msgspec.to_builtins(verdict.changes.observed))
     assert remembered(row) == verdict.changes.observed
+
+
+def test_a_pause_that_nobody_saw_is_noted_by_whoever_ends_it_so_that_the_skip_is_applied() -> None:
+    unseen = watched(schedule(skip=True), consumed=True)
+    assert not turned_true(unseen, remembered(unseen))
+    noted = noted_pause(unseen, NOON)
+    ended = msgspec.structs.replace(unseen, annotations={**unseen.annotations, **noted})
+    memory = remembered(ended)
+    assert is_unpaused(ended, memory)
+    assert is_skipped(ended, memory, default=False)
+
+
+def test_a_pause_that_was_seen_needs_no_note_and_neither_does_a_schedule_that_is_new() -> None:
+    assert noted_pause(watched(schedule(paused=True), paused=stamp(NOON)), NOON) == {}
+    assert noted_pause(schedule(), NOON) == {}

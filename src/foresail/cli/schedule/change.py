@@ -16,6 +16,7 @@ from foresail.cli.schedule.sight import chosen_schedules, firing, row_of
 from foresail.cli.schedule.words import as_text
 from foresail.kube.clock import now
 from foresail.schedules.observe import ScheduleRow
+from foresail.schedules.status import noted_pause
 
 
 def pause(chosen: argparse.Namespace) -> int:
@@ -49,18 +50,25 @@ async def _set_paused(cluster: Cluster, chosen: argparse.Namespace, *, paused: b
         if each.paused is paused:
             kept = "" if chosen.skip_immediately is None else ", and spec.skipImmediately was left as it is"
             print(f"Schedule {each.key.name} is already {word}, skip{kept}", file=sys.stderr)
-    body = pause_body(paused=paused, skip=chosen.skip_immediately)
-    requests = [Request("PATCH", velero.SCHEDULE, each.key, body) for each in changed]
+    requests = [_request(each, paused=paused, skip=chosen.skip_immediately) for each in changed]
     say_who_manages(changed)
     if chosen.dry_run:
         print(shown(requests, chosen.output))
         return 0
     for request in requests:
-        made = await cluster.merge(request.kind, request.key, body)
+        made = await cluster.merge(request.kind, request.key, request.body or {})
         _say(chosen, made, f"Schedule {request.key.name} {word} successfully")
     if not paused:
         await _say_who_fires(cluster, chosen, changed)
     return 0
+
+
+def _request(schedule: ScheduleRow, *, paused: bool, skip: bool | None) -> Request:
+    body = pause_body(paused=paused, skip=skip)
+    noted = {} if paused else noted_pause(schedule, now())
+    if noted:
+        body["metadata"] = {"annotations": noted}
+    return Request("PATCH", velero.SCHEDULE, schedule.key, body)
 
 
 async def _say_who_fires(cluster: Cluster, chosen: argparse.Namespace, schedules: Sequence[ScheduleRow]) -> None:

@@ -11,13 +11,13 @@ from foresail.cli.cron.words import pointed_out
 from foresail.cli.errors import CommandError
 from foresail.cli.schedule.cluster import Cluster, on_cluster
 from foresail.cli.schedule.hints import hint, who_fires
-from foresail.cli.schedule.sight import Situation, location_of, settings_of, situation_of
+from foresail.cli.schedule.sight import Situation, settings_of, situation_of
 from foresail.cli.schedule.template import read_list, schedule_object
 from foresail.cli.schedule.words import as_text, moment
 from foresail.cron import CronError, Dialect, Schedule, parse
 from foresail.kube.clock import now
 from foresail.plan import Key, Kind
-from foresail.schedules.observe import Engine
+from foresail.schedules.observe import Engine, location_of
 from foresail.schedules.reading import change_of_dialect
 
 _SNAPSHOT_LOCATION = Kind(velero.GROUP, "v1", "volumesnapshotlocations", "VolumeSnapshotLocation")

@@ -27,6 +27,7 @@ from foresail.schedules.observe import (
     Seen,
     Settings,
     backup_row,
+    location_of,
     location_row,
     schedule_row,
 )
@@ -38,7 +39,6 @@ NOTED = "as the operator noted"
 """Stands for a version of Velero that only the operator has learnt."""
 
 _LEASE = "foresail"
-_DEFAULT_LOCATION = "default"
 _SILENCE = timedelta(minutes=1)  # a Lease is renewed every few seconds; two clocks may differ by some more
 
 _schedule = msgspec.json.Decoder(velero.Schedule)
@@ -206,14 +206,6 @@ def by_schedule(backups: Iterable[BackupRow]) -> dict[str, tuple[BackupRow, ...]
     for each in backups:
         found.setdefault(each.schedule, []).append(each)
     return {name: tuple(rows) for name, rows in found.items()}
-
-
-def location_of(name: str, locations: Iterable[LocationRow]) -> LocationRow | None:
-    """Return the location that a template means: the one that it names, or the default one."""
-    rows = sorted(locations, key=lambda row: row.key)
-    if not name:
-        name = next((row.key.name for row in rows if row.is_default), _DEFAULT_LOCATION)
-    return next((row for row in rows if row.key.name == name), None)
 
 
 def row_of(raw: msgspec.Raw) -> ScheduleRow:
