@@ -31,6 +31,7 @@ from testbed import Cluster
 DUE, MANY, IDLE_SECONDS = 2_000, 10_000, 300.0
 STARTS = (0, 20, 40)  # seconds of the minute: Velero looks once a minute, counted from its start
 ROUNDS = 3
+MINUTES = 2  # between two ticks; more than Velero needs for all of them
 SINGLE = 10
 Figures = Mapping[str, Any]
 
@@ -63,16 +64,16 @@ def single() -> dict[str, object]:
     return {"single_lag_s": round(max(lags), 3), "single_lags_s": [round(each, 3) for each in sorted(lags)]}
 
 
-def punctual(cluster: Cluster, count: int, minutes: int) -> dict[str, object]:
+def punctual(cluster: Cluster, count: int) -> dict[str, object]:
     """Let Velero's controller and ours serve the same Schedules."""
     velero: list[float] = []
     for second in STARTS:
         time.sleep((second - now().second) % 60)
         cluster.restart_velero(*BACKUP_CONTROLLERS)  # its schedule controller is on
-        velero += _served(cluster, count, minutes, 400.0)
+        velero += _served(cluster, count, 400.0)
     cluster.restart_velero("schedule", *BACKUP_CONTROLLERS)
     with operator(cluster):
-        ours = _served(cluster, count, minutes, 120.0)
+        ours = _served(cluster, count, 120.0)
     return {
         "schedules": count,
         "lag_p50_s": round(median(ours), 3),
@@ -82,13 +83,13 @@ def punctual(cluster: Cluster, count: int, minutes: int) -> dict[str, object]:
     }
 
 
-def throughput(cluster: Cluster, count: int, minutes: int) -> dict[str, object]:
+def throughput(cluster: Cluster, count: int) -> dict[str, object]:
     """Let a bare loop and the operator take turns over the same Schedules."""
     bare, ours = [], []
     for _ in range(ROUNDS):
         bare.append(count / _bare(cluster, count))
         with operator(cluster):
-            ours.append(count / _served(cluster, count, minutes, 300.0)[-1])
+            ours.append(count / _served(cluster, count, 300.0)[-1])
     ratios = [one / other for one, other in zip(ours, bare, strict=True)]
     return {
         "throughput_schedules": count,
@@ -112,10 +113,10 @@ def silence(count: int, seconds: float) -> dict[str, object]:
     return {"idle_seconds": seconds, "idle_writes": len(writes), "idle_requests": len(asked)}
 
 
-def _served(cluster: Cluster, count: int, minutes: int, seconds: float) -> list[float]:
+def _served(cluster: Cluster, count: int, seconds: float) -> list[float]:
     """Wait for the next tick, and return how long after it each Backup was there."""
     delete_backups(cluster)
-    tick = next_tick(minutes, 12.0)
+    tick = next_tick(MINUTES, 12.0)
     time.sleep(max((tick - now()).total_seconds() - 2.0, 0.0))
     with Arrivals(cluster) as arrivals:
         arrivals.wait(count, seconds)
@@ -147,16 +148,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.schedules", description=__doc__)
     parser.add_argument("--size", type=float, default=1.0, help="the part of the full size, such as 0.1")
     size = parser.parse_args().size
-    minutes = 3 if size >= 0.5 else 2
     figures: dict[str, Any] = {"size": size} | single()
     print(json.dumps(figures), flush=True)
     with world() as cluster:
-        create_schedules(cluster, int(DUE * size), f"*/{minutes} * * * *")
-        figures |= punctual(cluster, int(DUE * size), minutes)
+        create_schedules(cluster, int(DUE * size), f"*/{MINUTES} * * * *")
+        figures |= punctual(cluster, int(DUE * size))
         print(json.dumps(figures), flush=True)
     with world() as cluster:
-        create_schedules(cluster, int(MANY * size), f"*/{minutes} * * * *")
-        figures |= throughput(cluster, int(MANY * size), minutes)
+        create_schedules(cluster, int(MANY * size), f"*/{MINUTES} * * * *")
+        figures |= throughput(cluster, int(MANY * size))
         print(json.dumps(figures), flush=True)
     figures |= silence(int(MANY * size), IDLE_SECONDS * max(size, 0.2))
     missed = [text for text, holds in (AT_ANY_SIZE | (AT_FULL_SIZE if size >= 1 else {})).items() if not holds(figures)]
