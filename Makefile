@@ -6,10 +6,11 @@ STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
 .PHONY: help setup lint format test test-cluster cluster-build cluster-up cluster-down \
+  schedule-gitops schedule-kills schedule-clusters compat \
   cron-oracle cron-shift cron-fuzz bench-cron lock ci
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## make .venv with every pinned dependency (nothing else is installed anywhere)
 
@@ -55,6 +56,18 @@ cron-fuzz: setup ## feed ten million random byte strings to the cron engine: min
 
 bench-cron: setup ## measure the cron engine beside croniter and cronsim
 	$(BIN)/python -m bench.cron_speed
+
+schedule-gitops: setup cluster-build ## a GitOps tool puts its manifest back for ten minutes, and no slot is lost
+	FORESAIL_FULL=1 $(BIN)/pytest tests/cluster/test_schedules_gitops.py
+
+schedule-kills: setup cluster-build ## kill the operator 200 times, and no slot runs twice: 20 minutes
+	FORESAIL_FULL=1 $(BIN)/pytest tests/cluster/test_schedules_kills.py
+
+schedule-clusters: setup cluster-build ## two clusters on one bucket, 20 common slots, 40 backups: minutes
+	FORESAIL_FULL=1 $(BIN)/pytest tests/cluster/test_schedules_velero.py -k two_clusters
+
+compat: setup cluster-build ## the schedules end to end with Velero 1.17: minutes
+	FORESAIL_VELERO=velero-1.17 $(BIN)/pytest tests/cluster/test_schedules_velero.py
 
 lock: setup ## pin every dependency again, with hashes, after a change in pyproject.toml
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
