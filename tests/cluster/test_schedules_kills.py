@@ -30,10 +30,11 @@ from tests.cluster.schedules import (
 
 KILLS = 200 if FULL else 15
 PERIOD = timedelta(seconds=5)
+MINUTE = timedelta(minutes=1)
 EVERY = [f"every-{number}" for number in range(10)]
 CALENDAR = [f"minute-{number}" for number in range(5)]
-LONGEST = 4.0  # seconds that a process lives: it needs one or two to begin its work
-AIM_SECONDS = 10.0  # by then a process that was to kill itself at a write has come to it, or never will
+UNREADY = 0.25  # the share of random kills that do not wait until the process has begun its work
+AIM_SECONDS = 20.0  # by then a process that was to kill itself at a write has come to it, or never will
 
 
 @pytest.fixture
@@ -43,8 +44,11 @@ def resting(schedule_cluster: Cluster) -> Iterator[Cluster]:
 
 
 def killed_at_random(operator: Operator, chance: random.Random) -> str:
-    operator.begin()
-    time.sleep(chance.uniform(0, LONGEST))
+    if chance.random() < UNREADY:
+        operator.begin()
+    else:
+        operator.start()
+    time.sleep(chance.uniform(0, PERIOD.total_seconds()))
     operator.kill()
     return "at random"
 
@@ -75,9 +79,9 @@ def test_however_often_it_is_killed_no_slot_has_two_backups_and_none_is_left_beh
         for number in range(KILLS):
             kill = killed_at_a_write if number % 2 else killed_at_random
             kinds[kill(operator, chance)] += 1
-        killed = now()
         operator.start()
-        eventually(lambda: all(is_up_to_date(cluster, name) for name in EVERY), 60)
+        eventually(lambda: all(is_up_to_date(cluster, name, PERIOD) for name in EVERY), 60)
+        eventually(lambda: all(is_up_to_date(cluster, name, MINUTE) for name in CALENDAR), 60)
     made = backups(cluster)
     for name, item in shown(cluster).items():
         found = [slot(each) for each in made if each["metadata"]["labels"]["velero.io/schedule-name"] == name]
@@ -86,8 +90,6 @@ def test_however_often_it_is_killed_no_slot_has_two_backups_and_none_is_left_beh
             assert all((each - created(item)) % PERIOD == timedelta() for each in found), name
         else:
             assert all((each.second, each.microsecond) == (0, 0) for each in found), name
-            minutes = int((killed - begun) / timedelta(minutes=1))
-            assert len(found) >= minutes - 1, f"{name}: a process lives {LONGEST:g} s, so no minute passes without one"
     asked = [each for each in cluster.audit(USER) if each.resource == "backups.velero.io" and each.at >= begun]
     answers = Counter(each.code for each in asked if each.verb == "create")
     assert answers[HTTPStatus.CREATED] == len(made)
@@ -96,6 +98,6 @@ def test_however_often_it_is_killed_no_slot_has_two_backups_and_none_is_left_beh
     figure(f"{KILLS} kills ({times}): {len(made)} Backups, none twice, {twice} found already there after a kill")
 
 
-def is_up_to_date(cluster: Cluster, name: str) -> bool:
+def is_up_to_date(cluster: Cluster, name: str, period: timedelta) -> bool:
     last = instant_of(show(cluster, name), "lastBackup")
-    return last is not None and now() - last < 2 * PERIOD
+    return last is not None and now() - last < period + timedelta(seconds=4)
