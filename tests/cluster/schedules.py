@@ -109,8 +109,10 @@ def reasons(cluster: Cluster, name: str) -> dict[str, str]:
 
 def clear(cluster: Cluster) -> None:
     """Delete every Schedule, every Backup and what was said of them; only the cluster's copies, not the bucket's."""
-    kinds = "schedules.velero.io,backups.velero.io,serverstatusrequests.velero.io,events.events.k8s.io"
-    cluster.kubectl("delete", kinds, "--all", "--namespace=velero", "--wait=true")
+    events = "/apis/events.k8s.io/v1/namespaces/velero/events"
+    for path in (f"{_API}/schedules", f"{_API}/backups", f"{_API}/serverstatusrequests", events):
+        answer = request("DELETE", cluster.server + path, cluster.site.admin_trust, seconds=60)
+        assert answer.code == HTTPStatus.OK, answer.text
 
 
 def end_backups(cluster: Cluster, into: str = "Completed") -> int:

@@ -39,7 +39,7 @@ VERSION = {"velero": "v1.18.3", "velero-1.17": "v1.17.2"}
 NAMESPACE = "harbour"
 TEMPLATE = {"includedNamespaces": [NAMESPACE], "ttl": "24h0m0s"}
 MINUTE = timedelta(minutes=1)
-COMMON = (10, 2) if FULL else (2, 1)  # Schedules in each of two clusters, and ticks: their product is common slots
+COMMON = (5, 4) if FULL else (2, 1)  # Schedules in each of two clusters, and ticks: their product is common slots
 
 
 @pytest.fixture(scope="module")
