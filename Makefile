@@ -8,10 +8,11 @@ SIZE ?= 1
 
 .DEFAULT_GOAL := help
 .PHONY: help setup lint format test test-cluster cluster-build cluster-up cluster-down \
-  cron-oracle cron-shift cron-fuzz schedule-year bench-cron bench-runtime bench-schedules runtime-kills lock ci
+  cron-oracle cron-shift cron-fuzz schedule-year schedule-gitops schedule-kills schedule-clusters compat \
+  bench-cron bench-runtime bench-schedules runtime-kills lock ci
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## make .venv with every pinned dependency (nothing else is installed anywhere)
 
@@ -70,6 +71,18 @@ runtime-kills: setup cluster-build ## kill the example controller KILLS=200 time
 
 bench-runtime: setup cluster-build ## measure the runtime on real clusters: half an hour; SIZE=0.1 for a tenth of it: minutes
 	$(BIN)/python -m bench.runtime --size $(SIZE)
+
+schedule-gitops: setup cluster-build ## a GitOps tool puts its manifest back for ten minutes, and no slot is lost
+	FORESAIL_FULL=1 $(BIN)/pytest tests/cluster/test_schedules_gitops.py
+
+schedule-kills: setup cluster-build ## kill the operator 200 times, and no slot runs twice: 20 minutes
+	FORESAIL_FULL=1 $(BIN)/pytest tests/cluster/test_schedules_kills.py
+
+schedule-clusters: setup cluster-build ## two clusters on one bucket, 20 common slots, 40 backups: minutes
+	FORESAIL_FULL=1 $(BIN)/pytest tests/cluster/test_schedules_velero.py -k two_clusters
+
+compat: setup cluster-build ## the schedules end to end with Velero 1.17: minutes
+	FORESAIL_VELERO=velero-1.17 $(BIN)/pytest tests/cluster/test_schedules_velero.py
 
 lock: setup ## pin every dependency again, with hashes, after a change in pyproject.toml
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \

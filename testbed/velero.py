@@ -60,12 +60,12 @@ def prepare_velero(site: Site) -> None:
 
 
 def velero(site: Site) -> Program:
-    """Return the server, with the arguments of its Deployment and as its ServiceAccount."""
+    """Return the server, with the arguments that its Deployment has now and as its ServiceAccount."""
     return Program(
         VELERO,
         [
             str(_velero_command(site)),
-            *_server_arguments(json.loads(_installed_file(site).read_text())),
+            *_arguments_now(site),
             f"--kubeconfig={site.folder / 'velero.kubeconfig'}",
             f"--namespace={NAMESPACE}",
             f"--plugin-dir={program('velero-aws', 'velero-plugin-for-aws').parent}",
@@ -128,6 +128,16 @@ def _deployment(objects: list[dict[str, Any]]) -> dict[str, Any]:
 def _server_arguments(objects: list[dict[str, Any]]) -> list[str]:
     arguments: list[str] = _deployment(objects)["template"]["spec"]["containers"][0]["args"]
     return arguments
+
+
+def _arguments_now(site: Site) -> list[str]:
+    """Return what whoever changed the Deployment wants; without an API server to ask, what was installed."""
+    path = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{VELERO}"
+    try:
+        answer = request("GET", site.server + path, site.admin_trust)
+    except OSError:
+        return _server_arguments(json.loads(_installed_file(site).read_text()))
+    return _server_arguments([answer.json()])
 
 
 def _velero_command(site: Site) -> str:

@@ -10,6 +10,7 @@ import pytest
 
 from testbed import Cluster, Options
 from testbed.build import program
+from tests.cluster import operators
 
 
 def _cluster(kind: str, options: Options) -> Iterator[Cluster]:
@@ -27,6 +28,15 @@ def cluster() -> Iterator[Cluster]:
 def velero_cluster() -> Iterator[Cluster]:
     """A cluster with one node, Velero and an S3 server."""
     yield from _cluster("velero", Options(velero="velero", nodes=1))
+
+
+@pytest.fixture(scope="session")
+def schedule_cluster() -> Iterator[Cluster]:
+    """A cluster with Velero, an S3 server, an audit log, and what the chart installs for the operator."""
+    version = os.environ.get("FORESAIL_VELERO", "velero")
+    for cluster in _cluster("schedules", Options(velero=version, audit=True)):
+        operators.install(cluster)
+        yield cluster
 
 
 @pytest.fixture(scope="session")
