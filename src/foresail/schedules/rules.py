@@ -43,7 +43,6 @@ class Verdict(msgspec.Struct, frozen=True):
     held: Because | None = None
     redialled: Because | None = None  # the dialect has changed, and with it some fires
     is_settling: bool = False  # too early to tell: look again in a moment
-    tells_at: datetime | None = None  # when to say in the Schedule what a Backup that was just made says already
 
     @property
     def fires(self) -> datetime | None:
@@ -221,24 +220,15 @@ def judge(seen: Seen, now: datetime) -> Verdict:
         if due is None and upcoming is None:
             cron = _too_rare(schedule)
     errors = (cron.message,) if isinstance(cron, Because) and not is_unknown else ()
-    unsaid = _unsaid(seen, now)
-    is_fresh = unsaid is not None and now - unsaid.created < UNSEEN
     changes = Changes(
         observed=observed,
         phase=schedule.phase if is_unknown else velero.FAILED_VALIDATION if errors else velero.ENABLED,
         errors=schedule.errors if is_unknown else errors,
-        last_backup=None if unsaid is None or is_fresh else unsaid.slot,
+        last_backup=_unsaid(seen, now),
         last_skipped=whole(now) if skipped else None,
         takes_skip=skipped and schedule.skip is True,
     )
-    verdict = Verdict(
-        changes,
-        base,
-        skipped=skipped,
-        edited=edited,
-        redialled=_redialled(seen, memory, now),
-        tells_at=unsaid.created + UNSEEN if unsaid is not None and is_fresh else None,
-    )
+    verdict = Verdict(changes, base, skipped=skipped, edited=edited, redialled=_redialled(seen, memory, now))
     if isinstance(cron, Because):
         if not is_unknown:
             return msgspec.structs.replace(verdict, refused=cron)
@@ -262,10 +252,9 @@ def look_again(verdict: Verdict, now: datetime) -> datetime | None:
     """Return the instant at which the clock alone may change the verdict."""
     if verdict.is_settling:
         return now + timedelta(seconds=1)
-    after = verdict.upcoming
     if verdict.refused is not None and verdict.refused.reason is Reason.NEVER_FIRES:
-        after = now + _AGAIN  # what comes in eight years comes into sight one day
-    return min((each for each in (after, verdict.tells_at) if each is not None), default=None)
+        return now + _AGAIN  # what comes in eight years comes into sight one day
+    return verdict.upcoming
 
 
 def _observed(seen: Seen, memory: Observed | None, now: datetime, *, skipped: bool, edited: bool) -> Observed:
@@ -305,16 +294,10 @@ def _redialled(seen: Seen, memory: Observed | None, now: datetime) -> Because | 
     return Because(Reason.DIALECT_CHANGED, text)
 
 
-def _unsaid(seen: Seen, now: datetime) -> BackupRow | None:
-    """Return the Backup of the last slot, if it was made without status.lastBackup saying so.
-
-    Right after it was made that means nothing: the Schedule is written next, and the Backup is often seen before that.
-    """
+def _unsaid(seen: Seen, now: datetime) -> datetime | None:
+    """Return the slot of a Backup that was made without status.lastBackup saying so."""
     slot, said = last_slot(seen, now), seen.schedule.last_backup
-    if slot is None or (said is not None and slot <= said):
-        return None
-    ours = (each for each in seen.backups if each.schedule_uid == seen.schedule.uid)
-    return next(each for each in ours if each.slot == slot)
+    return slot if slot is not None and (said is None or slot > said) else None
 
 
 def _name_too_long(schedule: ScheduleRow) -> Because | None:
