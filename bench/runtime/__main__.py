@@ -36,6 +36,7 @@ AT_FULL_SIZE: dict[str, Callable[[Figures], bool]] = {
 AT_LESS: dict[str, Callable[[Figures], bool]] = {
     "rss_mib is at most 150": lambda f: f["rss_mib"] <= 150,
     "throughput_ratio is at least 0.5": lambda f: f["throughput_ratio"] >= 0.5,
+    "cpu_to_kopf is at most 0.5": lambda f: f["cpu_to_kopf"] <= 0.5,
 }
 
 
