@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import assert_never
 
@@ -10,7 +10,7 @@ import msgspec
 
 from foresail.kube.failures import Cause, Failure
 from foresail.kube.server import Server
-from foresail.plan import Action, Apply, Body, Create, Delete, Patch, Plan
+from foresail.plan import Action, Apply, Body, Create, Delete, Kind, Patch, Plan
 
 
 class Outcome(Enum):
@@ -24,19 +24,21 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The outcome and, unless it is done, the action at which it ended and why."""
+    """The outcome; unless it is done, the action at which it ended and why; and what the writes have led to."""
 
     outcome: Outcome
     action: Action | None = None
     failure: Failure | None = None
+    written: Mapping[Kind, str] = field(default_factory=dict)  # the version of the last write to each kind
 
 
-class _Metadata(msgspec.Struct):
+class _Metadata(msgspec.Struct, frozen=True):
     annotations: dict[str, str] = {}
+    version: str = msgspec.field(default="", name="resourceVersion")
 
 
 class _Marked(msgspec.Struct):
-    metadata: _Metadata
+    metadata: _Metadata = _Metadata()
 
 
 _NOT_LEADING = Failure(Cause.NOT_LEADING, "this replica does not lead, so it has not written")
@@ -72,37 +74,36 @@ class Executor:
 
     async def execute(self, plan: Plan) -> Result:
         """Carry out the writes in their order, up to the first that cannot be done."""
+        written: dict[Kind, str] = {}
         for action in plan.writes:
             if not self._may_write():
                 return Result(Outcome.LOOK_AGAIN, action, _NOT_LEADING)
             self.writes[action.kind.name, type(action).__name__.lower()] += 1
             self._before_write()
-            failure = await self._act(action)
+            answer = await self._act(action)
             self._after_write()
-            if failure is None:
+            if not isinstance(answer, Failure):
+                if answer is not None and answer.metadata.version:
+                    written[action.kind] = answer.metadata.version
                 continue
-            outcome = await self._judge(action, failure)
+            outcome = await self._judge(action, answer)
             if outcome is not Outcome.DONE:
-                return Result(outcome, action, failure)
-        return Result(Outcome.DONE)
+                return Result(outcome, action, answer, written)
+        return Result(Outcome.DONE, written=written)
 
-    async def _act(self, action: Action) -> Failure | None:
+    async def _act(self, action: Action) -> _Marked | Failure | None:
         client = self._client
-        answer: object
         match action:
             case Create():
-                answer = await client.create(action.kind, action.key, _addressed(action, action.mark), msgspec.Raw)
+                return await client.create(action.kind, action.key, _addressed(action, action.mark), _Marked)
             case Patch():
-                body = _versioned(action)
-                answer = await client.merge(action.kind, action.key, body, msgspec.Raw, action.subresource)
+                return await client.merge(action.kind, action.key, _versioned(action), _Marked, action.subresource)
             case Apply():
-                body = _addressed(action, {})
-                answer = await client.apply(action.kind, action.key, body, msgspec.Raw, action.subresource)
+                return await client.apply(action.kind, action.key, _addressed(action, {}), _Marked, action.subresource)
             case Delete():
-                answer = await client.delete(action.kind, action.key, action.uid)
+                return await client.delete(action.kind, action.key, action.uid)
             case _:
                 assert_never(action)
-        return answer if isinstance(answer, Failure) else None
 
     async def _judge(self, action: Action, failure: Failure) -> Outcome:
         match action, failure.cause:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar
@@ -20,6 +20,7 @@ from foresail.plan import Action, Key, Kind, Level, Note, Plan, Subject
 _log = logging.getLogger(__name__)
 Seen = TypeVar("Seen")
 _WORKERS = 16
+_UNSEEN = 2.0  # seconds: for so long a look waits for the store to see what the look before it wrote
 
 
 def _nothing(*_: object) -> None:
@@ -92,6 +93,14 @@ class Alone:
         await asyncio.Event().wait()
 
 
+@dataclass(frozen=True, slots=True)
+class _Unseen:
+    """What a look wrote: the stores may not know it yet, and for how long it is worth waiting for them."""
+
+    versions: Mapping[Kind, str]
+    until: float  # on the clock that nobody can set
+
+
 class Loop(Generic[Seen]):
     """Runs one controller until cancelled or drained; it ends by itself only if one of its watches does.
 
@@ -124,6 +133,7 @@ class Loop(Generic[Seen]):
         self._watching: list[tuple[Kind, asyncio.Task[None]]] = []
         self._busy: set[asyncio.Task[None] | None] = set()
         self._draining = asyncio.Event()
+        self._unseen: dict[Key, _Unseen] = {}
 
     async def run(self) -> None:
         """Watch, and while this process leads work on what the watches bring once all of them are complete."""
@@ -211,6 +221,8 @@ class Loop(Generic[Seen]):
         self.looked(outcome, time.perf_counter() - begun)
 
     async def _look(self, key: Key) -> str:
+        if self._is_behind(key):
+            return "behind"
         seen = self.controller.observe(key)
         if seen is None:
             self.queue.add_at(key, None)
@@ -218,6 +230,8 @@ class Loop(Generic[Seen]):
             return "absent"
         plan = self.controller.decide(seen, self._now())
         result = await self._executor.execute(plan)
+        if result.written:
+            self._unseen[key] = _Unseen(result.written, asyncio.get_running_loop().time() + _UNSEEN)
         if result.outcome is Outcome.DONE:
             self.queue.succeeded(key)
             self.queue.add_at(key, plan.wake_at)
@@ -226,6 +240,23 @@ class Loop(Generic[Seen]):
         else:
             self._postpone(key, plan, result)
         return result.outcome.name.lower()
+
+    def _is_behind(self, key: Key) -> bool:
+        """Tell whether the stores lack what the last look at this key wrote; the change that they lack brings it again.
+
+        Decided on what is known to be old, a write would be refused, or done a second time.
+        """
+        unseen = self._unseen.get(key)
+        if unseen is None:
+            return False
+        left = unseen.until - asyncio.get_running_loop().time()
+        for watch in self.watches:
+            version = unseen.versions.get(watch.reflector.interest.kind)
+            if version is not None and not watch.reflector.has_seen(version) and left > 0:
+                self.queue.add_after(key, left)
+                return True
+        del self._unseen[key]
+        return False
 
     def _postpone(self, key: Key, plan: Plan, result: Result) -> None:
         wait = self.queue.retry(key)

@@ -140,6 +140,12 @@ class Queue:
         self._instants.put(key, instant)
         self._ready.set()
 
+    def add_after(self, key: Key, seconds: float) -> None:
+        """Ask for a look at a key after that many seconds, in place of any instant that was asked for before."""
+        self._instants.drop(key)
+        self._backoffs.put(key, asyncio.get_running_loop().time() + seconds)
+        self._ready.set()
+
     def retry(self, key: Key) -> float:
         """Ask for another look after a failure, later each time; return after how many seconds.
 
@@ -147,9 +153,7 @@ class Queue:
         """
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         wait = min(_FIRST_BACKOFF * 2.0 ** min(failures - 1, 16), _LONGEST_BACKOFF)
-        self._instants.drop(key)
-        self._backoffs.put(key, asyncio.get_running_loop().time() + wait)
-        self._ready.set()
+        self.add_after(key, wait)
         return wait
 
     def succeeded(self, key: Key) -> None:

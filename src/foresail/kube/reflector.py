@@ -165,6 +165,10 @@ class Reflector(Generic[Wire, Row]):
                     "resourceVersion": self._version,
                 }
 
+    def has_seen(self, version: str) -> bool:
+        """Tell whether the store is as new as a write that led to that version; the server counts all its changes."""
+        return self.phase is Phase.WATCHING and version.isdigit() and int(self._version or 0) >= int(version)
+
     # What came back
 
     def line(self, data: bytes) -> Failure | None:
