@@ -25,7 +25,7 @@ from foresail.api.specs import (
 from foresail.plan import Kind
 
 GROUP = "foresail.dev"
-SELF_SERVICE_POLICY = Kind(GROUP, "v1alpha1", "selfservicepolicies", "SelfServicePolicy")
+SELF_SERVICE_POLICY = Kind(GROUP, "v1alpha1", "selfservicepolicies", "SelfServicePolicy", namespaced=False)
 
 OPT_IN_LABEL = "foresail.dev/self-service"
 OPT_IN_VALUE = "enabled"

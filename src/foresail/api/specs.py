@@ -36,7 +36,7 @@ class LabelRequirement(Wire, frozen=True):
     """One condition on a label."""
 
     key: str
-    operator: str
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
     values: Annotated[Names, _ATOMIC_LIST] | None = None
 
 
