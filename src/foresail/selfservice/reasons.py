@@ -21,6 +21,19 @@ class Reason(StrEnum):
 
     NO_POLICY = "NoPolicy"
     QUOTA_EXCEEDED = "QuotaExceeded"
+    BACKUP_NOT_READY = "BackupNotReady"
+
+    WAITING = "Waiting"
+    RUNNING = "Running"
+    COMPLETED = "Completed"
+    PARTIALLY_FAILED = "PartiallyFailed"
+    FAILED = "Failed"
+    FAILED_VALIDATION = "FailedValidation"
+    NOTHING_BACKED_UP = "NothingBackedUp"
+
+    DELETION_FAILED = "DeletionFailed"
+    BACKUP_EXPIRED = "BackupExpired"
+    BACKUP_ORPHANED = "BackupOrphaned"
 
 
 class Refused(msgspec.Struct, frozen=True):
