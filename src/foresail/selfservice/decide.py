@@ -263,7 +263,7 @@ def namespace_goes(seen: Seen, namespace: NamespaceRow, now: datetime) -> Plan:
     row = rules.own(seen)
     if row is None:
         return _wait_for_absence(seen, now) or _release(seen)
-    if row.is_orphaned:
+    if row.is_orphaned or seen.family is not BACKUPS:
         return _release(seen)
     until = f" until {row.expires:%Y-%m-%d %H:%M} UTC" if row.expires is not None else ""
     text = (
