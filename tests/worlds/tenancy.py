@@ -47,6 +47,7 @@ class Tenancy:
         self.weather = Weather()
         self.phases: dict[tuple[Kind, str], list[str]] = {}  # of each request, by its UID, in their order
         self.births: dict[str, int] = {}  # how many Velero objects were ever made for each request
+        self.deaths = 0
         self.process: Process | None = None
         self.world.history.listeners.append(self._heard)
         for name in ("red", "blue", VELERO):
@@ -130,8 +131,19 @@ class Tenancy:
                 status = {"phase": velero.PROCESSED, "errors": list(errors)}
                 done(self.world.merge(velero.DELETE_REQUEST, at, {"status": status}, "velero"))
             else:
-                done(self.world.delete(velero.BACKUP, Key(VELERO, found["spec"]["backupName"])))
+                self.world.delete(velero.BACKUP, Key(VELERO, found["spec"]["backupName"]))
                 done(self.world.delete(velero.DELETE_REQUEST, at))
+
+    async def velero_works(self) -> None:
+        """Let Velero do what it is asked for, each second, until cancelled."""
+        while True:
+            for kind in (velero.BACKUP, velero.RESTORE):
+                for name, found in self.velero_objects(kind).items():
+                    if found.get("status", {}).get("phase", "") in velero.WAITING:
+                        status = {"phase": velero.COMPLETED, "progress": {"totalItems": 1}}
+                        done(self.world.merge(kind, Key(VELERO, name), {"status": status}, "velero"))
+            self.velero_deletes()
+            await asyncio.sleep(1)
 
     def now(self) -> str:
         return stamp(self.clock())
@@ -143,6 +155,17 @@ class Tenancy:
             Visitor(self.world, weather=self.weather), SelfService(VELERO), dies=dies, workers=workers
         )
         return self.process
+
+    async def keep_running(self, dies: list[Moment], workers: int) -> None:
+        """Run the controller until cancelled; each time that it dies, the next one is there a moment later."""
+        left = list(dies)
+        process = self.start(left.pop(0) if left else None, workers)
+        while True:
+            await asyncio.sleep(0.05)
+            if process.died:
+                self.deaths += 1
+                await process.kill()
+                process = self.start(left.pop(0) if left else None, workers)
 
     async def stop(self) -> None:
         if self.process is not None:
