@@ -9,7 +9,7 @@ SIZE ?= 1
 .DEFAULT_GOAL := help
 .PHONY: help setup lint format test test-cluster cluster-build cluster-up cluster-down \
   cron-oracle cron-shift cron-fuzz schedule-year schedule-gitops schedule-kills schedule-clusters compat \
-  bench-cron bench-runtime bench-schedules runtime-kills lock ci
+  crds bench-cron bench-runtime bench-schedules runtime-kills lock ci
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +31,9 @@ lint: setup ## style, types and import layers
 format: setup ## let ruff rewrite what it can
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
+
+crds: setup ## render the definitions of our kinds from their types into charts/foresail-crds
+	$(BIN)/python -m foresail.api.crds charts/foresail-crds/templates
 
 test: setup ## the tests that need no cluster: seconds
 	$(BIN)/pytest tests --ignore=tests/cluster

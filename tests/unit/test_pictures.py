@@ -1,7 +1,10 @@
 import importlib.util
+import re
 from pathlib import Path
 
 import pytest
+
+from foresail.selfservice import decide
 
 DOCS = Path(__file__).parents[2] / "docs"
 specification = importlib.util.spec_from_file_location("draw", DOCS / "draw_clock_changes.py")
@@ -15,3 +18,11 @@ specification.loader.exec_module(draw)
 def test_the_pictures_in_the_docs_show_what_the_engine_says(name: str) -> None:
     start, title = draw.PICTURES[name]
     assert (DOCS / "concepts" / name).read_text() == draw.picture(start, title)
+
+
+def test_every_function_in_the_flowchart_of_self_service_is_one_and_none_is_missing() -> None:
+    picture = (DOCS / "design" / "self-service.svg").read_text()
+    named = set(re.findall(r'class="f"[^>]*>([^<]+)<', picture))
+    found = {name for name, value in vars(decide).items() if getattr(value, "__module__", "") == decide.__name__}
+    aside = {"decide", "promises", "creates"}  # the door, and what the controller asks about a Plan
+    assert named == {name for name in found if not name.startswith("_")} - aside

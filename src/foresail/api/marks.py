@@ -6,3 +6,16 @@ OBSERVED = "foresail.dev/observed"
 SCHEDULE_UID = "foresail.dev/schedule-uid"
 SLOT = "foresail.dev/slot"
 """On a Backup, both together: which Schedule it was made for, and the instant at which it was due."""
+
+REQUEST_UID = "foresail.dev/request-uid"
+NAMESPACE_UID = "foresail.dev/namespace-uid"
+"""On a Velero Backup or Restore, both together: for which tenant's object it was made, and in which namespace.
+
+The names are in the annotations of the existing controller; but a name can be taken again by someone else.
+"""
+
+ORPHANED = "foresail.dev/orphaned"
+"""On a Velero Backup: since when the namespace is gone that it was made for."""
+
+ATTEMPT = "foresail.dev/attempt"
+"""On a DeleteBackupRequest: how many there were for this Backup, this one included."""

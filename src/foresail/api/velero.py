@@ -13,15 +13,29 @@ GROUP = "velero.io"
 SCHEDULE = Kind(GROUP, "v1", "schedules", "Schedule")
 BACKUP = Kind(GROUP, "v1", "backups", "Backup")
 LOCATION = Kind(GROUP, "v1", "backupstoragelocations", "BackupStorageLocation")
+RESTORE = Kind(GROUP, "v1", "restores", "Restore")
+DELETE_REQUEST = Kind(GROUP, "v1", "deletebackuprequests", "DeleteBackupRequest")
+POD_VOLUME_BACKUP = Kind(GROUP, "v1", "podvolumebackups", "PodVolumeBackup")
+POD_VOLUME_RESTORE = Kind(GROUP, "v1", "podvolumerestores", "PodVolumeRestore")
+DATA_UPLOAD = Kind(GROUP, "v2alpha1", "datauploads", "DataUpload")
+DATA_DOWNLOAD = Kind(GROUP, "v2alpha1", "datadownloads", "DataDownload")
 STATUS_REQUEST = Kind(GROUP, "v1", "serverstatusrequests", "ServerStatusRequest")
 
 SCHEDULE_LABEL = "velero.io/schedule-name"
+BACKUP_NAME_LABEL = "velero.io/backup-name"
+BACKUP_UID_LABEL = "velero.io/backup-uid"
+RESTORE_NAME_LABEL = "velero.io/restore-name"
 
 ENABLED = "Enabled"
 FAILED_VALIDATION = "FailedValidation"
 COMPLETED = "Completed"
+PARTIALLY_FAILED = "PartiallyFailed"
+FAILED = "Failed"
+PROCESSED = "Processed"
 AVAILABLE = "Available"
-TERMINAL = frozenset({COMPLETED, "PartiallyFailed", "Failed", FAILED_VALIDATION, "Deleting"})
+WAITING = frozenset({"", "New", "Queued"})
+RUNNING = frozenset({"ReadyToStart", "InProgress"})
+TERMINAL = frozenset({COMPLETED, PARTIALLY_FAILED, FAILED, FAILED_VALIDATION, "Deleting"})
 """The phases of a Backup in which nothing runs any more; every other, one that we have never heard of too, is busy."""
 
 

@@ -35,6 +35,20 @@ def add_operator(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     where.add_argument("--host", help="the address for /metrics, /healthz and /readyz (default: all)")
     where.add_argument("--port", type=int, default=8081, help="their port (default: 8081; 0: a free one)")
+    capabilities = run.add_argument_group("capabilities")
+    for flag, default, meaning in (
+        ("--schedules", True, "take the place of Velero's schedule controller"),
+        ("--self-service", False, "let teams back up and restore their own namespaces; its kinds must be installed"),
+    ):
+        capabilities.add_argument(
+            flag,
+            type=yes_or_no,
+            nargs="?",
+            const=True,
+            default=default,
+            metavar="true|false",
+            help=f"{meaning} (default: {str(default).lower()})",
+        )
     schedules = run.add_argument_group("schedules")
     schedules.add_argument(
         "--schedule-skip-immediately",
@@ -83,6 +97,8 @@ def _settings(chosen: argparse.Namespace) -> Any:  # noqa: ANN401 - imported lat
     from foresail.operator.settings import Settings  # noqa: PLC0415
     from foresail.schedules.observe import Settings as ScheduleSettings  # noqa: PLC0415
 
+    if not (chosen.schedules or chosen.self_service):
+        raise CommandError("nothing is switched on", hint="leave out --schedules=false, or add --self-service")
     try:
         zone = checked_zone(chosen.velero_time_zone)
     except CronError as error:
@@ -99,6 +115,8 @@ def _settings(chosen: argparse.Namespace) -> Any:  # noqa: ANN401 - imported lat
         host=chosen.host,
         port=chosen.port,
         dry_run=chosen.dry_run,
+        runs_schedules=chosen.schedules,
+        runs_self_service=chosen.self_service,
         velero_dialect=Dialect(chosen.velero_dialect) if chosen.velero_dialect else None,
         schedules=schedules,
     )

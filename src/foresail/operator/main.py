@@ -5,16 +5,17 @@ from foresail.kube.connect import connect
 from foresail.operator.settings import Settings
 from foresail.plan import Key
 from foresail.schedules.controller import Schedules
+from foresail.selfservice.controller import SelfService
 
 LEASE = "foresail"
 
 
 async def run(settings: Settings) -> None:
     """Run this replica until SIGTERM."""
-    schedules = Schedules(settings.velero_namespace, settings.schedules, settings.velero_dialect)
+    chosen = controllers(settings)
     connection = await connect(settings.kubeconfig, settings.context)
     if settings.dry_run:
-        await dry_run.run(connection, [schedules], lambda line: print(line, flush=True))
+        await dry_run.run(connection, chosen, lambda line: print(line, flush=True))
         return
     place = replica.Place(
         name="foresail",
@@ -23,4 +24,14 @@ async def run(settings: Settings) -> None:
         host=settings.host,
         port=settings.port,
     )
-    await replica.run(connection, [schedules], place, figures=[schedules.metrics])
+    await replica.run(connection, chosen, place, figures=[each.metrics for each in chosen])
+
+
+def controllers(settings: Settings) -> list[Schedules | SelfService]:
+    """Return a controller for each capability that is switched on."""
+    found: list[Schedules | SelfService] = []
+    if settings.runs_schedules:
+        found.append(Schedules(settings.velero_namespace, settings.schedules, settings.velero_dialect))
+    if settings.runs_self_service:
+        found.append(SelfService(settings.velero_namespace, never=(settings.lease_namespace,)))
+    return found

@@ -18,5 +18,7 @@ class Settings:
     host: str | None = None
     port: int = 8081
     dry_run: bool = False
+    runs_schedules: bool = True
+    runs_self_service: bool = False
     velero_dialect: Dialect | None = None
     schedules: ScheduleSettings = field(default_factory=ScheduleSettings)

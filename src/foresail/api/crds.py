@@ -1,0 +1,173 @@
+"""The CustomResourceDefinitions of the kinds that are ours, rendered from their types into the chart `foresail-crds`.
+
+`python -m foresail.api.crds FOLDER` writes them, one file for each kind.
+The rules in CEL compare and ask what is there, nothing else, so their cost does not grow with the length of a spec.
+"""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from foresail.api import policy, requests
+from foresail.api.schema import Schema, schema
+from foresail.plan import Kind
+
+_HEADER = "# Rendered from the types in src/foresail/api: change those, then `make crds`.\n"
+_KEEP = {"helm.sh/resource-policy": "keep"}  # with the definition go all objects of the kind, so uninstalling leaves it
+_AGE = ("Age", "date", ".metadata.creationTimestamp")
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """What a definition says besides the schema of its type."""
+
+    kind: Kind
+    short_name: str
+    type: type
+    columns: tuple[tuple[str, str, str], ...]  # heading, type, path
+    rules: tuple[tuple[str, str], ...] = ()  # what must hold at every change, and what is said if it does not
+
+
+def _only_set(flag: str) -> tuple[str, str]:
+    old, new = f"oldSelf.spec.{flag}", f"self.spec.{flag}"
+    return (
+        f"!has({old}) || !{old} || (has({new}) && {new})",
+        f"spec.{flag} is true already, and a deletion that has begun cannot be taken back: leave it true",
+    )
+
+
+def _fixed_once_accepted(spec: str, velero: str, kind: Kind) -> tuple[str, str]:
+    status = "oldSelf.status"
+    accepted = f"has({status}) && has({status}.{velero}) && has({status}.{velero}.nacuuid)"
+    return (
+        f"self.spec.{spec} == oldSelf.spec.{spec} || !({accepted})",
+        f"spec.{spec} was accepted and cannot change any more: create another {kind.name}",
+    )
+
+
+DEFINITIONS = (
+    Definition(
+        requests.NON_ADMIN_BACKUP,
+        "nab",
+        requests.NonAdminBackup,
+        (
+            ("Request-Phase", "string", ".status.phase"),
+            ("Velero-Phase", "string", ".status.veleroBackup.status.phase"),
+            ("Queue", "integer", ".status.queueInfo.estimatedQueuePosition"),
+            ("Errors", "integer", ".status.veleroBackup.status.errors"),
+            # A string, for kubectl shows a date as the time that has passed since, and this one is to come.
+            ("Expires", "string", ".status.veleroBackup.status.expiration"),
+            _AGE,
+        ),
+        (
+            _fixed_once_accepted("backupSpec", "veleroBackup", requests.NON_ADMIN_BACKUP),
+            _only_set("deleteBackup"),
+            _only_set("forceDeleteBackup"),
+        ),
+    ),
+    Definition(
+        requests.NON_ADMIN_RESTORE,
+        "nar",
+        requests.NonAdminRestore,
+        (
+            ("Request-Phase", "string", ".status.phase"),
+            ("Velero-Phase", "string", ".status.veleroRestore.status.phase"),
+            ("Queue", "integer", ".status.queueInfo.estimatedQueuePosition"),
+            ("Errors", "integer", ".status.veleroRestore.status.errors"),
+            _AGE,
+        ),
+        (_fixed_once_accepted("restoreSpec", "veleroRestore", requests.NON_ADMIN_RESTORE),),
+    ),
+    Definition(
+        requests.NON_ADMIN_DOWNLOAD_REQUEST,
+        "nadr",
+        requests.NonAdminDownloadRequest,
+        (("Request-Phase", "string", ".status.phase"), _AGE),
+        (
+            (
+                "self.spec.target == oldSelf.spec.target",
+                f"spec.target cannot change: create another {requests.NON_ADMIN_DOWNLOAD_REQUEST.name}",
+            ),
+        ),
+    ),
+    Definition(
+        policy.SELF_SERVICE_POLICY,
+        "ssp",
+        policy.SelfServicePolicy,
+        (
+            ("Priority", "integer", ".spec.priority"),
+            ("Stored", "integer", ".spec.quotas.stored"),
+            ("Active", "integer", ".spec.quotas.active"),
+            _AGE,
+        ),
+    ),
+)
+
+
+def definition(of: Definition) -> Schema:
+    """Return the CustomResourceDefinition."""
+    kind = of.kind
+    root = schema(of.type)
+    root["properties"] = {
+        "apiVersion": {"type": "string"},
+        "kind": {"type": "string"},
+        **root["properties"],
+        "metadata": {"type": "object"},
+    }
+    root["required"] = ["spec"]
+    if of.rules:
+        root["x-kubernetes-validations"] = [{"rule": rule, "message": message} for rule, message in of.rules]
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{kind.plural}.{kind.group}", "annotations": _KEEP},
+        "spec": {
+            "group": kind.group,
+            "names": {
+                "kind": kind.name,
+                "listKind": f"{kind.name}List",
+                "plural": kind.plural,
+                "singular": kind.name.lower(),
+                "shortNames": [of.short_name],
+            },
+            "scope": "Namespaced" if kind.namespaced else "Cluster",
+            "versions": [
+                {
+                    "name": kind.version,
+                    "served": True,
+                    "storage": True,
+                    **({"subresources": {"status": {}}} if "status" in root["properties"] else {}),
+                    "additionalPrinterColumns": [
+                        {"name": heading, "type": shown_as, "jsonPath": path} for heading, shown_as, path in of.columns
+                    ],
+                    "schema": {"openAPIV3Schema": root},
+                }
+            ],
+        },
+    }
+
+
+def files() -> dict[str, str]:
+    """Return the text of each file of the chart, by its name."""
+    return {f"{one.kind.plural}.yaml": _HEADER + _text(definition(one)) for one in DEFINITIONS}
+
+
+def _text(body: Schema) -> str:
+    """Return YAML without anchors: a schema that stands in two places is written twice."""
+    dumper = type("_Dumper", (yaml.SafeDumper,), {"ignore_aliases": lambda *_: True})
+    return yaml.dump(body, Dumper=dumper, sort_keys=False, width=120, allow_unicode=True)
+
+
+def main(folder: Path) -> None:
+    """Write the files, and take away what is none of them any more."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob("*.yaml"):
+        old.unlink()
+    for name, text in files().items():
+        (folder / name).write_text(text)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,58 @@
+"""Velero's kinds as self-service reads them: the status as it came, to be shown to the tenant, and a glimpse into it.
+
+What is copied has no type here: a field or a phase that a later Velero adds is shown like any other.
+"""
+
+from datetime import datetime
+
+import msgspec
+
+from foresail.api.velero import Metadata
+
+_NOTHING = msgspec.Raw(b"{}")
+
+
+class MirroredSpec(msgspec.Struct, frozen=True, rename="camel"):
+    """Of the spec only the Backup that it is about: of a Restore and of a DeleteBackupRequest."""
+
+    backup_name: str = ""
+
+
+class Mirrored(msgspec.Struct, frozen=True):
+    """A Backup, a Restore or a DeleteBackupRequest."""
+
+    metadata: Metadata
+    spec: MirroredSpec = MirroredSpec()
+    status: msgspec.Raw = _NOTHING
+
+
+class Progress(msgspec.Struct, frozen=True, rename="camel"):
+    """How many items there are."""
+
+    total_items: int = 0
+
+
+class Glimpse(msgspec.Struct, frozen=True, rename="camel"):
+    """What decisions need of a mirrored status."""
+
+    phase: str = ""
+    queue_position: int = 0
+    expiration: datetime | None = None
+    errors: int | list[str] = 0  # a number in a Backup or Restore, words in a DeleteBackupRequest
+    warnings: int = 0
+    failure_reason: str = ""
+    validation_errors: list[str] | None = None
+    progress: Progress | None = None
+
+
+class MovementStatus(msgspec.Struct, frozen=True):
+    """How far the data of one volume is."""
+
+    phase: str = ""
+
+
+class Movement(msgspec.Struct, frozen=True):
+    """The data of one volume on its way: a DataUpload, a PodVolumeBackup, and the two that bring it back."""
+
+    metadata: Metadata
+    status: MovementStatus = MovementStatus()

@@ -1,0 +1,81 @@
+"""NonAdminBackup and NonAdminRestore as the operator reads them: the tenant's spec and Velero's status as they came."""
+
+import msgspec
+
+from foresail.api.velero import Metadata
+
+LABELS = {"openshift.io/oadp": "True", "app.kubernetes.io/managed-by": "oadp-nac-controller"}
+"""On every Velero object that is made for a tenant, by whichever controller."""
+
+_NOTHING = msgspec.Raw(b"{}")
+
+
+class RequestMetadata(Metadata, frozen=True, rename="camel"):
+    """Metadata with the count of changes of the spec, and who has a say before it goes."""
+
+    generation: int = 0
+    finalizers: tuple[str, ...] = ()
+
+
+class Condition(msgspec.Struct, frozen=True, rename="camel"):
+    """One aspect of how things stand; the time moves only with the status."""
+
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str = ""
+    observed_generation: int = 0
+
+
+class Reference(msgspec.Struct, frozen=True):
+    """A Velero object that was made, as it was last seen."""
+
+    nacuuid: str = ""
+    name: str = ""
+    namespace: str = ""
+    status: msgspec.Raw = _NOTHING
+
+
+class QueueInfo(msgspec.Struct, frozen=True, rename="camel"):
+    """Where Velero's queue stood."""
+
+    estimated_queue_position: int | None = None
+
+
+class RequestStatus(msgspec.Struct, frozen=True, rename="camel"):
+    """What both kinds have in their status; of each pair of fields, one is a backup's and one a restore's."""
+
+    phase: str = ""
+    conditions: list[Condition] | None = None
+    queue_info: QueueInfo | None = None
+    velero_backup: Reference | None = None
+    velero_restore: Reference | None = None
+    velero_delete_backup_request: Reference | None = None
+    data_mover_data_uploads: dict[str, int] | None = None
+    data_mover_data_downloads: dict[str, int] | None = None
+    file_system_pod_volume_backups: dict[str, int] | None = None
+    file_system_pod_volume_restores: dict[str, int] | None = None
+
+
+class RequestSpec(msgspec.Struct, frozen=True, rename="camel"):
+    """What a tenant asks for."""
+
+    backup_spec: msgspec.Raw = _NOTHING
+    restore_spec: msgspec.Raw = _NOTHING
+    delete_backup: bool | None = None
+    force_delete_backup: bool | None = None
+
+
+class Request(msgspec.Struct, frozen=True):
+    """A NonAdminBackup or a NonAdminRestore."""
+
+    metadata: RequestMetadata
+    spec: RequestSpec = RequestSpec()
+    status: RequestStatus = RequestStatus()
+
+
+class RestoreSource(msgspec.Struct, frozen=True, rename="camel"):
+    """Of a restoreSpec, the NonAdminBackup that it is about."""
+
+    backup_name: str | None = None

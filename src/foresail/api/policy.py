@@ -1,0 +1,188 @@
+"""SelfServicePolicy: what the tenants of some namespaces may ask of Velero, and how much of it.
+
+Of the policies whose selector matches a namespace the one with the highest `priority` holds, of equals the first by
+name; it holds whole, nothing is merged. A namespace that no policy matches has no self-service.
+
+For each field the same order: the tenant's own value, else `defaults`, else nothing. `required` stands above both: a
+tenant may leave the field out or write the same value, any other is refused. Bounds and allowed lists are for what the
+tenant wrote; what the administrator wrote into `defaults` and `required` is taken as it is. What no policy can allow
+stands in `spec_fields`.
+"""
+
+from typing import Annotated
+
+import msgspec
+
+from foresail.api.specs import (
+    Duration,
+    Names,
+    Reference,
+    Selector,
+    UploaderConfigForBackup,
+    UploaderConfigForRestore,
+    Wire,
+)
+from foresail.plan import Kind
+
+GROUP = "foresail.dev"
+SELF_SERVICE_POLICY = Kind(GROUP, "v1alpha1", "selfservicepolicies", "SelfServicePolicy", namespaced=False)
+
+OPT_IN_LABEL = "foresail.dev/self-service"
+OPT_IN_VALUE = "enabled"
+"""The chart's default policy matches namespaces with this label, and no others."""
+
+REFUSED_KINDS = (
+    "roles.rbac.authorization.k8s.io",
+    "rolebindings.rbac.authorization.k8s.io",
+    "resourcequotas",
+    "limitranges",
+    "networkpolicies.networking.k8s.io",
+)
+"""What a restore leaves out unless the policy says otherwise: these grant rights or lift limits."""
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
+Positive = Annotated[int, msgspec.Meta(ge=1, le=1_000)]
+
+
+def _described(text: str) -> msgspec.Meta:
+    return msgspec.Meta(description=text)
+
+
+class Bounds(Wire, frozen=True):
+    """The shortest and the longest duration that a tenant may ask for, both included; without one, no bound there."""
+
+    minimum: Duration | None = None
+    maximum: Duration | None = None
+
+
+class Hooks(Wire, frozen=True):
+    """Whether a tenant's spec may have hooks: commands that Velero runs in the tenant's pods."""
+
+    allowed: Annotated[
+        bool, _described("False, and any hook is refused. Init containers are refused even if this is true.")
+    ] = False
+    timeout: Annotated[Bounds, _described("Of every timeout of a hook; a hook that names none gets the maximum.")] = (
+        Bounds()
+    )
+
+
+class BackupValues(Wire, frozen=True):
+    """Fields of a BackupSpec that an administrator may set for tenants; names of objects are of Velero's namespace."""
+
+    ttl: Duration | None = None
+    csi_snapshot_timeout: Duration | None = None
+    item_operation_timeout: Duration | None = None
+    storage_location: str | None = None
+    volume_snapshot_locations: Names | None = None
+    snapshot_volumes: bool | None = None
+    snapshot_move_data: bool | None = None
+    default_volumes_to_fs_backup: bool | None = None
+    volume_group_snapshot_label_key: str | None = None
+    datamover: str | None = None
+    resource_policy: Reference | None = None
+    uploader_config: UploaderConfigForBackup | None = None
+
+
+class BackupAllowed(Wire, frozen=True):
+    """The values that a tenant may name, each by an object of Velero's namespace; what is not in a list is refused."""
+
+    storage_locations: Names = ()
+    volume_snapshot_locations: Names = ()
+    resource_policies: Annotated[Names, _described("Names of ConfigMaps.")] = ()
+    datamovers: Names = ()
+    volume_group_snapshot_label_keys: Names = ()
+
+
+class BackupPolicy(Wire, frozen=True):
+    """What holds for NonAdminBackups."""
+
+    defaults: BackupValues = BackupValues()
+    required: BackupValues = BackupValues()
+    ttl: Bounds = Bounds()
+    csi_snapshot_timeout: Bounds = Bounds()
+    item_operation_timeout: Bounds = Bounds()
+    parallel_files: Annotated[Positive, _described("The most files that one upload may take at once.")] | None = None
+    allowed: BackupAllowed = BackupAllowed()
+    hooks: Hooks = Hooks()
+
+
+class RestoreValues(Wire, frozen=True):
+    """Fields of a RestoreSpec that an administrator may set for tenants; names of objects are of Velero's namespace."""
+
+    item_operation_timeout: Duration | None = None
+    restore_pvs: bool | None = msgspec.field(default=None, name="restorePVs")
+    preserve_node_ports: bool | None = None
+    existing_resource_policy: str | None = None
+    resource_modifier: Reference | None = None
+    resource_policy: Reference | None = None
+    uploader_config: UploaderConfigForRestore | None = None
+
+
+class RestoreAllowed(Wire, frozen=True):
+    """The values that a tenant may name; what is not in a list is refused."""
+
+    existing_resource_policies: Annotated[Names, _described("Of none and update; none is always allowed.")] = ()
+    resource_modifiers: Annotated[Names, _described("Names of ConfigMaps in Velero's namespace.")] = ()
+    resource_policies: Annotated[Names, _described("Names of ConfigMaps in Velero's namespace.")] = ()
+
+
+class RestoredKinds(Wire, frozen=True):
+    """Which kinds a restore brings back, as plural.group, such as deployments.apps, or the plural for the core group.
+
+    Our own kinds, Velero's kinds and whatever has no namespace are never restored, whatever stands here; volumes come
+    with the tenant's claims.
+    """
+
+    allowed: Annotated[Names, _described("Only these; absent, all but the refused.")] | None = None
+    refused: (
+        Annotated[Names, _described("Never these; absent, a list of kinds that grant rights or lift limits.")] | None
+    ) = None
+
+
+class RestorePolicy(Wire, frozen=True):
+    """What holds for NonAdminRestores."""
+
+    defaults: RestoreValues = RestoreValues()
+    required: RestoreValues = RestoreValues()
+    item_operation_timeout: Bounds = Bounds()
+    parallel_files: Annotated[Positive, _described("The most files that one download may take at once.")] | None = None
+    allowed: RestoreAllowed = RestoreAllowed()
+    kinds: RestoredKinds = RestoredKinds()
+    hooks: Hooks = Hooks()
+
+
+class Quotas(Wire, frozen=True):
+    """How much one namespace may have; without a number, no limit."""
+
+    stored: Annotated[Count, _described("Backups that exist, in any phase.")] | None = None
+    active: Annotated[Count, _described("Backups that Velero has not finished yet.")] | None = None
+
+
+class SelfServicePolicySpec(Wire, frozen=True):
+    """Which namespaces, and what holds in them."""
+
+    namespace_selector: Annotated[
+        Selector, _described("By the labels of the namespace. Empty means every namespace that may have self-service.")
+    ]
+    priority: Annotated[
+        int, msgspec.Meta(ge=-1_000_000, le=1_000_000, description="The highest that matches holds.")
+    ] = 0
+    backup: BackupPolicy = BackupPolicy()
+    restore: RestorePolicy = RestorePolicy()
+    quotas: Quotas = Quotas()
+
+
+class PolicyMetadata(Wire, frozen=True):
+    """Who a policy is; it has no namespace."""
+
+    name: str
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+
+
+class SelfServicePolicy(Wire, frozen=True):
+    """A SelfServicePolicy."""
+
+    metadata: PolicyMetadata
+    spec: SelfServicePolicySpec

@@ -1,0 +1,201 @@
+"""What tenants write and read: NonAdminBackup, NonAdminRestore and NonAdminDownloadRequest, whole.
+
+Same group, names and fields as the existing controller, and `forceDeleteBackup`. What Velero reports is mirrored as it
+is, without a schema of ours: a phase that a later Velero adds must not make a status unwritable.
+"""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from foresail.api.specs import BackupSpec, RestoreSpec, Wire
+from foresail.plan import Kind
+
+GROUP = "oadp.openshift.io"
+NON_ADMIN_BACKUP = Kind(GROUP, "v1alpha1", "nonadminbackups", "NonAdminBackup")
+NON_ADMIN_RESTORE = Kind(GROUP, "v1alpha1", "nonadminrestores", "NonAdminRestore")
+NON_ADMIN_DOWNLOAD_REQUEST = Kind(GROUP, "v1alpha1", "nonadmindownloadrequests", "NonAdminDownloadRequest")
+
+Phase = Literal["New", "BackingOff", "Created", "Deleting"]
+DownloadTarget = Literal[
+    "BackupLog",
+    "BackupContents",
+    "BackupVolumeSnapshots",
+    "BackupItemOperations",
+    "BackupResourceList",
+    "BackupResults",
+    "RestoreLog",
+    "RestoreResults",
+    "RestoreResourceList",
+    "RestoreItemOperations",
+    "CSIBackupVolumeSnapshots",
+    "CSIBackupVolumeSnapshotContents",
+    "BackupVolumeInfos",
+    "RestoreVolumeInfo",
+]
+"""All that Velero knows, so that the ones we do not serve are refused with a reason, not with a list of words."""
+
+SERVED_TARGETS = frozenset({"BackupLog", "BackupResults", "RestoreLog", "RestoreResults"})
+"""The ones that say how it went. The others hold what was backed up: reading them is reading Secrets."""
+
+Mirror = dict[str, Any]
+
+
+class Condition(Wire, frozen=True):
+    """One aspect of how things stand."""
+
+    type: Annotated[str, msgspec.Meta(min_length=1, max_length=316)]
+    status: Literal["True", "False", "Unknown"]
+    reason: Annotated[
+        str, msgspec.Meta(min_length=1, max_length=1024, pattern="^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$")
+    ]
+    message: Annotated[str, msgspec.Meta(max_length=32768)]
+    last_transition_time: Annotated[datetime, msgspec.Meta(description="When the status last changed.")]
+    observed_generation: Annotated[
+        int, msgspec.Meta(ge=0, description="Of which version of the spec this is said.")
+    ] = 0
+
+
+Conditions = Annotated[
+    tuple[Condition, ...],
+    msgspec.Meta(extra_json_schema={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}),
+]
+
+
+class QueueInfo(Wire, frozen=True):
+    """Where Velero's queue stands."""
+
+    estimated_queue_position: Annotated[
+        int,
+        msgspec.Meta(ge=0, description="0: finished. 1: it runs, or is the next to run. More: that many are to go."),
+    ]
+
+
+class Movements(Wire, frozen=True):
+    """How many volumes are how far; Velero phases that have no number here count in the total alone."""
+
+    total: int = 0
+    new: int = 0
+    accepted: int = 0
+    prepared: int = 0
+    in_progress: int = 0
+    canceling: int = 0
+    canceled: int = 0
+    failed: int = 0
+    completed: int = 0
+
+
+class VeleroBackup(Wire, frozen=True):
+    """The Velero Backup that was made, as it was last seen."""
+
+    nacuuid: str = ""
+    name: str = ""
+    namespace: str = ""
+    spec: Mirror = msgspec.field(default_factory=dict)
+    status: Mirror = msgspec.field(default_factory=dict)
+
+
+class VeleroObject(Wire, frozen=True):
+    """A Velero object that was made, as it was last seen."""
+
+    nacuuid: str = ""
+    name: str = ""
+    namespace: str = ""
+    status: Mirror = msgspec.field(default_factory=dict)
+
+
+class NonAdminBackupSpec(Wire, frozen=True):
+    """What to back up, and whether the backup is to go again."""
+
+    backup_spec: Annotated[BackupSpec, msgspec.Meta(description="What to back up; empty means the whole namespace.")]
+    delete_backup: Annotated[
+        bool, msgspec.Meta(description="Deletes the backup with its data, and then this object. Cannot be taken back.")
+    ] = False
+    force_delete_backup: Annotated[
+        bool,
+        msgspec.Meta(description="Deletes this object at once; data in the bucket may stay. Cannot be taken back."),
+    ] = False
+
+
+class NonAdminBackupStatus(Wire, frozen=True):
+    """How far the backup is."""
+
+    phase: Phase = "New"
+    conditions: Conditions = ()
+    queue_info: QueueInfo = QueueInfo(0)
+    velero_backup: VeleroBackup = VeleroBackup()
+    velero_delete_backup_request: VeleroObject = VeleroObject()
+    data_mover_data_uploads: Movements = Movements()
+    file_system_pod_volume_backups: Movements = Movements()
+
+
+class NonAdminBackup(Wire, frozen=True):
+    """Backs up the namespace that it is in."""
+
+    spec: NonAdminBackupSpec
+    status: NonAdminBackupStatus = NonAdminBackupStatus()
+
+
+class NonAdminRestoreSpec(Wire, frozen=True):
+    """What to restore."""
+
+    restore_spec: Annotated[
+        RestoreSpec, msgspec.Meta(description="What to restore; backupName is a NonAdminBackup of this namespace.")
+    ]
+
+
+class NonAdminRestoreStatus(Wire, frozen=True):
+    """How far the restore is."""
+
+    phase: Phase = "New"
+    conditions: Conditions = ()
+    queue_info: QueueInfo = QueueInfo(0)
+    velero_restore: VeleroObject = VeleroObject()
+    data_mover_data_downloads: Movements = Movements()
+    file_system_pod_volume_restores: Movements = Movements()
+
+
+class NonAdminRestore(Wire, frozen=True):
+    """Restores into the namespace that it is in, from a NonAdminBackup of that namespace."""
+
+    spec: NonAdminRestoreSpec
+    status: NonAdminRestoreStatus = NonAdminRestoreStatus()
+
+
+class Target(Wire, frozen=True):
+    """One file that Velero keeps about a backup or a restore."""
+
+    kind: Annotated[
+        DownloadTarget, msgspec.Meta(description="BackupLog, BackupResults, RestoreLog and RestoreResults are served.")
+    ]
+    name: Annotated[
+        str, msgspec.Meta(min_length=1, description="The NonAdminBackup or NonAdminRestore, in this namespace.")
+    ]
+
+
+class NonAdminDownloadRequestSpec(Wire, frozen=True):
+    """What to download."""
+
+    target: Target
+
+
+class DownloadReply(Wire, frozen=True):
+    """What Velero answered: its own status, with `downloadURL` and `expiration`."""
+
+    status: Mirror = msgspec.field(default_factory=dict)
+
+
+class NonAdminDownloadRequestStatus(Wire, frozen=True):
+    """Whether there is something to download, and where."""
+
+    phase: Phase = "New"
+    conditions: Conditions = ()
+    velero: DownloadReply = DownloadReply()
+
+
+class NonAdminDownloadRequest(Wire, frozen=True):
+    """Asks for a log or for the results of the tenant's own backup or restore."""
+
+    spec: NonAdminDownloadRequestSpec
+    status: NonAdminDownloadRequestStatus = NonAdminDownloadRequestStatus()

@@ -1,0 +1,97 @@
+"""What is made for a tenant in Velero's namespace: its name, its labels, and the record of whose it is."""
+
+import uuid
+from collections.abc import Mapping
+from datetime import datetime
+
+from foresail.api import nonadmin, velero
+from foresail.api.instants import stamp
+from foresail.api.marks import ATTEMPT, NAMESPACE_UID, ORPHANED, REQUEST_UID
+from foresail.plan import Create, Delete, Key, Patch
+from foresail.selfservice.families import BACKUPS, Family
+from foresail.selfservice.observe import NamespaceRow, RequestRow, Seen, VeleroRow
+
+_LONGEST = 63  # the name is the value of a label too
+_UUID = 36
+_SPACE = uuid.UUID("5f0b1d0c-8f5b-5d1e-9a43-6f1c8b3a7e21")  # ours, drawn once: the seed of every name below
+
+
+def nacuuid(request: RequestRow) -> str:
+    """Return the name of the Velero object of a request: `<namespace>-<name>-<uuid>`, cut to 63 characters.
+
+    The UUID comes from the request's own: whoever asks, and however often, the name is the same, and a request that
+    is made again under its old name gets another.
+    """
+    unique = str(uuid.uuid5(_SPACE, request.uid))
+    namespace, name = request.key.namespace, request.key.name.replace(".", "-")
+    room = _LONGEST - _UUID - 1
+    stem = f"{namespace}-{name}"[:room] if len(namespace) < room else namespace[: room - 1]
+    return f"{stem.rstrip('-')}-{unique}"
+
+
+def record(family: Family, request: RequestRow, namespace: NamespaceRow) -> dict[str, str]:
+    """Return the record of whose a Velero object is: names for people, UIDs for us."""
+    return {
+        family.origin_namespace: request.key.namespace,
+        family.origin_name: request.key.name,
+        REQUEST_UID: request.uid,
+        NAMESPACE_UID: namespace.uid,
+    }
+
+
+def create_velero_object(seen: Seen, namespace: NamespaceRow, spec: Mapping[str, object]) -> Create:
+    """Return the creation of the Velero Backup or Restore of a request."""
+    family, request = seen.family, seen.request
+    name = nacuuid(request)
+    labels = {**nonadmin.LABELS, family.nacuuid_label: name}
+    body = {"metadata": {"labels": labels}, "spec": spec}
+    return Create(family.velero, Key(seen.velero_namespace, name), body, record(family, request, namespace))
+
+
+def create_deletion(seen: Seen, backup: VeleroRow, attempt: int) -> Create:
+    """Return the request to Velero to delete a Backup with everything in the bucket."""
+    request, name = seen.request, backup.key.name
+    labels = {
+        **nonadmin.LABELS,
+        BACKUPS.nacuuid_label: name,
+        velero.BACKUP_NAME_LABEL: name,
+        velero.BACKUP_UID_LABEL: backup.uid,
+    }
+    origin = {BACKUPS.origin_namespace: request.key.namespace, BACKUPS.origin_name: request.key.name}
+    body = {"metadata": {"labels": labels, "annotations": origin}, "spec": {"backupName": name}}
+    mark = {REQUEST_UID: request.uid, ATTEMPT: str(attempt)}
+    return Create(velero.DELETE_REQUEST, Key(seen.velero_namespace, name), body, mark)
+
+
+def add_finalizer(seen: Seen) -> Patch:
+    """Return the write that lets a request go only with our consent; refused if the request has changed since.
+
+    It is written even if the finalizer is there already, as the test that the request still is what it was.
+    """
+    request, ours = seen.request, seen.family.finalizer
+    finalizers = [*(each for each in request.finalizers if each != ours), ours]
+    if ours in request.finalizers:
+        finalizers = list(request.finalizers)
+    return _finalizers(seen, finalizers)
+
+
+def release(seen: Seen) -> Patch:
+    """Return the write that lets a request go."""
+    return _finalizers(seen, [each for each in seen.request.finalizers if each != seen.family.finalizer])
+
+
+def _finalizers(seen: Seen, finalizers: list[str]) -> Patch:
+    request = seen.request
+    body = {"metadata": {"finalizers": finalizers or None}}
+    return Patch(seen.family.kind, request.key, body, request.version)
+
+
+def delete_request(seen: Seen) -> Delete:
+    """Return the deletion of the tenant's own object; it stays while our finalizer is on it."""
+    return Delete(seen.family.kind, seen.request.key, seen.request.uid)
+
+
+def mark_orphaned(seen: Seen, row: VeleroRow, now: datetime) -> Patch:
+    """Return the write that says on a Velero object that its namespace is gone; not on a later one of that name."""
+    metadata = {"uid": row.uid, "annotations": {ORPHANED: stamp(now)}}
+    return Patch(seen.family.velero, row.key, {"metadata": metadata})

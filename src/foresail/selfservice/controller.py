@@ -1,0 +1,270 @@
+"""The controller of self-service: what it watches, whom a change concerns, and which decision to ask."""
+
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from foresail.api import core, mirrored, nonadmin, velero
+from foresail.api.policy import SELF_SERVICE_POLICY, SelfServicePolicy
+from foresail.kube.loop import Watched
+from foresail.kube.reflector import Change, Interest
+from foresail.kube.store import Store
+from foresail.plan import Key, Kind, Plan
+from foresail.selfservice import build, rules
+from foresail.selfservice.decide import creates, decide, promises
+from foresail.selfservice.families import BACKUPS, RESTORES, Family
+from foresail.selfservice.metrics import SelfServiceMetrics
+from foresail.selfservice.observe import (
+    DeletionRow,
+    MovementRow,
+    NamespaceRow,
+    Place,
+    RequestRow,
+    Seen,
+    Source,
+    VeleroRow,
+    deletion_row,
+    movement_row,
+    movements,
+    namespace_row,
+    request_row,
+    velero_row,
+)
+from foresail.selfservice.places import Places
+from foresail.selfservice.policy import PolicyRow, policy_for, policy_row
+from foresail.selfservice.queue import Line, Telling
+from foresail.selfservice.reasons import Reason
+from foresail.selfservice.status import ACCEPTED, CREATED, DELETING
+
+_WOKEN = 16  # of those that wait for a place; each that does not take it wakes others by its going
+
+
+class Side:
+    """Everything that is known of one family: backups, or restores."""
+
+    def __init__(self, family: Family, transfer: Kind, volume: Kind, label: str) -> None:
+        self.family = family
+        self.requests = Store[RequestRow](
+            {
+                "here": lambda row: [row.key.namespace],
+                "open": lambda row: [] if row.status.velero.nacuuid else [True],
+                "short of a place": lambda row: [row.key.namespace] if _lacks_a_place(row) else [],
+                "source": lambda row: [row.source] if row.source and not row.status.velero.nacuuid else [],
+            }
+        )
+        self.velero = Store[VeleroRow]()
+        self.moves = {kind: Store[MovementRow]({"of": lambda row: [row.of]}) for kind in (transfer, volume)}
+        self.line, self.telling = Line(), Telling()
+        self.label = label
+
+    def key(self, key: Key) -> Key:
+        """Return the key under which a request is looked at: the two kinds may have the same names."""
+        return Key(key.namespace, f"{self.family.kind.plural}/{key.name}")
+
+    def keys(self, rows: Iterable[RequestRow]) -> Iterator[Key]:
+        """Return the keys of requests."""
+        return (self.key(row.key) for row in rows)
+
+
+class SelfService:
+    """Lets tenants back up and restore their own namespaces, through one Velero."""
+
+    name = "selfservice"
+
+    def __init__(self, velero_namespace: str, never: Iterable[str] = ()) -> None:
+        self.velero_namespace = velero_namespace
+        self.never = frozenset((*never, velero_namespace))
+        self.backups = Side(BACKUPS, velero.DATA_UPLOAD, velero.POD_VOLUME_BACKUP, velero.BACKUP_NAME_LABEL)
+        self.restores = Side(RESTORES, velero.DATA_DOWNLOAD, velero.POD_VOLUME_RESTORE, velero.RESTORE_NAME_LABEL)
+        self.deletions = Store[DeletionRow]()
+        self.namespaces = Store[NamespaceRow]()
+        self.policies = Store[PolicyRow]()
+        self.places = Places()
+        self.metrics = SelfServiceMetrics(self.namespaces, self.places, self._policy)
+
+    @property
+    def _sides(self) -> tuple[Side, Side]:
+        return self.backups, self.restores
+
+    @property
+    def watched(self) -> tuple[Watched, ...]:
+        """Requests, namespaces and policies everywhere; Velero's objects in Velero's namespace."""
+        here = self.velero_namespace
+        found = [
+            _watched(core.NAMESPACE, core.Namespace, namespace_row, self.namespaces, self._of_namespace, meta=True),
+            _watched(SELF_SERVICE_POLICY, SelfServicePolicy, policy_row, self.policies, self._of_policy),
+            _watched(velero.DELETE_REQUEST, mirrored.Mirrored, deletion_row, self.deletions, self._of_deletion, here),
+        ]
+        for side in self._sides:
+            family = side.family
+            to_request, to_velero = partial(request_row, family=family), partial(velero_row, family=family)
+            of_request, of_velero = partial(self._of_request, side), partial(self._of_velero, side)
+            found.append(_watched(family.kind, nonadmin.Request, to_request, side.requests, of_request))
+            found.append(_watched(family.velero, mirrored.Mirrored, to_velero, side.velero, of_velero, here))
+            to_move, of_move = partial(movement_row, label=side.label), partial(self._of_movement, side)
+            for kind, store in side.moves.items():
+                found.append(_watched(kind, mirrored.Movement, to_move, store, of_move, here))
+        return tuple(found)
+
+    # Whom a change concerns
+
+    def _of_request(self, side: Side, change: Change[RequestRow]) -> Iterator[Key]:
+        old, new = change.old, change.new
+        yield side.key(change.key)
+        self.metrics.changed(side.family, change)
+        row = new or old
+        if side is self.restores or row is None:
+            return
+        name, namespace = build.nacuuid(row), change.key.namespace
+        if new is None or new.status.phase in (CREATED, DELETING):
+            self.places.settle(namespace, name)
+        elif rules.has_nacuuid(new):
+            self.places.promise(namespace, name)
+        if new is None and Key(self.velero_namespace, name) not in side.velero:
+            side.line.leave(name)
+        if old is not None and _lacks_a_place(old) and not (new is not None and _lacks_a_place(new)):
+            yield from self._short_of_a_place(namespace)
+        if old is None or new is None or old.status.phase != new.status.phase:
+            yield from self._restores_of(change.key)
+
+    def _of_velero(self, side: Side, change: Change[VeleroRow]) -> Iterator[Key]:
+        row = change.new or change.old
+        if row is None:
+            return
+        self.metrics.waited(side.family, change)
+        if row.owner is not None:
+            yield side.key(row.owner)
+            if side is self.backups:
+                yield from self._take_place(change, row.owner.namespace)
+                if change.old is None or change.new is None or change.old.phase != change.new.phase:
+                    yield from self._restores_of(row.owner)
+        if self._moved(side, change):
+            for name in (*side.line.first(), *(each for each in side.line.rest() if not side.telling.waits(each))):
+                waiting = side.velero.get(Key(self.velero_namespace, name))
+                if waiting is not None and waiting.owner is not None and waiting.request_uid:
+                    yield side.key(waiting.owner)
+
+    def _moved(self, side: Side, change: Change[VeleroRow]) -> bool:
+        """Bring the line up to date, and return whether anyone has moved in it."""
+        new, name = change.new, change.key.name
+        if new is None or new.is_terminal:
+            side.telling.forget(name)
+            return side.line.leave(name)
+        side.line.enter(name, new.created if change.initial else None)
+        is_running = new.phase in velero.RUNNING
+        return side.line.change(name, is_waiting=new.is_waiting, is_running=is_running, number=new.queue_position)
+
+    def _take_place(self, change: Change[VeleroRow], namespace: str) -> Iterator[Key]:
+        old, new = change.old, change.new
+        if old is not None and (new is None or new.namespace_uid != old.namespace_uid):
+            self.places.free(old.namespace_uid, change.key.name)
+            yield from self._short_of_a_place(namespace)
+        if new is not None and self.places.hold(new.namespace_uid, change.key.name, is_active=not new.is_terminal):
+            yield from self._short_of_a_place(namespace)
+
+    def _short_of_a_place(self, namespace: str) -> Iterator[Key]:
+        waiting = self.backups.requests.by("short of a place", namespace)
+        return self.backups.keys(sorted(waiting, key=lambda row: (row.created, row.key))[:_WOKEN])
+
+    def _restores_of(self, backup: Key) -> Iterator[Key]:
+        rows = self.restores.requests.by("source", backup.name)
+        return self.restores.keys(row for row in rows if row.key.namespace == backup.namespace)
+
+    def _of_deletion(self, change: Change[DeletionRow]) -> Iterator[Key]:
+        row = change.new or change.old
+        if row is not None and row.owner is not None:
+            yield self.backups.key(row.owner)
+
+    def _of_movement(self, side: Side, change: Change[MovementRow]) -> Iterator[Key]:
+        row = change.new or change.old
+        of = side.velero.get(Key(self.velero_namespace, row.of)) if row is not None else None
+        if of is not None and of.owner is not None:
+            yield side.key(of.owner)
+
+    def _of_namespace(self, change: Change[NamespaceRow]) -> Iterator[Key]:
+        is_going = change.new is not None and change.new.is_going
+        for side in self._sides:
+            rows = side.requests.by("here", change.key.name)
+            yield from side.keys(row for row in rows if is_going or not row.status.velero.nacuuid)
+
+    def _of_policy(self, _change: Change[PolicyRow]) -> Iterator[Key]:
+        for side in self._sides:
+            yield from side.keys(side.requests.by("open", True))  # noqa: FBT003 - a value of the index
+
+    # What a decision sees, and which one
+
+    def observe(self, key: Key) -> Seen | None:
+        """Collect what is known about a request."""
+        plural, _, name = key.name.partition("/")
+        side = self.backups if plural == BACKUPS.kind.plural else self.restores
+        request = side.requests.get(Key(key.namespace, name))
+        if request is None:
+            return None
+        made = build.nacuuid(request)
+        at = Key(self.velero_namespace, made)
+        namespace = self.namespaces.get(Key("", key.namespace))
+        uid = namespace.uid if namespace is not None else ""
+        transfers, volumes = side.moves.values()
+        return Seen(
+            family=side.family,
+            request=request,
+            velero_namespace=self.velero_namespace,
+            namespace=namespace,
+            policy=None if request.status.phase in (CREATED, DELETING) else self._policy(key.namespace),
+            velero=side.velero.get(at),
+            deletion=self.deletions.get(at) if side is self.backups else None,
+            source=self._source(request) if side is self.restores else None,
+            stored=self.places.stored(uid, key.namespace, made),
+            active=self.places.active(uid, key.namespace, made),
+            transfers=movements(transfers.by("of", made)),
+            volumes=movements(volumes.by("of", made)),
+            place=Place(side.line.position(made) if made in side.line or at in side.velero else side.line.last),
+        )
+
+    def decide(self, seen: Seen, now: datetime) -> Plan:
+        """Say what is to be done, and remember what the stores will only show later."""
+        side = self.backups if seen.family is BACKUPS else self.restores
+        name, shown, position = build.nacuuid(seen.request), seen.request.status.position, seen.place.position
+        if position is not None and (shown is None or position < shown):
+            at = side.telling.when(name, shown, position, now)
+            seen = msgspec.structs.replace(seen, place=Place(position, at))
+        plan = decide(seen, now)
+        if side is self.backups and promises(plan, seen):
+            self.places.promise(seen.request.key.namespace, name)
+        if creates(plan, seen):
+            side.line.enter(name)
+        if plan.status is not None:
+            side.telling.told(name, now)
+        return plan
+
+    def _policy(self, namespace: str) -> PolicyRow | None:
+        row = self.namespaces.get(Key("", namespace))
+        rows = (each for each in map(self.policies.get, self.policies) if each is not None)
+        return policy_for(namespace, row.labels, rows, self.never) if row is not None else None
+
+    def _source(self, request: RequestRow) -> Source:
+        backup = self.backups.requests.get(Key(request.key.namespace, request.source))
+        if backup is None:
+            return Source(None, None)
+        return Source(backup, self.backups.velero.get(Key(self.velero_namespace, build.nacuuid(backup))))
+
+
+def _lacks_a_place(row: RequestRow) -> bool:
+    accepted = row.status.condition(ACCEPTED)
+    return accepted is not None and accepted.reason == Reason.QUOTA_EXCEEDED.value
+
+
+def _watched(
+    kind: Kind,
+    wire: type[Any],
+    row: Callable[[Any], Any],
+    store: Store[Any],
+    keys: Callable[[Change[Any]], Iterable[Key]],
+    namespace: str = "",
+    *,
+    meta: bool = False,
+) -> Watched:
+    return Watched(Interest(kind, wire, row, namespace, metadata_only=meta), store, keys)

@@ -1,0 +1,321 @@
+"""What a decision about a tenant's request sees: flat rows of it, of Velero's object, of the namespace and the policy.
+
+Texts that many objects have in common, and the status that stands in Velero's object and again in the tenant's, are
+kept once: a hundred thousand requests are to fit into one process.
+"""
+
+import sys
+from datetime import datetime
+
+import msgspec
+
+from foresail.api import core, mirrored, nonadmin, velero
+from foresail.api.marks import ATTEMPT, NAMESPACE_UID, ORPHANED, REQUEST_UID
+from foresail.api.nonadmin import Condition
+from foresail.plan import Key
+from foresail.selfservice.families import BACKUPS, Family
+from foresail.selfservice.policy import PolicyRow
+
+Counts = tuple[tuple[str, int], ...]
+"""How many volumes are how far, by the names that the status has for it; only what is not zero."""
+
+_glimpse = msgspec.json.Decoder(mirrored.Glimpse)
+_document = msgspec.json.Decoder(dict[str, object])
+_encoder = msgspec.json.Encoder()
+_source = msgspec.json.Decoder(nonadmin.RestoreSource)
+_VELEROS_OWN = "queuePosition"  # it does not count those that run, and it changes for all whenever one is done
+
+
+class Copy(msgspec.Struct, frozen=True):
+    """What the status of a request says of one Velero object."""
+
+    nacuuid: str = ""
+    name: str = ""
+    namespace: str = ""
+    mirror: str = "{}"  # the status of that object, as it came: JSON
+
+
+class Status(msgspec.Struct, frozen=True):
+    """The status of a request, all of it."""
+
+    phase: str = ""
+    conditions: tuple[Condition, ...] = ()
+    velero: Copy = Copy()
+    deletion: Copy = Copy()  # of the DeleteBackupRequest
+    position: int | None = None
+    transfers: Counts = ()
+    volumes: Counts = ()
+
+    def condition(self, kind: str) -> Condition | None:
+        """Return the condition of a type."""
+        return next((each for each in self.conditions if each.type == kind), None)
+
+
+class RequestRow(msgspec.Struct, frozen=True):
+    """A NonAdminBackup or a NonAdminRestore."""
+
+    key: Key
+    uid: str
+    version: str
+    generation: int
+    created: datetime
+    is_going: bool
+    finalizers: tuple[str, ...]
+    is_to_be_deleted: bool  # spec.deleteBackup
+    is_to_be_forced: bool  # spec.forceDeleteBackup
+    source: str  # of a restore, the NonAdminBackup
+    spec: str  # what the tenant asks for, as it came; empty once Velero's object was made
+    status: Status
+
+
+class VeleroRow(msgspec.Struct, frozen=True):
+    """A Velero Backup or Restore, whoever made it, with the record of whose it is."""
+
+    key: Key
+    uid: str
+    created: datetime
+    owner: Key | None  # the tenant's object by its names
+    request_uid: str
+    namespace_uid: str
+    is_orphaned: bool
+    phase: str
+    queue_position: int
+    expires: datetime | None
+    mirror: str
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether nothing happens in it any more."""
+        return self.phase in velero.TERMINAL
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether Velero has not begun with it."""
+        return self.phase in velero.WAITING
+
+
+class DeletionRow(msgspec.Struct, frozen=True):
+    """A DeleteBackupRequest."""
+
+    key: Key
+    uid: str
+    created: datetime
+    owner: Key | None
+    request_uid: str
+    attempt: int
+    phase: str
+    errors: tuple[str, ...]
+    mirror: str
+
+
+class MovementRow(msgspec.Struct, frozen=True):
+    """The data of one volume on its way."""
+
+    key: Key
+    of: str  # the Velero Backup or Restore that it belongs to
+    phase: str
+
+
+class NamespaceRow(msgspec.Struct, frozen=True):
+    """A namespace."""
+
+    uid: str
+    labels: dict[str, str]
+    is_going: bool
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where a request stands in Velero's queue, and when that is to be told if nothing else is."""
+
+    position: int | None = None
+    tell_at: datetime | None = None  # None: at once
+
+
+class Source(msgspec.Struct, frozen=True):
+    """What a restore is made from: the tenant's backup and Velero's."""
+
+    request: RequestRow | None
+    velero: VeleroRow | None
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """Everything that a decision about one request depends on, but the time."""
+
+    family: Family
+    request: RequestRow
+    velero_namespace: str
+    namespace: NamespaceRow | None
+    policy: PolicyRow | None = None
+    velero: VeleroRow | None = None  # by its name; whose it is, is for the rules to say
+    deletion: DeletionRow | None = None
+    source: Source | None = None  # of a restore
+    stored: int = 0  # backups of this namespace, without this one
+    active: int = 0
+    transfers: Counts = ()
+    volumes: Counts = ()
+    place: Place = Place()
+
+
+# From the wire to rows
+
+
+def request_row(wire: nonadmin.Request, family: Family) -> RequestRow:
+    """Return what is kept of a request."""
+    meta, spec, status = wire.metadata, wire.spec, wire.status
+    if meta.creation_timestamp is None:
+        raise ValueError("it has no creationTimestamp")
+    is_backup = family is BACKUPS
+    asked = spec.backup_spec if is_backup else spec.restore_spec
+    source = None if is_backup else _source.decode(asked).backup_name
+    return RequestRow(
+        key=Key(sys.intern(meta.namespace), meta.name),
+        uid=meta.uid,
+        version=meta.resource_version,
+        generation=meta.generation,
+        created=meta.creation_timestamp,
+        is_going=meta.deletion_timestamp is not None,
+        finalizers=tuple(map(sys.intern, meta.finalizers)),
+        is_to_be_deleted=bool(spec.delete_backup),
+        is_to_be_forced=bool(spec.force_delete_backup),
+        source=source or "",
+        spec="" if status.phase in ("Created", "Deleting") else bytes(asked).decode(),
+        status=_status(status, is_backup=is_backup),
+    )
+
+
+def _status(wire: nonadmin.RequestStatus, *, is_backup: bool) -> Status:
+    transfers = wire.data_mover_data_uploads if is_backup else wire.data_mover_data_downloads
+    volumes = wire.file_system_pod_volume_backups if is_backup else wire.file_system_pod_volume_restores
+    return Status(
+        phase=sys.intern(wire.phase),
+        conditions=tuple(map(_condition, wire.conditions or ())),
+        velero=_copy(wire.velero_backup if is_backup else wire.velero_restore),
+        deletion=_copy(wire.velero_delete_backup_request),
+        position=wire.queue_info.estimated_queue_position if wire.queue_info else None,
+        transfers=_counts(transfers),
+        volumes=_counts(volumes),
+    )
+
+
+def _condition(wire: Condition) -> Condition:
+    return Condition(
+        sys.intern(wire.type),
+        sys.intern(wire.status),
+        sys.intern(wire.reason),
+        sys.intern(wire.message),
+        wire.last_transition_time,
+        wire.observed_generation,
+    )
+
+
+_NO_COPY = Copy()
+
+
+def _copy(wire: nonadmin.Reference | None) -> Copy:
+    if wire is None:
+        return _NO_COPY
+    return Copy(sys.intern(wire.nacuuid), sys.intern(wire.name), sys.intern(wire.namespace), _shared(wire.status))
+
+
+def _counts(found: dict[str, int] | None) -> Counts:
+    return tuple(sorted((sys.intern(name), number) for name, number in (found or {}).items() if number))
+
+
+def velero_row(wire: mirrored.Mirrored, family: Family) -> VeleroRow:
+    """Return what is kept of a Velero Backup or Restore."""
+    meta, seen = wire.metadata, _glimpse.decode(wire.status)
+    if meta.creation_timestamp is None:
+        raise ValueError("it has no creationTimestamp")
+    annotations = meta.annotations or {}
+    return VeleroRow(
+        key=Key(sys.intern(meta.namespace), sys.intern(meta.name)),
+        uid=meta.uid,
+        created=meta.creation_timestamp,
+        owner=_owner(annotations, family),
+        request_uid=annotations.get(REQUEST_UID, ""),
+        namespace_uid=sys.intern(annotations.get(NAMESPACE_UID, "")),
+        is_orphaned=ORPHANED in annotations,
+        phase=sys.intern(seen.phase),
+        queue_position=seen.queue_position,
+        expires=seen.expiration,
+        mirror=_without_position(wire.status) if seen.queue_position else _shared(wire.status),
+    )
+
+
+def deletion_row(wire: mirrored.Mirrored) -> DeletionRow:
+    """Return what is kept of a DeleteBackupRequest."""
+    meta, seen = wire.metadata, _glimpse.decode(wire.status)
+    if meta.creation_timestamp is None:
+        raise ValueError("it has no creationTimestamp")
+    annotations = meta.annotations or {}
+    attempt = annotations.get(ATTEMPT, "")
+    return DeletionRow(
+        key=Key(meta.namespace, meta.name),
+        uid=meta.uid,
+        created=meta.creation_timestamp,
+        owner=_owner(annotations, BACKUPS),
+        request_uid=annotations.get(REQUEST_UID, ""),
+        attempt=int(attempt) if attempt.isdigit() else 1,
+        phase=seen.phase,
+        errors=tuple(seen.errors) if isinstance(seen.errors, list) else (),
+        mirror=_shared(wire.status),
+    )
+
+
+def _owner(annotations: dict[str, str], family: Family) -> Key | None:
+    name, namespace = annotations.get(family.origin_name), annotations.get(family.origin_namespace)
+    return Key(sys.intern(namespace), name) if name and namespace else None
+
+
+def movement_row(wire: mirrored.Movement, label: str) -> MovementRow:
+    """Return what is kept of the data of one volume on its way."""
+    meta = wire.metadata
+    return MovementRow(Key(meta.namespace, meta.name), (meta.labels or {}).get(label, ""), wire.status.phase)
+
+
+def namespace_row(wire: core.Namespace) -> NamespaceRow:
+    """Return what is kept of a namespace."""
+    meta = wire.metadata
+    return NamespaceRow(meta.uid, meta.labels or {}, meta.deletion_timestamp is not None)
+
+
+def glimpse(mirror: str) -> mirrored.Glimpse:
+    """Read from a mirrored status what decisions need; nothing, if it cannot be read."""
+    try:
+        return _glimpse.decode(mirror)
+    except msgspec.DecodeError:
+        return mirrored.Glimpse()
+
+
+def movements(rows: list[MovementRow]) -> Counts:
+    """Count volumes by how far they are; a phase that the status has no number for counts in the total alone."""
+    counts = {"total": len(rows)}
+    for row in rows:
+        name = _COUNTED.get(row.phase)
+        if name is not None:
+            counts[name] = counts.get(name, 0) + 1
+    return tuple(sorted((name, number) for name, number in counts.items() if number))
+
+
+_COUNTED = {
+    "": "new",
+    "New": "new",
+    "Accepted": "accepted",
+    "Prepared": "prepared",
+    "InProgress": "inProgress",
+    "Canceling": "canceling",
+    "Canceled": "canceled",
+    "Failed": "failed",
+    "Completed": "completed",
+}
+
+
+def _shared(raw: msgspec.Raw) -> str:
+    return sys.intern(bytes(raw).decode())
+
+
+def _without_position(raw: msgspec.Raw) -> str:
+    """Return a status without Velero's own number in the queue; the request says it in its own words."""
+    document = _document.decode(raw)
+    document.pop(_VELEROS_OWN, None)
+    return sys.intern(_encoder.encode(document).decode())

@@ -1,0 +1,88 @@
+"""Which policy holds in a namespace: the one rule that opens self-service at all."""
+
+from collections.abc import Collection, Iterable, Mapping
+
+import msgspec
+
+from foresail.api.policy import SelfServicePolicy, SelfServicePolicySpec
+from foresail.api.specs import LabelRequirement, LabelSelector
+from foresail.plan import Key
+from foresail.selfservice.reasons import Reason, Refused
+
+_SYSTEM = "kube-"
+
+
+class PolicyRow(msgspec.Struct, frozen=True):
+    """A policy, as decisions see it."""
+
+    key: Key
+    spec: SelfServicePolicySpec
+
+    @property
+    def name(self) -> str:
+        """Its name; it has no namespace."""
+        return self.key.name
+
+
+def policy_row(wire: SelfServicePolicy) -> PolicyRow:
+    """Return what is kept of a policy."""
+    return PolicyRow(Key("", wire.metadata.name), wire.spec)
+
+
+def policy_for(
+    namespace: str, labels: Mapping[str, str], policies: Iterable[PolicyRow], never: Collection[str]
+) -> PolicyRow | None:
+    """Return the policy that holds in a namespace; None, and there is no self-service in it.
+
+    Of those that match, the highest priority holds, of equals the first by name. What the cluster itself lives in
+    (`kube-*`) and the namespaces in `never`, Velero's and ours, are out of every policy's reach.
+    """
+    if is_out_of_reach(namespace, never):
+        return None
+    matching = (each for each in policies if matches(each.spec.namespace_selector, labels))
+    return min(matching, key=lambda each: (-each.spec.priority, each.name), default=None)
+
+
+def is_out_of_reach(namespace: str, never: Collection[str]) -> bool:
+    """Whether a namespace can have no self-service, whatever any policy says."""
+    return namespace.startswith(_SYSTEM) or namespace in never
+
+
+def no_policy(namespace: str) -> Refused:
+    """Return what a tenant is told where no policy holds."""
+    text = f"no SelfServicePolicy matches namespace {namespace}: ask the administrator of the cluster for self-service"
+    return Refused(Reason.NO_POLICY, f"{text}, which a policy or a label on the namespace opens")
+
+
+def matches(selector: LabelSelector, labels: Mapping[str, str]) -> bool:
+    """Whether a selector selects an object with these labels; one that cannot be read selects nothing."""
+    if any(labels.get(key) != value for key, value in (selector.match_labels or {}).items()):
+        return False
+    return all(_meets(each, labels) for each in selector.match_expressions or ())
+
+
+def problem_of(selector: LabelSelector) -> str | None:
+    """Return what is wrong with a selector; None if it can be read."""
+    for each in selector.match_expressions or ():
+        if each.operator not in ("In", "NotIn", "Exists", "DoesNotExist"):
+            return f"operator {each.operator!r} of {each.key!r} is none of In, NotIn, Exists, DoesNotExist"
+        if each.operator in ("In", "NotIn") and not each.values:
+            return f"{each.operator} of {each.key!r} has no values"
+        if each.operator in ("Exists", "DoesNotExist") and each.values:
+            return f"{each.operator} of {each.key!r} takes no values"
+    return None
+
+
+def _meets(requirement: LabelRequirement, labels: Mapping[str, str]) -> bool:
+    value, values = labels.get(requirement.key), requirement.values or ()
+    match requirement.operator:
+        case "In":
+            return value is not None and value in values
+        case "NotIn":
+            return bool(values) and value not in values
+        case "Exists":
+            return value is not None and not values
+        case "DoesNotExist":
+            return value is None and not values
+        case _:
+            return False

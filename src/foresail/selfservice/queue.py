@@ -1,0 +1,145 @@
+"""Velero's queue as tenants see it: who stands where, and when a change of that is told.
+
+Position 0 is done, 1 runs, and whoever waits has as many before them as their number says. Velero numbers those that
+wait since 1.18; for older ones the order in which they came is kept here. No question costs more than a search in a
+sorted list, however long the queue is.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+
+NEAR = 20
+"""Positions up to this one are told at once."""
+
+LATEST = timedelta(seconds=30)
+PART = 0.1
+"""Farther ones are told when they differ by this part, or after that long."""
+
+PER_SECOND = 20
+"""No more than so many farther ones are told in a second."""
+
+Order = tuple[float, int, str]
+
+
+class _Entry(msgspec.Struct):
+    order: Order
+    is_running: bool = False
+    is_waiting: bool = True
+    number: int = 0  # Velero's own, of those that wait
+
+
+class Line:
+    """Everything that Velero works on or has yet to work on, in the order of its coming."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, _Entry] = {}
+        self._waiting: list[Order] = []
+        self._running = 0
+        self._came = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._entries
+
+    def enter(self, name: str, since: datetime | None = None) -> None:
+        """Let one in that waits: at the end, or if it was found waiting, where it belongs by its age."""
+        if name in self._entries:
+            return
+        self._came += 1
+        order = (float("inf"), self._came, name) if since is None else (since.timestamp(), 0, name)
+        self._entries[name] = _Entry(order)
+        insort(self._waiting, order)
+
+    def change(self, name: str, *, is_waiting: bool, is_running: bool, number: int) -> bool:
+        """Take what Velero says of one; return whether others have moved by it."""
+        entry = self._entries[name]
+        moved = (entry.is_waiting, entry.is_running) != (is_waiting, is_running)
+        if entry.is_waiting and not is_waiting:
+            del self._waiting[bisect_left(self._waiting, entry.order)]
+        elif is_waiting and not entry.is_waiting:
+            insort(self._waiting, entry.order)
+        self._running += is_running - entry.is_running
+        entry.is_waiting, entry.is_running, entry.number = is_waiting, is_running, number
+        return moved
+
+    def leave(self, name: str) -> bool:
+        """Let one go, done or deleted; return whether it was there, so that others have moved."""
+        if name not in self._entries:
+            return False
+        self.change(name, is_waiting=False, is_running=False, number=0)
+        del self._entries[name]
+        return True
+
+    def position(self, name: str) -> int:
+        """Return where one stands: 0 if it is done, 1 once it has begun."""
+        entry = self._entries.get(name)
+        if entry is None:
+            return 0
+        if not entry.is_waiting:
+            return 1
+        number = entry.number or bisect_left(self._waiting, entry.order) + 1
+        return self._running + number
+
+    @property
+    def last(self) -> int:
+        """The position of one that would enter now."""
+        return self._running + len(self._waiting) + 1
+
+    def first(self, count: int = NEAR) -> Iterator[str]:
+        """Return those that wait at the front."""
+        for order in self._waiting[:count]:
+            yield order[-1]
+
+    def rest(self, count: int = NEAR) -> Iterator[str]:
+        """Return those that wait behind them."""
+        for order in self._waiting[count:]:
+            yield order[-1]
+
+
+class Telling:
+    """Who has been told which position, and when the next may be: a long queue that moves must not cost a storm."""
+
+    def __init__(self) -> None:
+        self._told: dict[str, datetime] = {}
+        self._slots: dict[str, datetime] = {}
+        self._taken: dict[int, int] = {}  # how many are told in each second to come
+
+    def when(self, name: str, shown: int | None, position: int, now: datetime) -> datetime | None:
+        """Return when a position is to be told that is not shown yet; None for at once."""
+        if shown is None or position <= NEAR:
+            return None
+        slot = self._slots.get(name)
+        if slot is None:
+            since = self._told.get(name, now - LATEST)
+            due = now if abs(shown - position) >= PART * shown else max(now, since + LATEST)
+            slot = self._slots[name] = self._free_slot(due, now)
+        return slot if slot > now else None
+
+    def told(self, name: str, now: datetime) -> None:
+        """Note that a position was written."""
+        self._told[name] = now
+        self._slots.pop(name, None)
+
+    def waits(self, name: str) -> bool:
+        """Whether one has an instant at which it will be told."""
+        return name in self._slots
+
+    def forget(self, name: str) -> None:
+        """Forget one that has left."""
+        self._told.pop(name, None)
+        self._slots.pop(name, None)
+
+    def _free_slot(self, due: datetime, now: datetime) -> datetime:
+        """Return the first instant from then on in whose second not too many are told."""
+        for passed in [second for second in self._taken if second < int(now.timestamp())][:PER_SECOND]:
+            del self._taken[passed]
+        second = int(due.timestamp()) + 1
+        while self._taken.get(second, 0) >= PER_SECOND:
+            second += 1
+        taken = self._taken[second] = self._taken.get(second, 0) + 1
+        return datetime.fromtimestamp(second, UTC) + timedelta(seconds=(taken - 1) / PER_SECOND)

@@ -1,0 +1,26 @@
+"""Whether one more backup fits: how many a namespace may have stored, and how many on their way at once."""
+
+from foresail.selfservice.policy import PolicyRow
+from foresail.selfservice.reasons import Reason, Refused
+
+
+def over_quota(policy: PolicyRow, stored: int, active: int) -> Refused | None:
+    """Say why one more backup does not fit beside those that a namespace has; None if it does.
+
+    `stored` counts every backup of the namespace that exists, `active` those that Velero has not finished.
+    """
+    quotas = policy.spec.quotas
+    if quotas.stored is not None and stored >= quotas.stored:
+        return Refused(
+            Reason.QUOTA_EXCEEDED,
+            f"{stored} of {quotas.stored} backups are stored: delete one (set spec.deleteBackup of its NonAdminBackup "
+            f"to true), or ask the administrator to raise quotas.stored of SelfServicePolicy {policy.name}",
+        )
+    if quotas.active is not None and active >= quotas.active:
+        wait = "this one starts when one of them has ended" if quotas.active else "none may start"
+        return Refused(
+            Reason.QUOTA_EXCEEDED,
+            f"{active} of {quotas.active} backups at once are under way: {wait}; to have more at once, ask the "
+            f"administrator to raise quotas.active of SelfServicePolicy {policy.name}",
+        )
+    return None

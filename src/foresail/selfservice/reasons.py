@@ -1,0 +1,43 @@
+"""Why a tenant's request stands as it does: words that stand in conditions, Events and metrics."""
+
+from enum import StrEnum
+
+import msgspec
+
+
+class Reason(StrEnum):
+    """The words; programs know them, so they do not change. The first two groups are the existing controller's own."""
+
+    INVALID_BACKUP_SPEC = "InvalidBackupSpec"
+    BACKUP_ACCEPTED = "BackupAccepted"
+    BACKUP_SCHEDULED = "BackupScheduled"
+    VELERO_BACKUP_NOT_FOUND = "VeleroBackupNotFound"
+    DELETION_PENDING = "DeletionPending"
+
+    INVALID_RESTORE_SPEC = "InvalidRestoreSpec"
+    RESTORE_ACCEPTED = "RestoreAccepted"
+    RESTORE_SCHEDULED = "RestoreScheduled"
+    VELERO_RESTORE_NOT_FOUND = "VeleroRestoreNotFound"
+
+    NO_POLICY = "NoPolicy"
+    QUOTA_EXCEEDED = "QuotaExceeded"
+    BACKUP_NOT_READY = "BackupNotReady"
+
+    WAITING = "Waiting"
+    RUNNING = "Running"
+    COMPLETED = "Completed"
+    PARTIALLY_FAILED = "PartiallyFailed"
+    FAILED = "Failed"
+    FAILED_VALIDATION = "FailedValidation"
+    NOTHING_BACKED_UP = "NothingBackedUp"
+
+    DELETION_FAILED = "DeletionFailed"
+    BACKUP_EXPIRED = "BackupExpired"
+    BACKUP_ORPHANED = "BackupOrphaned"
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """Why something is not done for a tenant, and in a sentence what the tenant can do about it."""
+
+    reason: Reason
+    message: str

@@ -1,0 +1,211 @@
+"""The rules: whose a Velero object is, whether a request may go ahead, when an absence counts, and how it went.
+
+Each rule is one small function with the name of what it answers; `decide` asks them in the order of the flowchart.
+"""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from foresail.api import velero
+from foresail.api.instants import instant, stamp
+from foresail.selfservice.build import nacuuid
+from foresail.selfservice.families import RESTORES, Family
+from foresail.selfservice.observe import DeletionRow, NamespaceRow, RequestRow, Seen, VeleroRow, glimpse
+from foresail.selfservice.policy import no_policy
+from foresail.selfservice.quotas import over_quota
+from foresail.selfservice.reasons import Reason, Refused
+from foresail.selfservice.specs import backup_spec, restore_spec
+from foresail.selfservice.status import (
+    ACCEPTED,
+    BACKING_OFF,
+    CREATED,
+    FALSE,
+    NOTABLE,
+    QUEUED,
+    SUCCEEDED,
+    TRUE,
+    UNKNOWN,
+    Said,
+)
+
+UNSEEN = timedelta(seconds=10)
+"""For how long a Velero object may be missing from what is known though it was made, by whoever led before us."""
+
+_FIRST_PAUSE, _LONGEST_PAUSE = timedelta(seconds=30), timedelta(hours=1)
+_RESTORABLE = (velero.COMPLETED, velero.PARTIALLY_FAILED)
+WAITS = (Reason.NO_POLICY, Reason.QUOTA_EXCEEDED, Reason.BACKUP_NOT_READY)
+"""What is refused for these is not wrong: it goes ahead by itself when the reason is gone, and its phase stays New."""
+
+
+# Whose it is
+
+
+def has_nacuuid(request: RequestRow) -> bool:
+    """Whether the name of its Velero object is written down; any other name in that place is not from us."""
+    return request.status.velero.nacuuid == nacuuid(request)
+
+
+def is_owned(request: RequestRow, namespace: NamespaceRow, row: VeleroRow) -> bool:
+    """Whether a Velero object was made for this very request: by its record, of names and of UIDs."""
+    return (
+        row.key.name == nacuuid(request)
+        and row.owner == request.key
+        and row.request_uid == request.uid
+        and row.namespace_uid == namespace.uid
+    )
+
+
+def own(seen: Seen) -> VeleroRow | None:
+    """Return the Velero object of a request; one of that name that is someone else's is none."""
+    row, namespace = seen.velero, seen.namespace
+    if row is None or namespace is None or not is_owned(seen.request, namespace, row):
+        return None
+    return row
+
+
+def own_deletion(seen: Seen) -> DeletionRow | None:
+    """Return the DeleteBackupRequest that we made for a request."""
+    row = seen.deletion
+    return row if row is not None and row.request_uid == seen.request.uid else None
+
+
+def absence_counts_at(request: RequestRow) -> datetime | None:
+    """Return from when on a Velero object that is not to be seen is not there; None if there never was one."""
+    if not has_nacuuid(request):
+        return None
+    said = (request.status.condition(kind) for kind in (ACCEPTED, QUEUED))
+    times = [since for each in said if each is not None and (since := instant(each.last_transition_time)) is not None]
+    return max(times) + UNSEEN if times else None
+
+
+# Whether it may go ahead
+
+
+def is_refused_as_it_is(request: RequestRow) -> bool:
+    """Whether this very spec was refused for good: nothing happens until the tenant changes it."""
+    accepted = request.status.condition(ACCEPTED)
+    return (
+        request.status.phase == BACKING_OFF
+        and accepted is not None
+        and accepted.status == FALSE
+        and accepted.observed_generation == request.generation
+    )
+
+
+def velero_spec(seen: Seen) -> dict[str, Any] | Refused:
+    """Return the spec of the Velero object that a request comes to, or why there is none."""
+    request, policy = seen.request, seen.policy
+    if policy is None:
+        return no_policy(request.key.namespace)
+    tenant: dict[str, Any] = msgspec.json.decode(request.spec or "{}", type=dict[str, Any])
+    if seen.family is RESTORES:
+        backup = seen.source.velero if seen.source else None
+        found = restore_spec(tenant, request.key.namespace, backup.key.name if backup else "", policy)
+        return found if isinstance(found, Refused) else _not_restorable(seen) or found
+    found = backup_spec(tenant, request.key.namespace, policy)
+    if isinstance(found, Refused) or has_nacuuid(request):  # it has its place already
+        return found
+    return over_quota(policy, seen.stored, seen.active) or found
+
+
+def _not_restorable(seen: Seen) -> Refused | None:
+    """Say why the backup that a restore names cannot be restored from; None if it can."""
+    name, source = seen.request.source, seen.source
+    if source is None or source.request is None or seen.namespace is None:
+        return _invalid(f"NonAdminBackup {name} is not in namespace {seen.request.key.namespace}")
+    backup, row = source.request, source.velero
+    if backup.is_going or backup.is_to_be_deleted or backup.is_to_be_forced:
+        return _invalid(f"NonAdminBackup {name} is being deleted")
+    if row is not None and not is_owned(backup, seen.namespace, row):
+        return _invalid(f"NonAdminBackup {name} has no Velero Backup that was made for it")
+    return _not_ready(backup, row)
+
+
+def _not_ready(backup: RequestRow, row: VeleroRow | None) -> Refused | None:
+    """Say why there is nothing to restore yet, or will never be."""
+    name, text = backup.key.name, "NonAdminBackup is not ready to be restored"
+    if row is not None and row.phase in _RESTORABLE:
+        return None
+    if row is None and backup.status.phase == CREATED:
+        return _invalid(f"{text}: the Velero Backup of {name} does not exist")
+    if row is not None and row.is_terminal:
+        return _invalid(f"{text}: {name} is {row.phase}, make a new backup")
+    stands = "not backed up yet" if row is None else row.phase or "New"
+    return Refused(Reason.BACKUP_NOT_READY, f"{text}: {name} is {stands}, and the restore starts after it")
+
+
+def _invalid(text: str) -> Refused:
+    return Refused(Reason.INVALID_RESTORE_SPEC, f"NonAdminRestore spec.restoreSpec.backupName is invalid: {text}")
+
+
+# How it went
+
+
+_ENDED = {
+    velero.COMPLETED: (TRUE, Reason.COMPLETED, "the {} is complete"),
+    velero.PARTIALLY_FAILED: (FALSE, Reason.PARTIALLY_FAILED, "the {} is partial"),
+    velero.FAILED: (FALSE, Reason.FAILED, "the {} failed"),
+    velero.FAILED_VALIDATION: (FALSE, Reason.FAILED_VALIDATION, "Velero refused the {}"),
+}
+
+
+def outcome(family: Family, mirror: str) -> Said | None:
+    """Return what Velero's status comes to in one condition; None while it says nothing about that."""
+    seen, word = glimpse(mirror), family.word
+    if seen.phase == "Deleting":
+        return None  # how it went, it went before
+    if seen.phase in velero.WAITING:
+        return Said(SUCCEEDED, UNKNOWN, Reason.WAITING, f"the {word} waits for Velero")
+    if seen.phase not in _ENDED:
+        return Said(SUCCEEDED, UNKNOWN, Reason.RUNNING, f"the {word} is {seen.phase}")
+    status, reason, text = _ENDED[seen.phase]
+    errors = seen.errors if isinstance(seen.errors, int) else 0
+    counts = ", ".join(filter(None, (_counted(errors, "error"), _counted(seen.warnings, "warning"))))
+    causes = "; ".join(filter(None, (seen.failure_reason, *(seen.validation_errors or ()))))
+    said = text.format(word) + (f" with {counts}" if counts else "") + (f": {causes}" if causes else "")
+    return Said(SUCCEEDED, status, reason, said)
+
+
+def notable(mirror: str) -> Said | None:
+    """Return what a tenant should know of a backup though it is complete."""
+    seen = glimpse(mirror)
+    if seen.phase != velero.COMPLETED or seen.progress is None or seen.progress.total_items:
+        return None
+    text = "the backup is complete, and there is nothing in it: no object of the namespace matches its selectors"
+    return Said(NOTABLE, TRUE, Reason.NOTHING_BACKED_UP, text)
+
+
+def has_expired(request: RequestRow, now: datetime) -> bool:
+    """Whether Velero has deleted a backup because its time had passed."""
+    expires = glimpse(request.status.velero.mirror).expiration
+    return expires is not None and expires <= now
+
+
+# Deletion
+
+
+def next_attempt_at(row: DeletionRow) -> datetime:
+    """Return when to ask Velero again to delete a Backup: after half a minute, later each time, an hour at most."""
+    pause: timedelta = _FIRST_PAUSE * 2 ** min(row.attempt - 1, 10)
+    return row.created + min(pause, _LONGEST_PAUSE)
+
+
+def deletion_failed(row: DeletionRow) -> str:
+    """Return in words why Velero did not delete a Backup, and when it is asked again."""
+    why = "; ".join(row.errors) or "it gave no reason"
+    return f"Velero did not delete the backup: {why}. It is asked again at {stamp(next_attempt_at(row))}"
+
+
+def how_to_delete(request: RequestRow) -> str:
+    """Return in words what to do about a request that was deleted without saying what is to become of the backup."""
+    at = f"nonadminbackup {request.key.name} --namespace {request.key.namespace}"
+    return (
+        "backup deletion requires setting spec.deleteBackup or spec.forceDeleteBackup to true or finalizer removal: "
+        f"""kubectl patch {at} --type=merge --patch '{{"spec":{{"deleteBackup":true}}}}'"""
+    )
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}" if number else ""

@@ -1,0 +1,116 @@
+"""Self-service as an administrator installs it and a tenant meets it: both charts, the operator, users with `edit`."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from foresail.api.policy import OPT_IN_LABEL, OPT_IN_VALUE
+from testbed import Cluster
+from testbed.build import program
+
+CHARTS = Path(__file__).parents[2] / "charts"
+API = "oadp.openshift.io/v1alpha1"
+VELERO = "velero"
+
+
+def install(cluster: Cluster) -> None:
+    """Install both charts with self-service on."""
+    cluster.kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", text=_rendered("foresail-crds"))
+    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+    chart = _rendered("foresail", "--set=selfService.enabled=true")
+    cluster.kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", text=chart)
+
+
+@contextmanager
+def operator(cluster: Cluster, log: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """Run the operator as the chart's ServiceAccount until the block ends."""
+    kubeconfig = cluster.service_account_kubeconfig(VELERO, "foresail")
+    command = [sys.executable, "-m", "foresail", "operator", "run", f"--kubeconfig={kubeconfig}"]
+    command += ["--port=0", "--host=127.0.0.1", "--identity=tested", "--schedules=false", "--self-service"]
+    with log.open("ab") as file, subprocess.Popen(command, stderr=file) as process:
+        try:
+            yield process
+            assert process.poll() is None, log.read_text()
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(30) == 0, log.read_text()
+        finally:
+            process.kill()
+
+
+@dataclass(frozen=True)
+class Tenant:
+    """A user with the built-in role `edit` in one namespace, and nothing else."""
+
+    kubeconfig: Path
+    namespace: str
+
+    def kubectl(self, *words: str, body: object = None) -> str:
+        """Run kubectl in the tenant's namespace; an error of it is an error of the test."""
+        command = [str(program("kube", "kubectl")), f"--kubeconfig={self.kubeconfig}", "--cache-dir=/dev/null"]
+        text = json.dumps(body) if body is not None else None
+        done = subprocess.run(
+            [*command, f"--namespace={self.namespace}", *words], input=text, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def back_up(self, name: str, **spec: Any) -> None:  # noqa: ANN401 - JSON
+        self._create("NonAdminBackup", name, {"backupSpec": spec})
+
+    def restore(self, name: str, backup: str) -> None:
+        self._create("NonAdminRestore", name, {"restoreSpec": {"backupName": backup}})
+
+    def wants(self, name: str, **spec: Any) -> None:  # noqa: ANN401 - JSON
+        self.kubectl("patch", "nonadminbackup", name, "--type=merge", f"--patch={json.dumps({'spec': spec})}")
+
+    def wait(self, target: str, *words: str, seconds: int = 60) -> None:
+        self.kubectl("wait", target, f"--timeout={seconds}s", *words)
+
+    def status(self, target: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.kubectl("get", target, "--output=json")).get("status", {})
+        return found
+
+    def names(self, kind: str) -> list[str]:
+        return self.kubectl("get", kind, "--output=name").split()
+
+    def _create(self, kind: str, name: str, spec: object) -> None:
+        body = {"apiVersion": API, "kind": kind, "metadata": {"name": name}, "spec": spec}
+        self.kubectl("create", "--filename=-", body=body)
+
+
+def tenant(cluster: Cluster, namespace: str) -> Tenant:
+    """Make a namespace with something in it, and a tenant that may edit there."""
+    labels = {OPT_IN_LABEL: OPT_IN_VALUE}
+    cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}})
+    user = f"tenant-of-{namespace}"
+    cluster.kubectl("create", "rolebinding", user, "--clusterrole=edit", f"--user={user}", f"--namespace={namespace}")
+    found = Tenant(cluster.user_kubeconfig(user), namespace)
+    found.kubectl("create", "configmap", "settings", "--from-literal=currency=EUR")
+    return found
+
+
+def condition(status: dict[str, Any], name: str) -> tuple[str, str, str]:
+    """Return the status, the reason and the message of a condition."""
+    for each in status.get("conditions", []):
+        if each["type"] == name:
+            return each["status"], each["reason"], each["message"]
+    return "", "", ""
+
+
+def of_namespace(cluster: Cluster, kind: str, namespace: str) -> Sequence[dict[str, Any]]:
+    """Return the Velero objects that were made for a namespace."""
+    items: list[dict[str, Any]] = cluster.get(f"{kind}.velero.io", f"--namespace={VELERO}")["items"]
+    family = "nab" if kind != "restores" else "nar"
+    key = f"openshift.io/oadp-{family}-origin-namespace"
+    return [each for each in items if each["metadata"].get("annotations", {}).get(key) == namespace]
+
+
+def _rendered(chart: str, *words: str) -> str:
+    command = [str(program("helm", "helm")), "template", "foresail", str(CHARTS / chart), "--namespace=velero", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout

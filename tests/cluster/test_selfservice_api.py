@@ -1,0 +1,499 @@
+"""The kinds of self-service on a real API server: what it admits from a tenant, what it refuses, and in which words.
+
+A tenant is a user with the built-in role `edit` in one namespace, and nothing else.
+"""
+
+import asyncio
+import json
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+
+from foresail.api import crds
+from foresail.api.policy import OPT_IN_LABEL, OPT_IN_VALUE, SelfServicePolicy
+from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE, SERVED_TARGETS
+from foresail.kube.client import Client
+from foresail.kube.connect import connect
+from foresail.kube.failures import Cause, Failure
+from foresail.plan import Key, Kind
+from testbed import Cluster
+from testbed.build import program
+from tests.spec_paths import paths
+
+CHARTS = Path(__file__).parents[2] / "charts"
+NAMESPACE = "shop-api"
+GROUP = "oadp.openshift.io"
+API = f"{GROUP}/v1alpha1"
+TENANT_KINDS = ("nonadminbackups", "nonadminrestores", "nonadmindownloadrequests")
+Done = subprocess.CompletedProcess[str]
+
+
+@dataclass(frozen=True)
+class Person:
+    """Somebody with a kubeconfig, whose answers are looked at whether they are a yes or a no."""
+
+    kubeconfig: Path
+
+    def kubectl(self, *words: str, body: object = None) -> Done:
+        command = [str(program("kube", "kubectl")), f"--kubeconfig={self.kubeconfig}", f"--namespace={NAMESPACE}"]
+        text = json.dumps(body) if body is not None else None
+        return subprocess.run(
+            [*command, "--cache-dir=/dev/null", *words], input=text, capture_output=True, text=True, check=False
+        )
+
+    def create(self, body: object, *words: str) -> Done:
+        return self.kubectl("create", "--filename=-", *words, body=body)
+
+    def patch(self, target: str, change: object, *words: str) -> Done:
+        return self.kubectl("patch", target, "--type=merge", f"--patch={json.dumps(change)}", *words)
+
+    def may(self, verb: str, resource: str, *words: str) -> bool:
+        return self.kubectl("auth", "can-i", verb, resource, *words).stdout.strip() == "yes"
+
+
+class Operator(Person):
+    """The ServiceAccount of the chart; its writes go through the client that the operator has."""
+
+    def write_status(self, kind: Kind, name: str, status: object) -> Failure | None:
+        async def write() -> dict[str, Any] | Failure:
+            async with Client(await connect(str(self.kubeconfig))) as client:
+                return await client.merge(kind, Key(NAMESPACE, name), {"status": status}, dict[str, Any], "status")
+
+        answer = asyncio.run(write())
+        return answer if isinstance(answer, Failure) else None
+
+
+def request(kind: str, name: str, spec: object, **metadata: object) -> dict[str, Any]:
+    return {
+        "apiVersion": API,
+        "kind": kind,
+        "metadata": {"name": name, "namespace": NAMESPACE, **metadata},
+        "spec": spec,
+    }
+
+
+def backup(name: str, **metadata: object) -> dict[str, Any]:
+    return request("NonAdminBackup", name, {"backupSpec": {}}, **metadata)
+
+
+def helm_template(chart: str, *words: str) -> str:
+    command = [str(program("helm", "helm")), "template", "foresail", str(CHARTS / chart), "--namespace=velero", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def refused(done: Done, *words: str) -> None:
+    assert done.returncode != 0, done.stdout
+    for word in words:
+        assert word in done.stderr
+
+
+def admitted(done: Done) -> None:
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="module")
+def installed(velero_cluster: Cluster) -> Cluster:
+    """Velero, and both charts with self-service switched on."""
+    cluster = velero_cluster
+    cluster.kubectl("apply", "--server-side", "--filename=-", text=helm_template("foresail-crds"))
+    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+    chart = helm_template("foresail", "--set=selfService.enabled=true")
+    cluster.kubectl("apply", "--server-side", "--filename=-", text=chart)
+    cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    return cluster
+
+
+@pytest.fixture(scope="module")
+def tenant(installed: Cluster, eventually: Callable[[Callable[[], object], float], None]) -> Person:
+    """Ann, who may edit in one namespace, once the built-in role has our rules and the admission policy is in force."""
+    installed.kubectl("create", "rolebinding", "ann", "--clusterrole=edit", "--user=ann", f"--namespace={NAMESPACE}")
+    ann = Person(installed.user_kubeconfig("ann"))
+    eventually(lambda: ann.may("create", f"nonadminbackups.{GROUP}"), 30)
+    canary = backup("canary", labels={"foresail.dev/canary": "x"})
+    eventually(lambda: ann.create(canary, "--dry-run=server").returncode != 0, 60)
+    return ann
+
+
+@pytest.fixture(scope="module")
+def viewer(installed: Cluster, tenant: Person, eventually: Callable[[Callable[[], object], float], None]) -> Person:
+    installed.kubectl("create", "rolebinding", "vic", "--clusterrole=view", "--user=vic", f"--namespace={NAMESPACE}")
+    vic = Person(installed.user_kubeconfig("vic"))
+    eventually(lambda: vic.may("get", f"nonadminbackups.{GROUP}"), 30)
+    assert tenant != vic
+    return vic
+
+
+@pytest.fixture(scope="module")
+def operator(installed: Cluster) -> Operator:
+    return Operator(installed.service_account_kubeconfig("velero", "foresail"))
+
+
+# The definitions
+
+
+@pytest.mark.parametrize("name", crds.files())
+def test_the_api_server_keeps_a_definition_as_it_is(
+    installed: Cluster, name: str, figure: Callable[[str], None]
+) -> None:
+    text = crds.files()[name]
+    installed.kubectl("apply", "--server-side", "--force-conflicts", "--dry-run=server", "--filename=-", text=text)
+    rendered = yaml.safe_load(text)
+    stored = installed.get("crd", rendered["metadata"]["name"])
+    assert stored["spec"]["versions"][0]["schema"] == rendered["spec"]["versions"][0]["schema"]
+    conditions = {one["type"]: one["status"] for one in stored["status"]["conditions"]}
+    assert conditions == {"NamesAccepted": "True", "Established": "True"}  # and no NonStructuralSchema
+    figure(f"{name}: {len(text.encode()) / 1024:.0f} KiB")
+
+
+@pytest.mark.parametrize(
+    ("velero", "ours", "field"),
+    [("backups", "nonadminbackups", "backupSpec"), ("restores", "nonadminrestores", "restoreSpec")],
+)
+def test_our_spec_has_the_fields_of_veleros_and_no_others(
+    installed: Cluster, velero: str, ours: str, field: str
+) -> None:
+    def spec(definition: str) -> dict[str, Any]:
+        version = installed.get("crd", definition)["spec"]["versions"][0]
+        found: dict[str, Any] = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
+        return found
+
+    ours_by_path = paths(spec(f"{ours}.{GROUP}")["properties"][field])
+    assert ours_by_path == paths(spec(f"{velero}.velero.io")), "a field that is not classified: see api/spec_fields.py"
+
+
+@pytest.mark.parametrize(
+    ("velero", "kind", "field"),
+    [("backups", "NonAdminBackup", "backupSpec"), ("restores", "NonAdminRestore", "restoreSpec")],
+)
+def test_every_field_that_velero_knows_comes_through(
+    installed: Cluster, tenant: Person, velero: str, kind: str, field: str
+) -> None:
+    version = installed.get("crd", f"{velero}.velero.io")["spec"]["versions"][0]
+    whole = sample(version["schema"]["openAPIV3Schema"]["properties"]["spec"])
+    done = tenant.create(request(kind, "whole", {field: whole}), "--dry-run=server", "--output=json")
+    admitted(done)
+    assert json.loads(done.stdout)["spec"][field] == whole
+
+
+def sample(schema: dict[str, Any], name: str = "") -> object:
+    """Return a value that has every field of a schema."""
+    if "properties" in schema:
+        return {field: sample(below, field) for field, below in schema["properties"].items()}
+    if "additionalProperties" in schema:
+        return {"key": sample(schema["additionalProperties"])}
+    if schema["type"] == "array":
+        return [sample(schema["items"], name)]
+    if schema["type"] == "string":
+        return _text(schema, name)
+    return {"integer": 3, "boolean": True, "object": {"anything": {"goes": 1}}}[schema["type"]]
+
+
+def _text(schema: dict[str, Any], name: str) -> str:
+    if "enum" in schema:
+        return str(schema["enum"][0])
+    if name == "ttl" or name.lower().endswith("timeout"):
+        return "1h30m0s"
+    return "In" if name == "operator" else "text"
+
+
+# What is admitted
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        backup("plain"),
+        request("NonAdminBackup", "nulls", {"backupSpec": {"includedNamespaces": None, "ttl": None, "hooks": None}}),
+        request("NonAdminRestore", "plain", {"restoreSpec": {"backupName": "plain"}}),
+        request("NonAdminDownloadRequest", "plain", {"target": {"kind": "BackupLog", "name": "plain"}}),
+        request("NonAdminDownloadRequest", "secrets", {"target": {"kind": "BackupContents", "name": "plain"}}),
+    ],
+    ids=lambda body: f"{body['kind']}-{body['metadata']['name']}",
+)
+def test_a_manifest_in_the_shape_of_the_existing_controller_is_admitted(tenant: Person, body: object) -> None:
+    admitted(tenant.create(body, "--dry-run=server"))
+
+
+def test_a_download_that_is_not_served_is_a_word_that_is_known_so_that_it_can_be_refused_with_a_reason() -> None:
+    target = yaml.safe_load(crds.files()["nonadmindownloadrequests.yaml"])
+    schema = target["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    known = set(schema["properties"]["target"]["properties"]["kind"]["enum"])
+    assert known > SERVED_TARGETS
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"apiVersion": API, "kind": "NonAdminBackup", "metadata": {"name": "no-spec"}}, ["spec: Required"]),
+        ({"apiVersion": API, "kind": "NonAdminRestore", "metadata": {"name": "no-spec"}}, ["spec: Required"]),
+        ({"apiVersion": API, "kind": "NonAdminDownloadRequest", "metadata": {"name": "n"}}, ["spec: Required"]),
+        (request("NonAdminBackup", "empty", {}), ["spec.backupSpec: Required"]),
+        (request("NonAdminRestore", "empty", {}), ["spec.restoreSpec: Required"]),
+        (request("NonAdminBackup", "null", {"backupSpec": None}), ["spec.backupSpec"]),
+        (request("NonAdminBackup", "ttl", {"backupSpec": {"ttl": "30d"}}), ["spec.backupSpec.ttl", '"30d"']),
+        (request("NonAdminBackup", "ttl", {"backupSpec": {"ttl": ""}}), ["spec.backupSpec.ttl"]),
+        (request("NonAdminBackup", "ttl", {"backupSpec": {"ttl": "9999999h"}}), ["spec.backupSpec.ttl"]),
+        (
+            request("NonAdminDownloadRequest", "x", {"target": {"kind": "Everything", "name": "x"}}),
+            ["spec.target.kind", "Unsupported value"],
+        ),
+    ],
+)
+def test_what_could_never_work_is_refused_at_once(tenant: Person, body: object, words: list[str]) -> None:
+    refused(tenant.create(body, "--dry-run=server"), *words)
+
+
+# What may change
+
+
+def test_a_backup_spec_may_change_until_it_is_accepted_and_never_after(tenant: Person, operator: Operator) -> None:
+    admitted(tenant.create(backup("changing")))
+    target = f"nonadminbackups.{GROUP}/changing"
+    admitted(tenant.patch(target, {"spec": {"backupSpec": {"ttl": "2h"}}}))
+    assert operator.write_status(NON_ADMIN_BACKUP, "changing", {"phase": "New"}) is None
+    admitted(tenant.patch(target, {"spec": {"backupSpec": {"ttl": "3h"}}}))
+
+    accepted = {"veleroBackup": {"nacuuid": "shop-changing-1", "name": "shop-changing-1"}}
+    assert operator.write_status(NON_ADMIN_BACKUP, "changing", accepted) is None
+    for change in ({"ttl": "4h"}, {"ttl": None}, {"labelSelector": {"matchLabels": {"a": "b"}}}):
+        refused(
+            tenant.patch(target, {"spec": {"backupSpec": change}}),
+            "spec.backupSpec was accepted and cannot change any more: create another NonAdminBackup",
+        )
+    admitted(tenant.patch(target, {"metadata": {"labels": {"team": "shop"}}}))
+    admitted(operator.patch(target, {"metadata": {"finalizers": [f"nonadminbackup.{GROUP}/finalizer"]}}))
+    admitted(tenant.patch(target, {"spec": {"deleteBackup": True}}))
+    admitted(operator.patch(target, {"metadata": {"finalizers": None}}))
+
+
+@pytest.mark.parametrize("flag", ["deleteBackup", "forceDeleteBackup"])
+def test_a_deletion_can_be_asked_for_and_not_be_taken_back(tenant: Person, flag: str) -> None:
+    name = flag.lower()
+    target = f"nonadminbackups.{GROUP}/{name}"
+    admitted(tenant.create(request("NonAdminBackup", name, {"backupSpec": {}, flag: False})))
+    admitted(tenant.patch(target, {"spec": {flag: None}}))
+    admitted(tenant.patch(target, {"spec": {flag: False}}))
+    admitted(tenant.patch(target, {"spec": {flag: True}}))
+    for change in (False, None):
+        refused(tenant.patch(target, {"spec": {flag: change}}), f"spec.{flag} is true already", "leave it true")
+    admitted(tenant.patch(target, {"metadata": {"labels": {"team": "shop"}}}))
+
+
+def test_a_restore_spec_may_change_until_it_is_accepted_and_never_after(tenant: Person, operator: Operator) -> None:
+    init = {"initContainers": [{"name": "one", "image": "one"}]}
+    hooks = {"resources": [{"name": "hook", "postHooks": [{"init": init}]}]}
+    spec = {"restoreSpec": {"backupName": "one", "hooks": hooks}}
+    admitted(tenant.create(request("NonAdminRestore", "changing", spec)))
+    target = f"nonadminrestores.{GROUP}/changing"
+    admitted(tenant.patch(target, {"spec": {"restoreSpec": {"backupName": "two"}}}))
+    accepted = {"phase": "New", "veleroRestore": {"nacuuid": "shop-changing-2"}}
+    assert operator.write_status(NON_ADMIN_RESTORE, "changing", accepted) is None
+    words = "spec.restoreSpec was accepted and cannot change any more: create another NonAdminRestore"
+    refused(tenant.patch(target, {"spec": {"restoreSpec": {"backupName": "one"}}}), words)
+    init["initContainers"][0]["image"] = "two"  # below what has no schema, a change is a change as well
+    refused(tenant.patch(target, {"spec": {"restoreSpec": {"hooks": hooks}}}), words)
+    admitted(tenant.patch(target, {"metadata": {"labels": {"team": "shop"}}}))
+
+
+def test_the_target_of_a_download_never_changes(tenant: Person) -> None:
+    body = request("NonAdminDownloadRequest", "fixed", {"target": {"kind": "BackupLog", "name": "one"}})
+    admitted(tenant.create(body))
+    target = f"nonadmindownloadrequests.{GROUP}/fixed"
+    refused(tenant.patch(target, {"spec": {"target": {"name": "two"}}}), "spec.target cannot change: create another")
+    admitted(tenant.patch(target, {"metadata": {"labels": {"team": "shop"}}}))
+
+
+# What is shown
+
+
+def test_a_phase_that_nobody_has_heard_of_is_mirrored_and_shown(tenant: Person, operator: Operator) -> None:
+    admitted(tenant.create(backup("shown")))
+    mirrored = {"phase": "Sailing", "errors": 2, "expiration": "2031-01-01T00:00:00Z", "sails": {"set": 3}}
+    status = {
+        "phase": "Created",
+        "queueInfo": {"estimatedQueuePosition": 4},
+        "veleroBackup": {"nacuuid": "shop-shown-1", "spec": {"knots": 7}, "status": mirrored},
+        "conditions": [
+            {
+                "type": "Succeeded",
+                "status": "Unknown",
+                "reason": "Running",
+                "message": "",
+                "lastTransitionTime": "2030-01-01T00:00:00Z",
+                "observedGeneration": 1,
+            }
+        ],
+    }
+    target = f"nonadminbackups.{GROUP}/shown"
+    assert operator.write_status(NON_ADMIN_BACKUP, "shown", status) is None
+    assert json.loads(tenant.kubectl("get", target, "--output=json").stdout)["status"] == status
+    heading, line = (text.split() for text in tenant.kubectl("get", "nab", "shown").stdout.splitlines())
+    assert heading == ["NAME", "REQUEST-PHASE", "VELERO-PHASE", "QUEUE", "ERRORS", "EXPIRES", "AGE"]
+    assert line[:-1] == ["shown", "Created", "Sailing", "4", "2", "2031-01-01T00:00:00Z"]
+
+
+@pytest.mark.parametrize(
+    "status", [{"phase": "Done"}, {"conditions": [{"type": "Queued"}]}, {"queueInfo": {"estimatedQueuePosition": -1}}]
+)
+def test_a_status_of_our_own_that_makes_no_sense_is_refused(tenant: Person, operator: Operator, status: object) -> None:
+    admitted(tenant.kubectl("apply", "--server-side", "--filename=-", body=backup("senseless")))
+    failure = operator.write_status(NON_ADMIN_BACKUP, "senseless", status)
+    assert failure is not None
+    assert failure.cause is Cause.INVALID
+
+
+# Who may do what
+
+
+def test_a_tenant_may_use_every_kind_and_write_no_status(tenant: Person) -> None:
+    for kind in TENANT_KINDS:
+        resource = f"{kind}.{GROUP}"
+        for verb in ("get", "list", "watch", "create", "update", "patch", "delete"):
+            assert tenant.may(verb, resource), (verb, resource)
+        assert tenant.may("get", resource, "--subresource=status")
+        for verb in ("update", "patch"):
+            assert not tenant.may(verb, resource, "--subresource=status")
+        assert not tenant.may("list", resource, "--all-namespaces")
+    assert not tenant.may("get", "selfservicepolicies.foresail.dev")
+    assert not tenant.may("get", "backups.velero.io", "--namespace=velero")
+    admitted(tenant.create(backup("spoofed")))
+    status = {"status": {"veleroBackup": {"nacuuid": "somebody-elses"}}}
+    target = f"nonadminbackups.{GROUP}/spoofed"
+    refused(tenant.patch(target, status, "--subresource=status"), "forbidden")
+    admitted(tenant.patch(target, {**status, "metadata": {"labels": {"a": "b"}}}))
+    assert "status" not in json.loads(tenant.kubectl("get", target, "--output=json").stdout)
+    spoofed_at_birth = tenant.create({**backup("born"), **status}, "--output=json", "--dry-run=server")
+    assert "status" not in json.loads(spoofed_at_birth.stdout)
+
+
+def test_whoever_may_only_view_reads_and_writes_nothing(viewer: Person) -> None:
+    for kind in TENANT_KINDS:
+        assert viewer.may("get", f"{kind}.{GROUP}")
+        for verb in ("create", "update", "patch", "delete"):
+            assert not viewer.may(verb, f"{kind}.{GROUP}")
+
+
+@pytest.mark.parametrize(
+    ("verb", "resource", "words"),
+    [
+        ("get", "secrets", []),
+        ("get", "secrets", ["--namespace=velero"]),
+        ("create", "pods", []),
+        ("create", "nonadminbackups.oadp.openshift.io", []),
+        ("update", "selfservicepolicies.foresail.dev", []),
+        ("patch", "namespaces", []),
+        ("delete", "namespaces", []),
+        ("create", "backups.velero.io", []),  # in the tenant's namespace
+        ("patch", "restores.velero.io", ["--namespace=velero"]),
+        ("patch", "backupstoragelocations.velero.io", ["--namespace=velero"]),
+        ("create", "rolebindings.rbac.authorization.k8s.io", []),
+        ("impersonate", "users", []),
+    ],
+)
+def test_the_operator_may_not_do_what_it_does_not_need(
+    operator: Operator, verb: str, resource: str, words: list[str]
+) -> None:
+    assert not operator.may(verb, resource, *words)
+
+
+@pytest.mark.parametrize(
+    ("verb", "resource", "words"),
+    [
+        ("watch", "nonadminbackups.oadp.openshift.io", ["--all-namespaces"]),
+        ("delete", "nonadminbackups.oadp.openshift.io", []),
+        ("patch", "nonadmindownloadrequests.oadp.openshift.io", ["--subresource=status"]),
+        ("watch", "selfservicepolicies.foresail.dev", []),
+        ("watch", "namespaces", []),
+        ("create", "events.events.k8s.io", []),
+        ("create", "backups.velero.io", ["--namespace=velero"]),
+        ("create", "deletebackuprequests.velero.io", ["--namespace=velero"]),
+        ("create", "downloadrequests.velero.io", ["--namespace=velero"]),
+        ("create", "restores.velero.io", ["--namespace=velero"]),
+        ("watch", "datauploads.velero.io", ["--namespace=velero"]),
+        ("watch", "podvolumerestores.velero.io", ["--namespace=velero"]),
+    ],
+)
+def test_the_operator_may_do_what_it_needs(operator: Operator, verb: str, resource: str, words: list[str]) -> None:
+    assert operator.may(verb, resource, *words)
+
+
+# What is reserved
+
+RESERVED = ("openshift.io/oadp-nab-synced-from-nacuuid", "openshift.io/oadp-nab-origin-name", "foresail.dev/orphaned")
+
+
+@pytest.mark.parametrize("where", ["labels", "annotations"])
+@pytest.mark.parametrize("key", RESERVED)
+def test_a_reserved_key_is_refused_at_birth_and_the_message_names_it(tenant: Person, where: str, key: str) -> None:
+    for body in (
+        backup("marked", **{where: {key: "x", "team": "shop"}}),
+        request("NonAdminRestore", "marked", {"restoreSpec": {"backupName": "x"}}, **{where: {key: "x"}}),
+        request(
+            "NonAdminDownloadRequest", "marked", {"target": {"kind": "BackupLog", "name": "x"}}, **{where: {key: "x"}}
+        ),
+    ):
+        refused(
+            tenant.create(body, "--dry-run=server"),
+            "openshift.io/oadp-* and foresail.dev/* are written by Foresail alone",
+            f"leave {key} as it was, or out",
+        )
+
+
+@pytest.mark.parametrize("where", ["labels", "annotations"])
+def test_a_reserved_key_is_neither_added_nor_changed_nor_removed_and_does_not_stand_in_the_way(
+    tenant: Person, operator: Operator, where: str
+) -> None:
+    name = f"kept-{where}"
+    target = f"nonadminbackups.{GROUP}/{name}"
+    admitted(tenant.create(backup(name, **{where: {"openshift.io/oadp": "True", "team": "shop"}})))
+    for key in RESERVED:
+        refused(tenant.patch(target, {"metadata": {where: {key: "x"}}}), f"leave {key} as it was")
+    admitted(operator.patch(target, {"metadata": {where: {RESERVED[0]: "x"}}}))
+    for value in ("y", None):
+        refused(tenant.patch(target, {"metadata": {where: {RESERVED[0]: value}}}), f"leave {RESERVED[0]} as it was")
+    admitted(tenant.patch(target, {"metadata": {where: {"team": None}}}))
+    admitted(tenant.patch(target, {"spec": {"backupSpec": {"ttl": "2h"}}}))
+    admitted(operator.patch(target, {"metadata": {where: {RESERVED[0]: None}}}))
+
+
+# The policy
+
+
+def test_the_default_policy_is_for_namespaces_that_opted_in_and_for_no_others(installed: Cluster) -> None:
+    stored = installed.get("selfservicepolicies.foresail.dev", "foresail-default")
+    policy = msgspec.convert(stored, SelfServicePolicy)
+    assert policy.spec.namespace_selector.match_labels == {OPT_IN_LABEL: OPT_IN_VALUE}
+    assert policy.spec.namespace_selector.match_expressions is None
+    assert policy.spec.priority < 0
+    assert not policy.spec.backup.hooks.allowed
+    assert policy.spec.quotas.stored is not None
+    assert policy.spec.quotas.active is not None
+
+
+@pytest.mark.parametrize(
+    ("spec", "word"),
+    [
+        ({}, "spec.namespaceSelector: Required"),
+        ({"namespaceSelector": {}, "priority": 0.5}, "spec.priority"),
+        ({"namespaceSelector": {"matchExpressions": [{"key": "a", "operator": "Likes"}]}}, "Unsupported value"),
+        ({"namespaceSelector": {}, "backup": {"ttl": {"maximum": "30d"}}}, "spec.backup.ttl.maximum"),
+        ({"namespaceSelector": {}, "quotas": {"stored": -1}}, "spec.quotas.stored"),
+    ],
+)
+def test_a_policy_that_says_nothing_clear_is_refused(installed: Cluster, spec: object, word: str) -> None:
+    admin = Person(installed.kubeconfig)
+    body = {"apiVersion": "foresail.dev/v1alpha1", "kind": "SelfServicePolicy", "metadata": {"name": "x"}, "spec": spec}
+    refused(admin.create(body, "--dry-run=server"), word)
+
+
+def test_without_the_switch_the_chart_has_nothing_of_self_service() -> None:
+    assert "self-service" not in helm_template("foresail")
+    assert "SelfServicePolicy" not in helm_template(
+        "foresail", "--set=selfService.enabled=true,selfService.defaultPolicy=false"
+    )

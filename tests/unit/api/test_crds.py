@@ -1,0 +1,100 @@
+"""The definitions of our kinds, as the chart ships them."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import pytest
+import yaml
+
+from foresail.api import crds
+from foresail.api.schema import schema
+from foresail.api.spec_fields import BACKUP_FIELDS, RESTORE_FIELDS, Treatment
+from foresail.api.specs import BackupSpec, Duration, RestoreSpec
+from tests.spec_paths import paths
+
+ROOT = Path(__file__).parents[3]
+CHART = ROOT / "charts" / "foresail-crds" / "templates"
+
+
+def test_the_chart_holds_what_the_types_say_and_nothing_else() -> None:
+    shipped = {file.name: file.read_text() for file in CHART.iterdir()}
+    assert shipped == crds.files(), "run `make crds`"
+
+
+def test_writing_the_files_takes_away_those_of_kinds_that_are_no_more(tmp_path: Path) -> None:
+    (tmp_path / "gone.yaml").write_text("kind: CustomResourceDefinition\n")
+    crds.main(tmp_path)
+    assert {file.name: file.read_text() for file in tmp_path.iterdir()} == crds.files()
+
+
+@pytest.mark.parametrize("name", crds.files())
+def test_a_definition_is_below_256_kib_and_has_nothing_that_helm_would_replace(name: str) -> None:
+    text = crds.files()[name]
+    assert len(text.encode()) < 256 * 1024
+    assert "{{" not in text
+
+
+@pytest.mark.parametrize("name", [name for name in crds.files() if name.startswith("nonadmin")])
+def test_what_velero_reports_is_mirrored_without_a_schema(name: str) -> None:
+    version = yaml.safe_load(crds.files()[name])["spec"]["versions"][0]
+    status = version["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"]
+    mirrors = [
+        mirror
+        for field, velero in status.items()
+        if field.startswith("velero")
+        for part, mirror in velero["properties"].items()
+        if part in {"spec", "status"}
+    ]
+    assert mirrors
+    assert all(mirror == {"type": "object", "x-kubernetes-preserve-unknown-fields": True} for mirror in mirrors)
+
+
+@pytest.mark.parametrize(
+    ("spec", "fields"), [(BackupSpec, BACKUP_FIELDS), (RestoreSpec, RESTORE_FIELDS)], ids=["backup", "restore"]
+)
+def test_every_field_is_classified_and_every_classified_field_is_there(
+    spec: type, fields: dict[str, Treatment]
+) -> None:
+    assert set(fields) <= set(paths(schema(spec)))
+    assert set(schema(spec)["properties"]) <= set(fields)
+
+
+class _Sample(msgspec.Struct, rename="camel"):
+    """Two
+    lines.
+    """
+
+    needed: str
+    a_number: Annotated[int, msgspec.Meta(ge=1, le=5)] = 1
+    maybe: bool | None = None
+
+
+def test_a_schema_says_what_the_type_says() -> None:
+    assert schema(_Sample) == {
+        "type": "object",
+        "description": "Two lines.",
+        "required": ["needed"],
+        "properties": {
+            "needed": {"type": "string"},
+            "aNumber": {"type": "integer", "format": "int64", "minimum": 1, "maximum": 5},
+            "maybe": {"type": "boolean", "nullable": True},
+        },
+    }
+
+
+@pytest.mark.parametrize("kind", [float, int | str | None, Any])
+def test_a_type_that_has_no_structural_schema_is_refused(kind: object) -> None:
+    with pytest.raises(TypeError, match="has no"):
+        schema(kind)
+
+
+@pytest.mark.parametrize("text", ["0", "720h0m0s", "90m", "1.5h", "10s500ms", "999999h"])
+def test_a_duration_is_what_go_reads(text: str) -> None:
+    assert msgspec.convert(text, Duration) == text
+
+
+@pytest.mark.parametrize("text", ["", "1", "1d", "-1h", "1h ", "soon", "9999999h", "1s1h"])
+def test_a_duration_that_go_would_not_read_is_refused(text: str) -> None:
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert(text, Duration)

@@ -1,0 +1,120 @@
+"""The line: who stands where, whoever numbers them; and the telling: near at once, far in their own time."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from foresail.selfservice.queue import LATEST, NEAR, PER_SECOND, Line, Telling
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def run(line: Line, name: str) -> None:
+    line.change(name, is_waiting=False, is_running=True, number=0)
+
+
+def test_who_waits_has_as_many_before_them_as_their_number_says() -> None:
+    line = Line()
+    for name in "abc":
+        line.enter(name)
+    assert [line.position(name) for name in "abc"] == [1, 2, 3]
+    run(line, "a")
+    assert [line.position(name) for name in "abc"] == [1, 2, 3]
+    assert line.last == 4
+    line.leave("a")
+    assert [line.position(name) for name in "abc"] == [0, 1, 2]
+    line.leave("b")
+    assert line.position("c") == 1
+
+
+def test_velero_s_own_number_counts_those_that_wait_and_ours_those_that_run_too() -> None:
+    line = Line()
+    for name in "abc":
+        line.enter(name)
+    run(line, "a")
+    line.change("b", is_waiting=True, is_running=False, number=2)
+    line.change("c", is_waiting=True, is_running=False, number=1)
+    assert (line.position("b"), line.position("c")) == (3, 2)
+
+
+def test_what_has_begun_and_no_longer_takes_velero_s_time_is_first_still_and_holds_up_nobody() -> None:
+    line = Line()
+    line.enter("a")
+    line.enter("b")
+    run(line, "a")
+    assert line.position("b") == 2
+    assert line.change("a", is_waiting=False, is_running=False, number=0)
+    assert (line.position("a"), line.position("b")) == (1, 1)
+
+
+def test_those_that_were_found_stand_by_age_and_before_those_that_come() -> None:
+    line = Line()
+    line.enter("new")
+    line.enter("young", NOW)
+    line.enter("old", NOW - timedelta(hours=1))
+    assert list(line.first()) == ["old", "young", "new"]
+
+
+def test_a_progress_of_one_moves_nobody() -> None:
+    line = Line()
+    line.enter("a")
+    assert line.change("a", is_waiting=False, is_running=True, number=0)
+    assert not line.change("a", is_waiting=False, is_running=True, number=0)
+    assert not line.leave("never there")
+
+
+@given(st.lists(st.tuples(st.sampled_from(["enter", "run", "leave"]), st.integers(0, 9))))
+def test_the_line_says_what_counting_says(steps: list[tuple[str, int]]) -> None:
+    line, waiting, running = Line(), list[str](), set[str]()
+    for step, number in steps:
+        name = str(number)
+        if step == "enter" and name not in waiting and name not in running:
+            line.enter(name)
+            waiting.append(name)
+        elif step == "run" and name in waiting:
+            run(line, name)
+            waiting.remove(name)
+            running.add(name)
+        elif step == "leave":
+            line.leave(name)
+            waiting = [each for each in waiting if each != name]
+            running.discard(name)
+        assert len(line) == len(waiting) + len(running)
+        assert {each: line.position(each) for each in waiting} == {
+            each: len(running) + place for place, each in enumerate(waiting, 1)
+        }
+        assert all(line.position(each) == 1 for each in running)
+
+
+@pytest.mark.parametrize(
+    ("shown", "position"),
+    [pytest.param(None, 900, id="the first number"), pytest.param(NEAR + 5, NEAR, id="a near one")],
+)
+def test_these_are_told_at_once(shown: int | None, position: int) -> None:
+    assert Telling().when("a", shown, position, NOW) is None
+
+
+def test_a_far_one_that_was_just_told_waits_unless_it_differs_by_a_tenth() -> None:
+    telling = Telling()
+    telling.told("a", NOW)
+    telling.told("b", NOW)
+    later = telling.when("a", 500, 499, NOW + timedelta(seconds=1))
+    assert later is not None
+    assert LATEST <= later - NOW <= LATEST + timedelta(seconds=2)
+    soon = telling.when("b", 500, 450, NOW + timedelta(seconds=1))
+    assert soon is not None
+    assert soon - NOW <= timedelta(seconds=3)
+    assert telling.when("b", 500, 450, soon) is None, "its instant has come"
+
+
+def test_no_more_than_twenty_far_ones_are_told_in_a_second_and_each_keeps_its_instant() -> None:
+    telling = Telling()
+    instants = [telling.when(str(number), 1000, 500, NOW) for number in range(200)]
+    assert instants == [telling.when(str(number), 1000, 499, NOW) for number in range(200)]
+    seconds = [int(each.timestamp()) for each in instants if each is not None]
+    assert max(seconds.count(second) for second in seconds) == PER_SECOND
+    assert max(seconds) - min(seconds) == 200 / PER_SECOND - 1
+    telling.forget("7")
+    assert not telling.waits("7")

@@ -1,0 +1,216 @@
+"""Tenants in a world, the self-service controller, and a Velero whose every step the test takes itself."""
+
+import asyncio
+from typing import Any
+
+from foresail.api import velero
+from foresail.api.instants import stamp
+from foresail.api.marks import REQUEST_UID
+from foresail.api.policy import SELF_SERVICE_POLICY
+from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
+from foresail.plan import Key, Kind
+from foresail.selfservice.controller import SelfService
+from foresail.selfservice.families import BACKUPS, RESTORES
+from tests.worlds.documents import Document
+from tests.worlds.garbage import NAMESPACE
+from tests.worlds.history import Happening
+from tests.worlds.process import Moment, Process
+from tests.worlds.streams import Weather
+from tests.worlds.virtual_time import WallClock
+from tests.worlds.visitor import Visitor
+from tests.worlds.world import Definition, World, done
+
+VELERO = "velero"
+SETTLED = 90.0
+ORDER = ["", "New", "BackingOff", "Created", "Deleting"]
+_MADE_FOR = {NON_ADMIN_BACKUP: BACKUPS, NON_ADMIN_RESTORE: RESTORES}
+_VELEROS = (
+    velero.BACKUP,
+    velero.RESTORE,
+    velero.DELETE_REQUEST,
+    velero.DATA_UPLOAD,
+    velero.DATA_DOWNLOAD,
+    velero.POD_VOLUME_BACKUP,
+    velero.POD_VOLUME_RESTORE,
+)
+
+
+class Tenancy:
+    """One world with its people: tenants in `red` and `blue`, an administrator, Velero, and the controller."""
+
+    def __init__(self, quotas: dict[str, int] | None = None) -> None:
+        self.clock = WallClock()
+        definitions = [Definition(kind, status=False) for kind in _VELEROS]
+        requests = (Definition(NON_ADMIN_BACKUP), Definition(NON_ADMIN_RESTORE))
+        self.world = World(self.clock, *requests, Definition(SELF_SERVICE_POLICY), *definitions)
+        self.weather = Weather()
+        self.phases: dict[tuple[Kind, str], list[str]] = {}  # of each request, by its UID, in their order
+        self.births: dict[str, int] = {}  # how many Velero objects were ever made for each request
+        self.deaths = 0
+        self.process: Process | None = None
+        self.world.history.listeners.append(self._heard)
+        for name in ("red", "blue", VELERO):
+            labels = {} if name == VELERO else {"foresail.dev/self-service": "enabled"}
+            self.world.create(NAMESPACE, {"metadata": {"name": name, "labels": labels}}, "admin")
+        self.make_policy(quotas or {})
+
+    # The administrator
+
+    def make_policy(self, quotas: dict[str, int], name: str = "default") -> None:
+        selector = {"matchLabels": {"foresail.dev/self-service": "enabled"}}
+        spec = {"namespaceSelector": selector, "quotas": quotas}
+        done(self.world.create(SELF_SERVICE_POLICY, {"metadata": {"name": name}, "spec": spec}, "admin"))
+
+    def set_quotas(self, **quotas: int) -> None:
+        done(self.world.merge(SELF_SERVICE_POLICY, Key("", "default"), {"spec": {"quotas": quotas}}, "admin"))
+
+    def delete_namespace(self, name: str) -> None:
+        done(self.world.delete(NAMESPACE, Key("", name)))
+
+    # Tenants
+
+    def back_up(self, key: Key, **spec: Any) -> str:  # noqa: ANN401 - JSON
+        body = {"metadata": {"name": key.name}, "spec": {"backupSpec": spec}}
+        return str(done(self.world.create(NON_ADMIN_BACKUP, body, "tenant", key.namespace))["metadata"]["uid"])
+
+    def restore(self, key: Key, backup: str, **spec: Any) -> str:  # noqa: ANN401 - JSON
+        body = {"metadata": {"name": key.name}, "spec": {"restoreSpec": {"backupName": backup, **spec}}}
+        return str(done(self.world.create(NON_ADMIN_RESTORE, body, "tenant", key.namespace))["metadata"]["uid"])
+
+    def edit(self, key: Key, kind: Kind = NON_ADMIN_BACKUP, **spec: Any) -> None:  # noqa: ANN401 - JSON
+        done(self.world.merge(kind, key, {"spec": spec}, "tenant"))
+
+    def delete(self, key: Key, kind: Kind = NON_ADMIN_BACKUP) -> None:
+        done(self.world.delete(kind, key))
+
+    def request(self, key: Key, kind: Kind = NON_ADMIN_BACKUP) -> Document | None:
+        return self.world.history.present(kind).get(key)
+
+    def status(self, key: Key, kind: Kind = NON_ADMIN_BACKUP) -> Document:
+        found = self.request(key, kind)
+        assert found is not None, f"{kind.name} {key} is gone"
+        status: Document = found.get("status", {})
+        return status
+
+    def condition(self, key: Key, name: str, kind: Kind = NON_ADMIN_BACKUP) -> tuple[str, str, str]:
+        """Return the status, the reason and the message of a condition."""
+        for each in self.status(key, kind).get("conditions", []):
+            if each["type"] == name:
+                return each["status"], each["reason"], each["message"]
+        return "", "", ""
+
+    # Velero
+
+    def velero_objects(self, kind: Kind = velero.BACKUP) -> dict[str, Document]:
+        return {key.name: document for key, document in self.world.history.present(kind).items()}
+
+    def made_for(self, key: Key, kind: Kind = NON_ADMIN_BACKUP) -> Document | None:
+        """Return the Velero object of a request."""
+        family, request = _MADE_FOR[kind], self.request(key, kind)
+        assert request is not None
+        for found in self.velero_objects(family.velero).values():
+            if found["metadata"].get("annotations", {}).get(REQUEST_UID) == request["metadata"]["uid"]:
+                return found
+        return None
+
+    def velero_says(self, key: Key, phase: str, kind: Kind = NON_ADMIN_BACKUP, **status: Any) -> None:  # noqa: ANN401
+        """Let Velero write the status of the object of a request."""
+        found = self.made_for(key, kind)
+        assert found is not None
+        at = Key(VELERO, found["metadata"]["name"])
+        done(self.world.merge(_MADE_FOR[kind].velero, at, {"status": {"phase": phase, **status}}, "velero"))
+
+    def velero_deletes(self, *errors: str) -> None:
+        """Let Velero answer each request to delete: do it, or say why not."""
+        for name, found in self.velero_objects(velero.DELETE_REQUEST).items():
+            if found.get("status", {}).get("phase") == velero.PROCESSED:
+                continue
+            at = Key(VELERO, name)
+            if errors:
+                status = {"phase": velero.PROCESSED, "errors": list(errors)}
+                done(self.world.merge(velero.DELETE_REQUEST, at, {"status": status}, "velero"))
+            else:
+                self.world.delete(velero.BACKUP, Key(VELERO, found["spec"]["backupName"]))
+                done(self.world.delete(velero.DELETE_REQUEST, at))
+
+    async def velero_works(self) -> None:
+        """Let Velero do what it is asked for, each second, until cancelled."""
+        while True:
+            for kind in (velero.BACKUP, velero.RESTORE):
+                for name, found in self.velero_objects(kind).items():
+                    if found.get("status", {}).get("phase", "") in velero.WAITING:
+                        status = {"phase": velero.COMPLETED, "progress": {"totalItems": 1}}
+                        done(self.world.merge(kind, Key(VELERO, name), {"status": status}, "velero"))
+            self.velero_deletes()
+            await asyncio.sleep(1)
+
+    def now(self) -> str:
+        return stamp(self.clock())
+
+    # The controller
+
+    def start(self, dies: Moment | None = None, workers: int = 16) -> Process:
+        self.process = Process(
+            Visitor(self.world, weather=self.weather), SelfService(VELERO), dies=dies, workers=workers
+        )
+        return self.process
+
+    async def keep_running(self, dies: list[Moment], workers: int) -> None:
+        """Run the controller until cancelled; each time that it dies, the next one is there a moment later."""
+        left = list(dies)
+        process = self.start(left.pop(0) if left else None, workers)
+        while True:
+            await asyncio.sleep(0.05)
+            if process.died:
+                self.deaths += 1
+                await process.kill()
+                process = self.start(left.pop(0) if left else None, workers)
+
+    async def stop(self) -> None:
+        if self.process is not None:
+            await self.process.kill()
+            self.process = None
+
+    async def settle(self, seconds: float = SETTLED) -> None:
+        await asyncio.sleep(seconds)
+
+    # What must be so
+
+    def check(self) -> None:
+        """Phases went one way; no request has two Velero objects, and no Velero object lost its request unmarked."""
+        for phases in self.phases.values():
+            assert phases == sorted(phases, key=ORDER.index), f"phases went back: {phases}"
+        assert all(count == 1 for count in self.births.values()), self.births
+
+    def orphans(self) -> list[str]:
+        """Return the Velero objects whose request is gone."""
+        found = []
+        for kind, family in _MADE_FOR.items():
+            uids = {each["metadata"]["uid"] for each in self.world.history.present(kind).values()}
+            for name, each in self.velero_objects(family.velero).items():
+                uid = each["metadata"].get("annotations", {}).get(REQUEST_UID)
+                if uid is not None and uid not in uids:
+                    found.append(name)
+        return found
+
+    async def check_silence(self) -> None:
+        """Nothing is written any more."""
+        assert self.process is not None
+        revision, before = self.world.history.revision, len(self.process.visitor.writes)
+        await asyncio.sleep(300)
+        assert self.world.history.revision == revision
+        assert self.process.visitor.writes[before:] == []
+
+    def _heard(self, happening: Happening) -> None:
+        after = happening.after
+        if after is None:
+            return
+        if happening.kind in _MADE_FOR:
+            seen = self.phases.setdefault((happening.kind, after["metadata"]["uid"]), [""])
+            phase = after.get("status", {}).get("phase", "")
+            if seen[-1] != phase:
+                seen.append(phase)
+        if happening.kind in (velero.BACKUP, velero.RESTORE) and happening.before is None:
+            uid = after["metadata"].get("annotations", {}).get(REQUEST_UID)
+            if uid is not None:
+                self.births[uid] = self.births.get(uid, 0) + 1

@@ -1,0 +1,130 @@
+"""A death before and after every write of self-service, alone and in pairs: whoever comes next makes it good.
+
+Never two Velero objects for one request, never one without its request, never a finalizer that holds what is over.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+import pytest
+
+from foresail.api import velero
+from foresail.api.requests import NON_ADMIN_RESTORE
+from foresail.plan import Key
+from tests.worlds import virtual_time
+from tests.worlds.process import Moment
+from tests.worlds.tenancy import Tenancy
+
+KEPT, FORCED, DELETED, PLAIN, WRONG = (Key("red", name) for name in ("kept", "forced", "deleted", "plain", "wrong"))
+RESTORED, REMOVED = Key("red", "restored"), Key("red", "removed")
+Story = Callable[[Tenancy], Awaitable[None]]
+
+
+async def whole(tenancy: Tenancy) -> None:
+    """Walk along every path once."""
+    for key in (KEPT, FORCED, DELETED, PLAIN):
+        tenancy.back_up(key)
+    tenancy.back_up(WRONG, includedNamespaces=["blue"])
+    await tenancy.settle(40)
+    tenancy.restore(RESTORED, "kept")
+    tenancy.restore(REMOVED, "kept")
+    await tenancy.settle(40)
+    tenancy.edit(FORCED, forceDeleteBackup=True)
+    tenancy.edit(DELETED, deleteBackup=True)
+    tenancy.delete(PLAIN)
+    tenancy.delete(REMOVED, NON_ADMIN_RESTORE)
+    await tenancy.settle(60)
+    assert tenancy.condition(KEPT, "Succeeded")[0] == "True"
+    assert tenancy.condition(RESTORED, "Succeeded", NON_ADMIN_RESTORE)[0] == "True"
+    assert tenancy.request(FORCED) is tenancy.request(DELETED) is None
+    assert tenancy.request(REMOVED, NON_ADMIN_RESTORE) is None
+    assert tenancy.status(PLAIN)["phase"] == "Deleting", "a plain delete waits, as it should"
+    assert tenancy.status(WRONG)["phase"] == "BackingOff"
+    assert len(tenancy.velero_objects()) == 2
+    assert len(tenancy.velero_objects(velero.RESTORE)) == 1
+
+
+async def made_and_deleted(tenancy: Tenancy) -> None:
+    tenancy.back_up(KEPT)
+    await tenancy.settle(40)
+    tenancy.edit(KEPT, deleteBackup=True)
+    await tenancy.settle(60)
+    assert tenancy.request(KEPT) is None
+    assert tenancy.velero_objects() == {}
+
+
+async def changed_their_mind_at_once(tenancy: Tenancy) -> None:
+    """Force a deletion while the backup is being made."""
+    tenancy.back_up(KEPT)
+    await asyncio.sleep(0.012)
+    tenancy.edit(KEPT, forceDeleteBackup=True)
+    await tenancy.settle(60)
+    assert tenancy.request(KEPT) is None
+    assert tenancy.velero_objects() == {}
+
+
+async def left(tenancy: Tenancy) -> None:
+    """Delete the namespace while backups are being made and deleted in it."""
+    for key in (KEPT, DELETED):
+        tenancy.back_up(key)
+    await tenancy.settle(40)
+    tenancy.edit(DELETED, deleteBackup=True)
+    tenancy.back_up(PLAIN)
+    await asyncio.sleep(0.012)
+    tenancy.delete_namespace("red")
+    await tenancy.settle(60)
+    assert tenancy.request(KEPT) is tenancy.request(PLAIN) is None
+
+
+def deaths(story: Story, moments: Sequence[Moment], workers: int = 1) -> int:
+    """Live through a story with these deaths in it, check how it ends, and return how many of them came."""
+
+    async def live() -> int:
+        tenancy = Tenancy()
+        running = asyncio.create_task(tenancy.keep_running(list(moments), workers))
+        working = asyncio.create_task(tenancy.velero_works())
+        await story(tenancy)
+        tenancy.check()
+        unmarked = [
+            name
+            for name in tenancy.orphans()
+            if "foresail.dev/orphaned" not in tenancy.velero_objects()[name]["metadata"]["annotations"]
+        ]
+        assert unmarked == []
+        for task in (running, working):
+            task.cancel()
+        await asyncio.gather(running, working, return_exceptions=True)
+        await tenancy.stop()
+        return tenancy.deaths
+
+    return virtual_time.run(live())
+
+
+def writes_of(story: Story) -> int:
+    """Return how many writes a story takes if nobody dies in it."""
+    for number in range(1, 200):
+        if not deaths(story, [Moment(after=True, write=number)]):
+            return number - 1
+    raise AssertionError("it never ends")
+
+
+@pytest.mark.parametrize("story", [whole, made_and_deleted, changed_their_mind_at_once, left])
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_a_death_at_any_write_is_made_good(story: Story, after: bool, figure: Callable[[str], None]) -> None:
+    number = 0
+    while deaths(story, [Moment(after=after, write=number + 1)]):
+        number += 1
+    assert number >= 5
+    name = getattr(story, "__name__", "")
+    figure(f"self-service, {name}: {number} deaths {'after' if after else 'before'} a write")
+
+
+def test_two_deaths_in_a_row_at_any_two_writes_are_made_good(figure: Callable[[str], None]) -> None:
+    count = writes_of(made_and_deleted)
+    came = 0
+    for first in range(1, count + 1):
+        for second in range(1, count + 2 - first):
+            came += deaths(made_and_deleted, [Moment(after=True, write=first), Moment(after=False, write=second)])
+            came += deaths(made_and_deleted, [Moment(after=False, write=first), Moment(after=True, write=second)])
+    assert came >= count * (count - 1)
+    figure(f"self-service: {came} deaths in pairs")

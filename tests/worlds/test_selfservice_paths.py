@@ -1,0 +1,598 @@
+"""The flowchart, arrow by arrow: what each path does to a request, and what stands in Velero's namespace after it."""
+
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+
+from foresail.api import velero
+from foresail.api.instants import stamp
+from foresail.api.marks import ORPHANED
+from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
+from foresail.plan import Key
+from foresail.selfservice.families import BACKUPS
+from tests.worlds import virtual_time
+from tests.worlds.garbage import NAMESPACE
+from tests.worlds.tenancy import VELERO, Tenancy
+from tests.worlds.world import done
+
+NAB = Key("red", "shop")
+NAR = Key("red", "shop-back")
+Story = Callable[[Tenancy], Awaitable[None]]
+
+
+def tell(story: Story, quotas: dict[str, int] | None = None) -> Tenancy:
+    """Live through a story with the controller running, and check what must always be so."""
+
+    async def live() -> Tenancy:
+        tenancy = Tenancy(quotas)
+        tenancy.start()
+        await story(tenancy)
+        tenancy.check()
+        await tenancy.check_silence()
+        await tenancy.stop()
+        return tenancy
+
+    return virtual_time.run(live())
+
+
+async def backed_up(tenancy: Tenancy) -> None:
+    tenancy.back_up(NAB)
+    await tenancy.settle()
+    expires = stamp(tenancy.clock() + timedelta(hours=1))
+    tenancy.velero_says(NAB, "Completed", expiration=expires, progress={"totalItems": 3, "itemsBackedUp": 3})
+    await tenancy.settle()
+
+
+# Create and update
+
+
+def test_a_valid_request_goes_from_new_to_created_in_four_writes() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        uid = tenancy.back_up(NAB)
+        await tenancy.settle()
+        assert tenancy.phases[NON_ADMIN_BACKUP, uid] == ["", "New", "Created"]
+        assert tenancy.condition(NAB, "Accepted") == ("True", "BackupAccepted", "backup accepted")
+        assert tenancy.condition(NAB, "Queued") == ("True", "BackupScheduled", "Created Velero Backup object")
+        assert tenancy.condition(NAB, "Succeeded")[:2] == ("Unknown", "Waiting")
+        status, request = tenancy.status(NAB), tenancy.request(NAB)
+        assert request is not None
+        assert request["metadata"]["finalizers"] == ["nonadminbackup.oadp.openshift.io/finalizer"]
+        made = tenancy.made_for(NAB)
+        assert made is not None
+        name = made["metadata"]["name"]
+        assert name.startswith("red-shop-")
+        assert status["veleroBackup"] == {"nacuuid": name, "name": name, "namespace": VELERO, "status": {}}
+        assert status["queueInfo"] == {"estimatedQueuePosition": 1}
+        assert made["spec"]["includedNamespaces"] == ["red"]
+        assert made["metadata"]["labels"] == {
+            "openshift.io/oadp": "True",
+            "app.kubernetes.io/managed-by": "oadp-nac-controller",
+            "openshift.io/oadp-nab-origin-nacuuid": name,
+        }
+        assert made["metadata"]["annotations"]["openshift.io/oadp-nab-origin-name"] == "shop"
+        assert made["metadata"]["annotations"]["openshift.io/oadp-nab-origin-namespace"] == "red"
+        assert tenancy.process is not None
+        writes = tenancy.process.visitor.writes
+        assert [(each.verb, each.kind, each.refused) for each in writes] == [
+            ("merge status", NON_ADMIN_BACKUP, None),
+            ("merge", NON_ADMIN_BACKUP, None),
+            ("create", velero.BACKUP, None),
+            ("merge status", NON_ADMIN_BACKUP, None),
+        ]
+
+    tell(story)
+
+
+def test_a_hundred_requests_at_once_take_four_writes_each_and_none_is_refused() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        for number in range(100):
+            tenancy.back_up(Key("red" if number % 2 else "blue", f"b{number}"))
+        await tenancy.settle(20)
+        assert tenancy.process is not None
+        assert len(tenancy.process.visitor.writes) == 400
+        assert all(each.refused is None for each in tenancy.process.visitor.writes)
+        shown = [
+            each["status"]["queueInfo"]["estimatedQueuePosition"]
+            for each in tenancy.world.history.present(NON_ADMIN_BACKUP).values()
+        ]
+        assert sorted(shown) == list(range(1, 101))
+
+    tell(story)
+
+
+def test_an_invalid_spec_leads_to_backing_off_without_a_nacuuid_and_an_edit_leads_on_to_created() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        uid = tenancy.back_up(NAB, includedNamespaces=["blue"])
+        await tenancy.settle()
+        text = "NonAdminBackup spec.backupSpec.includedNamespaces is restricted, can not contain namespaces other than"
+        assert tenancy.condition(NAB, "Accepted") == ("False", "InvalidBackupSpec", f"{text}: red")
+        assert "veleroBackup" not in tenancy.status(NAB)
+        assert tenancy.velero_objects() == {}
+        tenancy.edit(NAB, backupSpec={"includedNamespaces": ["red"]})
+        await tenancy.settle()
+        assert tenancy.phases[NON_ADMIN_BACKUP, uid] == ["", "BackingOff", "Created"]
+        assert tenancy.condition(NAB, "Accepted")[0] == "True"
+
+    tell(story)
+
+
+def test_velero_s_status_is_mirrored_to_the_last_unknown_field() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        tenancy.back_up(NAB)
+        await tenancy.settle()
+        tenancy.velero_says(NAB, "Queued", queuePosition=1)
+        await tenancy.settle(5)
+        assert tenancy.status(NAB)["veleroBackup"]["status"] == {"phase": "Queued"}
+        tenancy.velero_says(NAB, "InProgress", queuePosition=None, startTimestamp=tenancy.now(), brandNew={"deep": [1]})
+        await tenancy.settle(5)
+        assert tenancy.condition(NAB, "Succeeded") == ("Unknown", "Running", "the backup is InProgress")
+        assert tenancy.status(NAB)["queueInfo"] == {"estimatedQueuePosition": 1}
+        assert tenancy.status(NAB)["veleroBackup"]["status"]["brandNew"] == {"deep": [1]}
+        tenancy.velero_says(NAB, "AWordOfALaterVelero", brandNew=None)
+        await tenancy.settle(5)
+        assert "brandNew" not in tenancy.status(NAB)["veleroBackup"]["status"]
+        tenancy.velero_says(NAB, "Completed", warnings=2, progress={"totalItems": 3})
+        await tenancy.settle(5)
+        assert tenancy.condition(NAB, "Succeeded") == ("True", "Completed", "the backup is complete with 2 warnings")
+        assert tenancy.status(NAB)["queueInfo"] == {"estimatedQueuePosition": 0}
+
+    tell(story)
+
+
+def test_a_backup_that_failed_says_why() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        tenancy.back_up(NAB)
+        await tenancy.settle()
+        tenancy.velero_says(NAB, "FailedValidation", validationErrors=["no such location"])
+        await tenancy.settle()
+        said = ("False", "FailedValidation", "Velero refused the backup: no such location")
+        assert tenancy.condition(NAB, "Succeeded") == said
+        assert tenancy.status(NAB)["phase"] == "Created"
+
+    tell(story)
+
+
+def test_a_complete_backup_with_nothing_in_it_says_so() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        tenancy.back_up(NAB)
+        await tenancy.settle()
+        tenancy.velero_says(NAB, "Completed", progress={"totalItems": 0})
+        await tenancy.settle()
+        assert tenancy.condition(NAB, "Notable")[:2] == ("True", "NothingBackedUp")
+
+    tell(story)
+
+
+def test_the_volumes_of_a_backup_are_counted() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        tenancy.back_up(NAB)
+        await tenancy.settle()
+        made = tenancy.made_for(NAB)
+        assert made is not None
+        labels = {velero.BACKUP_NAME_LABEL: made["metadata"]["name"]}
+        for number, phase in enumerate(("Completed", "InProgress", "NeverHeardOf")):
+            body = {"metadata": {"name": f"v{number}", "labels": labels}, "status": {"phase": phase}}
+            done(tenancy.world.create(velero.DATA_UPLOAD, body, "velero", VELERO))
+        await tenancy.settle()
+        assert tenancy.status(NAB)["dataMoverDataUploads"] == {"total": 3, "completed": 1, "inProgress": 1}
+
+    tell(story)
+
+
+def test_a_backup_removed_behind_our_back_keeps_its_phase_and_is_shown_again_when_it_is_synced_back() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        await backed_up(tenancy)
+        made = tenancy.made_for(NAB)
+        assert made is not None
+        at = Key(VELERO, made["metadata"]["name"])
+        done(tenancy.world.delete(velero.BACKUP, at))
+        await tenancy.settle()
+        assert tenancy.condition(NAB, "Succeeded")[:2] == ("False", "VeleroBackupNotFound")
+        assert tenancy.status(NAB)["phase"] == "Created"
+        tenancy.births.clear()
+        done(
+            tenancy.world.create(
+                velero.BACKUP,
+                {key: made[key] for key in ("spec", "status")}
+                | {"metadata": {"name": at.name, **{key: made["metadata"][key] for key in ("labels", "annotations")}}},
+                "velero",
+                VELERO,
+            )
+        )
+        await tenancy.settle()
+        assert tenancy.condition(NAB, "Succeeded")[:2] == ("True", "Completed")
+
+    tell(story)
+
+
+def test_an_expired_backup_takes_its_request_with_it() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        await backed_up(tenancy)
+        await tenancy.settle(3600)
+        made = tenancy.made_for(NAB)
+        assert made is not None
+        done(tenancy.world.delete(velero.BACKUP, Key(VELERO, made["metadata"]["name"])))
+        await tenancy.settle()
+        assert tenancy.request(NAB) is None
+
+    tell(story)
+
+
+def test_a_name_in_velero_s_namespace_that_is_someone_else_s_is_left_alone() -> None:
+    async def live() -> None:
+        tenancy = Tenancy()
+        uid = tenancy.back_up(NAB)
+        tenancy.start()
+        await tenancy.settle()
+        made = tenancy.made_for(NAB)
+        assert made is not None
+        await tenancy.stop()
+        # The same name, with a record that names another namespace's UID: an object that was synced from elsewhere.
+        at = Key(VELERO, made["metadata"]["name"])
+        done(tenancy.world.delete(velero.BACKUP, at))
+        foreign = {
+            "metadata": {
+                "name": at.name,
+                "annotations": {**made["metadata"]["annotations"], "foresail.dev/namespace-uid": "other"},
+            },
+            "status": {"phase": "Completed"},
+        }
+        found = done(tenancy.world.create(velero.BACKUP, foreign, "somebody", VELERO))
+        tenancy.start()
+        tenancy.edit(NAB, forceDeleteBackup=True)
+        await tenancy.settle()
+        assert tenancy.request(NAB) is None
+        assert tenancy.world.history.present(velero.BACKUP)[at] == found
+        assert tenancy.phases[NON_ADMIN_BACKUP, uid][-1] == "Deleting"
+        await tenancy.stop()
+
+    virtual_time.run(live())
+
+
+# API delete
+
+
+def test_a_plain_delete_waits_and_names_the_command_to_go_on_with() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        await backed_up(tenancy)
+        tenancy.delete(NAB)
+        await tenancy.settle()
+        status, reason, message = tenancy.condition(NAB, "Deleting")
+        assert (status, reason) == ("True", "DeletionPending")
+        assert message == (
+            "backup deletion requires setting spec.deleteBackup or spec.forceDeleteBackup to true "
+            "or finalizer removal: "
+            'kubectl patch nonadminbackup shop --namespace red --type=merge --patch \'{"spec":{"deleteBackup":true}}\''
+        )
+        assert tenancy.status(NAB)["phase"] == "Deleting"
+        assert len(tenancy.velero_objects()) == 1
+        assert tenancy.velero_objects(velero.DELETE_REQUEST) == {}
+
+    tell(story)
+
+
+def test_a_plain_delete_ends_when_the_velero_backup_is_gone() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        await backed_up(tenancy)
+        tenancy.delete(NAB)
+        await tenancy.settle()
+        for name in tenancy.velero_objects():
+            done(tenancy.world.delete(velero.BACKUP, Key(VELERO, name)))
+        await tenancy.settle()
+        assert tenancy.request(NAB) is None
+
+    tell(story)
+
+
+def test_a_plain_delete_of_what_was_never_backed_up_is_done_at_once() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        tenancy.back_up(NAB, includedNamespaces=["blue"])
+        await tenancy.settle()
+        tenancy.delete(NAB)
+        assert tenancy.request(NAB) is None
+
+    tell(story)
+
+
+# Force delete
+
+
+def test_a_force_delete_takes_velero_s_objects_and_the_request_and_waits_for_nothing() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        await backed_up(tenancy)
+        tenancy.edit(NAB, deleteBackup=True)
+        await tenancy.settle()
+        assert len(tenancy.velero_objects(velero.DELETE_REQUEST)) == 1
+        tenancy.edit(NAB, forceDeleteBackup=True)
+        await tenancy.settle()
+        assert tenancy.request(NAB) is None
+        assert tenancy.velero_objects() == tenancy.velero_objects(velero.DELETE_REQUEST) == {}
+
+    tell(story)
+
+
+def test_a_force_delete_of_what_has_no_velero_backup_is_done() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        tenancy.back_up(NAB, includedNamespaces=["blue"])
+        await tenancy.settle()
+        tenancy.edit(NAB, forceDeleteBackup=True)
+        await tenancy.settle()
+        assert tenancy.request(NAB) is None
+
+    tell(story)
+
+
+def test_what_is_synced_back_after_a_force_delete_is_never_adopted() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        await backed_up(tenancy)
+        made = tenancy.made_for(NAB)
+        assert made is not None
+        tenancy.edit(NAB, forceDeleteBackup=True)
+        await tenancy.settle()
+        metadata = {"name": made["metadata"]["name"], "annotations": made["metadata"]["annotations"]}
+        body = {"metadata": metadata, "status": made["status"]}
+        tenancy.births.clear()
+        back = done(tenancy.world.create(velero.BACKUP, body, "velero", VELERO))
+        tenancy.back_up(NAB)
+        await tenancy.settle()
+        status = tenancy.status(NAB)
+        assert status["veleroBackup"]["name"] != metadata["name"]
+        assert status["veleroBackup"]["status"] == {}
+        assert tenancy.world.history.present(velero.BACKUP)[Key(VELERO, metadata["name"])] == back
+
+    tell(story)
+
+
+# Delete backup
+
+
+def test_a_deletion_is_velero_s_work_and_the_request_goes_after_it() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        await backed_up(tenancy)
+        tenancy.edit(NAB, deleteBackup=True)
+        await tenancy.settle()
+        assert tenancy.condition(NAB, "Deleting") == ("True", "DeletionPending", "backup accepted for deletion")
+        (name, found), *others = tenancy.velero_objects(velero.DELETE_REQUEST).items()
+        assert others == []
+        made = tenancy.made_for(NAB)
+        assert made is not None
+        assert found["spec"] == {"backupName": made["metadata"]["name"]}
+        assert found["metadata"]["labels"]["velero.io/backup-uid"] == made["metadata"]["uid"]
+        assert tenancy.status(NAB)["veleroDeleteBackupRequest"]["name"] == name
+        tenancy.velero_deletes()
+        await tenancy.settle()
+        assert tenancy.request(NAB) is None
+
+    tell(story)
+
+
+def test_a_deletion_that_failed_is_said_and_tried_again_later_each_time() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        await backed_up(tenancy)
+        tenancy.edit(NAB, deleteBackup=True)
+        await tenancy.settle(5)
+        first = tenancy.velero_objects(velero.DELETE_REQUEST)
+        tenancy.velero_deletes("the bucket is read-only")
+        await tenancy.settle(5)
+        status, reason, message = tenancy.condition(NAB, "Deleting")
+        assert (status, reason) == ("True", "DeletionFailed")
+        assert message.startswith(
+            "Velero did not delete the backup: the bucket is read-only. It is asked again at 2026-"
+        )
+        await tenancy.settle(30)
+        second = tenancy.velero_objects(velero.DELETE_REQUEST)
+        assert [each["metadata"]["annotations"]["foresail.dev/attempt"] for each in second.values()] == ["2"]
+        assert [each["metadata"]["uid"] for each in first.values()] != [
+            each["metadata"]["uid"] for each in second.values()
+        ]
+        tenancy.velero_deletes("the bucket is read-only")
+        await tenancy.settle(40)
+        assert tenancy.velero_objects(velero.DELETE_REQUEST).keys() == second.keys()
+        await tenancy.settle(40)
+        tenancy.velero_deletes()
+        await tenancy.settle()
+        assert tenancy.request(NAB) is None
+
+    tell(story)
+
+
+def test_a_backup_that_runs_is_deleted_when_it_has_ended() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        tenancy.back_up(NAB)
+        await tenancy.settle()
+        tenancy.velero_says(NAB, "InProgress")
+        tenancy.edit(NAB, deleteBackup=True)
+        await tenancy.settle()
+        assert tenancy.velero_objects(velero.DELETE_REQUEST) == {}
+        assert "it is InProgress, and is deleted when that has ended" in tenancy.condition(NAB, "Deleting")[2]
+        tenancy.velero_says(NAB, "Completed")
+        await tenancy.settle()
+        tenancy.velero_deletes()
+        await tenancy.settle()
+        assert tenancy.request(NAB) is None
+
+    tell(story)
+
+
+def test_a_plain_delete_goes_on_when_the_tenant_says_how() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        await backed_up(tenancy)
+        tenancy.delete(NAB)
+        await tenancy.settle()
+        tenancy.edit(NAB, deleteBackup=True)
+        await tenancy.settle()
+        assert tenancy.condition(NAB, "Deleting")[2] == "backup accepted for deletion"
+        tenancy.velero_deletes()
+        await tenancy.settle()
+        assert tenancy.request(NAB) is None
+
+    tell(story)
+
+
+# The namespace goes
+
+
+def test_a_namespace_goes_with_requests_in_every_phase_and_leaves_its_backups_marked() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        names = ["new", "refused", "created", "done", "waiting", "deleting"]
+        for name in names:
+            spec = {"includedNamespaces": ["blue"]} if name == "refused" else {}
+            tenancy.back_up(Key("red", name), **spec)
+        await tenancy.settle()
+        for name in ("done", "waiting", "deleting"):
+            tenancy.velero_says(Key("red", name), "Completed")
+        await tenancy.settle()
+        tenancy.restore(Key("red", "back"), "done")
+        tenancy.delete(Key("red", "waiting"))
+        tenancy.edit(Key("red", "deleting"), deleteBackup=True)
+        await tenancy.settle()
+        tenancy.back_up(Key("red", "late"))
+        tenancy.delete_namespace("red")
+        await tenancy.settle()
+        assert Key("", "red") not in tenancy.world.history.present(NAMESPACE)
+        left = tenancy.velero_objects()
+        assert len(left) >= 5
+        assert all(ORPHANED in each["metadata"]["annotations"] for each in left.values())
+
+    tell(story)
+
+
+# Restores
+
+
+def test_a_restore_is_made_from_the_tenant_s_own_complete_backup() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        await backed_up(tenancy)
+        uid = tenancy.restore(NAR, "shop")
+        await tenancy.settle()
+        assert tenancy.phases[NON_ADMIN_RESTORE, uid] == ["", "New", "Created"]
+        made, backup = tenancy.made_for(NAR, NON_ADMIN_RESTORE), tenancy.made_for(NAB)
+        assert made is not None
+        assert backup is not None
+        assert made["spec"]["backupName"] == backup["metadata"]["name"]
+        assert made["spec"]["includedNamespaces"] == ["red"]
+        tenancy.velero_says(NAR, "Completed", NON_ADMIN_RESTORE)
+        await tenancy.settle()
+        assert tenancy.condition(NAR, "Succeeded", NON_ADMIN_RESTORE)[:2] == ("True", "Completed")
+        assert tenancy.condition(NAR, "Accepted", NON_ADMIN_RESTORE) == ("True", "RestoreAccepted", "restore accepted")
+        assert tenancy.condition(NAR, "Queued", NON_ADMIN_RESTORE)[1:] == (
+            "RestoreScheduled",
+            "Created Velero Restore object",
+        )
+        tenancy.delete(NAR, NON_ADMIN_RESTORE)
+        await tenancy.settle()
+        assert tenancy.request(NAR, NON_ADMIN_RESTORE) is None
+        assert tenancy.velero_objects(velero.RESTORE) == {}
+
+    tell(story)
+
+
+def test_a_restore_waits_for_a_backup_that_runs() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        tenancy.back_up(NAB)
+        await tenancy.settle()
+        tenancy.velero_says(NAB, "InProgress")
+        tenancy.restore(NAR, "shop")
+        await tenancy.settle()
+        assert tenancy.condition(NAR, "Accepted", NON_ADMIN_RESTORE)[:2] == ("False", "BackupNotReady")
+        assert tenancy.status(NAR, NON_ADMIN_RESTORE)["phase"] == "New"
+        tenancy.velero_says(NAB, "PartiallyFailed")
+        await tenancy.settle()
+        assert tenancy.status(NAR, NON_ADMIN_RESTORE)["phase"] == "Created"
+
+    tell(story)
+
+
+def test_a_restore_of_what_is_not_the_tenant_s_or_failed_is_refused() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        await backed_up(tenancy)
+        theirs, failed, failed_back = Key("blue", "theirs"), Key("red", "failed"), Key("red", "failed-back")
+        tenancy.restore(theirs, "shop")
+        tenancy.back_up(failed)
+        await tenancy.settle()
+        tenancy.velero_says(failed, "Failed", failureReason="disk full")
+        await tenancy.settle()
+        tenancy.restore(failed_back, "failed")
+        await tenancy.settle()
+        for key in (theirs, failed_back):
+            assert tenancy.status(key, NON_ADMIN_RESTORE)["phase"] == "BackingOff"
+            assert tenancy.condition(key, "Accepted", NON_ADMIN_RESTORE)[:2] == ("False", "InvalidRestoreSpec")
+        assert tenancy.velero_objects(velero.RESTORE) == {}
+
+    tell(story)
+
+
+# Policy and quotas
+
+
+def test_without_a_policy_nothing_is_made_and_the_request_goes_ahead_when_there_is_one() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        done(tenancy.world.merge(NAMESPACE, Key("", "red"), {"metadata": {"labels": None}}, "admin"))
+        tenancy.back_up(NAB)
+        await tenancy.settle()
+        assert tenancy.condition(NAB, "Accepted")[:2] == ("False", "NoPolicy")
+        assert tenancy.velero_objects() == {}
+        labels = {"foresail.dev/self-service": "enabled"}
+        done(tenancy.world.merge(NAMESPACE, Key("", "red"), {"metadata": {"labels": labels}}, "admin"))
+        await tenancy.settle()
+        assert tenancy.status(NAB)["phase"] == "Created"
+
+    tell(story)
+
+
+def test_over_quota_a_request_waits_in_new_and_goes_ahead_when_a_place_frees() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        keys = [Key("red", f"b{number}") for number in range(10)]
+        for key in keys:
+            tenancy.back_up(key)
+        await tenancy.settle()
+        assert len(tenancy.velero_objects()) == 3
+        waiting = [key for key in keys if tenancy.status(key)["phase"] == "New"]
+        assert len(waiting) == 7
+        assert {tenancy.condition(key, "Accepted")[1] for key in waiting} == {"QuotaExceeded"}
+        running = next(key for key in keys if key not in waiting)
+        tenancy.edit(running, forceDeleteBackup=True)
+        await tenancy.settle()
+        assert len(tenancy.velero_objects()) == 3
+        tenancy.set_quotas(stored=100)
+        await tenancy.settle()
+        assert len(tenancy.velero_objects()) == 9
+
+    tell(story, {"stored": 3})
+
+
+def test_one_at_a_time_means_that_the_next_starts_when_the_last_has_ended() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        keys = [Key("red", f"b{number}") for number in range(5)]
+        for key in keys:
+            tenancy.back_up(key)
+        await tenancy.settle()
+        for _ in keys:
+            active = [
+                key
+                for key in keys
+                if tenancy.status(key)["phase"] == "Created" and tenancy.condition(key, "Succeeded")[0] == "Unknown"
+            ]
+            assert len(active) == 1
+            tenancy.velero_says(active[0], "Completed", progress={"totalItems": 1})
+            await tenancy.settle()
+        assert all(tenancy.condition(key, "Succeeded")[0] == "True" for key in keys)
+
+    tell(story, {"active": 1})
+
+
+def test_the_finalizer_of_somebody_else_stays() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        tenancy.back_up(NAB)
+        done(tenancy.world.merge(NON_ADMIN_BACKUP, NAB, {"metadata": {"finalizers": ["example.com/keep"]}}, "somebody"))
+        await tenancy.settle()
+        request = tenancy.request(NAB)
+        assert request is not None
+        assert request["metadata"]["finalizers"] == ["example.com/keep", BACKUPS.finalizer]
+        tenancy.edit(NAB, forceDeleteBackup=True)
+        await tenancy.settle()
+        request = tenancy.request(NAB)
+        assert request is not None
+        assert request["metadata"]["finalizers"] == ["example.com/keep"]
+        done(tenancy.world.merge(NON_ADMIN_BACKUP, NAB, {"metadata": {"finalizers": None}}, "somebody"))
+
+    tell(story)
