@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from statistics import median
 from typing import Any
 
@@ -33,6 +33,7 @@ STARTS = (0, 20, 40)  # seconds of the minute: Velero looks once a minute, count
 ROUNDS = 3
 MINUTES = 2  # between two ticks; more than Velero needs for all of them
 SINGLE = 10
+SETTLED, SERVED = timedelta(seconds=12), timedelta(seconds=70)
 Figures = Mapping[str, Any]
 
 AT_ANY_SIZE: dict[str, Callable[[Figures], bool]] = {
@@ -68,7 +69,7 @@ def punctual(cluster: Cluster, count: int) -> dict[str, object]:
     """Let Velero's controller and ours serve the same Schedules."""
     velero: list[float] = []
     for second in STARTS:
-        time.sleep((second - now().second) % 60)
+        time.sleep((second - now().timestamp()) % (60 * MINUTES))  # right after a tick: the next one is far
         cluster.restart_velero(*BACKUP_CONTROLLERS)  # its schedule controller is on
         velero += _served(cluster, count, 400.0)
     cluster.restart_velero("schedule", *BACKUP_CONTROLLERS)
@@ -115,8 +116,11 @@ def silence(count: int, seconds: float) -> dict[str, object]:
 
 def _served(cluster: Cluster, count: int, seconds: float) -> list[float]:
     """Wait for the next tick, and return how long after it each Backup was there."""
+    tick = next_tick(MINUTES)
+    if tick - now() < SETTLED:  # too near to be measured: let it pass, and take the next
+        time.sleep((tick - now() + SERVED).total_seconds())
+        tick = next_tick(MINUTES)
     delete_backups(cluster)
-    tick = next_tick(MINUTES, 12.0)
     time.sleep(max((tick - now()).total_seconds() - 2.0, 0.0))
     with Arrivals(cluster) as arrivals:
         arrivals.wait(count, seconds)

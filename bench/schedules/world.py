@@ -101,10 +101,9 @@ def delete_backups(cluster: Cluster) -> None:
     cluster.kubectl("delete", "--raw", address(velero.BACKUP, NAMESPACE))
 
 
-def next_tick(minutes: int, at_least: float) -> datetime:
-    """Return the next whole number of minutes that is at least so many seconds away."""
-    base = now() + timedelta(seconds=at_least)
-    tick = base.replace(second=0, microsecond=0) + timedelta(minutes=1)
+def next_tick(minutes: int) -> datetime:
+    """Return the next instant at which `*/minutes * * * *` fires."""
+    tick = now().replace(second=0, microsecond=0) + timedelta(minutes=1)
     return tick + timedelta(minutes=-tick.minute % minutes)
 
 

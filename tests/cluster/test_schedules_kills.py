@@ -92,10 +92,13 @@ def test_however_often_it_is_killed_no_slot_has_two_backups_and_none_is_left_beh
             assert all((each.second, each.microsecond) == (0, 0) for each in found), name
     asked = [each for each in cluster.audit(USER) if each.resource == "backups.velero.io" and each.at >= begun]
     answers = Counter(each.code for each in asked if each.verb == "create")
-    assert answers[HTTPStatus.CREATED] == len(made)
+    # A request whose sender was killed before the answer is noted as timed out, whether it was done or not.
+    cut_off = answers[HTTPStatus.GATEWAY_TIMEOUT]
+    assert answers[HTTPStatus.CREATED] <= len(made) <= answers[HTTPStatus.CREATED] + cut_off
     times = ", ".join(f"{count} {how}" for how, count in sorted(kinds.items()))
-    twice = answers[HTTPStatus.CONFLICT]
-    figure(f"{KILLS} kills ({times}): {len(made)} Backups, none twice, {twice} found already there after a kill")
+    figure(
+        f"{KILLS} kills ({times}): {len(made)} Backups, no slot twice, {cut_off} kills while a Backup was being made"
+    )
 
 
 def is_up_to_date(cluster: Cluster, name: str, period: timedelta) -> bool:
