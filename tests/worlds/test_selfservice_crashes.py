@@ -76,11 +76,22 @@ async def left(tenancy: Tenancy) -> None:
     assert tenancy.request(KEPT) is tenancy.request(PLAIN) is None
 
 
+async def crowded(tenancy: Tenancy) -> None:
+    """Ask for six backups where two may be under way at once."""
+    for number in range(6):
+        tenancy.back_up(Key("red", f"b{number}"))
+    for _ in range(600):
+        await tenancy.settle(0.1)
+        phases = [each.get("status", {}).get("phase", "") for each in tenancy.velero_objects().values()]
+        assert sum(phase in velero.WAITING for phase in phases) <= 2
+    assert len(tenancy.velero_objects()) == 6
+
+
 def deaths(story: Story, moments: Sequence[Moment], workers: int = 1) -> int:
     """Live through a story with these deaths in it, check how it ends, and return how many of them came."""
 
     async def live() -> int:
-        tenancy = Tenancy()
+        tenancy = Tenancy({"active": 2} if story is crowded else None)
         running = asyncio.create_task(tenancy.keep_running(list(moments), workers))
         working = asyncio.create_task(tenancy.velero_works())
         await story(tenancy)
@@ -108,7 +119,7 @@ def writes_of(story: Story) -> int:
     raise AssertionError("it never ends")
 
 
-@pytest.mark.parametrize("story", [whole, made_and_deleted, changed_their_mind_at_once, left])
+@pytest.mark.parametrize("story", [whole, made_and_deleted, changed_their_mind_at_once, left, crowded])
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_a_death_at_any_write_is_made_good(story: Story, after: bool, figure: Callable[[str], None]) -> None:
     number = 0

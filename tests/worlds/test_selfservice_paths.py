@@ -1,5 +1,6 @@
 """The flowchart, arrow by arrow: what each path does to a request, and what stands in Velero's namespace after it."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
@@ -243,6 +244,28 @@ def test_a_name_in_velero_s_namespace_that_is_someone_else_s_is_left_alone() -> 
         assert tenancy.request(NAB) is None
         assert tenancy.world.history.present(velero.BACKUP)[at] == found
         assert tenancy.phases[NON_ADMIN_BACKUP, uid][-1] == "Deleting"
+        await tenancy.stop()
+
+    virtual_time.run(live())
+
+
+def test_what_another_controller_has_backed_up_is_not_backed_up_again() -> None:
+    async def live() -> None:
+        tenancy = Tenancy()
+        tenancy.back_up(NAB)
+        status = {
+            "phase": "Created",
+            "veleroBackup": {"nacuuid": "red-shop-1", "name": "red-shop-1", "namespace": VELERO},
+        }
+        done(tenancy.world.merge(NON_ADMIN_BACKUP, NAB, {"status": status}, "another", "status"))
+        body = {"metadata": {"name": "red-shop-1"}, "status": {"phase": "Completed"}}
+        done(tenancy.world.create(velero.BACKUP, body, "another", VELERO))
+        tenancy.start()
+        await tenancy.settle()
+        assert list(tenancy.velero_objects()) == ["red-shop-1"]
+        assert tenancy.status(NAB)["veleroBackup"] == status["veleroBackup"]
+        assert "Another controller has made the Velero Backup" in tenancy.condition(NAB, "Succeeded")[2]
+        await tenancy.check_silence()
         await tenancy.stop()
 
     virtual_time.run(live())
@@ -578,6 +601,20 @@ def test_one_at_a_time_means_that_the_next_starts_when_the_last_has_ended() -> N
         assert all(tenancy.condition(key, "Succeeded")[0] == "True" for key in keys)
 
     tell(story, {"active": 1})
+
+
+def test_a_place_that_was_promised_and_then_not_needed_goes_to_the_next() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        first, second = Key("red", "a"), Key("red", "b")
+        tenancy.back_up(first)
+        await asyncio.sleep(0.004)  # while it is being accepted
+        tenancy.edit(first, backupSpec={"includedNamespaces": ["blue"]})
+        tenancy.back_up(second)
+        await tenancy.settle()
+        phases = sorted(tenancy.status(key)["phase"] for key in (first, second))
+        assert phases == ["BackingOff", "Created"]
+
+    tell(story, {"stored": 1})
 
 
 def test_the_finalizer_of_somebody_else_stays() -> None:

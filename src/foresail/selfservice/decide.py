@@ -67,10 +67,10 @@ def create_or_update(seen: Seen, namespace: NamespaceRow, now: datetime) -> Plan
     row = rules.own(seen)
     if row is not None:
         return update_from_velero(seen, row, now)
-    if not rules.has_nacuuid(seen.request):
-        return validate(seen, now)
     if seen.request.status.phase in (CREATED, DELETING):
         return velero_object_is_gone(seen, now)
+    if not rules.has_nacuuid(seen.request):
+        return validate(seen, now)
     return create_velero_object(seen, namespace, now)
 
 
@@ -136,13 +136,8 @@ def velero_object_is_gone(seen: Seen, now: datetime) -> Plan:
         )
     if family is not BACKUPS and seen.request.status.position == 0:
         return Plan()  # it has ended, and how it went is still true
-    kind, word = family.kind.name, family.word
-    text = (
-        f"{kind} is finalized and its associated Velero {word.capitalize()} has been removed. "
-        f"Please create a new {kind} to initiate a new {word}"
-    )
     after = msgspec.structs.replace(request.status, position=0)
-    return _say(seen, _told(seen, after, Said(SUCCEEDED, FALSE, family.not_found, text), now))
+    return _say(seen, _told(seen, after, Said(SUCCEEDED, FALSE, family.not_found, rules.why_gone(seen)), now))
 
 
 # API delete
@@ -159,7 +154,7 @@ def api_delete(seen: Seen, namespace: NamespaceRow, now: datetime) -> Plan:
     if seen.family is BACKUPS:
         return _say(seen, _in_deletion(seen, Reason.DELETION_PENDING, rules.how_to_delete(seen.request), now))
     status = _in_deletion(seen, Reason.DELETION_PENDING, "restore accepted for deletion", now)
-    return _say(seen, status, (Delete(seen.family.velero, row.key, row.uid),))
+    return _say(seen, status, () if row.is_going else (Delete(seen.family.velero, row.key, row.uid),))
 
 
 # Force delete

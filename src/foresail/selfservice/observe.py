@@ -78,6 +78,7 @@ class VeleroRow(msgspec.Struct, frozen=True):
     request_uid: str
     namespace_uid: str
     is_orphaned: bool
+    is_going: bool
     phase: str
     queue_position: int
     expires: datetime | None
@@ -235,6 +236,7 @@ def velero_row(wire: mirrored.Mirrored, family: Family) -> VeleroRow:
         request_uid=annotations.get(REQUEST_UID, ""),
         namespace_uid=sys.intern(annotations.get(NAMESPACE_UID, "")),
         is_orphaned=ORPHANED in annotations,
+        is_going=meta.deletion_timestamp is not None,
         phase=sys.intern(seen.phase),
         queue_position=seen.queue_position,
         expires=seen.expiration,
