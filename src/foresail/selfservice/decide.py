@@ -104,7 +104,8 @@ def create_velero_object(seen: Seen, namespace: NamespaceRow, now: datetime) -> 
     spec = rules.velero_spec(seen)
     if isinstance(spec, Refused):  # the policy, or the backup to restore from, has changed since it was accepted
         return _wait_for_absence(seen, now) or refuse(seen, spec, now)
-    after = _created(seen, "{}", now)
+    shown = msgspec.json.encode(spec).decode() if seen.family is BACKUPS else "{}"
+    after = _created(seen, "{}", shown, now)
     return _say(
         seen, after, (build.add_finalizer(seen), build.create_velero_object(seen, namespace, spec)), is_versioned=False
     )
@@ -113,7 +114,7 @@ def create_velero_object(seen: Seen, namespace: NamespaceRow, now: datetime) -> 
 def update_from_velero(seen: Seen, row: VeleroRow, now: datetime) -> Plan:
     """Show the tenant what Velero says; a number in the queue that is far from the front is told in its own time."""
     before = seen.request.status
-    after = _created(seen, row.mirror, now)
+    after = _created(seen, row.mirror, row.spec, now)
     if not patch_body(seen.family, before, msgspec.structs.replace(after, position=before.position)):
         at = seen.place.tell_at
         if at is not None and at > now and after.position != before.position:
@@ -287,13 +288,13 @@ def creates(plan: Plan, seen: Seen) -> bool:
 # What the paths have in common
 
 
-def _created(seen: Seen, mirror: str, now: datetime) -> Status:
+def _created(seen: Seen, mirror: str, spec: str, now: datetime) -> Status:
     """Return the status of a request that has its Velero object, with everything that is known of that."""
     before, family, name = seen.request.status, seen.family, build.nacuuid(seen.request)
     status = msgspec.structs.replace(
         before,
         phase=forward(before.phase, CREATED),
-        velero=Copy(name, name, seen.velero_namespace, mirror),
+        velero=Copy(name, name, seen.velero_namespace, mirror, spec),
         position=_position(before.position, seen.place.position),
         transfers=seen.transfers,
         volumes=seen.volumes,

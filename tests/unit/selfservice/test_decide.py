@@ -64,6 +64,7 @@ def backup(**changes: Any) -> VeleroRow:  # noqa: ANN401 - any field
         queue_position=0,
         expires=None,
         mirror='{"phase":"Completed"}',
+        spec="{}",
     )
     return replace(row, **changes)
 
