@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import pytest
 
 from foresail.api import velero
-from foresail.api.requests import NON_ADMIN_RESTORE
+from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
 from foresail.plan import Key
 from tests.worlds import virtual_time
 from tests.worlds.process import Moment
@@ -76,11 +76,22 @@ async def left(tenancy: Tenancy) -> None:
     assert tenancy.request(KEPT) is tenancy.request(PLAIN) is None
 
 
+async def crowded(tenancy: Tenancy) -> None:
+    """Ask for six backups where two may be under way at once."""
+    for number in range(6):
+        tenancy.back_up(Key("red", f"b{number}"))
+    for _ in range(600):
+        await tenancy.settle(0.1)
+        phases = [each.get("status", {}).get("phase", "") for each in tenancy.velero_objects().values()]
+        assert sum(phase in velero.WAITING for phase in phases) <= 2
+    assert len(tenancy.velero_objects()) == 6
+
+
 def deaths(story: Story, moments: Sequence[Moment], workers: int = 1) -> int:
     """Live through a story with these deaths in it, check how it ends, and return how many of them came."""
 
     async def live() -> int:
-        tenancy = Tenancy()
+        tenancy = Tenancy({"active": 2} if story is crowded else None)
         running = asyncio.create_task(tenancy.keep_running(list(moments), workers))
         working = asyncio.create_task(tenancy.velero_works())
         await story(tenancy)
@@ -108,7 +119,7 @@ def writes_of(story: Story) -> int:
     raise AssertionError("it never ends")
 
 
-@pytest.mark.parametrize("story", [whole, made_and_deleted, changed_their_mind_at_once, left])
+@pytest.mark.parametrize("story", [whole, made_and_deleted, changed_their_mind_at_once, left, crowded])
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_a_death_at_any_write_is_made_good(story: Story, after: bool, figure: Callable[[str], None]) -> None:
     number = 0
@@ -128,3 +139,30 @@ def test_two_deaths_in_a_row_at_any_two_writes_are_made_good(figure: Callable[[s
             came += deaths(made_and_deleted, [Moment(after=False, write=first), Moment(after=True, write=second)])
     assert came >= count * (count - 1)
     figure(f"self-service: {came} deaths in pairs")
+
+
+@pytest.mark.parametrize("lag", [0.0, 0.5, 3.0, 8.0])
+def test_watches_that_lag_behind_leave_nothing_behind(lag: float) -> None:
+    """Whatever a tenant does while the operator sees only the past: one Velero object at most, and none in the end."""
+
+    async def live(pause: float, flag: str) -> None:
+        tenancy = Tenancy()
+        tenancy.weather.lag = lag
+        running = asyncio.create_task(tenancy.keep_running([], 16))
+        working = asyncio.create_task(tenancy.velero_works())
+        await tenancy.settle(1)
+        tenancy.back_up(KEPT)
+        await asyncio.sleep(pause)
+        tenancy.edit(KEPT, NON_ADMIN_BACKUP, **{flag: True})
+        await tenancy.settle(300)
+        tenancy.check()
+        assert tenancy.request(KEPT) is None
+        assert tenancy.velero_objects() == {}
+        for task in (running, working):
+            task.cancel()
+        await asyncio.gather(running, working, return_exceptions=True)
+        await tenancy.stop()
+
+    for flag in ("forceDeleteBackup", "deleteBackup"):
+        for steps in range(6):
+            virtual_time.run(live(0.002 + steps * max(lag, 0.02) / 2, flag))

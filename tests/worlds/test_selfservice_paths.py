@@ -1,5 +1,6 @@
 """The flowchart, arrow by arrow: what each path does to a request, and what stands in Velero's namespace after it."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
@@ -60,7 +61,8 @@ def test_a_valid_request_goes_from_new_to_created_in_four_writes() -> None:
         assert made is not None
         name = made["metadata"]["name"]
         assert name.startswith("red-shop-")
-        assert status["veleroBackup"] == {"nacuuid": name, "name": name, "namespace": VELERO, "status": {}}
+        copy = {"nacuuid": name, "name": name, "namespace": VELERO, "spec": made["spec"], "status": {}}
+        assert status["veleroBackup"] == copy
         assert status["queueInfo"] == {"estimatedQueuePosition": 1}
         assert made["spec"]["includedNamespaces"] == ["red"]
         assert made["metadata"]["labels"] == {
@@ -243,6 +245,28 @@ def test_a_name_in_velero_s_namespace_that_is_someone_else_s_is_left_alone() -> 
         assert tenancy.request(NAB) is None
         assert tenancy.world.history.present(velero.BACKUP)[at] == found
         assert tenancy.phases[NON_ADMIN_BACKUP, uid][-1] == "Deleting"
+        await tenancy.stop()
+
+    virtual_time.run(live())
+
+
+def test_what_another_controller_has_backed_up_is_not_backed_up_again() -> None:
+    async def live() -> None:
+        tenancy = Tenancy()
+        tenancy.back_up(NAB)
+        status = {
+            "phase": "Created",
+            "veleroBackup": {"nacuuid": "red-shop-1", "name": "red-shop-1", "namespace": VELERO},
+        }
+        done(tenancy.world.merge(NON_ADMIN_BACKUP, NAB, {"status": status}, "another", "status"))
+        body = {"metadata": {"name": "red-shop-1"}, "status": {"phase": "Completed"}}
+        done(tenancy.world.create(velero.BACKUP, body, "another", VELERO))
+        tenancy.start()
+        await tenancy.settle()
+        assert list(tenancy.velero_objects()) == ["red-shop-1"]
+        assert tenancy.status(NAB)["veleroBackup"] == status["veleroBackup"]
+        assert "Another controller has made the Velero Backup" in tenancy.condition(NAB, "Succeeded")[2]
+        await tenancy.check_silence()
         await tenancy.stop()
 
     virtual_time.run(live())
@@ -578,6 +602,44 @@ def test_one_at_a_time_means_that_the_next_starts_when_the_last_has_ended() -> N
         assert all(tenancy.condition(key, "Succeeded")[0] == "True" for key in keys)
 
     tell(story, {"active": 1})
+
+
+def test_a_place_that_was_promised_and_then_not_needed_goes_to_the_next() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        first, second = Key("red", "a"), Key("red", "b")
+        tenancy.back_up(first)
+        await asyncio.sleep(0.004)  # while it is being accepted
+        tenancy.edit(first, backupSpec={"includedNamespaces": ["blue"]})
+        tenancy.back_up(second)
+        await tenancy.settle()
+        phases = sorted(tenancy.status(key)["phase"] for key in (first, second))
+        assert phases == ["BackingOff", "Created"]
+
+    tell(story, {"stored": 1})
+
+
+def test_figures_are_by_namespace_and_by_what_happened() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        await backed_up(tenancy)
+        tenancy.back_up(Key("red", "wrong"), includedNamespaces=["blue"])
+        await tenancy.settle()
+        assert tenancy.process is not None
+        metrics = tenancy.process.loop.controller.metrics  # type: ignore[attr-defined]
+        found = {
+            (sample.name, tuple(sample.labels.values())): sample.value
+            for family in metrics.collect()
+            for sample in family.samples
+        }
+        conditions = "foresail_selfservice_conditions_total"
+        assert found[conditions, ("red", "NonAdminBackup", "BackupScheduled")] == 1
+        assert found[conditions, ("red", "NonAdminBackup", "Completed")] == 1
+        assert found[conditions, ("red", "NonAdminBackup", "InvalidBackupSpec")] == 1
+        assert found["foresail_selfservice_backups", ("red", "stored")] == 1
+        assert found["foresail_selfservice_backups", ("red", "active")] == 0
+        assert found["foresail_selfservice_quota", ("red", "stored")] == 9
+        assert found["foresail_selfservice_queue_wait_seconds_count", ("NonAdminBackup",)] == 1
+
+    tell(story, {"stored": 9})
 
 
 def test_the_finalizer_of_somebody_else_stays() -> None:

@@ -1,4 +1,4 @@
-"""Velero's kinds as self-service reads them: the status as it came, to be shown to the tenant, and a glimpse into it.
+"""Velero's kinds as self-service reads them: spec and status as they came, to be shown to the tenant, and a glimpse.
 
 What is copied has no type here: a field or a phase that a later Velero adds is shown like any other.
 """
@@ -12,17 +12,11 @@ from foresail.api.velero import Metadata
 _NOTHING = msgspec.Raw(b"{}")
 
 
-class MirroredSpec(msgspec.Struct, frozen=True, rename="camel"):
-    """Of the spec only the Backup that it is about: of a Restore and of a DeleteBackupRequest."""
-
-    backup_name: str = ""
-
-
 class Mirrored(msgspec.Struct, frozen=True):
     """A Backup, a Restore or a DeleteBackupRequest."""
 
     metadata: Metadata
-    spec: MirroredSpec = MirroredSpec()
+    spec: msgspec.Raw = _NOTHING
     status: msgspec.Raw = _NOTHING
 
 

@@ -34,6 +34,7 @@ class Reference(msgspec.Struct, frozen=True):
     nacuuid: str = ""
     name: str = ""
     namespace: str = ""
+    spec: msgspec.Raw = _NOTHING
     status: msgspec.Raw = _NOTHING
 
 

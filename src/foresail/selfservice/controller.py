@@ -37,7 +37,7 @@ from foresail.selfservice.places import Places
 from foresail.selfservice.policy import PolicyRow, policy_for, policy_row
 from foresail.selfservice.queue import Line, Telling
 from foresail.selfservice.reasons import Reason
-from foresail.selfservice.status import ACCEPTED, CREATED, DELETING
+from foresail.selfservice.status import ACCEPTED, BACKING_OFF, CREATED, DELETING
 
 _WOKEN = 16  # of those that wait for a place; each that does not take it wakes others by its going
 
@@ -125,8 +125,8 @@ class SelfService:
             self.places.promise(namespace, name)
         if new is None and Key(self.velero_namespace, name) not in side.velero:
             side.line.leave(name)
-        if old is not None and _lacks_a_place(old) and not (new is not None and _lacks_a_place(new)):
-            yield from self._short_of_a_place(namespace)
+        if new is None or new.status.phase == BACKING_OFF or (old is not None and _lacks_a_place(old)):
+            yield from self._short_of_a_place(namespace)  # it does not need a place any more, or has found one
         if old is None or new is None or old.status.phase != new.status.phase:
             yield from self._restores_of(change.key)
 
@@ -232,11 +232,12 @@ class SelfService:
             at = side.telling.when(name, shown, position, now)
             seen = msgspec.structs.replace(seen, place=Place(position, at))
         plan = decide(seen, now)
-        if side is self.backups and promises(plan, seen):
-            self.places.promise(seen.request.key.namespace, name)
+        if side is self.backups and not rules.has_nacuuid(seen.request):
+            keep = self.places.promise if promises(plan, seen) else self.places.settle
+            keep(seen.request.key.namespace, name)
         if creates(plan, seen):
             side.line.enter(name)
-        if plan.status is not None:
+        if plan.status is not None and name in side.line:
             side.telling.told(name, now)
         return plan
 

@@ -67,10 +67,10 @@ def create_or_update(seen: Seen, namespace: NamespaceRow, now: datetime) -> Plan
     row = rules.own(seen)
     if row is not None:
         return update_from_velero(seen, row, now)
-    if not rules.has_nacuuid(seen.request):
-        return validate(seen, now)
     if seen.request.status.phase in (CREATED, DELETING):
         return velero_object_is_gone(seen, now)
+    if not rules.has_nacuuid(seen.request):
+        return validate(seen, now)
     return create_velero_object(seen, namespace, now)
 
 
@@ -104,7 +104,8 @@ def create_velero_object(seen: Seen, namespace: NamespaceRow, now: datetime) -> 
     spec = rules.velero_spec(seen)
     if isinstance(spec, Refused):  # the policy, or the backup to restore from, has changed since it was accepted
         return _wait_for_absence(seen, now) or refuse(seen, spec, now)
-    after = _created(seen, "{}", now)
+    shown = msgspec.json.encode(spec).decode() if seen.family is BACKUPS else "{}"
+    after = _created(seen, "{}", shown, now)
     return _say(
         seen, after, (build.add_finalizer(seen), build.create_velero_object(seen, namespace, spec)), is_versioned=False
     )
@@ -113,7 +114,7 @@ def create_velero_object(seen: Seen, namespace: NamespaceRow, now: datetime) -> 
 def update_from_velero(seen: Seen, row: VeleroRow, now: datetime) -> Plan:
     """Show the tenant what Velero says; a number in the queue that is far from the front is told in its own time."""
     before = seen.request.status
-    after = _created(seen, row.mirror, now)
+    after = _created(seen, row.mirror, row.spec, now)
     if not patch_body(seen.family, before, msgspec.structs.replace(after, position=before.position)):
         at = seen.place.tell_at
         if at is not None and at > now and after.position != before.position:
@@ -136,13 +137,8 @@ def velero_object_is_gone(seen: Seen, now: datetime) -> Plan:
         )
     if family is not BACKUPS and seen.request.status.position == 0:
         return Plan()  # it has ended, and how it went is still true
-    kind, word = family.kind.name, family.word
-    text = (
-        f"{kind} is finalized and its associated Velero {word.capitalize()} has been removed. "
-        f"Please create a new {kind} to initiate a new {word}"
-    )
     after = msgspec.structs.replace(request.status, position=0)
-    return _say(seen, _told(seen, after, Said(SUCCEEDED, FALSE, family.not_found, text), now))
+    return _say(seen, _told(seen, after, Said(SUCCEEDED, FALSE, family.not_found, rules.why_gone(seen)), now))
 
 
 # API delete
@@ -159,7 +155,7 @@ def api_delete(seen: Seen, namespace: NamespaceRow, now: datetime) -> Plan:
     if seen.family is BACKUPS:
         return _say(seen, _in_deletion(seen, Reason.DELETION_PENDING, rules.how_to_delete(seen.request), now))
     status = _in_deletion(seen, Reason.DELETION_PENDING, "restore accepted for deletion", now)
-    return _say(seen, status, (Delete(seen.family.velero, row.key, row.uid),))
+    return _say(seen, status, () if row.is_going else (Delete(seen.family.velero, row.key, row.uid),))
 
 
 # Force delete
@@ -292,13 +288,13 @@ def creates(plan: Plan, seen: Seen) -> bool:
 # What the paths have in common
 
 
-def _created(seen: Seen, mirror: str, now: datetime) -> Status:
+def _created(seen: Seen, mirror: str, spec: str, now: datetime) -> Status:
     """Return the status of a request that has its Velero object, with everything that is known of that."""
     before, family, name = seen.request.status, seen.family, build.nacuuid(seen.request)
     status = msgspec.structs.replace(
         before,
         phase=forward(before.phase, CREATED),
-        velero=Copy(name, name, seen.velero_namespace, mirror),
+        velero=Copy(name, name, seen.velero_namespace, mirror, spec),
         position=_position(before.position, seen.place.position),
         transfers=seen.transfers,
         volumes=seen.volumes,

@@ -33,6 +33,7 @@ class Copy(msgspec.Struct, frozen=True):
     name: str = ""
     namespace: str = ""
     mirror: str = "{}"  # the status of that object, as it came: JSON
+    spec: str = "{}"  # the same of its spec; only of a Backup
 
 
 class Status(msgspec.Struct, frozen=True):
@@ -78,10 +79,12 @@ class VeleroRow(msgspec.Struct, frozen=True):
     request_uid: str
     namespace_uid: str
     is_orphaned: bool
+    is_going: bool
     phase: str
     queue_position: int
     expires: datetime | None
     mirror: str
+    spec: str
 
     @property
     def is_terminal(self) -> bool:
@@ -214,7 +217,8 @@ _NO_COPY = Copy()
 def _copy(wire: nonadmin.Reference | None) -> Copy:
     if wire is None:
         return _NO_COPY
-    return Copy(sys.intern(wire.nacuuid), sys.intern(wire.name), sys.intern(wire.namespace), _shared(wire.status))
+    nacuuid, name, namespace = map(sys.intern, (wire.nacuuid, wire.name, wire.namespace))
+    return Copy(nacuuid, name, namespace, _shared(wire.status), _shared(wire.spec))
 
 
 def _counts(found: dict[str, int] | None) -> Counts:
@@ -235,10 +239,12 @@ def velero_row(wire: mirrored.Mirrored, family: Family) -> VeleroRow:
         request_uid=annotations.get(REQUEST_UID, ""),
         namespace_uid=sys.intern(annotations.get(NAMESPACE_UID, "")),
         is_orphaned=ORPHANED in annotations,
+        is_going=meta.deletion_timestamp is not None,
         phase=sys.intern(seen.phase),
         queue_position=seen.queue_position,
         expires=seen.expiration,
         mirror=_without_position(wire.status) if seen.queue_position else _shared(wire.status),
+        spec=_shared(wire.spec) if family is BACKUPS else "{}",
     )
 
 

@@ -177,6 +177,17 @@ def notable(mirror: str) -> Said | None:
     return Said(NOTABLE, TRUE, Reason.NOTHING_BACKED_UP, text)
 
 
+def why_gone(seen: Seen) -> str:
+    """Return in words why there is no Velero object behind a request that was Created."""
+    kind, word = seen.family.kind.name, seen.family.word
+    again = f"Please create a new {kind} to initiate a new {word}"
+    if not has_nacuuid(seen.request):
+        return (
+            f"Another controller has made the Velero {word.capitalize()} of this {kind}, so it is left alone. {again}"
+        )
+    return f"{kind} is finalized and its associated Velero {word.capitalize()} has been removed. {again}"
+
+
 def has_expired(request: RequestRow, now: datetime) -> bool:
     """Whether Velero has deleted a backup because its time had passed."""
     expires = glimpse(request.status.velero.mirror).expiration

@@ -99,7 +99,11 @@ def _wire(family: Family, status: Status) -> dict[str, Any]:
 
 def _copied(copy: Copy) -> dict[str, Any]:
     named = {"nacuuid": copy.nacuuid, "name": copy.name, "namespace": copy.namespace}
-    return {**{name: value for name, value in named.items() if value}, "status": msgspec.json.decode(copy.mirror)}
+    body: dict[str, Any] = {name: value for name, value in named.items() if value}
+    if copy.spec != "{}":
+        body["spec"] = msgspec.json.decode(copy.spec)
+    body["status"] = msgspec.json.decode(copy.mirror)
+    return body
 
 
 def _counted(counts: Counts) -> dict[str, int]:

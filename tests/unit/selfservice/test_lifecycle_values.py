@@ -111,7 +111,7 @@ def test_a_status_is_kept_once_though_it_stands_in_two_objects() -> None:
     text = b'{"phase":"Completed","version":1}'
     meta = Metadata(name="a", namespace="velero", creation_timestamp=NOW)
     row = velero_row(mirrored.Mirrored(meta, status=msgspec.Raw(text)), BACKUPS)
-    reference = nonadmin.Reference("a", "a", "velero", msgspec.Raw(bytes(text)))
+    reference = nonadmin.Reference("a", "a", "velero", status=msgspec.Raw(bytes(text)))
     asked = nonadmin.Request(
         nonadmin.RequestMetadata(name="x", namespace="red", creation_timestamp=NOW),
         status=nonadmin.RequestStatus(phase="Created", velero_backup=reference),
