@@ -50,7 +50,10 @@ def _described(text: str) -> msgspec.Meta:
 
 
 class Bounds(Wire, frozen=True):
-    """The shortest and the longest duration that a tenant may ask for, both included; without one, no bound there."""
+    """The shortest and the longest duration that a tenant may ask for, both included.
+
+    Without a maximum a ttl has no limit, and a timeout the operator's own.
+    """
 
     minimum: Duration | None = None
     maximum: Duration | None = None
