@@ -10,8 +10,8 @@ from foresail.cli.cron.arguments import add_cron
 from foresail.cli.errors import CommandError
 from foresail.cli.later import Later
 from foresail.cli.operator import add_operator
-from foresail.cli.schedule.arguments import add_schedule
 from foresail.cli.policy.arguments import add_policy
+from foresail.cli.schedule.arguments import add_schedule
 
 
 def parser() -> argparse.ArgumentParser:
