@@ -277,6 +277,8 @@ def _ordered(ordered: Mapping[str, str] | None, namespace: str) -> dict[str, str
     path = f"{_BACKUP}.orderedResources"
     few_enough(path, ordered)
     kinds.names(path, tuple(ordered or ()))
+    if "*" in (ordered or {}):
+        raise Refusal(f"{path} has *, which is no kind: name each kind whose objects come first")
     for kind, objects in (ordered or {}).items():
         for each in objects.split(","):
             if not each.startswith(f"{namespace}/") or each.count("/") != 1:

@@ -81,6 +81,7 @@ def test_veleros_older_lists_are_said_in_the_newer_ones(older: dict[str, Any], n
         ({"metadata": {"labels": {"foresail.dev/slot": "x"}}}, "is reserved"),
         ({"orderedResources": {"pods": "other/a"}}, "write each object as shop/NAME"),
         ({"orderedResources": {"pods": "shop/a,b"}}, "write each object as shop/NAME"),
+        ({"orderedResources": {"*": "shop/a"}}, "which is no kind"),
         ({"ttl": "1d"}, "cannot be read"),
         ({"ttl": "1h\n"}, "is not a duration"),
         ({"snapshotVolumes": "yes"}, "cannot be read"),
