@@ -8,7 +8,7 @@ SIZE ?= 1
 
 .DEFAULT_GOAL := help
 .PHONY: help setup lint format test test-cluster cluster-build cluster-up cluster-down \
-  cron-oracle cron-shift cron-fuzz schedule-year schedule-gitops schedule-kills schedule-clusters compat \
+  cron-oracle cron-shift cron-fuzz schedule-year schedule-gitops schedule-kills schedule-clusters compat selfservice-specs \
   crds bench-cron bench-runtime bench-schedules runtime-kills lock ci
 
 help: ## list the targets
@@ -86,6 +86,9 @@ schedule-clusters: setup cluster-build ## two clusters on one bucket, 20 common 
 
 compat: setup cluster-build ## the schedules end to end with Velero 1.17: minutes
 	FORESAIL_VELERO=velero-1.17 $(BIN)/pytest tests/cluster/test_schedules_velero.py
+
+selfservice-specs: setup ## try ten thousand random specs of tenants against the invariant: minutes
+	FORESAIL_EXAMPLES=10000 $(BIN)/pytest tests/unit/selfservice/test_any_spec.py
 
 lock: setup ## pin every dependency again, with hashes, after a change in pyproject.toml
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
