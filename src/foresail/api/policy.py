@@ -9,7 +9,7 @@ tenant wrote; what the administrator wrote into `defaults` and `required` is tak
 stands in `spec_fields`.
 """
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -40,6 +40,7 @@ REFUSED_KINDS = (
 )
 """What a restore leaves out unless the policy says otherwise: these grant rights or lift limits."""
 
+ExistingResourcePolicy = Literal["none", "update"]
 Count = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
 Positive = Annotated[int, msgspec.Meta(ge=1, le=1_000)]
 
@@ -49,10 +50,29 @@ def _described(text: str) -> msgspec.Meta:
 
 
 class Bounds(Wire, frozen=True):
-    """The shortest and the longest duration that a tenant may ask for, both included; without one, no bound there."""
+    """The shortest and the longest duration that a tenant may ask for, both included.
+
+    Without a maximum a ttl has no limit, and a timeout the operator's own.
+    """
 
     minimum: Duration | None = None
     maximum: Duration | None = None
+
+
+Between = Annotated[
+    Bounds,
+    msgspec.Meta(
+        extra_json_schema={
+            "x-kubernetes-validations": [
+                {
+                    "rule": "!has(self.minimum) || !has(self.maximum)"
+                    " || duration(self.minimum) <= duration(self.maximum)",
+                    "message": "the minimum is longer than the maximum, so nothing is between them",
+                }
+            ]
+        }
+    ),
+]
 
 
 class Hooks(Wire, frozen=True):
@@ -61,7 +81,7 @@ class Hooks(Wire, frozen=True):
     allowed: Annotated[
         bool, _described("False, and any hook is refused. Init containers are refused even if this is true.")
     ] = False
-    timeout: Annotated[Bounds, _described("Of every timeout of a hook; a hook that names none gets the maximum.")] = (
+    timeout: Annotated[Between, _described("Of every timeout of a hook; a hook that names none gets the maximum.")] = (
         Bounds()
     )
 
@@ -98,9 +118,9 @@ class BackupPolicy(Wire, frozen=True):
 
     defaults: BackupValues = BackupValues()
     required: BackupValues = BackupValues()
-    ttl: Bounds = Bounds()
-    csi_snapshot_timeout: Bounds = Bounds()
-    item_operation_timeout: Bounds = Bounds()
+    ttl: Between = Bounds()
+    csi_snapshot_timeout: Between = Bounds()
+    item_operation_timeout: Between = Bounds()
     parallel_files: Annotated[Positive, _described("The most files that one upload may take at once.")] | None = None
     allowed: BackupAllowed = BackupAllowed()
     hooks: Hooks = Hooks()
@@ -112,7 +132,7 @@ class RestoreValues(Wire, frozen=True):
     item_operation_timeout: Duration | None = None
     restore_pvs: bool | None = msgspec.field(default=None, name="restorePVs")
     preserve_node_ports: bool | None = None
-    existing_resource_policy: str | None = None
+    existing_resource_policy: ExistingResourcePolicy | None = None
     resource_modifier: Reference | None = None
     resource_policy: Reference | None = None
     uploader_config: UploaderConfigForRestore | None = None
@@ -121,7 +141,10 @@ class RestoreValues(Wire, frozen=True):
 class RestoreAllowed(Wire, frozen=True):
     """The values that a tenant may name; what is not in a list is refused."""
 
-    existing_resource_policies: Annotated[Names, _described("Of none and update; none is always allowed.")] = ()
+    existing_resource_policies: Annotated[
+        tuple[ExistingResourcePolicy, ...],
+        _described("What to do with what is there; none, nothing, is always allowed."),
+    ] = ()
     resource_modifiers: Annotated[Names, _described("Names of ConfigMaps in Velero's namespace.")] = ()
     resource_policies: Annotated[Names, _described("Names of ConfigMaps in Velero's namespace.")] = ()
 
@@ -144,7 +167,7 @@ class RestorePolicy(Wire, frozen=True):
 
     defaults: RestoreValues = RestoreValues()
     required: RestoreValues = RestoreValues()
-    item_operation_timeout: Bounds = Bounds()
+    item_operation_timeout: Between = Bounds()
     parallel_files: Annotated[Positive, _described("The most files that one download may take at once.")] | None = None
     allowed: RestoreAllowed = RestoreAllowed()
     kinds: RestoredKinds = RestoredKinds()

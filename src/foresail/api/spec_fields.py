@@ -18,29 +18,30 @@ class Treatment(Enum):
     BOUNDED = "a tenant may set it between the policy's minimum and maximum"
     LISTED = "a tenant may set it to what the policy's list allows"
     SETTABLE = "a tenant may set it freely; the policy may have a default or a required value"
-    FILTERED = "passed on, and what must never be in is taken out again"
+    CHECKED = (
+        "passed on once it was checked: it can only narrow what is taken, or change how; what must stay out is added"
+    )
     TRANSLATED = "names an object of the tenant's; Velero gets the name of the object that we made for it"
-    PASSED = "passed on as it is: it can only narrow what is taken, or change how"
 
 
 FORCED, REFUSED, SWITCHED = Treatment.FORCED, Treatment.REFUSED, Treatment.SWITCHED
 BOUNDED, LISTED, SETTABLE = Treatment.BOUNDED, Treatment.LISTED, Treatment.SETTABLE
-FILTERED, TRANSLATED, PASSED = Treatment.FILTERED, Treatment.TRANSLATED, Treatment.PASSED
+CHECKED, TRANSLATED = Treatment.CHECKED, Treatment.TRANSLATED
 
 BACKUP_FIELDS = {
-    "metadata": FILTERED,  # labels: never velero.io/*, openshift.io/*, foresail.dev/*: by these, objects are recognised
+    "metadata": CHECKED,  # labels: not velero.io/*, openshift.io/*, foresail.dev/*: by these, objects are recognised
     "includedNamespaces": FORCED,  # the tenant's own, and only that
     "excludedNamespaces": REFUSED,
-    "includedResources": PASSED,
-    "excludedResources": FILTERED,  # our additions: what no tenant's backup holds
+    "includedResources": CHECKED,
+    "excludedResources": CHECKED,  # our additions: what no tenant's backup holds
     "includedClusterScopedResources": REFUSED,
-    "excludedClusterScopedResources": FILTERED,
-    "includedNamespaceScopedResources": PASSED,
-    "excludedNamespaceScopedResources": FILTERED,
+    "excludedClusterScopedResources": CHECKED,
+    "includedNamespaceScopedResources": CHECKED,
+    "excludedNamespaceScopedResources": CHECKED,
     "includeClusterResources": REFUSED,  # true; false may stand
-    "labelSelector": PASSED,
-    "orLabelSelectors": PASSED,
-    "orderedResources": PASSED,
+    "labelSelector": CHECKED,
+    "orLabelSelectors": CHECKED,
+    "orderedResources": CHECKED,  # objects of the tenant's namespace
     "hooks": SWITCHED,
     "hooks.resources[].includedNamespaces": FORCED,
     "hooks.resources[].excludedNamespaces": REFUSED,
@@ -67,11 +68,11 @@ RESTORE_FIELDS = {
     "scheduleName": REFUSED,
     "includedNamespaces": FORCED,
     "excludedNamespaces": REFUSED,
-    "includedResources": FILTERED,  # the kinds that the policy lets come back
-    "excludedResources": FILTERED,  # our additions: what no tenant's restore brings back
+    "includedResources": CHECKED,  # the kinds that the policy lets come back
+    "excludedResources": CHECKED,  # our additions: what no tenant's restore brings back
     "namespaceMapping": REFUSED,
-    "labelSelector": PASSED,
-    "orLabelSelectors": PASSED,
+    "labelSelector": CHECKED,
+    "orLabelSelectors": CHECKED,
     "restorePVs": SETTABLE,
     "restoreStatus": REFUSED,  # a status that a tenant may not write
     "preserveNodePorts": SETTABLE,

@@ -8,6 +8,7 @@ from foresail import __version__
 from foresail.cli.cron.arguments import add_cron
 from foresail.cli.errors import CommandError
 from foresail.cli.operator import add_operator
+from foresail.cli.policy.arguments import add_policy
 
 
 def parser() -> argparse.ArgumentParser:
@@ -19,6 +20,7 @@ def parser() -> argparse.ArgumentParser:
     top.set_defaults(run=None)
     commands = top.add_subparsers(metavar="COMMAND")
     add_cron(commands)
+    add_policy(commands)
     add_operator(commands)
     return top
 

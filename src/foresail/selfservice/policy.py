@@ -64,8 +64,6 @@ def matches(selector: LabelSelector, labels: Mapping[str, str]) -> bool:
 def problem_of(selector: LabelSelector) -> str | None:
     """Return what is wrong with a selector; None if it can be read."""
     for each in selector.match_expressions or ():
-        if each.operator not in ("In", "NotIn", "Exists", "DoesNotExist"):
-            return f"operator {each.operator!r} of {each.key!r} is none of In, NotIn, Exists, DoesNotExist"
         if each.operator in ("In", "NotIn") and not each.values:
             return f"{each.operator} of {each.key!r} has no values"
         if each.operator in ("Exists", "DoesNotExist") and each.values:
@@ -84,5 +82,3 @@ def _meets(requirement: LabelRequirement, labels: Mapping[str, str]) -> bool:
             return value is not None and not values
         case "DoesNotExist":
             return value is None and not values
-        case _:
-            return False

@@ -22,7 +22,6 @@ MOST_ENTRIES = 256
 MOST_FILES = 64
 """Uploaded or downloaded at once, where the policy says nothing."""
 
-_SHOWN = 80
 _LABEL_PREFIX = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _LABEL_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _RESERVED = ("velero.io", "openshift.io", "foresail.dev", "k8s.io", "kubernetes.io")
@@ -32,11 +31,11 @@ class Refusal(Exception):  # noqa: N818 - the answer to a tenant, not an error o
     """Ends the making of a spec with what the tenant is told."""
 
 
-def shown(value: object) -> str:
+def shown(value: object, most: int = 80) -> str:
     """Return a value as it stands in a message: never longer than a line, whatever a tenant wrote."""
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    text = "".join(each if each.isprintable() else "?" for each in text[: _SHOWN + 1])
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    text = "".join(each if each.isprintable() else "?" for each in text[: most + 1])
+    return text if len(text) <= most else f"{text[:most]}..."
 
 
 def read(of: type[T], tenant: Mapping[str, Any], path: str) -> T:
@@ -45,7 +44,7 @@ def read(of: type[T], tenant: Mapping[str, Any], path: str) -> T:
         spec = msgspec.convert(tenant, of)
         known = as_json(spec)
     except (msgspec.ValidationError, RecursionError, UnicodeEncodeError) as error:
-        raise Refusal(f"{path} cannot be read, correct it: {shown(str(error))}") from None
+        raise Refusal(f"{path} cannot be read, correct it: {shown(str(error), 200)}") from None
     unknown = _first_unread(tenant, known, path)
     if unknown is not None:
         raise Refusal(f"{shown(unknown)} is not a field that self-service knows, remove it")

@@ -6,10 +6,10 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from foresail.cli.cron.words import instant_of, utc_time, wall_time
+from foresail.cli.documents import documents, objects
 from foresail.cli.errors import CommandError
 from foresail.cli.table import table
 from foresail.cron import CronError
@@ -36,7 +36,7 @@ def diff_dialects(chosen: argparse.Namespace) -> int:
     if chosen.file is None:
         found = [Scheduled("", chosen.expression, chosen.zone)]
     else:
-        found = list(scheduled_objects(_documents(chosen.file), chosen.zone))
+        found = list(scheduled_objects(documents(chosen.file), chosen.zone))
     compared = [(each, _compared(each, at)) for each in found]
     if chosen.output == "json":
         print(json.dumps([_as_json(each, change) for each, change in compared], indent=2))
@@ -55,47 +55,23 @@ def _compared(each: Scheduled, at: datetime) -> Difference:
     return difference(each.text, each.zone, at)
 
 
-def scheduled_objects(documents: list[Any], zone: str) -> Iterator[Scheduled]:
+def scheduled_objects(found: list[Any], zone: str) -> Iterator[Scheduled]:
     """Yield every Schedule and CronJob among decoded documents, lists of them included."""
-    for document in documents:
-        if not isinstance(document, dict):
+    for each in objects(found, "Schedule", "CronJob"):
+        spec = each.get("spec")
+        if not isinstance(spec, dict):
             continue
-        items = document.get("items")
-        if isinstance(items, list):
-            yield from scheduled_objects(items, zone)
-            continue
-        spec = document.get("spec")
-        if document.get("kind") not in ("Schedule", "CronJob") or not isinstance(spec, dict):
-            continue
-        name = _name(document.get("metadata"))
+        name = _name(each.get("metadata"))
         text, place = spec.get("schedule"), spec.get("timeZone") or zone
         for field, value in (("schedule", text), ("timeZone", place)):
             if not isinstance(value, str):
-                raise CommandError(f"{document['kind']} {name}: spec.{field} is not a text", "put it in quotes")
+                raise CommandError(f"{each['kind']} {name}: spec.{field} is not a text", "put it in quotes")
         yield Scheduled(name, str(text), str(place))
 
 
 def _name(metadata: object) -> str:
     known = metadata if isinstance(metadata, dict) else {}
     return f"{known.get('namespace', 'default')}/{known.get('name', '?')}"
-
-
-def _documents(file: str) -> list[Any]:
-    try:
-        text = sys.stdin.read() if file == "-" else Path(file).read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise CommandError(f"cannot read {file}: {error}") from None
-    if text.lstrip().startswith("{"):
-        try:
-            return [json.loads(text)]
-        except json.JSONDecodeError:
-            pass  # several JSON documents, or YAML in braces: the YAML reader takes both
-    import yaml  # noqa: PLC0415 - it costs more than the rest of the command, and JSON does not need it
-
-    try:
-        return list(yaml.load_all(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
-    except yaml.YAMLError as error:
-        raise CommandError(f"{file} is neither YAML nor JSON: {error}") from None
 
 
 def _as_json(each: Scheduled, found: Difference) -> dict[str, object]:

@@ -1,0 +1,1 @@
+"""`foresail policy`: who may back up and restore what."""

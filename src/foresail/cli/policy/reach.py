@@ -1,0 +1,166 @@
+"""`foresail policy test`: which namespaces a SelfServicePolicy would reach, before it is applied."""
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from foresail.api.policy import SELF_SERVICE_POLICY, SelfServicePolicy
+from foresail.cli.documents import documents, objects
+from foresail.cli.errors import CommandError
+from foresail.cli.table import table
+from foresail.kube.client import Client
+from foresail.kube.connect import ConnectError, connect
+from foresail.kube.failures import Cause, Failure
+from foresail.kube.reflector import Page
+from foresail.plan import Kind
+from foresail.selfservice.policy import is_out_of_reach, policy_for, policy_row, problem_of
+
+_NONE = "-"
+_NAMESPACE = Kind("", "v1", "namespaces", "Namespace", namespaced=False)
+
+Policies = Iterable[SelfServicePolicy]
+
+
+class Namespace(msgspec.Struct, frozen=True):
+    """A namespace, as a selector sees it."""
+
+    name: str
+    labels: dict[str, str] | None = None
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What the file would change in a namespace."""
+
+    namespace: str
+    now: str | None  # the policy that holds in it
+    then: str | None  # the one that would
+    matching: tuple[str, ...]  # all that would match, the one that holds first
+    is_out_of_reach: bool = False
+
+
+def run_test(chosen: argparse.Namespace) -> int:
+    """Print where the policies of a file would hold."""
+    given = _policies(chosen.file, objects(documents(chosen.file), "SelfServicePolicy"))
+    if not given:
+        raise CommandError(f"{chosen.file} has no SelfServicePolicy", "name a file with one, or with several")
+    if chosen.policies and not chosen.namespaces:
+        raise CommandError("--policies is for work without a cluster", "name --namespaces as well, or leave it out")
+    if chosen.namespaces:
+        namespaces = _namespaces(chosen.namespaces, objects(documents(chosen.namespaces), "Namespace"))
+        present = documents(chosen.policies) if chosen.policies else []
+        held = _policies(chosen.policies, objects(present, "SelfServicePolicy"))
+    else:
+        found, listed = asyncio.run(_of_cluster(chosen.kubeconfig, chosen.context))
+        namespaces, held = _namespaces("the cluster", found), _policies("the cluster", listed)
+    missing = [each for each in chosen.namespace if each not in {one.name for one in namespaces}]
+    if missing:
+        raise CommandError(f"namespace {missing[0]} does not exist", "see which there are: kubectl get namespaces")
+    never = {chosen.velero_namespace, chosen.operator_namespace}
+    every = [outcome(each, held, given, never) for each in sorted(namespaces, key=lambda one: one.name)]
+    names = {each.metadata.name for each in given}
+    shown = [each for each in every if _is_shown(each, names, chosen.namespace)]
+    if chosen.output == "json":
+        print(json.dumps([_as_json(each) for each in shown], indent=2))
+    elif shown:
+        print(table(("NAMESPACE", "NOW", "THEN", "ALSO MATCHING"), [_row(each) for each in shown]))
+    held_by_them = sum(each.then in names for each in every)
+    changed = sum(each.now != each.then for each in every)
+    text = f"of {len(every)} namespaces, the file's policies would hold in {held_by_them}"
+    print(f"{text}; in {changed} another policy would hold than now", file=sys.stderr)
+    return 0
+
+
+def outcome(namespace: Namespace, held: Policies, given: Policies, never: Collection[str]) -> Outcome:
+    """Return what policies that are applied over those that are held would change in a namespace."""
+    labels = namespace.labels or {}
+    before = {each.metadata.name: policy_row(each) for each in held}
+    after = {**before, **{each.metadata.name: policy_row(each) for each in given}}
+    now = policy_for(namespace.name, labels, before.values(), never)
+    matching: list[str] = []
+    while (best := policy_for(namespace.name, labels, after.values(), never)) is not None:
+        matching.append(best.name)
+        del after[best.name]
+    return Outcome(
+        namespace.name,
+        now.name if now else None,
+        matching[0] if matching else None,
+        tuple(matching),
+        is_out_of_reach(namespace.name, never),
+    )
+
+
+def _is_shown(each: Outcome, names: Collection[str], asked: Collection[str]) -> bool:
+    if asked:
+        return each.namespace in asked
+    return each.now != each.then or any(name in names for name in each.matching)
+
+
+def _row(each: Outcome) -> tuple[str, str, str, str]:
+    others = "(no policy reaches it)" if each.is_out_of_reach else ", ".join(each.matching[1:])
+    return each.namespace, each.now or _NONE, each.then or _NONE, others
+
+
+def _as_json(each: Outcome) -> dict[str, object]:
+    return {"namespace": each.namespace, "now": each.now, "then": each.then, "matching": list(each.matching)}
+
+
+def _policies(source: str, found: Iterable[Mapping[str, Any]]) -> list[SelfServicePolicy]:
+    policies: dict[str, SelfServicePolicy] = {}
+    for each in found:
+        name = _name(each)
+        try:
+            policy = msgspec.convert(each, SelfServicePolicy)
+        except msgspec.ValidationError as error:
+            raise CommandError(f"SelfServicePolicy {name} in {source}: {error}", "correct that field") from None
+        problem = problem_of(policy.spec.namespace_selector)
+        if problem is not None:
+            text = f"SelfServicePolicy {name} in {source}: spec.namespaceSelector: {problem}"
+            raise CommandError(text, "correct it; as it is, it would match no namespace")
+        if name in policies:
+            raise CommandError(f"{source} has SelfServicePolicy {name} twice", "remove one of them")
+        policies[name] = policy
+    return list(policies.values())
+
+
+def _namespaces(source: str, found: Iterable[Mapping[str, Any]]) -> list[Namespace]:
+    try:
+        return [msgspec.convert(each.get("metadata"), Namespace) for each in found]
+    except msgspec.ValidationError as error:
+        raise CommandError(f"a Namespace in {source} cannot be read: {error}", "correct that field") from None
+
+
+def _name(each: Mapping[str, Any]) -> str:
+    metadata = each.get("metadata")
+    return str(metadata.get("name", "?")) if isinstance(metadata, dict) else "?"
+
+
+async def _of_cluster(kubeconfig: str | None, context: str | None) -> tuple[list[Any], list[Any]]:
+    try:
+        connection = await connect(kubeconfig, context)
+    except ConnectError as error:
+        hint = "name a kubeconfig with --kubeconfig, or namespaces in a file with --namespaces"
+        raise CommandError(str(error), hint) from error
+    async with Client(connection) as client:
+        namespaces = await _listed(client, _NAMESPACE)
+        return namespaces, await _listed(client, SELF_SERVICE_POLICY)
+
+
+async def _listed(client: Client, kind: Kind) -> list[Any]:
+    found: list[Any] = []
+    parameters = {"limit": "500"}
+    while True:
+        page = await client.page(kind, "", parameters, Page)
+        if isinstance(page, Failure):
+            if page.cause is Cause.NOT_FOUND and kind.group:
+                return []  # the kind is not installed yet, so there are no policies
+            hint = "ask for the right to list them, or take them from files: --namespaces, --policies"
+            raise CommandError(f"cannot list {kind.plural}: {page}", hint)
+        found += [msgspec.json.decode(each) for each in page.items]
+        if not page.metadata.next_page:
+            return found
+        parameters["continue"] = page.metadata.next_page

@@ -1,0 +1,140 @@
+"""`foresail policy test` on files: what it shows, and what it says when it cannot."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from foresail.cli.main import main
+
+NAMESPACES = """
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {team: web}}}
+- {apiVersion: v1, kind: Namespace, metadata: {name: bank, labels: {team: web, tier: gold}}}
+- {apiVersion: v1, kind: Namespace, metadata: {name: lab}}
+- {apiVersion: v1, kind: Namespace, metadata: {name: kube-system, labels: {team: web}}}
+- {apiVersion: v1, kind: Namespace, metadata: {name: velero, labels: {team: web}}}
+"""
+WEB = """
+apiVersion: foresail.dev/v1alpha1
+kind: SelfServicePolicy
+metadata: {name: web}
+spec:
+  namespaceSelector: {matchLabels: {team: web}}
+  priority: 5
+"""
+HELD = """
+apiVersion: foresail.dev/v1alpha1
+kind: SelfServicePolicy
+metadata: {name: everyone}
+spec: {namespaceSelector: {}}
+---
+apiVersion: foresail.dev/v1alpha1
+kind: SelfServicePolicy
+metadata: {name: gold}
+spec: {namespaceSelector: {matchLabels: {tier: gold}}, priority: 9}
+"""
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run `foresail policy test` on texts instead of files; returns the exit code and what was printed."""
+
+    def run(policy: str = WEB, *more: str, namespaces: str = NAMESPACES, policies: str = HELD) -> tuple[int, str, str]:
+        for name, text in (("new.yaml", policy), ("namespaces.yaml", namespaces), ("held.yaml", policies)):
+            (tmp_path / name).write_text(text)
+        files = ["--namespaces", str(tmp_path / "namespaces.yaml"), "--policies", str(tmp_path / "held.yaml")]
+        code = main(["policy", "test", "-f", str(tmp_path / "new.yaml"), *files, *more])
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return run
+
+
+def test_it_shows_where_the_policy_matches_which_holds_now_and_which_would(run: Run) -> None:
+    code, out, err = run()
+    assert code == 0
+    assert [line.split() for line in out.splitlines()] == [
+        ["NAMESPACE", "NOW", "THEN", "ALSO", "MATCHING"],
+        ["bank", "gold", "gold", "web,", "everyone"],
+        ["shop", "everyone", "web", "everyone"],
+    ]
+    assert "of 5 namespaces, the file's policies would hold in 1; in 1 another policy would hold than now" in err
+
+
+def test_a_namespace_that_is_asked_for_is_shown_matched_or_not(run: Run) -> None:
+    _, out, _ = run(WEB, "-n", "lab", "-n", "kube-system", "-n", "velero")
+    assert [line.split() for line in out.splitlines()[1:]] == [
+        ["kube-system", "-", "-", "(no", "policy", "reaches", "it)"],
+        ["lab", "everyone", "everyone"],
+        ["velero", "-", "-", "(no", "policy", "reaches", "it)"],
+    ]
+
+
+def test_a_policy_of_the_same_name_is_replaced(run: Run) -> None:
+    narrower = WEB.replace("name: web", "name: everyone")
+    _, out, _ = run(narrower, "-n", "lab", "-n", "shop")
+    assert [line.split() for line in out.splitlines()[1:]] == [
+        ["lab", "everyone", "-"],
+        ["shop", "everyone", "everyone"],
+    ]
+
+
+def test_programs_get_json(run: Run) -> None:
+    _, out, _ = run(WEB, "-o", "json")
+    read: list[dict[str, Any]] = json.loads(out)
+    assert read[0] == {"namespace": "bank", "now": "gold", "then": "gold", "matching": ["gold", "web", "everyone"]}
+
+
+def test_a_policy_that_matches_nothing_prints_no_table(run: Run) -> None:
+    code, out, err = run(WEB.replace("team: web", "team: nobody"))
+    assert (code, out) == (0, "")
+    assert "would hold in 0" in err
+
+
+@pytest.mark.parametrize(
+    ("policy", "said"),
+    [
+        ("", "has no SelfServicePolicy"),
+        ("kind: ConfigMap", "has no SelfServicePolicy"),
+        (WEB.replace("priority: 5", "priority: high"), "Expected `int`, got `str` - at `$.spec.priority`"),
+        (WEB.replace("{matchLabels: {team: web}}", "{matchExpressions: [{key: a, operator: In}]}"), "has no values"),
+        (WEB + "---" + WEB, "has SelfServicePolicy web twice"),
+        ("{", "is neither YAML nor JSON"),
+    ],
+)
+def test_a_file_that_is_not_in_order_is_named_with_the_cause(run: Run, policy: str, said: str) -> None:
+    code, out, err = run(policy)
+    assert (code, out) == (1, "")
+    assert err.startswith("error: ")
+    assert said in err
+
+
+def test_a_namespace_that_is_not_there_is_an_error(run: Run) -> None:
+    code, _, err = run(WEB, "-n", "shoop")
+    assert code == 1
+    assert "namespace shoop does not exist" in err
+
+
+def test_policies_from_a_file_need_namespaces_from_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "new.yaml").write_text(WEB)
+    file = str(tmp_path / "new.yaml")
+    assert main(["policy", "test", "-f", file, "--policies", file]) == 1
+    assert "name --namespaces as well" in capsys.readouterr().err
+
+
+def test_without_a_cluster_and_without_files_it_says_what_to_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "new.yaml").write_text(WEB)
+    nowhere = str(tmp_path / "no-kubeconfig")
+    assert main(["policy", "test", "-f", str(tmp_path / "new.yaml"), "--kubeconfig", nowhere]) == 1
+    assert (
+        "hint: name a kubeconfig with --kubeconfig, or namespaces in a file with --namespaces"
+        in capsys.readouterr().err
+    )
