@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Mapping
 from datetime import datetime
+from functools import lru_cache
 
 from foresail.api import nonadmin, velero
 from foresail.api.instants import stamp
@@ -22,11 +23,14 @@ def nacuuid(request: RequestRow) -> str:
     The UUID comes from the request's own: whoever asks, and however often, the name is the same, and a request that
     is made again under its old name gets another.
     """
-    unique = str(uuid.uuid5(_SPACE, request.uid))
-    namespace, name = request.key.namespace, request.key.name.replace(".", "-")
+    return _name(request.key.namespace, request.key.name.replace(".", "-"), request.uid)
+
+
+@lru_cache(maxsize=4096)  # asked for a dozen times in a look, always of the same few
+def _name(namespace: str, name: str, uid: str) -> str:
     room = _LONGEST - _UUID - 1
     stem = f"{namespace}-{name}"[:room] if len(namespace) < room else namespace[: room - 1]
-    return f"{stem.rstrip('-')}-{unique}"
+    return f"{stem.rstrip('-')}-{uuid.uuid5(_SPACE, uid)}"
 
 
 def record(family: Family, request: RequestRow, namespace: NamespaceRow) -> dict[str, str]:

@@ -27,6 +27,7 @@ from foresail.selfservice.status import (
     QUEUED,
     SUCCEEDED,
     TRUE,
+    UNKNOWN,
     Said,
     changed,
     forward,
@@ -335,6 +336,7 @@ def _say(
 ) -> Plan:
     """Return the Plan that ends with this status, and with an Event for each condition that says something new.
 
+    What has no end yet is no news; what is accepted is made in the next moment, and that is.
     A status is written into the version that was seen, or, after a write that has changed it, into the same object.
     """
     request, family = seen.request, seen.family
@@ -345,6 +347,7 @@ def _say(
     notes = tuple(
         _note(seen, Reason(each.reason), each.message, Level.WARNING if each.status == FALSE else Level.NORMAL)
         for each in changed(request.status, after)
+        if each.status != UNKNOWN and (each.type, each.status) != (ACCEPTED, TRUE)
     )
     return Plan(actions, status, notes, wake_at, _subject(seen))
 
