@@ -82,6 +82,7 @@ class VeleroRow(msgspec.Struct, frozen=True):
     queue_position: int
     expires: datetime | None
     mirror: str
+    source: str = ""  # of a Restore, the Velero Backup that it is made from
 
     @property
     def is_terminal(self) -> bool:
@@ -239,6 +240,7 @@ def velero_row(wire: mirrored.Mirrored, family: Family) -> VeleroRow:
         queue_position=seen.queue_position,
         expires=seen.expiration,
         mirror=_without_position(wire.status) if seen.queue_position else _shared(wire.status),
+        source=sys.intern(wire.spec.backup_name),
     )
 
 
