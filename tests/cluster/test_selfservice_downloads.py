@@ -41,19 +41,25 @@ def asked_for(cluster: Cluster) -> list[str]:
     return [each["spec"]["target"]["name"] for each in items]
 
 
-def test_a_tenant_reads_the_log_of_the_own_backup_and_nobody_else_does(served: Cluster, eventually: Eventually) -> None:
+def content(person: Tenant, name: str) -> str:
+    """Return what is behind the URL of a download."""
+    person.wait(f"nonadmindownloadrequest/{name}", "--for=condition=Processed", seconds=60)
+    status = person.status(f"nonadmindownloadrequest/{name}")
+    assert status["phase"] == "Created"
+    with urllib.request.urlopen(status["velero"]["status"]["downloadURL"], timeout=30) as reply:  # noqa: S310 - signed
+        return gzip.decompress(reply.read()).decode()
+
+
+def test_a_tenant_reads_the_logs_of_the_own_backup_and_restore_and_nobody_else_does(
+    served: Cluster, eventually: Eventually
+) -> None:
     ann, bob = arrive(served, "read", eventually), arrive(served, "curious", eventually)
     ann.back_up("mine")
     ann.wait("nonadminbackup/mine", "--for=condition=Succeeded", seconds=120)
     name = ann.status("nonadminbackup/mine")["veleroBackup"]["name"]
 
     ann.download("why", "BackupLog", "mine")
-    ann.wait("nonadmindownloadrequest/why", "--for=condition=Processed", seconds=60)
-    status = ann.status("nonadmindownloadrequest/why")
-    assert status["phase"] == "Created"
-    with urllib.request.urlopen(status["velero"]["status"]["downloadURL"], timeout=30) as reply:  # noqa: S310 - signed
-        log = gzip.decompress(reply.read()).decode()
-    assert f"backup=velero/{name}" in log
+    assert f"backup=velero/{name}" in content(ann, "why")
     assert asked_for(served) == [name]
 
     for wish, target in (("its-name", "mine"), ("velero-s-name", name)):
@@ -70,3 +76,9 @@ def test_a_tenant_reads_the_log_of_the_own_backup_and_nobody_else_does(served: C
 
     ann.kubectl("delete", "nonadmindownloadrequest", "why")
     eventually(lambda: not asked_for(served), 20)
+
+    ann.restore("back", "mine")
+    ann.wait("nonadminrestore/back", "--for=condition=Succeeded", seconds=120)
+    ann.download("how", "RestoreLog", "back")
+    restore = ann.status("nonadminrestore/back")["veleroRestore"]["name"]
+    assert f"restore=velero/{restore}" in content(ann, "how")
