@@ -66,6 +66,9 @@ class Tenant:
     def restore(self, name: str, backup: str) -> None:
         self._create("NonAdminRestore", name, {"restoreSpec": {"backupName": backup}})
 
+    def download(self, name: str, target: str, of: str) -> None:
+        self._create("NonAdminDownloadRequest", name, {"target": {"kind": target, "name": of}})
+
     def wants(self, name: str, **spec: Any) -> None:  # noqa: ANN401 - JSON
         self.kubectl("patch", "nonadminbackup", name, "--type=merge", f"--patch={json.dumps({'spec': spec})}")
 

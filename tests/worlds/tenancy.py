@@ -1,13 +1,14 @@
 """Tenants in a world, the self-service controller, and a Velero whose every step the test takes itself."""
 
 import asyncio
+from datetime import timedelta
 from typing import Any
 
 from foresail.api import velero
 from foresail.api.instants import stamp
 from foresail.api.marks import REQUEST_UID
 from foresail.api.policy import SELF_SERVICE_POLICY
-from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
+from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_DOWNLOAD_REQUEST, NON_ADMIN_RESTORE
 from foresail.plan import Key, Kind
 from foresail.selfservice.controller import SelfService
 from foresail.selfservice.families import BACKUPS, RESTORES
@@ -28,6 +29,7 @@ _VELEROS = (
     velero.BACKUP,
     velero.RESTORE,
     velero.DELETE_REQUEST,
+    velero.DOWNLOAD_REQUEST,
     velero.DATA_UPLOAD,
     velero.DATA_DOWNLOAD,
     velero.POD_VOLUME_BACKUP,
@@ -41,7 +43,7 @@ class Tenancy:
     def __init__(self, quotas: dict[str, int] | None = None) -> None:
         self.clock = WallClock()
         definitions = [Definition(kind, status=False) for kind in _VELEROS]
-        requests = (Definition(NON_ADMIN_BACKUP), Definition(NON_ADMIN_RESTORE))
+        requests = [Definition(kind) for kind in (*_MADE_FOR, NON_ADMIN_DOWNLOAD_REQUEST)]
         self.world = World(self.clock, *requests, Definition(SELF_SERVICE_POLICY), *definitions)
         self.weather = Weather()
         self.phases: dict[tuple[Kind, str], list[str]] = {}  # of each request, by its UID, in their order
@@ -76,6 +78,11 @@ class Tenancy:
     def restore(self, key: Key, backup: str, **spec: Any) -> str:  # noqa: ANN401 - JSON
         body = {"metadata": {"name": key.name}, "spec": {"restoreSpec": {"backupName": backup, **spec}}}
         return str(done(self.world.create(NON_ADMIN_RESTORE, body, "tenant", key.namespace))["metadata"]["uid"])
+
+    def download(self, key: Key, target: str, name: str) -> str:
+        body = {"metadata": {"name": key.name}, "spec": {"target": {"kind": target, "name": name}}}
+        made = done(self.world.create(NON_ADMIN_DOWNLOAD_REQUEST, body, "tenant", key.namespace))
+        return str(made["metadata"]["uid"])
 
     def edit(self, key: Key, kind: Kind = NON_ADMIN_BACKUP, **spec: Any) -> None:  # noqa: ANN401 - JSON
         done(self.world.merge(kind, key, {"spec": spec}, "tenant"))
@@ -133,6 +140,15 @@ class Tenancy:
                 self.world.delete(velero.BACKUP, Key(VELERO, found["spec"]["backupName"]))
                 done(self.world.delete(velero.DELETE_REQUEST, at))
 
+    def velero_answers(self) -> None:
+        """Let Velero sign a URL for each file that it is asked for; it is good for ten minutes."""
+        for name, found in self.velero_objects(velero.DOWNLOAD_REQUEST).items():
+            if "status" not in found:
+                url = f"https://bucket/{found['spec']['target']['name']}/{found['spec']['target']['kind']}"
+                expiration = stamp(self.clock() + timedelta(minutes=10))
+                status = {"phase": velero.PROCESSED, "downloadURL": url, "expiration": expiration}
+                done(self.world.merge(velero.DOWNLOAD_REQUEST, Key(VELERO, name), {"status": status}, "velero"))
+
     async def velero_works(self) -> None:
         """Let Velero do what it is asked for, each second, until cancelled."""
         while True:
@@ -142,6 +158,7 @@ class Tenancy:
                         status = {"phase": velero.COMPLETED, "progress": {"totalItems": 1}}
                         done(self.world.merge(kind, Key(VELERO, name), {"status": status}, "velero"))
             self.velero_deletes()
+            self.velero_answers()
             await asyncio.sleep(1)
 
     def now(self) -> str:
@@ -205,7 +222,7 @@ class Tenancy:
         after = happening.after
         if after is None:
             return
-        if happening.kind in _MADE_FOR:
+        if happening.kind in (*_MADE_FOR, NON_ADMIN_DOWNLOAD_REQUEST):
             seen = self.phases.setdefault((happening.kind, after["metadata"]["uid"]), [""])
             phase = after.get("status", {}).get("phase", "")
             if seen[-1] != phase:

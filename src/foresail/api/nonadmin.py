@@ -1,4 +1,4 @@
-"""NonAdminBackup and NonAdminRestore as the operator reads them: the tenant's spec and Velero's status as they came."""
+"""The tenants' kinds as the operator reads them: the tenant's spec and Velero's status as they came."""
 
 import msgspec
 
@@ -80,3 +80,38 @@ class RestoreSource(msgspec.Struct, frozen=True, rename="camel"):
     """Of a restoreSpec, the NonAdminBackup that it is about."""
 
     backup_name: str | None = None
+
+
+class DownloadTarget(msgspec.Struct, frozen=True):
+    """One file that Velero keeps about a tenant's backup or restore."""
+
+    kind: str = ""
+    name: str = ""
+
+
+class DownloadSpec(msgspec.Struct, frozen=True):
+    """What a tenant wants to read."""
+
+    target: DownloadTarget = DownloadTarget()
+
+
+class DownloadReply(msgspec.Struct, frozen=True):
+    """What Velero answered."""
+
+    status: msgspec.Raw = _NOTHING
+
+
+class DownloadStatus(msgspec.Struct, frozen=True):
+    """Whether there is something to read, and where."""
+
+    phase: str = ""
+    conditions: list[Condition] | None = None
+    velero: DownloadReply | None = None
+
+
+class Download(msgspec.Struct, frozen=True):
+    """A NonAdminDownloadRequest."""
+
+    metadata: RequestMetadata
+    spec: DownloadSpec = DownloadSpec()
+    status: DownloadStatus = DownloadStatus()

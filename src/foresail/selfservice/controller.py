@@ -13,8 +13,10 @@ from foresail.kube.loop import Watched
 from foresail.kube.reflector import Change, Interest
 from foresail.kube.store import Store
 from foresail.plan import Key, Kind, Plan
-from foresail.selfservice import build, rules
+from foresail.selfservice import build, downloads, rules
 from foresail.selfservice.decide import creates, decide, promises
+from foresail.selfservice.downloads_controller import Downloads
+from foresail.selfservice.downloads_observe import DownloadRow, DownloadSeen, answer_row, download_row
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
 from foresail.selfservice.metrics import SelfServiceMetrics
 from foresail.selfservice.observe import (
@@ -79,6 +81,7 @@ class SelfService:
         self.never = frozenset((*never, velero_namespace))
         self.backups = Side(BACKUPS, velero.DATA_UPLOAD, velero.POD_VOLUME_BACKUP, velero.BACKUP_NAME_LABEL)
         self.restores = Side(RESTORES, velero.DATA_DOWNLOAD, velero.POD_VOLUME_RESTORE, velero.RESTORE_NAME_LABEL)
+        self.downloads = Downloads()
         self.deletions = Store[DeletionRow]()
         self.namespaces = Store[NamespaceRow]()
         self.policies = Store[PolicyRow]()
@@ -92,8 +95,10 @@ class SelfService:
     @property
     def watched(self) -> tuple[Watched, ...]:
         """Requests, namespaces and policies everywhere; Velero's objects in Velero's namespace."""
-        here = self.velero_namespace
+        here, asked = self.velero_namespace, self.downloads
         found = [
+            _watched(asked.kind, nonadmin.Download, download_row, asked.requests, asked.of_request),
+            _watched(asked.velero, mirrored.Download, answer_row, asked.answers, asked.of_answer, here),
             _watched(core.NAMESPACE, core.Namespace, namespace_row, self.namespaces, self._of_namespace, meta=True),
             _watched(SELF_SERVICE_POLICY, SelfServicePolicy, policy_row, self.policies, self._of_policy),
             _watched(velero.DELETE_REQUEST, mirrored.Mirrored, deletion_row, self.deletions, self._of_deletion, here),
@@ -114,6 +119,7 @@ class SelfService:
     def _of_request(self, side: Side, change: Change[RequestRow]) -> Iterator[Key]:
         old, new = change.old, change.new
         yield side.key(change.key)
+        yield from self.downloads.about(side.family, change.key)
         self.metrics.changed(side.family, change)
         row = new or old
         if side is self.restores or row is None:
@@ -137,6 +143,7 @@ class SelfService:
         self.metrics.waited(side.family, change)
         if row.owner is not None:
             yield side.key(row.owner)
+            yield from self.downloads.about(side.family, row.owner)
             if side is self.backups:
                 yield from self._take_place(change, row.owner.namespace)
                 if change.old is None or change.new is None or change.old.phase != change.new.phase:
@@ -186,6 +193,7 @@ class SelfService:
 
     def _of_namespace(self, change: Change[NamespaceRow]) -> Iterator[Key]:
         is_going = change.new is not None and change.new.is_going
+        yield from self.downloads.here(change.key.name)
         for side in self._sides:
             rows = side.requests.by("here", change.key.name)
             yield from side.keys(row for row in rows if is_going or not row.status.velero.nacuuid)
@@ -196,9 +204,11 @@ class SelfService:
 
     # What a decision sees, and which one
 
-    def observe(self, key: Key) -> Seen | None:
+    def observe(self, key: Key) -> Seen | DownloadSeen | None:
         """Collect what is known about a request."""
         plural, _, name = key.name.partition("/")
+        if plural == self.downloads.kind.plural:
+            return self._download(Key(key.namespace, name))
         side = self.backups if plural == BACKUPS.kind.plural else self.restores
         request = side.requests.get(Key(key.namespace, name))
         if request is None:
@@ -224,8 +234,10 @@ class SelfService:
             place=Place(side.line.position(made) if made in side.line or at in side.velero else side.line.last),
         )
 
-    def decide(self, seen: Seen, now: datetime) -> Plan:
+    def decide(self, seen: Seen | DownloadSeen, now: datetime) -> Plan:
         """Say what is to be done, and remember what the stores will only show later."""
+        if isinstance(seen, DownloadSeen):
+            return downloads.decide(seen, now)
         side = self.backups if seen.family is BACKUPS else self.restores
         name, shown, position = build.nacuuid(seen.request), seen.request.status.position, seen.place.position
         if position is not None and (shown is None or position < shown):
@@ -240,6 +252,27 @@ class SelfService:
         if plan.status is not None and name in side.line:
             side.telling.told(name, now)
         return plan
+
+    def _download(self, key: Key) -> DownloadSeen | None:
+        """Collect what is known about a download; of one that cannot be read, nothing."""
+        request = self.downloads.requests.get(key)
+        answers = tuple(self.downloads.answers.by("for", key))
+        if request is None:
+            is_gone = key not in self.downloads.requests.unread
+            return DownloadSeen(None, self.velero_namespace, answers=answers) if is_gone and answers else None
+        return self._whose(DownloadSeen(request, self.velero_namespace, answers=answers), request)
+
+    def _whose(self, seen: DownloadSeen, request: DownloadRow) -> DownloadSeen:
+        """Add what a download is about: the tenant's object, Velero's, and the Velero Backup behind both."""
+        namespace = request.key.namespace
+        side = self.backups if downloads.family_of(request.target.kind) is BACKUPS else self.restores
+        about = side.requests.get(Key(namespace, request.target.name))
+        row = side.velero.get(Key(self.velero_namespace, build.nacuuid(about))) if about is not None else None
+        backup = row
+        if row is not None and side is self.restores:
+            backup = self.backups.velero.get(Key(self.velero_namespace, row.source))
+        row_of_namespace = self.namespaces.get(Key("", namespace))
+        return msgspec.structs.replace(seen, namespace=row_of_namespace, about=about, velero=row, backup=backup)
 
     def _policy(self, namespace: str) -> PolicyRow | None:
         row = self.namespaces.get(Key("", namespace))

@@ -31,6 +31,12 @@ class Reason(StrEnum):
     FAILED_VALIDATION = "FailedValidation"
     NOTHING_BACKED_UP = "NothingBackedUp"
 
+    ERROR = "Error"
+    SUCCESS = "Success"
+    TARGET_NOT_SERVED = "TargetNotServed"
+    VELERO_SILENT = "VeleroSilent"
+    DOWNLOAD_EXPIRED = "DownloadExpired"
+
     DELETION_FAILED = "DeletionFailed"
     BACKUP_EXPIRED = "BackupExpired"
     BACKUP_ORPHANED = "BackupOrphaned"

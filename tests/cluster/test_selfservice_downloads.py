@@ -1,0 +1,84 @@
+"""Logs for tenants on the real cluster: Velero signs, the bucket serves, and kubectl is all that a tenant needs."""
+
+import gzip
+import urllib.request
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from testbed import Cluster
+from tests.cluster.tenants import Tenant, condition, install, operator, tenant
+
+Eventually = Callable[[Callable[[], object], float], None]
+_MAY_DOWNLOAD = ("auth", "can-i", "create", "nonadmindownloadrequests.oadp.openshift.io")
+
+
+@pytest.fixture(scope="module")
+def served(velero_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Velero with both charts, and the operator at work."""
+    install(velero_cluster)
+    log = tmp_path_factory.mktemp("operator") / "log"
+    with operator(velero_cluster, log):
+        yield velero_cluster
+
+
+def arrive(cluster: Cluster, namespace: str, eventually: Eventually) -> Tenant:
+    """Return a tenant, once the built-in role has our rules."""
+    found = tenant(cluster, namespace)
+
+    def may() -> bool:
+        try:
+            return found.kubectl(*_MAY_DOWNLOAD).strip() == "yes"
+        except AssertionError:
+            return False
+
+    eventually(may, 30)
+    return found
+
+
+def asked_for(cluster: Cluster) -> list[str]:
+    items = cluster.get("downloadrequests.velero.io", "--namespace=velero")["items"]
+    return [each["spec"]["target"]["name"] for each in items]
+
+
+def content(person: Tenant, name: str) -> str:
+    """Return what is behind the URL of a download."""
+    person.wait(f"nonadmindownloadrequest/{name}", "--for=condition=Processed", seconds=60)
+    status = person.status(f"nonadmindownloadrequest/{name}")
+    assert status["phase"] == "Created"
+    with urllib.request.urlopen(status["velero"]["status"]["downloadURL"], timeout=30) as reply:  # noqa: S310 - signed
+        return gzip.decompress(reply.read()).decode()
+
+
+def test_a_tenant_reads_the_logs_of_the_own_backup_and_restore_and_nobody_else_does(
+    served: Cluster, eventually: Eventually
+) -> None:
+    ann, bob = arrive(served, "read", eventually), arrive(served, "curious", eventually)
+    ann.back_up("mine")
+    ann.wait("nonadminbackup/mine", "--for=condition=Succeeded", seconds=120)
+    name = ann.status("nonadminbackup/mine")["veleroBackup"]["name"]
+
+    ann.download("why", "BackupLog", "mine")
+    assert f"backup=velero/{name}" in content(ann, "why")
+    assert asked_for(served) == [name]
+
+    for wish, target in (("its-name", "mine"), ("velero-s-name", name)):
+        bob.download(wish, "BackupLog", target)
+        bob.wait(f"nonadmindownloadrequest/{wish}", "--for=condition=NonAdminBackupNotAvailable")
+        refused = bob.status(f"nonadmindownloadrequest/{wish}")
+        assert refused["phase"] == "BackingOff"
+        assert "velero" not in refused
+    ann.download("contents", "BackupContents", "mine")
+    ann.wait("nonadmindownloadrequest/contents", "--for=jsonpath={.status.phase}=BackingOff")
+    refused = ann.status("nonadmindownloadrequest/contents")
+    assert condition(refused, "Processed")[:2] == ("False", "TargetNotServed")
+    assert asked_for(served) == [name], "nothing was asked for what was refused"
+
+    ann.kubectl("delete", "nonadmindownloadrequest", "why")
+    eventually(lambda: not asked_for(served), 20)
+
+    ann.restore("back", "mine")
+    ann.wait("nonadminrestore/back", "--for=condition=Succeeded", seconds=120)
+    ann.download("how", "RestoreLog", "back")
+    restore = ann.status("nonadminrestore/back")["veleroRestore"]["name"]
+    assert f"restore=velero/{restore}" in content(ann, "how")
