@@ -11,6 +11,7 @@ from foresail.cli.errors import CommandError
 from foresail.cli.later import Later
 from foresail.cli.operator import add_operator
 from foresail.cli.schedule.arguments import add_schedule
+from foresail.cli.tenant.arguments import add_tenant
 
 
 def parser() -> argparse.ArgumentParser:
@@ -23,6 +24,7 @@ def parser() -> argparse.ArgumentParser:
     commands: Any = top.add_subparsers(metavar="COMMAND", parser_class=Later)
     add_cron(commands)
     add_schedule(commands)
+    add_tenant(commands)
     add_operator(commands)
     return top
 
