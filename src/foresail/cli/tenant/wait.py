@@ -14,7 +14,7 @@ from foresail.cli.schedule.cluster import Cluster
 from foresail.cli.schedule.hints import hint
 from foresail.cli.schedule.progress import Bar, Progress, Status
 from foresail.cli.tenant.advice import UNSEEN, advice_for, next_step, sentence
-from foresail.cli.tenant.asked import Asked
+from foresail.cli.tenant.asked import Asked, asked
 from foresail.cli.tenant.place import in_namespace, one
 from foresail.cli.tenant.spec import duration
 from foresail.cron.duration import nanoseconds
@@ -92,8 +92,8 @@ async def wait_for(cluster: Cluster, family: Family, key: Key, until: datetime |
 async def wait_until_gone(cluster: Cluster, each: Asked, until: datetime | None) -> None:
     """Wait until a request is gone, and say what holds it meanwhile; another one of its name does not count."""
     family, key, said = each.family, each.key, ""
-    while await cluster.if_there(family.kind, key, msgspec.Raw) is not None:
-        latest = await one(cluster, family, key)
+    while (raw := await cluster.if_there(family.kind, key, msgspec.Raw)) is not None:
+        latest = asked(family, raw)
         if latest.request.metadata.uid != each.request.metadata.uid:
             return
         going = latest.condition(IN_DELETION)
