@@ -12,6 +12,7 @@ from foresail.cli.later import Later
 from foresail.cli.operator import add_operator
 from foresail.cli.policy.arguments import add_policy
 from foresail.cli.schedule.arguments import add_schedule
+from foresail.cli.tenant.arguments import add_tenant
 
 
 def parser() -> argparse.ArgumentParser:
@@ -25,6 +26,7 @@ def parser() -> argparse.ArgumentParser:
     add_cron(commands)
     add_schedule(commands)
     add_policy(commands)
+    add_tenant(commands)
     add_operator(commands)
     return top
 

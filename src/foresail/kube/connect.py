@@ -3,10 +3,10 @@
 Its import costs half a second and 55 MiB, so it is imported by the call that connects and by nothing else.
 """
 
-import os
 import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 _SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount/token"
@@ -62,14 +62,33 @@ async def connect(kubeconfig: str | None = None, context: str | None = None) -> 
     async def from_pod(into: Any) -> None:  # noqa: ANN401
         config.load_incluster_config(into)
 
-    in_pod = kubeconfig is None and context is None and os.path.exists(_SERVICE_ACCOUNT)  # noqa: ASYNC240, PTH110 - once
-    reload = from_pod if in_pod else from_kubeconfig
+    reload = from_pod if _is_pods_own(kubeconfig, context) else from_kubeconfig
     configuration = Configuration()
     try:
         await reload(configuration)
     except (ConfigException, OSError) as error:
         raise ConnectError(f"cannot connect to a cluster: {error}") from error
     return Connection(configuration.host.rstrip("/"), _tls(configuration), configuration, reload)
+
+
+def namespace_of_context(kubeconfig: str | None = None, context: str | None = None) -> str:
+    """Return the namespace that a context of the kubeconfig works in; in a pod without a kubeconfig, the pod's own."""
+    from kubernetes.aio import config  # noqa: PLC0415 - see the module's docstring
+    from kubernetes.aio.config.config_exception import ConfigException  # noqa: PLC0415
+
+    if _is_pods_own(kubeconfig, context):
+        return Path(_SERVICE_ACCOUNT).with_name("namespace").read_text().strip()
+    try:
+        known, current = config.list_kube_config_contexts(kubeconfig)
+    except (ConfigException, OSError) as error:
+        raise ConnectError(f"cannot tell the namespace to work in: {error}") from error
+    wanted = context or current["name"]
+    found = [each["context"].get("namespace") for each in known if each["name"] == wanted]
+    return str(next(iter(found), None) or "default")
+
+
+def _is_pods_own(kubeconfig: str | None, context: str | None) -> bool:
+    return kubeconfig is None and context is None and Path(_SERVICE_ACCOUNT).exists()
 
 
 def _tls(configuration: Any) -> ssl.SSLContext | None:  # noqa: ANN401

@@ -246,7 +246,7 @@ def velero_row(wire: mirrored.Mirrored, family: Family) -> VeleroRow:
         expires=seen.expiration,
         mirror=_without_position(wire.status) if seen.queue_position else _shared(wire.status),
         spec=_shared(wire.spec) if family is BACKUPS else "{}",
-        source="" if family is BACKUPS else sys.intern(_source.decode(wire.spec).backup_name),
+        source="" if family is BACKUPS else sys.intern(_source.decode(wire.spec).backup_name or ""),
     )
 
 

@@ -41,10 +41,12 @@ VELERO = VeleroRow(
     request_uid=BACKUP.uid,
     namespace_uid=RED.uid,
     is_orphaned=False,
+    is_going=False,
     phase="Completed",
     queue_position=0,
     expires=None,
     mirror="{}",
+    spec="{}",
 )
 
 

@@ -93,7 +93,8 @@ async def _delete(cluster: Cluster, chosen: argparse.Namespace) -> int:
         ask(schedules)
     for each in schedules:
         await cluster.delete(velero.SCHEDULE, each.key, each.uid)
-        gone = {"kind": velero.SCHEDULE.name, "metadata": {"name": each.key.name, "namespace": each.key.namespace}}
+        kind = {"apiVersion": velero.SCHEDULE.api_version, "kind": velero.SCHEDULE.name}
+        gone = {**kind, "metadata": {"name": each.key.name, "namespace": each.key.namespace}}
         _say(chosen, gone, f"Schedule deleted: {each.key.name}")
         if each.owns_backups:
             hint(f"useOwnerReferencesInBackup: the Backups of {each.key.name} are deleted with it")

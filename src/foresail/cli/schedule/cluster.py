@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
+from foresail.api import velero
 from foresail.cli.errors import CommandError
 from foresail.kube.client import Client, address
 from foresail.kube.connect import ConnectError, connect
@@ -17,7 +18,7 @@ from foresail.plan import Body, Key, Kind
 T = TypeVar("T")
 _PAGE = "500"
 _KNOWN = {
-    Cause.NOT_FOUND: ("{name} does not exist", "see what there is: kubectl get {resource} -A"),
+    Cause.NOT_FOUND: ("{name} does not exist", "see what there is: kubectl get {resource} {where}"),
     Cause.ALREADY_EXISTS: ("{name} exists already", "choose another name, or delete it first"),
     Cause.UNAUTHORIZED: ("{name}: the API server does not know you", "renew the credentials of your kubeconfig"),
     Cause.UNREACHABLE: (
@@ -109,10 +110,14 @@ def refusal(failure: Failure, verb: str, kind: Kind, key: Key) -> CommandError:
         problem = f"{name}: you may not {verb} {resource} {_place(key)}"
         return CommandError(problem, f"{where} must allow {{{rule}}}")
     if failure.cause is Cause.NOT_FOUND and not key.name:
-        return CommandError(f"this cluster does not know {resource}", "is Velero installed there?")
+        owner = "Velero" if kind.group == velero.GROUP else "Foresail, with self-service,"
+        return CommandError(f"this cluster does not know {resource}", f"is {owner} installed there?")
     if failure.cause in _KNOWN:
+        where = "-A" if kind.group == velero.GROUP else f"-n {key.namespace}"  # a tenant sees one namespace
         problem, what_to_do = _KNOWN[failure.cause]
-        return CommandError(problem.format(name=name, said=failure.message), what_to_do.format(resource=resource))
+        return CommandError(
+            problem.format(name=name, said=failure.message), what_to_do.format(resource=resource, where=where)
+        )
     return CommandError(f"{name}: cannot {verb} it: {failure.message}", _try(kind, key))
 
 

@@ -57,7 +57,7 @@ def template_of(chosen: argparse.Namespace) -> dict[str, Any]:
         **{field: read_list(getattr(chosen, option)) for option, field in LISTS.items()},
         "labelSelector": read_selector(chosen.selector or ""),
         "orLabelSelectors": [read_selector(each) for each in others if each],
-        "orderedResources": _ordered(chosen.ordered_resources or ""),
+        "orderedResources": read_ordered(chosen.ordered_resources or ""),
         "resourcePolicy": {"kind": "configmap", "name": policy} if policy else None,
         "uploaderConfig": {"parallelFilesUpload": files} if files > 0 else None,
         "storageLocation": chosen.storage_location,
@@ -111,7 +111,8 @@ def _duration(text: str, option: str) -> str:
     return go_duration(length)
 
 
-def _ordered(text: str) -> dict[str, str]:
+def read_ordered(text: str) -> dict[str, str]:
+    """Return the kinds of `--ordered-resources`, each with the names in their order."""
     ordered: dict[str, str] = {}
     for entry in filter(None, text.split(";")):
         kind, equals, names = entry.partition("=")

@@ -35,7 +35,7 @@ def runs(count: int) -> str:
 def as_text(objects: Sequence[dict[str, Any]], form: str) -> str:
     """Return objects as JSON, YAML or names; one stands alone and several in a list, as with Velero."""
     if form == "name":
-        return "\n".join(f"{each['kind'].lower()}.velero.io/{each['metadata']['name']}" for each in objects)
+        return "\n".join(_name(each) for each in objects)
     bare = [_without_managers(each) for each in objects]
     whole: Any = bare[0] if len(bare) == 1 else {"apiVersion": "v1", "kind": "List", "items": bare}
     return document(whole, form)
@@ -55,6 +55,11 @@ def document(content: Any, form: str) -> str:  # noqa: ANN401 - JSON is any
 
     text: str = yaml.dump(content, Dumper=Plain, sort_keys=False, allow_unicode=True)
     return text.rstrip("\n")
+
+
+def _name(content: dict[str, Any]) -> str:
+    group, _, _ = content["apiVersion"].rpartition("/")
+    return f"{content['kind'].lower()}.{group}/{content['metadata']['name']}"
 
 
 def _without_managers(content: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,115 @@
+"""What every reason means to a tenant and what to do next, in one sentence.
+
+The messages in conditions are the operator's, and name the field, the number or the time; these say what follows.
+"""
+
+from dataclasses import dataclass
+
+from foresail.plan import Key
+from foresail.selfservice.families import BACKUPS, Family
+from foresail.selfservice.reasons import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """The cause and the next step; where a restore's differs from a backup's, it has its own."""
+
+    cause: str
+    next_step: str
+    of_restore: str = ""
+
+
+_CORRECT = "correct the field that the message names with kubectl edit {kind} {name} -n {namespace}"
+_WAIT = "wait for it with foresail {word} wait {name} -n {namespace}"
+_AGAIN = "read its conditions with foresail {word} describe {name} -n {namespace}, remove the cause and create another"
+
+ADVICE = {
+    Reason.INVALID_BACKUP_SPEC: Advice("the backup asks for something that it may not have", _CORRECT),
+    Reason.BACKUP_ACCEPTED: Advice("the backup is valid and within its policy", _WAIT),
+    Reason.BACKUP_SCHEDULED: Advice("Velero was asked for the backup", _WAIT),
+    Reason.VELERO_BACKUP_NOT_FOUND: Advice(
+        "the Velero Backup behind it was removed",
+        "create another, and let this one go with foresail backup delete {name} -n {namespace}",
+    ),
+    Reason.DELETION_PENDING: Advice(
+        "it is on its way out and not gone yet",
+        "say that its data is to go too, and wait for that, with foresail backup delete {name} -n {namespace} --wait",
+        "wait until it is gone with foresail restore delete {name} -n {namespace} --wait",
+    ),
+    Reason.INVALID_RESTORE_SPEC: Advice("the restore asks for something that it may not have", _CORRECT),
+    Reason.RESTORE_ACCEPTED: Advice("the restore is valid and within its policy", _WAIT),
+    Reason.RESTORE_SCHEDULED: Advice("Velero was asked for the restore", _WAIT),
+    Reason.VELERO_RESTORE_NOT_FOUND: Advice(
+        "the Velero Restore behind it was removed before it had ended",
+        "create another, and let this one go with foresail restore delete {name} -n {namespace}",
+    ),
+    Reason.NO_POLICY: Advice(
+        "no policy opens self-service in namespace {namespace}",
+        "ask the administrator of the cluster to open it, and the {word} starts by itself",
+    ),
+    Reason.QUOTA_EXCEEDED: Advice(
+        "namespace {namespace} has as many backups as its policy allows",
+        "wait until one has ended or let one go with foresail backup delete, and this one starts by itself",
+    ),
+    Reason.BACKUP_NOT_READY: Advice(
+        "the backup to restore from has not ended", "wait for that backup, and the restore starts by itself"
+    ),
+    Reason.WAITING: Advice("Velero has others to do before it", _WAIT),
+    Reason.RUNNING: Advice("Velero works on it", _WAIT),
+    Reason.COMPLETED: Advice(
+        "everything is done",
+        "bring it back at any time with foresail restore create NAME --from-backup {name} -n {namespace}",
+        "look at what came back with kubectl get all -n {namespace}",
+    ),
+    Reason.PARTIALLY_FAILED: Advice("Velero could do only a part of it", _AGAIN),
+    Reason.FAILED: Advice("Velero could not do it", _AGAIN),
+    Reason.FAILED_VALIDATION: Advice("Velero refused it before it began", _AGAIN),
+    Reason.NOTHING_BACKED_UP: Advice(
+        "nothing in the namespace matches what the backup asks for",
+        "create another with a --selector or --include-resources that matches something",
+    ),
+    Reason.DELETION_FAILED: Advice(
+        "Velero could not delete its data",
+        "wait for the next attempt, ask the administrator whether the storage location is there, or give the data up "
+        "with foresail backup delete {name} -n {namespace} --force",
+    ),
+    Reason.BACKUP_EXPIRED: Advice(
+        "the time of the backup had passed, so Velero deleted it",
+        "create another, with a longer --ttl if it may have one",
+    ),
+    Reason.BACKUP_ORPHANED: Advice(
+        "namespace {namespace} was deleted, and the backup stays until its time",
+        "ask the administrator of the cluster to restore it",
+    ),
+}
+
+UNSEEN = Advice(
+    "the operator has not looked at it yet",
+    "wait some seconds, and then ask the administrator of the cluster whether Foresail's operator runs",
+)
+"""For what has no reason yet."""
+
+
+def next_step(advice: Advice, family: Family, key: Key) -> str:
+    """Return what a tenant can do next about a request."""
+    text = advice.next_step if family is BACKUPS else advice.of_restore or advice.next_step
+    return _filled(text, family, key)
+
+
+def sentence(advice: Advice, family: Family, key: Key) -> str:
+    """Return the cause and the next step."""
+    return f"{_filled(advice.cause, family, key)}: {next_step(advice, family, key)}"
+
+
+def advice_for(reason: str) -> Advice:
+    """Return what is known of a reason; one that a later operator has added is left to its message."""
+    if not reason:
+        return UNSEEN
+    if reason in list(Reason):
+        return ADVICE[Reason(reason)]
+    return Advice(f"it is {reason}", "do what the message says, or ask the administrator of the cluster")
+
+
+def _filled(text: str, family: Family, key: Key) -> str:
+    kind = family.kind.name.lower()
+    return text.format(word=family.word, kind=kind, name=key.name, namespace=key.namespace)

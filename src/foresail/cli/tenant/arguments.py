@@ -1,0 +1,125 @@
+"""The words of `foresail backup` and `foresail restore`; what they do is imported only when one of them is chosen."""
+
+import argparse
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from foresail.cli.yes_or_no import Verb
+
+if TYPE_CHECKING:
+    from foresail.cli.later import Later
+
+_MEANING = {
+    "backup": "back up the namespace that you own, and see how it went",
+    "restore": "bring back what was backed up in the namespace that you own",
+}
+
+
+def add_tenant(commands: "argparse._SubParsersAction[Later]") -> None:
+    """Add the words of `foresail backup` and `foresail restore` to the command line."""
+    for word, meaning in _MEANING.items():
+        description = (
+            f"Works on your NonAdmin{word.capitalize()}s. Takes the role edit in your namespace, and Foresail's "
+            "operator with self-service in the cluster."
+        )
+        one = commands.add_parser(word, help=meaning, description=description)
+        one.fill = _filling(word)
+
+
+def _filling(word: str) -> Callable[[argparse.ArgumentParser], None]:
+    def fill(one: argparse.ArgumentParser) -> None:
+        words = one.add_subparsers(required=True, metavar="COMMAND", parser_class=Verb)
+        _add_create(words, word)
+        _add_reports(words, word)
+        _add_delete(words, word)
+        _add_wait(words, word)
+
+    return fill
+
+
+def _add_create(words: Any, word: str) -> None:  # noqa: ANN401 - argparse's own is private
+    from foresail.cli.tenant.spec_arguments import add_backup_spec, add_restore_spec  # noqa: PLC0415 - when chosen
+
+    meaning = "back up the namespace" if word == "backup" else "restore from a backup of the namespace"
+    one = _word(words, word, "create", meaning)
+    one.add_argument("name", metavar="NAME", help=f"of the NonAdmin{word.capitalize()}")
+    if word == "restore":
+        one.add_argument(
+            "--from-backup", "--backup-name", metavar="NAME", required=True, help="the NonAdminBackup to restore from"
+        )
+    one.add_argument(
+        "-o", "--output", choices=["table", "json", "yaml", "name"], default="table", help="json, yaml: send nothing"
+    )
+    one.add_argument("--dry-run", action="store_true", help="print what would be sent, and send nothing")
+    one.add_argument("-w", "--wait", action="store_true", help="until it has ended; exit code 1 unless it completes")
+    _add_timeout(one)
+    (add_backup_spec if word == "backup" else add_restore_spec)(one)
+
+
+def _add_reports(words: Any, word: str) -> None:  # noqa: ANN401
+    one = _word(words, word, "get", f"list {word}s: how far each is, its place in the queue, and why it waits")
+    _add_choice(one, word)
+    _add_output(one, "table", "wide", "json", "yaml", "name")
+    one = _word(words, word, "describe", f"all about {word}s, and what to do next")
+    _add_choice(one, word)
+    one = _word(words, word, "explain", f"what a {word} has behind it, what holds it, and what to do next")
+    _add_choice(one, word)
+    _add_output(one, "table", "json", "yaml")
+
+
+def _add_delete(words: Any, word: str) -> None:  # noqa: ANN401
+    meaning = "delete backups with their data" if word == "backup" else "delete restores; what they brought back stays"
+    one = _word(words, word, "delete", meaning)
+    _add_choice(one, word, everything=True)
+    one.add_argument("--confirm", action="store_true", help="do not ask")
+    if word == "backup":
+        one.add_argument(
+            "--force", action="store_true", help="at once; the data stays in the bucket, and may come back"
+        )
+    one.add_argument("-w", "--wait", action="store_true", help="until they are gone")
+    _add_timeout(one)
+    _add_output(one, "table", "json", "yaml", "name")
+    one.add_argument("--dry-run", action="store_true", help="print what would be sent, and send nothing")
+    one.set_defaults(force=False)
+
+
+def _add_wait(words: Any, word: str) -> None:  # noqa: ANN401
+    one = _word(words, word, "wait", f"wait until {word}s have ended; exit code 1 unless all complete")
+    one.add_argument("names", nargs="+", metavar="NAME", help=f"of {word}s")
+    _add_timeout(one)
+
+
+def _word(words: Any, word: str, verb: str, meaning: str) -> argparse.ArgumentParser:  # noqa: ANN401
+    one: argparse.ArgumentParser = words.add_parser(verb, help=meaning, description=meaning)
+    where = one.add_argument_group("where")
+    where.add_argument("-n", "--namespace", help="yours (default: that of the kube context)")
+    where.add_argument("--kubeconfig", help="the kubeconfig to use")
+    where.add_argument("--context", "--kubecontext", help="the context of the kubeconfig")
+    one.set_defaults(run=_command(verb), word=word)
+    return one
+
+
+def _add_choice(one: argparse.ArgumentParser, word: str, *, everything: bool = False) -> None:
+    """Add how requests are chosen; where something is changed, all of them must be asked for by name."""
+    none = "" if everything else "; all of them if none is given"
+    one.add_argument("names", nargs="*", metavar="NAME", help=f"of {word}s{none}")
+    one.add_argument("-l", "--selector", metavar="SELECTOR", help="those with these labels")
+    if everything:
+        one.add_argument("--all", action="store_true", help=f"every {word} of the namespace")
+
+
+def _add_output(one: argparse.ArgumentParser, *forms: str) -> None:
+    one.add_argument("-o", "--output", choices=forms, default="table", help="(%(default)s)")
+
+
+def _add_timeout(one: argparse.ArgumentParser) -> None:
+    one.add_argument("--timeout", metavar="DURATION", help="do not wait longer, such as 30m (default: without end)")
+
+
+def _command(verb: str) -> Callable[[argparse.Namespace], int]:
+    def run(chosen: argparse.Namespace) -> int:
+        code: int = getattr(import_module(f"foresail.cli.tenant.{verb}"), verb)(chosen)
+        return code
+
+    return run

@@ -1,0 +1,87 @@
+"""`foresail backup delete` and `foresail restore delete`.
+
+A backup is not deleted as an object: its spec says what is to become of the data, and the operator does the rest.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from foresail.cli.errors import CommandError
+from foresail.cli.schedule.cluster import Cluster
+from foresail.cli.schedule.requests import Request, shown
+from foresail.cli.schedule.words import as_text
+from foresail.cli.tenant.asked import Asked
+from foresail.cli.tenant.place import chosen_ones, in_namespace
+from foresail.cli.tenant.wait import deadline, interruptible, wait_until_gone
+from foresail.selfservice.families import BACKUPS, Family
+
+WARNING = (
+    "warning: --force lets go of the backup and leaves its bytes in the bucket: they stay until somebody removes them "
+    "there, and Velero may sync the backup back, where it counts against the quota of the namespace"
+)
+
+
+def delete(chosen: argparse.Namespace) -> int:
+    """Delete the chosen requests, after asking."""
+    return interruptible(lambda: in_namespace(chosen, lambda cluster, family: _delete(cluster, family, chosen)))
+
+
+async def _delete(cluster: Cluster, family: Family, chosen: argparse.Namespace) -> int:
+    if not (chosen.names or chosen.selector or chosen.all):
+        raise CommandError(f"no {family.kind.name} is named", "give names, -l SELECTOR or --all")
+    until = deadline(chosen.timeout)
+    found = await chosen_ones(cluster, family, chosen)
+    if found and chosen.force:
+        print(WARNING, file=sys.stderr)
+    if chosen.dry_run:
+        print(shown([request_for(each, force=chosen.force) for each in found], chosen.output))
+        return 0
+    if found and not chosen.confirm:
+        ask(found)
+    for each in found:
+        await _send(cluster, request_for(each, force=chosen.force), each)
+        _say(each, chosen)
+    if chosen.wait:
+        for each in found:
+            await wait_until_gone(cluster, each, until)
+            print(f"{family.kind.name} {each.key} is gone.", file=sys.stderr)
+    return 0
+
+
+def request_for(each: Asked, *, force: bool) -> Request:
+    """Return the one write that starts a deletion, of this very object and not of a later one of its name."""
+    if each.family is not BACKUPS:
+        return Request("DELETE", each.family.kind, each.key)
+    flag = "forceDeleteBackup" if force else "deleteBackup"
+    body: dict[str, Any] = {"metadata": {"uid": each.request.metadata.uid}, "spec": {flag: True}}
+    return Request("PATCH", each.family.kind, each.key, body)
+
+
+def ask(found: Sequence[Asked]) -> None:
+    """Ask whether requests are really to be deleted; where nobody can answer, they are not."""
+    names = ", ".join(f"{each.family.kind.name} {each.key}" for each in found)
+    if not sys.stdin.isatty():
+        raise CommandError(f"nobody confirms that these are deleted: {names}", "add --confirm")
+    print(f"Delete {names}? [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise CommandError(f"nothing was deleted; still there: {names}")
+
+
+async def _send(cluster: Cluster, request: Request, each: Asked) -> None:
+    if request.body is None:
+        await cluster.delete(request.kind, request.key, each.request.metadata.uid)
+    else:
+        await cluster.merge(request.kind, request.key, request.body)
+
+
+def _say(each: Asked, chosen: argparse.Namespace) -> None:
+    if chosen.output != "table":
+        print(as_text([each.content], chosen.output), flush=True)
+        return
+    if each.family is not BACKUPS:
+        text = "its deletion has begun; what it brought back stays"
+    else:
+        text = "it goes at once; its data stays" if chosen.force else "its deletion with its data has begun"
+    print(f"{each.family.kind.name} {each.key}: {text}", file=sys.stderr)

@@ -1,0 +1,83 @@
+"""`foresail backup describe` and `foresail restore describe`: everything about a request, and what to do next."""
+
+import argparse
+import sys
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+
+from foresail.cli.colour import BOLD, painted
+from foresail.cli.schedule.tabs import aligned
+from foresail.cli.schedule.words import document
+from foresail.cli.table import table
+from foresail.cli.tenant.asked import Asked
+from foresail.cli.tenant.explain import advised
+from foresail.cli.tenant.get import until
+from foresail.cli.tenant.place import looked_at
+from foresail.kube.clock import now
+from foresail.selfservice.families import BACKUPS
+
+_NONE = "<none>"
+
+
+def describe(chosen: argparse.Namespace) -> int:
+    """Print everything about the chosen requests."""
+    found = looked_at(chosen)
+    if found:
+        print("\n\n\n".join(described(each, now()) for each in found))
+    return 0
+
+
+def described(each: Asked, at: datetime) -> str:
+    """Return a request: what it is, how far it is, what was asked for, what was said, and what to do."""
+    text = aligned([*_request_lines(each), "", *_velero_lines(each, at), ""])
+    name = each.key.name
+    text = text.replace(name, painted(name, BOLD, sys.stdout), 1)
+    spec = document(each.spec, "yaml") if each.spec else "{}"
+    asked_for = "\n".join(["Spec:", *(f"  {line}" for line in spec.splitlines())])
+    return f"{text}\n{asked_for}\n\n{_conditions(each)}\n\nNext: {advised(each)}"
+
+
+def _request_lines(each: Asked) -> Iterator[str]:
+    metadata = each.request.metadata
+    yield f"Name:\t{each.key.name}"
+    yield f"Namespace:\t{each.key.namespace}"
+    yield f"Labels:\t{_pairs(metadata.labels)}"
+    yield f"Annotations:\t{_pairs(metadata.annotations)}"
+    yield f"Phase:\t{each.phase or 'New'}"
+    if each.made.name:
+        yield f"Queue:\t{each.position}"
+
+
+def _velero_lines(each: Asked, at: datetime) -> Iterator[str]:
+    velero, status = each.velero, each.request.status
+    yield f"Velero {each.family.word.capitalize()}:\t{each.made.name or _NONE}"
+    yield f"Velero Phase:\t{velero.phase or _NONE}"
+    yield f"Started:\t{until(velero.start_timestamp, at)}"
+    yield f"Ended:\t{until(velero.completion_timestamp, at)}"
+    if each.family is BACKUPS:
+        yield f"Expires:\t{until(velero.expiration, at)}"
+    if velero.progress is not None:
+        done = velero.progress.items_backed_up or velero.progress.items_restored
+        yield f"Items:\t{done} of {velero.progress.total_items}"
+    yield f"Errors:\t{velero.errors}"
+    yield f"Warnings:\t{velero.warnings}"
+    for cause in filter(None, (velero.failure_reason, *(velero.validation_errors or ()))):
+        yield f"Cause:\t{cause}"
+    for name, counts in (
+        ("Volumes Moved", status.data_mover_data_uploads or status.data_mover_data_downloads),
+        ("Volumes Copied", status.file_system_pod_volume_backups or status.file_system_pod_volume_restores),
+    ):
+        if counts:
+            yield f"{name}:\t{', '.join(f'{number} {word}' for word, number in sorted(counts.items()) if number)}"
+
+
+def _conditions(each: Asked) -> str:
+    found = each.request.status.conditions or []
+    if not found:
+        return f"Conditions:  {_NONE}"
+    rows = [(f"  {one.type}", one.status, one.reason, one.last_transition_time, one.message) for one in found]
+    return "Conditions:\n" + table(("  TYPE", "STATUS", "REASON", "SINCE", "MESSAGE"), rows)
+
+
+def _pairs(pairs: Mapping[str, str] | None) -> str:
+    return ", ".join(f"{key}={value}" for key, value in sorted((pairs or {}).items())) or _NONE

@@ -1,0 +1,111 @@
+"""`foresail backup explain` and `foresail restore explain`: the steps of a request, and which one holds it."""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from foresail.api.nonadmin import Condition
+from foresail.cli.colour import GREEN, PALE, RED, YELLOW, painted
+from foresail.cli.schedule.explain import NO, UNASKED, WAITS, YES, Step
+from foresail.cli.schedule.words import document
+from foresail.cli.tenant.advice import advice_for, sentence
+from foresail.cli.tenant.asked import Asked
+from foresail.cli.tenant.place import looked_at
+from foresail.selfservice.reasons import Reason
+from foresail.selfservice.status import ACCEPTED, FALSE, IN_DELETION, NOTABLE, QUEUED, SUCCEEDED, TRUE, UNKNOWN
+
+_COLOURS = {YES: GREEN, NO: RED, WAITS: YELLOW, UNASKED: PALE}
+_STOPS = (NO, WAITS)
+
+
+def explain(chosen: argparse.Namespace) -> int:
+    """Print the steps of each chosen request."""
+    found = looked_at(chosen)
+    if chosen.output != "table":
+        print(document([as_data(each) for each in found], chosen.output))
+    elif found:
+        print("\n\n".join(explained(each) for each in found))
+    return 0
+
+
+def explained(each: Asked) -> str:
+    """Return the steps as lines, with an arrow before the one that holds the request, and what to do next below."""
+    steps = steps_of(each)
+    widest = max(len(step.rule) for step in steps)
+    lines = [f"{each.family.kind.name} {each.key}: {summary(each)}"]
+    for step in steps:
+        arrow = "→" if step.answer in _STOPS else " "
+        answer = painted(f"{step.answer:<10}", _COLOURS[step.answer], sys.stdout)
+        lines.append(f"{arrow} {answer}  {step.rule:<{widest}}  {step.because}".rstrip())
+    return "\n".join([*lines, f"Next: {advised(each)}"])
+
+
+def summary(each: Asked) -> str:
+    """Return in a word or two what becomes of it."""
+    reason = reason_of(each)
+    if each.done and not each.is_going:
+        return reason
+    return f"held by {reason}" if reason else "not seen by the operator"
+
+
+def reason_of(each: Asked) -> str:
+    """Return the reason that counts now; empty if the operator has given none."""
+    if each.is_going and each.condition(IN_DELETION) is None:
+        return Reason.DELETION_PENDING.value
+    notable = each.condition(NOTABLE)
+    counts = each.holding or notable or each.done
+    return counts.reason if counts else ""
+
+
+def advised(each: Asked) -> str:
+    """Return the cause and the next step in one sentence."""
+    return sentence(advice_for(reason_of(each)), each.family, each.key)
+
+
+def steps_of(each: Asked) -> list[Step]:
+    """Return every step with how it stands; behind the first that holds the request, none was taken."""
+    found: list[Step] = []
+    for step in _steps(each):
+        is_held = bool(found) and found[-1].answer in (*_STOPS, UNASKED)
+        found.append(Step(step.rule, UNASKED) if is_held else step)
+    return found
+
+
+def _steps(each: Asked) -> Iterator[Step]:
+    word = each.family.word
+    accepted, queued, succeeded = (each.condition(kind) for kind in (ACCEPTED, QUEUED, SUCCEEDED))
+    going, notable = each.condition(IN_DELETION), each.condition(NOTABLE)
+    yield Step("it is not being deleted", NO if each.is_going else YES, going.message if going else "")
+    yield Step("the operator has looked at it", YES if each.phase else WAITS)
+    yield _said("it is accepted", accepted)
+    yield _said(f"Velero was asked for the {word}", queued)
+    waits = succeeded is not None and succeeded.status == UNKNOWN and succeeded.reason == Reason.WAITING
+    place = f"place {each.position} in Velero's queue" if each.position else ""
+    yield Step("its turn has come", WAITS if waits or succeeded is None else YES, place)
+    yield _said("it is complete", succeeded)
+    if notable is not None:
+        yield Step("there is something in it", NO, notable.message)
+
+
+def _said(rule: str, condition: Condition | None) -> Step:
+    if condition is None:
+        return Step(rule, WAITS)
+    answer = {TRUE: YES, FALSE: NO}.get(condition.status, WAITS)
+    return Step(rule, answer, condition.message)
+
+
+def as_data(each: Asked) -> dict[str, Any]:
+    """Return the steps and what follows from them, for programs."""
+    holding = each.holding
+    return {
+        "namespace": each.key.namespace,
+        "name": each.key.name,
+        "phase": each.phase or "New",
+        "veleroPhase": each.velero.phase or None,
+        "queuePosition": each.position,
+        "reason": reason_of(each) or None,
+        "message": holding.message if holding else None,
+        "next": advised(each),
+        "steps": [{"step": step.rule, "answer": step.answer, "because": step.because} for step in steps_of(each)],
+    }

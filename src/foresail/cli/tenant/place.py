@@ -1,0 +1,56 @@
+"""Where a tenant works: the namespace of the kube context, unless another is named."""
+
+import argparse
+import sys
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import msgspec
+
+from foresail.cli.errors import CommandError
+from foresail.cli.schedule.cluster import Cluster, on_cluster
+from foresail.cli.tenant.asked import Asked, asked
+from foresail.kube.connect import ConnectError, namespace_of_context
+from foresail.plan import Key
+from foresail.selfservice.families import BACKUPS, RESTORES, Family
+
+T = TypeVar("T")
+
+
+def family_of(chosen: argparse.Namespace) -> Family:
+    """Return what the command is about: backups or restores."""
+    return BACKUPS if chosen.word == BACKUPS.word else RESTORES
+
+
+def in_namespace(chosen: argparse.Namespace, work: Callable[[Cluster, Family], Awaitable[T]]) -> T:
+    """Find the namespace, connect, do the work and disconnect."""
+    if chosen.namespace is None:
+        try:
+            chosen.namespace = namespace_of_context(chosen.kubeconfig, chosen.context)
+        except ConnectError as error:
+            raise CommandError(str(error), "name a namespace with -n, and a kubeconfig with --kubeconfig") from error
+    return on_cluster(chosen, lambda cluster: work(cluster, family_of(chosen)))
+
+
+async def one(cluster: Cluster, family: Family, key: Key) -> Asked:
+    """Read one request."""
+    return asked(family, await cluster.read(family.kind, key, msgspec.Raw))
+
+
+async def chosen_ones(cluster: Cluster, family: Family, chosen: argparse.Namespace) -> list[Asked]:
+    """Read the requests that the user has named or selected, or all of them; say it if there is none."""
+    if chosen.names and (chosen.selector or getattr(chosen, "all", False)):
+        problem = f"{family.kind.name} {chosen.names[0]} is named, and others are selected as well"
+        raise CommandError(problem, "give names, or -l and --all")
+    if chosen.names:
+        return [await one(cluster, family, Key(chosen.namespace, name)) for name in chosen.names]
+    listed = await cluster.listed(family.kind, chosen.namespace, chosen.selector or "")
+    found = sorted((asked(family, each) for each in listed), key=lambda each: each.key)
+    if not found:
+        print(f"No {family.word}s found in namespace {chosen.namespace}", file=sys.stderr)
+    return found
+
+
+def looked_at(chosen: argparse.Namespace) -> list[Asked]:
+    """Return the chosen requests as they are now."""
+    return in_namespace(chosen, lambda cluster, family: chosen_ones(cluster, family, chosen))

@@ -1,0 +1,153 @@
+"""`foresail backup wait` and `foresail restore wait`: a bar with the place in the queue, until it has ended."""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+import msgspec
+
+from foresail.api.nonadmin import Condition
+from foresail.cli.errors import CommandError
+from foresail.cli.schedule.cluster import Cluster
+from foresail.cli.schedule.hints import hint
+from foresail.cli.schedule.progress import Bar, Progress, Status
+from foresail.cli.tenant.advice import UNSEEN, advice_for, next_step, sentence
+from foresail.cli.tenant.asked import Asked, asked
+from foresail.cli.tenant.place import in_namespace, one
+from foresail.cli.tenant.spec import duration
+from foresail.cron.duration import nanoseconds
+from foresail.kube.clock import now
+from foresail.plan import Key
+from foresail.selfservice.families import Family
+from foresail.selfservice.reasons import Reason
+from foresail.selfservice.status import ACCEPTED, FALSE, IN_DELETION, NOTABLE, SUCCEEDED
+
+_PAUSE = 0.5
+_PATIENCE = timedelta(seconds=15)
+
+
+def wait(chosen: argparse.Namespace) -> int:
+    """Wait for each of the named requests."""
+    return interruptible(lambda: in_namespace(chosen, lambda cluster, family: _wait(cluster, family, chosen)))
+
+
+def interruptible(work: Callable[[], int]) -> int:
+    """Return the exit code of work that somebody may tire of."""
+    try:
+        return work()
+    except KeyboardInterrupt:
+        print("\nNobody waits any more; what was asked for goes on.", file=sys.stderr)
+        return 130
+
+
+def deadline(text: str | None) -> datetime | None:
+    """Return when the waiting ends; None if it has no end."""
+    if text is None:
+        return None
+    return now() + timedelta(microseconds=(nanoseconds(duration(text, "--timeout")) or 0) / 1000)
+
+
+async def _wait(cluster: Cluster, family: Family, chosen: argparse.Namespace) -> int:
+    until, problems = deadline(chosen.timeout), 0
+    for name in chosen.names:
+        try:
+            await wait_for(cluster, family, Key(chosen.namespace, name), until)
+        except CommandError as error:
+            if len(chosen.names) == 1:
+                raise
+            print(error, file=sys.stderr)
+            problems += 1
+    return 1 if problems else 0
+
+
+async def wait_for(cluster: Cluster, family: Family, key: Key, until: datetime | None) -> int:
+    """Show how far a request is until it has ended; return 0 if it is complete, and raise what became of it if not."""
+    progress, began, said = Bar(), now(), ""
+    try:
+        while True:
+            each = await one(cluster, family, key)
+            progress.show(progress_of(each))
+            ended = verdict(each)
+            if ended is not None:
+                break
+            news = remark(each, now() - began)
+            if news != said:
+                progress.close()
+                hint(news)
+                said = news
+            await _pause(each, until)
+    finally:
+        progress.close()
+    if isinstance(ended, CommandError):
+        raise ended
+    print(f"{family.kind.name} {key}: {ended}", file=sys.stderr)
+    notable = each.condition(NOTABLE)
+    if notable is not None:
+        hint(sentence(advice_for(notable.reason), family, key))
+    return 0
+
+
+async def wait_until_gone(cluster: Cluster, each: Asked, until: datetime | None) -> None:
+    """Wait until a request is gone, and say what holds it meanwhile; another one of its name does not count."""
+    family, key, said = each.family, each.key, ""
+    while (raw := await cluster.if_there(family.kind, key, msgspec.Raw)) is not None:
+        latest = asked(family, raw)
+        if latest.request.metadata.uid != each.request.metadata.uid:
+            return
+        going = latest.condition(IN_DELETION)
+        if going is not None and going.message != said:
+            said = going.message
+            print(f"{family.kind.name} {key}: {said}", file=sys.stderr)
+        await _pause(latest, until)
+
+
+def verdict(each: Asked) -> CommandError | str | None:
+    """Return how a request has ended: in words if it is complete, as an error if it will not be, None if it goes on."""
+    name = f"{each.family.kind.name} {each.key}"
+    if each.is_going:
+        return CommandError(f"{name} is being deleted", _next(each, each.condition(IN_DELETION)))
+    if each.done:
+        return each.done.message
+    holding = each.holding
+    if holding is None:
+        return None
+    is_over = holding.type == SUCCEEDED and holding.status == FALSE
+    if is_over or each.is_refused or holding.reason == Reason.NO_POLICY:
+        return CommandError(f"{name} is {holding.reason}: {holding.message}", _next(each, holding))
+    return None
+
+
+def remark(each: Asked, waited: timedelta) -> str:
+    """Return what somebody who waits should know; empty if there is nothing."""
+    if not each.phase and waited > _PATIENCE:
+        return sentence(UNSEEN, each.family, each.key)
+    holding = each.holding
+    return holding.message if holding is not None and holding.status == FALSE else ""
+
+
+def progress_of(each: Asked) -> Status:
+    """Return how far a request is, as the bar shows it."""
+    velero, holding = each.velero, each.holding
+    is_refused = holding is not None and holding.type == ACCEPTED and holding.status == FALSE
+    if is_refused or not each.made.name:
+        reason = f", {holding.reason}" if holding is not None else ""
+        return Status(phase=f"{each.phase or 'New'}{reason}")
+    if each.position > 1:
+        return Status(phase="Queued", queue_position=each.position)
+    done = velero.progress
+    items = Progress(done.total_items, done.items_backed_up or done.items_restored) if done else None
+    return Status(phase=velero.phase, progress=items)
+
+
+def _next(each: Asked, holding: Condition | None) -> str:
+    return next_step(advice_for(holding.reason if holding else Reason.DELETION_PENDING), each.family, each.key)
+
+
+async def _pause(each: Asked, until: datetime | None) -> None:
+    if until is not None and now() >= until:
+        problem = f"{each.family.kind.name} {each.key}: the time to wait has passed, and it is {each.phase or 'New'}"
+        word, key = each.family.word, each.key
+        raise CommandError(problem, f"see what holds it with foresail {word} explain {key.name} -n {key.namespace}")
+    await asyncio.sleep(_PAUSE)

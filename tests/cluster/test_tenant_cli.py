@@ -1,0 +1,135 @@
+"""`foresail backup` and `foresail restore` as their own processes, run by a tenant with `edit` in one namespace."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from foresail.api.policy import OPT_IN_LABEL
+from testbed import Cluster
+from tests.cluster.tenants import Tenant, install, of_namespace, operator
+from tests.cluster.test_schedule_cli import Said
+from tests.cluster.test_selfservice import Eventually, arrive, in_bucket
+
+
+@pytest.fixture(scope="module")
+def served(velero_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Velero with both charts, and the operator at work."""
+    install(velero_cluster)
+    with operator(velero_cluster, tmp_path_factory.mktemp("operator") / "log"):
+        yield velero_cluster
+
+
+@dataclass(frozen=True)
+class Foresail:
+    tenant: Tenant
+
+    def __call__(self, *words: str) -> Said:
+        command = [sys.executable, "-m", "foresail", *words]
+        environment = {**os.environ, "KUBECONFIG": str(self.tenant.kubeconfig)}
+        done = subprocess.run(
+            command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        )
+        return Said(done.returncode, done.stdout, done.stderr)
+
+    def done(self, *words: str) -> Said:
+        """Run a command that must succeed."""
+        said = self(*words)
+        assert said.code == 0, said.err
+        return said
+
+
+def command_line(cluster: Cluster, namespace: str, eventually: Eventually) -> Foresail:
+    """Return the command line of a new tenant, whose kube context is in the tenant's own namespace."""
+    tenant = arrive(cluster, namespace, eventually)
+    tenant.kubectl("config", "set-context", "--current", f"--namespace={namespace}")
+    return Foresail(tenant)
+
+
+def test_a_tenant_backs_up_restores_and_deletes_with_the_command_line_alone(
+    served: Cluster, eventually: Eventually
+) -> None:
+    ann = command_line(served, "shop", eventually)
+    said = ann.done("backup", "create", "first", "--labels", "by=ann", "--ttl", "24h", "--wait", "--timeout", "90s")
+    assert said.out == ""
+    assert "NonAdminBackup shop/first created.\n" in said.err
+    assert "NonAdminBackup shop/first: the backup is complete" in said.err
+
+    one = ann.done("backup", "get", "first", "-o", "json").json
+    assert one["spec"] == {"backupSpec": {"ttl": "24h0m0s"}}
+    assert ann.done("backup", "get", "-l", "by=ann", "-o", "name").out == ("nonadminbackup.oadp.openshift.io/first\n")
+    row = ann.done("backup", "get").out.splitlines()[1].split()
+    assert row[:5] == ["first", "Created", "Completed", "0", "0"]
+    name = one["status"]["veleroBackup"]["name"]
+    described = ann.done("backup", "describe", "first").out
+    assert name in described
+    assert "  ttl: 24h0m0s" in described
+    explained = ann.done("backup", "explain", "first").out.splitlines()
+    assert explained[0] == "NonAdminBackup shop/first: Completed"
+    assert "→" not in "".join(explained)
+    assert explained[-1].endswith("foresail restore create NAME --from-backup first -n shop")
+
+    ann.tenant.kubectl("delete", "configmap", "settings")
+    said = ann.done("restore", "create", "back", "--from-backup", "first", "--wait", "--timeout", "90s")
+    assert "NonAdminRestore shop/back: the restore is complete" in said.err
+    assert ann.tenant.kubectl("get", "configmap", "settings", "--output=jsonpath={.data.currency}") == "EUR"
+    assert ann.done("restore", "get").out.splitlines()[1].split()[:3] == ["back", "Created", "Completed"]
+    ann.done("restore", "wait", "back")
+    ann.done("restore", "delete", "back", "--confirm", "--wait", "--timeout", "60s")
+    assert ann.done("restore", "get").err == "No restores found in namespace shop\n"
+
+    unconfirmed = ann("backup", "delete", "first")
+    assert (unconfirmed.code, unconfirmed.out) == (1, "")
+    assert "hint: add --confirm" in unconfirmed.err
+    said = ann.done("backup", "delete", "first", "--confirm", "--wait", "--timeout", "90s")
+    assert said.err.endswith("NonAdminBackup shop/first is gone.\n")
+    assert ann.tenant.names("nonadminbackup") == []
+    assert in_bucket(served, name) == []
+
+
+def test_what_holds_a_backup_is_said_with_what_to_do(served: Cluster, eventually: Eventually) -> None:
+    bob = command_line(served, "held", eventually)
+    said = bob("backup", "create", "odd", "--include-resources", "pods[", "--wait", "--timeout", "60s")
+    assert said.code == 1
+    assert "error: NonAdminBackup held/odd is InvalidBackupSpec: spec.backupSpec.includedResources has" in said.err
+    assert "hint: correct the field that the message names with kubectl edit nonadminbackup odd -n held" in said.err
+    assert "→ holds       it is accepted" in bob.done("backup", "explain", "odd").out
+
+    said = bob("restore", "create", "back", "--from-backup", "none", "--wait", "--timeout", "60s")
+    assert said.code == 1
+    assert "NonAdminRestore held/back is InvalidRestoreSpec" in said.err
+
+    bob.done("backup", "create", "good", "--wait", "--timeout", "90s")
+    served.fault.stop("velero")
+    try:
+        bob.done("backup", "create", "late")
+        said = bob("backup", "wait", "late", "--timeout", "4s")
+        assert said.code == 1
+        assert "the time to wait has passed, and it is Created" in said.err
+        assert "hint: see what holds it with foresail backup explain late -n held" in said.err
+        assert bob.done("backup", "explain", "late", "-o", "json").json[0]["reason"] == "Waiting"
+        said = bob.done("backup", "delete", "good", "--force", "--confirm", "--wait", "--timeout", "30s")
+        assert said.err.startswith("warning: --force lets go of the backup and leaves its bytes in the bucket")
+        assert [each["metadata"]["name"] for each in of_namespace(served, "backups", "held")] == [
+            bob.done("backup", "get", "late", "-o", "json").json["status"]["veleroBackup"]["name"]
+        ]
+    finally:
+        served.fault.cont("velero")
+
+    missing = bob("backup", "get", "nope")
+    assert missing.err == (
+        "error: NonAdminBackup held/nope does not exist\n"
+        "hint: see what there is: kubectl get nonadminbackups.oadp.openshift.io -n held\n"
+    )
+    elsewhere = bob("backup", "get", "-n", "default")
+    assert elsewhere.code == 1
+    assert "you may not list nonadminbackups.oadp.openshift.io in namespace default" in elsewhere.err
+
+    served.kubectl("label", "namespace", "held", f"{OPT_IN_LABEL}-")
+    said = bob("backup", "create", "closed", "--wait", "--timeout", "60s")
+    assert said.code == 1
+    assert "is NoPolicy: no SelfServicePolicy matches namespace held" in said.err
+    assert "hint: ask the administrator of the cluster to open it" in said.err

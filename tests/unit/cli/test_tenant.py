@@ -1,0 +1,367 @@
+"""`foresail backup` and `foresail restore`: what is sent, what is shown, and when a wait is over."""
+
+import argparse
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from foresail.cli.errors import CommandError
+from foresail.cli.main import main, parser
+from foresail.cli.schedule.cluster import refusal
+from foresail.cli.schedule.progress import bar
+from foresail.cli.schedule.words import as_text
+from foresail.cli.tenant.asked import Asked, asked
+from foresail.cli.tenant.delete import ask, request_for
+from foresail.cli.tenant.describe import described
+from foresail.cli.tenant.explain import as_data, explained
+from foresail.cli.tenant.get import request_table
+from foresail.cli.tenant.spec import request_object
+from foresail.cli.tenant.wait import deadline, progress_of, remark, verdict
+from foresail.kube.connect import ConnectError, namespace_of_context
+from foresail.kube.failures import Cause, Failure
+from foresail.plan import Key
+from foresail.selfservice.families import BACKUPS, RESTORES, Family
+from foresail.selfservice.reasons import Reason
+from foresail.selfservice.rules import outcome
+
+NOW = datetime(2026, 11, 15, 12, 0, 30, tzinfo=UTC)
+SOON = timedelta(seconds=1)
+EXPIRES = "2026-11-16 12:00:30 UTC (in 1d)"
+
+
+def chosen(*words: str) -> argparse.Namespace:
+    return parser().parse_args([*words, "-n", "shop"])
+
+
+def wire(family: Family = BACKUPS, **given: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+    metadata = {"name": "daily", "namespace": "shop", "uid": "7b7c", "generation": 1}
+    metadata["creationTimestamp"] = "2026-11-15T11:00:30Z"
+    return {
+        "apiVersion": family.kind.api_version,
+        "kind": family.kind.name,
+        "metadata": {**metadata, **given.get("metadata", {})},
+        "spec": {f"{family.word}Spec": {"ttl": "24h"} if family is BACKUPS else {"backupName": "first"}},
+        **{name: given[name] for name in ("spec", "status") if name in given},
+    }
+
+
+def seen(family: Family = BACKUPS, **given: Any) -> Asked:  # noqa: ANN401
+    return asked(family, json.dumps(wire(family, **given)).encode())
+
+
+def condition(kind: str, status: str, reason: str, message: str = "because") -> dict[str, Any]:
+    since = "2026-11-15T11:00:31Z"
+    said = {"type": kind, "status": status, "reason": reason, "message": message}
+    return {**said, "lastTransitionTime": since, "observedGeneration": 1}
+
+
+ACCEPTED = condition("Accepted", "True", "BackupAccepted", "backup accepted")
+QUEUED = condition("Queued", "True", "BackupScheduled", "Created Velero Backup object")
+
+
+def with_velero(phase: str, *more: dict[str, Any], position: int = 0, **status: Any) -> Asked:  # noqa: ANN401
+    """Return a backup of which Velero says this, with the condition that the operator makes of it."""
+    mirror = {"phase": phase, **status}
+    said = outcome(BACKUPS, json.dumps(mirror))
+    assert said is not None
+    ended = condition(said.type, said.status, said.reason.value, said.message)
+    return seen(
+        status={
+            "phase": "Created",
+            "conditions": [ACCEPTED, QUEUED, ended, *more],
+            "queueInfo": {"estimatedQueuePosition": position},
+            "veleroBackup": {"nacuuid": "n", "name": "shop-daily-1", "namespace": "velero", "status": mirror},
+        }
+    )
+
+
+def refused(reason: str, phase: str) -> Asked:
+    return seen(status={"phase": phase, "conditions": [condition("Accepted", "False", reason)]})
+
+
+# What is sent
+
+
+def test_a_backup_without_options_asks_for_the_whole_namespace_and_leaves_the_rest_to_the_policy() -> None:
+    assert request_object(BACKUPS, chosen("backup", "create", "daily")) == {
+        "apiVersion": "oadp.openshift.io/v1alpha1",
+        "kind": "NonAdminBackup",
+        "metadata": {"name": "daily", "namespace": "shop"},
+        "spec": {"backupSpec": {}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "spec"),
+    [
+        (["--include-resources", "pods,secrets"], {"includedResources": ["pods", "secrets"]}),
+        (["--exclude-resources", "pods", "--exclude-resources", "jobs"], {"excludedResources": ["pods", "jobs"]}),
+        (["--exclude-cluster-scoped-resources", "*"], {"excludedClusterScopedResources": ["*"]}),
+        (["--include-namespace-scoped-resources", "pods"], {"includedNamespaceScopedResources": ["pods"]}),
+        (["--exclude-namespace-scoped-resources", "pods"], {"excludedNamespaceScopedResources": ["pods"]}),
+        (["--volume-snapshot-locations", "here"], {"volumeSnapshotLocations": ["here"]}),
+        (["-l", "app=web"], {"labelSelector": {"matchLabels": {"app": "web"}}}),
+        (
+            ["--or-selector", "app=web or app=shop"],
+            {"orLabelSelectors": [{"matchLabels": {"app": "web"}}, {"matchLabels": {"app": "shop"}}]},
+        ),
+        (["--ordered-resources", "pods=shop/a,shop/b"], {"orderedResources": {"pods": "shop/a,shop/b"}}),
+        (["--resource-policies-configmap", "r"], {"resourcePolicy": {"kind": "configmap", "name": "r"}}),
+        (["--include-cluster-resources=false"], {"includeClusterResources": False}),
+        (["--snapshot-volumes"], {"snapshotVolumes": True}),
+        (["--snapshot-move-data=false"], {"snapshotMoveData": False}),
+        (["--default-volumes-to-fs-backup", "true"], {"defaultVolumesToFsBackup": True}),
+        (["--storage-location", "here"], {"storageLocation": "here"}),
+        (["--data-mover", "velero"], {"datamover": "velero"}),
+        (["--ttl", "72h"], {"ttl": "72h0m0s"}),
+        (["--csi-snapshot-timeout", "90s"], {"csiSnapshotTimeout": "1m30s"}),
+        (["--item-operation-timeout", "4h"], {"itemOperationTimeout": "4h0m0s"}),
+        (["--parallel-files-upload", "4"], {"uploaderConfig": {"parallelFilesUpload": 4}}),
+    ],
+)
+def test_each_option_of_a_backup_fills_its_field(words: list[str], spec: dict[str, Any]) -> None:
+    made = request_object(BACKUPS, chosen("backup", "create", "daily", *words))
+    assert made["spec"] == {"backupSpec": spec}
+
+
+@pytest.mark.parametrize(
+    ("words", "spec"),
+    [
+        (["--include-resources", "pods"], {"includedResources": ["pods"]}),
+        (["--exclude-resources", "pods"], {"excludedResources": ["pods"]}),
+        (["--selector", "!old"], {"labelSelector": {"matchExpressions": [{"key": "old", "operator": "DoesNotExist"}]}}),
+        (["--include-cluster-resources=false"], {"includeClusterResources": False}),
+        (["--restore-volumes"], {"restorePVs": True}),
+        (["--preserve-nodeports"], {"preserveNodePorts": True}),
+        (["--existing-resource-policy", "update"], {"existingResourcePolicy": "update"}),
+        (["--item-operation-timeout", "1h"], {"itemOperationTimeout": "1h0m0s"}),
+        (["--parallel-files-download", "2"], {"uploaderConfig": {"parallelFilesDownload": 2}}),
+        (["--write-sparse-files"], {"uploaderConfig": {"writeSparseFiles": True}}),
+    ],
+)
+def test_each_option_of_a_restore_fills_its_field(words: list[str], spec: dict[str, Any]) -> None:
+    made = request_object(RESTORES, chosen("restore", "create", "back", "--from-backup", "daily", *words))
+    assert made["spec"] == {"restoreSpec": {"backupName": "daily", **spec}}
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["--ttl", "long"], "--ttl: 'long' is not a duration"),
+        (["--selector", "a=b", "--or-selector", "c=d"], "exclude each other"),
+        (["--labels", "plain"], "--labels: 'plain' has no name and value"),
+    ],
+)
+def test_what_cannot_be_meant_is_not_sent(words: list[str], problem: str) -> None:
+    with pytest.raises(CommandError, match=problem):
+        request_object(BACKUPS, chosen("backup", "create", "daily", *words))
+
+
+def test_deleting_a_backup_says_in_its_spec_what_becomes_of_the_data_and_a_restore_just_goes() -> None:
+    plain, forced = (request_for(seen(), force=force) for force in (False, True))
+    assert plain.body == {"metadata": {"uid": "7b7c"}, "spec": {"deleteBackup": True}}
+    assert forced.body == {"metadata": {"uid": "7b7c"}, "spec": {"forceDeleteBackup": True}}
+    assert (plain.method, plain.key) == ("PATCH", Key("shop", "daily"))
+    assert request_for(seen(RESTORES), force=False).method == "DELETE"
+
+
+def test_nothing_is_deleted_that_nobody_confirms() -> None:
+    with pytest.raises(CommandError, match=r"nobody confirms that these are deleted: NonAdminBackup shop/daily"):
+        ask([seen()])
+
+
+# When a wait is over
+
+
+@pytest.mark.parametrize(
+    ("each", "text"),
+    [
+        (with_velero("Completed", warnings=2), "the backup is complete with 2 warnings"),
+        (with_velero("Queued", position=3), None),
+        (with_velero("InProgress", position=1), None),
+        (refused("QuotaExceeded", "New"), None),
+        (refused("BackupNotReady", "New"), None),
+        (seen(), None),
+    ],
+)
+def test_a_wait_ends_well_or_goes_on(each: Asked, text: str | None) -> None:
+    assert verdict(each) == text
+
+
+@pytest.mark.parametrize(
+    ("each", "said"),
+    [
+        (refused("InvalidBackupSpec", "BackingOff"), "daily is InvalidBackupSpec: because\nhint: correct the field"),
+        (refused("NoPolicy", "New"), "daily is NoPolicy: because\nhint: ask the administrator"),
+        (with_velero("Failed", failureReason="no bucket"), "daily is Failed: the backup failed: no bucket\nhint: "),
+        (with_velero("PartiallyFailed", errors=1), "daily is PartiallyFailed: the backup is partial with 1 error"),
+        (seen(spec={"backupSpec": {}, "deleteBackup": True}), "daily is being deleted\nhint: say that its data"),
+        (
+            seen(status={"conditions": [condition("Succeeded", "False", "VeleroBackupNotFound")], "phase": "Created"}),
+            "daily is VeleroBackupNotFound",
+        ),
+    ],
+)
+def test_a_wait_ends_badly_with_the_cause_and_the_next_step(each: Asked, said: str) -> None:
+    error = verdict(each)
+    assert isinstance(error, CommandError)
+    assert str(error).startswith(f"error: NonAdminBackup shop/{said}")
+    assert error.hint
+
+
+def test_a_spec_that_was_edited_after_it_was_refused_is_waited_for() -> None:
+    status = {"phase": "BackingOff", "conditions": [condition("Accepted", "False", "InvalidBackupSpec")]}
+    assert verdict(seen(metadata={"generation": 2}, status=status)) is None
+
+
+@pytest.mark.parametrize(
+    ("each", "text"),
+    [
+        (seen(), "New"),
+        (refused("QuotaExceeded", "New"), "New, QuotaExceeded"),
+        (with_velero("Queued", position=7), "Queued, 7 in the line"),
+        (with_velero("New", position=2), "Queued, 2 in the line"),
+        (with_velero("InProgress", position=1), "InProgress"),
+        (
+            with_velero("InProgress", position=1, progress={"totalItems": 4, "itemsBackedUp": 1}),
+            "███████░░░░░░░░░░░░░░░░░░░░░░░  25 %  1 of 4 items  InProgress",
+        ),
+        (with_velero("Failed"), "Failed"),
+    ],
+)
+def test_the_bar_shows_the_place_in_the_queue_and_then_the_items(each: Asked, text: str) -> None:
+    assert bar(progress_of(each)) == text
+
+
+def test_the_bar_counts_the_items_of_a_restore_too() -> None:
+    mirror = {"phase": "InProgress", "progress": {"totalItems": 2, "itemsRestored": 1}}
+    each = seen(RESTORES, status={"phase": "Created", "veleroRestore": {"name": "r", "status": mirror}})
+    assert "1 of 2 items" in bar(progress_of(each))
+
+
+def test_whoever_waits_is_told_why_it_goes_slowly() -> None:
+    assert remark(seen(), SOON) == ""
+    assert remark(seen(), timedelta(minutes=1)).startswith("the operator has not looked at it yet: ")
+    assert remark(refused("QuotaExceeded", "New"), SOON) == "because"
+    assert remark(with_velero("Queued", position=3), SOON) == ""
+
+
+def test_a_timeout_is_a_length_of_time() -> None:
+    assert deadline(None) is None
+    assert deadline("0s") is not None
+    with pytest.raises(CommandError, match="--timeout: 'soon' is not a duration"):
+        deadline("soon")
+
+
+# What is shown
+
+
+def test_the_table_has_how_far_each_is_and_why() -> None:
+    rows = [with_velero("Completed", expiration="2026-11-16T12:00:30Z"), refused("QuotaExceeded", "New")]
+    header, done, held = request_table(rows, NOW, wide=False).splitlines()
+    assert header.split() == ["NAME", "REQUEST", "VELERO", "QUEUE", "ERRORS", "EXPIRES", "AGE", "WHY"]
+    assert done.split(maxsplit=5) == ["daily", "Created", "Completed", "0", "0", f"{EXPIRES}   1h"]
+    assert held.split() == ["daily", "New", "<none>", "0", "n/a", "1h", "QuotaExceeded"]
+    wide = request_table(rows, NOW, wide=True)
+    assert "shop-daily-1" in wide
+    assert wide.endswith("QuotaExceeded: because")
+    assert "first" in request_table([seen(RESTORES)], NOW, wide=False)
+
+
+def test_explain_points_at_the_first_step_that_holds_it() -> None:
+    assert explained(refused("QuotaExceeded", "New")).splitlines() == [
+        "NonAdminBackup shop/daily: held by QuotaExceeded",
+        "  ok          it is not being deleted",
+        "  ok          the operator has looked at it",
+        "→ holds       it is accepted                   because",
+        "  not asked   Velero was asked for the backup",
+        "  not asked   its turn has come",
+        "  not asked   it is complete",
+        (
+            "Next: namespace shop has as many backups as its policy allows: wait until one has ended or let one go "
+            "with foresail backup delete, and this one starts by itself"
+        ),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("each", "step", "reason"),
+    [
+        (seen(), "→ waits       the operator has looked at it", None),
+        (with_velero("Queued", position=3), "→ waits       its turn has come", "Waiting"),
+        (with_velero("InProgress", position=1), "→ waits       it is complete", "Running"),
+        (with_velero("Failed"), "→ holds       it is complete", "Failed"),
+        (with_velero("Completed"), "  ok          it is complete", "Completed"),
+        (
+            with_velero("Completed", condition("Notable", "True", "NothingBackedUp")),
+            "→ holds       there is something in it",
+            "NothingBackedUp",
+        ),
+        (
+            with_velero("Completed", condition("Deleting", "True", "DeletionFailed")),
+            "→ holds       it is not being deleted",
+            "DeletionFailed",
+        ),
+        (seen(metadata={"deletionTimestamp": "2026-11-15T12:00:00Z"}), "→ holds       it is not", "DeletionPending"),
+    ],
+)
+def test_explain_knows_every_step(each: Asked, step: str, reason: str | None) -> None:
+    assert step in explained(each)
+    data = as_data(each)
+    assert data["reason"] == reason
+    assert reason is None or reason in list(Reason)
+    assert ": " in data["next"]
+
+
+def test_describe_has_the_spec_the_conditions_and_what_to_do() -> None:
+    text = described(with_velero("PartiallyFailed", errors=2, validationErrors=["odd"]), NOW)
+    said = [" ".join(line.split()) for line in text.splitlines()]
+    for line in ("Namespace: shop", "Errors: 2", "Cause: odd", "ttl: 24h", "Velero Backup: shop-daily-1"):
+        assert line in said
+    assert said[-1].startswith("Next: Velero could do only a part of it: ")
+    assert "Accepted True BackupAccepted 2026-11-15T11:00:31Z backup accepted" in said
+    assert "Conditions:  <none>" in described(seen(RESTORES), NOW)
+
+
+def test_names_have_the_group_of_their_kind() -> None:
+    assert as_text([wire()], "name") == "nonadminbackup.oadp.openshift.io/daily"
+
+
+def test_an_object_of_another_shape_is_named() -> None:
+    with pytest.raises(CommandError, match="NonAdminBackup shop/daily is not of the shape"):
+        seen(status={"phase": 3})
+
+
+def test_a_cluster_without_self_service_is_recognised() -> None:
+    error = refusal(Failure(Cause.NOT_FOUND, "404"), "list", BACKUPS.kind, Key("shop", ""))
+    assert error.hint == "is Foresail, with self-service, installed there?"
+
+
+# Where it works
+
+
+KUBECONFIG = {
+    "current-context": "a",
+    "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}],
+    "users": [{"name": "u", "user": {}}],
+    "contexts": [
+        {"name": "a", "context": {"cluster": "c", "user": "u", "namespace": "shop"}},
+        {"name": "b", "context": {"cluster": "c", "user": "u"}},
+    ],
+}
+
+
+def test_the_namespace_is_that_of_the_context(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "config"
+    file.write_text(json.dumps(KUBECONFIG))
+    assert namespace_of_context(str(file)) == "shop"
+    assert namespace_of_context(str(file), "b") == "default"
+    with pytest.raises(ConnectError, match="cannot tell the namespace to work in"):
+        namespace_of_context(str(tmp_path / "none"))
+    assert main(["backup", "create", "x", "--kubeconfig", str(file), "-o", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["metadata"] == {"name": "x", "namespace": "shop"}
+    assert main(["backup", "get", "--kubeconfig", str(tmp_path / "none")]) == 1
+    assert "hint: name a namespace with -n" in capsys.readouterr().err

@@ -1,0 +1,161 @@
+"""Every reason that a tenant can meet, with the one sentence that says its cause and what to do next."""
+
+import re
+import shlex
+
+import pytest
+
+from foresail.cli.main import parser
+from foresail.cli.tenant.advice import ADVICE, UNSEEN, Advice, advice_for, sentence
+from foresail.plan import Key
+from foresail.selfservice.families import BACKUPS, RESTORES, Family
+from foresail.selfservice.reasons import Reason
+
+KEY = Key("shop", "daily")
+EDIT = "correct the field that the message names with kubectl edit"
+AGAIN = "daily -n shop, remove the cause and create another"
+
+SAID = {
+    "InvalidBackupSpec": (f"the backup asks for something that it may not have: {EDIT} nonadminbackup daily -n shop",),
+    "BackupAccepted": (
+        "the backup is valid and within its policy: wait for it with foresail backup wait daily -n shop",
+    ),
+    "BackupScheduled": ("Velero was asked for the backup: wait for it with foresail backup wait daily -n shop",),
+    "VeleroBackupNotFound": (
+        (
+            "the Velero Backup behind it was removed: create another, and let this one go with foresail backup delete "
+            "daily -n shop"
+        ),
+    ),
+    "DeletionPending": (
+        (
+            "it is on its way out and not gone yet: say that its data is to go too, and wait for that, with foresail "
+            "backup delete daily -n shop --wait"
+        ),
+        (
+            "it is on its way out and not gone yet: wait until it is gone with foresail restore delete daily -n shop "
+            "--wait"
+        ),
+    ),
+    "InvalidRestoreSpec": (
+        f"the restore asks for something that it may not have: {EDIT} nonadminrestore daily -n shop",
+    ),
+    "RestoreAccepted": (
+        "the restore is valid and within its policy: wait for it with foresail restore wait daily -n shop",
+    ),
+    "RestoreScheduled": ("Velero was asked for the restore: wait for it with foresail restore wait daily -n shop",),
+    "VeleroRestoreNotFound": (
+        (
+            "the Velero Restore behind it was removed before it had ended: create another, and let this one go with "
+            "foresail restore delete daily -n shop"
+        ),
+    ),
+    "NoPolicy": (
+        (
+            "no policy opens self-service in namespace shop: ask the administrator of the cluster to open it, and the "
+            "backup starts by itself"
+        ),
+        (
+            "no policy opens self-service in namespace shop: ask the administrator of the cluster to open it, and the "
+            "restore starts by itself"
+        ),
+    ),
+    "QuotaExceeded": (
+        (
+            "namespace shop has as many backups as its policy allows: wait until one has ended or let one go with "
+            "foresail backup delete, and this one starts by itself"
+        ),
+    ),
+    "BackupNotReady": (
+        "the backup to restore from has not ended: wait for that backup, and the restore starts by itself",
+    ),
+    "Waiting": (
+        "Velero has others to do before it: wait for it with foresail backup wait daily -n shop",
+        "Velero has others to do before it: wait for it with foresail restore wait daily -n shop",
+    ),
+    "Running": (
+        "Velero works on it: wait for it with foresail backup wait daily -n shop",
+        "Velero works on it: wait for it with foresail restore wait daily -n shop",
+    ),
+    "Completed": (
+        "everything is done: bring it back at any time with foresail restore create NAME --from-backup daily -n shop",
+        "everything is done: look at what came back with kubectl get all -n shop",
+    ),
+    "PartiallyFailed": (
+        f"Velero could do only a part of it: read its conditions with foresail backup describe {AGAIN}",
+        f"Velero could do only a part of it: read its conditions with foresail restore describe {AGAIN}",
+    ),
+    "Failed": (
+        f"Velero could not do it: read its conditions with foresail backup describe {AGAIN}",
+        f"Velero could not do it: read its conditions with foresail restore describe {AGAIN}",
+    ),
+    "FailedValidation": (
+        f"Velero refused it before it began: read its conditions with foresail backup describe {AGAIN}",
+        f"Velero refused it before it began: read its conditions with foresail restore describe {AGAIN}",
+    ),
+    "NothingBackedUp": (
+        (
+            "nothing in the namespace matches what the backup asks for: create another with a --selector or "
+            "--include-resources that matches something"
+        ),
+    ),
+    "DeletionFailed": (
+        (
+            "Velero could not delete its data: wait for the next attempt, ask the administrator whether the storage "
+            "location is there, or give the data up with foresail backup delete daily -n shop --force"
+        ),
+    ),
+    "BackupExpired": (
+        (
+            "the time of the backup had passed, so Velero deleted it: create another, with a longer --ttl if it "
+            "may have one"
+        ),
+    ),
+    "BackupOrphaned": (
+        (
+            "namespace shop was deleted, and the backup stays until its time: ask the administrator of the cluster to "
+            "restore it"
+        ),
+    ),
+}
+"""A backup's sentence, and a restore's where that has one of its own; of InvalidRestoreSpec and so on, a restore's."""
+
+
+def families(reason: str) -> tuple[Family, ...]:
+    return (RESTORES,) if "Restore" in reason else (BACKUPS, RESTORES)
+
+
+@pytest.mark.parametrize("reason", [each.value for each in Reason])
+def test_every_reason_has_its_sentence(reason: str) -> None:
+    said = [sentence(advice_for(reason), family, KEY) for family in families(reason)]
+    assert tuple(said[: len(SAID[reason])]) == SAID[reason]
+
+
+def test_the_tables_have_every_reason_and_no_other() -> None:
+    assert set(ADVICE) == set(Reason)
+    assert set(SAID) == {each.value for each in Reason}
+
+
+@pytest.mark.parametrize("advice", [*ADVICE.values(), UNSEEN])
+def test_each_is_one_sentence_with_a_cause_and_a_next_step(advice: Advice) -> None:
+    for family in (BACKUPS, RESTORES):
+        text = sentence(advice, family, KEY)
+        cause, separator, step = text.partition(": ")
+        assert separator
+        assert len(cause.split()) >= 3
+        assert len(step.split()) >= 5
+        assert not re.search(r"[.!?](\s|$)|[{}]|\n", text)
+
+
+@pytest.mark.parametrize("advice", ADVICE.values(), ids=[each.value for each in ADVICE])
+def test_every_command_that_is_named_can_be_given(advice: Advice) -> None:
+    for family in (BACKUPS, RESTORES):
+        text = sentence(advice, family, KEY)
+        for words in re.findall(r"foresail ((?:backup|restore) [^,]*)", text):
+            given = re.split(r" and | or ", words)[0]
+            assert callable(parser().parse_args(shlex.split(given)).run)
+
+
+def test_a_reason_of_a_later_operator_is_left_to_its_message() -> None:
+    assert sentence(advice_for("Moonlit"), BACKUPS, KEY).startswith("it is Moonlit: do what the message says")
+    assert advice_for("") is UNSEEN
