@@ -6,10 +6,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from testbed import Cluster
-from tests.cluster.tenants import Tenant, condition, install, of_namespace, operator, tenant
-
-Eventually = Callable[[Callable[[], object], float], None]
-_MAY_BACK_UP = ("auth", "can-i", "create", "nonadminbackups.oadp.openshift.io")
+from tests.cluster.tenants import Eventually, arrive, condition, in_bucket, install, of_namespace, operator
 
 
 @pytest.fixture(scope="module")
@@ -19,24 +16,6 @@ def served(velero_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) ->
     log = tmp_path_factory.mktemp("operator") / "log"
     with operator(velero_cluster, log):
         yield velero_cluster
-
-
-def arrive(cluster: Cluster, namespace: str, eventually: Eventually) -> Tenant:
-    """Return a tenant, once the built-in role has our rules."""
-    found = tenant(cluster, namespace)
-
-    def may() -> bool:
-        try:
-            return found.kubectl(*_MAY_BACK_UP).strip() == "yes"
-        except AssertionError:
-            return False
-
-    eventually(may, 30)
-    return found
-
-
-def in_bucket(cluster: Cluster, name: str) -> list[str]:
-    return [path for path in cluster.bucket_objects() if path.startswith(f"backups/{name}/")]
 
 
 def test_a_tenant_backs_up_damages_restores_and_deletes_until_the_bucket_is_empty(
