@@ -3,7 +3,8 @@
 
 The numbers are those of the list of attacks on the existing controller. Each is refused at `kubectl apply`, or refused
 with a reason (BackingOff), or comes to nothing; which of them is said in each test. Not here: A2, A15, A16, A17 and
-A19, which need a storage location of the tenant's own, and the downloads of A1 and A18.
+A19, which need a storage location of the tenant's own, and so do the forged contents of A3, A4 and A6; the downloads of
+A1 and A18; and of A7 the commands in annotations of pods, which Velero runs by itself and nothing of ours bounds.
 """
 
 import json
