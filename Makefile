@@ -9,7 +9,7 @@ SIZE ?= 1
 .DEFAULT_GOAL := help
 .PHONY: help setup lint format test test-cluster cluster-build cluster-up cluster-down \
   cron-oracle cron-shift cron-fuzz schedule-year schedule-gitops schedule-kills schedule-clusters compat selfservice-specs \
-  crds bench-cron bench-runtime bench-schedules runtime-kills lock ci
+  crds bench-cron bench-runtime bench-schedules runtime-kills selfservice-kills selfservice-queue lock ci
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -89,6 +89,12 @@ compat: setup cluster-build ## the schedules end to end with Velero 1.17: minute
 
 selfservice-specs: setup ## try ten thousand random specs of tenants against the invariant: minutes
 	FORESAIL_EXAMPLES=10000 $(BIN)/pytest tests/unit/selfservice/test_any_spec.py
+
+selfservice-kills: setup cluster-build ## kill the operator 200 times amid tenants' requests: no backup twice, none nobody's
+	FORESAIL_FULL=1 $(BIN)/pytest tests/cluster/test_selfservice_kills.py
+
+selfservice-queue: setup cluster-build ## 20 backups of 5 tenants in a real Velero's queue: minutes
+	FORESAIL_FULL=1 $(BIN)/pytest tests/cluster/test_selfservice_queue.py
 
 lock: setup ## pin every dependency again, with hashes, after a change in pyproject.toml
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \

@@ -4,7 +4,7 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +17,8 @@ from testbed.build import program
 CHARTS = Path(__file__).parents[2] / "charts"
 API = "oadp.openshift.io/v1alpha1"
 VELERO = "velero"
+Eventually = Callable[[Callable[[], object], float], None]
+_MAY_BACK_UP = ("auth", "can-i", "create", "nonadminbackups.oadp.openshift.io")
 
 
 def install(cluster: Cluster) -> None:
@@ -98,6 +100,38 @@ def tenant(cluster: Cluster, namespace: str) -> Tenant:
     return found
 
 
+def arrive(cluster: Cluster, namespace: str, eventually: Eventually) -> Tenant:
+    """Return a tenant, once the built-in role has our rules."""
+    found = tenant(cluster, namespace)
+
+    def may() -> bool:
+        try:
+            return found.kubectl(*_MAY_BACK_UP).strip() == "yes"
+        except AssertionError:
+            return False
+
+    eventually(may, 30)
+    return found
+
+
+def quotas(namespace: str, cluster: Cluster, **numbers: int) -> None:
+    """Let the namespace of that name have so many backups."""
+    selector = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
+    spec = {"namespaceSelector": selector, "quotas": numbers}
+    meta = {"name": f"quotas-of-{namespace}"}
+    body = {"apiVersion": "foresail.dev/v1alpha1", "kind": "SelfServicePolicy", "metadata": meta, "spec": spec}
+    cluster.apply(body)
+
+
+def create(tenant: Tenant, names: list[str], spec: dict[str, Any]) -> None:
+    """Create several requests with one call."""
+    items = [
+        {"apiVersion": API, "kind": "NonAdminBackup", "metadata": {"name": name}, "spec": {"backupSpec": spec}}
+        for name in names
+    ]
+    tenant.kubectl("create", "--filename=-", body={"apiVersion": "v1", "kind": "List", "items": items})
+
+
 def condition(status: dict[str, Any], name: str) -> tuple[str, str, str]:
     """Return the status, the reason and the message of a condition."""
     for each in status.get("conditions", []):
@@ -112,6 +146,11 @@ def of_namespace(cluster: Cluster, kind: str, namespace: str) -> Sequence[dict[s
     family = "nab" if kind != "restores" else "nar"
     key = f"openshift.io/oadp-{family}-origin-namespace"
     return [each for each in items if each["metadata"].get("annotations", {}).get(key) == namespace]
+
+
+def in_bucket(cluster: Cluster, name: str) -> list[str]:
+    """Return what the bucket has of a Velero Backup."""
+    return [path for path in cluster.bucket_objects() if path.startswith(f"backups/{name}/")]
 
 
 def _rendered(chart: str, *words: str) -> str:

@@ -1,20 +1,12 @@
 """Self-service end to end: real Velero, a real bucket, the operator with the chart's rights, tenants with `edit`."""
 
-import json
-import subprocess
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from testbed import Cluster
-from testbed.build import program
-from tests.cluster.tenants import Tenant, condition, install, of_namespace, operator, tenant
-
-Eventually = Callable[[Callable[[], object], float], None]
-_MAY_BACK_UP = ("auth", "can-i", "create", "nonadminbackups.oadp.openshift.io")
+from tests.cluster.tenants import Eventually, arrive, condition, in_bucket, install, of_namespace, operator
 
 
 @pytest.fixture(scope="module")
@@ -24,24 +16,6 @@ def served(velero_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) ->
     log = tmp_path_factory.mktemp("operator") / "log"
     with operator(velero_cluster, log):
         yield velero_cluster
-
-
-def arrive(cluster: Cluster, namespace: str, eventually: Eventually) -> Tenant:
-    """Return a tenant, once the built-in role has our rules."""
-    found = tenant(cluster, namespace)
-
-    def may() -> bool:
-        try:
-            return found.kubectl(*_MAY_BACK_UP).strip() == "yes"
-        except AssertionError:
-            return False
-
-    eventually(may, 30)
-    return found
-
-
-def in_bucket(cluster: Cluster, name: str) -> list[str]:
-    return [path for path in cluster.bucket_objects() if path.startswith(f"backups/{name}/")]
 
 
 def test_a_tenant_backs_up_damages_restores_and_deletes_until_the_bucket_is_empty(
@@ -111,61 +85,6 @@ def test_an_invalid_spec_is_refused_and_an_edit_makes_it_good(served: Cluster, e
     assert not of_namespace(served, "backups", "edited")
     dan.wants("mine", backupSpec={"includedNamespaces": ["edited"]})
     dan.wait("nonadminbackup/mine", "--for=condition=Succeeded")
-
-
-def documents(text: str) -> Iterator[dict[str, Any]]:
-    """Read the objects that a watch has printed one after the other; the last may be cut off."""
-    decoder, place = json.JSONDecoder(), 0
-    while place < len(text):
-        try:
-            found, place = decoder.raw_decode(text, place)
-        except json.JSONDecodeError:
-            return
-        yield found
-        while place < len(text) and text[place].isspace():
-            place += 1
-
-
-def test_twenty_backups_of_five_tenants_only_move_forward(
-    served: Cluster, eventually: Eventually, tmp_path: Path, figure: Callable[[str], None]
-) -> None:
-    tenants = [arrive(served, f"queue-{number}", eventually) for number in range(5)]
-    history = tmp_path / "history"
-    kubectl = [str(program("kube", "kubectl")), f"--kubeconfig={served.kubeconfig}", "--cache-dir=/dev/null"]
-    watch = [*kubectl, "get", "nonadminbackups", "--all-namespaces", "--watch", "--output=json"]
-    with history.open("w") as file, subprocess.Popen(watch, stdout=file) as watching:
-        try:
-            began = time.monotonic()
-            for number in range(4):
-                for each in tenants:
-                    each.back_up(f"b{number}")
-            for each in tenants:
-                each.wait("nonadminbackup", "--all", "--for=condition=Succeeded", seconds=300)
-            took = time.monotonic() - began
-            time.sleep(2)
-        finally:
-            watching.kill()
-    phases: dict[str, list[str]] = {}
-    positions: dict[str, list[int]] = {}
-    for found in documents(history.read_text()):
-        if not found["metadata"]["namespace"].startswith("queue-"):
-            continue
-        uid, status = found["metadata"]["uid"], found.get("status", {})
-        phases.setdefault(uid, []).append(status.get("phase", ""))
-        if "queueInfo" in status:
-            positions.setdefault(uid, []).append(status["queueInfo"]["estimatedQueuePosition"])
-    assert len(positions) == 20
-    for seen in phases.values():
-        assert seen == sorted(seen, key=["", "New", "BackingOff", "Created", "Deleting"].index)
-    for shown in positions.values():
-        assert shown == sorted(shown, reverse=True), positions
-        assert 1 in shown
-        assert shown[-1] == 0
-    longest = max(max(shown) for shown in positions.values())
-    assert longest > 1
-    figure(
-        f"self-service: 20 backups of 5 tenants done after {took:.1f} s; the farthest place in the queue was {longest}"
-    )
 
 
 def test_a_namespace_goes_with_requests_in_every_phase_while_velero_is_down(

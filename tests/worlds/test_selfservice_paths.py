@@ -469,6 +469,7 @@ def test_a_namespace_goes_with_requests_in_every_phase_and_leaves_its_backups_ma
         tenancy.delete(Key("red", "waiting"))
         tenancy.edit(Key("red", "deleting"), deleteBackup=True)
         await tenancy.settle()
+        assert len(tenancy.world.history.present(velero.DELETE_REQUEST)) == 1
         tenancy.back_up(Key("red", "late"))
         tenancy.delete_namespace("red")
         await tenancy.settle()
@@ -476,6 +477,7 @@ def test_a_namespace_goes_with_requests_in_every_phase_and_leaves_its_backups_ma
         left = tenancy.velero_objects()
         assert len(left) >= 5
         assert all(ORPHANED in each["metadata"]["annotations"] for each in left.values())
+        assert not tenancy.world.history.present(velero.DELETE_REQUEST), "Velero would delete it, once it is back"
 
     tell(story)
 

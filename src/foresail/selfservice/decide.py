@@ -260,15 +260,16 @@ def namespace_goes(seen: Seen, namespace: NamespaceRow, now: datetime) -> Plan:
     row = rules.own(seen)
     if row is None:
         return _wait_for_absence(seen, now) or _release(seen)
+    unasked = delete_velero_objects(None, rules.own_deletion(seen))  # else Velero, once it is back, would delete it
     if row.is_orphaned or seen.family is not BACKUPS:
-        return _release(seen)
+        return _release(seen, unasked)
     until = f" until {row.expires:%Y-%m-%d %H:%M} UTC" if row.expires is not None else ""
     text = (
         f"namespace {seen.request.key.namespace} was deleted; {row.key.name} stays{until}, and can be restored by an "
         "administrator"
     )
     note = Note(seen.family.velero, row.key, row.uid, Reason.BACKUP_ORPHANED.value, text, Level.WARNING)
-    writes = (build.mark_orphaned(seen, row, now), build.release(seen))
+    writes = (*unasked, build.mark_orphaned(seen, row, now), build.release(seen))
     return Plan(writes, notes=(note,), subject=_subject(seen))
 
 

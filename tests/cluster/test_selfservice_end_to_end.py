@@ -1,0 +1,185 @@
+"""Self-service from end to end with kubectl alone: several tenants at once, and what goes on behind their backs."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from testbed import Cluster
+from tests.cluster.tenants import (
+    VELERO,
+    Eventually,
+    Tenant,
+    arrive,
+    condition,
+    create,
+    in_bucket,
+    install,
+    of_namespace,
+    operator,
+    quotas,
+)
+
+NAMESPACE_SECONDS = 60
+
+
+@pytest.fixture(scope="module")
+def served(velero_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Velero with both charts, and the operator at work."""
+    install(velero_cluster)
+    quotas("forgetful", velero_cluster, stored=1)
+    quotas("crowded", velero_cluster, stored=100, active=100)
+    with operator(velero_cluster, tmp_path_factory.mktemp("operator") / "log"):
+        yield velero_cluster
+
+
+def completed(tenant: Tenant, name: str) -> str:
+    """Back up, and return the name of the Velero Backup when it is complete."""
+    tenant.back_up(name)
+    tenant.wait(f"nonadminbackup/{name}", "--for=condition=Succeeded", seconds=120)
+    found: str = tenant.status(f"nonadminbackup/{name}")["veleroBackup"]["name"]
+    return found
+
+
+def test_three_tenants_at_once_back_up_damage_restore_and_delete(
+    served: Cluster, eventually: Eventually, figure: Callable[[str], None]
+) -> None:
+    tenants = [arrive(served, name, eventually) for name in ("red", "green", "blue")]
+
+    def live(tenant: Tenant) -> str:
+        tenant.kubectl("create", "configmap", "owner", f"--from-literal=name={tenant.namespace}")
+        made = completed(tenant, "daily")  # the same name in each namespace
+        assert in_bucket(served, made)
+        tenant.kubectl("delete", "configmap", "settings", "owner")
+        tenant.restore("back", "daily")
+        tenant.wait("nonadminrestore/back", "--for=condition=Succeeded", seconds=120)
+        assert tenant.kubectl("get", "configmap", "owner", "--output=jsonpath={.data.name}") == tenant.namespace
+        assert tenant.kubectl("get", "configmap", "settings", "--output=jsonpath={.data.currency}") == "EUR"
+        tenant.wants("daily", deleteBackup=True)
+        tenant.wait("nonadminbackup/daily", "--for=delete", seconds=120)
+        return made
+
+    began = time.monotonic()
+    with ThreadPoolExecutor(len(tenants)) as pool:
+        made = list(pool.map(live, tenants))
+    assert len(set(made)) == len(tenants)
+    for tenant, name in zip(tenants, made, strict=True):
+        assert not in_bucket(served, name)
+        assert not of_namespace(served, "backups", tenant.namespace)
+    figure(f"self-service: three tenants back up, damage, restore and delete: {time.monotonic() - began:.1f} s")
+    names = [tenant.namespace for tenant in tenants]
+    served.kubectl("delete", "namespace", *names, f"--timeout={NAMESPACE_SECONDS}s")
+
+
+def test_a_velero_backup_removed_behind_our_back_is_said_and_cannot_be_restored(
+    served: Cluster, eventually: Eventually
+) -> None:
+    dan = arrive(served, "robbed", eventually)
+    made = completed(dan, "daily")
+    served.velero("backup", "delete", made, "--confirm")
+    dan.wait("nonadminbackup/daily", "--for=condition=Succeeded=false")
+    status = dan.status("nonadminbackup/daily")
+    assert status["phase"] == "Created"
+    assert condition(status, "Succeeded")[1] == "VeleroBackupNotFound"
+    dan.restore("back", "daily")
+    dan.wait("nonadminrestore/back", "--for=jsonpath={.status.phase}=BackingOff")
+    assert "does not exist" in condition(dan.status("nonadminrestore/back"), "Accepted")[2]
+    time.sleep(2)
+    assert not of_namespace(served, "backups", "robbed"), "it is not made a second time"
+    dan.wants("daily", deleteBackup=True)
+    dan.wait("nonadminbackup/daily", "--for=delete")
+
+
+def test_a_backup_is_deleted_when_velero_is_back(served: Cluster, eventually: Eventually) -> None:
+    eve = arrive(served, "patient", eventually)
+    made = completed(eve, "daily")
+    served.fault.kill("velero")
+    try:
+        eve.wants("daily", deleteBackup=True)
+        eve.wait("nonadminbackup/daily", "--for=condition=Deleting")
+        time.sleep(2)
+        assert eve.names("nonadminbackups")
+        assert in_bucket(served, made)
+    finally:
+        served.fault.start("velero")
+    eve.wait("nonadminbackup/daily", "--for=delete")
+    assert not in_bucket(served, made)
+
+
+def test_what_velero_syncs_back_after_a_force_delete_is_never_adopted_and_takes_a_place(
+    served: Cluster, eventually: Eventually
+) -> None:
+    location = ("patch", "backupstoragelocations.velero.io", "default", f"--namespace={VELERO}", "--type=merge")
+    fay = arrive(served, "forgetful", eventually)
+    made = completed(fay, "daily")
+    fay.wants("daily", forceDeleteBackup=True)
+    fay.wait("nonadminbackup/daily", "--for=delete")
+    assert not of_namespace(served, "backups", "forgetful")
+    assert in_bucket(served, made)
+    served.kubectl(*location, '--patch={"spec":{"backupSyncPeriod":"10s"}}')
+    try:
+        served.fault.restart("velero")  # it looks at once, and then once a minute, however short the period
+        eventually(lambda: of_namespace(served, "backups", "forgetful"), 90)
+        synced = of_namespace(served, "backups", "forgetful")[0]["metadata"]
+        assert synced["name"] == made
+        fay.back_up("daily")  # the same name again
+        fay.wait("nonadminbackup/daily", "--for=condition=Accepted=false")
+        assert condition(fay.status("nonadminbackup/daily"), "Accepted")[1] == "QuotaExceeded"
+        assert "veleroBackup" not in fay.status("nonadminbackup/daily")
+        fay.restore("back", "daily")
+        fay.wait("nonadminrestore/back", "--for=condition=Accepted=false")
+        assert not of_namespace(served, "restores", "forgetful")
+        assert [each["metadata"]["uid"] for each in of_namespace(served, "backups", "forgetful")] == [synced["uid"]]
+        served.velero("backup", "delete", made, "--confirm")  # by the administrator: the place is free
+        fay.wait("nonadminbackup/daily", "--for=condition=Succeeded")
+    finally:
+        served.kubectl(*location, '--patch={"spec":{"backupSyncPeriod":null}}')
+
+
+def test_a_namespace_with_50_requests_goes_while_velero_is_down_and_its_backups_can_be_restored(
+    served: Cluster, eventually: Eventually, figure: Callable[[str], None]
+) -> None:
+    gus = arrive(served, "crowded", eventually)
+    done = [f"done-{number}" for number in range(4)]
+    create(gus, done, {})
+    gus.kubectl("wait", *(f"nonadminbackup/{name}" for name in done), "--for=condition=Succeeded", "--timeout=120s")
+    kept = [gus.status(f"nonadminbackup/{name}")["veleroBackup"]["name"] for name in done]
+    served.fault.kill("velero")
+    try:
+        waiting = [f"waiting-{number}" for number in range(36)]
+        create(gus, waiting, {})
+        create(gus, [f"refused-{number}" for number in range(10)], {"includedNamespaces": ["default"]})
+        gus.kubectl("delete", "nonadminbackup", done[0], waiting[0], "--wait=false")
+        gus.wants(done[1], deleteBackup=True)
+        gus.wants(waiting[1], deleteBackup=True)
+        going = {done[0], done[1], waiting[0], waiting[1]}
+        expected = {"Created": len(done) + len(waiting) - len(going), "Deleting": len(going), "BackingOff": 10}
+        eventually(lambda: phases(gus) == expected, 60)
+        began = time.monotonic()
+        served.kubectl("delete", "namespace", "crowded", f"--timeout={NAMESPACE_SECONDS}s")
+        took = time.monotonic() - began
+        figure(f"self-service: a namespace with 50 backups in three phases, Velero down: gone after {took:.1f} s")
+        left = of_namespace(served, "backups", "crowded")
+        assert len(left) == len(done) + len(waiting)
+        assert all("foresail.dev/orphaned" in each["metadata"]["annotations"] for each in left)
+        mine = of_namespace(served, "deletebackuprequests", "crowded")
+        assert not mine, "Velero, once it is back, would delete what has to stay"
+    finally:
+        served.fault.start("velero")
+    for number, name in enumerate(kept):
+        assert in_bucket(served, name)
+        mapping = f"--namespace-mappings=crowded:again-{number}"
+        served.velero("restore", "create", f"again-{number}", f"--from-backup={name}", mapping, "--wait")
+        found = served.get("configmap", "settings", f"--namespace=again-{number}")
+        assert found["data"] == {"currency": "EUR"}
+
+
+def phases(tenant: Tenant) -> dict[str, int]:
+    """Return how many requests are in which phase."""
+    found: dict[str, int] = {}
+    for each in json.loads(tenant.kubectl("get", "nonadminbackups", "--output=json"))["items"]:
+        phase = each.get("status", {}).get("phase", "")
+        found[phase] = found.get(phase, 0) + 1
+    return found

@@ -1,0 +1,456 @@
+# ruff: noqa: N802 - the rows have such names
+"""Every known way to reach through self-service for what is not one's own, tried by a tenant on the real cluster.
+
+The numbers are those of the list of attacks on the existing controller. Each is refused at `kubectl apply`, or refused
+with a reason (BackingOff), or comes to nothing; which of them is said in each test. Not here: A2, A15, A16, A17 and
+A19, which need a storage location of the tenant's own, and so do the forged contents of A3, A4 and A6; the downloads of
+A1 and A18; and of A7 the commands in annotations of pods, which Velero runs by itself and nothing of ours bounds.
+"""
+
+import json
+import tarfile
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from foresail.api.policy import OPT_IN_LABEL, OPT_IN_VALUE
+from testbed import Cluster
+from tests.cluster.tenants import (
+    API,
+    VELERO,
+    Eventually,
+    Tenant,
+    arrive,
+    condition,
+    install,
+    of_namespace,
+    operator,
+)
+
+ADMINS = "nightly"
+NAB, NAR = "NonAdminBackup", "NonAdminRestore"
+SYNCED_FROM = "openshift.io/oadp-nab-synced-from-nacuuid"
+FINALIZERS = '{"metadata":{"finalizers":null}}'
+
+
+@pytest.fixture(scope="module")
+def served(velero_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Velero with both charts, the operator at work, and a backup that the administrator made of everything."""
+    cluster = velero_cluster
+    install(cluster)
+    policy("hooked", {"backup": {"hooks": _HOOKS}, "restore": {"hooks": _HOOKS}}, cluster)
+    policy("scarce", {"quotas": {"stored": 1}}, cluster)
+    cluster.velero("backup", "create", ADMINS, "--wait")
+    with operator(cluster, tmp_path_factory.mktemp("operator") / "log"):
+        yield cluster
+    assert phase_of_admins(cluster) == "Completed", "whatever was tried, the administrator's backup is as it was"
+
+
+_HOOKS = {"allowed": True, "timeout": {"maximum": "2m"}}
+
+
+def policy(name: str, spec: dict[str, Any], cluster: Cluster) -> None:
+    """Let other rules hold in the namespace of that name."""
+    selector = {"matchLabels": {"kubernetes.io/metadata.name": name}}
+    meta = {"name": name}
+    body = {"apiVersion": "foresail.dev/v1alpha1", "kind": "SelfServicePolicy", "metadata": meta}
+    cluster.apply({**body, "spec": {"namespaceSelector": selector, **spec}})
+
+
+def phase_of_admins(cluster: Cluster) -> str:
+    found: str = cluster.get("backups.velero.io", ADMINS, f"--namespace={VELERO}")["status"]["phase"]
+    return found
+
+
+@pytest.fixture(scope="module")
+def ann(served: Cluster, eventually: Eventually) -> Tenant:
+    """The one who tries, once the API server has the admission policy in force."""
+    found = arrive(served, "attacker", eventually)
+    canary = manifest(NAB, "canary", {"backupSpec": {}}, labels={"foresail.dev/canary": "x"})
+    eventually(lambda: refusal(found, canary, "--dry-run=server"), 60)
+    return found
+
+
+@pytest.fixture(scope="module")
+def hooked(served: Cluster, eventually: Eventually) -> Tenant:
+    """A tenant to whom the policy gives hooks of two minutes."""
+    return arrive(served, "hooked", eventually)
+
+
+@pytest.fixture(scope="module")
+def whole(served: Cluster, ann: Tenant) -> str:
+    """A backup of all that is in the namespace, rights and other requests among it; the Velero Backup's name."""
+    served.kubectl("create", "rolebinding", "boss", "--clusterrole=admin", "--user=boss", "--namespace=attacker")
+    served.kubectl("create", "quota", "tight", "--hard=pods=1", "--namespace=attacker")
+    served.kubectl("create", "clusterrolebinding", "robot", "--clusterrole=view", "--serviceaccount=attacker:robot")
+    ann.kubectl("create", "serviceaccount", "robot")
+    ann.back_up("whole")
+    ann.wait("nonadminbackup/whole", "--for=condition=Succeeded")
+    name: str = ann.status("nonadminbackup/whole")["veleroBackup"]["name"]
+    return name
+
+
+def manifest(kind: str, name: str, spec: object, **metadata: object) -> dict[str, Any]:
+    return {"apiVersion": API, "kind": kind, "metadata": {"name": name, **metadata}, "spec": spec}
+
+
+def refusal(tenant: Tenant, body: object, *words: str) -> str:
+    """Return the words with which the API server refuses an object; none if it takes it."""
+    try:
+        tenant.kubectl("create", "--filename=-", *words, body=body)
+    except AssertionError as refused:
+        return str(refused)
+    return ""
+
+
+def backing_off(cluster: Cluster, tenant: Tenant, kind: str, **attempts: tuple[dict[str, Any], str]) -> None:
+    """Try several specs at once, each with words of the reason why it is refused: none may come to a Velero object."""
+    field, reason = ("backupSpec", "InvalidBackupSpec") if kind == NAB else ("restoreSpec", "InvalidRestoreSpec")
+    bodies = [manifest(kind, name, {field: spec}) for name, (spec, _) in attempts.items()]
+    tenant.kubectl("create", "--filename=-", body={"apiVersion": "v1", "kind": "List", "items": bodies})
+    targets = [f"{kind.lower()}/{name}" for name in attempts]
+    tenant.kubectl("wait", *targets, "--for=jsonpath={.status.phase}=BackingOff", "--timeout=30s")
+    found = json.loads(tenant.kubectl("get", *targets, "--output=json"))
+    for each in found["items"] if len(targets) > 1 else [found]:
+        name, words = each["metadata"]["name"], attempts[each["metadata"]["name"]][1]
+        status, given, message = condition(each["status"], "Accepted")
+        assert (status, given) == ("False", reason), name
+        assert words in message, name
+    assert not made_for(cluster, tenant, kind) & set(attempts)
+    tenant.kubectl("delete", *targets)
+
+
+def made_for(cluster: Cluster, tenant: Tenant, kind: str) -> set[str]:
+    """Return the names of the requests of a tenant for which there is a Velero object."""
+    plural, short = ("backups", "nab") if kind == NAB else ("restores", "nar")
+    key = f"openshift.io/oadp-{short}-origin-name"
+    return {each["metadata"]["annotations"][key] for each in of_namespace(cluster, plural, tenant.namespace)}
+
+
+def velero_names(cluster: Cluster, namespace: str) -> set[str]:
+    return {each["metadata"]["name"] for each in of_namespace(cluster, "backups", namespace)}
+
+
+# Identity
+
+
+def test_A1_a_label_that_names_anothers_backup_is_refused_at_apply(ann: Tenant) -> None:
+    for where in ("labels", "annotations"):
+        body = manifest(NAB, "thief", {"backupSpec": {}}, **{where: {SYNCED_FROM: ADMINS}})
+        assert f"leave {SYNCED_FROM} as it was, or out" in refusal(ann, body)
+    assert "nonadminbackup.oadp.openshift.io/thief" not in ann.names("nonadminbackups")
+
+
+def test_A1_even_where_such_a_label_stands_it_comes_to_nothing(served: Cluster, ann: Tenant) -> None:
+    """The label is put there by the one identity that may, as a mistake of ours would."""
+    ours = Tenant(served.service_account_kubeconfig(VELERO, "foresail"), ann.namespace)
+    ann.kubectl("create", "--filename=-", body=manifest(NAB, "thief", {"backupSpec": {"includedNamespaces": ["x"]}}))
+    ours.kubectl("label", "nonadminbackup", "thief", f"{SYNCED_FROM}={ADMINS}")
+    ann.wants("thief", backupSpec={"includedNamespaces": [ann.namespace]})
+    ann.wait("nonadminbackup/thief", "--for=condition=Succeeded")
+    assert ann.status("nonadminbackup/thief")["veleroBackup"]["name"].startswith("attacker-thief-")
+    ann.wants("thief", deleteBackup=True)
+    ann.wait("nonadminbackup/thief", "--for=delete")
+    assert phase_of_admins(served) == "Completed"
+
+
+def test_A4_a_backup_that_was_not_made_for_the_tenants_request_is_not_restored(served: Cluster, ann: Tenant) -> None:
+    """As a forged bucket would have it: Velero's sync copies annotations, so the names are right, the UIDs are not."""
+    names = {"openshift.io/oadp-nab-origin-namespace": ann.namespace, "openshift.io/oadp-nab-origin-name": "forged"}
+    meta = {"name": "forged", "namespace": VELERO, "annotations": names, "labels": {"velero.io/storage-location": "x"}}
+    served.apply({"apiVersion": "velero.io/v1", "kind": "Backup", "metadata": meta, "spec": {"storageLocation": "x"}})
+    try:
+        backing_off(
+            served,
+            ann,
+            NAR,
+            forged=({"backupName": "forged"}, "NonAdminBackup forged is not in namespace attacker"),
+            admins=({"backupName": ADMINS}, f"NonAdminBackup {ADMINS} is not in namespace attacker"),
+        )
+    finally:
+        served.kubectl("delete", "backups.velero.io", "forged", f"--namespace={VELERO}")
+
+
+def test_A18_where_a_backup_lies_cannot_be_edited_once_it_was_made(ann: Tenant, whole: str) -> None:
+    change = json.dumps({"spec": {"backupSpec": {"storageLocation": "elsewhere"}}})
+    with pytest.raises(AssertionError, match=r"spec\.backupSpec was accepted and cannot change any more"):
+        ann.kubectl("patch", "nonadminbackup", "whole", "--type=merge", f"--patch={change}")
+    assert ann.status("nonadminbackup/whole")["veleroBackup"]["name"] == whole
+
+
+def test_A22_a_status_that_names_anothers_backup_is_not_believed(served: Cluster, ann: Tenant) -> None:
+    """Refused to a tenant; neutralised where an administrator gave too many rights."""
+    ann.kubectl("create", "--filename=-", body=manifest(NAB, "liar", {"backupSpec": {"includedNamespaces": ["x"]}}))
+    ann.wait("nonadminbackup/liar", "--for=jsonpath={.status.phase}=BackingOff")
+    copy = {"nacuuid": ADMINS, "name": ADMINS, "namespace": VELERO}
+    lie = json.dumps({"status": {"phase": "Created", "veleroBackup": copy}})
+    words = ("patch", "nonadminbackup", "liar", "--subresource=status", "--type=merge", f"--patch={lie}")
+    with pytest.raises(AssertionError, match="forbidden"):
+        ann.kubectl(*words)
+    here = f"--namespace={ann.namespace}"
+    served.kubectl("create", "role", "wide", "--verb=*", "--resource=nonadminbackups.oadp.openshift.io/status", here)
+    served.kubectl("create", "rolebinding", "wide", "--role=wide", "--user=tenant-of-attacker", here)
+    deadline = time.monotonic() + 20
+    while True:
+        try:
+            ann.kubectl(*words)
+            break
+        except AssertionError:
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+    served.kubectl("delete", "rolebinding", "wide", here)
+    ann.wants("liar", deleteBackup=True)
+    ann.kubectl("wait", "nonadminbackup/liar", "--for=delete", "--timeout=30s")
+    requests = served.get("deletebackuprequests.velero.io", f"--namespace={VELERO}")["items"]
+    assert ADMINS not in {each["spec"]["backupName"] for each in requests}
+    assert phase_of_admins(served) == "Completed"
+
+
+def test_A23_a_namespace_made_again_inherits_no_backup(served: Cluster, eventually: Eventually) -> None:
+    before = arrive(served, "moved", eventually)
+    before.back_up("first")
+    before.wait("nonadminbackup/first", "--for=condition=Succeeded")
+    old = velero_names(served, "moved")
+    served.kubectl("delete", "namespace", "moved", "--timeout=60s")
+    after = arrive(served, "moved", eventually)
+    assert not after.names("nonadminbackups"), "nothing plants requests in a namespace"
+    missing = "NonAdminBackup first is not in namespace moved"
+    backing_off(served, after, NAR, back=({"backupName": "first"}, missing))
+    after.back_up("first")
+    after.wait("nonadminbackup/first", "--for=condition=Succeeded")
+    assert after.status("nonadminbackup/first")["veleroBackup"]["name"] not in old
+    after.wants("first", forceDeleteBackup=True)
+    after.wait("nonadminbackup/first", "--for=delete")
+    assert velero_names(served, "moved") == old
+
+
+def test_A24_a_request_made_again_under_its_name_inherits_no_backup(served: Cluster, eventually: Eventually) -> None:
+    """The tenant takes our finalizer off, which is allowed; what is left behind is nobody's, and takes a place."""
+    cat = arrive(served, "scarce", eventually)
+    cat.back_up("one")
+    cat.wait("nonadminbackup/one", "--for=condition=Succeeded")
+    old = velero_names(served, "scarce")
+    cat.kubectl("delete", "nonadminbackup", "one", "--wait=false")
+    cat.kubectl("patch", "nonadminbackup", "one", "--type=merge", f"--patch={FINALIZERS}")
+    cat.wait("nonadminbackup/one", "--for=delete")
+    cat.back_up("one")
+    cat.wait("nonadminbackup/one", "--for=condition=Accepted=false")
+    assert condition(cat.status("nonadminbackup/one"), "Accepted")[1] == "QuotaExceeded"
+    cat.wants("one", deleteBackup=True)
+    cat.wait("nonadminbackup/one", "--for=delete")
+    assert velero_names(served, "scarce") == old
+    served.kubectl("delete", "backups.velero.io", *old, f"--namespace={VELERO}")
+
+
+# What a backup takes
+
+
+def test_A8_another_namespace_is_refused_in_whatever_form(served: Cluster, ann: Tenant) -> None:
+    other = "can not contain namespaces other than: attacker"
+    backing_off(
+        served,
+        ann,
+        NAB,
+        other=({"includedNamespaces": ["attacker", "kube-system"]}, other),
+        star=({"includedNamespaces": ["*"]}, other),
+        glob=({"includedNamespaces": ["attacke?"]}, other),
+        empty=({"includedNamespaces": [""]}, other),
+        excluded=({"excludedNamespaces": ["attacker"]}, "excludedNamespaces is restricted"),
+        ordered=({"orderedResources": {"pods": "kube-system/etcd"}}, "write each object as attacker/NAME"),
+    )
+
+
+def test_A10_what_has_no_namespace_is_refused(served: Cluster, ann: Tenant) -> None:
+    backing_off(
+        served,
+        ann,
+        NAB,
+        every=({"includeClusterResources": True}, "includeClusterResources is restricted"),
+        some=({"includedClusterScopedResources": ["clusterroles"]}, "must remain empty"),
+        pattern=({"excludedResources": ["[", "secrets"]}, "which is not the name of a kind"),
+    )
+
+
+def test_A10_nothing_without_a_namespace_comes_along_with_a_service_account(served: Cluster, whole: str) -> None:
+    """Neutralised: Velero adds the ClusterRoleBindings of a ServiceAccount by itself, unless they are left out."""
+    with tarfile.open(served.site.bucket / "backups" / whole / f"{whole}.tar.gz") as tarball:
+        kinds = {name.split("/")[1] for name in tarball.getnames() if name.startswith("resources/")}
+    assert {"configmaps", "serviceaccounts"} <= kinds
+    assert not {each for each in kinds if each.startswith(("clusterrole", "nonadmin"))}
+
+
+def test_A11_a_location_that_the_policy_does_not_name_is_refused(served: Cluster, ann: Tenant) -> None:
+    words = "is not allowed by SelfServicePolicy foresail-default"
+    backing_off(
+        served, ann, NAB, others=({"storageLocation": "victims"}, words), admins=({"storageLocation": "default"}, words)
+    )
+
+
+def test_A12_a_snapshot_location_is_refused(served: Cluster, ann: Tenant) -> None:
+    backing_off(served, ann, NAB, one=({"volumeSnapshotLocations": ["default"]}, "volumeSnapshotLocations is restrict"))
+
+
+def test_A13_a_config_map_of_veleros_namespace_is_refused(served: Cluster, ann: Tenant) -> None:
+    reference = {"kind": "configmap", "name": "admins"}
+    words = "admins is not allowed by SelfServicePolicy foresail-default"
+    backing_off(served, ann, NAB, volumes=({"resourcePolicy": reference}, words))
+    backing_off(
+        served,
+        ann,
+        NAR,
+        modifier=({"backupName": "whole", "resourceModifier": reference}, words),
+        policy=({"backupName": "whole", "resourcePolicy": reference}, words),
+    )
+
+
+def test_A20_what_would_take_too_long_or_too_much_is_refused(served: Cluster, ann: Tenant) -> None:
+    backing_off(
+        served,
+        ann,
+        NAB,
+        ttl=({"ttl": "87600h"}, "is too long: the most is 2160h"),
+        snapshot=({"csiSnapshotTimeout": "100h"}, "is too long: the most is 1h"),
+        operation=({"itemOperationTimeout": "100h"}, "is too long: the most is 8h"),
+        mover=({"datamover": "nobody"}, "nobody is not allowed by SelfServicePolicy"),
+        files=({"uploaderConfig": {"parallelFilesUpload": 5000}}, "write at most 10"),
+    )
+
+
+def test_A20_more_at_once_than_the_policy_gives_wait_for_their_turn(served: Cluster, eventually: Eventually) -> None:
+    """Neutralised: with Velero stopped, three of five are with it; another follows when one of them goes."""
+    eve = arrive(served, "greedy", eventually)
+    served.fault.stop("velero")
+    try:
+        bodies = [manifest(NAB, f"n{number}", {"backupSpec": {}}) for number in range(5)]
+        eve.kubectl("create", "--filename=-", body={"apiVersion": "v1", "kind": "List", "items": bodies})
+
+        def stands() -> list[str]:
+            items = json.loads(eve.kubectl("get", "nonadminbackups", "--output=json"))["items"]
+            said = [condition(each.get("status", {}), "Accepted")[1] for each in items]
+            shown = [each.get("status", {}).get("phase", "") for each in items]
+            return sorted(f"{phase}/{reason}" for phase, reason in zip(shown, said, strict=True))
+
+        eventually(lambda: stands() == ["Created/BackupAccepted"] * 3 + ["New/QuotaExceeded"] * 2, 30)
+        assert len(of_namespace(served, "backups", "greedy")) == 3
+        eve.wants(min(made_for(served, eve, NAB)), forceDeleteBackup=True)
+        eventually(lambda: stands() == ["Created/BackupAccepted"] * 3 + ["New/QuotaExceeded"], 30)
+        assert len(of_namespace(served, "backups", "greedy")) == 3
+    finally:
+        served.kubectl("delete", "namespace", "greedy", "--timeout=60s")
+        served.kubectl("delete", "backups.velero.io", *velero_names(served, "greedy"), f"--namespace={VELERO}")
+        served.fault.cont("velero")
+
+
+def test_A21_velero_s_namespace_and_the_clusters_own_have_no_self_service(served: Cluster) -> None:
+    """Refused even there where the namespace was opened by its label; the phase stays New, for a policy may come."""
+    for namespace in (VELERO, "kube-public"):
+        served.kubectl("label", "namespace", namespace, f"{OPT_IN_LABEL}={OPT_IN_VALUE}")
+        admin = Tenant(served.kubeconfig, namespace)
+        try:
+            admin.back_up("everything")
+            admin.wait("nonadminbackup/everything", "--for=condition=Accepted=false")
+            assert condition(admin.status("nonadminbackup/everything"), "Accepted")[1] == "NoPolicy"
+            assert not of_namespace(served, "backups", namespace)
+        finally:
+            admin.kubectl("delete", "nonadminbackup", "everything")
+            served.kubectl("label", "namespace", namespace, f"{OPT_IN_LABEL}-")
+
+
+# What a restore brings
+
+
+def test_A3_cluster_resources_are_refused_on_a_restore(served: Cluster, ann: Tenant, whole: str) -> None:
+    assert whole
+    backing_off(
+        served,
+        ann,
+        NAR,
+        every=({"backupName": "whole", "includeClusterResources": True}, "can only be set to false"),
+        some=({"backupName": "whole", "includedResources": ["clusterroles"]}, "does not let come back"),
+    )
+
+
+def test_A5_rights_and_limits_are_refused_and_do_not_come_back(served: Cluster, ann: Tenant, whole: str) -> None:
+    assert whole
+    kinds = ("rolebindings", "roles.rbac.authorization.k8s.io", "resourcequotas", "limitranges", "networkpolicies")
+    attempts = {
+        f"k{number}": ({"backupName": "whole", "includedResources": [kind]}, f"has {kind}, which")
+        for number, kind in enumerate(kinds)
+    }
+    update = {"backupName": "whole", "existingResourcePolicy": "update"}
+    backing_off(served, ann, NAR, **attempts, update=(update, "update is not allowed by SelfServicePolicy"))
+
+    served.kubectl("delete", "rolebinding/boss", "quota/tight", "--namespace=attacker")
+    ann.kubectl("delete", "configmap", "settings")
+    ann.restore("all", "whole")
+    ann.wait("nonadminrestore/all", "--for=condition=Succeeded")
+    assert ann.kubectl("get", "configmap", "settings", "--output=jsonpath={.data.currency}") == "EUR"
+    left = served.kubectl("get", "rolebindings,quota", "--namespace=attacker", "--output=name").split()
+    assert not {each for each in left if each.endswith(("/boss", "/tight"))}
+
+
+def test_A6_an_init_container_is_refused_even_where_hooks_are_allowed(
+    served: Cluster, ann: Tenant, hooked: Tenant
+) -> None:
+    root = {"name": "root", "image": "root", "securityContext": {"privileged": True}}
+    hooks = {"resources": [{"name": "hook", "postHooks": [{"init": {"initContainers": [root]}}]}]}
+    spec = {"backupName": "whole", "hooks": hooks}
+    backing_off(served, ann, NAR, init=(spec, "hooks are not allowed by SelfServicePolicy foresail-default"))
+    backing_off(served, hooked, NAR, init=(spec, "no policy allows init containers"))
+
+
+def test_A7_commands_are_refused_and_where_they_are_allowed_they_end(
+    served: Cluster, ann: Tenant, hooked: Tenant
+) -> None:
+    def hooks(timeout: str, namespace: str) -> dict[str, Any]:
+        command = {"command": ["sleep", "infinity"], "timeout": timeout}
+        return {"resources": [{"name": "hook", "includedNamespaces": [namespace], "pre": [{"exec": command}]}]}
+
+    short, long, elsewhere = hooks("30s", "attacker"), hooks("9999h", "hooked"), hooks("30s", "victim")
+    backing_off(served, ann, NAB, command=({"hooks": short}, "hooks are not allowed by SelfServicePolicy"))
+    backing_off(
+        served,
+        hooked,
+        NAB,
+        long=({"hooks": long}, "9999h is too long: the most is 2m"),
+        elsewhere=({"hooks": elsewhere}, "can not contain namespaces other than: hooked"),
+    )
+
+
+def test_A9_a_restore_into_another_namespace_or_from_a_schedule_is_refused(served: Cluster, ann: Tenant) -> None:
+    backing_off(
+        served,
+        ann,
+        NAR,
+        mapping=({"backupName": "whole", "namespaceMapping": {"attacker": "victim"}}, "namespaceMapping is restricted"),
+        included=({"backupName": "whole", "includedNamespaces": ["victim"]}, "includedNamespaces is restricted"),
+        excluded=({"backupName": "whole", "excludedNamespaces": ["victim"]}, "excludedNamespaces is restricted"),
+        schedule=({"scheduleName": "nightly"}, "scheduleName is restricted"),
+    )
+
+
+def test_A14_a_status_does_not_come_back_and_neither_do_requests(served: Cluster, ann: Tenant, whole: str) -> None:
+    """Refused; a short name, whose group only Velero knows, comes to nothing, for what is left out counts more."""
+    backing_off(
+        served,
+        ann,
+        NAR,
+        status=({"backupName": "whole", "restoreStatus": {"includedResources": ["*"]}}, "restoreStatus is restricted"),
+        nabs=(
+            {"backupName": "whole", "includedResources": ["nonadminbackups.oadp.openshift.io"]},
+            "does not let come back",
+        ),
+    )
+    backing_off(
+        served, ann, NAB, own=({"includedResources": ["nonadminbackups.oadp.openshift.io"]}, "which is not backed up")
+    )
+    spec = {"backupName": "whole", "includedResources": ["nonadminbackups"]}
+    ann.kubectl("create", "--filename=-", body=manifest(NAR, "short", {"restoreSpec": spec}))
+    ann.wait("nonadminrestore/short", "--for=condition=Succeeded")
+    name = ann.status("nonadminrestore/short")["veleroRestore"]["name"]
+    made = served.get("restores.velero.io", name, f"--namespace={VELERO}")
+    assert made["spec"]["backupName"] == whole
+    assert "*.oadp.openshift.io" in made["spec"]["excludedResources"]
+    assert not made["status"].get("progress", {}).get("itemsRestored")
