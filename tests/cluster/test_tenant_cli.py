@@ -10,9 +10,8 @@ import pytest
 
 from foresail.api.policy import OPT_IN_LABEL
 from testbed import Cluster
-from tests.cluster.tenants import Tenant, install, of_namespace, operator
+from tests.cluster.tenants import Eventually, Tenant, arrive, in_bucket, install, of_namespace, operator
 from tests.cluster.test_schedule_cli import Said
-from tests.cluster.test_selfservice import Eventually, arrive, in_bucket
 
 
 @pytest.fixture(scope="module")
