@@ -105,6 +105,23 @@ SAID = {
             "location is there, or give the data up with foresail backup delete daily -n shop --force"
         ),
     ),
+    "Error": (
+        (
+            "what the download is about is not there, or is not of namespace shop: name a backup or a restore of this "
+            "namespace in spec.target of a new NonAdminDownloadRequest"
+        ),
+    ),
+    "Success": ("the file can be fetched: fetch it from status.velero.status.downloadURL before it expires",),
+    "TargetNotServed": (
+        (
+            "files of that kind are not given to tenants: ask for BackupLog, BackupResults, RestoreLog or "
+            "RestoreResults in a new NonAdminDownloadRequest"
+        ),
+    ),
+    "VeleroSilent": ("Velero has not answered for a minute: ask the administrator of the cluster whether Velero runs",),
+    "DownloadExpired": (
+        ("the address of the file is good no more, so the request was deleted: create another NonAdminDownloadRequest"),
+    ),
     "BackupExpired": (
         (
             "the time of the backup had passed, so Velero deleted it: create another, with a longer --ttl if it "

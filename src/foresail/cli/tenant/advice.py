@@ -68,6 +68,24 @@ ADVICE = {
         "nothing in the namespace matches what the backup asks for",
         "create another with a --selector or --include-resources that matches something",
     ),
+    Reason.ERROR: Advice(
+        "what the download is about is not there, or is not of namespace {namespace}",
+        "name a backup or a restore of this namespace in spec.target of a new NonAdminDownloadRequest",
+    ),
+    Reason.SUCCESS: Advice(
+        "the file can be fetched", "fetch it from status.velero.status.downloadURL before it expires"
+    ),
+    Reason.TARGET_NOT_SERVED: Advice(
+        "files of that kind are not given to tenants",
+        "ask for BackupLog, BackupResults, RestoreLog or RestoreResults in a new NonAdminDownloadRequest",
+    ),
+    Reason.VELERO_SILENT: Advice(
+        "Velero has not answered for a minute", "ask the administrator of the cluster whether Velero runs"
+    ),
+    Reason.DOWNLOAD_EXPIRED: Advice(
+        "the address of the file is good no more, so the request was deleted",
+        "create another NonAdminDownloadRequest",
+    ),
     Reason.DELETION_FAILED: Advice(
         "Velero could not delete its data",
         "wait for the next attempt, ask the administrator whether the storage location is there, or give the data up "
