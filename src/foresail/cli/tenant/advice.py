@@ -84,7 +84,7 @@ ADVICE = {
     ),
     Reason.DOWNLOAD_EXPIRED: Advice(
         "the address of the file is good no more, so the request was deleted",
-        "create another NonAdminDownloadRequest",
+        "create another NonAdminDownloadRequest for the same file",
     ),
     Reason.DELETION_FAILED: Advice(
         "Velero could not delete its data",
