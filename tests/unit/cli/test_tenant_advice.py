@@ -120,7 +120,10 @@ SAID = {
     ),
     "VeleroSilent": ("Velero has not answered for a minute: ask the administrator of the cluster whether Velero runs",),
     "DownloadExpired": (
-        ("the address of the file is good no more, so the request was deleted: create another NonAdminDownloadRequest"),
+        (
+            "the address of the file is good no more, so the request was deleted: create another "
+            "NonAdminDownloadRequest for the same file"
+        ),
     ),
     "BackupExpired": (
         (
