@@ -34,7 +34,7 @@ class Program:
     command: Sequence[str]
     environment: Mapping[str, str]
     ready: Callable[[], bool]
-    seconds: float = 60.0  # how long it may take to get ready
+    seconds: float = 120.0  # how long it may take to get ready, on a machine that has much else to do
 
 
 @dataclass(frozen=True, slots=True)
