@@ -22,18 +22,18 @@ def decide(seen: Seen, now: datetime) -> Plan:
 def plan(seen: Seen, verdict: Verdict, now: datetime) -> Plan:
     """Turn a verdict into writes, in the order that survives a crash between any two of them.
 
-    The Backup comes first: its name is the slot's, so a crash before the patch makes no second one, and the Backup
-    itself says that the slot is done. The other way round a crash would lose the run.
+    The Backup comes first: its name is the slot's, so a crash after it makes no second one, and the Backup itself says
+    that the slot is done. That status.lastBackup says so too comes with the next look, when the Backup has been seen:
+    of thousands of Schedules that are due at once, each gets its Backup before any is written about.
     """
     schedule = seen.schedule
     subject = Subject(velero.SCHEDULE, schedule.key, schedule.uid)
     if schedule.is_going:
         return Plan(subject=subject)
     slot = verdict.fires
-    changes = verdict.changes
-    if slot is not None:
-        changes = msgspec.structs.replace(changes, last_backup=slot)
-    body = patch_body(schedule, changes)
+    body = patch_body(schedule, verdict.changes)
+    if body and slot is not None:  # something is written about it anyway
+        body = patch_body(schedule, msgspec.structs.replace(verdict.changes, last_backup=slot))
     return Plan(
         actions=() if slot is None else (create_backup(schedule, slot, seen.settings),),
         status=Patch(velero.SCHEDULE, schedule.key, body, schedule.version) if body else None,

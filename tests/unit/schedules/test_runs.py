@@ -63,15 +63,28 @@ def test_a_slot_is_done_if_its_backup_is_there_and_the_status_is_made_good() -> 
     assert plan.status.body == {"status": {"lastBackup": "2026-03-10T12:00:00Z"}}
 
 
-def test_the_backup_comes_before_the_patch_that_says_so() -> None:
-    plan = decide(seen(watched(schedule(last_backup=NOON - HOUR))), NOON)
+def test_the_backup_comes_first_and_when_it_was_seen_the_patch_that_says_so() -> None:
+    row = watched(schedule(last_backup=NOON - HOUR))
+    plan = decide(seen(row), NOON)
     (create,) = plan.actions
     assert isinstance(create, Create)
     assert create.key == Key("velero", "daily-20260310120000-0f8fad5b")
     assert create.mark == {"foresail.dev/schedule-uid": UID, "foresail.dev/slot": "2026-03-10T12:00:00Z"}
-    assert plan.status is not None
-    assert plan.status.body == {"status": {"lastBackup": "2026-03-10T12:00:00Z"}}
+    assert plan.status is None
     assert plan.wake_at == NOON + HOUR
+    made = backup(slot=NOON, phase="New")
+    after = decide(seen(row, made), NOON)
+    assert after.actions == ()
+    assert after.status is not None
+    assert after.status.body == {"status": {"lastBackup": "2026-03-10T12:00:00Z"}}
+    assert after.wake_at == NOON + HOUR
+
+
+def test_a_patch_that_is_written_anyway_says_it_at_once() -> None:
+    plan = decide(seen(schedule(last_backup=NOON - HOUR)), NOON)
+    assert plan.actions
+    assert plan.status is not None
+    assert plan.status.body["status"] == {"phase": "Enabled", "lastBackup": "2026-03-10T12:00:00Z"}
 
 
 def test_after_downtime_there_is_one_late_run_and_the_others_are_counted() -> None:
