@@ -131,13 +131,13 @@ def installed(velero_cluster: Cluster) -> Cluster:
 @pytest.fixture(scope="module")
 def tenant(installed: Cluster, eventually: Callable[[Callable[[], object], float], None]) -> Person:
     """Ann, who may edit in one namespace, once the built-in role has our rules and the admission policy is in force."""
-    installed.kubectl("create", "rolebinding", "ann", "--clusterrole=edit", "--user=ann", f"--namespace={NAMESPACE}")
-    ann = Person(installed.user_kubeconfig("ann"))
+    installed.kubectl("create", "rolebinding", "amy", "--clusterrole=edit", "--user=amy", f"--namespace={NAMESPACE}")
+    amy = Person(installed.user_kubeconfig("amy"))
     asked = f"create nonadminbackups.{GROUP} {NAMESPACE}"
-    eventually(lambda: may(installed, "ann", [asked])[asked], 30)
+    eventually(lambda: may(installed, "amy", [asked])[asked], 30)
     canary = backup("canary", labels={"foresail.dev/canary": "x"})
-    eventually(lambda: ann.create(canary, "--dry-run=server").returncode != 0, 60)
-    return ann
+    eventually(lambda: amy.create(canary, "--dry-run=server").returncode != 0, 60)
+    return amy
 
 
 @pytest.fixture(scope="module")
@@ -385,7 +385,7 @@ def test_a_tenant_may_use_every_kind_in_the_namespace_and_nothing_else_of_ours(i
         "list backups.velero.io velero",
         f"create backups.velero.io {NAMESPACE}",
     ]
-    assert may(installed, "ann", yes + no) == dict.fromkeys(yes, True) | dict.fromkeys(no, False)
+    assert may(installed, "amy", yes + no) == dict.fromkeys(yes, True) | dict.fromkeys(no, False)
 
 
 def test_a_status_that_a_tenant_writes_is_not_taken(tenant: Person) -> None:

@@ -105,9 +105,9 @@ def test_the_real_velero_takes_only_what_is_the_tenants_and_brings_no_rights_bac
     made = backup_spec({"snapshotVolumes": False}, NAMESPACE, POLICY)
     assert isinstance(made, dict)
     cluster.apply(velero_object("Backup", "tenant-specs-1", made))
-    eventually(lambda: phase(cluster, "backup.velero.io", "tenant-specs-1") == "Completed", 90)
+    eventually(lambda: phase(cluster, "backup.velero.io", "tenant-specs-1") == "Completed", 300)
     cluster.apply(velero_object("Backup", "tenant-specs-plain", {"includedNamespaces": [NAMESPACE]}))
-    eventually(lambda: phase(cluster, "backup.velero.io", "tenant-specs-plain") == "Completed", 90)
+    eventually(lambda: phase(cluster, "backup.velero.io", "tenant-specs-plain") == "Completed", 300)
     plain = kinds_in(cluster, "tenant-specs-plain", tmp_path)
     assert {f"clusterroles.{RBAC}", f"clusterrolebindings.{RBAC}"} <= set(plain), "left alone, Velero takes them along"
     held = kinds_in(cluster, "tenant-specs-1", tmp_path)
@@ -120,7 +120,7 @@ def test_the_real_velero_takes_only_what_is_the_tenants_and_brings_no_rights_bac
     back = restore_spec({"backupName": "daily"}, NAMESPACE, "tenant-specs-1", POLICY)
     assert isinstance(back, dict)
     cluster.apply(velero_object("Restore", "tenant-specs-back", back))
-    eventually(lambda: phase(cluster, "restore.velero.io", "tenant-specs-back") == "Completed", 90)
+    eventually(lambda: phase(cluster, "restore.velero.io", "tenant-specs-back") == "Completed", 300)
     assert cluster.get("configmap", "settings", "--namespace", NAMESPACE)["data"] == {"a": "b"}
     listed = cluster.get("roles,resourcequotas", "--namespace", NAMESPACE)
     assert listed["items"] == []
@@ -159,14 +159,14 @@ def test_an_annotation_of_the_tenants_can_still_take_along_what_we_leave_out(
     made = backup_spec({}, namespace, POLICY)
     assert isinstance(made, dict)
     cluster.apply(velero_object("Backup", "tenant-annotated-1", made))
-    eventually(lambda: phase(cluster, "backup.velero.io", "tenant-annotated-1") == "Completed", 90)
+    eventually(lambda: phase(cluster, "backup.velero.io", "tenant-annotated-1") == "Completed", 300)
     assert kinds_in(cluster, "tenant-annotated-1", tmp_path)[f"clusterrolebindings.{RBAC}"] == {"robot-of-annotated"}
     cluster.kubectl("delete", "clusterrolebinding", "robot-of-annotated")
     cluster.kubectl("delete", "serviceaccount", "robot", "--namespace", namespace)
     back = restore_spec({"backupName": "daily"}, namespace, "tenant-annotated-1", POLICY)
     assert isinstance(back, dict)
     cluster.apply(velero_object("Restore", "tenant-annotated-back", back))
-    eventually(lambda: phase(cluster, "restore.velero.io", "tenant-annotated-back") == "Completed", 90)
+    eventually(lambda: phase(cluster, "restore.velero.io", "tenant-annotated-back") == "Completed", 300)
     bindings = cluster.get("clusterrolebindings")["items"]
     assert "robot-of-annotated" not in {each["metadata"]["name"] for each in bindings}, "no right comes back by it"
     assert cluster.get("serviceaccount", "robot", "--namespace", namespace)
