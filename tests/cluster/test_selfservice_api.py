@@ -130,7 +130,7 @@ def installed(velero_cluster: Cluster) -> Cluster:
 
 @pytest.fixture(scope="module")
 def tenant(installed: Cluster, eventually: Callable[[Callable[[], object], float], None]) -> Person:
-    """Ann, who may edit in one namespace, once the built-in role has our rules and the admission policy is in force."""
+    """Amy, who may edit in one namespace, once the built-in role has our rules and the admission policy is in force."""
     installed.kubectl("create", "rolebinding", "amy", "--clusterrole=edit", "--user=amy", f"--namespace={NAMESPACE}")
     amy = Person(installed.user_kubeconfig("amy"))
     asked = f"create nonadminbackups.{GROUP} {NAMESPACE}"
