@@ -39,6 +39,12 @@ def schedule_cluster() -> Iterator[Cluster]:
         yield cluster
 
 
+@pytest.fixture(scope="module")
+def own_velero_cluster() -> Iterator[Cluster]:
+    """A cluster with Velero for the tests of one file: what others leave in Velero's queue does not hold up theirs."""
+    yield from _cluster("own-velero", Options(velero="velero", nodes=1))
+
+
 @pytest.fixture(scope="session")
 def karpenter_cluster() -> Iterator[Cluster]:
     """A cluster with no node at all, and Karpenter, whose nodes take a while to become ready."""

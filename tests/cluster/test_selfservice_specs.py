@@ -93,9 +93,9 @@ def kinds_in(cluster: Cluster, backup: str, folder: Path) -> dict[str, set[str]]
 
 
 def test_the_real_velero_takes_only_what_is_the_tenants_and_brings_no_rights_back(
-    velero_cluster: Cluster, eventually: Callable[[Callable[[], object], float], None], tmp_path: Path
+    own_velero_cluster: Cluster, eventually: Callable[[Callable[[], object], float], None], tmp_path: Path
 ) -> None:
-    cluster = velero_cluster
+    cluster = own_velero_cluster
     cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
     cluster.apply(*OUTSIDE, *OBJECTS)
     eventually(
@@ -126,8 +126,8 @@ def test_the_real_velero_takes_only_what_is_the_tenants_and_brings_no_rights_bac
     assert listed["items"] == []
 
 
-def test_policy_test_asks_the_cluster(velero_cluster: Cluster, tmp_path: Path) -> None:
-    cluster = velero_cluster
+def test_policy_test_asks_the_cluster(own_velero_cluster: Cluster, tmp_path: Path) -> None:
+    cluster = own_velero_cluster
     label = {"policy-test": "yes"}
     cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "tenant-tested", "labels": label}})
     spec = {"namespaceSelector": {"matchLabels": label}}
@@ -142,10 +142,10 @@ def test_policy_test_asks_the_cluster(velero_cluster: Cluster, tmp_path: Path) -
 
 
 def test_an_annotation_of_the_tenants_can_still_take_along_what_we_leave_out(
-    velero_cluster: Cluster, eventually: Callable[[Callable[[], object], float], None], tmp_path: Path
+    own_velero_cluster: Cluster, eventually: Callable[[Callable[[], object], float], None], tmp_path: Path
 ) -> None:
     """A limit that docs/concepts/self-service.md names: if this fails, Velero has closed it, and the page is wrong."""
-    cluster, namespace = velero_cluster, "tenant-annotated"
+    cluster, namespace = own_velero_cluster, "tenant-annotated"
     robot = {"name": "robot", "namespace": namespace}
     annotations = {"backup.velero.io/must-include-additional-items": "true"}
     cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
