@@ -1,11 +1,12 @@
 """A cluster full of Schedules, and a stopwatch at its Backups."""
 
 import asyncio
+import json
 import os
 import subprocess
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Self
@@ -20,7 +21,7 @@ from foresail.kube.failures import Failure
 from foresail.kube.lines import Lines
 from foresail.kube.server import Stream
 from foresail.plan import Key
-from testbed import Cluster, Options
+from testbed import Cluster, Options, TestbedError
 from testbed.build import program
 
 NAMESPACE = "velero"
@@ -97,8 +98,14 @@ def create_schedules(cluster: Cluster, count: int, text: str) -> None:
 
 
 def delete_backups(cluster: Cluster) -> None:
-    """Delete all Backups at once, as nobody would on a real cluster: nothing is stored of them."""
-    cluster.kubectl("delete", "--raw", address(velero.BACKUP, NAMESPACE))
+    """Delete all Backups, as nobody would on a real cluster: nothing is stored of them.
+
+    Ten thousand at once take the API server longer than a request may take, so it is asked until none is left.
+    """
+    path = address(velero.BACKUP, NAMESPACE)
+    while json.loads(cluster.kubectl("get", "--raw", f"{path}?limit=1"))["items"]:
+        with suppress(TestbedError):
+            cluster.kubectl("delete", "--raw", path)
 
 
 def next_tick(minutes: int) -> datetime:
