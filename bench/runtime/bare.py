@@ -12,7 +12,7 @@ from time import process_time
 import msgspec
 from one_child_each import CHILD, OWNER, PARENT
 
-from bench.runtime import MeasurementError
+from bench import MeasurementError
 from bench.runtime.reading import everything
 from bench.runtime.stopwatch import Stopwatch
 from foresail.kube.client import Client

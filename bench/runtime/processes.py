@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from bench.runtime import MeasurementError
+from bench import MeasurementError
 from bench.runtime.world import ACCOUNT
 from testbed import Cluster
 
@@ -28,7 +28,7 @@ class Measured:
     """One process; `facts` is the JSON object that it prints when it is told to end."""
 
     def __init__(self, cluster: Cluster, module: str, *arguments: str) -> None:
-        self.port = _free_port()
+        self.port = free_port()
         kubeconfig = cluster.service_account_kubeconfig("default", ACCOUNT)
         environment = os.environ | {"PYTHONPATH": str(_EXAMPLES)}
         command = [sys.executable, "-m", f"bench.runtime.{module}", str(kubeconfig), str(self.port), *arguments]
@@ -109,7 +109,8 @@ class Measured:
             return False
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port of the loopback that nobody has right now."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         port: int = one.getsockname()[1]

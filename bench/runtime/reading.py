@@ -2,7 +2,7 @@
 
 import msgspec
 
-from bench.runtime import MeasurementError
+from bench import MeasurementError
 from foresail.kube.client import Client
 from foresail.kube.connect import connect
 from foresail.kube.failures import Failure

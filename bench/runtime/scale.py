@@ -6,16 +6,17 @@ from dataclasses import replace
 
 import msgspec
 
-from bench.runtime import MeasurementError
+from bench import MeasurementError
 from bench.runtime.processes import Measured
 from bench.runtime.reading import CHILD, check_converged, everything
 from bench.runtime.world import USER, create_first, multiply, name, namespace, stored_children, world
+from foresail.api.core import NAMESPACE
 from foresail.kube.client import Client
 from foresail.kube.connect import connect
 from foresail.kube.failures import Failure
 from foresail.kube.lines import Lines
 from foresail.kube.server import Stream
-from foresail.plan import Key, Kind
+from foresail.plan import Key
 from testbed import Cluster
 from testbed.audit import Request
 from testbed.control_plane import APISERVER
@@ -73,7 +74,7 @@ async def _delays(cluster: Cluster, before: int, events: int) -> list[float]:
     seen: dict[str, float] = {}
     sent: dict[str, float] = {}
     async with Client(await connect(str(cluster.kubeconfig))) as client:
-        _, version = await everything(client, Kind("", "v1", "namespaces", "Namespace", namespaced=False))
+        _, version = await everything(client, NAMESPACE)
         parameters = {"watch": "true", "resourceVersion": version, "labelSelector": OWNER}
         stream = await client.stream(CHILD, "", parameters)
         if isinstance(stream, Failure):

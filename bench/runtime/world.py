@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from bench.runtime import MeasurementError
+from bench import MeasurementError
 from testbed import Cluster, Options
 from testbed.api import request
 from testbed.control_plane import APISERVER, CONTROLLER_MANAGER

@@ -10,7 +10,8 @@ from datetime import datetime
 
 import msgspec
 
-from bench.schedules.world import NAMESPACE, MeasurementError
+from bench import MeasurementError
+from bench.schedules.world import NAMESPACE
 from foresail.api import velero
 from foresail.api.instants import stamp, whole
 from foresail.kube.client import Client

@@ -1,7 +1,6 @@
 """The operator as an administrator starts it: its own process, the chart's ServiceAccount."""
 
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -10,7 +9,9 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from bench.schedules.world import ACCOUNT, NAMESPACE, MeasurementError
+from bench import MeasurementError
+from bench.runtime.processes import free_port
+from bench.schedules.world import ACCOUNT, NAMESPACE
 from testbed import Cluster
 
 _LONGEST = 120.0
@@ -20,7 +21,7 @@ _LONGEST = 120.0
 def operator(cluster: Cluster) -> Iterator[None]:
     """Run the operator until the block ends; it begins when the queue of what was there at the start is empty."""
     kubeconfig = cluster.service_account_kubeconfig(NAMESPACE, ACCOUNT)
-    port = _free_port()
+    port = free_port()
     command = [sys.executable, "-m", "foresail", "operator", "run", f"--kubeconfig={kubeconfig}"]
     command += [f"--port={port}", "--host=127.0.0.1", "--identity=measured", "--log-level=warning"]
     with subprocess.Popen(command) as process:
@@ -54,10 +55,3 @@ def _is_settled(port: int) -> bool:
     lines = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
     leads = float(lines.get("foresail_leader", "0")) == 1.0
     return leads and float(lines.get('foresail_queue_depth{controller="schedules"}', "1")) == 0.0
-
-
-def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-    return port

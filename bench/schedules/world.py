@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -13,6 +12,7 @@ from typing import Any, Self
 
 import msgspec
 
+from bench import MeasurementError
 from foresail.api import velero
 from foresail.kube.client import Client, address
 from foresail.kube.clock import now
@@ -22,11 +22,10 @@ from foresail.kube.lines import Lines
 from foresail.kube.server import Stream
 from foresail.plan import Key
 from testbed import Cluster, Options, TestbedError
-from testbed.build import program
+from tests.cluster import operators
 
 NAMESPACE = "velero"
 ACCOUNT = "foresail"
-CHART = "charts/foresail"
 BACKUP_CONTROLLERS = (
     "backup-queue",
     "backup",
@@ -39,23 +38,13 @@ BACKUP_CONTROLLERS = (
 AT_ONCE = 64
 
 
-class MeasurementError(Exception):
-    """Something that must hold for the figures to mean anything does not."""
-
-
 @contextmanager
 def world(*, audit: bool = False) -> Iterator[Cluster]:
     """Bring up a cluster with Velero, all of whose controllers around Backups are off, and our chart's permissions."""
     name = f"bench-schedules-{os.getpid()}"
     with Cluster.create(name, Options(velero="velero", audit=audit), owned=True) as cluster:
         cluster.restart_velero("schedule", *BACKUP_CONTROLLERS)
-        rendered = subprocess.run(
-            [program("helm", "helm"), "template", "foresail", CHART, f"--namespace={NAMESPACE}"],
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        cluster.kubectl("apply", "-f", "-", text=rendered)
+        operators.install(cluster)
         yield cluster
 
 

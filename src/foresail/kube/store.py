@@ -50,6 +50,10 @@ class Store(Generic[Row]):
         """Return the row of a key."""
         return self._rows.get(key)
 
+    def rows(self) -> Iterable[Row]:
+        """Return all rows; not for a look at one key of many."""
+        return self._rows.values()
+
     def by(self, index: str, value: Hashable) -> list[Row]:
         """Return the rows that an index has under a value, in the order of their keys."""
         keys = self._found[index].get(value)

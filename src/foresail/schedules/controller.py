@@ -121,7 +121,7 @@ class Schedules:
         return Seen(
             schedule=schedule,
             backups=tuple(self.backups.by("schedule", key.name)),
-            location=location_of(schedule.location, filter(None, map(self.locations.get, self.locations))),
+            location=location_of(schedule.location, self.locations.rows()),
             engine=self._engine(),
             settings=self.settings,
         )
@@ -141,4 +141,4 @@ class Schedules:
         return engine(self._servers(), answer, self._flag, asked.asked if asked else None)
 
     def _servers(self) -> tuple[DeploymentRow, ...]:
-        return tuple(row for row in map(self.deployments.get, self.deployments) if row is not None)
+        return tuple(row for row in self.deployments.rows() if row is not None)

@@ -119,15 +119,14 @@ class ScheduleMetrics(Collector):
             "1 if Velero could reach a BackupStorageLocation when it last tried, 0 if not.",
             labels=("namespace", "location"),
         )
-        for key in self._locations:
-            row = self._locations.get(key)
-            family.add_metric((key.namespace, key.name), float(row is not None and row.phase == velero.AVAILABLE))
+        for row in self._locations.rows():
+            family.add_metric((row.key.namespace, row.key.name), float(row.phase == velero.AVAILABLE))
         return family
 
 
 def last_ended(seen: Seen) -> BackupRow | None:
     """Return the newest Backup of a Schedule that has ended, among those of this cluster."""
-    ended = [each for each in seen.backups if each.phase in RESULTS and each.schedule_uid in ("", seen.schedule.uid)]
+    ended = [each for each in seen.backups if each.phase in RESULTS and each.is_of(seen.schedule)]
     return max(ended, key=lambda each: (each.slot or each.created, each.key), default=None)
 
 
@@ -146,6 +145,6 @@ def _last_success(seen: Seen) -> float | None:
     completed = [
         each.completed
         for each in seen.backups
-        if each.phase == velero.COMPLETED and each.completed and each.schedule_uid in ("", seen.schedule.uid)
+        if each.phase == velero.COMPLETED and each.completed and each.is_of(seen.schedule)
     ]
     return max(completed).timestamp() if completed else None

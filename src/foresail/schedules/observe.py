@@ -54,6 +54,10 @@ class BackupRow(msgspec.Struct, frozen=True):
         """Whether nothing runs in it any more."""
         return self.phase in velero.TERMINAL
 
+    def is_of(self, schedule: ScheduleRow) -> bool:
+        """Whether it may be this Schedule's: not if another cluster made it for its own Schedule of that name."""
+        return self.schedule_uid in ("", schedule.uid)
+
 
 class LocationRow(msgspec.Struct, frozen=True):
     """A place where Backups are stored."""

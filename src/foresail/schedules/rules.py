@@ -153,8 +153,8 @@ def is_busy(backup: BackupRow, schedule: ScheduleRow, now: datetime) -> bool:
     One that another cluster made for its own Schedule of that name is not ours, and one whose time has passed was
     synced from storage only to be deleted.
     """
-    is_ours = backup.schedule_uid in ("", schedule.uid)
-    return is_ours and not backup.is_terminal and not (backup.expires is not None and backup.expires <= now)
+    is_past = backup.expires is not None and backup.expires <= now
+    return backup.is_of(schedule) and not backup.is_terminal and not is_past
 
 
 def busy(seen: Seen, now: datetime) -> Because | None:

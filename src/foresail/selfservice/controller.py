@@ -276,8 +276,7 @@ class SelfService:
 
     def _policy(self, namespace: str) -> PolicyRow | None:
         row = self.namespaces.get(Key("", namespace))
-        rows = (each for each in map(self.policies.get, self.policies) if each is not None)
-        return policy_for(namespace, row.labels, rows, self.never) if row is not None else None
+        return policy_for(namespace, row.labels, self.policies.rows(), self.never) if row is not None else None
 
     def _source(self, request: RequestRow) -> Source:
         backup = self.backups.requests.get(Key(request.key.namespace, request.source))

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from foresail.api.core import NAMESPACE
 from foresail.api.policy import SELF_SERVICE_POLICY, SelfServicePolicy
 from foresail.cli.documents import documents, objects
 from foresail.cli.errors import CommandError
@@ -21,7 +22,6 @@ from foresail.plan import Kind
 from foresail.selfservice.policy import is_out_of_reach, policy_for, policy_row, problem_of
 
 _NONE = "-"
-_NAMESPACE = Kind("", "v1", "namespaces", "Namespace", namespaced=False)
 
 Policies = Iterable[SelfServicePolicy]
 
@@ -146,7 +146,7 @@ async def _of_cluster(kubeconfig: str | None, context: str | None) -> tuple[list
         hint = "name a kubeconfig with --kubeconfig, or namespaces in a file with --namespaces"
         raise CommandError(str(error), hint) from error
     async with Client(connection) as client:
-        namespaces = await _listed(client, _NAMESPACE)
+        namespaces = await _listed(client, NAMESPACE)
         return namespaces, await _listed(client, SELF_SERVICE_POLICY)
 
 

@@ -64,7 +64,7 @@ def dialect_of(each: Sight) -> str:
 
 
 def _last_backups(each: Sight) -> str:
-    ours = [row for row in each.seen.backups if row.schedule_uid in ("", each.schedule.uid)]
+    ours = [row for row in each.seen.backups if row.is_of(each.schedule)]
     if not ours:
         return "Last Backups:  <none>"
     newest = sorted(ours, key=lambda row: (row.created, row.key), reverse=True)[:_SHOWN]
