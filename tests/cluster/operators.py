@@ -1,18 +1,16 @@
 """The operator as its own process, under the ServiceAccount and the permissions that the chart gives it."""
 
-import json
 import os
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from testbed import Cluster
 from testbed.build import program
+from tests.cluster.speaking import Speaking
 
 CHART = Path(__file__).parents[2] / "charts" / "foresail"
 USER = "system:serviceaccount:velero:foresail"
@@ -26,18 +24,17 @@ def install(cluster: Cluster) -> None:
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", text=rendered)
 
 
-class Operator:
+class Operator(Speaking):
     """One replica, always under the same name: killed and started again as often as a test likes."""
 
     def __init__(self, cluster: Cluster, folder: Path, *flags: str) -> None:
-        self.log = folder / "operator.log"
+        super().__init__(folder / "operator.log")
         self._command = [
             sys.executable, "-m", "foresail", "operator", "run",
             f"--kubeconfig={cluster.service_account_kubeconfig('velero', 'foresail')}",
             "--identity=operator", "--host=127.0.0.1", "--port=0", *flags,
         ]  # fmt: skip
         self._process: subprocess.Popen[bytes] | None = None
-        self._from = 0  # where in the log the running process begins
 
     def begin(self, **variables: str) -> subprocess.Popen[bytes]:
         """Start it, with further variables in its environment, and do not wait."""
@@ -68,36 +65,6 @@ class Operator:
         self._process.terminate()
         assert self._process.wait(20) == 0
         self._process = None
-
-    @property
-    def lines(self) -> list[dict[str, str]]:
-        """What the running process has written to its log."""
-        if not self.log.exists():
-            return []
-        text = self.log.read_bytes()[self._from :].decode()
-        return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
-
-    def said(self, text: str) -> list[dict[str, str]]:
-        """Return the lines with that text in their message."""
-        return [line for line in self.lines if text in line["message"]]
-
-    def ask(self, path: str) -> tuple[int, str]:
-        """Ask the running process over HTTP; code 0 if it does not listen yet."""
-        started = self.said("answers on port")
-        if not started:
-            return 0, ""
-        port = started[-1]["message"].rpartition(" ")[2]
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}") as answer:
-                return answer.status, answer.read().decode()
-        except urllib.error.HTTPError as refusal:
-            return refusal.code, refusal.read().decode()
-        except urllib.error.URLError:
-            return 0, ""
-
-    def is_ready(self) -> bool:
-        """Tell whether it has read everything that it watches."""
-        return self.ask("/readyz") == (200, "ok\n")
 
     def figures(self, schedule: str = "") -> dict[str, float]:
         """Return its metrics, all of them or those of one Schedule by their short names."""

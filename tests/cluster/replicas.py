@@ -1,17 +1,15 @@
 """The example controller as processes of their own, each with its log, as a ServiceAccount with just what it needs."""
 
-import json
 import os
 import subprocess
 import sys
-import urllib.error
-import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 
 from testbed import Cluster
 from tests.cluster import parents
 from tests.cluster.kinds import rule
+from tests.cluster.speaking import Speaking
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "replicated.py"
 ACCOUNT = "replicated"
@@ -41,7 +39,7 @@ def permit(cluster: Cluster) -> None:
     )
 
 
-class Replica:
+class Replica(Speaking):
     """A process, and what it wrote to its log."""
 
     def __init__(
@@ -52,32 +50,11 @@ class Replica:
         argument: str = "0",
         environment: Mapping[str, str] | None = None,
     ) -> None:
+        super().__init__(log)
         self.identity = log.stem
-        self.log = log
         with self.log.open("w") as stream:
             command = [sys.executable, str(script), str(kubeconfig), self.identity, argument]
             self.process = subprocess.Popen(command, stderr=stream, env={**os.environ, **(environment or {})})
-
-    @property
-    def lines(self) -> list[dict[str, str]]:
-        return [json.loads(line) for line in self.log.read_text().splitlines(keepends=True) if line.endswith("\n")]
-
-    def said(self, text: str) -> list[dict[str, str]]:
-        return [line for line in self.lines if text in line["message"]]
-
-    def ask(self, path: str) -> tuple[int, str]:
-        started = self.said("answers on port")
-        if not started:
-            return 0, ""
-        port = started[-1]["message"].rpartition(" ")[2]
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}") as answer:
-                return answer.status, answer.read().decode()
-        except urllib.error.HTTPError as refusal:
-            return refusal.code, refusal.read().decode()
-
-    def is_ready(self) -> bool:
-        return self.ask("/readyz") == (200, "ok\n")
 
     def is_stopped(self) -> bool:
         return Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
