@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from foresail.kube.echoes import Echoes, Written
 from foresail.kube.execute import Outcome, Result
@@ -64,6 +64,14 @@ class Controller(Protocol, Generic[Seen]):
 
     def decide(self, seen: Seen, now: datetime) -> Plan:
         """Say what is to be done; a pure function."""
+
+
+@runtime_checkable
+class Hears(Protocol):
+    """A controller that wants to know why a Plan of its own was not carried out."""
+
+    def heard(self, key: Key, result: Result) -> bool:
+        """Take in what became of a Plan; true to look again at once, for the next one will not be the same."""
 
 
 class Executes(Protocol):
@@ -250,6 +258,11 @@ class Loop(Generic[Seen]):
             _log.warning(text, self.controller.name, key, at.isoformat(), _AFTER_THE_PAST)
 
     def _postpone(self, key: Key, plan: Plan, result: Result) -> None:
+        if isinstance(self.controller, Hears) and self.controller.heard(key, result):
+            _log.warning("%s: %s: %s", self.controller.name, key, result.failure)
+            self.queue.succeeded(key)
+            self.queue.add(key)
+            return
         at_least = result.failure.retry_after if result.failure is not None else None
         wait = self.queue.retry(key, at_least or 0.0)
         if result.outcome is not Outcome.LOOK_AGAIN:
