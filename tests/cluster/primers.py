@@ -49,7 +49,7 @@ def node_pool(name: str, ready_seconds: int, **disruption: str) -> dict[str, Any
     }
 
 
-def cron_job(name: str, schedule: str, pool: str, runs: int = 5, **pod: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+def cron_job(name: str, schedule: str, pool: str, namespace: str = "default", **pod: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
     """Return a CronJob whose pods run on the nodes of one pool."""
     container = {"name": "work", "image": "work:1", "resources": {"requests": {"cpu": "2"}}}
     spec = {
@@ -59,21 +59,21 @@ def cron_job(name: str, schedule: str, pool: str, runs: int = 5, **pod: Any) -> 
         "tolerations": [{"key": "only", "operator": "Equal", "value": pool}],
         **pod,
     }
-    template = {"metadata": {"annotations": {RUN_SECONDS: str(runs)}}, "spec": spec}
+    template = {"metadata": {"annotations": {RUN_SECONDS: "5"}}, "spec": spec}
     return {
         "apiVersion": "batch/v1",
         "kind": "CronJob",
-        "metadata": {"name": name, "namespace": "default"},
+        "metadata": {"name": name, "namespace": namespace},
         "spec": {"schedule": schedule, "timeZone": "Etc/UTC", "jobTemplate": {"spec": {"template": template}}},
     }
 
 
-def primer(name: str, warm_up: str, **spec: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+def primer(name: str, warm_up: str, namespace: str = "default", **spec: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
     """Return a Primer for the CronJob of that name."""
     return {
         "apiVersion": "foresail.dev/v1alpha1",
         "kind": "Primer",
-        "metadata": {"name": name, "namespace": "default"},
+        "metadata": {"name": name, "namespace": namespace},
         "spec": {"cronJob": name, "warmUp": warm_up, **spec},
     }
 
@@ -90,6 +90,19 @@ def next_minute(least: float) -> datetime:
     return ahead.replace(second=0, microsecond=0) + timedelta(minutes=1)
 
 
+def shown(cluster: Cluster, name: str) -> dict[str, Any]:
+    """Return the status of the Primer of that name, in whichever namespace."""
+    found = listed(cluster, "/apis/foresail.dev/v1alpha1/primers")
+    status: dict[str, Any] = next(each for each in found if each["metadata"]["name"] == name).get("status", {})
+    return status
+
+
+def primed(cluster: Cluster, name: str) -> dict[str, Any]:
+    """Return what the status of a Primer says about its only CronJob; empty before it says anything."""
+    found: dict[str, Any] = next(iter(shown(cluster, name).get("cronJobs", ())), {})
+    return found
+
+
 def placeholders(cluster: Cluster) -> list[dict[str, Any]]:
     """Return the placeholders that there are."""
     labels = "labelSelector=foresail.dev%2Fprimer,%21batch.kubernetes.io%2Fjob-name"
@@ -100,11 +113,11 @@ def delays(cluster: Cluster, names: Iterable[str]) -> dict[str, list[float]]:
     """Return for each CronJob how long its runs took from the fire to the first running pod, as far as they have."""
     jobs = {
         job["metadata"]["uid"]: job
-        for job in listed(cluster, "/apis/batch/v1/namespaces/default/jobs")
+        for job in listed(cluster, "/apis/batch/v1/jobs")
         if SCHEDULED_AT in job["metadata"].get("annotations", {})
     }
     found: dict[str, dict[str, float]] = {name: {} for name in names}
-    for pod in listed(cluster, "/api/v1/namespaces/default/pods?labelSelector=batch.kubernetes.io%2Fjob-name"):
+    for pod in listed(cluster, "/api/v1/pods?labelSelector=batch.kubernetes.io%2Fjob-name"):
         job = jobs.get(pod["metadata"]["labels"].get("batch.kubernetes.io/controller-uid", ""))
         began = pod.get("status", {}).get("startTime")
         if job is None or not began:

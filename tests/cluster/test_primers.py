@@ -11,6 +11,13 @@ from tests.cluster.schedules import Eventually, Figure
 
 NODES_TAKE = 20
 ARMS = ("cold", "held", "timed")
+TIGHT = ("unprimed", "tight", "low", "meek", "kept", "guarded", "barred")
+RESTRICTED = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "runAsNonRoot": True,
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
 
 
 @pytest.fixture(scope="module")
@@ -19,12 +26,6 @@ def primed_cluster(karpenter_cluster: Cluster) -> Cluster:
     primers.install(karpenter_cluster)
     karpenter_cluster.apply(*[primers.node_pool(arm, NODES_TAKE) for arm in ARMS])
     return karpenter_cluster
-
-
-def shown(cluster: Cluster, name: str) -> dict[str, Any]:
-    found = primers.listed(cluster, "/apis/foresail.dev/v1alpha1/namespaces/default/primers")
-    status: dict[str, Any] = next(each for each in found if each["metadata"]["name"] == name).get("status", {})
-    return status
 
 
 def test_a_primed_run_starts_warm_by_either_method_and_nothing_stays_behind(
@@ -38,13 +39,13 @@ def test_a_primed_run_starts_warm_by_either_method_and_nothing_stays_behind(
         schedule = f"{fire.minute} {fire.hour} * * *"
         cluster.apply(*[primers.cron_job(arm, schedule, arm) for arm in ARMS])
         cluster.apply(primers.primer("held", "1m"), primers.primer("timed", "1m", method="CronJob"))
-        eventually(lambda: shown(cluster, "timed").get("cronJobs", [{}])[0].get("shifted"), 60)
-        assert shown(cluster, "held")["nextFire"] == fire.strftime("%Y-%m-%dT%H:%M:%SZ")
+        eventually(lambda: primers.primed(cluster, "timed").get("shifted"), 60)
+        assert primers.shown(cluster, "held")["nextFire"] == fire.strftime("%Y-%m-%dT%H:%M:%SZ")
 
         eventually(lambda: all(primers.delays(cluster, ARMS).values()), 300)
         eventually(lambda: primers.placeholders(cluster) == [], 30)
-        eventually(lambda: shown(cluster, "held")["cronJobs"][0].get("startDelays"), 30)
-        eventually(lambda: shown(cluster, "timed")["cronJobs"][0].get("startDelays"), 30)
+        eventually(lambda: primers.primed(cluster, "held").get("startDelays"), 30)
+        eventually(lambda: primers.primed(cluster, "timed").get("startDelays"), 30)
 
         (cold,), (held,), (timed,) = (primers.delays(cluster, ARMS)[arm] for arm in ARMS)
         figure(
@@ -54,7 +55,71 @@ def test_a_primed_run_starts_warm_by_either_method_and_nothing_stays_behind(
         assert held <= max(cold / 10, 2)
         assert timed <= max(cold / 10, 2)
         for arm in ("held", "timed"):
-            (delay,) = shown(cluster, arm)["cronJobs"][0]["startDelays"]
+            (delay,) = primers.primed(cluster, arm)["startDelays"]
             assert delay["warm"] is True, delay
         pools = "/api/v1/nodes?labelSelector=karpenter.sh%2Fnodepool%3D"
         eventually(lambda: not any(primers.listed(cluster, f"{pools}{arm}") for arm in ARMS), 120)
+
+
+def namespace(name: str, **labels: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+
+
+def priority_class(name: str, value: int, **fields: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": name},
+        "value": value,
+        **fields,
+    }
+
+
+def limits(kind: str, name: str, space: str, spec: dict[str, Any]) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": space}, "spec": spec}
+
+
+def test_no_run_is_later_than_unprimed_and_no_placeholder_is_more_than_its_namespace_allows(
+    primed_cluster: Cluster, tmp_path: Path, eventually: Eventually, figure: Figure
+) -> None:
+    cluster = primed_cluster
+    cluster.apply(
+        *[primers.node_pool(name, NODES_TAKE) for name in TIGHT if name != "kept"],
+        primers.node_pool("kept", NODES_TAKE, consolidationPolicy="WhenEmptyOrUnderutilized", consolidateAfter="0s"),
+        namespace("tight"),
+        namespace("guarded", **{"pod-security.kubernetes.io/enforce": "restricted"}),
+        namespace("barred"),
+        priority_class("low", -1000),
+        priority_class("meek", 1000, preemptionPolicy="Never"),
+        limits("ResourceQuota", "one-run", "tight", {"hard": {"requests.cpu": "2"}}),
+        limits("LimitRange", "small", "barred", {"limits": [{"type": "Pod", "max": {"cpu": "1"}}]}),
+    )
+    with operators.running(cluster, tmp_path, *primers.FLAGS):
+        fire = primers.next_minute(90)
+        when = f"{fire.minute} {fire.hour} * * *"
+        guarded = primers.cron_job("guarded", when, "guarded", "guarded")
+        pod = guarded["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+        pod["containers"][0]["securityContext"] = RESTRICTED
+        cluster.apply(
+            primers.cron_job("unprimed", when, "unprimed"),
+            primers.cron_job("tight", when, "tight", "tight"),
+            primers.cron_job("low", when, "low", priorityClassName="low"),
+            primers.cron_job("meek", when, "meek", priorityClassName="meek"),
+            primers.cron_job("kept", when, "kept"),
+            guarded,
+            primers.cron_job("barred", when, "barred", "barred"),
+            *[primers.primer(name, "1m") for name in ("low", "meek", "kept")],
+            *[primers.primer(name, "1m", name) for name in ("tight", "guarded", "barred")],
+        )
+        eventually(lambda: primers.primed(cluster, "barred").get("reason") == "Refused", 180)
+        assert "maximum cpu usage per Pod is 1" in primers.primed(cluster, "barred")["message"]
+        run = [name for name in TIGHT if name != "barred"]
+        eventually(lambda: all(primers.delays(cluster, run).values()), 300)
+        took = {name: delays[0] for name, delays in primers.delays(cluster, run).items()}
+        figure(f"start delay with nodes of {NODES_TAKE} s where primers must take care: {took}")
+        assert took["unprimed"] >= NODES_TAKE
+        assert all(seconds <= took["unprimed"] + 2 for seconds in took.values()), took
+        assert all(took[name] <= 5 for name in ("kept", "guarded")), took
+        for name in ("tight", "low", "meek"):
+            assert primers.primed(cluster, name)["early"], name
+        eventually(lambda: primers.placeholders(cluster) == [], 30)
