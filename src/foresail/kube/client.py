@@ -14,6 +14,7 @@ import msgspec
 from foresail import __version__
 from foresail.kube.connect import ConnectError, Connection
 from foresail.kube.failures import Cause, Failure, failure, unreachable
+from foresail.kube.places import Places
 from foresail.plan import Body, Key, Kind
 
 T = TypeVar("T")
@@ -66,7 +67,7 @@ class Client:
             headers={"Accept": _JSON, "Accept-Encoding": "identity", "User-Agent": f"foresail/{__version__}"},
             auto_decompress=False,
         )
-        self._places = asyncio.Semaphore(at_once)  # watches do not count: they would take the places for good
+        self._places = Places(at_once)  # watches do not count: they would take the places for good
 
     async def __aenter__(self) -> Self:
         return self
@@ -202,6 +203,10 @@ class Client:
                     timeout=_TIMEOUT,
                 ) as response,
             ):
+                if response.status == HTTPStatus.TOO_MANY_REQUESTS:
+                    self._places.refused()
+                else:
+                    self._places.admitted()
                 if response.status >= HTTPStatus.BAD_REQUEST:
                     return await _refusal(response)
                 received = await response.read()
