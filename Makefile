@@ -99,6 +99,8 @@ selfservice-queue: setup cluster-build ## 20 backups of 5 tenants in a real Vele
 lock: setup ## pin every dependency again, with hashes, after a change in pyproject.toml
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
 	  --group dev --output-file requirements/dev.txt pyproject.toml
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+	  --constraint requirements/dev.txt --output-file requirements/run.txt pyproject.toml
 
 ci: ## everything that CI runs, as CI runs it
 	.ci/run

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from foresail.api.velero import TERMINAL
 from testbed import Cluster
 from testbed.build import program
 from tests.cluster.schedules import FULL
-from tests.cluster.tenants import VELERO, Eventually, Tenant, arrive, create, install, operator, quotas
+from tests.cluster.tenants import Eventually, Tenant, arrive, create, install, operator, quotas
 
 TENANTS, EACH = (5, 4) if FULL else (4, 2)
 NAMES = [f"queue-{number}" for number in range(TENANTS)]
@@ -21,22 +20,13 @@ SHOWN = r'{.metadata.namespace}/{.metadata.name} {.status.queueInfo.estimatedQue
 
 
 @pytest.fixture(scope="module")
-def served(
-    velero_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory, eventually: Eventually
-) -> Iterator[Cluster]:
-    """Velero with both charts and nothing left to do from earlier tests, and the operator at work."""
-    install(velero_cluster)
-    eventually(lambda: not unfinished(velero_cluster), 300)
+def served(own_velero_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Velero with both charts, and the operator at work."""
+    install(own_velero_cluster)
     for name in NAMES:
-        quotas(name, velero_cluster, active=EACH)
-    with operator(velero_cluster, tmp_path_factory.mktemp("operator") / "log"):
-        yield velero_cluster
-
-
-def unfinished(cluster: Cluster) -> list[str]:
-    """Return the Velero Backups that stand in Velero's queue, or are about to."""
-    items = cluster.get("backups.velero.io", f"--namespace={VELERO}")["items"]
-    return [each["metadata"]["name"] for each in items if each.get("status", {}).get("phase", "") not in TERMINAL]
+        quotas(name, own_velero_cluster, active=EACH)
+    with operator(own_velero_cluster, tmp_path_factory.mktemp("operator") / "log"):
+        yield own_velero_cluster
 
 
 @contextmanager
