@@ -13,6 +13,7 @@ from testbed import Cluster
 from testbed.build import program
 from tests.cluster.operators import CHART
 
+MONITORING = ("monitoring.rules=true", "monitoring.dashboards=true")
 SWITCHES = [
     (),
     ("schedules.enabled=false",),
@@ -109,3 +110,24 @@ def test_the_arguments_are_those_that_the_operator_takes(tmp_path: Path) -> None
     )
     assert done.returncode != 0
     assert str(missing) in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("switches", "watched"),
+    [
+        ((), set[str]()),
+        (MONITORING, {"schedules"}),
+        ((*MONITORING, "selfService.enabled=true"), {"schedules", "selfservice"}),
+        ((*MONITORING, "selfService.enabled=true", "schedules.enabled=false"), {"selfservice"}),
+    ],
+)
+def test_alerts_and_dashboards_come_with_what_is_on(switches: tuple[str, ...], watched: set[str]) -> None:
+    found = objects(*switches)
+    rules = {each["metadata"]["name"]: each["spec"] for each in found if each["kind"] == "PrometheusRule"}
+    assert rules == {
+        f"foresail-{each}": yaml.safe_load((CHART / "rules" / f"{each}.yaml").read_text()) for each in watched
+    }
+    maps = [each["data"] for each in found if each["kind"] == "ConfigMap"]
+    assert {name: json.loads(text) for data in maps for name, text in data.items()} == {
+        f"foresail-{each}.json": json.loads((CHART / "dashboards" / f"{each}.json").read_text()) for each in watched
+    }
