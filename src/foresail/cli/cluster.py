@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 from typing import TypeVar
 
 import msgspec
@@ -78,6 +79,13 @@ class Cluster:
             if found.cause is Cause.NOT_FOUND:
                 return None
             raise refusal(found, "get", kind, key)
+        return found
+
+    async def server_time(self) -> datetime:
+        """Return what time it is at the API server, to the second."""
+        found = await self._client.server_time()
+        if isinstance(found, Failure):
+            raise CommandError(f"the API server does not say what time it is: {found.message}")
         return found
 
     async def create(self, kind: Kind, key: Key, body: Body) -> msgspec.Raw:

@@ -4,6 +4,8 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
+from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -93,6 +95,18 @@ class Client:
         """Read one page of a list; the type says what is kept of it."""
         accept = _METADATA_LIST if metadata_only else _JSON
         return await self._read(address(kind, namespace), parameters, of, accept)
+
+    async def server_time(self) -> datetime | Failure:
+        """Return what time it is at the API server, to the second."""
+        answer = await self._open("/version", {}, _JSON)
+        if isinstance(answer, Failure):
+            return answer
+        async with answer:
+            said = answer.headers.get("Date", "")
+        try:
+            return parsedate_to_datetime(said)
+        except ValueError:
+            return Failure(Cause.UNREADABLE, f"GET /version: the header Date is {said!r}")
 
     # Writing
 
