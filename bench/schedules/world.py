@@ -1,11 +1,10 @@
 """A cluster full of Schedules, and a stopwatch at its Backups."""
 
 import asyncio
-import json
 import os
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Self
@@ -14,14 +13,14 @@ import msgspec
 
 from bench import MeasurementError
 from foresail.api import velero
-from foresail.kube.client import Client, address
+from foresail.kube.client import Client
 from foresail.kube.clock import now
 from foresail.kube.connect import connect
-from foresail.kube.failures import Failure
+from foresail.kube.failures import Cause, Failure
 from foresail.kube.lines import Lines
 from foresail.kube.server import Stream
 from foresail.plan import Key
-from testbed import Cluster, Options, TestbedError
+from testbed import Cluster, Options
 from tests.cluster import operators
 
 NAMESPACE = "velero"
@@ -72,29 +71,54 @@ def schedule(name: str, text: str) -> dict[str, Any]:
 def create_schedules(cluster: Cluster, count: int, text: str) -> None:
     """Create so many Schedules with the same expression."""
 
-    async def run() -> None:
-        async with Client(await connect(str(cluster.kubeconfig)), at_once=AT_ONCE) as client:
+    async def create(client: Client, key: Key) -> Failure | None:
+        made = await client.create(velero.SCHEDULE, key, schedule(key.name, text), msgspec.Raw)
+        return made if isinstance(made, Failure) else None
 
-            async def create(number: int) -> None:
-                key = Key(NAMESPACE, f"s-{number:05}")
-                made = await client.create(velero.SCHEDULE, key, schedule(key.name, text), msgspec.Raw)
-                if isinstance(made, Failure):
-                    raise MeasurementError(f"Schedule {key}: {made}")
+    _for_each(cluster, _names(count), create)
 
-            await asyncio.gather(*(create(number) for number in range(count)))
 
-    asyncio.run(run())
+def reword_schedules(cluster: Cluster, count: int, text: str) -> None:
+    """Give so many Schedules another expression."""
+
+    async def reword(client: Client, key: Key) -> Failure | None:
+        made = await client.merge(velero.SCHEDULE, key, {"spec": {"schedule": text}}, msgspec.Raw)
+        return made if isinstance(made, Failure) else None
+
+    _for_each(cluster, _names(count), reword)
 
 
 def delete_backups(cluster: Cluster) -> None:
-    """Delete all Backups, as nobody would on a real cluster: nothing is stored of them.
+    """Delete all Backups, as nobody would on a real cluster: nothing is stored of them."""
 
-    Ten thousand at once take the API server longer than a request may take, so it is asked until none is left.
-    """
-    path = address(velero.BACKUP, NAMESPACE)
-    while json.loads(cluster.kubectl("get", "--raw", f"{path}?limit=1"))["items"]:
-        with suppress(TestbedError):
-            cluster.kubectl("delete", "--raw", path)
+    async def delete(client: Client, key: Key) -> Failure | None:
+        return await client.delete(velero.BACKUP, key, found[key])
+
+    while found := {
+        Key(NAMESPACE, each["name"]): each["uid"]
+        for each in (item["metadata"] for item in cluster.get("backups.velero.io", f"--namespace={NAMESPACE}")["items"])
+    }:
+        _for_each(cluster, list(found), delete)
+
+
+def _names(count: int) -> list[Key]:
+    return [Key(NAMESPACE, f"s-{number:05}") for number in range(count)]
+
+
+def _for_each(cluster: Cluster, keys: list[Key], do: Callable[[Client, Key], Awaitable[Failure | None]]) -> None:
+    """Send a request about each of many objects, many at once."""
+
+    async def run() -> None:
+        async with Client(await connect(str(cluster.kubeconfig)), at_once=AT_ONCE) as client:
+
+            async def one(key: Key) -> None:
+                failure = await do(client, key)
+                if failure is not None and failure.cause is not Cause.CONFLICT:
+                    raise MeasurementError(f"{key}: {failure}")
+
+            await asyncio.gather(*(one(key) for key in keys))
+
+    asyncio.run(run())
 
 
 def next_tick(minutes: int) -> datetime:
