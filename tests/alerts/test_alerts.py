@@ -19,6 +19,7 @@ METRICS: dict[str, Collector] = {
     "schedules": Schedules("velero", Settings()).metrics,
     "selfservice": SelfService("velero").metrics,
 }
+each_file = pytest.mark.parametrize("file", [*METRICS, "unattended"])
 each_capability = pytest.mark.parametrize("capability", METRICS)
 
 
@@ -41,15 +42,15 @@ def check(*arguments: str | Path) -> str:
     return done.stdout
 
 
-@each_capability
-def test_the_rules_are_well_formed(capability: str) -> None:
-    assert f"SUCCESS: {len(alerts_of(capability))} rules found" in check("check", "rules", rules_of(capability))
+@each_file
+def test_the_rules_are_well_formed(file: str) -> None:
+    assert f"SUCCESS: {len(alerts_of(file))} rules found" in check("check", "rules", rules_of(file))
 
 
-@each_capability
-def test_each_alert_fires_and_clears_when_it_should(capability: str, tmp_path: Path) -> None:
+@each_file
+def test_each_alert_fires_and_clears_when_it_should(file: str, tmp_path: Path) -> None:
     cases = tmp_path / "cases.yaml"
-    cases.write_text(cases_of(capability).read_text().replace("RULES", str(rules_of(capability))))
+    cases.write_text(cases_of(file).read_text().replace("RULES", str(rules_of(file))))
     assert "SUCCESS" in check("test", "rules", cases)
 
 
@@ -61,12 +62,12 @@ def test_a_case_that_does_not_hold_is_noticed(tmp_path: Path) -> None:
         check("test", "rules", cases)
 
 
-@each_capability
-def test_each_alert_has_a_case_that_fires_and_one_that_does_not(capability: str) -> None:
-    cases = yaml.safe_load(cases_of(capability).read_text())["tests"]
+@each_file
+def test_each_alert_has_a_case_that_fires_and_one_that_does_not(file: str) -> None:
+    cases = yaml.safe_load(cases_of(file).read_text())["tests"]
     tested = [each for test in cases for each in test["alert_rule_test"]]
-    assert {each["alertname"] for each in tested if each["exp_alerts"]} == alerts_of(capability)
-    assert {each["alertname"] for each in tested if not each["exp_alerts"]} == alerts_of(capability)
+    assert {each["alertname"] for each in tested if each["exp_alerts"]} == alerts_of(file)
+    assert {each["alertname"] for each in tested if not each["exp_alerts"]} == alerts_of(file)
 
 
 @each_capability

@@ -19,6 +19,7 @@ SWITCHES = [
     ("schedules.enabled=false",),
     ("selfService.enabled=true",),
     ("selfService.enabled=true", "selfService.defaultPolicy=false", "schedules.enabled=false"),
+    ("primers.enabled=true", "primers.pauseImage=pause:3", "primers.flags={--primer-longest-warm-up=2h}"),
     ("replicas=1", "networkPolicy=false"),
     ("schedules.veleroDialect=robfig", "schedules.notCopied={example.com/*,team}", "schedules.skipImmediately=true"),
     ("priorityClassName=high", "nodeSelector.disk=fast", "image.tag=1.2.3", "image.pullSecrets[0].name=registry"),
@@ -80,6 +81,7 @@ def test_the_operators_pods_may_run_where_only_restricted_ones_may(prepared: Clu
         ("selfService.enabled=maybe", "enabled"),
         ("logLevel=loud", "logLevel"),
         ("image.repository=", "repository"),
+        ("primers.enabled=true", "primers.pauseImage"),
     ],
 )
 def test_a_misspelt_or_impossible_value_is_refused_by_its_name(wrong: str, named: str) -> None:
@@ -89,7 +91,11 @@ def test_a_misspelt_or_impossible_value_is_refused_by_its_name(wrong: str, named
 
 
 def test_no_role_has_a_wildcard_or_reads_secrets() -> None:
-    roles = [each for each in objects("selfService.enabled=true") if each["kind"] in {"Role", "ClusterRole"}]
+    roles = [
+        each
+        for each in objects("selfService.enabled=true", "primers.enabled=true", "primers.pauseImage=pause")
+        if each["kind"] in {"Role", "ClusterRole"}
+    ]
     assert roles
     for rule in (rule for role in roles for rule in role["rules"]):
         words = [*rule["apiGroups"], *rule["resources"], *rule["verbs"]]
@@ -97,9 +103,10 @@ def test_no_role_has_a_wildcard_or_reads_secrets() -> None:
         assert "secrets" not in rule["resources"], rule
 
 
-def test_the_arguments_are_those_that_the_operator_takes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("switches", SWITCHES, ids=",".join)
+def test_the_arguments_are_those_that_the_operator_takes(switches: tuple[str, ...], tmp_path: Path) -> None:
     """The operator reads them all, and fails only because there is no cluster where the kubeconfig says."""
-    (deployment,) = (each for each in objects(*SWITCHES[5]) if each["kind"] == "Deployment")
+    (deployment,) = (each for each in objects(*switches) if each["kind"] == "Deployment")
     arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
     missing = tmp_path / "missing"
     done = subprocess.run(
@@ -109,7 +116,8 @@ def test_the_arguments_are_those_that_the_operator_takes(tmp_path: Path) -> None
         check=False,
     )
     assert done.returncode != 0
-    assert str(missing) in done.stderr, done.stderr
+    is_off = switches == ("schedules.enabled=false",)
+    assert ("nothing is switched on" if is_off else str(missing)) in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize(
@@ -124,8 +132,9 @@ def test_the_arguments_are_those_that_the_operator_takes(tmp_path: Path) -> None
 def test_alerts_and_dashboards_come_with_what_is_on(switches: tuple[str, ...], watched: set[str]) -> None:
     found = objects(*switches)
     rules = {each["metadata"]["name"]: each["spec"] for each in found if each["kind"] == "PrometheusRule"}
+    alone = {"unattended"} if "schedules" in watched else set()  # it stays when the rest is uninstalled
     assert rules == {
-        f"foresail-{each}": yaml.safe_load((CHART / "rules" / f"{each}.yaml").read_text()) for each in watched
+        f"foresail-{each}": yaml.safe_load((CHART / "rules" / f"{each}.yaml").read_text()) for each in watched | alone
     }
     maps = [each["data"] for each in found if each["kind"] == "ConfigMap"]
     assert {name: json.loads(text) for data in maps for name, text in data.items()} == {

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from foresail.kube.echoes import Echoes, Written
 from foresail.kube.execute import Outcome, Result
@@ -66,6 +66,14 @@ class Controller(Protocol, Generic[Seen]):
 
     def decide(self, seen: Seen, now: datetime) -> Plan:
         """Say what is to be done; a pure function."""
+
+
+@runtime_checkable
+class Hears(Protocol):
+    """A controller that wants to know why a Plan of its own was not carried out."""
+
+    def heard(self, key: Key, result: Result) -> bool:
+        """Take in what became of a Plan; true to look again at once, for the next one will not be the same."""
 
 
 class Executes(Protocol):
@@ -253,6 +261,11 @@ class Loop(Generic[Seen]):
 
     def _postpone(self, key: Key, plan: Plan, result: Result) -> None:
         failure = result.failure
+        if isinstance(self.controller, Hears) and self.controller.heard(key, result):
+            _log.warning("%s: %s: %s", self.controller.name, key, failure)
+            self.queue.succeeded(key)
+            self.queue.add(key)
+            return
         if failure is not None and failure.cause is Cause.TOO_MANY:
             wait = min(failure.retry_after or _TOO_MANY, _LONGEST_TOO_MANY)
             self.queue.add_after(key, wait)  # it is no fault of the key, so it does not wait longer each time

@@ -22,7 +22,9 @@ from foresail.schedules.engine import DeploymentRow
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 OURS = {f"{each.kind.plural}.{each.kind.group}": definition(each)["spec"] for each in DEFINITIONS}
 SERVER = DeploymentRow(Key("velero", "velero"), "u", 1, "v1.18.3", schedules_itself=False, is_rolled_out=True)
-OPERATOR = Operator(Key("velero", "foresail"), schedules=True, self_service=True, service_account="velero/foresail")
+OPERATOR = Operator(
+    Key("velero", "foresail"), schedules=True, self_service=True, primers=True, service_account="velero/foresail"
+)
 LOCATION = velero.Location(
     velero.Metadata("default"), velero.LocationSpec(default=True), velero.LocationStatus("Available")
 )
@@ -39,7 +41,7 @@ HEALTHY = Evidence(
     locations=(LOCATION,),
     schedules=frozenset({"daily"}),
     backups=(),
-    permissions=dict.fromkeys(needed(schedules=True, self_service=True), True),
+    permissions=dict.fromkeys(needed(schedules=True, self_service=True, primers=True), True),
 )
 
 

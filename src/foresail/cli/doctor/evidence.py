@@ -65,6 +65,7 @@ class Operator:
     key: Key
     schedules: bool
     self_service: bool
+    primers: bool
     service_account: str
 
 
@@ -149,7 +150,8 @@ def _operator(wire: Deployment) -> Operator:
     return Operator(
         Key(wire.metadata.namespace, wire.metadata.name),
         schedules="--schedules=false" not in words,
-        self_service="--self-service=true" in words or "--self-service" in words,
+        self_service=bool({"--self-service", "--self-service=true"} & set(words)),
+        primers=bool({"--primers", "--primers=true"} & set(words)),
         service_account=f"{wire.metadata.namespace}/{pod.service_account_name or 'default'}",
     )
 
@@ -170,6 +172,7 @@ async def _permissions(
     wanted = needed(
         schedules=operator.schedules if operator else True,
         self_service=operator.self_service if operator else False,
+        primers=operator.primers if operator else False,
     )
     return {each: await _may(cluster, namespace, account, each) for each in wanted}
 

@@ -55,9 +55,19 @@ SELF_SERVICE = (
     *_each("velero.io", "podvolumebackups podvolumerestores datauploads datadownloads", "list watch"),
     *_each("velero.io", "backupstoragelocations", "list watch"),
 )
+PRIMERS = (
+    *_each("foresail.dev", "primers", "list watch", everywhere=True),
+    *_each("foresail.dev", "primers/status", "patch", everywhere=True),
+    *_each("batch", "cronjobs", "get list watch create delete", everywhere=True),
+    *_each("batch", "jobs", "list watch", everywhere=True),
+    *_each("", "pods", "get list watch create delete", everywhere=True),
+    *_each("", "nodes resourcequotas", "list watch", everywhere=True),
+    *_each("scheduling.k8s.io", "priorityclasses", "list watch", everywhere=True),
+    *_each("events.k8s.io", "events", "create", everywhere=True),
+)
 
 
-def needed(*, schedules: bool, self_service: bool) -> list[Permission]:
+def needed(*, schedules: bool, self_service: bool, primers: bool = False) -> list[Permission]:
     """Return what an operator with these capabilities needs."""
-    found = {*LEADERSHIP, *(SCHEDULES if schedules else ()), *(SELF_SERVICE if self_service else ())}
-    return sorted(found)
+    chosen = ((LEADERSHIP, True), (SCHEDULES, schedules), (SELF_SERVICE, self_service), (PRIMERS, primers))
+    return sorted({each for permissions, wanted in chosen if wanted for each in permissions})
