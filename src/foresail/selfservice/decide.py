@@ -11,7 +11,7 @@ import msgspec
 
 from foresail.api import velero
 from foresail.plan import Action, Create, Delete, Level, Note, Patch, Plan, Subject
-from foresail.selfservice import build, rules
+from foresail.selfservice import build, rules, why
 from foresail.selfservice.families import BACKUPS
 from foresail.selfservice.observe import Copy, DeletionRow, NamespaceRow, Seen, Status, VeleroRow
 from foresail.selfservice.reasons import Reason, Refused
@@ -305,7 +305,7 @@ def _created(seen: Seen, mirror: str, spec: str, now: datetime) -> Status:
     status = _told(seen, status, made, now)
     said = rules.outcome(family, mirror)
     if said is not None:
-        status = _told(seen, status, said, now)
+        status = _told(seen, status, why.kept(before.condition(SUCCEEDED), said), now)
     remark = rules.notable(mirror) if family is BACKUPS else None
     return untold(status, NOTABLE) if remark is None else _told(seen, status, remark, now)
 
