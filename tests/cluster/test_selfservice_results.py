@@ -1,4 +1,4 @@
-"""Why it failed, on the real cluster: what a real Velero writes into a real bucket stands in `kubectl describe`."""
+"""Why it failed and what was left out, on the real cluster: what a real Velero does stands in `kubectl describe`."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -75,3 +75,21 @@ def test_what_velero_says_of_no_namespace_is_counted_and_the_command_named(
         "1 error without a namespace: read all with foresail backup logs hook -n hooked --results"
     )
     eventually(lambda: not left_behind(served), 30)
+
+
+def test_a_complete_backup_without_the_data_of_a_volume_says_so(served: Cluster, eventually: Eventually) -> None:
+    cat = arrive(served, "volumes", eventually)
+    size = {"storage": "1Gi"}
+    modes, classless = ["ReadWriteOnce"], {"storageClassName": ""}
+    volume = {"capacity": size, "accessModes": modes, "hostPath": {"path": "/data"}, **classless}
+    served.apply({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "left"}, "spec": volume})
+    spec = {"accessModes": modes, "volumeName": "left", "resources": {"requests": size}, **classless}
+    body = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}, "spec": spec}
+    cat.kubectl("create", "--filename=-", body=body)
+    cat.wait("persistentvolumeclaim/data", "--for=jsonpath={.status.phase}=Bound", seconds=120)
+    cat.back_up("without")
+    cat.wait("nonadminbackup/without", "--for=condition=Notable", seconds=180)
+    status = cat.status("nonadminbackup/without")
+    assert condition(status, "Succeeded")[:2] == ("True", "Completed")
+    text = "the backup is complete, and without the data of 1 of the namespace's 1 volume: data"
+    assert condition(status, "Notable") == ("True", "VolumesLeftOut", text)

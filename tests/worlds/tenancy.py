@@ -4,7 +4,7 @@ import asyncio
 from datetime import timedelta
 from typing import Any
 
-from foresail.api import velero
+from foresail.api import core, velero
 from foresail.api.instants import stamp
 from foresail.api.marks import REQUEST_UID
 from foresail.api.policy import SELF_SERVICE_POLICY
@@ -46,6 +46,7 @@ class Tenancy:
     def __init__(self, quotas: dict[str, int] | None = None) -> None:
         self.clock = WallClock()
         definitions = [Definition(kind, status=False) for kind in _VELEROS]
+        definitions.append(Definition(core.CLAIM))
         requests = [Definition(kind) for kind in (*_MADE_FOR, NON_ADMIN_DOWNLOAD_REQUEST)]
         self.world = World(self.clock, *requests, Definition(SELF_SERVICE_POLICY), *definitions)
         self.weather = Weather()

@@ -72,6 +72,9 @@ class Glimpse(msgspec.Struct, frozen=True, rename="camel"):
     validation_errors: list[str] | None = None
     progress: Progress | None = None
     hook_status: HookStatus | None = None
+    start_timestamp: datetime | None = None
+    volume_snapshots_completed: int = 0
+    csi_volume_snapshots_completed: int = 0
 
 
 class MovementStatus(msgspec.Struct, frozen=True):

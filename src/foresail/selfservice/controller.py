@@ -14,13 +14,14 @@ from foresail.kube.loop import Watched
 from foresail.kube.reflector import Change, Interest
 from foresail.kube.store import Store
 from foresail.plan import Key, Kind, Plan
-from foresail.selfservice import build, downloads, results, rules
+from foresail.selfservice import build, downloads, results, rules, volumes
 from foresail.selfservice.decide import creates, decide, promises
 from foresail.selfservice.downloads_controller import Downloads
 from foresail.selfservice.downloads_observe import AnswerRow, DownloadRow, DownloadSeen, answer_row, download_row
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
 from foresail.selfservice.metrics import SelfServiceMetrics
 from foresail.selfservice.observe import (
+    ClaimRow,
     DeletionRow,
     MovementRow,
     NamespaceRow,
@@ -29,6 +30,7 @@ from foresail.selfservice.observe import (
     Seen,
     Source,
     VeleroRow,
+    claim_row,
     deletion_row,
     movement_row,
     movements,
@@ -89,6 +91,7 @@ class SelfService:
         self.deletions = Store[DeletionRow]()
         self.namespaces = Store[NamespaceRow]()
         self.policies = Store[PolicyRow]()
+        self.claims = Store[ClaimRow]({"here": lambda row: [row.namespace]})
         self.places = Places()
         self.metrics = SelfServiceMetrics(self.namespaces, self.places, self._policy)
 
@@ -109,11 +112,12 @@ class SelfService:
             _watched(asked.kind, nonadmin.Download, download_row, asked.requests, asked.of_request),
             _watched(asked.velero, mirrored.Download, answer_row, asked.answers, self._of_answer, here),
             _watched(core.NAMESPACE, core.Namespace, namespace_row, self.namespaces, self._of_namespace, meta=True),
+            _watched(core.CLAIM, core.Claim, claim_row, self.claims, _nobody, meta=True),
             _watched(SELF_SERVICE_POLICY, SelfServicePolicy, policy_row, self.policies, self._of_policy),
             _watched(velero.DELETE_REQUEST, mirrored.Mirrored, deletion_row, self.deletions, self._of_deletion, here),
         ]
         why = self.results
-        found.append(_watched(why.kind, mirrored.Location, location_row, why.locations, why.of_location, here))
+        found.append(_watched(why.kind, mirrored.Location, location_row, why.locations, _nobody, here))
         for side in self._sides:
             family = side.family
             to_request, to_velero = partial(request_row, family=family), partial(velero_row, family=family)
@@ -235,8 +239,8 @@ class SelfService:
         at = Key(self.velero_namespace, made)
         namespace = self.namespaces.get(Key("", key.namespace))
         uid = namespace.uid if namespace is not None else ""
-        transfers, volumes = side.moves.values()
-        return Seen(
+        transfers, copies = side.moves.values()
+        seen = Seen(
             family=side.family,
             request=request,
             velero_namespace=self.velero_namespace,
@@ -248,9 +252,17 @@ class SelfService:
             stored=self.places.stored(uid, key.namespace, made),
             active=self.places.active(uid, key.namespace, made),
             transfers=movements(transfers.by("of", made)),
-            volumes=movements(volumes.by("of", made)),
+            volumes=movements(copies.by("of", made)),
             place=Place(side.line.position(made) if made in side.line or at in side.velero else side.line.last),
         )
+        return self._with_claims(side, seen) if side is self.backups and volumes.is_new(seen) else seen
+
+    def _with_claims(self, side: Side, seen: Seen) -> Seen:
+        """Add the volumes that a namespace has, and whose data is in a backup that has just ended."""
+        made = build.nacuuid(seen.request)
+        saved = frozenset(each.claim for store in side.moves.values() for each in store.by("of", made))
+        claims = tuple(self.claims.by("here", seen.request.key.namespace))
+        return msgspec.structs.replace(seen, claims=claims, saved=saved)
 
     def decide(self, seen: Seen | DownloadSeen | ResultsSeen, now: datetime) -> Plan:
         """Say what is to be done, and remember what the stores will only show later."""
@@ -338,6 +350,10 @@ class SelfService:
 def _lacks_a_place(row: RequestRow) -> bool:
     accepted = row.status.condition(ACCEPTED)
     return accepted is not None and accepted.reason == Reason.QUOTA_EXCEEDED.value
+
+
+def _nobody(_: Change[Any]) -> Iterator[Key]:
+    return iter(())
 
 
 def _watched(

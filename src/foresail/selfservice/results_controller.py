@@ -72,7 +72,3 @@ class Results:
             self.errands.send(seen.key, wish, now)
         elif results.is_over(seen):
             self.errands.forget(seen.key)
-
-    def of_location(self, _: Change[LocationRow]) -> Iterator[Key]:
-        """Return nobody: whom to trust is asked when something is read."""
-        return iter(())
