@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from foresail.kube.echoes import Echoes, Written
+from foresail.kube.errands import SendsErrands
 from foresail.kube.execute import Outcome, Result
 from foresail.kube.failures import Cause
 from foresail.kube.logs import about
@@ -130,6 +131,9 @@ class Loop(Generic[Seen]):
             Watch(client, self._reflector(one), self._echoes.reached, stall=patience.stall)
             for one in controller.watched
         ]
+        self._errands = controller.errands if isinstance(controller, SendsErrands) else None
+        if self._errands is not None:
+            self._errands.wake = self.queue.add
         self.looked: Callable[[str, float], None] = _nothing  # takes the outcome of each look and its seconds
         self.is_working = False
         self._executor = executor
@@ -175,6 +179,7 @@ class Loop(Generic[Seen]):
                 self._say(_unreadable(watch.reflector.interest.kind, found))
         async with asyncio.TaskGroup() as group:
             team = [group.create_task(self._work()) for _ in range(self._workers)]
+            away = [group.create_task(self._errands.work())] if self._errands is not None else []
             self.is_working = True
             try:
                 await _first(self._leads.lost(), self._draining.wait())
@@ -185,6 +190,8 @@ class Loop(Generic[Seen]):
             for worker in team:
                 if not self._draining.is_set() or worker not in self._busy:
                     worker.cancel()
+            for errand in away:  # it writes nothing, so nothing is lost by ending it
+                errand.cancel()
 
     def _reflector(self, one: Watched) -> Reflector[Any, Any]:
         kind = one.interest.kind
