@@ -14,12 +14,10 @@ from datetime import UTC, datetime, timedelta
 from statistics import median
 from typing import Any
 
-from bench.schedules.operator import operator
+from bench.operator import ACCOUNT, NAMESPACE, USER, operator
 from bench.schedules.world import (
-    ACCOUNT,
     BACKUP_CONTROLLERS,
-    NAMESPACE,
-    Arrivals,
+    arrivals_of_backups,
     create_schedules,
     delete_backups,
     next_tick,
@@ -56,13 +54,13 @@ def single() -> dict[str, object]:
     lags: list[float] = []
     with world() as cluster:
         create_schedules(cluster, 1, "@every 5s")
-        with operator(cluster):
+        with operator(cluster, settled="schedules"):
             delete_backups(cluster)
-            with Arrivals(cluster) as arrivals:
+            with arrivals_of_backups(cluster) as arrivals:
                 while len(lags) < SINGLE:
                     arrivals.wait(1, 30)
                     (name, at), *_ = arrivals.seen.items()
-                    slot = datetime.strptime(name.split("-")[2], "%Y%m%d%H%M%S").replace(tzinfo=UTC)
+                    slot = datetime.strptime(str(name).split("-")[2], "%Y%m%d%H%M%S").replace(tzinfo=UTC)
                     lags.append((at - slot).total_seconds())
                     arrivals.seen.clear()
                     delete_backups(cluster)  # the next one is held until this one has ended
@@ -77,7 +75,7 @@ def punctual(cluster: Cluster, count: int) -> dict[str, object]:
         cluster.restart_velero(*BACKUP_CONTROLLERS)  # its schedule controller is on
         velero += _served(cluster, count, 400.0)
     cluster.restart_velero("schedule", *BACKUP_CONTROLLERS)
-    with operator(cluster):
+    with operator(cluster, settled="schedules"):
         ours = _served(cluster, count, 120.0)
     return {
         "schedules": count,
@@ -94,7 +92,7 @@ def throughput(cluster: Cluster, count: int) -> dict[str, object]:
     for _ in range(ROUNDS):
         bare.append(count / _bare(cluster, count))
         delete_backups(cluster)
-        with operator(cluster):
+        with operator(cluster, settled="schedules"):
             ours.append(count / _served_once(cluster, count))
         delete_backups(cluster)
     ratios = [one / other for one, other in zip(ours, bare, strict=True)]
@@ -111,11 +109,10 @@ def silence(count: int, seconds: float) -> dict[str, object]:
     """Count what the operator asks of the API server while nothing is due."""
     with world(audit=True) as cluster:
         create_schedules(cluster, count, NEVER)
-        with operator(cluster):
-            user = f"system:serviceaccount:{NAMESPACE}:{ACCOUNT}"
-            before = len(cluster.audit(user))
+        with operator(cluster, settled="schedules"):
+            before = len(cluster.audit(USER))
             time.sleep(seconds)
-            asked = [each for each in cluster.audit(user)[before:] if not each.resource.startswith("leases")]
+            asked = [each for each in cluster.audit(USER)[before:] if not each.resource.startswith("leases")]
     writes = [each for each in asked if each.verb not in ("get", "list", "watch")]
     return {"idle_seconds": seconds, "idle_writes": len(writes), "idle_requests": len(asked)}
 
@@ -129,7 +126,7 @@ def _served(cluster: Cluster, count: int, seconds: float) -> list[float]:
         _let_pass(cluster, count)
         tick = next_tick(MINUTES)
     time.sleep(max((tick - now()).total_seconds() - 2.0, 0.0))
-    with Arrivals(cluster) as arrivals:
+    with arrivals_of_backups(cluster) as arrivals:
         arrivals.wait(count, seconds)
         lags = arrivals.lags(tick)
     print(f"{count} Backups, {lags[0]:.2f} to {lags[-1]:.2f} s after {tick:%H:%M:%S}", flush=True)
@@ -146,7 +143,7 @@ def _served_once(cluster: Cluster, count: int) -> float:
     tick = now().replace(second=0, microsecond=0) + timedelta(seconds=SETTLED * count / MANY, minutes=2)
     tick = tick.replace(second=0)
     reword_schedules(cluster, count, f"{tick.minute} {tick.hour} {tick.day} {tick.month} *")
-    with Arrivals(cluster) as arrivals:
+    with arrivals_of_backups(cluster) as arrivals:
         arrivals.wait(count, 400.0)
         lags = arrivals.lags(tick)
     print(f"{count} Backups, {lags[0]:.2f} to {lags[-1]:.2f} s after {tick:%H:%M:%S}", flush=True)
@@ -158,7 +155,7 @@ def _served_once(cluster: Cluster, count: int) -> float:
 def _let_pass(cluster: Cluster, count: int) -> None:
     """Let the late runs of a tick that passed while nobody served it be made, and delete them."""
     time.sleep(5)
-    with Arrivals(cluster) as arrivals:
+    with arrivals_of_backups(cluster) as arrivals:
         time.sleep(1)
         if arrivals.seen:
             arrivals.wait(count, 200)
@@ -168,7 +165,7 @@ def _let_pass(cluster: Cluster, count: int) -> None:
 def _bare(cluster: Cluster, count: int) -> float:
     delete_backups(cluster)
     kubeconfig = cluster.service_account_kubeconfig(NAMESPACE, ACCOUNT)
-    with Arrivals(cluster) as arrivals:
+    with arrivals_of_backups(cluster) as arrivals:
         command = [sys.executable, "-m", "bench.schedules.bare", str(kubeconfig)]
         begun = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
         arrivals.wait(count, 60)
