@@ -4,6 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
+from typing import Generic, TypeVar
+
+Wish = TypeVar("Wish")
+Found = TypeVar("Found")
 
 Body = Mapping[str, object]
 """A JSON object as it goes over the wire; whoever holds one does not change it."""
@@ -125,3 +129,13 @@ class Plan:
     def writes(self) -> tuple[Action, ...]:
         """Everything that is written, in its order: the status says what has been done, so it comes last."""
         return self.actions if self.status is None else (*self.actions, self.status)
+
+
+@dataclass(frozen=True, slots=True)
+class Brought(Generic[Wish, Found]):
+    """What came of an errand, when it was sent out, and how often for the same wish."""
+
+    wish: Wish
+    found: Found
+    sent: datetime
+    tries: int

@@ -4,7 +4,7 @@ import asyncio
 from datetime import timedelta
 from typing import Any
 
-from foresail.api import velero
+from foresail.api import core, velero
 from foresail.api.instants import stamp
 from foresail.api.marks import REQUEST_UID
 from foresail.api.policy import SELF_SERVICE_POLICY
@@ -12,6 +12,8 @@ from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_DOWNLOAD_REQUEST, 
 from foresail.plan import Key, Kind
 from foresail.selfservice.controller import SelfService
 from foresail.selfservice.families import BACKUPS, RESTORES
+from foresail.selfservice.results_file import Lines
+from foresail.selfservice.results_observe import Found, Wanted
 from tests.worlds.documents import Document
 from tests.worlds.garbage import NAMESPACE
 from tests.worlds.history import Happening
@@ -34,6 +36,7 @@ _VELEROS = (
     velero.DATA_DOWNLOAD,
     velero.POD_VOLUME_BACKUP,
     velero.POD_VOLUME_RESTORE,
+    velero.LOCATION,
 )
 
 
@@ -43,12 +46,16 @@ class Tenancy:
     def __init__(self, quotas: dict[str, int] | None = None) -> None:
         self.clock = WallClock()
         definitions = [Definition(kind, status=False) for kind in _VELEROS]
+        definitions.append(Definition(core.CLAIM))
         requests = [Definition(kind) for kind in (*_MADE_FOR, NON_ADMIN_DOWNLOAD_REQUEST)]
         self.world = World(self.clock, *requests, Definition(SELF_SERVICE_POLICY), *definitions)
         self.weather = Weather()
         self.phases: dict[tuple[Kind, str], list[str]] = {}  # of each request, by its UID, in their order
         self.births: dict[str, int] = {}  # how many Velero objects were ever made for each request
         self.deaths = 0
+        self.results = Found(Lines(("pods web: it is not to be had",)))  # what the bucket says of all that has failed
+        self.read: list[Wanted] = []
+        self.outcome: Document = {"phase": velero.COMPLETED, "progress": {"totalItems": 1}}
         self.process: Process | None = None
         self.world.history.listeners.append(self._heard)
         for name in ("red", "blue", VELERO):
@@ -155,8 +162,7 @@ class Tenancy:
             for kind in (velero.BACKUP, velero.RESTORE):
                 for name, found in self.velero_objects(kind).items():
                     if found.get("status", {}).get("phase", "") in velero.WAITING:
-                        status = {"phase": velero.COMPLETED, "progress": {"totalItems": 1}}
-                        done(self.world.merge(kind, Key(VELERO, name), {"status": status}, "velero"))
+                        done(self.world.merge(kind, Key(VELERO, name), {"status": self.outcome}, "velero"))
             self.velero_deletes()
             self.velero_answers()
             await asyncio.sleep(1)
@@ -168,9 +174,17 @@ class Tenancy:
 
     def start(self, dies: Moment | None = None, workers: int = 16) -> Process:
         self.process = Process(
-            Visitor(self.world, weather=self.weather), SelfService(VELERO), dies=dies, workers=workers
+            Visitor(self.world, weather=self.weather),
+            SelfService(VELERO, fetch=self._fetched),
+            dies=dies,
+            workers=workers,
         )
         return self.process
+
+    async def _fetched(self, wanted: Wanted) -> Found:
+        self.read.append(wanted)
+        await asyncio.sleep(0.1)
+        return self.results
 
     async def keep_running(self, dies: list[Moment], workers: int) -> None:
         """Run the controller until cancelled; each time that it dies, the next one is there a moment later."""

@@ -53,10 +53,16 @@ async def made_and_deleted(tenancy: Tenancy) -> None:
     assert tenancy.velero_objects() == {}
 
 
+async def just_made(tenancy: Tenancy, count: int) -> None:
+    """Wait until so many Velero Backups are there: the request of the last does not say so yet."""
+    while len(tenancy.velero_objects()) < count:
+        await asyncio.sleep(0.001)
+
+
 async def changed_their_mind_at_once(tenancy: Tenancy) -> None:
     """Force a deletion while the backup is being made."""
     tenancy.back_up(KEPT)
-    await asyncio.sleep(0.012)
+    await just_made(tenancy, 1)
     tenancy.edit(KEPT, forceDeleteBackup=True)
     await tenancy.settle(60)
     assert tenancy.request(KEPT) is None
@@ -70,7 +76,7 @@ async def left(tenancy: Tenancy) -> None:
     await tenancy.settle(40)
     tenancy.edit(DELETED, deleteBackup=True)
     tenancy.back_up(PLAIN)
-    await asyncio.sleep(0.012)
+    await just_made(tenancy, 3)
     tenancy.delete_namespace("red")
     await tenancy.settle(60)
     assert tenancy.request(KEPT) is tenancy.request(PLAIN) is None

@@ -1,4 +1,4 @@
-"""Namespaces as they come over the wire: who they are, and whether they go."""
+"""Namespaces and claims of volumes as they come over the wire: who they are, and what is written on them."""
 
 import msgspec
 
@@ -6,6 +6,16 @@ from foresail.api.velero import Metadata
 from foresail.plan import Kind
 
 NAMESPACE = Kind("", "v1", "namespaces", "Namespace", namespaced=False)
+CLAIM = Kind("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
+
+BOUND = "pv.kubernetes.io/bind-completed"
+"""The annotation of a claim that has its volume."""
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """A PersistentVolumeClaim."""
+
+    metadata: Metadata
 
 
 class Namespace(msgspec.Struct, frozen=True):

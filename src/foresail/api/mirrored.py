@@ -54,6 +54,12 @@ class Progress(msgspec.Struct, frozen=True, rename="camel"):
     total_items: int = 0
 
 
+class HookStatus(msgspec.Struct, frozen=True, rename="camel"):
+    """How many hooks there were."""
+
+    hooks_failed: int = 0
+
+
 class Glimpse(msgspec.Struct, frozen=True, rename="camel"):
     """What decisions need of a mirrored status."""
 
@@ -65,6 +71,10 @@ class Glimpse(msgspec.Struct, frozen=True, rename="camel"):
     failure_reason: str = ""
     validation_errors: list[str] | None = None
     progress: Progress | None = None
+    hook_status: HookStatus | None = None
+    start_timestamp: datetime | None = None
+    volume_snapshots_completed: int = 0
+    csi_volume_snapshots_completed: int = 0
 
 
 class MovementStatus(msgspec.Struct, frozen=True):
@@ -78,3 +88,28 @@ class Movement(msgspec.Struct, frozen=True):
 
     metadata: Metadata
     status: MovementStatus = MovementStatus()
+
+
+class Stored(msgspec.Struct, frozen=True, rename="camel"):
+    """Of the spec of a Backup, where it is kept."""
+
+    storage_location: str = ""
+
+
+class ObjectStorage(msgspec.Struct, frozen=True, rename="camel"):
+    """A bucket; whom to trust there, in PEM."""
+
+    ca_cert: bytes | None = None
+
+
+class LocationSpec(msgspec.Struct, frozen=True, rename="camel"):
+    """Where a location is."""
+
+    object_storage: ObjectStorage | None = None
+
+
+class Location(msgspec.Struct, frozen=True):
+    """A BackupStorageLocation."""
+
+    metadata: Metadata
+    spec: LocationSpec = LocationSpec()

@@ -25,6 +25,7 @@ STATUS_REQUEST = Kind(GROUP, "v1", "serverstatusrequests", "ServerStatusRequest"
 SCHEDULE_LABEL = "velero.io/schedule-name"
 BACKUP_NAME_LABEL = "velero.io/backup-name"
 BACKUP_UID_LABEL = "velero.io/backup-uid"
+CLAIM_UID_LABEL = "velero.io/pvc-uid"
 RESTORE_NAME_LABEL = "velero.io/restore-name"
 
 ENABLED = "Enabled"

@@ -7,6 +7,7 @@ from typing import Any
 
 from foresail import __version__
 from foresail.cli.cron.arguments import add_cron
+from foresail.cli.doctor.arguments import add_doctor
 from foresail.cli.errors import CommandError
 from foresail.cli.hold import add_hold
 from foresail.cli.later import Later
@@ -30,6 +31,7 @@ def parser() -> argparse.ArgumentParser:
     add_policy(commands)
     add_tenant(commands)
     add_primer(commands)
+    add_doctor(commands)
     add_operator(commands)
     add_hold(commands)
     return top

@@ -9,7 +9,9 @@ from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from foresail.kube.echoes import Echoes, Written
+from foresail.kube.errands import SendsErrands
 from foresail.kube.execute import Outcome, Result
+from foresail.kube.failures import Cause
 from foresail.kube.logs import about
 from foresail.kube.queue import LOOK_AT_THE_CLOCK, Queue
 from foresail.kube.reflector import Change, Interest, Reflector
@@ -21,6 +23,7 @@ from foresail.plan import Action, Key, Kind, Level, Note, Plan, Subject
 _log = logging.getLogger(__name__)
 Seen = TypeVar("Seen")
 WORKERS = 16
+_TOO_MANY, _LONGEST_TOO_MANY = 1.0, 60.0  # seconds, if the API server does not say, and however long it says
 _AFTER_THE_PAST = 1.0  # seconds until the next look at a key whose plan asked for one at an instant that had passed
 
 
@@ -128,6 +131,9 @@ class Loop(Generic[Seen]):
             Watch(client, self._reflector(one), self._echoes.reached, stall=patience.stall)
             for one in controller.watched
         ]
+        self._errands = controller.errands if isinstance(controller, SendsErrands) else None
+        if self._errands is not None:
+            self._errands.wake = self.queue.add
         self.looked: Callable[[str, float], None] = _nothing  # takes the outcome of each look and its seconds
         self.is_working = False
         self._executor = executor
@@ -173,6 +179,7 @@ class Loop(Generic[Seen]):
                 self._say(_unreadable(watch.reflector.interest.kind, found))
         async with asyncio.TaskGroup() as group:
             team = [group.create_task(self._work()) for _ in range(self._workers)]
+            away = [group.create_task(self._errands.work())] if self._errands is not None else []
             self.is_working = True
             try:
                 await _first(self._leads.lost(), self._draining.wait())
@@ -183,6 +190,8 @@ class Loop(Generic[Seen]):
             for worker in team:
                 if not self._draining.is_set() or worker not in self._busy:
                     worker.cancel()
+            for errand in away:  # it writes nothing, so nothing is lost by ending it
+                errand.cancel()
 
     def _reflector(self, one: Watched) -> Reflector[Any, Any]:
         kind = one.interest.kind
@@ -258,16 +267,20 @@ class Loop(Generic[Seen]):
             _log.warning(text, self.controller.name, key, at.isoformat(), _AFTER_THE_PAST)
 
     def _postpone(self, key: Key, plan: Plan, result: Result) -> None:
+        failure = result.failure
         if isinstance(self.controller, Hears) and self.controller.heard(key, result):
-            _log.warning("%s: %s: %s", self.controller.name, key, result.failure)
+            _log.warning("%s: %s: %s", self.controller.name, key, failure)
             self.queue.succeeded(key)
             self.queue.add(key)
             return
-        at_least = result.failure.retry_after if result.failure is not None else None
-        wait = self.queue.retry(key, at_least or 0.0)
+        if failure is not None and failure.cause is Cause.TOO_MANY:
+            wait = min(failure.retry_after or _TOO_MANY, _LONGEST_TOO_MANY)
+            self.queue.add_after(key, wait)  # it is no fault of the key, so it does not wait longer each time
+        else:
+            wait = self.queue.retry(key, (failure and failure.retry_after) or 0.0)
         if result.outcome is not Outcome.LOOK_AGAIN:
             name = self.controller.name
-            _log.warning("%s: %s, looking again in %g s: %s", name, key, wait, result.failure)
+            _log.warning("%s: %s, looking again in %g s: %s", name, key, wait, failure)
         if result.outcome is Outcome.REFUSED and result.action is not None:
             self._say(_refused(plan.subject, result.action))
 

@@ -9,17 +9,19 @@ import msgspec
 
 from foresail.api import core, mirrored, nonadmin, velero
 from foresail.api.policy import SELF_SERVICE_POLICY, SelfServicePolicy
+from foresail.kube.errands import Errands
 from foresail.kube.loop import Watched
 from foresail.kube.reflector import Change, Interest
 from foresail.kube.store import Store
 from foresail.plan import Key, Kind, Plan
-from foresail.selfservice import build, downloads, rules
+from foresail.selfservice import build, downloads, results, rules, volumes
 from foresail.selfservice.decide import creates, decide, promises
 from foresail.selfservice.downloads_controller import Downloads
-from foresail.selfservice.downloads_observe import DownloadRow, DownloadSeen, answer_row, download_row
+from foresail.selfservice.downloads_observe import AnswerRow, DownloadRow, DownloadSeen, answer_row, download_row
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
 from foresail.selfservice.metrics import SelfServiceMetrics
 from foresail.selfservice.observe import (
+    ClaimRow,
     DeletionRow,
     MovementRow,
     NamespaceRow,
@@ -28,6 +30,7 @@ from foresail.selfservice.observe import (
     Seen,
     Source,
     VeleroRow,
+    claim_row,
     deletion_row,
     movement_row,
     movements,
@@ -39,6 +42,8 @@ from foresail.selfservice.places import Places
 from foresail.selfservice.policy import PolicyRow, policy_for, policy_row
 from foresail.selfservice.queue import Line, Telling
 from foresail.selfservice.reasons import Reason
+from foresail.selfservice.results_controller import WORD, Fetch, Results, fetch
+from foresail.selfservice.results_observe import Found, ResultsSeen, Wanted, location_of, location_row
 from foresail.selfservice.status import ACCEPTED, BACKING_OFF, CREATED, DELETING
 
 _WOKEN = 16  # of those that wait for a place; each that does not take it wakes others by its going
@@ -63,8 +68,8 @@ class Side:
         self.label = label
 
     def key(self, key: Key) -> Key:
-        """Return the key under which a request is looked at: the two kinds may have the same names."""
-        return Key(key.namespace, f"{self.family.kind.plural}/{key.name}")
+        """Return the key under which a request is looked at."""
+        return self.family.looked_at(key)
 
     def keys(self, rows: Iterable[RequestRow]) -> Iterator[Key]:
         """Return the keys of requests."""
@@ -76,15 +81,17 @@ class SelfService:
 
     name = "selfservice"
 
-    def __init__(self, velero_namespace: str, never: Iterable[str] = ()) -> None:
+    def __init__(self, velero_namespace: str, never: Iterable[str] = (), fetch: Fetch = fetch) -> None:
         self.velero_namespace = velero_namespace
         self.never = frozenset((*never, velero_namespace))
         self.backups = Side(BACKUPS, velero.DATA_UPLOAD, velero.POD_VOLUME_BACKUP, velero.BACKUP_NAME_LABEL)
         self.restores = Side(RESTORES, velero.DATA_DOWNLOAD, velero.POD_VOLUME_RESTORE, velero.RESTORE_NAME_LABEL)
         self.downloads = Downloads()
+        self.results = Results(self.downloads.answers, fetch)
         self.deletions = Store[DeletionRow]()
         self.namespaces = Store[NamespaceRow]()
         self.policies = Store[PolicyRow]()
+        self.claims = Store[ClaimRow]({"here": lambda row: [row.namespace]})
         self.places = Places()
         self.metrics = SelfServiceMetrics(self.namespaces, self.places, self._policy)
 
@@ -93,16 +100,24 @@ class SelfService:
         return self.backups, self.restores
 
     @property
+    def errands(self) -> Errands[Wanted, Found]:
+        """The results of what has failed, on their way."""
+        return self.results.errands
+
+    @property
     def watched(self) -> tuple[Watched, ...]:
         """Requests, namespaces and policies everywhere; Velero's objects in Velero's namespace."""
         here, asked = self.velero_namespace, self.downloads
         found = [
             _watched(asked.kind, nonadmin.Download, download_row, asked.requests, asked.of_request),
-            _watched(asked.velero, mirrored.Download, answer_row, asked.answers, asked.of_answer, here),
+            _watched(asked.velero, mirrored.Download, answer_row, asked.answers, self._of_answer, here),
             _watched(core.NAMESPACE, core.Namespace, namespace_row, self.namespaces, self._of_namespace, meta=True),
+            _watched(core.CLAIM, core.Claim, claim_row, self.claims, _nobody, meta=True),
             _watched(SELF_SERVICE_POLICY, SelfServicePolicy, policy_row, self.policies, self._of_policy),
             _watched(velero.DELETE_REQUEST, mirrored.Mirrored, deletion_row, self.deletions, self._of_deletion, here),
         ]
+        why = self.results
+        found.append(_watched(why.kind, mirrored.Location, location_row, why.locations, _nobody, here))
         for side in self._sides:
             family = side.family
             to_request, to_velero = partial(request_row, family=family), partial(velero_row, family=family)
@@ -120,6 +135,7 @@ class SelfService:
         old, new = change.old, change.new
         yield side.key(change.key)
         yield from self.downloads.about(side.family, change.key)
+        yield from self.results.of_request(side.key(change.key), change)
         self.metrics.changed(side.family, change)
         row = new or old
         if side is self.restores or row is None:
@@ -185,6 +201,10 @@ class SelfService:
         if row is not None and row.owner is not None:
             yield self.backups.key(row.owner)
 
+    def _of_answer(self, change: Change[AnswerRow]) -> Iterator[Key]:
+        yield from self.downloads.of_answer(change)
+        yield from self.results.of_answer(change)
+
     def _of_movement(self, side: Side, change: Change[MovementRow]) -> Iterator[Key]:
         row = change.new or change.old
         of = side.velero.get(Key(self.velero_namespace, row.of)) if row is not None else None
@@ -204,9 +224,11 @@ class SelfService:
 
     # What a decision sees, and which one
 
-    def observe(self, key: Key) -> Seen | DownloadSeen | None:
+    def observe(self, key: Key) -> Seen | DownloadSeen | ResultsSeen | None:
         """Collect what is known about a request."""
         plural, _, name = key.name.partition("/")
+        if plural == WORD:
+            return self._results(key, Key(key.namespace, name))
         if plural == self.downloads.kind.plural:
             return self._download(Key(key.namespace, name))
         side = self.backups if plural == BACKUPS.kind.plural else self.restores
@@ -217,8 +239,8 @@ class SelfService:
         at = Key(self.velero_namespace, made)
         namespace = self.namespaces.get(Key("", key.namespace))
         uid = namespace.uid if namespace is not None else ""
-        transfers, volumes = side.moves.values()
-        return Seen(
+        transfers, copies = side.moves.values()
+        seen = Seen(
             family=side.family,
             request=request,
             velero_namespace=self.velero_namespace,
@@ -230,12 +252,23 @@ class SelfService:
             stored=self.places.stored(uid, key.namespace, made),
             active=self.places.active(uid, key.namespace, made),
             transfers=movements(transfers.by("of", made)),
-            volumes=movements(volumes.by("of", made)),
+            volumes=movements(copies.by("of", made)),
             place=Place(side.line.position(made) if made in side.line or at in side.velero else side.line.last),
         )
+        return self._with_claims(side, seen) if side is self.backups and volumes.is_new(seen) else seen
 
-    def decide(self, seen: Seen | DownloadSeen, now: datetime) -> Plan:
+    def _with_claims(self, side: Side, seen: Seen) -> Seen:
+        """Add the volumes that a namespace has, and whose data is in a backup that has just ended."""
+        made = build.nacuuid(seen.request)
+        saved = frozenset(each.claim for store in side.moves.values() for each in store.by("of", made))
+        claims = tuple(self.claims.by("here", seen.request.key.namespace))
+        return msgspec.structs.replace(seen, claims=claims, saved=saved)
+
+    def decide(self, seen: Seen | DownloadSeen | ResultsSeen, now: datetime) -> Plan:
         """Say what is to be done, and remember what the stores will only show later."""
+        if isinstance(seen, ResultsSeen):
+            self.results.send(seen, now)
+            return results.decide(seen, now)
         if isinstance(seen, DownloadSeen):
             return downloads.decide(seen, now)
         side = self.backups if seen.family is BACKUPS else self.restores
@@ -253,6 +286,38 @@ class SelfService:
             side.telling.told(name, now)
         return plan
 
+    def _results(self, key: Key, asked: Key) -> ResultsSeen | None:
+        """Collect what is known about the results of a request; of one that cannot be read, nothing."""
+        plural, _, name = asked.name.partition("/")
+        side = self.backups if plural == BACKUPS.kind.plural else self.restores
+        at = Key(asked.namespace, name)
+        request, answers = side.requests.get(at), self.results.answers(asked)
+        if request is None:
+            self.errands.forget(key)
+            is_gone = at not in side.requests.unread
+            return ResultsSeen(key, side.family, None, self.velero_namespace, answers=answers) if is_gone else None
+        row, backup = self._made(side, request)
+        location = self.results.locations.get(Key(self.velero_namespace, location_of(backup)))
+        return ResultsSeen(
+            key=key,
+            family=side.family,
+            request=request,
+            velero_namespace=self.velero_namespace,
+            namespace=self.namespaces.get(Key("", asked.namespace)),
+            velero=row,
+            backup=backup,
+            answers=answers,
+            authority=location.authority if location is not None else "",
+            brought=self.errands.brought(key),
+        )
+
+    def _made(self, side: Side, request: RequestRow) -> tuple[VeleroRow | None, VeleroRow | None]:
+        """Return Velero's object of a request by its name, and the Velero Backup behind it."""
+        row = side.velero.get(Key(self.velero_namespace, build.nacuuid(request)))
+        if row is None or side is self.backups:
+            return row, row
+        return row, self.backups.velero.get(Key(self.velero_namespace, row.source))
+
     def _download(self, key: Key) -> DownloadSeen | None:
         """Collect what is known about a download; of one that cannot be read, nothing."""
         request = self.downloads.requests.get(key)
@@ -267,10 +332,7 @@ class SelfService:
         namespace = request.key.namespace
         side = self.backups if downloads.family_of(request.target.kind) is BACKUPS else self.restores
         about = side.requests.get(Key(namespace, request.target.name))
-        row = side.velero.get(Key(self.velero_namespace, build.nacuuid(about))) if about is not None else None
-        backup = row
-        if row is not None and side is self.restores:
-            backup = self.backups.velero.get(Key(self.velero_namespace, row.source))
+        row, backup = self._made(side, about) if about is not None else (None, None)
         row_of_namespace = self.namespaces.get(Key("", namespace))
         return msgspec.structs.replace(seen, namespace=row_of_namespace, about=about, velero=row, backup=backup)
 
@@ -288,6 +350,10 @@ class SelfService:
 def _lacks_a_place(row: RequestRow) -> bool:
     accepted = row.status.condition(ACCEPTED)
     return accepted is not None and accepted.reason == Reason.QUOTA_EXCEEDED.value
+
+
+def _nobody(_: Change[Any]) -> Iterator[Key]:
+    return iter(())
 
 
 def _watched(

@@ -11,7 +11,7 @@ import msgspec
 
 from foresail.api import velero
 from foresail.plan import Action, Create, Delete, Level, Note, Patch, Plan, Subject
-from foresail.selfservice import build, rules
+from foresail.selfservice import build, rules, volumes, why
 from foresail.selfservice.families import BACKUPS
 from foresail.selfservice.observe import Copy, DeletionRow, NamespaceRow, Seen, Status, VeleroRow
 from foresail.selfservice.reasons import Reason, Refused
@@ -305,9 +305,20 @@ def _created(seen: Seen, mirror: str, spec: str, now: datetime) -> Status:
     status = _told(seen, status, made, now)
     said = rules.outcome(family, mirror)
     if said is not None:
-        status = _told(seen, status, said, now)
-    remark = rules.notable(mirror) if family is BACKUPS else None
-    return untold(status, NOTABLE) if remark is None else _told(seen, status, remark, now)
+        status = _told(seen, status, why.kept(before.condition(SUCCEEDED), said), now)
+    return _remarked(seen, status, mirror, now) if family is BACKUPS else status
+
+
+def _remarked(seen: Seen, status: Status, mirror: str, now: datetime) -> Status:
+    """Return the status with what a tenant should know of a backup though it is complete."""
+    remark = rules.notable(mirror)
+    if remark is None and volumes.is_new(seen):
+        remark = volumes.left_out(seen, mirror)
+    if remark is not None:
+        return _told(seen, status, remark, now)
+    stands = status.condition(NOTABLE)
+    is_kept = stands is not None and stands.reason == Reason.VOLUMES_LEFT_OUT.value and not volumes.is_new(seen)
+    return status if is_kept else untold(status, NOTABLE)
 
 
 def _position(before: int | None, after: int | None) -> int | None:

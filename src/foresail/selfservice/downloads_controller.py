@@ -25,7 +25,12 @@ class Downloads:
                 "open about": lambda row: [] if row.url else [_about(row)],
             }
         )
-        self.answers = Store[AnswerRow]({"for": lambda row: [row.owner] if row.owner is not None else []})
+        self.answers = Store[AnswerRow](
+            {
+                "for": lambda row: [row.owner] if row.owner is not None else [],
+                "results of": lambda row: [row.results_of] if row.results_of is not None else [],
+            }
+        )
 
     def key(self, key: Key) -> Key:
         """Return the key under which a request is looked at."""

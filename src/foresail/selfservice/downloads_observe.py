@@ -8,6 +8,7 @@ import msgspec
 from foresail.api import mirrored, nonadmin
 from foresail.api.marks import REQUEST_UID
 from foresail.plan import Key
+from foresail.selfservice.families import BACKUPS, RESTORES
 from foresail.selfservice.observe import Copy, NamespaceRow, RequestRow, Status, VeleroRow
 
 ORIGIN_NAME = "openshift.io/oadp-nadr-origin-name"
@@ -51,6 +52,7 @@ class AnswerRow(msgspec.Struct, frozen=True):
     url: str  # empty until Velero has answered
     expires: datetime | None
     mirror: str
+    results_of: Key | None = None  # if it is for the operator itself: the request that has failed
 
 
 class DownloadSeen(msgspec.Struct, frozen=True):
@@ -103,4 +105,13 @@ def answer_row(wire: mirrored.Download) -> AnswerRow:
         url=said.download_url,
         expires=said.expiration,
         mirror=bytes(wire.status).decode(),
+        results_of=_results_of(annotations),
     )
+
+
+def _results_of(annotations: dict[str, str]) -> Key | None:
+    for family in (BACKUPS, RESTORES):
+        name, namespace = annotations.get(family.origin_name), annotations.get(family.origin_namespace)
+        if name and namespace:
+            return family.looked_at(Key(namespace, name))
+    return None

@@ -3,7 +3,7 @@
 import msgspec
 
 from foresail.api import requests, velero
-from foresail.plan import Kind
+from foresail.plan import Key, Kind
 from foresail.selfservice.reasons import Reason
 
 
@@ -37,6 +37,10 @@ class Family(msgspec.Struct, frozen=True):
     def origin_namespace(self) -> str:
         """The annotation with the tenant's namespace."""
         return f"openshift.io/oadp-{self.short}-origin-namespace"
+
+    def looked_at(self, key: Key) -> Key:
+        """Return the key under which a request is looked at: the two kinds may have the same names."""
+        return Key(key.namespace, f"{self.kind.plural}/{key.name}")
 
 
 BACKUPS = Family(

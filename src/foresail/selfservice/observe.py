@@ -118,6 +118,7 @@ class MovementRow(msgspec.Struct, frozen=True):
     key: Key
     of: str  # the Velero Backup or Restore that it belongs to
     phase: str
+    claim: str = ""  # the UID of the claim; empty if the volume has none
 
 
 class NamespaceRow(msgspec.Struct, frozen=True):
@@ -126,6 +127,16 @@ class NamespaceRow(msgspec.Struct, frozen=True):
     uid: str
     labels: dict[str, str]
     is_going: bool
+
+
+class ClaimRow(msgspec.Struct, frozen=True):
+    """A PersistentVolumeClaim."""
+
+    name: str
+    namespace: str
+    uid: str
+    created: datetime
+    is_bound: bool
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -158,6 +169,8 @@ class Seen(msgspec.Struct, frozen=True):
     transfers: Counts = ()
     volumes: Counts = ()
     place: Place = Place()
+    claims: tuple[ClaimRow, ...] = ()  # of the namespace; only when a backup is complete and nobody has said so
+    saved: frozenset[str] = frozenset()  # the UIDs of those whose data was copied or moved
 
 
 # From the wire to rows
@@ -278,7 +291,17 @@ def _owner(annotations: dict[str, str], family: Family) -> Key | None:
 def movement_row(wire: mirrored.Movement, label: str) -> MovementRow:
     """Return what is kept of the data of one volume on its way."""
     meta = wire.metadata
-    return MovementRow(Key(meta.namespace, meta.name), (meta.labels or {}).get(label, ""), wire.status.phase)
+    labels, key = meta.labels or {}, Key(meta.namespace, meta.name)
+    return MovementRow(key, labels.get(label, ""), wire.status.phase, labels.get(velero.CLAIM_UID_LABEL, ""))
+
+
+def claim_row(wire: core.Claim) -> ClaimRow:
+    """Return what is kept of a PersistentVolumeClaim."""
+    meta = wire.metadata
+    if meta.creation_timestamp is None:
+        raise ValueError("it has no creationTimestamp")
+    is_bound = core.BOUND in (meta.annotations or {})
+    return ClaimRow(meta.name, sys.intern(meta.namespace), meta.uid, meta.creation_timestamp, is_bound)
 
 
 def namespace_row(wire: core.Namespace) -> NamespaceRow:

@@ -30,6 +30,7 @@ class Reason(StrEnum):
     FAILED = "Failed"
     FAILED_VALIDATION = "FailedValidation"
     NOTHING_BACKED_UP = "NothingBackedUp"
+    VOLUMES_LEFT_OUT = "VolumesLeftOut"
 
     ERROR = "Error"
     SUCCESS = "Success"

@@ -162,7 +162,9 @@ def outcome(family: Family, mirror: str) -> Said | None:
         return Said(SUCCEEDED, UNKNOWN, Reason.RUNNING, f"the {word} is {seen.phase}")
     status, reason, text = _ENDED[seen.phase]
     errors = seen.errors if isinstance(seen.errors, int) else 0
-    counts = ", ".join(filter(None, (_counted(errors, "error"), _counted(seen.warnings, "warning"))))
+    hooks = seen.hook_status.hooks_failed if seen.hook_status is not None else 0
+    numbers = ((errors, "error"), (seen.warnings, "warning"), (hooks, "failed hook"))
+    counts = ", ".join(filter(None, (_counted(*each) for each in numbers)))
     causes = "; ".join(filter(None, (seen.failure_reason, *(seen.validation_errors or ()))))
     said = text.format(word) + (f" with {counts}" if counts else "") + (f": {causes}" if causes else "")
     return Said(SUCCEEDED, status, reason, said)

@@ -99,6 +99,12 @@ SAID = {
             "--include-resources that matches something"
         ),
     ),
+    "VolumesLeftOut": (
+        (
+            "the namespace has volumes whose data is not in the backup: create another with --snapshot-volumes or "
+            "--default-volumes-to-fs-backup, and ask the administrator of the cluster if they stay out of it"
+        ),
+    ),
     "DeletionFailed": (
         (
             "Velero could not delete its data: wait for the next attempt, ask the administrator whether the storage "

@@ -68,6 +68,11 @@ ADVICE = {
         "nothing in the namespace matches what the backup asks for",
         "create another with a --selector or --include-resources that matches something",
     ),
+    Reason.VOLUMES_LEFT_OUT: Advice(
+        "the namespace has volumes whose data is not in the backup",
+        "create another with --snapshot-volumes or --default-volumes-to-fs-backup, and ask the administrator of the "
+        "cluster if they stay out of it",
+    ),
     Reason.ERROR: Advice(
         "what the download is about is not there, or is not of namespace {namespace}",
         "name a backup or a restore of this namespace in spec.target of a new NonAdminDownloadRequest",

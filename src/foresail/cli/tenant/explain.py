@@ -85,7 +85,8 @@ def _steps(each: Asked) -> Iterator[Step]:
     yield Step("its turn has come", WAITS if waits or succeeded is None else YES, place)
     yield _said("it is complete", succeeded)
     if notable is not None:
-        yield Step("there is something in it", NO, notable.message)
+        is_empty = notable.reason == Reason.NOTHING_BACKED_UP
+        yield Step("there is something in it" if is_empty else "all volumes are in it", NO, notable.message)
 
 
 def _said(rule: str, condition: Condition | None) -> Step:

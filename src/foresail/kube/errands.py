@@ -1,0 +1,87 @@
+"""What takes longer than a look and writes nothing: it is done beside the work, and what it brings wakes the key.
+
+A decision asks for it, and a later decision about the same key sees what came of it. Nothing of it is kept: whoever
+leads next sends for it again.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+
+from foresail.plan import Brought, Key
+
+Wish = TypeVar("Wish")
+Found = TypeVar("Found")
+
+
+def _nothing(_: Key) -> None:
+    pass
+
+
+class Errands(Generic[Wish, Found]):
+    """Runs the errands of one controller while this process leads: one for a key at a time, a few at once in all.
+
+    `run` brings something back whatever happens: a failure is something found too.
+    """
+
+    def __init__(self, run: Callable[[Wish], Awaitable[Found]], *, at_once: int = 2) -> None:
+        self.wake: Callable[[Key], None] = _nothing
+        self._run = run
+        self._at_once = at_once
+        self._brought: dict[Key, Brought[Wish, Found]] = {}
+        self._out: dict[Key, tuple[Wish, datetime]] = {}
+        self._waiting: asyncio.Queue[Key] = asyncio.Queue()
+
+    def brought(self, key: Key) -> Brought[Wish, Found] | None:
+        """Return what the last errand for a key has brought."""
+        return self._brought.get(key)
+
+    def send(self, key: Key, wish: Wish, now: datetime) -> None:
+        """Send for something, unless somebody is on the way for this key."""
+        if key not in self._out:
+            self._out[key] = wish, now
+            self._waiting.put_nowait(key)
+
+    def forget(self, key: Key) -> None:
+        """Forget what was brought for a key; what is still on its way is not waited for."""
+        self._brought.pop(key, None)
+        self._out.pop(key, None)
+
+    async def work(self) -> None:
+        """Run errands until cancelled; those that are not done then are for the next leader, maybe us."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(self._at_once):
+                    group.create_task(self._go())
+        finally:
+            left = list(self._out)
+            self._out.clear()
+            self._waiting = asyncio.Queue()
+            for key in left:
+                self.wake(key)
+
+    async def _go(self) -> None:
+        while True:
+            key = await self._waiting.get()
+            errand = self._out.get(key)
+            if errand is None:
+                continue
+            wish, sent = errand
+            found = await self._run(wish)
+            if self._out.get(key) is not errand:
+                continue  # forgotten meanwhile
+            del self._out[key]
+            before = self._brought.get(key)
+            tries = before.tries + 1 if before is not None and before.wish == wish else 1
+            self._brought[key] = Brought(wish, found, sent, tries)
+            self.wake(key)
+
+
+@runtime_checkable
+class SendsErrands(Protocol):
+    """A controller whose decisions need what only an errand can bring."""
+
+    @property
+    def errands(self) -> Errands[Any, Any]:
+        """Its errands; whoever runs the controller runs them too."""

@@ -1,0 +1,74 @@
+"""What is known of the results of failed backups and restores, whom a change concerns, and how they are read."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from datetime import datetime
+
+from foresail.api import velero
+from foresail.kube.download import DownloadError, download, trusting
+from foresail.kube.errands import Errands
+from foresail.kube.reflector import Change
+from foresail.kube.store import Store
+from foresail.plan import Key
+from foresail.selfservice import results
+from foresail.selfservice.downloads_observe import AnswerRow
+from foresail.selfservice.observe import RequestRow
+from foresail.selfservice.results_file import MOST_BYTES, lines_about
+from foresail.selfservice.results_observe import Found, LocationRow, ResultsSeen, Wanted
+from foresail.selfservice.status import FALSE, SUCCEEDED
+
+WORD = "results"
+_SECONDS = 30.0
+_FAILED = (velero.FAILED, velero.PARTIALLY_FAILED)
+
+Fetch = Callable[[Wanted], Awaitable[Found]]
+
+
+async def fetch(wanted: Wanted) -> Found:
+    """Read the results, and keep of them what the tenant may know."""
+    try:
+        tls = trusting(wanted.authority)
+        pieces = [each async for each in download(wanted.url, most=MOST_BYTES, seconds=_SECONDS, tls=tls)]
+    except DownloadError as error:
+        return Found(problem=str(error))
+    lines = await asyncio.to_thread(lines_about, wanted.namespace, b"".join(pieces))
+    return Found(lines) if lines is not None else Found(problem="they are not as Velero writes them")
+
+
+class Results:
+    """The results that are being read, and the DownloadRequests for them."""
+
+    kind = velero.LOCATION
+
+    def __init__(self, answers: Store[AnswerRow], fetch: Fetch) -> None:
+        self.locations = Store[LocationRow]()
+        self.errands = Errands[Wanted, Found](fetch)
+        self._answers = answers
+
+    def key(self, asked: Key) -> Key:
+        """Return the key under which the results of a request are looked at, from the key of that request's looks."""
+        return Key(asked.namespace, f"{WORD}/{asked.name}")
+
+    def answers(self, asked: Key) -> tuple[AnswerRow, ...]:
+        """Return the DownloadRequests for the results of a request."""
+        return tuple(self._answers.by("results of", asked))
+
+    def of_request(self, asked: Key, change: Change[RequestRow]) -> Iterator[Key]:
+        """Return whom a change of a request concerns: those that have failed, and those of which something is left."""
+        stands = change.new.status.condition(SUCCEEDED) if change.new is not None else None
+        if (stands is not None and stands.status == FALSE and stands.reason in _FAILED) or self.answers(asked):
+            yield self.key(asked)
+
+    def of_answer(self, change: Change[AnswerRow]) -> Iterator[Key]:
+        """Return whom an answer of Velero's concerns."""
+        row = change.new or change.old
+        if row is not None and row.results_of is not None:
+            yield self.key(row.results_of)
+
+    def send(self, seen: ResultsSeen, now: datetime) -> None:
+        """Send for what a decision needs, and forget what no decision needs any more."""
+        wish = results.wanted(seen, now)
+        if wish is not None:
+            self.errands.send(seen.key, wish, now)
+        elif results.is_over(seen):
+            self.errands.forget(seen.key)

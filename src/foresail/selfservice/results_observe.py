@@ -1,0 +1,59 @@
+"""What a decision about the results of a failed backup or restore sees, and what is sent for."""
+
+import msgspec
+
+from foresail.api import mirrored
+from foresail.plan import Brought, Key
+from foresail.selfservice.downloads_observe import AnswerRow
+from foresail.selfservice.families import Family
+from foresail.selfservice.observe import NamespaceRow, RequestRow, VeleroRow
+from foresail.selfservice.results_file import Lines
+
+_location = msgspec.json.Decoder(mirrored.Stored)
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """The results that are to be read, and of what in them the tenant may know."""
+
+    url: str
+    authority: str  # in PEM: whom to trust beside those whom everybody trusts; empty if nobody
+    namespace: str
+
+
+class Found(msgspec.Struct, frozen=True):
+    """What was read, or why it could not be."""
+
+    lines: Lines | None = None
+    problem: str = ""
+
+
+class LocationRow(msgspec.Struct, frozen=True):
+    """A BackupStorageLocation: whom to trust there."""
+
+    authority: str
+
+
+class ResultsSeen(msgspec.Struct, frozen=True):
+    """Everything that a decision about the results of one request depends on, but the time."""
+
+    key: Key  # of the look
+    family: Family
+    request: RequestRow | None  # None if it is gone; what was made for it may still be there
+    velero_namespace: str
+    namespace: NamespaceRow | None = None
+    velero: VeleroRow | None = None  # by its name; whose it is, is for the rules to say
+    backup: VeleroRow | None = None  # the Velero Backup in whose location the results lie
+    answers: tuple[AnswerRow, ...] = ()
+    authority: str = ""
+    brought: Brought[Wanted, Found] | None = None
+
+
+def location_row(wire: mirrored.Location) -> LocationRow:
+    """Return what is kept of a BackupStorageLocation."""
+    stored = wire.spec.object_storage
+    return LocationRow(stored.ca_cert.decode() if stored is not None and stored.ca_cert else "")
+
+
+def location_of(backup: VeleroRow | None) -> str:
+    """Return the name of the location of a Velero Backup; empty if it is not known."""
+    return _location.decode(backup.spec).storage_location if backup is not None else ""

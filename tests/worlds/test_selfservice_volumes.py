@@ -1,0 +1,131 @@
+"""What a complete backup has left out: the volumes that the namespace had when it began, said once and for good."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from foresail.api import core, velero
+from foresail.api.instants import stamp
+from foresail.plan import Key, Kind
+from tests.worlds.tenancy import VELERO, Tenancy
+from tests.worlds.test_selfservice_paths import NAB, tell
+from tests.worlds.world import done
+
+
+def claim(tenancy: Tenancy, name: str, namespace: str = "red", *, is_bound: bool = True) -> str:
+    annotations = {core.BOUND: "yes"} if is_bound else {}
+    body = {"metadata": {"name": name, "annotations": annotations}, "spec": {}}
+    return str(done(tenancy.world.create(core.CLAIM, body, "tenant", namespace))["metadata"]["uid"])
+
+
+def copied(tenancy: Tenancy, kind: Kind, uid: str) -> None:
+    """Let Velero copy or move the data of a claim; of a volume that is none if there is no UID."""
+    made = tenancy.made_for(NAB)
+    assert made is not None
+    labels = {velero.BACKUP_NAME_LABEL: made["metadata"]["name"], **({velero.CLAIM_UID_LABEL: uid} if uid else {})}
+    body = {"metadata": {"name": f"move-{uid or 'cache'}", "labels": labels}, "status": {"phase": "Completed"}}
+    done(tenancy.world.create(kind, body, "velero", VELERO))
+
+
+async def begun(tenancy: Tenancy) -> str:
+    tenancy.back_up(NAB)
+    await tenancy.settle(15)
+    return stamp(tenancy.clock())
+
+
+async def completed(tenancy: Tenancy, began: str, **status: Any) -> None:  # noqa: ANN401 - JSON
+    tenancy.velero_says(NAB, "Completed", startTimestamp=began, progress={"totalItems": 3}, **status)
+    await tenancy.settle(1)
+
+
+def notable(tenancy: Tenancy) -> tuple[str, str, str]:
+    return tenancy.condition(NAB, "Notable")
+
+
+def test_volumes_that_nobody_took_are_named() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        saved = claim(tenancy, "saved")
+        for name in ("data", "logs"):
+            claim(tenancy, name)
+        claim(tenancy, "pending", is_bound=False)
+        claim(tenancy, "elsewhere", "blue")
+        began = await begun(tenancy)
+        await tenancy.settle(2)
+        claim(tenancy, "later")
+        copied(tenancy, velero.POD_VOLUME_BACKUP, saved)
+        copied(tenancy, velero.POD_VOLUME_BACKUP, "")
+        await completed(tenancy, began)
+        text = "the backup is complete, and without the data of 2 of the namespace's 3 volumes: data, logs"
+        assert notable(tenancy) == ("True", "VolumesLeftOut", text)
+        assert tenancy.condition(NAB, "Succeeded")[:2] == ("True", "Completed")
+
+    tell(story)
+
+
+@pytest.mark.parametrize("kind", [velero.POD_VOLUME_BACKUP, velero.DATA_UPLOAD])
+def test_a_backup_with_all_volumes_has_nothing_to_say(kind: Kind) -> None:
+    async def story(tenancy: Tenancy) -> None:
+        uid = claim(tenancy, "data")
+        began = await begun(tenancy)
+        copied(tenancy, kind, uid)
+        await completed(tenancy, began, csiVolumeSnapshotsCompleted=int(kind is velero.DATA_UPLOAD))
+        assert notable(tenancy) == ("", "", "")
+
+    tell(story)
+
+
+@pytest.mark.parametrize("field", ["volumeSnapshotsCompleted", "csiVolumeSnapshotsCompleted"])
+@pytest.mark.parametrize(("snapshots", "missing"), [(3, 0), (2, 1), (0, 3)])
+def test_snapshots_are_counted(field: str, snapshots: int, missing: int) -> None:
+    async def story(tenancy: Tenancy) -> None:
+        for name in ("a", "b", "c"):
+            claim(tenancy, name)
+        began = await begun(tenancy)
+        await completed(tenancy, began, **{field: snapshots})
+        if not missing:
+            assert notable(tenancy) == ("", "", "")
+            return
+        names = "" if snapshots else ": a, b, c"
+        assert notable(tenancy)[2].endswith(f"without the data of {missing} of the namespace's 3 volumes{names}")
+
+    tell(story)
+
+
+def test_what_was_said_stays_and_what_was_not_is_never_said_later() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        claim(tenancy, "data")
+        began = await begun(tenancy)
+        await completed(tenancy, began)
+        text = "the backup is complete, and without the data of 1 of the namespace's 1 volume: data"
+        assert notable(tenancy)[2] == text
+        done(tenancy.world.delete(core.CLAIM, Key("red", "data")))
+        for _ in range(2):
+            await tenancy.stop()
+            tenancy.start()
+            await tenancy.settle(20)
+        tenancy.velero_says(NAB, "Completed", expiration=stamp(tenancy.clock() + timedelta(days=1)))
+        await tenancy.settle(1)
+        assert notable(tenancy)[2] == text
+
+    async def other(tenancy: Tenancy) -> None:
+        await completed(tenancy, await begun(tenancy))
+        claim(tenancy, "data")
+        await tenancy.stop()
+        tenancy.start()
+        await tenancy.settle(20)
+        assert notable(tenancy) == ("", "", "")
+
+    tell(story)
+    tell(other)
+
+
+def test_a_backup_with_nothing_in_it_says_that() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        claim(tenancy, "data")
+        await begun(tenancy)
+        tenancy.velero_says(NAB, "Completed", progress={"totalItems": 0})
+        await tenancy.settle(1)
+        assert notable(tenancy)[1] == "NothingBackedUp"
+
+    tell(story)
