@@ -9,7 +9,7 @@ SIZE ?= 1
 .DEFAULT_GOAL := help
 .PHONY: help setup lint format test test-cluster cluster-build cluster-up cluster-down \
   cron-oracle cron-shift cron-fuzz schedule-year schedule-gitops schedule-kills schedule-clusters compat selfservice-specs \
-  crds bench-cron bench-runtime bench-schedules runtime-kills selfservice-kills selfservice-queue lock ci
+  crds bench-cron bench-runtime bench-schedules bench-selfservice runtime-kills selfservice-kills selfservice-queue lock ci
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,6 +63,10 @@ bench-schedules: setup ## measure schedules beside Velero's controller and a bar
 	$(BIN)/python -m testbed build etcd kube s3 velero velero-aws helm
 	$(BIN)/python -m bench.schedules --size $(SIZE)
 
+bench-selfservice: setup ## measure self-service beside a bare loop, and a hundred thousand backups; SIZE=0.1 for a tenth
+	$(BIN)/python -m testbed build etcd kube s3 velero velero-aws helm
+	$(BIN)/python -m bench.selfservice --size $(SIZE)
+
 schedule-year: setup ## live through a simulated year of 1,000 schedules beside the Go libraries: minutes
 	$(BIN)/python -m bench.schedule_year
 
@@ -99,6 +103,8 @@ selfservice-queue: setup cluster-build ## 20 backups of 5 tenants in a real Vele
 lock: setup ## pin every dependency again, with hashes, after a change in pyproject.toml
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
 	  --group dev --output-file requirements/dev.txt pyproject.toml
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+	  --constraint requirements/dev.txt --output-file requirements/run.txt pyproject.toml
 
 ci: ## everything that CI runs, as CI runs it
 	.ci/run

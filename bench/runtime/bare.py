@@ -10,17 +10,18 @@ from collections.abc import Iterator
 from time import process_time
 
 import msgspec
-from one_child_each import CHILD, OWNER, PARENT
+from one_child_each import CHILD, OWNER, PARENT, OneChildEach
 
 from bench import MeasurementError
-from bench.runtime.reading import everything
+from bench.draining import drained
+from bench.reading import everything
+from bench.runtime.reading import Found
 from bench.runtime.stopwatch import Stopwatch
 from foresail.kube.client import Client
 from foresail.kube.connect import connect
-from foresail.kube.failures import Cause, Failure
+from foresail.kube.failures import Failure
 from foresail.kube.loop import WORKERS
-from foresail.kube.server import Stream
-from foresail.plan import Body, Key, Kind
+from foresail.plan import Body, Key
 
 
 def child(key: Key, uid: str) -> Body:
@@ -46,45 +47,19 @@ async def write(client: Client, left: Iterator[tuple[Key, Body, Body]], stopwatc
         _must_succeed(await client.merge(PARENT, key, said, msgspec.Raw, "status"))
 
 
-async def opened(client: Client, kind: Kind, labels: str, version: str) -> Stream:
-    """Open a watch; an API server that has just started may ask to wait for it."""
-    chosen = {"labelSelector": labels} if labels else {}
-    stream = await client.stream(kind, "", {"watch": "true", "resourceVersion": version, **chosen})
-    while isinstance(stream, Failure):
-        if stream.cause is not Cause.TOO_MANY:
-            raise MeasurementError(f"the watch of {kind.name} was refused: {stream}")
-        await asyncio.sleep(0.2)
-        stream = await client.stream(kind, "", {"watch": "true", "resourceVersion": version, **chosen})
-    return stream
-
-
-async def drain(stream: Stream) -> None:
-    """Read a watch and throw away what it says."""
-    async with stream:
-        while await stream.read():
-            pass
-    raise MeasurementError("a watch of the bare loop has ended")
-
-
 async def main(kubeconfig: str) -> None:
     """Make a child and a status for each Parent, and print how long that took."""
     stopwatch = Stopwatch()
     async with Client(await connect(kubeconfig)) as client:
-        found, version = await everything(client, PARENT)
+        found, version = await everything(client, PARENT, Found)
         keyed = ((Key(each.metadata.namespace, each.metadata.name), each.metadata) for each in found)
         left = iter([(key, child(key, each.uid), status(key, each.version)) for key, each in keyed])
-        streams = [await opened(client, PARENT, "", version), await opened(client, CHILD, OWNER, version)]
-        draining = [asyncio.create_task(drain(stream)) for stream in streams]
-        before = process_time()
-        async with asyncio.TaskGroup() as group:
-            for _ in range(WORKERS):
-                group.create_task(write(client, left, stopwatch))
-        used = process_time() - before
-        for task in draining:
-            if task.done():
-                task.result()
-            task.cancel()
-        await asyncio.gather(*draining, return_exceptions=True)
+        async with drained(client, OneChildEach().watched, version):
+            before = process_time()
+            async with asyncio.TaskGroup() as group:
+                for _ in range(WORKERS):
+                    group.create_task(write(client, left, stopwatch))
+            used = process_time() - before
     print(json.dumps(stopwatch.facts | {"cpu_s": used}))
 
 

@@ -1,12 +1,11 @@
-"""Reads all objects of a kind, to know what is to be done and to check what was."""
+"""Checks that every Parent has what it should have."""
 
 import msgspec
 
 from bench import MeasurementError
+from bench.reading import everything
 from foresail.kube.client import Client
 from foresail.kube.connect import connect
-from foresail.kube.failures import Failure
-from foresail.kube.reflector import ListMetadata
 from foresail.plan import Kind
 from testbed import Cluster
 from tests.cluster.parents import OWNER, PARENT
@@ -31,31 +30,11 @@ class Found(msgspec.Struct):
     status: dict[str, str] = {}
 
 
-class _Page(msgspec.Struct):
-    metadata: ListMetadata
-    items: list[Found]
-
-
-async def everything(client: Client, kind: Kind, labels: str = "") -> tuple[list[Found], str]:
-    """Return all objects of a kind, and the version of the cluster at which they were read."""
-    found: list[Found] = []
-    token = ""
-    while True:
-        chosen = {"labelSelector": labels} if labels else {}
-        page = await client.page(kind, "", {"limit": "5000", "continue": token, **chosen}, _Page)
-        if isinstance(page, Failure):
-            raise MeasurementError(f"{kind.plural} cannot be listed: {page}")
-        found += page.items
-        token = page.metadata.next_page
-        if not token:
-            return found, page.metadata.resource_version
-
-
 async def check_converged(cluster: Cluster, count: int) -> None:
     """Fail unless there are so many Parents, each with a child of its own and a status that says so."""
     async with Client(await connect(str(cluster.kubeconfig))) as client:
-        parents, _ = await everything(client, PARENT)
-        children, _ = await everything(client, CHILD, OWNER)
+        parents, _ = await everything(client, PARENT, Found)
+        children, _ = await everything(client, CHILD, Found, OWNER)
     owners = {(each.metadata.namespace, each.metadata.name): each.metadata.annotations[OWNER] for each in children}
     wanted = {(each.metadata.namespace, each.metadata.name): each.metadata.uid for each in parents}
     unsaid = [each.metadata.name for each in parents if each.status.get("child") != each.metadata.name]

@@ -2,14 +2,15 @@
 
 import asyncio
 import time
-from dataclasses import replace
 
 import msgspec
 
 from bench import MeasurementError
+from bench.reading import everything
 from bench.runtime.processes import Measured
-from bench.runtime.reading import CHILD, check_converged, everything
+from bench.runtime.reading import CHILD, Found, check_converged
 from bench.runtime.world import USER, create_first, multiply, name, namespace, stored_children, world
+from bench.silence import LEASES, asked_while_idle, is_quiet
 from foresail.api.core import NAMESPACE
 from foresail.kube.client import Client
 from foresail.kube.connect import connect
@@ -18,13 +19,9 @@ from foresail.kube.lines import Lines
 from foresail.kube.server import Stream
 from foresail.plan import Key
 from testbed import Cluster
-from testbed.audit import Request
-from testbed.control_plane import APISERVER
 from tests.cluster.parents import OWNER, PARENT, parents
 
-LEASES = "leases.coordination.k8s.io"
 _EVENTS_PER_SECOND = 20
-_SETTLE_SECONDS = 15.0  # in which the watches are opened again after the API server was started with its audit log
 _LONGEST = 30.0
 
 
@@ -47,11 +44,11 @@ def scale(count: int, events: int, idle_seconds: float) -> dict[str, object]:
             held, peak = process.memory_mib(), process.memory_mib("VmHWM")
             delays = sorted(asyncio.run(_delays(cluster, count, events)))
             print(f"event to write: {delays[len(delays) // 2] * 1000:.1f} ms at the median", flush=True)
-            asked = _asked_while_idle(cluster, process, idle_seconds)
+            asked = asked_while_idle(cluster, process, USER, idle_seconds)
             facts = process.end()
     if facts["writes"] != 2 * events:
         raise MeasurementError(f"{facts['writes']} writes were sent for {events} new Parents; two each are needed")
-    loud = [request for request in asked if not _is_quiet(request)]
+    loud = [request for request in asked if not is_quiet(request)]
     for request in loud[:10]:
         print(f"not silent: {request}", flush=True)
     return {
@@ -74,7 +71,7 @@ async def _delays(cluster: Cluster, before: int, events: int) -> list[float]:
     seen: dict[str, float] = {}
     sent: dict[str, float] = {}
     async with Client(await connect(str(cluster.kubeconfig))) as client:
-        _, version = await everything(client, NAMESPACE)
+        _, version = await everything(client, NAMESPACE, Found)
         parameters = {"watch": "true", "resourceVersion": version, "labelSelector": OWNER}
         stream = await client.stream(CHILD, "", parameters)
         if isinstance(stream, Failure):
@@ -114,19 +111,3 @@ async def _note(stream: Stream, seen: dict[str, float], wanted: int) -> None:
             now = time.perf_counter()
             for line in lines.feed(chunk):
                 seen.setdefault(msgspec.json.decode(line, type=_Event).object.metadata.name, now)
-
-
-def _asked_while_idle(cluster: Cluster, process: Measured, seconds: float) -> list[Request]:
-    """Start the API server again, with an audit log, and return what the process asks of it once it has settled."""
-    site = cluster.site
-    audited = Cluster(replace(site, options=replace(site.options, audit=True)))
-    audited.fault.restart(APISERVER)
-    time.sleep(_SETTLE_SECONDS)
-    process.wait_idle()
-    before = len(audited.audit(USER))
-    time.sleep(seconds)
-    return audited.audit(USER)[before:]
-
-
-def _is_quiet(request: Request) -> bool:
-    return request.verb == "watch" or (request.resource == LEASES and request.verb == "patch")

@@ -1,25 +1,18 @@
 """A real cluster with many Parents in it, and the ServiceAccount that the measured processes are.
 
-A hundred thousand objects are not created one by one: that would take minutes, and their creation is not what is
-measured. One Parent is created through the API server, and with `converged` one child and one status by the very
-controller that is measured; etcd then gets copies of what the API server stored, with other names and UIDs, while
-the API server is down. When it is back it reads them as it reads everything it has stored.
+One Parent is created through the API server, and with `converged` one child and one status by the very controller
+that is measured; etcd then gets copies of what the API server stored, with other names and UIDs, while it is down.
 """
 
-import base64
 import os
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
-from typing import Any
 
-from bench import MeasurementError
+from bench import etcd
 from testbed import Cluster, Options
-from testbed.api import request
-from testbed.control_plane import APISERVER, CONTROLLER_MANAGER
-from testbed.ports import Port
+from testbed.control_plane import CONTROLLER_MANAGER
 from tests.cluster.kinds import rule
 from tests.cluster.parents import PARENT, install, parents
 
@@ -27,7 +20,6 @@ ACCOUNT = "bench"
 USER = f"system:serviceaccount:default:{ACCOUNT}"
 NAMESPACES = 100
 _FIRST_NAMESPACE, _FIRST_NAME = "bench-000", "parent-000000"
-_AT_ONCE = 100  # objects in one write to etcd, which takes 128
 _RBAC = "rbac.authorization.k8s.io"
 
 
@@ -71,18 +63,12 @@ def create_first(cluster: Cluster) -> None:
 def multiply(cluster: Cluster, count: int) -> None:
     """Make the first Parent, and its child if it has one, into so many."""
     models = _models(cluster)
-    cluster.fault.kill(APISERVER)
-    pairs = (pair for number in range(1, count) for pair in _copies(models, number))
-    while puts := [{"requestPut": pair} for pair in islice(pairs, _AT_ONCE)]:
-        _etcd(cluster, "kv/txn", {"success": puts})
-    cluster.fault.start(APISERVER)
+    etcd.store(cluster, (each for number in range(1, count) for each in _copies(models, number)))
 
 
 def stored_children(cluster: Cluster) -> int:
-    """Return how many ConfigMaps our namespaces have; etcd is asked, so that the API server has no work by it."""
-    first, end = (f"/registry/configmaps/bench{mark}".encode() for mark in "-.")  # a dot comes right after a dash
-    asked = {"key": _text(first), "range_end": _text(end), "count_only": True}
-    return int(_etcd(cluster, "kv/range", asked).get("count", 0))
+    """Return how many ConfigMaps our namespaces have."""
+    return etcd.count(cluster, "/registry/configmaps/bench-", "/registry/configmaps/bench.")  # which comes right after
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +84,11 @@ def _models(cluster: Cluster) -> dict[str, _Model]:
         items = cluster.get(resource, "--namespace", _FIRST_NAMESPACE)["items"]
         for uid in (item["metadata"]["uid"] for item in items if item["metadata"]["name"] == _FIRST_NAME):
             key = f"/registry/{kind}/{_FIRST_NAMESPACE}/{_FIRST_NAME}"
-            stored = _etcd(cluster, "kv/range", {"key": _text(key.encode())})["kvs"][0]["value"]
-            found[uid] = _Model(f"/registry/{kind}", base64.b64decode(stored))
+            found[uid] = _Model(f"/registry/{kind}", etcd.stored(cluster, key))
     return found
 
 
-def _copies(models: dict[str, _Model], number: int) -> Iterator[dict[str, str]]:
+def _copies(models: dict[str, _Model], number: int) -> Iterator[etcd.Stored]:
     # Everything that is replaced is as long as what it replaces, so the lengths in a stored ConfigMap stay true.
     others = {uid.encode(): str(uuid.uuid4()).encode() for uid in models}
     others |= {_FIRST_NAME.encode(): name(number).encode(), _FIRST_NAMESPACE.encode(): namespace(number).encode()}
@@ -111,17 +96,4 @@ def _copies(models: dict[str, _Model], number: int) -> Iterator[dict[str, str]]:
         content = model.content
         for old, new in others.items():
             content = content.replace(old, new)
-        key = f"{model.prefix}/{namespace(number)}/{name(number)}"
-        yield {"key": _text(key.encode()), "value": _text(content)}
-
-
-def _text(content: bytes) -> str:
-    return base64.b64encode(content).decode()
-
-
-def _etcd(cluster: Cluster, call: str, body: object) -> dict[str, Any]:
-    answer = request("POST", f"{cluster.site.url(Port.ETCD, 'http')}/v3/{call}", body=body)
-    content: dict[str, Any] = answer.json()
-    if "error" in content:
-        raise MeasurementError(f"etcd refused {call}: {answer.text}")
-    return content
+        yield f"{model.prefix}/{namespace(number)}/{name(number)}", content

@@ -14,15 +14,14 @@ from datetime import UTC, datetime, timedelta
 from statistics import median
 from typing import Any
 
-from bench.schedules.operator import operator
+from bench.operator import ACCOUNT, NAMESPACE, USER, operator
 from bench.schedules.world import (
-    ACCOUNT,
     BACKUP_CONTROLLERS,
-    NAMESPACE,
-    Arrivals,
+    arrivals_of_backups,
     create_schedules,
     delete_backups,
     next_tick,
+    reword_schedules,
     world,
 )
 from foresail.kube.clock import now
@@ -32,6 +31,8 @@ DUE, MANY, IDLE_SECONDS = 2_000, 10_000, 300.0
 STARTS = (0, 20, 40)  # seconds of the minute: Velero looks once a minute, counted from its start
 ROUNDS = 3
 MINUTES = 2  # between two ticks; more than Velero needs for all of them
+SETTLED = 120.0  # seconds in which the operator has read ten thousand new expressions and noted them
+NEVER = "0 3 1 1 *"  # not while we measure
 SINGLE = 10
 NEAR, LOOKED = timedelta(seconds=3), timedelta(seconds=65)
 PARTS = ("single", "punctual", "throughput", "silence")
@@ -53,13 +54,13 @@ def single() -> dict[str, object]:
     lags: list[float] = []
     with world() as cluster:
         create_schedules(cluster, 1, "@every 5s")
-        with operator(cluster):
+        with operator(cluster, settled="schedules"):
             delete_backups(cluster)
-            with Arrivals(cluster) as arrivals:
+            with arrivals_of_backups(cluster) as arrivals:
                 while len(lags) < SINGLE:
                     arrivals.wait(1, 30)
                     (name, at), *_ = arrivals.seen.items()
-                    slot = datetime.strptime(name.split("-")[2], "%Y%m%d%H%M%S").replace(tzinfo=UTC)
+                    slot = datetime.strptime(str(name).split("-")[2], "%Y%m%d%H%M%S").replace(tzinfo=UTC)
                     lags.append((at - slot).total_seconds())
                     arrivals.seen.clear()
                     delete_backups(cluster)  # the next one is held until this one has ended
@@ -74,7 +75,7 @@ def punctual(cluster: Cluster, count: int) -> dict[str, object]:
         cluster.restart_velero(*BACKUP_CONTROLLERS)  # its schedule controller is on
         velero += _served(cluster, count, 400.0)
     cluster.restart_velero("schedule", *BACKUP_CONTROLLERS)
-    with operator(cluster):
+    with operator(cluster, settled="schedules"):
         ours = _served(cluster, count, 120.0)
     return {
         "schedules": count,
@@ -86,12 +87,14 @@ def punctual(cluster: Cluster, count: int) -> dict[str, object]:
 
 
 def throughput(cluster: Cluster, count: int) -> dict[str, object]:
-    """Let a bare loop and the operator take turns over the same Schedules."""
+    """Let a bare loop and the operator take turns over the same Schedules, all due in the same minute."""
     bare, ours = [], []
     for _ in range(ROUNDS):
         bare.append(count / _bare(cluster, count))
-        with operator(cluster):
-            ours.append(count / _served(cluster, count, 300.0)[-1])
+        delete_backups(cluster)
+        with operator(cluster, settled="schedules"):
+            ours.append(count / _served_once(cluster, count))
+        delete_backups(cluster)
     ratios = [one / other for one, other in zip(ours, bare, strict=True)]
     return {
         "throughput_schedules": count,
@@ -105,12 +108,11 @@ def throughput(cluster: Cluster, count: int) -> dict[str, object]:
 def silence(count: int, seconds: float) -> dict[str, object]:
     """Count what the operator asks of the API server while nothing is due."""
     with world(audit=True) as cluster:
-        create_schedules(cluster, count, "0 3 1 1 *")
-        with operator(cluster):
-            user = f"system:serviceaccount:{NAMESPACE}:{ACCOUNT}"
-            before = len(cluster.audit(user))
+        create_schedules(cluster, count, NEVER)
+        with operator(cluster, settled="schedules"):
+            before = len(cluster.audit(USER))
             time.sleep(seconds)
-            asked = [each for each in cluster.audit(user)[before:] if not each.resource.startswith("leases")]
+            asked = [each for each in cluster.audit(USER)[before:] if not each.resource.startswith("leases")]
     writes = [each for each in asked if each.verb not in ("get", "list", "watch")]
     return {"idle_seconds": seconds, "idle_writes": len(writes), "idle_requests": len(asked)}
 
@@ -124,7 +126,7 @@ def _served(cluster: Cluster, count: int, seconds: float) -> list[float]:
         _let_pass(cluster, count)
         tick = next_tick(MINUTES)
     time.sleep(max((tick - now()).total_seconds() - 2.0, 0.0))
-    with Arrivals(cluster) as arrivals:
+    with arrivals_of_backups(cluster) as arrivals:
         arrivals.wait(count, seconds)
         lags = arrivals.lags(tick)
     print(f"{count} Backups, {lags[0]:.2f} to {lags[-1]:.2f} s after {tick:%H:%M:%S}", flush=True)
@@ -133,10 +135,27 @@ def _served(cluster: Cluster, count: int, seconds: float) -> list[float]:
     return lags
 
 
+def _served_once(cluster: Cluster, count: int) -> float:
+    """Let all Schedules be due at one instant of the year, and return how long after it the last Backup was there.
+
+    A second tick that comes while ten thousand Backups of the first are made or deleted would be measured with it.
+    """
+    tick = now().replace(second=0, microsecond=0) + timedelta(seconds=SETTLED * count / MANY, minutes=2)
+    tick = tick.replace(second=0)
+    reword_schedules(cluster, count, f"{tick.minute} {tick.hour} {tick.day} {tick.month} *")
+    with arrivals_of_backups(cluster) as arrivals:
+        arrivals.wait(count, 400.0)
+        lags = arrivals.lags(tick)
+    print(f"{count} Backups, {lags[0]:.2f} to {lags[-1]:.2f} s after {tick:%H:%M:%S}", flush=True)
+    if lags[0] < 0:
+        raise SystemExit("a Backup was there before the tick: the Schedules were not read in time")
+    return lags[-1]
+
+
 def _let_pass(cluster: Cluster, count: int) -> None:
     """Let the late runs of a tick that passed while nobody served it be made, and delete them."""
     time.sleep(5)
-    with Arrivals(cluster) as arrivals:
+    with arrivals_of_backups(cluster) as arrivals:
         time.sleep(1)
         if arrivals.seen:
             arrivals.wait(count, 200)
@@ -146,7 +165,7 @@ def _let_pass(cluster: Cluster, count: int) -> None:
 def _bare(cluster: Cluster, count: int) -> float:
     delete_backups(cluster)
     kubeconfig = cluster.service_account_kubeconfig(NAMESPACE, ACCOUNT)
-    with Arrivals(cluster) as arrivals:
+    with arrivals_of_backups(cluster) as arrivals:
         command = [sys.executable, "-m", "bench.schedules.bare", str(kubeconfig)]
         begun = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
         arrivals.wait(count, 60)
@@ -186,7 +205,7 @@ def measured(part: str, size: float) -> dict[str, object]:
         return silence(int(MANY * size), IDLE_SECONDS * max(size, 0.2))
     with world() as cluster:
         count = int((DUE if part == "punctual" else MANY) * size)
-        create_schedules(cluster, count, f"*/{MINUTES} * * * *")
+        create_schedules(cluster, count, f"*/{MINUTES} * * * *" if part == "punctual" else NEVER)
         return punctual(cluster, count) if part == "punctual" else throughput(cluster, count)
 
 

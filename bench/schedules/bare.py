@@ -11,7 +11,8 @@ from datetime import datetime
 import msgspec
 
 from bench import MeasurementError
-from bench.schedules.world import NAMESPACE
+from bench.draining import drained
+from bench.operator import NAMESPACE
 from foresail.api import velero
 from foresail.api.instants import stamp, whole
 from foresail.kube.client import Client
@@ -19,8 +20,7 @@ from foresail.kube.clock import now
 from foresail.kube.connect import connect
 from foresail.kube.failures import Failure
 from foresail.kube.loop import WORKERS
-from foresail.kube.server import Stream
-from foresail.plan import Body, Create, Kind
+from foresail.plan import Body, Create
 from foresail.schedules.build import create_backup
 from foresail.schedules.controller import Schedules
 from foresail.schedules.observe import ScheduleRow, Settings, schedule_row
@@ -51,20 +51,6 @@ async def _write(client: Client, left: Iterator[tuple[ScheduleRow, Create, Body,
                 raise MeasurementError(f"a write of the bare loop was refused: {answer}")
 
 
-async def _opened(client: Client, kind: Kind, labels: str) -> Stream:
-    chosen = {"labelSelector": labels} if labels else {}
-    stream = await client.stream(kind, NAMESPACE, {"watch": "true", **chosen})
-    if isinstance(stream, Failure):
-        raise MeasurementError(f"the watch of {kind.name} was refused: {stream}")
-    return stream
-
-
-async def _drain(stream: Stream) -> None:
-    async with stream:
-        while await stream.read():
-            pass
-
-
 async def main(kubeconfig: str) -> None:
     """Write as the controller does, in the same order, with as many workers."""
     async with Client(await connect(kubeconfig)) as client:
@@ -74,16 +60,11 @@ async def main(kubeconfig: str) -> None:
         slot = whole(now())
         rows = [schedule_row(item) for item in found.items]
         left = iter([(row, *_bodies(row, slot)) for row in rows])
-        interests = [each.interest for each in Schedules(NAMESPACE, Settings()).watched]
-        streams = [await _opened(client, each.kind, each.labels) for each in interests]
-        draining = [asyncio.create_task(_drain(stream)) for stream in streams]
-        print(now().isoformat(), flush=True)
-        async with asyncio.TaskGroup() as group:
-            for _ in range(WORKERS):
-                group.create_task(_write(client, left))
-        for task in draining:
-            task.cancel()
-        await asyncio.gather(*draining, return_exceptions=True)
+        async with drained(client, Schedules(NAMESPACE, Settings()).watched):
+            print(now().isoformat(), flush=True)
+            async with asyncio.TaskGroup() as group:
+                for _ in range(WORKERS):
+                    group.create_task(_write(client, left))
 
 
 if __name__ == "__main__":

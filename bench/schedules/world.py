@@ -1,31 +1,24 @@
 """A cluster full of Schedules, and a stopwatch at its Backups."""
 
-import asyncio
-import json
 import os
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import contextmanager
 from datetime import datetime, timedelta
-from typing import Any, Self
+from functools import partial
+from typing import Any
 
 import msgspec
 
-from bench import MeasurementError
+from bench.arrivals import Arrivals
+from bench.operator import NAMESPACE
+from bench.writing import create_all, write_all
 from foresail.api import velero
-from foresail.kube.client import Client, address
+from foresail.kube.client import Client
 from foresail.kube.clock import now
-from foresail.kube.connect import connect
-from foresail.kube.failures import Failure
-from foresail.kube.lines import Lines
-from foresail.kube.server import Stream
 from foresail.plan import Key
-from testbed import Cluster, Options, TestbedError
+from testbed import Cluster, Options
 from tests.cluster import operators
 
-NAMESPACE = "velero"
-ACCOUNT = "foresail"
 BACKUP_CONTROLLERS = (
     "backup-queue",
     "backup",
@@ -35,7 +28,6 @@ BACKUP_CONTROLLERS = (
     "backup-sync",
     "gc",
 )
-AT_ONCE = 64
 
 
 @contextmanager
@@ -71,30 +63,33 @@ def schedule(name: str, text: str) -> dict[str, Any]:
 
 def create_schedules(cluster: Cluster, count: int, text: str) -> None:
     """Create so many Schedules with the same expression."""
+    create_all(cluster, velero.SCHEDULE, ((key, schedule(key.name, text)) for key in _names(count)))
 
-    async def run() -> None:
-        async with Client(await connect(str(cluster.kubeconfig)), at_once=AT_ONCE) as client:
 
-            async def create(number: int) -> None:
-                key = Key(NAMESPACE, f"s-{number:05}")
-                made = await client.create(velero.SCHEDULE, key, schedule(key.name, text), msgspec.Raw)
-                if isinstance(made, Failure):
-                    raise MeasurementError(f"Schedule {key}: {made}")
-
-            await asyncio.gather(*(create(number) for number in range(count)))
-
-    asyncio.run(run())
+def reword_schedules(cluster: Cluster, count: int, text: str) -> None:
+    """Give so many Schedules another expression."""
+    body = {"spec": {"schedule": text}}
+    write_all(
+        cluster,
+        (partial(Client.merge, kind=velero.SCHEDULE, key=key, body=body, of=msgspec.Raw) for key in _names(count)),
+    )
 
 
 def delete_backups(cluster: Cluster) -> None:
-    """Delete all Backups, as nobody would on a real cluster: nothing is stored of them.
+    """Delete all Backups, as nobody would on a real cluster: nothing is stored of them."""
+    while found := cluster.get("backups.velero.io", f"--namespace={NAMESPACE}")["items"]:
+        metas = [each["metadata"] for each in found]
+        write_all(
+            cluster,
+            (
+                partial(Client.delete, kind=velero.BACKUP, key=Key(NAMESPACE, each["name"]), uid=each["uid"])
+                for each in metas
+            ),
+        )
 
-    Ten thousand at once take the API server longer than a request may take, so it is asked until none is left.
-    """
-    path = address(velero.BACKUP, NAMESPACE)
-    while json.loads(cluster.kubectl("get", "--raw", f"{path}?limit=1"))["items"]:
-        with suppress(TestbedError):
-            cluster.kubectl("delete", "--raw", path)
+
+def _names(count: int) -> list[Key]:
+    return [Key(NAMESPACE, f"s-{number:05}") for number in range(count)]
 
 
 def next_tick(minutes: int) -> datetime:
@@ -103,72 +98,6 @@ def next_tick(minutes: int) -> datetime:
     return tick + timedelta(minutes=-tick.minute % minutes)
 
 
-class _Metadata(msgspec.Struct):
-    name: str
-
-
-class _Object(msgspec.Struct):
-    metadata: _Metadata
-
-
-class _Event(msgspec.Struct):
-    type: str
-    object: _Object
-
-
-@dataclass
-class Arrivals:
-    """Watches Backups and notes when each was there, until the block ends; in a thread of its own."""
-
-    cluster: Cluster
-    seen: dict[str, datetime] = field(default_factory=dict)
-    _open: threading.Event = field(default_factory=threading.Event)
-    _end: asyncio.Event | None = None
-    _loop: asyncio.AbstractEventLoop | None = None
-    _thread: threading.Thread | None = None
-
-    def __enter__(self) -> Self:
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
-        self._thread.start()
-        if not self._open.wait(30):
-            raise MeasurementError("the watch of Backups does not begin")
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._loop is not None and self._end is not None and self._thread is not None:
-            self._loop.call_soon_threadsafe(self._end.set)
-            self._thread.join()
-
-    def wait(self, count: int, seconds: float) -> None:
-        """Return when so many have come."""
-        deadline = now() + timedelta(seconds=seconds)
-        while len(self.seen) < count:
-            if now() > deadline:
-                raise MeasurementError(f"only {len(self.seen)} of {count} Backups came within {seconds:g} s")
-            threading.Event().wait(0.2)
-
-    def lags(self, tick: datetime) -> list[float]:
-        """Return how many seconds after a tick each was there, in order."""
-        return sorted((at - tick).total_seconds() for at in self.seen.values())
-
-    async def _run(self) -> None:
-        self._loop, self._end = asyncio.get_running_loop(), asyncio.Event()
-        async with Client(await connect(str(self.cluster.kubeconfig))) as client:
-            stream = await client.stream(velero.BACKUP, NAMESPACE, {"watch": "true"})
-            if isinstance(stream, Failure):
-                raise MeasurementError(f"the watch of Backups: {stream}")
-            self._open.set()
-            async with stream:
-                reading = asyncio.create_task(self._read(stream))
-                await self._end.wait()
-                reading.cancel()
-                await asyncio.gather(reading, return_exceptions=True)
-
-    async def _read(self, stream: Stream) -> None:
-        decoder, lines = msgspec.json.Decoder(_Event), Lines()
-        while chunk := await stream.read():
-            at = now()
-            for line in lines.feed(chunk):
-                event = decoder.decode(line)
-                if event.type == "ADDED":
-                    self.seen.setdefault(event.object.metadata.name, at)
+def arrivals_of_backups(cluster: Cluster) -> Arrivals:
+    """Return a stopwatch at Backups."""
+    return Arrivals(cluster, velero.BACKUP, NAMESPACE)

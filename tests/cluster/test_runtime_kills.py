@@ -12,6 +12,7 @@ def test_killed_around_its_writes_and_at_random_instants_it_makes_nothing_twice_
     cluster: Cluster, tmp_path: Path, figure: Callable[[str], None]
 ) -> None:
     permit(cluster)
+    cluster.kubectl("delete", "lease", LEASE, "--ignore-not-found")  # of a test that failed
     report = Series(cluster, tmp_path).run(20, print)
     cluster.kubectl("delete", "lease", LEASE)
     figure(str(report))

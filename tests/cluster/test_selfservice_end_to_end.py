@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import pytest
 
@@ -23,6 +24,7 @@ from tests.cluster.tenants import (
 )
 
 NAMESPACE_SECONDS = 60
+SYNC_SECONDS = 10
 
 
 @pytest.fixture(scope="module")
@@ -108,34 +110,93 @@ def test_a_backup_is_deleted_when_velero_is_back(served: Cluster, eventually: Ev
     assert not in_bucket(served, made)
 
 
+def test_a_backup_that_velero_did_not_live_to_finish_has_failed_and_the_next_one_works(
+    served: Cluster, eventually: Eventually
+) -> None:
+    hal = arrive(served, "interrupted", eventually)
+    served.fault.stop("s3")  # so that Velero comes to no end
+    try:
+        hal.back_up("torn")
+        in_progress = "--for=jsonpath={.status.veleroBackup.status.phase}=InProgress"
+        hal.wait("nonadminbackup/torn", in_progress, seconds=120)
+    finally:
+        served.fault.kill("velero")
+        served.fault.cont("s3")
+        served.fault.start("velero")
+    hal.wait("nonadminbackup/torn", "--for=condition=Succeeded=false", seconds=120)
+    status = hal.status("nonadminbackup/torn")
+    assert status["veleroBackup"]["status"]["phase"] == "Failed"
+    assert (status["phase"], status["queueInfo"]) == ("Created", {"estimatedQueuePosition": 0})
+    reason, message = condition(status, "Succeeded")[1:]
+    assert reason == "Failed"
+    assert "during the server starting" in message, "Velero's own words"
+    events = json.loads(hal.kubectl("get", "events", "--field-selector=reason=Failed", "--output=json"))["items"]
+    assert [each["message"] for each in events] == [message]
+    completed(hal, "whole")
+    hal.wants("torn", deleteBackup=True)
+    hal.wait("nonadminbackup/torn", "--for=delete", seconds=120)
+    assert len(of_namespace(served, "backups", "interrupted")) == 1
+
+
 def test_what_velero_syncs_back_after_a_force_delete_is_never_adopted_and_takes_a_place(
     served: Cluster, eventually: Eventually
 ) -> None:
-    location = ("patch", "backupstoragelocations.velero.io", "default", f"--namespace={VELERO}", "--type=merge")
     fay = arrive(served, "forgetful", eventually)
     made = completed(fay, "daily")
     fay.wants("daily", forceDeleteBackup=True)
     fay.wait("nonadminbackup/daily", "--for=delete")
     assert not of_namespace(served, "backups", "forgetful")
     assert in_bucket(served, made)
-    served.kubectl(*location, '--patch={"spec":{"backupSyncPeriod":"10s"}}')
-    try:
-        served.fault.restart("velero")  # it looks at once, and then once a minute, however short the period
-        eventually(lambda: of_namespace(served, "backups", "forgetful"), 90)
+    with velero_arguments(served, f"--backup-sync-period={SYNC_SECONDS}s"):
+        sync(served, eventually)
         synced = of_namespace(served, "backups", "forgetful")[0]["metadata"]
         assert synced["name"] == made
         fay.back_up("daily")  # the same name again
-        fay.wait("nonadminbackup/daily", "--for=condition=Accepted=false")
-        assert condition(fay.status("nonadminbackup/daily"), "Accepted")[1] == "QuotaExceeded"
-        assert "veleroBackup" not in fay.status("nonadminbackup/daily")
         fay.restore("back", "daily")
-        fay.wait("nonadminrestore/back", "--for=condition=Accepted=false")
-        assert not of_namespace(served, "restores", "forgetful")
-        assert [each["metadata"]["uid"] for each in of_namespace(served, "backups", "forgetful")] == [synced["uid"]]
+        for _ in range(3):
+            sync(served, eventually)
+            fay.wait("nonadminbackup/daily", "--for=condition=Accepted=false")
+            assert condition(fay.status("nonadminbackup/daily"), "Accepted")[1] == "QuotaExceeded"
+            assert "veleroBackup" not in fay.status("nonadminbackup/daily")
+            fay.wait("nonadminrestore/back", "--for=condition=Accepted=false")
+            assert not of_namespace(served, "restores", "forgetful")
+            assert [each["metadata"]["uid"] for each in of_namespace(served, "backups", "forgetful")] == [synced["uid"]]
         served.velero("backup", "delete", made, "--confirm")  # by the administrator: the place is free
-        fay.wait("nonadminbackup/daily", "--for=condition=Succeeded")
+        fay.wait("nonadminbackup/daily", "--for=condition=Succeeded", seconds=120)
+        assert fay.status("nonadminbackup/daily")["veleroBackup"]["name"] != made
+        fay.wait("nonadminrestore/back", "--for=condition=Succeeded", seconds=120)
+
+
+@contextmanager
+def velero_arguments(cluster: Cluster, *more: str) -> Iterator[None]:
+    """Let Velero's Deployment have further arguments; they count from Velero's next start."""
+    where = ("deployment", "velero", f"--namespace={VELERO}")
+    before = cluster.get(*where)["spec"]["template"]["spec"]["containers"][0]["args"]
+
+    def have(arguments: list[str]) -> None:
+        patch = [{"op": "replace", "path": "/spec/template/spec/containers/0/args", "value": arguments}]
+        cluster.kubectl("patch", *where, "--type=json", f"--patch={json.dumps(patch)}")
+
+    have([*before, *more])
+    try:
+        yield
     finally:
-        served.kubectl(*location, '--patch={"spec":{"backupSyncPeriod":null}}')
+        have(before)
+        cluster.fault.restart("velero")
+
+
+def sync(cluster: Cluster, eventually: Eventually) -> None:
+    """Let a period pass, and Velero look into the bucket: it does so when it starts, and then but once a minute."""
+
+    def last() -> str:
+        location = cluster.get("backupstoragelocations.velero.io", "default", f"--namespace={VELERO}")
+        found: str = location["status"].get("lastSyncedTime", "")
+        return found
+
+    before = last()
+    time.sleep(SYNC_SECONDS + 1)
+    cluster.fault.restart("velero")
+    eventually(lambda: last() != before, 120)
 
 
 def test_a_namespace_with_50_requests_goes_while_velero_is_down_and_its_backups_can_be_restored(

@@ -20,13 +20,13 @@ SHOWN = r'{.metadata.namespace}/{.metadata.name} {.status.queueInfo.estimatedQue
 
 
 @pytest.fixture(scope="module")
-def served(velero_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def served(own_velero_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Velero with both charts, and the operator at work."""
-    install(velero_cluster)
+    install(own_velero_cluster)
     for name in NAMES:
-        quotas(name, velero_cluster, active=EACH)
-    with operator(velero_cluster, tmp_path_factory.mktemp("operator") / "log"):
-        yield velero_cluster
+        quotas(name, own_velero_cluster, active=EACH)
+    with operator(own_velero_cluster, tmp_path_factory.mktemp("operator") / "log"):
+        yield own_velero_cluster
 
 
 @contextmanager

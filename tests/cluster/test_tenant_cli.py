@@ -3,7 +3,9 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pytest
@@ -120,6 +122,38 @@ def test_a_tenant_reads_the_log_and_the_results_and_leaves_nothing_behind(
     assert (missing.code, missing.out) == (1, "")
     assert missing.err.startswith("error: NonAdminBackup reader/nope does not exist\nhint: ")
     assert amy.tenant.names("nonadmindownloadrequests") == []
+
+
+def test_three_tenants_at_once_back_up_damage_restore_and_delete_with_the_command_line(
+    served: Cluster, eventually: Eventually, figure: Callable[[str], None]
+) -> None:
+    lines = [command_line(served, name, eventually) for name in ("north", "east", "south")]
+    patience = ("--wait", "--timeout", "300s")
+
+    def live(line: Foresail) -> str:
+        tenant = line.tenant
+        tenant.kubectl("create", "configmap", "owner", f"--from-literal=name={tenant.namespace}")
+        line.done("backup", "create", "daily", *patience)  # the same name in each namespace
+        made: str = line.done("backup", "get", "daily", "-o", "json").json["status"]["veleroBackup"]["name"]
+        assert in_bucket(served, made)
+        tenant.kubectl("delete", "configmap", "settings", "owner")
+        line.done("restore", "create", "back", "--from-backup", "daily", *patience)
+        assert tenant.kubectl("get", "configmap", "owner", "--output=jsonpath={.data.name}") == tenant.namespace
+        assert tenant.kubectl("get", "configmap", "settings", "--output=jsonpath={.data.currency}") == "EUR"
+        line.done("backup", "delete", "daily", "--confirm", *patience)
+        line.done("restore", "delete", "back", "--confirm", *patience)
+        return made
+
+    began = time.monotonic()
+    with ThreadPoolExecutor(len(lines)) as pool:
+        made = list(pool.map(live, lines))
+    took = time.monotonic() - began
+    assert len(set(made)) == len(lines)
+    for line, name in zip(lines, made, strict=True):
+        assert not in_bucket(served, name)
+        for kind in ("backups", "restores"):
+            assert not of_namespace(served, kind, line.tenant.namespace)
+    figure(f"self-service: three tenants back up, damage, restore and delete with the command line: {took:.1f} s")
 
 
 def test_what_holds_a_backup_is_said_with_what_to_do(served: Cluster, eventually: Eventually) -> None:

@@ -620,30 +620,6 @@ def test_a_place_that_was_promised_and_then_not_needed_goes_to_the_next() -> Non
     tell(story, {"stored": 1})
 
 
-def test_figures_are_by_namespace_and_by_what_happened() -> None:
-    async def story(tenancy: Tenancy) -> None:
-        await backed_up(tenancy)
-        tenancy.back_up(Key("red", "wrong"), includedNamespaces=["blue"])
-        await tenancy.settle()
-        assert tenancy.process is not None
-        metrics = tenancy.process.loop.controller.metrics  # type: ignore[attr-defined]
-        found = {
-            (sample.name, tuple(sample.labels.values())): sample.value
-            for family in metrics.collect()
-            for sample in family.samples
-        }
-        conditions = "foresail_selfservice_conditions_total"
-        assert found[conditions, ("red", "NonAdminBackup", "BackupScheduled")] == 1
-        assert found[conditions, ("red", "NonAdminBackup", "Completed")] == 1
-        assert found[conditions, ("red", "NonAdminBackup", "InvalidBackupSpec")] == 1
-        assert found["foresail_selfservice_backups", ("red", "stored")] == 1
-        assert found["foresail_selfservice_backups", ("red", "active")] == 0
-        assert found["foresail_selfservice_quota", ("red", "stored")] == 9
-        assert found["foresail_selfservice_queue_wait_seconds_count", ("NonAdminBackup",)] == 1
-
-    tell(story, {"stored": 9})
-
-
 def test_the_finalizer_of_somebody_else_stays() -> None:
     async def story(tenancy: Tenancy) -> None:
         tenancy.back_up(NAB)

@@ -16,10 +16,11 @@ class Container(msgspec.Struct, frozen=True):
     args: list[str] = []
 
 
-class PodSpec(msgspec.Struct, frozen=True):
-    """The containers of a pod."""
+class PodSpec(msgspec.Struct, frozen=True, rename="camel"):
+    """The containers of a pod, and as whom they run."""
 
     containers: list[Container] = []
+    service_account_name: str = ""
 
 
 class PodTemplate(msgspec.Struct, frozen=True):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import yaml
 
-from foresail.api import policy, requests
+from foresail.api import policy, primer, requests
 from foresail.api.schema import Schema, schema
 from foresail.plan import Kind
 
@@ -101,6 +101,26 @@ DEFINITIONS = (
             ("Stored", "integer", ".spec.quotas.stored"),
             ("Active", "integer", ".spec.quotas.active"),
             _AGE,
+        ),
+    ),
+    Definition(
+        primer.PRIMER,
+        "prm",
+        primer.Primer,
+        (
+            ("CronJobs", "integer", ".status.matched"),
+            ("Warm-Up", "string", ".status.warmUp"),
+            # Strings, for kubectl shows a date as the time that has passed since, and these are to come.
+            ("Next Fire", "string", ".status.nextFire"),
+            ("Next Warm-Up", "string", ".status.nextWarmUp"),
+            ("Ready", "string", ".status.conditions[?(@.type=='Ready')].status"),
+            _AGE,
+        ),
+        (
+            (
+                "has(self.spec.cronJob) != has(self.spec.selector)",
+                "name one CronJob in spec.cronJob, or select some by spec.selector: one of the two",
+            ),
         ),
     ),
 )

@@ -19,3 +19,14 @@ ORPHANED = "foresail.dev/orphaned"
 
 ATTEMPT = "foresail.dev/attempt"
 """On a DeleteBackupRequest: how many there were for this Backup, this one included."""
+
+PRIMER_UID = "foresail.dev/primer-uid"
+TARGET_UID = "foresail.dev/cronjob-uid"
+FIRE = "foresail.dev/fire"
+"""On a placeholder: for which Primer it was made, for which CronJob, and for which of its fires.
+
+The first two stand on a primer CronJob too.
+"""
+
+PRIMER_LABEL = "foresail.dev/primer"
+"""On placeholders and primer CronJobs, with the name of the Primer: how they are found."""

@@ -26,6 +26,7 @@ from msgspec.inspect import (
 )
 
 Schema = dict[str, Any]
+_EITHER = "x-kubernetes-int-or-string"  # two types, so what is added to the type says all
 
 
 def schema(of: object) -> Schema:
@@ -36,7 +37,8 @@ def schema(of: object) -> Schema:
 def _rendered(kind: Type) -> Schema:
     match kind:
         case Metadata(type=inner, extra_json_schema=extra):
-            return {**_rendered(inner), **(extra or {})}
+            added = extra or {}
+            return {**({} if _EITHER in added else _rendered(inner)), **added}
         case UnionType(types=types):
             return _nullable(types)
         case StructType():

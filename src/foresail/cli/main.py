@@ -7,7 +7,9 @@ from typing import Any
 
 from foresail import __version__
 from foresail.cli.cron.arguments import add_cron
+from foresail.cli.doctor.arguments import add_doctor
 from foresail.cli.errors import CommandError
+from foresail.cli.hold import add_hold
 from foresail.cli.later import Later
 from foresail.cli.operator import add_operator
 from foresail.cli.policy.arguments import add_policy
@@ -27,7 +29,9 @@ def parser() -> argparse.ArgumentParser:
     add_schedule(commands)
     add_policy(commands)
     add_tenant(commands)
+    add_doctor(commands)
     add_operator(commands)
+    add_hold(commands)
     return top
 
 

@@ -8,6 +8,7 @@ import socket
 from typing import Any
 
 from foresail.cli.errors import CommandError
+from foresail.cli.primer.settings import add_primer_settings, primer_settings
 from foresail.cli.yes_or_no import yes_or_no
 from foresail.cron import CronError, Dialect
 from foresail.cron.zonename import checked_zone
@@ -39,6 +40,7 @@ def add_operator(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     for flag, default, meaning in (
         ("--schedules", True, "take the place of Velero's schedule controller"),
         ("--self-service", False, "let teams back up and restore their own namespaces; its kinds must be installed"),
+        ("--primers", False, "hold capacity for CronJobs before they fire; the kind Primer must be installed"),
     ):
         capabilities.add_argument(
             flag,
@@ -74,6 +76,7 @@ def add_operator(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="a label or annotation that Backups do not get from their Schedule, or a family such as example.com/*;"
         " may be repeated, and replaces the default list",
     )
+    add_primer_settings(run)
     run.add_argument(
         "--dry-run", action="store_true", help="print what would be done, and do nothing: no write, no Event, no Lease"
     )
@@ -97,8 +100,9 @@ def _settings(chosen: argparse.Namespace) -> Any:  # noqa: ANN401 - imported lat
     from foresail.operator.settings import Settings  # noqa: PLC0415
     from foresail.schedules.observe import Settings as ScheduleSettings  # noqa: PLC0415
 
-    if not (chosen.schedules or chosen.self_service):
-        raise CommandError("nothing is switched on", hint="leave out --schedules=false, or add --self-service")
+    if not (chosen.schedules or chosen.self_service or chosen.primers):
+        hint = "leave out --schedules=false, or add --self-service or --primers"
+        raise CommandError("nothing is switched on", hint=hint)
     try:
         zone = checked_zone(chosen.velero_time_zone)
     except CronError as error:
@@ -117,6 +121,8 @@ def _settings(chosen: argparse.Namespace) -> Any:  # noqa: ANN401 - imported lat
         dry_run=chosen.dry_run,
         runs_schedules=chosen.schedules,
         runs_self_service=chosen.self_service,
+        runs_primers=chosen.primers,
         velero_dialect=Dialect(chosen.velero_dialect) if chosen.velero_dialect else None,
         schedules=schedules,
+        **({"primers": primer_settings(chosen)} if chosen.primers else {}),
     )

@@ -4,6 +4,8 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
+from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -14,6 +16,7 @@ import msgspec
 from foresail import __version__
 from foresail.kube.connect import ConnectError, Connection
 from foresail.kube.failures import Cause, Failure, failure, unreachable
+from foresail.kube.places import Places
 from foresail.plan import Body, Key, Kind
 
 T = TypeVar("T")
@@ -66,7 +69,7 @@ class Client:
             headers={"Accept": _JSON, "Accept-Encoding": "identity", "User-Agent": f"foresail/{__version__}"},
             auto_decompress=False,
         )
-        self._places = asyncio.Semaphore(at_once)  # watches do not count: they would take the places for good
+        self._places = Places(at_once)  # watches do not count: they would take the places for good
 
     async def __aenter__(self) -> Self:
         return self
@@ -92,6 +95,18 @@ class Client:
         """Read one page of a list; the type says what is kept of it."""
         accept = _METADATA_LIST if metadata_only else _JSON
         return await self._read(address(kind, namespace), parameters, of, accept)
+
+    async def server_time(self) -> datetime | Failure:
+        """Return what time it is at the API server, to the second."""
+        answer = await self._open("/version", {}, _JSON)
+        if isinstance(answer, Failure):
+            return answer
+        async with answer:
+            said = answer.headers.get("Date", "")
+        try:
+            return parsedate_to_datetime(said)
+        except ValueError:
+            return Failure(Cause.UNREADABLE, f"GET /version: the header Date is {said!r}")
 
     # Writing
 
@@ -202,6 +217,10 @@ class Client:
                     timeout=_TIMEOUT,
                 ) as response,
             ):
+                if response.status == HTTPStatus.TOO_MANY_REQUESTS:
+                    self._places.refused()
+                else:
+                    self._places.admitted()
                 if response.status >= HTTPStatus.BAD_REQUEST:
                     return await _refusal(response)
                 received = await response.read()

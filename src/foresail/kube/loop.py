@@ -6,11 +6,12 @@ import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from foresail.kube.echoes import Echoes, Written
 from foresail.kube.errands import SendsErrands
 from foresail.kube.execute import Outcome, Result
+from foresail.kube.failures import Cause
 from foresail.kube.logs import about
 from foresail.kube.queue import LOOK_AT_THE_CLOCK, Queue
 from foresail.kube.reflector import Change, Interest, Reflector
@@ -22,6 +23,7 @@ from foresail.plan import Action, Key, Kind, Level, Note, Plan, Subject
 _log = logging.getLogger(__name__)
 Seen = TypeVar("Seen")
 WORKERS = 16
+_TOO_MANY, _LONGEST_TOO_MANY = 1.0, 60.0  # seconds, if the API server does not say, and however long it says
 _AFTER_THE_PAST = 1.0  # seconds until the next look at a key whose plan asked for one at an instant that had passed
 
 
@@ -65,6 +67,14 @@ class Controller(Protocol, Generic[Seen]):
 
     def decide(self, seen: Seen, now: datetime) -> Plan:
         """Say what is to be done; a pure function."""
+
+
+@runtime_checkable
+class Hears(Protocol):
+    """A controller that wants to know why a Plan of its own was not carried out."""
+
+    def heard(self, key: Key, result: Result) -> bool:
+        """Take in what became of a Plan; true to look again at once, for the next one will not be the same."""
 
 
 class Executes(Protocol):
@@ -257,11 +267,20 @@ class Loop(Generic[Seen]):
             _log.warning(text, self.controller.name, key, at.isoformat(), _AFTER_THE_PAST)
 
     def _postpone(self, key: Key, plan: Plan, result: Result) -> None:
-        at_least = result.failure.retry_after if result.failure is not None else None
-        wait = self.queue.retry(key, at_least or 0.0)
+        failure = result.failure
+        if isinstance(self.controller, Hears) and self.controller.heard(key, result):
+            _log.warning("%s: %s: %s", self.controller.name, key, failure)
+            self.queue.succeeded(key)
+            self.queue.add(key)
+            return
+        if failure is not None and failure.cause is Cause.TOO_MANY:
+            wait = min(failure.retry_after or _TOO_MANY, _LONGEST_TOO_MANY)
+            self.queue.add_after(key, wait)  # it is no fault of the key, so it does not wait longer each time
+        else:
+            wait = self.queue.retry(key, (failure and failure.retry_after) or 0.0)
         if result.outcome is not Outcome.LOOK_AGAIN:
             name = self.controller.name
-            _log.warning("%s: %s, looking again in %g s: %s", name, key, wait, result.failure)
+            _log.warning("%s: %s, looking again in %g s: %s", name, key, wait, failure)
         if result.outcome is Outcome.REFUSED and result.action is not None:
             self._say(_refused(plan.subject, result.action))
 

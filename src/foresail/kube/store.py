@@ -63,6 +63,11 @@ class Store(Generic[Row]):
             return [self._rows[keys]]
         return [self._rows[key] for key in sorted(keys)]
 
+    def count(self, index: str, value: Hashable) -> int:
+        """Return how many rows an index has under a value."""
+        keys = self._found[index].get(value)
+        return 0 if keys is None else 1 if isinstance(keys, Key) else len(keys)
+
     def put(self, key: Key, row: Row) -> Row | None:
         """Take a row in, and return the one that it replaces."""
         old = self._rows.get(key)

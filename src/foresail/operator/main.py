@@ -4,6 +4,7 @@ from foresail.kube import dry_run, replica
 from foresail.kube.connect import connect
 from foresail.operator.settings import Settings
 from foresail.plan import Key
+from foresail.primers.controller import Primers
 from foresail.schedules.controller import Schedules
 from foresail.selfservice.controller import SelfService
 
@@ -27,11 +28,13 @@ async def run(settings: Settings) -> None:
     await replica.run(connection, chosen, place, figures=[each.metrics for each in chosen])
 
 
-def controllers(settings: Settings) -> list[Schedules | SelfService]:
+def controllers(settings: Settings) -> list[Schedules | SelfService | Primers]:
     """Return a controller for each capability that is switched on."""
-    found: list[Schedules | SelfService] = []
+    found: list[Schedules | SelfService | Primers] = []
     if settings.runs_schedules:
         found.append(Schedules(settings.velero_namespace, settings.schedules, settings.velero_dialect))
     if settings.runs_self_service:
         found.append(SelfService(settings.velero_namespace, never=(settings.lease_namespace,)))
+    if settings.runs_primers:
+        found.append(Primers(settings.primers))
     return found

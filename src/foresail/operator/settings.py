@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from foresail.cron import Dialect
+from foresail.primers.observe import Settings as PrimerSettings
 from foresail.schedules.observe import Settings as ScheduleSettings
 
 
@@ -20,5 +21,7 @@ class Settings:
     dry_run: bool = False
     runs_schedules: bool = True
     runs_self_service: bool = False
+    runs_primers: bool = False
     velero_dialect: Dialect | None = None
     schedules: ScheduleSettings = field(default_factory=ScheduleSettings)
+    primers: PrimerSettings = field(default_factory=PrimerSettings)

@@ -23,11 +23,13 @@ def nacuuid(request: RequestRow) -> str:
     The UUID comes from the request's own: whoever asks, and however often, the name is the same, and a request that
     is made again under its old name gets another.
     """
-    return _name(request.key.namespace, request.key.name.replace(".", "-"), request.uid)
+    return nacuuid_of(request.key.namespace, request.key.name, request.uid)
 
 
 @lru_cache(maxsize=4096)  # asked for a dozen times in a look, always of the same few
-def _name(namespace: str, name: str, uid: str) -> str:
+def nacuuid_of(namespace: str, name: str, uid: str) -> str:
+    """Return that name for a request that is known by its names and its UID alone."""
+    name = name.replace(".", "-")
     room = _LONGEST - _UUID - 1
     stem = f"{namespace}-{name}"[:room] if len(namespace) < room else namespace[: room - 1]
     return f"{stem.rstrip('-')}-{uuid.uuid5(_SPACE, uid)}"

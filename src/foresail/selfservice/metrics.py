@@ -1,23 +1,46 @@
-"""What can be measured of self-service: by namespace and by what happened, never by object."""
+"""What can be measured of self-service: by namespace and by what happened, never by object.
+
+Each replica counts what it sees, whoever leads: of several take the highest figure, not the sum.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from prometheus_client import Histogram
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
 from prometheus_client.registry import Collector
 
 from foresail.kube.clock import now
 from foresail.kube.reflector import Change
 from foresail.kube.store import Store
-from foresail.selfservice.families import Family
+from foresail.plan import Key
+from foresail.selfservice.families import BACKUPS, RESTORES, Family
 from foresail.selfservice.observe import NamespaceRow, RequestRow, Status, VeleroRow
 from foresail.selfservice.places import Places
 from foresail.selfservice.policy import PolicyRow
-from foresail.selfservice.status import changed
+from foresail.selfservice.reasons import Reason
+from foresail.selfservice.status import ACCEPTED, FALSE, IN_DELETION, NOTABLE, QUEUED, SUCCEEDED, TRUE, changed
 
 _BUCKETS = (1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14400.0, 86400.0)
 _NOTHING = Status()
+_COUNTED = {
+    (QUEUED, TRUE): "created",
+    (ACCEPTED, FALSE): "refused",
+    (SUCCEEDED, TRUE): "ended",
+    (SUCCEEDED, FALSE): "ended",
+    (NOTABLE, TRUE): "notable",
+}
+_MEANING = {
+    "created": ("How many Velero Backups and Restores were made for requests.", ("namespace", "kind")),
+    "refused": ("How often a request was refused, for good or for now.", ("namespace", "kind", "reason")),
+    "ended": ("How many backups and restores have ended.", ("namespace", "kind", "result")),
+    "notable": ("How many complete backups have something that is worth a look.", ("namespace", "kind", "reason")),
+    "failed_deletions": ("How often Velero was asked to delete a backup and could not.", ("namespace",)),
+}
+
+Labels = tuple[str, ...]
+T = TypeVar("T")
 
 
 class SelfServiceMetrics(Collector):
@@ -29,7 +52,10 @@ class SelfServiceMetrics(Collector):
         self._namespaces = namespaces
         self._places = places
         self._policy = policy
-        self._said: Counter[tuple[str, str, str]] = Counter()
+        self._counts: dict[str, Counter[Labels]] = {name: Counter() for name in _MEANING}
+        self._failing: Counter[Labels] = Counter()
+        self._waiting: Counter[Labels] = Counter()
+        self._waited: dict[Labels, tuple[int, float]] = {}  # how many, and for how many seconds in all
         self._wait = Histogram(
             "foresail_selfservice_queue_wait_seconds",
             "How long a tenant's backup or restore waited for Velero to begin.",
@@ -37,22 +63,36 @@ class SelfServiceMetrics(Collector):
             buckets=_BUCKETS,
             registry=None,
         )
+        for family in (BACKUPS, RESTORES):
+            self._wait.labels(family.kind.name)  # from the start: else the first one would be no increase
 
     # What the controller tells
 
     def changed(self, family: Family, change: Change[RequestRow]) -> None:
         """Count each condition of a request that has come to say something new."""
-        if change.initial or change.new is None:
+        old, new, namespace = change.old, change.new, change.key.namespace
+        before, after = _deletion_failed(old), _deletion_failed(new)
+        _shift(self._failing, (namespace,) if before else None, (namespace,) if after else None)
+        if change.initial or new is None:
             return
-        before = change.old.status if change.old is not None else _NOTHING
-        for each in changed(before, change.new.status):
-            self._said[change.key.namespace, family.kind.name, each.reason] += 1
+        for each in changed(old.status if old is not None else _NOTHING, new.status):
+            name = _COUNTED.get((each.type, each.status))
+            if name is not None:
+                labels = (namespace, family.kind.name, each.reason)
+                self._counts[name][labels[: len(_MEANING[name][1])]] += 1
+        if after and after != before:  # each attempt is told with the time of the next
+            self._counts["failed_deletions"][namespace,] += 1
 
     def waited(self, family: Family, change: Change[VeleroRow]) -> None:
-        """Measure how long one waited that Velero has just begun with."""
-        old, new = change.old, change.new
-        if old is not None and new is not None and old.is_waiting and not new.is_waiting and new.request_uid:
-            self._wait.labels(family.kind.name).observe(max((now() - new.created).total_seconds(), 0.0))
+        """Keep who waits for Velero, and measure how long one waited that Velero has just begun with."""
+        before, after = _waits(family, change.old), _waits(family, change.new)
+        _shift(self._waiting, before, after)
+        if before is None or after is not None or change.new is None:
+            return
+        seconds = max((now() - change.new.created).total_seconds(), 0.0)
+        self._wait.labels(family.kind.name).observe(seconds)
+        count, total = self._waited.get(before, (0, 0.0))
+        self._waited[before] = count + 1, total + seconds
 
     # What is asked
 
@@ -61,17 +101,39 @@ class SelfServiceMetrics(Collector):
         return []
 
     def collect(self) -> Iterable[Metric]:
-        """Read the figures of this moment."""
+        """Read the figures of this moment; those of a namespace go with it."""
+        for name, (meaning, labels) in _MEANING.items():
+            counter = CounterMetricFamily(f"foresail_selfservice_{name}", meaning, labels=labels)
+            for found, count in self._present(self._counts[name]):
+                counter.add_metric(found, count)
+            yield counter
         yield from self._wait.collect()
-        said = CounterMetricFamily(
-            "foresail_selfservice_conditions",
-            "How often a condition came to say this: BackupScheduled, Completed, QuotaExceeded, DeletionFailed, ...",
-            labels=("namespace", "kind", "reason"),
-        )
-        for labels, count in self._said.items():
-            said.add_metric(labels, count)
-        yield said
+        yield from self._waits()
         yield from self._fullness()
+
+    def _waits(self) -> Iterable[Metric]:
+        waited = SummaryMetricFamily(
+            "foresail_selfservice_waited_seconds",
+            "How many Velero has begun with, and how long they waited in all.",
+            labels=("namespace", "kind"),
+        )
+        for labels, (count, total) in self._present(self._waited):
+            waited.add_metric(labels, count, total)
+        yield waited
+        waiting = GaugeMetricFamily(
+            "foresail_selfservice_waiting", "How many Velero has yet to begin with.", labels=("namespace", "kind")
+        )
+        for labels, number in self._waiting.items():
+            waiting.add_metric(labels, number)
+        yield waiting
+        failing = GaugeMetricFamily(
+            "foresail_selfservice_failing_deletions",
+            "How many backups are to be deleted that Velero could not delete when it was last asked.",
+            labels=("namespace",),
+        )
+        for labels, number in self._failing.items():
+            failing.add_metric(labels, number)
+        yield failing
 
     def _fullness(self) -> Iterable[Metric]:
         used = GaugeMetricFamily(
@@ -96,3 +158,31 @@ class SelfServiceMetrics(Collector):
                 limit.add_metric((key.name, "active"), quotas.active)
         yield used
         yield limit
+
+    def _present(self, counts: dict[Labels, T]) -> Iterable[tuple[Labels, T]]:
+        """Return what was counted in namespaces that are there, and forget the rest."""
+        for labels in [each for each in counts if Key("", each[0]) not in self._namespaces]:
+            del counts[labels]
+        return counts.items()
+
+
+def _deletion_failed(row: RequestRow | None) -> str:
+    """Return in words that Velero could not delete the backup of a request; empty if it has not been so."""
+    said = row.status.condition(IN_DELETION) if row is not None else None
+    return said.message if said is not None and said.reason == Reason.DELETION_FAILED else ""
+
+
+def _waits(family: Family, row: VeleroRow | None) -> Labels | None:
+    """Return where a tenant's backup or restore waits for Velero; None if it does not, or is nobody's."""
+    if row is None or row.owner is None or not row.request_uid or not row.is_waiting:
+        return None
+    return row.owner.namespace, family.kind.name
+
+
+def _shift(counts: Counter[Labels], before: Labels | None, after: Labels | None) -> None:
+    """Count one where it is now, and no more where it was."""
+    for labels, step in ((before, -1), (after, 1)):
+        if labels is not None:
+            counts[labels] += step
+            if not counts[labels]:
+                del counts[labels]

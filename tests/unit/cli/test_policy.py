@@ -7,7 +7,11 @@ from typing import Any
 
 import pytest
 
+from foresail.api.core import NAMESPACE
+from foresail.cli.cluster import refusal
 from foresail.cli.main import main
+from foresail.kube.failures import Cause, Failure
+from foresail.plan import Key
 
 NAMESPACES = """
 apiVersion: v1
@@ -134,7 +138,11 @@ def test_without_a_cluster_and_without_files_it_says_what_to_name(
     (tmp_path / "new.yaml").write_text(WEB)
     nowhere = str(tmp_path / "no-kubeconfig")
     assert main(["policy", "test", "-f", str(tmp_path / "new.yaml"), "--kubeconfig", nowhere]) == 1
-    assert (
-        "hint: name a kubeconfig with --kubeconfig, or namespaces in a file with --namespaces"
-        in capsys.readouterr().err
-    )
+    said = capsys.readouterr().err
+    assert "hint: name a kubeconfig with --kubeconfig or KUBECONFIG; or read files: --namespaces, --policies" in said
+
+
+def test_a_refusal_does_not_say_in_which_namespaces_there_are_namespaces() -> None:
+    error = refusal(Failure(Cause.FORBIDDEN, "said"), "list", NAMESPACE, Key("", ""))
+    assert error.problem == "namespaces: you may not list namespaces"
+    assert error.hint == "a ClusterRole must allow {apiGroups: [''], resources: [namespaces], verbs: [list]}"

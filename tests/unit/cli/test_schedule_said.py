@@ -6,11 +6,11 @@ import io
 import pytest
 
 from foresail.api import velero
+from foresail.cli.cluster import refusal
 from foresail.cli.colour import GREEN, painted
 from foresail.cli.errors import CommandError
 from foresail.cli.main import main, parser
 from foresail.cli.schedule.change import ask, pause_body
-from foresail.cli.schedule.cluster import refusal
 from foresail.cli.schedule.hints import manager_of, who_fires
 from foresail.cli.schedule.progress import Bar, Progress, Status, bar
 from foresail.cli.schedule.run import backup_object, judged

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from foresail.cli.cluster import refusal
 from foresail.cli.errors import CommandError
 from foresail.cli.main import main, parser
-from foresail.cli.schedule.cluster import refusal
 from foresail.cli.schedule.progress import bar
 from foresail.cli.schedule.words import as_text
 from foresail.cli.tenant.asked import Asked, asked

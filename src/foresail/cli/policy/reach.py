@@ -1,7 +1,6 @@
 """`foresail policy test`: which namespaces a SelfServicePolicy would reach, before it is applied."""
 
 import argparse
-import asyncio
 import json
 import sys
 from collections.abc import Collection, Iterable, Mapping
@@ -11,14 +10,10 @@ import msgspec
 
 from foresail.api.core import NAMESPACE
 from foresail.api.policy import SELF_SERVICE_POLICY, SelfServicePolicy
+from foresail.cli.cluster import Cluster, on_cluster
 from foresail.cli.documents import documents, objects
 from foresail.cli.errors import CommandError
 from foresail.cli.table import table
-from foresail.kube.client import Client
-from foresail.kube.connect import ConnectError, connect
-from foresail.kube.failures import Cause, Failure
-from foresail.kube.reflector import Page
-from foresail.plan import Kind
 from foresail.selfservice.policy import is_out_of_reach, policy_for, policy_row, problem_of
 
 _NONE = "-"
@@ -55,7 +50,7 @@ def run_test(chosen: argparse.Namespace) -> int:
         present = documents(chosen.policies) if chosen.policies else []
         held = _policies(chosen.policies, objects(present, "SelfServicePolicy"))
     else:
-        found, listed = asyncio.run(_of_cluster(chosen.kubeconfig, chosen.context))
+        found, listed = _of_cluster(chosen)
         namespaces, held = _namespaces("the cluster", found), _policies("the cluster", listed)
     missing = [each for each in chosen.namespace if each not in {one.name for one in namespaces}]
     if missing:
@@ -139,28 +134,13 @@ def _name(each: Mapping[str, Any]) -> str:
     return str(metadata.get("name", "?")) if isinstance(metadata, dict) else "?"
 
 
-async def _of_cluster(kubeconfig: str | None, context: str | None) -> tuple[list[Any], list[Any]]:
+def _of_cluster(chosen: argparse.Namespace) -> tuple[list[Any], list[Any]]:
     try:
-        connection = await connect(kubeconfig, context)
-    except ConnectError as error:
-        hint = "name a kubeconfig with --kubeconfig, or namespaces in a file with --namespaces"
-        raise CommandError(str(error), hint) from error
-    async with Client(connection) as client:
-        namespaces = await _listed(client, NAMESPACE)
-        return namespaces, await _listed(client, SELF_SERVICE_POLICY)
+        namespaces, policies = on_cluster(chosen, _asked)
+    except CommandError as error:
+        raise CommandError(error.problem, f"{error.hint}; or read files: --namespaces, --policies") from error
+    return [msgspec.json.decode(each) for each in namespaces], [msgspec.json.decode(each) for each in policies]
 
 
-async def _listed(client: Client, kind: Kind) -> list[Any]:
-    found: list[Any] = []
-    parameters = {"limit": "500"}
-    while True:
-        page = await client.page(kind, "", parameters, Page)
-        if isinstance(page, Failure):
-            if page.cause is Cause.NOT_FOUND and kind.group:
-                return []  # the kind is not installed yet, so there are no policies
-            hint = "ask for the right to list them, or take them from files: --namespaces, --policies"
-            raise CommandError(f"cannot list {kind.plural}: {page}", hint)
-        found += [msgspec.json.decode(each) for each in page.items]
-        if not page.metadata.next_page:
-            return found
-        parameters["continue"] = page.metadata.next_page
+async def _asked(cluster: Cluster) -> tuple[list[msgspec.Raw], list[msgspec.Raw]]:
+    return await cluster.listed(NAMESPACE, ""), await cluster.listed_if_known(SELF_SERVICE_POLICY)

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from foresail.api import velero
+from foresail.cli.cluster import Cluster, on_cluster
 from foresail.cli.errors import CommandError
-from foresail.cli.schedule.cluster import Cluster, on_cluster
 from foresail.cli.schedule.hints import hint, say_who_manages, who_fires
 from foresail.cli.schedule.requests import Request, shown
 from foresail.cli.schedule.sight import chosen_schedules, firing, row_of

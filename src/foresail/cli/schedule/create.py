@@ -7,9 +7,9 @@ from datetime import datetime
 import msgspec
 
 from foresail.api import velero
+from foresail.cli.cluster import Cluster, on_cluster
 from foresail.cli.cron.words import pointed_out
 from foresail.cli.errors import CommandError
-from foresail.cli.schedule.cluster import Cluster, on_cluster
 from foresail.cli.schedule.hints import hint, who_fires
 from foresail.cli.schedule.sight import Situation, settings_of, situation_of
 from foresail.cli.schedule.template import read_list, schedule_object

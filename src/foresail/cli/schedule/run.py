@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from foresail.api import velero
+from foresail.cli.cluster import Cluster, on_cluster
 from foresail.cli.errors import CommandError
-from foresail.cli.schedule.cluster import Cluster, on_cluster
 from foresail.cli.schedule.hints import hint
 from foresail.cli.schedule.progress import Bar, Status, ended
 from foresail.cli.schedule.requests import Request, shown

@@ -11,8 +11,8 @@ import msgspec
 
 from foresail.api import velero
 from foresail.api.apps import DEPLOYMENT, Deployment
+from foresail.cli.cluster import Cluster, on_cluster
 from foresail.cli.errors import CommandError
-from foresail.cli.schedule.cluster import Cluster, on_cluster
 from foresail.cron import CronError, Dialect
 from foresail.cron.zonename import checked_zone
 from foresail.kube.clock import now

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from foresail.cli.schedule.cluster import Cluster
+from foresail.cli.cluster import Cluster
 from foresail.cli.schedule.words import as_text
 from foresail.cli.tenant.place import in_namespace
 from foresail.cli.tenant.spec import request_object

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from foresail.cli.cluster import Cluster
 from foresail.cli.errors import CommandError
-from foresail.cli.schedule.cluster import Cluster
 from foresail.cli.schedule.requests import Request, shown
 from foresail.cli.schedule.words import as_text
 from foresail.cli.tenant.asked import Asked

@@ -15,8 +15,8 @@ import msgspec
 
 from foresail.api.nonadmin import Condition, Download
 from foresail.api.requests import NON_ADMIN_DOWNLOAD_REQUEST
+from foresail.cli.cluster import Cluster
 from foresail.cli.errors import CommandError
-from foresail.cli.schedule.cluster import Cluster
 from foresail.cli.schedule.hints import hint
 from foresail.cli.tenant.advice import UNSEEN, advice_for, next_step, sentence
 from foresail.cli.tenant.place import in_namespace, one

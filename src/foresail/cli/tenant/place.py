@@ -7,8 +7,8 @@ from typing import TypeVar
 
 import msgspec
 
+from foresail.cli.cluster import Cluster, on_cluster
 from foresail.cli.errors import CommandError
-from foresail.cli.schedule.cluster import Cluster, on_cluster
 from foresail.cli.tenant.asked import Asked, asked
 from foresail.kube.connect import ConnectError, namespace_of_context
 from foresail.plan import Key

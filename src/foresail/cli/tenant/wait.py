@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from foresail.api.nonadmin import Condition
+from foresail.cli.cluster import Cluster
 from foresail.cli.errors import CommandError
-from foresail.cli.schedule.cluster import Cluster
 from foresail.cli.schedule.hints import hint
 from foresail.cli.schedule.progress import Bar, Progress, Status
 from foresail.cli.tenant.advice import UNSEEN, advice_for, next_step, sentence

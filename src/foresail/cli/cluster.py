@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 from typing import TypeVar
 
 import msgspec
@@ -36,14 +37,29 @@ class Cluster:
 
     async def listed(self, kind: Kind, namespace: str, labels: str = "") -> list[msgspec.Raw]:
         """Return all objects of a kind in a namespace, or in the cluster if that is empty; not decoded yet."""
+        found = await self._every(kind, namespace, {"labelSelector": labels} if labels else {})
+        if isinstance(found, Failure):
+            if found.cause is Cause.INVALID and labels:
+                raise CommandError(f"-l {labels!r}: {found.message}", "write app=web,tier in (a,b),!old")
+            raise refusal(found, "list", kind, Key(namespace, ""))
+        return found
+
+    async def listed_if_known(self, kind: Kind, namespace: str = "") -> list[msgspec.Raw]:
+        """Return all objects of a kind, and none if the cluster does not know that kind."""
+        found = await self._every(kind, namespace, {})
+        if isinstance(found, Failure):
+            if found.cause is Cause.NOT_FOUND:
+                return []
+            raise refusal(found, "list", kind, Key(namespace, ""))
+        return found
+
+    async def _every(self, kind: Kind, namespace: str, selection: dict[str, str]) -> list[msgspec.Raw] | Failure:
         found: list[msgspec.Raw] = []
-        parameters = {"limit": _PAGE, **({"labelSelector": labels} if labels else {})}
+        parameters = {"limit": _PAGE, **selection}
         while True:
             page = await self._client.page(kind, namespace, parameters, Page)
             if isinstance(page, Failure):
-                if page.cause is Cause.INVALID and labels:
-                    raise CommandError(f"-l {labels!r}: {page.message}", "write app=web,tier in (a,b),!old")
-                raise refusal(page, "list", kind, Key(namespace, ""))
+                return page
             found += page.items
             if not page.metadata.next_page:
                 return found
@@ -63,6 +79,13 @@ class Cluster:
             if found.cause is Cause.NOT_FOUND:
                 return None
             raise refusal(found, "get", kind, key)
+        return found
+
+    async def server_time(self) -> datetime:
+        """Return what time it is at the API server, to the second."""
+        found = await self._client.server_time()
+        if isinstance(found, Failure):
+            raise CommandError(f"the API server does not say what time it is: {found.message}")
         return found
 
     async def create(self, kind: Kind, key: Key, body: Body) -> msgspec.Raw:
@@ -102,27 +125,29 @@ def on_cluster(chosen: argparse.Namespace, work: Callable[[Cluster], Awaitable[T
 
 def refusal(failure: Failure, verb: str, kind: Kind, key: Key) -> CommandError:
     """Return a failed request as an error that names the object, the cause and what to do."""
-    name = f"{kind.name} {key}" if key.name else f"{kind.plural} {_place(key)}"
+    where = _place(kind, key)
+    name = f"{kind.name} {key}" if key.name else f"{kind.plural}{where}"
     resource = f"{kind.plural}.{kind.group}" if kind.group else kind.plural
     if failure.cause is Cause.FORBIDDEN:
         rule = f"apiGroups: [{kind.group!r}], resources: [{kind.plural}], verbs: [{verb}]"
-        where = f"a Role in {key.namespace}" if key.namespace else "a ClusterRole"
-        problem = f"{name}: you may not {verb} {resource} {_place(key)}"
-        return CommandError(problem, f"{where} must allow {{{rule}}}")
+        role = f"a Role in {key.namespace}" if key.namespace else "a ClusterRole"
+        return CommandError(f"{name}: you may not {verb} {resource}{where}", f"{role} must allow {{{rule}}}")
     if failure.cause is Cause.NOT_FOUND and not key.name:
         owner = "Velero" if kind.group == velero.GROUP else "Foresail, with self-service,"
         return CommandError(f"this cluster does not know {resource}", f"is {owner} installed there?")
     if failure.cause in _KNOWN:
-        where = "-A" if kind.group == velero.GROUP else f"-n {key.namespace}"  # a tenant sees one namespace
+        those = "-A" if kind.group == velero.GROUP else f"-n {key.namespace}"  # a tenant sees one namespace
         problem, what_to_do = _KNOWN[failure.cause]
         return CommandError(
-            problem.format(name=name, said=failure.message), what_to_do.format(resource=resource, where=where)
+            problem.format(name=name, said=failure.message), what_to_do.format(resource=resource, where=those)
         )
     return CommandError(f"{name}: cannot {verb} it: {failure.message}", _try(kind, key))
 
 
-def _place(key: Key) -> str:
-    return f"in namespace {key.namespace}" if key.namespace else "in all namespaces"
+def _place(kind: Kind, key: Key) -> str:
+    if not kind.namespaced:
+        return ""
+    return f" in namespace {key.namespace}" if key.namespace else " in all namespaces"
 
 
 def _try(kind: Kind, key: Key) -> str:

@@ -1,0 +1,109 @@
+"""A stopwatch at a watch: notes when what is waited for was first seen."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Self
+
+import msgspec
+
+from bench import MeasurementError
+from foresail.kube.client import Client
+from foresail.kube.clock import now
+from foresail.kube.connect import connect
+from foresail.kube.failures import Failure
+from foresail.kube.lines import Lines
+from foresail.kube.server import Stream
+from foresail.plan import Kind
+from testbed import Cluster
+
+
+class Metadata(msgspec.Struct):
+    """Who an object is."""
+
+    name: str
+
+
+class Object(msgspec.Struct):
+    """An object, its status not read yet."""
+
+    metadata: Metadata
+    status: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class Event(msgspec.Struct):
+    """One line of a watch."""
+
+    type: str
+    object: Object
+
+
+def each_new(event: Event) -> str | None:
+    """Note each object by its name when it is there."""
+    return event.object.metadata.name if event.type == "ADDED" else None
+
+
+@dataclass
+class Arrivals:
+    """Watches a kind, and notes when each thing that `note` makes of an event was first seen, until the block ends.
+
+    It has a thread of its own, and sees what happens from its begin on.
+    """
+
+    cluster: Cluster
+    kind: Kind
+    namespace: str = ""
+    note: Callable[[Event], Hashable | None] = each_new
+    seen: dict[Hashable, datetime] = field(default_factory=dict)
+    _open: threading.Event = field(default_factory=threading.Event)
+    _end: asyncio.Event | None = None
+    _loop: asyncio.AbstractEventLoop | None = None
+    _thread: threading.Thread | None = None
+
+    def __enter__(self) -> Self:
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
+        self._thread.start()
+        if not self._open.wait(30):
+            raise MeasurementError(f"the watch of {self.kind.name} does not begin")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._loop is not None and self._end is not None and self._thread is not None:
+            self._loop.call_soon_threadsafe(self._end.set)
+            self._thread.join()
+
+    def wait(self, count: int, seconds: float) -> None:
+        """Return when so many have come."""
+        deadline = now() + timedelta(seconds=seconds)
+        while len(self.seen) < count:
+            if now() > deadline:
+                raise MeasurementError(f"only {len(self.seen)} of {count} came at {self.kind.name}s in {seconds:g} s")
+            threading.Event().wait(0.2)
+
+    def lags(self, since: datetime) -> list[float]:
+        """Return how many seconds after an instant each was there, in order."""
+        return sorted((at - since).total_seconds() for at in self.seen.values())
+
+    async def _run(self) -> None:
+        self._loop, self._end = asyncio.get_running_loop(), asyncio.Event()
+        async with Client(await connect(str(self.cluster.kubeconfig))) as client:
+            stream = await client.stream(self.kind, self.namespace, {"watch": "true"})
+            if isinstance(stream, Failure):
+                raise MeasurementError(f"the watch of {self.kind.name}: {stream}")
+            self._open.set()
+            async with stream:
+                reading = asyncio.create_task(self._read(stream))
+                await self._end.wait()
+                reading.cancel()
+                await asyncio.gather(reading, return_exceptions=True)
+
+    async def _read(self, stream: Stream) -> None:
+        decoder, lines = msgspec.json.Decoder(Event), Lines()
+        while chunk := await stream.read():
+            at = now()
+            for line in lines.feed(chunk):
+                noted = self.note(decoder.decode(line))
+                if noted is not None:
+                    self.seen.setdefault(noted, at)

@@ -1,0 +1,47 @@
+"""The operator as an administrator starts it: its own process, the chart's ServiceAccount."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from bench.processes import Process, free_port
+from testbed import Cluster
+
+NAMESPACE, ACCOUNT = "velero", "foresail"
+USER = f"system:serviceaccount:{NAMESPACE}:{ACCOUNT}"
+
+
+class Operator(Process):
+    """One replica, the only one."""
+
+    def __init__(self, cluster: Cluster, *flags: str) -> None:
+        port = free_port()
+        kubeconfig = cluster.service_account_kubeconfig(NAMESPACE, ACCOUNT)
+        command = [sys.executable, "-m", "foresail", "operator", "run", f"--kubeconfig={kubeconfig}"]
+        command += [f"--port={port}", "--host=127.0.0.1", "--identity=measured", "--log-level=warning", *flags]
+        super().__init__(command, port, keep=False)
+
+    def wait_settled(self, controller: str) -> None:
+        """Wait until the queue of what was there at the start is empty, and of what came back of it."""
+        empty = 0
+
+        def settled() -> bool:
+            nonlocal empty
+            empty = empty + 1 if self._is_settled(controller) else 0
+            return empty > 3  # a few times in a row: what was written comes back as a change
+
+        self.wait_for(settled)
+
+    def _is_settled(self, controller: str) -> bool:
+        found = self.figures()
+        return found.get("foresail_leader") == 1.0 and not found[f'foresail_queue_depth{{controller="{controller}"}}']
+
+
+@contextmanager
+def operator(cluster: Cluster, *flags: str, settled: str = "") -> Iterator[Operator]:
+    """Run the operator until the block ends; with a controller to be settled, the block begins when it is."""
+    with Operator(cluster, *flags) as process:
+        if settled:
+            process.wait_settled(settled)
+        yield process
+        process.end()

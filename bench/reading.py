@@ -1,0 +1,28 @@
+"""Reads all objects of a kind, to know what is to be done and to check what was."""
+
+from typing import TypeVar
+
+from bench import MeasurementError
+from foresail.kube.client import Client, decoder
+from foresail.kube.failures import Failure
+from foresail.kube.reflector import Page
+from foresail.plan import Kind
+
+T = TypeVar("T")
+
+
+async def everything(
+    client: Client, kind: Kind, of: type[T], labels: str = "", namespace: str = ""
+) -> tuple[list[T], str]:
+    """Return all objects of a kind, and the version of the cluster at which they were read."""
+    found: list[T] = []
+    token = ""
+    while True:
+        chosen = {"labelSelector": labels} if labels else {}
+        page = await client.page(kind, namespace, {"limit": "5000", "continue": token, **chosen}, Page)
+        if isinstance(page, Failure):
+            raise MeasurementError(f"{kind.plural} cannot be listed: {page}")
+        found += map(decoder(of).decode, page.items)
+        token = page.metadata.next_page
+        if not token:
+            return found, page.metadata.resource_version

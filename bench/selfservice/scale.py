@@ -1,0 +1,169 @@
+"""A cluster full of backups that are complete: how long a cold start takes, what it holds, and how silent it is.
+
+One request is served by the operator itself, and Velero's last word about it is written here; etcd then gets copies of
+the request, of its Velero Backup and of its namespace, each with names, UIDs and times of its own.
+"""
+
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+
+from bench import MeasurementError, etcd
+from bench.operator import NAMESPACE, USER, operator
+from bench.reading import everything
+from bench.selfservice.speed import arrivals_of_requests
+from bench.selfservice.world import FLAGS, administrator, create_namespaces, in_line, request, velero_says, world
+from bench.silence import asked_while_idle, is_quiet, is_write
+from bench.writing import create_all
+from foresail.api import core, velero
+from foresail.api.instants import stamp
+from foresail.api.requests import NON_ADMIN_BACKUP
+from foresail.plan import Kind
+from foresail.selfservice.build import nacuuid_of
+from testbed import Cluster
+
+EACH = 10  # requests in a namespace
+_STARTED, _COMPLETED = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 1, 0, 0, 7, tzinfo=UTC)
+_STATUS = {
+    "version": 1,
+    "formatVersion": "1.1.0",
+    "phase": "Completed",
+    "startTimestamp": stamp(_STARTED),
+    "completionTimestamp": stamp(_COMPLETED),
+    "expiration": "2036-01-01T00:00:00Z",
+    "progress": {"totalItems": 42, "itemsBackedUp": 42},
+    "hookStatus": {},
+}
+
+
+def scale(count: int, idle_seconds: float) -> dict[str, object]:
+    """Measure one operator among so many requests, each with its Velero Backup."""
+    with world() as cluster:
+        _multiply(cluster, _first(cluster), count)
+        _check(cluster, count)
+        with operator(cluster, *FLAGS) as process:
+            synced = process.wait_synced()
+            used = process.wait_idle()
+            cold = process.idle_after
+            held, peak = process.memory_mib(), process.memory_mib("VmHWM")
+            print(f"synced after {synced:.1f} s, quiet after {cold:.1f} s, {used:.1f} s of CPU, {held:.0f} MiB")
+            asked = asked_while_idle(cluster, process, USER, idle_seconds)
+            held_later = process.memory_mib()
+    loud = [each for each in asked if not is_quiet(each)]
+    for each in loud[:10]:
+        print(f"not silent: {each}", flush=True)
+    return {
+        "stored": count,
+        "rss_mib": round(held, 1),
+        "rss_peak_mib": round(peak, 1),
+        "rss_after_a_restart_of_the_api_server_mib": round(held_later, 1),
+        "sync_s": round(synced, 1),
+        "cold_start_s": round(cold, 1),
+        "cold_start_cpu_s": round(used, 1),
+        "idle_seconds": idle_seconds,
+        "idle_writes": sum(map(is_write, loud)),
+        "idle_requests": len(loud),
+    }
+
+
+def _namespace(number: int) -> str:
+    return f"tenant-{number // EACH:05}"
+
+
+def _name(number: int) -> str:
+    return f"nab-{number:06}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Model:
+    """What is stored of the first request, and who it is."""
+
+    request: bytes
+    backup: bytes
+    namespace: bytes
+    request_uid: str
+    backup_uid: str
+    namespace_uid: str
+
+    @property
+    def backup_name(self) -> str:
+        return nacuuid_of(_namespace(0), _name(0), self.request_uid)
+
+
+def _first(cluster: Cluster) -> _Model:
+    """Have one request served to its end."""
+    namespace, name = _namespace(0), _name(0)
+    create_namespaces(cluster, [namespace])
+    with operator(cluster, *FLAGS) as process, administrator(cluster) as (runner, client):
+        with arrivals_of_requests(cluster) as arrivals:
+            create_all(cluster, NON_ADMIN_BACKUP, [request(namespace, name)])
+            process.wait_for(lambda: name in arrivals.seen)
+        ((_, backup),) = runner.run(in_line(client))
+        runner.run(velero_says(client, backup, _STATUS))
+        process.wait_for(lambda: not runner.run(in_line(client)))
+        process.wait_idle()
+    uid = "-o=jsonpath={.metadata.uid}"
+    return _Model(
+        request=etcd.stored(cluster, f"{_prefix(NON_ADMIN_BACKUP)}/{namespace}/{name}"),
+        backup=etcd.stored(cluster, f"{_prefix(velero.BACKUP)}/{NAMESPACE}/{backup}"),
+        namespace=etcd.stored(cluster, f"/registry/namespaces/{namespace}"),
+        request_uid=cluster.kubectl("get", "nonadminbackup", name, f"--namespace={namespace}", uid),
+        backup_uid=cluster.kubectl("get", "backups.velero.io", backup, f"--namespace={NAMESPACE}", uid),
+        namespace_uid=cluster.kubectl("get", "namespace", namespace, uid),
+    )
+
+
+def _multiply(cluster: Cluster, model: _Model, count: int) -> None:
+    etcd.store(cluster, (each for number in range(1, count) for each in _copies(model, number)))
+
+
+def _copies(model: _Model, number: int) -> Iterator[etcd.Stored]:
+    """Return a request with its Velero Backup, and if it is the first of its namespace, that too."""
+    namespace, name, uid = _namespace(number), _name(number), _uid("request", number)
+    backup, later = nacuuid_of(namespace, name, uid), timedelta(seconds=number)
+    # The name of the Velero Backup holds those of the namespace and of the request, so it is replaced first; and
+    # everything is as long as what it replaces, so the lengths in a stored Namespace stay true.
+    others = {
+        model.backup_name: backup,
+        model.request_uid: uid,
+        model.backup_uid: _uid("backup", number),
+        model.namespace_uid: _uid("namespace", number // EACH) if number >= EACH else model.namespace_uid,
+        _name(0): name,
+        _namespace(0): namespace,
+        stamp(_STARTED): stamp(_STARTED + later),
+        stamp(_COMPLETED): stamp(_COMPLETED + later),
+    }
+    if number >= EACH and number % EACH == 0:
+        yield f"/registry/namespaces/{namespace}", _replaced(model.namespace, others)
+    yield f"{_prefix(NON_ADMIN_BACKUP)}/{namespace}/{name}", _replaced(model.request, others)
+    yield f"{_prefix(velero.BACKUP)}/{NAMESPACE}/{backup}", _replaced(model.backup, others)
+
+
+def _replaced(content: bytes, others: Mapping[str, str]) -> bytes:
+    for old, new in others.items():
+        content = content.replace(old.encode(), new.encode())
+    return content
+
+
+def _uid(of: str, number: int) -> str:
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, f"{of} {number}"))
+
+
+def _prefix(kind: Kind) -> str:
+    return f"/registry/{kind.group}/{kind.plural}"
+
+
+class _Found(msgspec.Struct):
+    """An object, nothing of it read."""
+
+
+def _check(cluster: Cluster, count: int) -> None:
+    """Fail unless all are there; and the API server, which has just been started, then has them in its cache."""
+    with administrator(cluster) as (runner, client):
+        for kind in (NON_ADMIN_BACKUP, velero.BACKUP, core.NAMESPACE):
+            found = len(runner.run(everything(client, kind, _Found))[0])
+            if found < (count // EACH if kind is core.NAMESPACE else count):
+                raise MeasurementError(f"there are {found} {kind.plural} for {count} requests")

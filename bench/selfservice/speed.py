@@ -1,0 +1,163 @@
+"""Many requests at once: how long until all are Created, in how many writes, beside the bare limit, and who waits."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Hashable, Iterable
+from statistics import median
+
+import msgspec
+
+from bench import MeasurementError
+from bench.arrivals import Arrivals, Event
+from bench.operator import ACCOUNT, NAMESPACE, USER, operator
+from bench.selfservice.world import FLAGS, TENANTS, create_namespaces, request, requests, tenant, world
+from bench.silence import is_write
+from bench.writing import create_all
+from foresail.api import velero
+from foresail.api.requests import NON_ADMIN_BACKUP
+from foresail.kube.clock import now
+from testbed import Cluster
+from testbed.audit import Request
+
+ROUNDS = 3
+BEGUN = "the first write"
+_LONGEST = 900.0
+_NEIGHBOURS = 5
+_OURS = (f"{NON_ADMIN_BACKUP.plural}.{NON_ADMIN_BACKUP.group}", f"{velero.BACKUP.plural}.{velero.BACKUP.group}")
+
+
+class _Reference(msgspec.Struct):
+    nacuuid: str = ""
+
+
+class _Status(msgspec.Struct, rename="camel"):
+    phase: str = ""
+    velero_backup: _Reference = msgspec.field(default_factory=_Reference)
+
+
+_status = msgspec.json.Decoder(_Status)
+
+
+def when_created(event: Event) -> Hashable | None:
+    """Note each request when it is Created, and once the first write of all."""
+    phase = _status.decode(event.object.status).phase
+    return event.object.metadata.name if phase == "Created" else BEGUN if phase else None
+
+
+def arrivals_of_requests(cluster: Cluster) -> Arrivals:
+    """Return a stopwatch at requests that become Created."""
+    return Arrivals(cluster, NON_ADMIN_BACKUP, note=when_created)
+
+
+def writes_per_request(asked: Iterable[Request], count: int) -> tuple[float, float]:
+    """Return the writes of requests and of Velero Backups, and those of Events, for each of so many requests."""
+    writes = [each.resource.partition("/")[0] for each in asked if is_write(each)]
+    ours = sum(resource in _OURS for resource in writes)
+    events = sum(resource == "events.events.k8s.io" for resource in writes)
+    return round(ours / count, 3), round(events / count, 3)
+
+
+def at_once(cluster: Cluster, count: int) -> float:
+    """Create so many requests at once; return the seconds from the first to the last that is seen Created."""
+    with arrivals_of_requests(cluster) as arrivals:
+        begun = now()
+        create_all(cluster, NON_ADMIN_BACKUP, requests(count))
+        written = (now() - begun).total_seconds()
+        arrivals.wait(count + 1, _LONGEST)
+        seconds = arrivals.lags(begun)[-1]
+    print(f"{count} requests in {written:.2f} s, all Created after {seconds:.2f} s", flush=True)
+    return seconds
+
+
+def created(count: int) -> dict[str, object]:
+    """Measure requests that all come at once to an operator that waits for them."""
+    with world(audit=True) as cluster:
+        create_namespaces(cluster, map(tenant, range(TENANTS)))
+        with operator(cluster, *FLAGS, settled="selfservice"):
+            seconds = at_once(cluster, count)
+            time.sleep(5)
+            writes, events = writes_per_request(cluster.audit(USER), count)
+    return {"requests": count, "all_created_s": round(seconds, 2), "writes_per_nab": writes, "events_per_nab": events}
+
+
+def throughput(count: int) -> dict[str, object]:
+    """Let a bare loop and the operator take turns over as many requests, each time on a new cluster."""
+    bare, ours = [], []
+    for _ in range(ROUNDS):
+        bare.append(count / _bare(count))
+        ours.append(count / _operator(count))
+    ratios = [one / other for one, other in zip(ours, bare, strict=True)]
+    return {
+        "throughput_requests": count,
+        "throughput_ratio": round(median(ratios), 3),
+        "throughput_ratios": [round(each, 3) for each in ratios],
+        "bare_per_s": [round(each, 1) for each in bare],
+        "ours_per_s": [round(each, 1) for each in ours],
+        "bare_without_events_per_s": round(count / _bare(count, "no-events"), 1),
+    }
+
+
+def _bare(count: int, *words: str) -> float:
+    with world() as cluster:
+        _prepare(cluster, count)
+        kubeconfig = cluster.service_account_kubeconfig(NAMESPACE, ACCOUNT)
+        command = [sys.executable, "-m", "bench.selfservice.bare", str(kubeconfig), *words]
+        with arrivals_of_requests(cluster) as arrivals:
+            subprocess.run(command, check=True)
+            arrivals.wait(count + 1, 60)
+            seconds = _span(arrivals)
+    print(f"bare{' '.join(('', *words))}: {count} requests in {seconds:.2f} s", flush=True)
+    return seconds
+
+
+def _operator(count: int) -> float:
+    with world() as cluster:
+        _prepare(cluster, count)
+        with arrivals_of_requests(cluster) as arrivals, operator(cluster, *FLAGS) as process:
+            arrivals.wait(count + 1, _LONGEST)
+            seconds, used = _span(arrivals), process.cpu_seconds
+    print(f"operator: {count} requests in {seconds:.2f} s, {used:.2f} s of CPU", flush=True)
+    return seconds
+
+
+def _prepare(cluster: Cluster, count: int) -> None:
+    create_namespaces(cluster, map(tenant, range(TENANTS)))
+    create_all(cluster, NON_ADMIN_BACKUP, requests(count))
+
+
+def _span(arrivals: Arrivals) -> float:
+    return arrivals.lags(arrivals.seen[BEGUN])[-1]
+
+
+def neighbour(count: int) -> dict[str, object]:
+    """Measure by how much one tenant's many requests, most of them waiting, delay the first one of others."""
+    names = [f"neighbour-{number}" for number in range(_NEIGHBOURS)]
+    with world() as cluster:
+        create_namespaces(cluster, ("crowd", "alone", *names))
+        with operator(cluster, *FLAGS, settled="selfservice"), arrivals_of_requests(cluster) as arrivals:
+            alone = [_one(cluster, arrivals, "alone", f"alone-{number}") for number in range(_NEIGHBOURS)]
+            create_all(cluster, NON_ADMIN_BACKUP, (request("crowd", f"crowd-{number:05}") for number in range(count)))
+            beside = [_one(cluster, arrivals, name, name) for name in names]
+            waiting = count + 2 * _NEIGHBOURS + 1 - len(arrivals.seen)
+            arrivals.wait(count + 2 * _NEIGHBOURS + 1, _LONGEST)
+    if not waiting:
+        raise MeasurementError("the crowd was served before its neighbours came: nobody could have delayed them")
+    return {
+        "crowd_requests": count,
+        "crowd_waiting": waiting,
+        "neighbour_delay_s": round(max(beside) - median(alone), 3),
+        "neighbour_alone_s": [round(each, 3) for each in alone],
+        "neighbour_beside_s": [round(each, 3) for each in beside],
+    }
+
+
+def _one(cluster: Cluster, arrivals: Arrivals, namespace: str, name: str) -> float:
+    """Create one request; return the seconds until it is seen Created."""
+    begun = now()
+    create_all(cluster, NON_ADMIN_BACKUP, [request(namespace, name)])
+    while name not in arrivals.seen:
+        if (now() - begun).total_seconds() > _LONGEST:
+            raise MeasurementError(f"{name} is not Created after {_LONGEST:g} s")
+        time.sleep(0.005)
+    return (arrivals.seen[name] - begun).total_seconds()

@@ -1,0 +1,34 @@
+"""What a process asks of the API server while nothing happens: from the audit log, which is off in all timed parts."""
+
+import time
+from dataclasses import replace
+
+from bench.processes import Process
+from testbed import Cluster
+from testbed.audit import Request
+from testbed.control_plane import APISERVER
+
+LEASES = "leases.coordination.k8s.io"
+_SETTLE_SECONDS = 15.0  # in which the watches are opened again after the API server was started with its audit log
+
+
+def asked_while_idle(cluster: Cluster, process: Process, user: str, seconds: float) -> list[Request]:
+    """Start the API server again, with an audit log, and return what the process asks of it once it has settled."""
+    site = cluster.site
+    audited = Cluster(replace(site, options=replace(site.options, audit=True)))
+    audited.fault.restart(APISERVER)
+    time.sleep(_SETTLE_SECONDS)
+    process.wait_idle()
+    before = len(audited.audit(user))
+    time.sleep(seconds)
+    return audited.audit(user)[before:]
+
+
+def is_quiet(request: Request) -> bool:
+    """Whether a request is one of those without which no operator is: a renewal of its Lease, or a watch."""
+    return request.verb == "watch" or (request.resource == LEASES and request.verb == "patch")
+
+
+def is_write(request: Request) -> bool:
+    """Whether a request changes something."""
+    return request.verb not in ("get", "list", "watch")

@@ -1,0 +1,99 @@
+"""CronJobs and Jobs as they come over the wire: when one fires, what its pods ask for, and what became of a run."""
+
+from datetime import datetime
+
+import msgspec
+
+from foresail.api.velero import Metadata
+from foresail.plan import Kind
+
+CRON_JOB = Kind("batch", "v1", "cronjobs", "CronJob")
+JOB = Kind("batch", "v1", "jobs", "Job")
+
+SCHEDULED_AT = "batch.kubernetes.io/cronjob-scheduled-timestamp"
+"""On a Job that a CronJob made: the instant at which it was due."""
+
+JOB_NAME_LABEL = "batch.kubernetes.io/job-name"
+JOB_UID_LABEL = "batch.kubernetes.io/controller-uid"
+"""On each pod of a Job."""
+
+
+class Owner(msgspec.Struct, frozen=True):
+    """An object that another one belongs to."""
+
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool = False
+
+
+class OwnedMetadata(Metadata, frozen=True, rename="camel"):
+    """Metadata with the owners."""
+
+    owner_references: list[Owner] | None = None
+
+    @property
+    def controller(self) -> Owner | None:
+        """Whoever manages the object."""
+        return next((each for each in self.owner_references or () if each.controller), None)
+
+
+class JobTemplateSpec(msgspec.Struct, frozen=True, rename="camel"):
+    """How many pods a run has at once, and what they are; the pods are passed on, so they are not read here."""
+
+    parallelism: int | None = None
+    completions: int | None = None
+    template: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class JobTemplate(msgspec.Struct, frozen=True):
+    """A Job to be."""
+
+    spec: JobTemplateSpec = JobTemplateSpec()
+
+
+class CronJobSpec(msgspec.Struct, frozen=True, rename="camel"):
+    """When Jobs are made, and which."""
+
+    schedule: str = ""
+    time_zone: str | None = None
+    suspend: bool | None = None
+    concurrency_policy: str = "Allow"
+    starting_deadline_seconds: int | None = None
+    job_template: JobTemplate = JobTemplate()
+
+
+class CronJobStatus(msgspec.Struct, frozen=True, rename="camel"):
+    """What the controller counts the next run from."""
+
+    last_schedule_time: datetime | None = None
+
+
+class CronJob(msgspec.Struct, frozen=True):
+    """A CronJob."""
+
+    metadata: OwnedMetadata
+    spec: CronJobSpec = CronJobSpec()
+    status: CronJobStatus = CronJobStatus()
+
+
+class JobCondition(msgspec.Struct, frozen=True):
+    """One aspect of how a Job stands."""
+
+    type: str = ""
+    status: str = ""
+
+
+class JobStatus(msgspec.Struct, frozen=True, rename="camel"):
+    """How far a Job is."""
+
+    start_time: datetime | None = None
+    completion_time: datetime | None = None
+    conditions: list[JobCondition] | None = None
+
+
+class Job(msgspec.Struct, frozen=True):
+    """A Job."""
+
+    metadata: OwnedMetadata
+    status: JobStatus = JobStatus()

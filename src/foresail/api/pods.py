@@ -1,0 +1,166 @@
+"""Pods, nodes, quotas and priorities as they come over the wire: what decides where a pod runs, and since when."""
+
+from datetime import datetime
+
+import msgspec
+
+from foresail.api.batch import OwnedMetadata
+from foresail.api.velero import Metadata
+from foresail.plan import Kind
+
+POD = Kind("", "v1", "pods", "Pod")
+NODE = Kind("", "v1", "nodes", "Node", namespaced=False)
+RESOURCE_QUOTA = Kind("", "v1", "resourcequotas", "ResourceQuota")
+PRIORITY_CLASS = Kind("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
+
+_NOTHING = msgspec.Raw(b"null")
+PENDING, RUNNING, SUCCEEDED, FAILED = "Pending", "Running", "Succeeded", "Failed"
+
+
+class Resources(msgspec.Struct, frozen=True):
+    """What is asked for, and what may be used at most."""
+
+    requests: dict[str, str] | None = None
+    limits: dict[str, str] | None = None
+
+
+class Container(msgspec.Struct, frozen=True, rename="camel"):
+    """An image, and what it asks for."""
+
+    image: str = ""
+    resources: Resources = Resources()
+    restart_policy: str = ""  # Always in an init container: it runs beside the others
+
+
+class PodSpec(msgspec.Struct, frozen=True, rename="camel"):
+    """Where a pod may run, and what it needs there."""
+
+    containers: list[Container] = []
+    init_containers: list[Container] = []
+    resources: Resources | None = None  # of the pod as a whole, where the cluster has that
+    node_name: str = ""
+    node_selector: dict[str, str] | None = None
+    affinity: msgspec.Raw = _NOTHING
+    tolerations: msgspec.Raw = _NOTHING
+    scheduler_name: str = ""
+    runtime_class_name: str = ""
+    priority_class_name: str = ""
+    priority: int | None = None
+    preemption_policy: str = ""
+    active_deadline_seconds: int | None = None
+    image_pull_secrets: msgspec.Raw = _NOTHING
+
+
+class PodTemplate(msgspec.Struct, frozen=True):
+    """A pod to be."""
+
+    spec: PodSpec = PodSpec()
+
+
+class Began(msgspec.Struct, frozen=True, rename="camel"):
+    """Since when a container runs, or ran."""
+
+    started_at: datetime | None = None
+
+
+class ContainerState(msgspec.Struct, frozen=True):
+    """What a container does."""
+
+    running: Began | None = None
+    terminated: Began | None = None
+
+
+class ContainerStatus(msgspec.Struct, frozen=True):
+    """How a container stands."""
+
+    state: ContainerState = ContainerState()
+
+
+class PodCondition(msgspec.Struct, frozen=True, rename="camel"):
+    """One aspect of how a pod stands."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    last_transition_time: datetime | None = None
+
+
+class PodStatus(msgspec.Struct, frozen=True, rename="camel"):
+    """How far a pod is."""
+
+    phase: str = ""
+    start_time: datetime | None = None
+    conditions: list[PodCondition] | None = None
+    container_statuses: list[ContainerStatus] | None = None
+
+
+class Pod(msgspec.Struct, frozen=True):
+    """A Pod."""
+
+    metadata: OwnedMetadata
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+
+class Taint(msgspec.Struct, frozen=True):
+    """What keeps pods off a node."""
+
+    key: str = ""
+
+
+class NodeSpec(msgspec.Struct, frozen=True):
+    """What is set of a node."""
+
+    taints: list[Taint] | None = None
+
+
+class Node(msgspec.Struct, frozen=True):
+    """A Node."""
+
+    metadata: Metadata
+    spec: NodeSpec = NodeSpec()
+
+
+class ScopeRequirement(msgspec.Struct, frozen=True, rename="camel"):
+    """One condition of a quota on the pods that it counts."""
+
+    scope_name: str = ""
+    operator: str = ""
+    values: list[str] | None = None
+
+
+class ScopeSelector(msgspec.Struct, frozen=True, rename="camel"):
+    """All conditions of a quota on the pods that it counts."""
+
+    match_expressions: list[ScopeRequirement] | None = None
+
+
+class QuotaSpec(msgspec.Struct, frozen=True, rename="camel"):
+    """Which pods a quota counts."""
+
+    scopes: list[str] | None = None
+    scope_selector: ScopeSelector = ScopeSelector()
+
+
+class QuotaStatus(msgspec.Struct, frozen=True):
+    """How much there may be, and how much there is."""
+
+    hard: dict[str, str] | None = None
+    used: dict[str, str] | None = None
+
+
+class ResourceQuota(msgspec.Struct, frozen=True):
+    """A ResourceQuota."""
+
+    metadata: Metadata
+    spec: QuotaSpec = QuotaSpec()
+    status: QuotaStatus = QuotaStatus()
+
+
+class PriorityClass(msgspec.Struct, frozen=True, rename="camel"):
+    """A PriorityClass."""
+
+    metadata: Metadata
+    value: int = 0
+    global_default: bool = False
+    preemption_policy: str = ""

@@ -1,0 +1,35 @@
+"""Quantities as Kubernetes writes them, such as 250m, 1.5 or 2Gi: read exactly, and written back."""
+
+import re
+from fractions import Fraction
+
+_QUANTITY = re.compile(
+    r"([+-]?[0-9]{1,18}(?:\.[0-9]{0,9})?|[+-]?\.[0-9]{1,9})(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?[0-9]{1,2}))?"
+)
+_DECIMAL = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_BINARY = "KMGTPE"
+
+
+def quantity(text: str) -> Fraction:
+    """Return the number that a text means; raise ValueError if it is none."""
+    found = _QUANTITY.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{text!r} is no quantity")
+    number, unit, exponent = found.groups("")
+    value = Fraction(number)
+    if exponent:
+        return value * _power(int(exponent))
+    if unit.endswith("i"):
+        return value * Fraction(1024 ** (_BINARY.index(unit[0]) + 1))
+    return value * _power(_DECIMAL.get(unit, 0))
+
+
+def _power(exponent: int) -> Fraction:
+    return Fraction(10**exponent) if exponent >= 0 else Fraction(1, 10**-exponent)
+
+
+def text_of(value: Fraction) -> str:
+    """Return a quantity as text: whole if it is, else in thousandths, rounded up as the API server does."""
+    if value.denominator == 1:
+        return str(value.numerator)
+    return f"{-(-value.numerator * 1000 // value.denominator)}m"

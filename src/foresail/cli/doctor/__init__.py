@@ -1,0 +1,1 @@
+"""`foresail doctor`: what is wrong with an installation, why, and what to do."""

@@ -1,0 +1,40 @@
+"""The words of `foresail doctor`; what it does is imported only when it is chosen."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from foresail.cli.later import Later
+
+
+def add_doctor(commands: "argparse._SubParsersAction[Later]") -> None:
+    """Add `foresail doctor` to the command line."""
+    one = commands.add_parser(
+        "doctor",
+        help="what is wrong with Velero and Foresail in a cluster, and what to do about it",
+        description="Looks at Velero and Foresail in a cluster and says what is wrong, why, and what to do. Works"
+        " whether or not the operator runs, and changes nothing. Exit code 1 if there is a problem.",
+    )
+    one.set_defaults(run=_run)
+    one.add_argument(
+        "-n",
+        "--velero-namespace",
+        dest="namespace",
+        default="velero",
+        metavar="NAMESPACE",
+        help="Velero's (default: velero)",
+    )
+    one.add_argument("--kubeconfig", help="the kubeconfig to use")
+    one.add_argument("--context", help="the context of the kubeconfig")
+    one.add_argument(
+        "--service-account",
+        metavar="NAMESPACE/NAME",
+        help="the operator's, whose permissions are checked (default: that of its Deployment)",
+    )
+    one.add_argument("-o", "--output", choices=["table", "json"], default="table")
+
+
+def _run(chosen: argparse.Namespace) -> int:
+    from foresail.cli.doctor.visit import run_doctor  # noqa: PLC0415 - the rest of the command line starts without it
+
+    return run_doctor(chosen)

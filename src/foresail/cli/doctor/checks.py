@@ -1,0 +1,249 @@
+"""What the doctor makes of the evidence: pure functions, each of which looks at one thing."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+from foresail.api import velero
+from foresail.api.crds import DEFINITIONS, definition
+from foresail.cli.doctor.evidence import Backup, Evidence
+from foresail.cli.doctor.finding import Finding, good, problem, warning
+from foresail.cli.schedule.sight import leader
+from foresail.schedules.engine import engine
+
+_SKEW = timedelta(seconds=5)
+_OLD_ZONES = timedelta(days=500)
+_STARTS_WITHIN = timedelta(minutes=10)
+_RUNS_AT_MOST = timedelta(hours=24)
+_SHOWN = 5
+
+
+def findings(seen: Evidence) -> list[Finding]:
+    """Say everything that there is to say, in the order in which it should be mended."""
+    checks = (unread, kinds, clocks, zones, veleros, attended, locations, strangers, rivals, stuck, permissions)
+    return [each for check in checks for each in check(seen)]
+
+
+def unread(seen: Evidence) -> Iterator[Finding]:
+    """Say what could not be looked at."""
+    for each in seen.unread:
+        yield warning("access", f"not looked at: {each.problem}", each.hint or "")
+
+
+def kinds(seen: Evidence) -> Iterator[Finding]:
+    """Say whether the kinds are there, with all the fields that we know."""
+    there = seen.definitions
+    if there is None:
+        return
+    if "backups.velero.io" not in there:
+        yield problem("kinds", "Velero's kinds are not installed in this cluster", "install Velero first")
+    ours = {f"{each.kind.plural}.{each.kind.group}": each for each in DEFINITIONS}
+    absent = sorted(name for name in ours if name not in there)
+    if absent:
+        fix = "if self-service is wanted: helm upgrade --install foresail-crds charts/foresail-crds"
+        yield warning("kinds", f"not installed: {', '.join(absent)}", fix)
+    for name in sorted(ours.keys() & there.keys()):
+        missing = sorted(_fields(definition(ours[name])["spec"]) - _fields(there[name]))
+        if missing:
+            fix = (
+                "if the definition is ours: helm upgrade foresail-crds charts/foresail-crds; if it is another"
+                " product's, these fields are not kept"
+            )
+            yield warning("kinds", f"{name} does not know {_some(missing)}", fix)
+        else:
+            yield good("kinds", f"{name} has every field")
+
+
+def clocks(seen: Evidence) -> Iterator[Finding]:
+    """Say whether this machine, the API server and the operator agree what time it is."""
+    if seen.server_time is None:
+        return
+    own = seen.instant - seen.server_time
+    renewed = seen.lease.spec.renew_time if seen.lease is not None else None
+    if abs(own) > _SKEW:
+        yield warning("clock", f"this machine is {_ahead(own)} the API server", "set its clock: see timedatectl")
+    elif renewed is not None and renewed - seen.server_time > _SKEW:
+        says = f"the operator's clock is {_ahead(renewed - seen.server_time)} the API server's, and so are its runs"
+        yield problem("clock", says, "set the clock of its node")
+    else:
+        yield good("clock", f"within {_SKEW.seconds} s of the API server's")
+
+
+def zones(seen: Evidence) -> Iterator[Finding]:
+    """Say whether the zone data of this installation is young enough."""
+    year, _, number = seen.tzdata.partition(".")
+    published = datetime(int(year), min(int(number) * 2, 12), 1, tzinfo=seen.instant.tzinfo)  # about six a year
+    if seen.instant - published > _OLD_ZONES:
+        yield warning("zones", f"tzdata {seen.tzdata} is more than a year old", "install a newer foresail, or tzdata")
+    else:
+        yield good("zones", f"tzdata {seen.tzdata}")
+
+
+def veleros(seen: Evidence) -> Iterator[Finding]:
+    """Say which Velero runs."""
+    if not seen.servers:
+        yield problem(
+            "velero",
+            f"no Deployment in namespace {seen.namespace} runs a Velero server",
+            "name the namespace with --velero-namespace",
+        )
+        return
+    found = engine(seen.servers, "", None)
+    if found.dialect is None:
+        yield warning(
+            "velero",
+            f"the tag of its image, {seen.servers[0].tag or 'none'}, does not tell its version",
+            "the operator asks Velero itself; if that fails, start it with --velero-dialect",
+        )
+    else:
+        yield good("velero", f"{found.version}, which reads schedules as {found.dialect.value}")
+
+
+def attended(seen: Evidence) -> Iterator[Finding]:
+    """Say whether somebody runs the Schedules, and only one."""
+    if not seen.servers:
+        return
+    holder = leader(seen.lease, seen.server_time or seen.instant)
+    by_velero = any(row.schedules_itself for row in seen.servers)
+    by_us = any(each.schedules for each in seen.operators) or (bool(holder) and not seen.operators)
+    if by_velero and by_us:
+        fix = f"add --disable-controllers=schedule to the arguments of Deployment {seen.servers[0].key}"
+        yield problem("schedules", "Velero's own schedule controller is on, so the operator fires nothing", fix)
+    elif by_velero:
+        yield good("schedules", "Velero's own schedule controller runs them")
+    elif not holder:
+        fix = (
+            "start the operator (kubectl get pods -l app.kubernetes.io/name=foresail -A), or give them back to Velero:"
+            f" remove --disable-controllers=schedule from Deployment {seen.servers[0].key}"
+        )
+        count = len(seen.schedules)
+        yield problem("schedules", f"nobody runs the {count} Schedules: Velero's controller is off, no operator", fix)
+    elif not by_us:
+        fix = "let the operator run with --schedules=true, or turn Velero's controller on"
+        yield problem("schedules", "nobody runs them: Velero's controller is off, and so is the operator's", fix)
+    else:
+        yield good("schedules", f"{holder} runs them")
+
+
+def locations(seen: Evidence) -> Iterator[Finding]:
+    """Say whether Velero can reach its buckets."""
+    if not seen.servers:
+        return
+    if not seen.locations:
+        yield problem("locations", "there is no BackupStorageLocation", "velero backup-location create default …")
+    for each in seen.locations:
+        name = each.metadata.name
+        if each.status.phase != velero.AVAILABLE:
+            said = each.status.message or "Velero has not tried it yet"
+            fix = f"velero backup-location get, kubectl describe backupstoragelocation {name} -n {seen.namespace}"
+            yield problem("locations", f"{name} is {each.status.phase or 'untried'}: {said}", fix)
+        else:
+            yield good("locations", f"{name} is available")
+    if seen.locations and not any(each.spec.default for each in seen.locations):
+        fix = f"velero backup-location set {seen.locations[0].metadata.name} --default"
+        yield warning("locations", "none is the default, so Backups must name one", fix)
+
+
+def strangers(seen: Evidence) -> Iterator[Finding]:
+    """Say whether locations hold Backups of Schedules that are not here."""
+    found: dict[str, set[str]] = {}
+    for each in seen.backups:
+        schedule = (each.metadata.labels or {}).get(velero.SCHEDULE_LABEL, "")
+        if schedule and schedule not in seen.schedules:
+            found.setdefault(each.spec.storage_location, set()).add(schedule)
+    for location, names in sorted(found.items()):
+        yield warning(
+            "strangers",
+            f"location {location} has Backups of Schedules that are not in this cluster: {_some(sorted(names))}",
+            "fine if they were deleted here, or another cluster writes there on purpose; else give it its own prefix",
+        )
+
+
+def rivals(seen: Evidence) -> Iterator[Finding]:
+    """Say whether somebody else works on the same objects."""
+    serving = [each for each in seen.operators if each.self_service]
+    for other in seen.others:
+        if serving:
+            fix = "stop one of the two: selfService.enabled=false, or the other controller"
+            yield problem("rivals", f"Deployment {other} works on the same NonAdminBackups as self-service", fix)
+        else:
+            yield good("rivals", f"Deployment {other} serves the non-admin kinds; self-service is off here")
+    if len(seen.operators) > 1:
+        names = ", ".join(str(each.key) for each in seen.operators)
+        yield problem("rivals", f"there are several operators: {names}", "remove all but one")
+
+
+def stuck(seen: Evidence) -> Iterator[Finding]:
+    """Say which Backups Velero will never finish, by its known bugs."""
+    now = seen.server_time or seen.instant
+    running = [each for each in seen.backups if each.status.phase == "InProgress"]
+    waiting = [each for each in seen.backups if each.status.phase == "Queued" and _age(each, now) > _STARTS_WITHIN]
+    forgotten = [
+        each for each in seen.backups if each.status.phase == "ReadyToStart" and _age(each, now) > _STARTS_WITHIN
+    ]
+    for each in forgotten:
+        name = each.metadata.name
+        yield problem(
+            "stuck",
+            f"Backup {name} is ReadyToStart for {_minutes(_age(each, now))}: Velero forgets those when it restarts",
+            f"wake it: kubectl annotate backup {name} -n {seen.namespace} foresail.dev/woken=true",
+        )
+    if waiting and not running and not forgotten:
+        yield problem(
+            "stuck",
+            f"{len(waiting)} Backups are Queued and none runs: Velero's queue is stuck (1.18.1 to 1.18.3)",
+            f"kubectl rollout restart deployment {seen.servers[0].key.name if seen.servers else 'velero'}"
+            f" -n {seen.namespace}",
+        )
+    for each in running:
+        if _age(each, now) > _RUNS_AT_MOST:
+            name = each.metadata.name
+            fix = f"velero backup describe {name} --details; velero backup delete {name} if nothing moves"
+            yield warning("stuck", f"Backup {name} runs for {_minutes(_age(each, now))}", fix)
+
+
+def permissions(seen: Evidence) -> Iterator[Finding]:
+    """Say whether the operator may do what it must."""
+    refused = [str(each) for each, allowed in seen.permissions.items() if not allowed]
+    if refused:
+        fix = "install the chart again: helm upgrade foresail charts/foresail"
+        yield problem("permissions", f"the operator's ServiceAccount may not {_some(refused)}", fix)
+    elif seen.permissions:
+        yield good("permissions", f"the operator may do all {len(seen.permissions)} things that it must")
+
+
+def _fields(spec: dict[str, Any]) -> set[str]:
+    """Return the paths of all fields that a definition keeps; what it keeps unseen is left out."""
+    found: set[str] = set()
+
+    def walk(node: dict[str, Any], path: str) -> None:
+        for name, below in (node.get("properties") or {}).items():
+            here = f"{path}.{name}" if path else name
+            found.add(here)
+            walk(below, here)
+        if isinstance(node.get("items"), dict):
+            walk(node["items"], path)
+
+    for version in spec.get("versions", []):
+        walk(version.get("schema", {}).get("openAPIV3Schema", {}), "")
+    return found
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
+
+
+def _age(backup: Backup, now: datetime) -> timedelta:
+    since = backup.status.start_timestamp or backup.metadata.creation_timestamp or now
+    return now - since
+
+
+def _minutes(span: timedelta) -> str:
+    minutes = int(span.total_seconds() // 60)
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h"  # noqa: PLR2004 - two hours
+
+
+def _ahead(span: timedelta) -> str:
+    seconds = abs(span.total_seconds())
+    return f"{seconds:.0f} s {'ahead of' if span > timedelta() else 'behind'}"

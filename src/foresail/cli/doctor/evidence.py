@@ -1,0 +1,194 @@
+"""What the doctor goes by: everything that was read, before anything is said about it."""
+
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from importlib.metadata import version
+from typing import Any, TypeVar
+
+import msgspec
+
+from foresail.api import velero
+from foresail.api.apps import DEPLOYMENT, Deployment
+from foresail.cli.cluster import Cluster
+from foresail.cli.doctor.permissions import Permission, needed
+from foresail.cli.errors import CommandError
+from foresail.cli.schedule.sight import Lease
+from foresail.kube.lease import LEASE
+from foresail.plan import Key, Kind
+from foresail.schedules.engine import DeploymentRow, deployment_row
+
+DEFINITION = Kind(
+    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False
+)
+REVIEW = Kind("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False)
+_NAME = "app.kubernetes.io/name"
+_OTHER = "non-admin-controller"  # how Deployments of the other controller of these kinds are called
+T = TypeVar("T")
+
+
+class BackupSpec(msgspec.Struct, frozen=True, rename="camel"):
+    """Where a Backup is kept."""
+
+    storage_location: str = ""
+
+
+class Backup(msgspec.Struct, frozen=True):
+    """A Backup, with where it is kept."""
+
+    metadata: velero.Metadata
+    spec: BackupSpec = BackupSpec()
+    status: velero.BackupStatus = velero.BackupStatus()
+
+
+class _Named(msgspec.Struct, frozen=True):
+    metadata: velero.Metadata
+
+
+class _Definition(msgspec.Struct, frozen=True):
+    metadata: velero.Metadata
+    spec: dict[str, Any]
+
+
+class _Verdict(msgspec.Struct, frozen=True):
+    allowed: bool = False
+
+
+class _Review(msgspec.Struct, frozen=True):
+    status: _Verdict = _Verdict()
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """A Deployment of ours."""
+
+    key: Key
+    schedules: bool
+    self_service: bool
+    primers: bool
+    service_account: str
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What was read; what could not be is None or empty, and named in `unread`."""
+
+    namespace: str
+    instant: datetime
+    server_time: datetime | None
+    tzdata: str
+    definitions: Mapping[str, dict[str, Any]] | None  # the spec of each, by its name
+    servers: tuple[DeploymentRow, ...]
+    lease: Lease | None
+    operators: tuple[Operator, ...]
+    others: tuple[Key, ...]  # Deployments of the other controller of the non-admin kinds
+    locations: tuple[velero.Location, ...]
+    schedules: frozenset[str]
+    backups: tuple[Backup, ...]
+    permissions: Mapping[Permission, bool]
+    unread: tuple[CommandError, ...] = ()
+
+
+async def gather(cluster: Cluster, namespace: str, account: str | None, instant: datetime) -> Evidence:
+    """Read everything; what may not be read is noted, and the rest is read all the same."""
+    reader = _Reader(cluster)
+    server_time = await reader.tried(cluster.server_time())
+    definitions = await reader.tried(_definitions(cluster))
+    has_velero = definitions is None or "backups.velero.io" in definitions
+    deployments = await reader.all(DEPLOYMENT, "", Deployment) or await reader.all(DEPLOYMENT, namespace, Deployment)
+    rows = [deployment_row(each) for each in deployments if each.metadata.namespace == namespace]
+    operators = tuple(_operator(each) for each in deployments if (each.metadata.labels or {}).get(_NAME) == "foresail")
+    return Evidence(
+        namespace=namespace,
+        instant=instant,
+        server_time=server_time,
+        tzdata=version("tzdata"),
+        definitions=definitions,
+        servers=tuple(row for row in rows if row is not None),
+        lease=await reader.tried(cluster.if_there(LEASE, Key(namespace, "foresail"), Lease)),
+        operators=operators,
+        others=tuple(Key(each.metadata.namespace, each.metadata.name) for each in deployments if _is_other(each)),
+        locations=tuple(await reader.all(velero.LOCATION, namespace, velero.Location) if has_velero else ()),
+        schedules=frozenset(
+            each.metadata.name for each in (await reader.all(velero.SCHEDULE, namespace, _Named) if has_velero else ())
+        ),
+        backups=tuple(await reader.all(velero.BACKUP, namespace, Backup) if has_velero else ()),
+        permissions=await reader.tried(_permissions(cluster, namespace, account, operators)) or {},
+        unread=tuple(reader.unread),
+    )
+
+
+class _Reader:
+    """Reads on after a refusal, and remembers it."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.unread: list[CommandError] = []
+        self._cluster = cluster
+
+    async def tried(self, reading: Awaitable[T]) -> T | None:
+        try:
+            return await reading
+        except CommandError as error:
+            self.unread.append(error)
+            return None
+
+    async def all(self, kind: Kind, namespace: str, of: type[T]) -> list[T]:
+        decoder = msgspec.json.Decoder(of)
+        found = await self.tried(self._cluster.listed(kind, namespace))
+        return [decoder.decode(each) for each in found or ()]
+
+
+async def _definitions(cluster: Cluster) -> dict[str, dict[str, Any]]:
+    decoder = msgspec.json.Decoder(_Definition)
+    found = [decoder.decode(each) for each in await cluster.listed(DEFINITION, "")]
+    return {each.metadata.name: each.spec for each in found}
+
+
+def _operator(wire: Deployment) -> Operator:
+    pod = wire.spec.template.spec
+    words = [word for container in pod.containers for word in container.args]
+    return Operator(
+        Key(wire.metadata.namespace, wire.metadata.name),
+        schedules="--schedules=false" not in words,
+        self_service=bool({"--self-service", "--self-service=true"} & set(words)),
+        primers=bool({"--primers", "--primers=true"} & set(words)),
+        service_account=f"{wire.metadata.namespace}/{pod.service_account_name or 'default'}",
+    )
+
+
+def _is_other(wire: Deployment) -> bool:
+    images = [each.image for each in wire.spec.template.spec.containers]
+    return any(_OTHER in each for each in (wire.metadata.name, *images))
+
+
+async def _permissions(
+    cluster: Cluster, namespace: str, account: str | None, operators: tuple[Operator, ...]
+) -> dict[Permission, bool]:
+    """Ask the API server what the operator's ServiceAccount may do."""
+    operator = operators[0] if operators else None
+    account = account or (operator.service_account if operator else "")
+    if not account:
+        return {}
+    wanted = needed(
+        schedules=operator.schedules if operator else True,
+        self_service=operator.self_service if operator else False,
+        primers=operator.primers if operator else False,
+    )
+    return {each: await _may(cluster, namespace, account, each) for each in wanted}
+
+
+async def _may(cluster: Cluster, namespace: str, account: str, wanted: Permission) -> bool:
+    resource, _, subresource = wanted.resource.partition("/")
+    asked = {
+        "group": wanted.group,
+        "resource": resource,
+        "subresource": subresource,
+        "verb": wanted.verb,
+        "namespace": "" if wanted.everywhere else namespace,
+    }
+    if resource == "leases" and wanted.verb != "create":
+        asked["name"] = "foresail"
+    user = f"system:serviceaccount:{account.replace('/', ':')}"
+    body = {"apiVersion": REVIEW.api_version, "kind": REVIEW.name}
+    made = await cluster.create(REVIEW, Key("", ""), {**body, "spec": {"user": user, "resourceAttributes": asked}})
+    return msgspec.json.decode(made, type=_Review).status.allowed

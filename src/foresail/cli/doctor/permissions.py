@@ -1,0 +1,73 @@
+"""What the operator's ServiceAccount must be allowed to do, for each capability; the chart's Roles say the same."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Permission:
+    """One verb on one resource, in Velero's namespace or in all."""
+
+    group: str
+    resource: str  # with its subresource, as in a Role
+    verb: str
+    everywhere: bool = False
+
+    def __str__(self) -> str:
+        """Return it as people say it."""
+        where = "in all namespaces" if self.everywhere else "in Velero's namespace"
+        return f"{self.verb} {self.resource}{'.' if self.group else ''}{self.group} {where}"
+
+
+def _each(group: str, resources: str, verbs: str, *, everywhere: bool = False) -> Iterable[Permission]:
+    for resource in resources.split():
+        for verb in verbs.split():
+            yield Permission(group, resource, verb, everywhere)
+
+
+LEADERSHIP = (*_each("coordination.k8s.io", "leases", "get create patch"),)
+SCHEDULES = (
+    *_each("velero.io", "schedules", "list watch patch"),
+    *_each("velero.io", "backups", "get list watch create"),
+    *_each("velero.io", "backupstoragelocations", "list watch"),
+    *_each("velero.io", "serverstatusrequests", "get list watch create"),
+    *_each("apps", "deployments", "list watch"),
+    *_each("events.k8s.io", "events", "create"),
+)
+SELF_SERVICE = (
+    *_each(
+        "oadp.openshift.io",
+        "nonadminbackups nonadminrestores nonadmindownloadrequests",
+        "get list watch patch delete",
+        everywhere=True,
+    ),
+    *_each(
+        "oadp.openshift.io",
+        "nonadminbackups/status nonadminrestores/status nonadmindownloadrequests/status",
+        "patch",
+        everywhere=True,
+    ),
+    *_each("foresail.dev", "selfservicepolicies", "list watch", everywhere=True),
+    *_each("", "namespaces", "get list watch", everywhere=True),
+    *_each("events.k8s.io", "events", "create", everywhere=True),
+    *_each("velero.io", "backups", "get list watch create patch delete"),
+    *_each("velero.io", "restores deletebackuprequests downloadrequests", "get list watch create delete"),
+    *_each("velero.io", "podvolumebackups podvolumerestores datauploads datadownloads", "list watch"),
+    *_each("velero.io", "backupstoragelocations", "list watch"),
+)
+PRIMERS = (
+    *_each("foresail.dev", "primers", "list watch", everywhere=True),
+    *_each("foresail.dev", "primers/status", "patch", everywhere=True),
+    *_each("batch", "cronjobs", "get list watch create delete", everywhere=True),
+    *_each("batch", "jobs", "list watch", everywhere=True),
+    *_each("", "pods", "get list watch create delete", everywhere=True),
+    *_each("", "nodes resourcequotas", "list watch", everywhere=True),
+    *_each("scheduling.k8s.io", "priorityclasses", "list watch", everywhere=True),
+    *_each("events.k8s.io", "events", "create", everywhere=True),
+)
+
+
+def needed(*, schedules: bool, self_service: bool, primers: bool = False) -> list[Permission]:
+    """Return what an operator with these capabilities needs."""
+    chosen = ((LEADERSHIP, True), (SCHEDULES, schedules), (SELF_SERVICE, self_service), (PRIMERS, primers))
+    return sorted({each for permissions, wanted in chosen if wanted for each in permissions})

@@ -1,0 +1,36 @@
+"""`foresail hold`: what the Job of a primer CronJob runs; it holds its place, and ends in order."""
+
+import argparse
+import os
+import signal
+import threading
+
+from foresail.kube.clock import now
+
+_VARIABLE = "FORESAIL_JOB"  # set by the primer CronJob, see foresail.primers.build
+
+
+def add_hold(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add `foresail hold` to the command line."""
+    hold = commands.add_parser(
+        "hold",
+        help="do nothing for a while, as the Jobs of primer CronJobs do",
+        description="Does nothing for SECONDS, counted from the minute that the Job was due if it is known "
+        f"(from its name in {_VARIABLE}), and ends with exit code 0; at SIGTERM at once.",
+    )
+    hold.add_argument("seconds", type=int, metavar="SECONDS")
+    hold.set_defaults(run=_run)
+
+
+def seconds_left(seconds: int, job: str, at: float) -> float:
+    """Return how long to hold still: a pod that got its node late must not hold it longer."""
+    minutes = job.rpartition("-")[2]
+    begun = int(minutes) * 60 if minutes.isdecimal() and job else at
+    return max(begun + seconds - at, 0.0)
+
+
+def _run(chosen: argparse.Namespace) -> int:
+    told = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: told.set())
+    told.wait(seconds_left(chosen.seconds, os.environ.get(_VARIABLE, ""), now().timestamp()))
+    return 0

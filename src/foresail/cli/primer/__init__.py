@@ -1,0 +1,1 @@
+"""`foresail primer`: capacity that is warm before a CronJob fires."""

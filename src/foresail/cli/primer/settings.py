@@ -1,0 +1,76 @@
+"""What an administrator sets for all Primers, as flags of `foresail operator run`."""
+
+import argparse
+from datetime import timedelta
+from typing import Any
+
+from foresail.cli.errors import CommandError
+from foresail.cron import CronError
+from foresail.cron.duration import nanoseconds
+from foresail.cron.zonename import checked_zone
+
+
+def add_primer_settings(run: argparse.ArgumentParser) -> None:
+    """Add the flags."""
+    group = run.add_argument_group("primers")
+    for flag, default, metavar, meaning in (
+        ("--primer-pause-image", None, "IMAGE", "what a placeholder runs: an image of pause, best by its digest"),
+        ("--primer-hold-image", None, "IMAGE", "what Jobs of primer CronJobs run; without it method CronJob is off"),
+        ("--primer-priority-class", "foresail-placeholder", "NAME", "the priority of both (default: %(default)s)"),
+        ("--primer-longest-warm-up", "6h", "DURATION", "the longest spec.warmUp (default: %(default)s)"),
+        ("--primer-time-zone", "UTC", "ZONE", "the zone of kube-controller-manager's clock (default: %(default)s)"),
+    ):
+        group.add_argument(flag, default=default, metavar=metavar, help=meaning)
+    group.add_argument(
+        "--primer-hold-command",
+        action="append",
+        metavar="WORD",
+        help="the command in the hold image, which gets seconds as its last argument, such as sleep; may be repeated"
+        " (default: foresail hold)",
+    )
+    for flag, most, meaning in (
+        ("--primer-placeholders-per-namespace", 50, "placeholders in one namespace at a time"),
+        ("--primer-placeholders", 2_000, "placeholders in all at a time"),
+    ):
+        group.add_argument(flag, type=int, default=most, metavar="N", help=f"the most {meaning} (default: {most})")
+    for flag, meaning in (("--primer-label", "label"), ("--primer-annotation", "annotation")):
+        group.add_argument(
+            flag, action="append", default=[], metavar="NAME=VALUE", help=f"one more {meaning} for what is made"
+        )
+
+
+def primer_settings(chosen: argparse.Namespace) -> Any:  # noqa: ANN401 - imported late, as the operator is
+    """Return the settings that the flags say."""
+    from foresail.primers.observe import Settings  # noqa: PLC0415
+
+    if not chosen.primer_pause_image:
+        hint = "name an image of pause, by its digest: --primer-pause-image=REGISTRY/pause@sha256:..."
+        raise CommandError("--primers needs an image for placeholders", hint=hint)
+    longest = nanoseconds(chosen.primer_longest_warm_up)
+    if longest is None or longest <= 0:
+        problem = f"--primer-longest-warm-up: {chosen.primer_longest_warm_up!r} is no duration"
+        raise CommandError(problem, hint="write 2h or 90m")
+    try:
+        zone = checked_zone(chosen.primer_time_zone)
+    except CronError as error:
+        raise CommandError(f"--primer-time-zone: {error}") from error
+    return Settings(
+        zone=zone,
+        longest_warm_up=timedelta(microseconds=longest // 1000),
+        per_namespace=chosen.primer_placeholders_per_namespace,
+        in_all=chosen.primer_placeholders,
+        pause_image=chosen.primer_pause_image,
+        hold_image=chosen.primer_hold_image or "",
+        hold_command=tuple(chosen.primer_hold_command or ("foresail", "hold")),
+        priority_class=chosen.primer_priority_class,
+        labels=_pairs("--primer-label", chosen.primer_label),
+        annotations=_pairs("--primer-annotation", chosen.primer_annotation),
+    )
+
+
+def _pairs(flag: str, texts: list[str]) -> tuple[tuple[str, str], ...]:
+    found = [text.partition("=") for text in texts]
+    for name, sign, _ in found:
+        if not (name and sign):
+            raise CommandError(f"{flag}: {name!r} has no value", hint="write NAME=VALUE")
+    return tuple((name, value) for name, _, value in found)

@@ -1,0 +1,166 @@
+"""What is made for a Primer: placeholders, and primer CronJobs with their Jobs."""
+
+import hashlib
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from foresail.api import batch, pods
+from foresail.api.instants import stamp
+from foresail.api.marks import FIRE, PRIMER_LABEL, PRIMER_UID, TARGET_UID
+from foresail.api.primer import PRIMER
+from foresail.cron.shift import ZonedExpression
+from foresail.plan import Create, Delete, Key
+from foresail.primers.observe import CronJobRow, PlaceholderRow, PrimerRow, Settings
+from foresail.primers.shape import Shape
+
+LONGEST_CRON_JOB_NAME = 52
+EARLY = timedelta(seconds=2)
+"""How long before a fire a holder goes that a run could not push aside."""
+
+_LONGEST_POD_NAME = 63  # it becomes a host name
+_LONGEST_LABEL = 63
+_KEPT_AFTER = 600  # seconds that the Job of a holder can still be looked at
+_SLACK = timedelta(seconds=60)
+_UNTOUCHED = {
+    "karpenter.sh/do-not-disrupt": "true",
+    "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+}
+_NO_SIDECARS = {"sidecar.istio.io/inject": "false", "linkerd.io/inject": "disabled"}
+_RESTRICTED = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "readOnlyRootFilesystem": True,
+}
+_NOBODY = {"runAsNonRoot": True, "runAsUser": 65535, "seccompProfile": {"type": "RuntimeDefault"}}
+JOB_NAME_VARIABLE = "FORESAIL_JOB"
+
+
+def placeholder_name(cron: CronJobRow, fire: datetime, index: int, attempt: int) -> str:
+    """Return the name of a placeholder: the same for the same target, fire, place and attempt, whoever asks."""
+    tail = f"-warm-{cron.uid[:8]}-{int(fire.timestamp()) // 60}-{index}-{attempt}"
+    return cron.key.name[: _LONGEST_POD_NAME - len(tail)].rstrip("-.") + tail
+
+
+def create_placeholder(
+    primer: PrimerRow,
+    cron: CronJobRow,
+    shape: Shape,
+    fire: datetime,
+    number: tuple[int, int],
+    now: datetime,
+    settings: Settings,
+) -> Create:
+    """Return the creation of a placeholder, recognisable by its marks; `number` is its place, and the attempt."""
+    key = Key(cron.key.namespace, placeholder_name(cron, fire, *number))
+    left = fire - now + primer.release_after + _SLACK
+    spec = {
+        **_place(shape, settings),
+        "containers": [_container("hold-place", settings.pause_image, shape)],
+        "activeDeadlineSeconds": max(int(left.total_seconds()), 1),  # should nobody be there to let it go
+        "terminationGracePeriodSeconds": 0,
+        "restartPolicy": "Always",
+    }
+    body = {"metadata": _metadata(primer, settings, owned=True, annotations=_UNTOUCHED), "spec": spec}
+    return Create(pods.POD, key, body, {PRIMER_UID: primer.uid, TARGET_UID: cron.uid, FIRE: stamp(fire)})
+
+
+def delete_placeholder(row: PlaceholderRow) -> Delete:
+    """Return the deletion of a placeholder."""
+    return Delete(pods.POD, row.key, row.uid)
+
+
+def create_holder(
+    primer: PrimerRow, cron: CronJobRow, shape: Shape, when: ZonedExpression, count: int, settings: Settings
+) -> Create:
+    """Return the creation of a primer CronJob; with what it is to hold its name changes, so it is never changed."""
+    spec = _holder_spec(primer, shape, when, count, settings)
+    body = {"metadata": _metadata(primer, settings, owned=True, annotations={}), "spec": spec}
+    said = msgspec.json.encode([cron.uid, primer.uid, body], order="deterministic")
+    tail = f"-primer-{hashlib.sha256(said).hexdigest()[:8]}"
+    name = cron.key.name[: LONGEST_CRON_JOB_NAME - len(tail)].rstrip("-.") + tail
+    return Create(batch.CRON_JOB, Key(cron.key.namespace, name), body, {PRIMER_UID: primer.uid, TARGET_UID: cron.uid})
+
+
+def delete_holder(row: CronJobRow) -> Delete:
+    """Return the deletion of a primer CronJob."""
+    return Delete(batch.CRON_JOB, row.key, row.uid)
+
+
+def _holder_spec(
+    primer: PrimerRow, shape: Shape, when: ZonedExpression, count: int, settings: Settings
+) -> dict[str, Any]:
+    seconds = int((primer.warm_up - EARLY).total_seconds())
+    container = {
+        **_container("hold", settings.hold_image, shape),
+        "command": [*settings.hold_command, str(seconds)],
+        "env": [{"name": JOB_NAME_VARIABLE, "valueFrom": {"fieldRef": {"fieldPath": _JOB_NAME}}}],
+    }
+    pod = {**_place(shape, settings), "containers": [container], "restartPolicy": "Never"}
+    disrupted = {"type": "DisruptionTarget", "status": "True"}
+    job = {
+        "parallelism": count,
+        "completions": count,
+        "backoffLimit": 0,
+        # One that is pushed away before the fire is made again; it is no failure that anyone should be woken for.
+        "podFailurePolicy": {"rules": [{"action": "Ignore", "onPodConditions": [disrupted]}]},
+        "ttlSecondsAfterFinished": _KEPT_AFTER,
+        "template": {
+            "metadata": _metadata(primer, settings, owned=False, annotations=_UNTOUCHED),
+            "spec": {**pod, "terminationGracePeriodSeconds": 1},
+        },
+    }
+    return {
+        "schedule": when.schedule,
+        "timeZone": when.time_zone,
+        "concurrencyPolicy": "Forbid",
+        "startingDeadlineSeconds": max(seconds, 10),  # later than that, the fire has passed
+        "successfulJobsHistoryLimit": 1,
+        "failedJobsHistoryLimit": 1,
+        "jobTemplate": {"spec": job},
+    }
+
+
+_JOB_NAME = f"metadata.labels['{batch.JOB_NAME_LABEL}']"
+
+
+def _metadata(primer: PrimerRow, settings: Settings, *, owned: bool, annotations: Mapping[str, str]) -> dict[str, Any]:
+    """Return labels, annotations and owner: nothing of the target's, by which other tools would claim it."""
+    owner = {"apiVersion": PRIMER.api_version, "kind": PRIMER.name, "name": primer.key.name, "uid": primer.uid}
+    found: dict[str, Any] = {
+        "labels": {**dict(settings.labels), PRIMER_LABEL: primer.key.name[:_LONGEST_LABEL].rstrip("-.")},
+        "annotations": {**_NO_SIDECARS, **dict(settings.annotations), **annotations},
+    }
+    return {**found, "ownerReferences": [{**owner, "controller": True}]} if owned else found
+
+
+def _place(shape: Shape, settings: Settings) -> dict[str, Any]:
+    """Return where the target's pods may run, as a pod of ours says it."""
+    optional = {
+        "nodeSelector": dict(shape.node_selector),
+        "affinity": _decoded(shape.affinity),
+        "tolerations": _decoded(shape.tolerations),
+        "schedulerName": shape.scheduler,
+        "runtimeClassName": shape.runtime_class,
+        "imagePullSecrets": _decoded(shape.pull_secrets),
+    }
+    return {
+        **{name: value for name, value in optional.items() if value},
+        "priorityClassName": settings.priority_class,
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "securityContext": _NOBODY,
+    }
+
+
+def _container(name: str, image: str, shape: Shape) -> dict[str, Any]:
+    resources: dict[str, Any] = {"requests": dict(shape.requests)}
+    if shape.limits:
+        resources["limits"] = dict(shape.limits)
+    return {"name": name, "image": image, "resources": resources, "securityContext": _RESTRICTED}
+
+
+def _decoded(text: bytes) -> object:
+    return msgspec.json.decode(text) if text else None

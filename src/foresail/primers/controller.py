@@ -1,0 +1,264 @@
+"""The controller of Primers: what it watches, whom a change concerns, and which decision to ask."""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+
+from foresail.api import batch, pods
+from foresail.api.marks import PRIMER_LABEL
+from foresail.api.primer import PRIMER, Primer
+from foresail.kube.execute import Result
+from foresail.kube.failures import Cause
+from foresail.kube.loop import Watched
+from foresail.kube.reflector import Change, Interest
+from foresail.kube.store import Store
+from foresail.plan import Create, Key, Plan
+from foresail.primers.decide import decide
+from foresail.primers.metrics import PrimerMetrics
+from foresail.primers.observe import (
+    CronJobRow,
+    JobRow,
+    NodeRow,
+    PlaceholderRow,
+    PodRow,
+    PrimerRow,
+    PriorityRow,
+    QuotaRow,
+    Seen,
+    Settings,
+    Target,
+    cron_job_row,
+    job_row,
+    node_row,
+    placeholder_row,
+    pod_row,
+    primer_row,
+    primers_of,
+    priority_row,
+    quota_row,
+)
+from foresail.primers.reasons import Loss
+
+_PREEMPTION = "PreemptionByScheduler"
+
+
+class Primers:
+    """Holds capacity for CronJobs before they fire, in every namespace."""
+
+    name = "primers"
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.primers = Store[PrimerRow](
+            {
+                "uid": lambda row: [row.uid],
+                "for": lambda row: [Key(row.key.namespace, row.cron_job)],  # an empty name where one selects
+            }
+        )
+        self.cron_jobs = Store[CronJobRow](
+            {
+                "here": lambda row: [] if row.primer_uid else [row.key.namespace],
+                "uid": lambda row: [row.uid],
+                "primer": lambda row: [row.primer_uid] if row.primer_uid else [],
+            }
+        )
+        self.jobs = Store[JobRow | None]({"of": lambda row: [row.cron_job_uid] if row else []})
+        self.pods = Store[PodRow]({"of": lambda row: [row.job_uid], "at": lambda row: [row.node] if row.node else []})
+        self.placeholders = Store[PlaceholderRow](
+            {
+                "here": lambda row: [row.key.namespace],
+                "primer": lambda row: [row.primer_uid],
+                "at": lambda row: [row.node] if row.node else [],
+            }
+        )
+        self.nodes = Store[NodeRow]()
+        self.quotas = Store[QuotaRow]({"here": lambda row: [row.key.namespace]})
+        self.priorities = Store[PriorityRow]()
+        self.metrics = PrimerMetrics()
+        self._job_uids: dict[str, Key] = {}  # of Jobs that a CronJob made
+        self._losses: dict[str, str] = {}  # by the UID of a CronJob
+        self._refused: dict[Key, dict[str, str]] = {}  # by Primer: the names that were refused, and in what words
+        self._promised: set[Key] = set()  # placeholders that the store does not show yet
+
+    @property
+    def watched(self) -> tuple[Watched, ...]:
+        """Primers, CronJobs, their Jobs and pods, placeholders, and what decides where pods may be."""
+        of_jobs, ours = batch.JOB_NAME_LABEL, f"{PRIMER_LABEL},!{batch.JOB_NAME_LABEL}"
+        return (
+            Watched(Interest(PRIMER, Primer, primer_row), self.primers, self._of_primer),
+            Watched(Interest(batch.CRON_JOB, batch.CronJob, cron_job_row), self.cron_jobs, self._of_cron_job),
+            Watched(Interest(batch.JOB, batch.Job, job_row), self.jobs, self._of_job),
+            Watched(Interest(pods.POD, pods.Pod, pod_row, labels=of_jobs), self.pods, self._of_pod),
+            Watched(
+                Interest(pods.POD, pods.Pod, placeholder_row, labels=ours), self.placeholders, self._of_placeholder
+            ),
+            Watched(Interest(pods.NODE, pods.Node, node_row), self.nodes, self._of_node),
+            Watched(Interest(pods.RESOURCE_QUOTA, pods.ResourceQuota, quota_row), self.quotas, self._of_quota),
+            Watched(Interest(pods.PRIORITY_CLASS, pods.PriorityClass, priority_row), self.priorities, _nobody),
+        )
+
+    # Whom a change concerns
+
+    def _of_primer(self, change: Change[PrimerRow]) -> Iterator[Key]:
+        yield change.key
+        self.metrics.changed(change)
+        old, new = change.old, change.new
+        if old is None or new is None or old.generation != new.generation:
+            self._refused.pop(change.key, None)
+            for row in (old, new):  # of two for one CronJob the older one primes it, so the other is concerned too
+                if row is not None:
+                    yield from (each.key for each in self._rivals(row))
+
+    def _of_cron_job(self, change: Change[CronJobRow]) -> Iterator[Key]:
+        for row in (change.old, change.new):
+            if row is not None:
+                yield from self._primers_for(row)
+        if change.new is None and change.old is not None:
+            self._losses.pop(change.old.uid, None)
+
+    def _of_job(self, change: Change[JobRow | None]) -> Iterator[Key]:
+        for row in (change.old, change.new):
+            if row is not None:
+                yield from self._by_cron_job_uid(row.cron_job_uid)
+        if change.new is not None:
+            self._job_uids[change.new.uid] = change.key
+        elif change.old is not None:
+            self._job_uids.pop(change.old.uid, None)
+
+    def _of_pod(self, change: Change[PodRow]) -> Iterator[Key]:
+        row = change.new or change.old
+        key = self._job_uids.get(row.job_uid) if row is not None else None
+        job = self.jobs.get(key) if key is not None else None
+        if job is not None:
+            yield from self._by_cron_job_uid(job.cron_job_uid)
+
+    def _of_placeholder(self, change: Change[PlaceholderRow]) -> Iterator[Key]:
+        old, new = change.old, change.new
+        self._promised.discard(change.key)
+        self.metrics.held(change)
+        row = new or old
+        if row is None:
+            return
+        if old is not None and (new is None or new.is_going):
+            self._losses[row.target_uid] = _loss(row).value
+        yield from (each.key for each in self.primers.by("uid", row.primer_uid))
+
+    def _of_node(self, change: Change[NodeRow]) -> Iterator[Key]:
+        if change.old is None or change.new is None or change.old.is_going == change.new.is_going:
+            return
+        for row in self.placeholders.by("at", change.key.name):
+            yield from (each.key for each in self.primers.by("uid", row.primer_uid))
+
+    def _of_quota(self, change: Change[QuotaRow]) -> Iterator[Key]:
+        """Let what a quota refused be tried again when the quota is another one; the rest is read when it is due."""
+        if change.old is None or change.new is None or change.old.hard != change.new.hard:
+            for key in [each for each in self._refused if each.namespace == change.key.namespace]:
+                del self._refused[key]
+                yield key
+
+    def _primers_for(self, row: CronJobRow) -> Iterator[Key]:
+        if row.primer_uid:
+            yield from (each.key for each in self.primers.by("uid", row.primer_uid))
+        else:
+            yield from (each.key for each in self._choosing(row))
+
+    def _choosing(self, row: CronJobRow) -> list[PrimerRow]:
+        """Return the Primers that are for a CronJob, the one that primes it first."""
+        named = self.primers.by("for", row.key)
+        selecting = self.primers.by("for", Key(row.key.namespace, ""))
+        return primers_of(row.key.name, row.labels, (*named, *selecting))
+
+    def _rivals(self, primer: PrimerRow) -> Iterator[PrimerRow]:
+        for row in self._chosen(primer):
+            yield from self._choosing(row)
+
+    def _by_cron_job_uid(self, uid: str) -> Iterator[Key]:
+        for row in self.cron_jobs.by("uid", uid):
+            yield from self._primers_for(row)
+
+    # What a decision sees, and which one
+
+    def observe(self, key: Key) -> Seen | None:
+        """Collect what is known about a Primer."""
+        primer = self.primers.get(key)
+        if primer is None:
+            self._refused.pop(key, None)
+            return None
+        quotas = self.quotas.by("here", key.namespace)
+        mine = self.placeholders.by("primer", primer.uid)
+        holders = self.cron_jobs.by("primer", primer.uid)
+        targets = [self._target(primer, row, mine, holders) for row in self._chosen(primer)]
+        uids = {each.cron.uid for each in targets}
+        names = {row.node for row in mine} | {pod.node for each in targets for pod in each.pods}
+        nodes = {name: row for name in names if (row := self.nodes.get(Key("", name))) is not None}
+        return Seen(
+            primer=primer,
+            targets=tuple(targets),
+            stray_placeholders=tuple(row for row in mine if row.target_uid not in uids),
+            stray_holders=tuple(row for row in holders if row.target_uid not in uids),
+            quotas=tuple(quotas),
+            priorities=tuple(self.priorities.rows()),
+            nodes=nodes,
+            held_here=self.placeholders.count("here", key.namespace),
+            held_in_all=len(self.placeholders) + len(self._promised),
+            to_come=tuple(self.placeholders.by("here", key.namespace)) if quotas else (),
+            losses={uid: self._losses[uid] for uid in uids if uid in self._losses},
+            refused=self._refused.get(key, {}),
+            settings=self.settings,
+        )
+
+    def decide(self, seen: Seen, now: datetime) -> Plan:
+        """Say what is to be done, and remember what the stores will only show later."""
+        plan = decide(seen, now)
+        self._promised.update(
+            each.key for each in plan.actions if isinstance(each, Create) and each.key not in self.placeholders
+        )
+        return plan
+
+    def heard(self, key: Key, result: Result) -> bool:
+        """Take in that a write was refused for what it is: to be said word for word, and not to be tried again."""
+        action, failure = result.action, result.failure
+        if not isinstance(action, Create) or failure is None:
+            return False
+        self._promised.discard(action.key)
+        if failure.cause not in (Cause.FORBIDDEN, Cause.INVALID):
+            return False
+        self._refused.setdefault(key, {})[action.key.name] = failure.message
+        return True
+
+    def _chosen(self, primer: PrimerRow) -> list[CronJobRow]:
+        if primer.selector is None:
+            row = self.cron_jobs.get(Key(primer.key.namespace, primer.cron_job))
+            return [row] if row is not None and not row.primer_uid and not row.is_going else []
+        rows = self.cron_jobs.by("here", primer.key.namespace)
+        return [row for row in rows if not row.is_going and primer.chooses(row.key.name, row.labels)]
+
+    def _target(
+        self, primer: PrimerRow, cron: CronJobRow, mine: Iterable[PlaceholderRow], holders: Iterable[CronJobRow]
+    ) -> Target:
+        first = self._choosing(cron)
+        own = tuple(row for row in holders if row.target_uid == cron.uid)
+        jobs = self._jobs_of(cron)
+        holder_jobs = [job for row in own for job in self._jobs_of(row)]
+        return Target(
+            cron=cron,
+            jobs=tuple(jobs),
+            pods=tuple(pod for job in jobs for pod in self.pods.by("of", job.uid)),
+            placeholders=tuple(row for row in mine if row.target_uid == cron.uid),
+            holders=own,
+            holder_jobs=tuple(holder_jobs),
+            holder_pods=tuple(pod for job in holder_jobs for pod in self.pods.by("of", job.uid)),
+            taken_by=first[0].key.name if first and first[0].uid != primer.uid else "",
+        )
+
+    def _jobs_of(self, cron: CronJobRow) -> list[JobRow]:
+        return [row for row in self.jobs.by("of", cron.uid) if row is not None]
+
+
+def _nobody(_change: Change[PriorityRow]) -> Iterable[Key]:
+    return ()  # read when a decision is due
+
+
+def _loss(row: PlaceholderRow) -> Loss:
+    if row.disrupted == _PREEMPTION:
+        return Loss.PREEMPTED
+    return Loss.DISRUPTED if row.node else Loss.NEVER_SCHEDULED

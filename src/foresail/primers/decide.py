@@ -1,0 +1,113 @@
+"""From what is seen to the Plan: what is held for each CronJob of a Primer, and what is said about it."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from foresail.api.primer import PRIMER
+from foresail.cron.shift import Shifted
+from foresail.plan import Action, Create, Note, Patch, Plan, Subject
+from foresail.primers.build import delete_holder, delete_placeholder
+from foresail.primers.methods import METHODS
+from foresail.primers.observe import Seen
+from foresail.primers.reasons import Because, Reason
+from foresail.primers.rules import Verdict, judge
+from foresail.primers.status import patch_body, status_of
+from foresail.primers.steps import Steps, remembered
+
+MOST = 100
+"""Of CronJobs for one Primer: the status has a paragraph for each."""
+
+_LOOK_ANYWAY = timedelta(hours=6)  # the rules of zones change, and clocks are set
+
+
+def decide(seen: Seen, now: datetime) -> Plan:
+    """Say what is to be done for a Primer now, and when to look again.
+
+    Placeholders come before the status: of thousands that are due at once each is there before any is written about.
+    Their names are derived, so a crash between the two makes no second one.
+    """
+    primer = seen.primer
+    subject = Subject(PRIMER, primer.key, primer.uid)
+    if primer.is_going:
+        return Plan(subject=subject)  # what belongs to it goes with it
+    found = [answered(seen, judge(seen, target, now), now) for target in seen.targets[:MOST]]
+    actions: list[Action] = [delete_placeholder(each) for each in seen.stray_placeholders if not each.is_going]
+    actions += [delete_holder(each) for each in seen.stray_holders if not each.is_going]
+    for _, steps in found:
+        actions += steps.actions
+    body = patch_body(primer.status, status_of(seen, found, now))
+    if any(isinstance(each, Create) for each in actions) and not _lost(found):
+        body = {}  # with the next look, which the placeholders themselves bring about
+    return Plan(
+        actions=tuple(actions),
+        status=Patch(PRIMER, primer.key, body, primer.version, "status") if body else None,
+        notes=tuple(_note(subject, each) for each in said(seen, found)),
+        wake_at=_wake(found, now),
+        subject=subject,
+    )
+
+
+def answered(seen: Seen, verdict: Verdict, now: datetime) -> tuple[Verdict, Steps]:
+    """Ask the method of the Primer; whatever another method has left behind is let go."""
+    target, steps, left = verdict.target, Steps(), Steps()
+    for name, method in METHODS.items():
+        if name != seen.primer.method:
+            left = method.release(seen, target, now)
+        elif verdict.because is None:
+            steps = method.plan(seen, verdict, now)
+        else:
+            steps = method.release(seen, target, now)
+            if verdict.fires is not None:  # its status changes with the fires, whoever runs them
+                steps = _with_wakes(steps, verdict.fires.upcoming)
+    return verdict, _with_actions(steps, left.actions)
+
+
+def said(seen: Seen, found: Sequence[tuple[Verdict, Steps]]) -> list[Because]:
+    """Return what a user should know of this look: what has come to hold since the last one."""
+    news: list[Because] = []
+    for verdict, steps in found:
+        known = remembered(seen, verdict.target.cron.uid)
+        because = verdict.because or steps.because
+        if because is not None and (known is None or known.reason != because.reason.value):
+            news.append(because)
+        if verdict.shifted is not None and not verdict.shifted.exact and (known is None or known.exact):
+            news.append(_inexact(verdict.target.cron.key.name, verdict.shifted))
+        news += steps.said
+    return news
+
+
+def _inexact(name: str, shifted: Shifted) -> Because:
+    dates = ", ".join(day.isoformat() for day in shifted.inexact_dates[:3])
+    on = f" The first dates are {dates}." if dates else ""
+    return Because(Reason.INEXACT, f"CronJob {name}: {shifted.reason}.{on} {shifted.advice or ''}".strip())
+
+
+def _lost(found: Sequence[tuple[Verdict, Steps]]) -> bool:
+    return any(steps.warming is not None and steps.warming.lost for _, steps in found)
+
+
+def _wake(found: Sequence[tuple[Verdict, Steps]], now: datetime) -> datetime | None:
+    if not found:
+        return None
+    instants = [at for _, steps in found for at in steps.wakes if at > now]
+    return min([*instants, now + _LOOK_ANYWAY])
+
+
+def _with_actions(steps: Steps, more: tuple[Action, ...]) -> Steps:
+    return Steps(
+        (*steps.actions, *more),
+        steps.wakes,
+        steps.warming,
+        steps.is_warming,
+        steps.because,
+        steps.said,
+        steps.warm_nodes,
+    )
+
+
+def _with_wakes(steps: Steps, at: datetime) -> Steps:
+    return Steps(steps.actions, (*steps.wakes, at), steps.warming)
+
+
+def _note(subject: Subject, because: Because) -> Note:
+    return Note(subject.kind, subject.key, subject.uid, because.reason.value, because.message, because.level)

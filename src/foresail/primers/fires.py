@@ -1,0 +1,96 @@
+"""When a CronJob fires next, as kube-controller-manager counts it, and for how much of the time it is warm before."""
+
+from datetime import datetime, timedelta
+from functools import lru_cache
+from itertools import islice
+
+import msgspec
+
+from foresail.cron import CronError, Dialect, Schedule, chain, outlook, parse
+from foresail.cron.shift import Shifted, shift
+from foresail.primers.observe import CronJobRow
+from foresail.primers.reasons import Because, Reason
+
+STANDING = 50
+"""The duty cycle in percent above which capacity is as good as kept for ever."""
+
+_KEPT = 20_000
+_HORIZON = timedelta(days=28)
+_MOST_FIRES = 2_000
+
+
+class Fires(msgspec.Struct, frozen=True):
+    """Where a CronJob stands at an instant: its last fire, and the one to come."""
+
+    last: datetime | None
+    upcoming: datetime
+
+
+def fires(cron: CronJobRow, zone: str, now: datetime) -> Fires | Because:
+    """Return the fires around now, found along the chain that the controller follows."""
+    schedule = reading(cron.text, cron.zone or zone)
+    if isinstance(schedule, Because):
+        return schedule
+    anchor = cron.last or cron.created
+    if cron.deadline is not None:
+        anchor = max(anchor, now - cron.deadline)  # the controller does not look further back
+    found = outlook(schedule, anchor, now)
+    if found.upcoming is None:
+        text = f"{cron.text!r} has no fire in the next five years, as far as the controller looks: correct it."
+        return Because(Reason.NEVER_FIRES, f"CronJob {cron.key}: {text}")
+    last = found.due or cron.last
+    return Fires(last, found.upcoming)
+
+
+def pending(cron: CronJobRow, zone: str, first: datetime, until: datetime) -> list[datetime]:
+    """Return the fires from the upcoming one on, up to an instant."""
+    schedule = reading(cron.text, cron.zone or zone)
+    if isinstance(schedule, Because):
+        return []
+    found = [first]
+    for fire in islice(chain(schedule, first), _MOST_FIRES):
+        if fire > until:
+            break
+        found.append(fire)
+    return found
+
+
+@lru_cache(_KEPT)
+def reading(text: str, zone: str) -> Schedule | Because:
+    """Return the schedule that a CronJob means; a reason if it means none."""
+    try:
+        return parse(text, Dialect.ROBFIG, zone)
+    except CronError as error:
+        return Because(Reason.INVALID, f"invalid schedule: {error}")
+
+
+def duty_cycle(cron: CronJobRow, zone: str, warm_up: timedelta) -> int:
+    """Return for how many percent of the time capacity is held; the same at each look, so counted from the creation."""
+    return _duty_cycle(cron.text, cron.zone or zone, warm_up, cron.created)
+
+
+@lru_cache(_KEPT)
+def _duty_cycle(text: str, zone: str, warm_up: timedelta, since: datetime) -> int:
+    schedule = reading(text, zone)
+    if isinstance(schedule, Because):
+        return 0
+    held, free_from, last = timedelta(0), since, since
+    for fire in islice(chain(schedule, since), _MOST_FIRES):
+        if fire > since + _HORIZON:
+            last = since + _HORIZON
+            break
+        held += fire - max(fire - warm_up, free_from)
+        free_from = last = fire
+    return round(100 * held / (last - since)) if last > since else 0
+
+
+def shifted(cron: CronJobRow, zone: str, warm_up: timedelta, now: datetime) -> Shifted | Because:
+    """Return the expressions that fire that much earlier, judged from the beginning of this month on."""
+    month = now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    return _shifted(cron.text, cron.zone or zone, warm_up // timedelta(minutes=1), month)
+
+
+@lru_cache(_KEPT)
+def _shifted(text: str, zone: str, minutes: int, since: datetime) -> Shifted | Because:
+    schedule = reading(text, zone)
+    return schedule if isinstance(schedule, Because) else shift(schedule, minutes, since)

@@ -1,0 +1,80 @@
+"""What can be measured of Primers: by namespace and by what happened, never by object."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from prometheus_client import Histogram
+from prometheus_client.core import CounterMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from foresail.kube.clock import now
+from foresail.kube.reflector import Change
+from foresail.primers.observe import PlaceholderRow, PrimerRow
+from foresail.primers.shape import amounts
+
+_BUCKETS = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0)
+
+
+class PrimerMetrics(Collector):
+    """Counts what was held and lost, and how long runs waited for their first pod."""
+
+    def __init__(self) -> None:
+        self._lost: Counter[str] = Counter()
+        self._held: dict[tuple[str, str], float] = {}  # by namespace and resource
+        self._delay = Histogram(
+            "foresail_primer_start_delay_seconds",
+            "From the fire of a CronJob until its first pod ran.",
+            labelnames=("warm",),
+            buckets=_BUCKETS,
+            registry=None,
+        )
+
+    # What the controller tells
+
+    def changed(self, change: Change[PrimerRow]) -> None:
+        """Count the losses and the start delays that have come to stand in a status."""
+        if change.old is None or change.new is None:
+            return
+        before = {each.uid: each for each in change.old.status.cron_jobs}
+        for primed in change.new.status.cron_jobs:
+            old = before.get(primed.uid)
+            lost, known = primed.warming, old.warming if old else None
+            if lost is not None and lost.lost and (known is None or known.attempt != lost.attempt or not known.lost):
+                self._lost[lost.lost] += 1
+            for each in primed.start_delays:
+                if old is None or not old.start_delays or each.fire > old.start_delays[-1].fire:
+                    self._delay.labels(str(each.warm).lower()).observe(each.seconds)
+
+    def held(self, change: Change[PlaceholderRow]) -> None:
+        """Add up what a placeholder has held, once it is gone."""
+        row = change.old
+        if change.new is not None or row is None or row.scheduled is None:
+            return
+        seconds = max((now() - row.scheduled).total_seconds(), 0.0)
+        for name, amount in amounts(row.requests).items():
+            at = change.key.namespace, name
+            self._held[at] = self._held.get(at, 0.0) + float(amount) * seconds
+
+    # What is asked
+
+    def describe(self) -> Iterable[Metric]:
+        """Return nothing: the figures are not asked for before there are any."""
+        return []
+
+    def collect(self) -> Iterable[Metric]:
+        """Read the figures of this moment."""
+        yield from self._delay.collect()
+        lost = CounterMetricFamily(
+            "foresail_primer_lost", "Placeholders that were lost before their fire, by cause.", labels=("cause",)
+        )
+        for cause, count in self._lost.items():
+            lost.add_metric((cause,), count)
+        yield lost
+        held = CounterMetricFamily(
+            "foresail_primer_held_seconds",
+            "Amount of a resource times the seconds for which placeholders held it.",
+            labels=("namespace", "resource"),
+        )
+        for (namespace, resource), amount in self._held.items():
+            held.add_metric((namespace, resource), amount)
+        yield held

@@ -1,0 +1,381 @@
+"""What a decision about a Primer sees: flat rows of it, of its CronJobs, of their runs, and of what is held."""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+import msgspec
+
+from foresail.api import batch, pods
+from foresail.api.instants import instant, utc
+from foresail.api.marks import FIRE, PRIMER_LABEL, PRIMER_UID, TARGET_UID
+from foresail.api.primer import PLACEHOLDER, Primer, PrimerStatus
+from foresail.api.selectors import selects
+from foresail.api.specs import LabelSelector
+from foresail.cron.duration import nanoseconds
+from foresail.plan import Key
+from foresail.primers.shape import Shape, shape_of, shape_of_template
+
+RELEASE_AFTER = timedelta(minutes=5)
+_GOING = ("karpenter.sh/disrupted", "ToBeDeletedByClusterAutoscaler", "node.kubernetes.io/out-of-service")
+_UNWARMABLE = {"eks.amazonaws.com/compute-type": "fargate", "type": "virtual-kubelet", "kubernetes.io/os": "windows"}
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """What an administrator has set for all Primers."""
+
+    zone: str = "UTC"  # in which kube-controller-manager's clock stands: for CronJobs that name no zone
+    longest_warm_up: timedelta = timedelta(hours=6)
+    per_namespace: int = 50
+    in_all: int = 2_000
+    pause_image: str = "pause"
+    hold_image: str = ""  # of the Jobs of primer CronJobs; without one there are none
+    hold_command: tuple[str, ...] = ("foresail", "hold")  # gets the seconds as its last argument
+    priority_class: str = "foresail-placeholder"
+    labels: tuple[tuple[str, str], ...] = ()
+    annotations: tuple[tuple[str, str], ...] = ()
+
+
+class PrimerRow(msgspec.Struct, frozen=True):
+    """A Primer."""
+
+    key: Key
+    uid: str
+    version: str
+    generation: int
+    created: datetime
+    is_going: bool
+    cron_job: str
+    selector: LabelSelector | None
+    warm_up: timedelta
+    method: str
+    requests: tuple[tuple[str, str], ...]  # instead of what the target's pods ask for
+    replicas: int | None
+    release_after: timedelta
+    suspend: bool
+    allow_standing: bool
+    status: PrimerStatus
+
+    def chooses(self, name: str, labels: dict[str, str]) -> bool:
+        """Whether a CronJob of its namespace is one that it is for."""
+        if self.selector is not None:
+            return selects(self.selector, labels)
+        return name == self.cron_job
+
+
+class CronJobRow(msgspec.Struct, frozen=True):
+    """A CronJob: one that somebody made, or a primer CronJob."""
+
+    key: Key
+    uid: str
+    created: datetime
+    is_going: bool
+    labels: dict[str, str]
+    text: str
+    zone: str  # empty: that of kube-controller-manager
+    suspend: bool
+    policy: str
+    deadline: timedelta | None
+    last: datetime | None
+    parallelism: int
+    shape: Shape | None  # None if its template cannot be read
+    primer_uid: str = ""
+    target_uid: str = ""
+
+
+class JobRow(msgspec.Struct, frozen=True):
+    """A run of a CronJob."""
+
+    key: Key
+    uid: str
+    cron_job_uid: str
+    fire: datetime
+    started: datetime | None
+    ended: datetime | None
+    is_over: bool
+
+
+class PodRow(msgspec.Struct, frozen=True):
+    """A pod of a Job."""
+
+    key: Key
+    job_uid: str
+    created: datetime
+    node: str
+    phase: str
+    is_going: bool
+    began: datetime | None  # when its first container ran
+    shape: Shape | None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it holds nothing any more."""
+        return self.phase in (pods.SUCCEEDED, pods.FAILED)
+
+
+class PlaceholderRow(msgspec.Struct, frozen=True):
+    """A pod that holds a place."""
+
+    key: Key
+    uid: str
+    primer: str
+    primer_uid: str
+    target_uid: str
+    fire: datetime | None
+    created: datetime
+    scheduled: datetime | None
+    node: str
+    phase: str
+    is_going: bool
+    disrupted: str  # the reason that a DisruptionTarget condition gives
+    requests: tuple[tuple[str, str], ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether it holds a place, or waits for one."""
+        return not self.is_going and self.phase not in (pods.SUCCEEDED, pods.FAILED)
+
+
+class NodeRow(msgspec.Struct, frozen=True):
+    """A node: whether it goes, and whether a pod without a machine behind it would run there."""
+
+    is_going: bool
+    is_unwarmable: bool
+
+
+class QuotaRow(msgspec.Struct, frozen=True):
+    """A ResourceQuota."""
+
+    key: Key
+    scopes: tuple[tuple[str, str, tuple[str, ...]], ...]  # name, operator, values
+    hard: tuple[tuple[str, str], ...]
+    used: tuple[tuple[str, str], ...]
+
+
+class PriorityRow(msgspec.Struct, frozen=True):
+    """A PriorityClass."""
+
+    name: str
+    value: int
+    is_default: bool
+    preemption: str
+
+
+class Target(msgspec.Struct, frozen=True):
+    """One CronJob of a Primer, with its runs and with what is held for it."""
+
+    cron: CronJobRow
+    jobs: tuple[JobRow, ...] = ()
+    pods: tuple[PodRow, ...] = ()
+    placeholders: tuple[PlaceholderRow, ...] = ()
+    holders: tuple[CronJobRow, ...] = ()  # primer CronJobs
+    holder_jobs: tuple[JobRow, ...] = ()
+    holder_pods: tuple[PodRow, ...] = ()
+    taken_by: str = ""  # the name of an older Primer that is for this CronJob too
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """Everything that a decision about one Primer depends on, but the time."""
+
+    primer: PrimerRow
+    targets: tuple[Target, ...] = ()
+    stray_placeholders: tuple[PlaceholderRow, ...] = ()  # ours, of CronJobs that it is not for any more
+    stray_holders: tuple[CronJobRow, ...] = ()
+    quotas: tuple[QuotaRow, ...] = ()
+    priorities: tuple[PriorityRow, ...] = ()
+    nodes: dict[str, NodeRow] = {}
+    held_here: int = 0  # placeholders in the namespace, of all Primers
+    held_in_all: int = 0
+    to_come: tuple[PlaceholderRow, ...] = ()  # those of the namespace, if it has a quota: each awaits a pod as large
+    losses: dict[str, str] = {}  # by the UID of a CronJob, why its last placeholder went
+    refused: dict[str, str] = {}  # by the name of an object, in what words the API server refused it
+    settings: Settings = Settings()
+
+    def priority(self, name: str) -> PriorityRow | None:
+        """Return the priority of pods that name that class, or none."""
+        if name:
+            return next((each for each in self.priorities if each.name == name), None)
+        return next((each for each in self.priorities if each.is_default), None)
+
+
+def primer_row(wire: Primer) -> PrimerRow:
+    """Return what is kept of a Primer."""
+    meta, spec, template = wire.metadata, wire.spec, wire.spec.template
+    if meta.creation_timestamp is None:
+        raise ValueError("it has no creationTimestamp")
+    requests = template.resources.requests if template and template.resources else {}
+    return PrimerRow(
+        key=Key(meta.namespace, meta.name),
+        uid=meta.uid,
+        version=meta.resource_version,
+        generation=meta.generation,
+        created=utc(meta.creation_timestamp),
+        is_going=meta.deletion_timestamp is not None,
+        cron_job=spec.cron_job or "",
+        selector=spec.selector,
+        warm_up=warm_up_of(spec.warm_up),
+        method=spec.method or PLACEHOLDER,
+        requests=tuple(sorted((name, str(amount)) for name, amount in requests.items())),
+        replicas=template.replicas if template else None,
+        release_after=_duration(spec.release_after) if spec.release_after else RELEASE_AFTER,
+        suspend=bool(spec.suspend),
+        allow_standing=bool(spec.allow_standing),
+        status=wire.status or PrimerStatus(),
+    )
+
+
+def warm_up_of(value: int | str) -> timedelta:
+    """Return a warm-up as a length of time; a number counts minutes."""
+    return timedelta(minutes=value) if isinstance(value, int) else _duration(value)
+
+
+def cron_job_row(wire: batch.CronJob) -> CronJobRow:
+    """Return what is kept of a CronJob."""
+    meta, spec = wire.metadata, wire.spec
+    if meta.creation_timestamp is None:
+        raise ValueError("it has no creationTimestamp")
+    annotations, job, last = meta.annotations or {}, spec.job_template.spec, wire.status.last_schedule_time
+    at_once = 1 if job.parallelism is None else job.parallelism
+    return CronJobRow(
+        key=Key(meta.namespace, meta.name),
+        uid=meta.uid,
+        created=utc(meta.creation_timestamp),
+        is_going=meta.deletion_timestamp is not None,
+        labels=meta.labels or {},
+        text=spec.schedule,
+        zone=spec.time_zone or "",
+        suspend=bool(spec.suspend),
+        policy=spec.concurrency_policy,
+        deadline=None if spec.starting_deadline_seconds is None else timedelta(seconds=spec.starting_deadline_seconds),
+        last=utc(last) if last else None,
+        parallelism=at_once if job.completions is None else min(at_once, job.completions),
+        shape=_shape_or_none(bytes(job.template)),
+        primer_uid=annotations.get(PRIMER_UID, ""),
+        target_uid=annotations.get(TARGET_UID, ""),
+    )
+
+
+def job_row(wire: batch.Job) -> JobRow | None:
+    """Return what is kept of a Job; None if no CronJob made it for one of its fires."""
+    meta, status = wire.metadata, wire.status
+    owner, fire = meta.controller, instant((meta.annotations or {}).get(batch.SCHEDULED_AT, ""))
+    if owner is None or owner.kind != batch.CRON_JOB.name or fire is None:
+        return None
+    over = any(each.type in ("Complete", "Failed") and each.status == "True" for each in status.conditions or ())
+    return JobRow(
+        key=Key(meta.namespace, meta.name),
+        uid=meta.uid,
+        cron_job_uid=owner.uid,
+        fire=fire,
+        started=utc(status.start_time) if status.start_time else None,
+        ended=utc(status.completion_time) if status.completion_time else None,
+        is_over=over or meta.deletion_timestamp is not None,
+    )
+
+
+def pod_row(wire: pods.Pod) -> PodRow:
+    """Return what is kept of a pod of a Job."""
+    meta, status = wire.metadata, wire.status
+    if meta.creation_timestamp is None:
+        raise ValueError("it has no creationTimestamp")
+    return PodRow(
+        key=Key(meta.namespace, meta.name),
+        job_uid=(meta.labels or {}).get(batch.JOB_UID_LABEL, ""),
+        created=utc(meta.creation_timestamp),
+        node=wire.spec.node_name,
+        phase=status.phase,
+        is_going=meta.deletion_timestamp is not None,
+        began=_began(status),
+        shape=_known_shape(wire.spec),
+    )
+
+
+def placeholder_row(wire: pods.Pod) -> PlaceholderRow:
+    """Return what is kept of a placeholder."""
+    meta, status = wire.metadata, wire.status
+    if meta.creation_timestamp is None:
+        raise ValueError("it has no creationTimestamp")
+    annotations = meta.annotations or {}
+    conditions = {each.type: each for each in status.conditions or () if each.status == "True"}
+    scheduled, target = conditions.get("PodScheduled"), conditions.get("DisruptionTarget")
+    shape = _known_shape(wire.spec)
+    return PlaceholderRow(
+        key=Key(meta.namespace, meta.name),
+        uid=meta.uid,
+        primer=(meta.labels or {}).get(PRIMER_LABEL, ""),
+        primer_uid=annotations.get(PRIMER_UID, ""),
+        target_uid=annotations.get(TARGET_UID, ""),
+        fire=instant(annotations.get(FIRE, "")),
+        created=utc(meta.creation_timestamp),
+        scheduled=utc(scheduled.last_transition_time) if scheduled and scheduled.last_transition_time else None,
+        node=wire.spec.node_name,
+        phase=status.phase,
+        is_going=meta.deletion_timestamp is not None,
+        disrupted=target.reason if target else "",
+        requests=shape.requests if shape else (),
+    )
+
+
+def node_row(wire: pods.Node) -> NodeRow:
+    """Return what is kept of a node."""
+    labels = wire.metadata.labels or {}
+    taints = {each.key for each in wire.spec.taints or ()}
+    return NodeRow(
+        is_going=wire.metadata.deletion_timestamp is not None or not taints.isdisjoint(_GOING),
+        is_unwarmable=any(labels.get(name) == value for name, value in _UNWARMABLE.items()),
+    )
+
+
+def quota_row(wire: pods.ResourceQuota) -> QuotaRow:
+    """Return what is kept of a quota."""
+    spec, status = wire.spec, wire.status
+    scopes = [(name, "Exists", ()) for name in spec.scopes or ()]
+    chosen = [
+        (each.scope_name, each.operator, tuple(each.values or ()))
+        for each in spec.scope_selector.match_expressions or ()
+    ]
+    return QuotaRow(
+        key=Key(wire.metadata.namespace, wire.metadata.name),
+        scopes=(*scopes, *chosen),
+        hard=tuple(sorted((status.hard or {}).items())),
+        used=tuple(sorted((status.used or {}).items())),
+    )
+
+
+def priority_row(wire: pods.PriorityClass) -> PriorityRow:
+    """Return what is kept of a priority class."""
+    return PriorityRow(wire.metadata.name, wire.value, wire.global_default, wire.preemption_policy)
+
+
+def primers_of(name: str, labels: dict[str, str], primers: Iterable[PrimerRow]) -> list[PrimerRow]:
+    """Return the Primers of its namespace that are for a CronJob, the one that primes it first."""
+    choosing = [each for each in primers if not each.is_going and each.chooses(name, labels)]
+    return sorted(choosing, key=lambda each: (each.created, each.key))
+
+
+def _began(status: pods.PodStatus) -> datetime | None:
+    states = [each.state.running or each.state.terminated for each in status.container_statuses or ()]
+    starts = [each.started_at for each in states if each is not None and each.started_at is not None]
+    if starts:
+        return utc(min(starts))
+    return utc(status.start_time) if status.start_time and status.phase == pods.RUNNING else None
+
+
+def _duration(text: str) -> timedelta:
+    length = nanoseconds(text)
+    if length is None:
+        raise ValueError(f"{text!r} is no duration")
+    return timedelta(microseconds=length // 1000)
+
+
+def _shape_or_none(template: bytes) -> Shape | None:
+    try:
+        return shape_of_template(template)
+    except (msgspec.DecodeError, ValueError):
+        return None
+
+
+def _known_shape(spec: pods.PodSpec) -> Shape | None:
+    try:
+        return shape_of(spec)
+    except ValueError:
+        return None

@@ -1,0 +1,252 @@
+"""The rules: whether a CronJob can be primed at all, how much is held for it, and whether that could delay its run.
+
+Each rule is one small function with the name of what it answers; `judge` asks them in their order.
+"""
+
+from datetime import datetime, timedelta
+from fractions import Fraction
+
+import msgspec
+
+from foresail.api.primer import BY_CRON_JOB, PLACEHOLDER
+from foresail.cron.shift import Shifted
+from foresail.plan import Level
+from foresail.primers.fires import STANDING, Fires, duty_cycle, fires, shifted
+from foresail.primers.observe import JobRow, PodRow, Seen, Target
+from foresail.primers.quota import first_exceeded
+from foresail.primers.reasons import Because, Reason
+from foresail.primers.shape import Shape, amounts
+
+MOST_HOLDERS = 2
+"""Of primer CronJobs for one CronJob."""
+
+_UNWARMABLE = {"kubernetes.io/os": "windows", "type": "virtual-kubelet", "eks.amazonaws.com/compute-type": "fargate"}
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What the rules say about one CronJob at one instant."""
+
+    target: Target
+    because: Because | None = None  # why nothing is held for it
+    fires: Fires | None = None
+    duty: int = 0
+    shape: Shape | None = None
+    count: int = 1
+    early: Because | None = None  # why what is held goes before the fire, not after it
+    shifted: Shifted | None = None
+
+
+def judge(seen: Seen, target: Target, now: datetime) -> Verdict:
+    """Ask every rule, in order; the first that says no is the one that is named."""
+    primer, settings = seen.primer, seen.settings
+    found = fires(target.cron, settings.zone, now)
+    verdict = Verdict(
+        target,
+        fires=None if isinstance(found, Because) else found,
+        duty=duty_cycle(target.cron, settings.zone, primer.warm_up),
+        shape=wanted_shape(seen, target),
+        count=primer.replicas or max(target.cron.parallelism, 1),
+    )
+    because = taken(seen, target) or suspended(seen, target) or too_long(seen, target)
+    if because is None and isinstance(found, Because):
+        because = found
+    because = because or standing(seen, verdict) or not_warmable(seen, verdict) or nothing_to_reserve(verdict)
+    if because is not None:
+        return msgspec.structs.replace(verdict, because=because)
+    if primer.method == BY_CRON_JOB:
+        return _by_cron_job(seen, verdict, now)
+    return _by_placeholder(seen, verdict)
+
+
+# Whether it can be primed at all
+
+
+def taken(seen: Seen, target: Target) -> Because | None:
+    """Of two Primers for one CronJob, the older one primes it."""
+    if not target.taken_by:
+        return None
+    text = f"Primer {target.taken_by} is for CronJob {target.cron.key.name} too and is older: delete one of the two"
+    return Because(Reason.TAKEN, f"{text}, or let {seen.primer.key.name} choose others.")
+
+
+def suspended(seen: Seen, target: Target) -> Because | None:
+    """Nothing fires, or nothing is wanted."""
+    if seen.primer.suspend:
+        return Because(Reason.SUSPENDED, "spec.suspend is true, so nothing is held.", Level.NORMAL)
+    if target.cron.suspend:
+        text = f"CronJob {target.cron.key.name} is suspended, so nothing is held for it."
+        return Because(Reason.SUSPENDED, text, Level.NORMAL)
+    return None
+
+
+def too_long(seen: Seen, _target: Target) -> Because | None:
+    """Keep to the longest warm-up that the administrator allows."""
+    most = seen.settings.longest_warm_up
+    if seen.primer.warm_up <= most:
+        return None
+    return Because(Reason.TOO_LONG, f"spec.warmUp is longer than the {minutes(most)} that the administrator allows.")
+
+
+def standing(seen: Seen, verdict: Verdict) -> Because | None:
+    """Capacity for more than half of the time is as good as a node for ever, so it must be asked for."""
+    if verdict.duty <= STANDING or seen.primer.allow_standing:
+        return None
+    text = f"capacity would be held for {verdict.duty} % of the time: shorten spec.warmUp, set spec.allowStanding"
+    return Because(Reason.STANDING, f"{text}, or keep a node for CronJob {verdict.target.cron.key.name}.")
+
+
+def not_warmable(seen: Seen, verdict: Verdict) -> Because | None:
+    """Tell pods that get a machine of their own when they start: they find no warm one."""
+    shape, target = verdict.shape, verdict.target
+    wanted = dict(shape.node_selector) if shape else {}
+    ran_on = [seen.nodes[each.node] for each in target.pods if each.node in seen.nodes]
+    if not any(wanted.get(name) == value for name, value in _UNWARMABLE.items()) and not any(
+        each.is_unwarmable for each in ran_on
+    ):
+        return None
+    text = f"the pods of CronJob {target.cron.key.name} run on Windows, Fargate or a virtual kubelet"
+    return Because(Reason.NOT_WARMABLE, f"{text}, where a placeholder warms nothing.")
+
+
+def nothing_to_reserve(verdict: Verdict) -> Because | None:
+    """Tell pods without requests: they fit anywhere, so there is nothing to hold for them."""
+    if verdict.shape is not None and verdict.shape.requests:
+        return None
+    text = f"the pods of CronJob {verdict.target.cron.key.name} request nothing: set resources.requests there"
+    return Because(Reason.NOTHING_TO_RESERVE, f"{text}, or spec.template.resources here.")
+
+
+# How much is held
+
+
+def wanted_shape(seen: Seen, target: Target) -> Shape | None:
+    """Return what one pod of a run needs: by the last one after admission, else by the template."""
+    shape = target.cron.shape
+    if shape is None:
+        return None
+    newest = max((each for each in target.pods if each.shape), key=lambda each: each.created, default=None)
+    if newest is not None and newest.shape is not None and _is_of_template(newest.shape, shape):
+        admitted = newest.shape
+        shape = msgspec.structs.replace(
+            shape,
+            requests=admitted.requests,
+            limits=admitted.limits,
+            priority=admitted.priority,
+            preemption=admitted.preemption,
+            priority_class=admitted.priority_class,
+        )
+    if seen.primer.requests:
+        shape = msgspec.structs.replace(shape, requests=seen.primer.requests, limits=())
+    return shape
+
+
+def _is_of_template(pod: Shape, template: Shape) -> bool:
+    """Whether a pod was made from the template as it is now: admission only adds."""
+    has = amounts(pod.requests)
+    return set(template.images) <= set(pod.images) and all(
+        has.get(name, Fraction(0)) >= amount for name, amount in amounts(template.requests).items()
+    )
+
+
+# Whether it could delay the run
+
+
+def can_preempt(seen: Seen, shape: Shape) -> bool:
+    """Whether a pod of the run may push a placeholder aside."""
+    its, ours = seen.priority(shape.priority_class), seen.priority(seen.settings.priority_class)
+    value = shape.priority if shape.priority is not None else its.value if its else 0
+    preemption = shape.preemption or (its.preemption if its else "")
+    return preemption != "Never" and (ours is None or value > ours.value)
+
+
+def as_placeholder(seen: Seen, shape: Shape) -> Shape:
+    """Return a placeholder as quotas see it."""
+    return msgspec.structs.replace(shape, deadline=True, priority_class=seen.settings.priority_class)
+
+
+def _by_placeholder(seen: Seen, verdict: Verdict) -> Verdict:
+    """Hold until the run has come, if it then finds room; else until a moment before; else not at all."""
+    shape, target = verdict.shape, verdict.target
+    if shape is None:
+        return verdict
+    name, missing = target.cron.key.name, verdict.count - len([each for each in target.placeholders if each.holds])
+    held = [(msgspec.structs.replace(shape, requests=each.requests), 1) for each in seen.to_come if each.holds]
+    more = (as_placeholder(seen, shape), max(missing, 0))
+    too_small = first_exceeded(seen.quotas, [more])
+    if too_small is not None and missing > 0:
+        text = f"{too_small}, and what CronJob {name} needs does not fit into what is left"
+        return msgspec.structs.replace(verdict, because=Because(Reason.QUOTA_TOO_SMALL, f"{text}: raise the quota."))
+    # For each placeholder of the namespace a pod is still to come, and all of them may come at once.
+    together = first_exceeded(seen.quotas, [more, (shape, max(missing, 0)), *held])
+    if together is not None:
+        text = f"{together}, which does not hold a placeholder and a run of CronJob {name} together"
+        early = Because(Reason.QUOTA_TOO_SMALL, f"{text}: it goes before the fire.", Level.NORMAL)
+        return msgspec.structs.replace(verdict, early=early)
+    if not can_preempt(seen, shape):
+        text = f"the pods of CronJob {name} may not push a placeholder aside: it goes before the fire"
+        early = Because(Reason.CANNOT_PREEMPT, f"{text}. Give them a higher priority class.", Level.NORMAL)
+        return msgspec.structs.replace(verdict, early=early)
+    return verdict
+
+
+def _by_cron_job(seen: Seen, verdict: Verdict, now: datetime) -> Verdict:
+    cron = verdict.target.cron
+    if not seen.settings.hold_image:
+        text = "method CronJob needs an image that can sleep: set --primer-hold-image of the operator"
+        return msgspec.structs.replace(verdict, because=Because(Reason.NO_HOLD_IMAGE, f"{text}."))
+    found = shifted(cron, seen.settings.zone, seen.primer.warm_up, now)
+    if isinstance(found, Because):
+        return msgspec.structs.replace(verdict, because=found)
+    verdict = msgspec.structs.replace(verdict, shifted=found)
+    if found.schedules and len(found.schedules) <= MOST_HOLDERS:
+        return verdict
+    why = found.reason if not found.schedules else f"that takes {len(found.schedules)} CronJobs"
+    text = f"{cron.text!r} cannot be said {minutes(seen.primer.warm_up)} earlier by {MOST_HOLDERS} CronJobs: {why}"
+    because = Because(Reason.INEXACT, f"{text}. Use method {PLACEHOLDER}.")
+    return msgspec.structs.replace(verdict, because=because)
+
+
+# Runs
+
+
+def runs_of(target: Target) -> list[tuple[JobRow, list[PodRow]]]:
+    """Return the runs in the order of their fires, each with its pods."""
+    of: dict[str, list[PodRow]] = {}
+    for pod in target.pods:
+        of.setdefault(pod.job_uid, []).append(pod)
+    return [(job, of.get(job.uid, [])) for job in sorted(target.jobs, key=lambda each: each.fire)]
+
+
+def run_of(target: Target, fire: datetime) -> tuple[JobRow, list[PodRow]] | None:
+    """Return the run of a fire; None if there is none yet."""
+    return next((each for each in runs_of(target) if each[0].fire == fire), None)
+
+
+def has_arrived(target: Target, fire: datetime, count: int) -> bool:
+    """Whether the pods of a run have their nodes, so that nothing need be held for it."""
+    run = run_of(target, fire)
+    if run is None:
+        return False
+    job, pods = run
+    if job.is_over:
+        return True
+    placed = [each for each in pods if each.node or each.is_over]
+    return len(placed) >= min(count, max(target.cron.parallelism, 1)) and len(placed) == len(pods)
+
+
+def is_covered(target: Target, upcoming: datetime) -> bool:
+    """Whether a run of the CronJob itself holds the capacity, and is expected to end before the next fire."""
+    runs = runs_of(target)
+    active = [job for job, _ in runs if not job.is_over]
+    if not active:
+        return False
+    took = [job.ended - job.started for job, _ in runs if job.started is not None and job.ended is not None]
+    begun = [job.started or job.fire for job in active]
+    return not (target.cron.policy == "Allow" and took and min(begun) + max(took) > upcoming)
+
+
+def minutes(length: timedelta) -> str:
+    """Return a length of time as people write it."""
+    whole = length // timedelta(minutes=1)
+    hours, left = divmod(whole, 60)
+    return "".join((f"{hours}h" if hours else "", f"{left}m" if left or not hours else ""))

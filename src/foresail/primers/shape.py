@@ -1,0 +1,129 @@
+"""What the pods of a run need: the size and the place of a placeholder that keeps room for one of them."""
+
+from collections.abc import Callable, Iterable, Mapping
+from fractions import Fraction
+
+import msgspec
+
+from foresail.api.pods import Container, PodSpec, PodTemplate, Resources
+from foresail.api.quantities import quantity, text_of
+
+Amounts = Mapping[str, Fraction]
+_template = msgspec.json.Decoder(PodTemplate)
+
+
+class Shape(msgspec.Struct, frozen=True):
+    """One pod, as the scheduler and quotas see it; the parts that are passed on stand as they came, in JSON."""
+
+    requests: tuple[tuple[str, str], ...]
+    limits: tuple[tuple[str, str], ...]
+    node_selector: tuple[tuple[str, str], ...] = ()
+    affinity: bytes = b""
+    tolerations: bytes = b""
+    scheduler: str = ""
+    runtime_class: str = ""
+    priority_class: str = ""
+    priority: int | None = None  # None until admission has looked it up
+    preemption: str = ""
+    deadline: bool = False  # it ends by itself after a time, which quotas tell apart
+    images: tuple[str, ...] = ()
+    pull_secrets: bytes = b""
+
+    @property
+    def is_best_effort(self) -> bool:
+        """Whether it asks for nothing that a scheduler could hold."""
+        return not self.requests and not self.limits
+
+
+_known: dict[Shape, Shape] = {}
+_MOST_KNOWN = 20_000
+
+
+def shape_of_template(template: bytes) -> Shape:
+    """Return the shape of a pod to be; raise ValueError or a DecodeError if it cannot be read."""
+    return shape_of(_template.decode(template).spec)
+
+
+def shape_of(spec: PodSpec) -> Shape:
+    """Return the shape of a pod; of equal ones there is one, for most pods of a CronJob are alike."""
+    limits = _effective(spec, _limits) if _all_limited(spec) else {}
+    found = Shape(
+        requests=_texts(_effective(spec, _requests)),
+        limits=_texts(limits),
+        node_selector=tuple(sorted((spec.node_selector or {}).items())),
+        affinity=_passed_on(spec.affinity),
+        tolerations=_passed_on(spec.tolerations),
+        scheduler=spec.scheduler_name,
+        runtime_class=spec.runtime_class_name,
+        priority_class=spec.priority_class_name,
+        priority=spec.priority,
+        preemption=spec.preemption_policy,
+        deadline=spec.active_deadline_seconds is not None,
+        images=tuple(dict.fromkeys(each.image for each in (*spec.init_containers, *spec.containers) if each.image)),
+        pull_secrets=_passed_on(spec.image_pull_secrets),
+    )
+    if len(_known) > _MOST_KNOWN:
+        _known.clear()
+    return _known.setdefault(found, found)
+
+
+def amounts(texts: Iterable[tuple[str, str]]) -> dict[str, Fraction]:
+    """Return amounts of resources as numbers."""
+    return {name: quantity(text) for name, text in texts}
+
+
+def _effective(spec: PodSpec, of: Callable[[Resources], dict[str, Fraction]]) -> dict[str, Fraction]:
+    """Return what the scheduler counts: the containers that run together, or an init container that asks for more."""
+    beside: dict[str, Fraction] = {}
+    most: dict[str, Fraction] = {}
+    for each in spec.init_containers:
+        if each.restart_policy == "Always":
+            beside = _sum(beside, of(each.resources))
+            most = _most(most, beside)
+        else:
+            most = _most(most, _sum(beside, of(each.resources)))
+    running = beside
+    for each in spec.containers:
+        running = _sum(running, of(each.resources))
+    found = _most(most, running)
+    if spec.resources is not None:
+        found = {**found, **of(spec.resources)}
+    return {name: value for name, value in found.items() if value}
+
+
+def _requests(resources: Resources) -> dict[str, Fraction]:
+    """Return the requests; a limit without a request is one, as the API server has it."""
+    return _numbers({**(resources.limits or {}), **(resources.requests or {})})
+
+
+def _limits(resources: Resources) -> dict[str, Fraction]:
+    return _numbers(resources.limits or {})
+
+
+def _all_limited(spec: PodSpec) -> bool:
+    return bool(spec.containers) and all(each.resources.limits for each in _running(spec))
+
+
+def _running(spec: PodSpec) -> list[Container]:
+    return [*spec.containers, *(each for each in spec.init_containers if each.restart_policy == "Always")]
+
+
+def _numbers(texts: Mapping[str, str]) -> dict[str, Fraction]:
+    return {name: quantity(text) for name, text in texts.items()}
+
+
+def _sum(one: Amounts, other: Amounts) -> dict[str, Fraction]:
+    return {name: one.get(name, Fraction(0)) + other.get(name, Fraction(0)) for name in {*one, *other}}
+
+
+def _most(one: Amounts, other: Amounts) -> dict[str, Fraction]:
+    return {name: max(one.get(name, Fraction(0)), other.get(name, Fraction(0))) for name in {*one, *other}}
+
+
+def _texts(found: Amounts) -> tuple[tuple[str, str], ...]:
+    return tuple((name, text_of(found[name])) for name in sorted(found))
+
+
+def _passed_on(raw: msgspec.Raw) -> bytes:
+    text = bytes(raw)
+    return b"" if text in (b"null", b"{}", b"[]") else text

@@ -1,0 +1,132 @@
+"""The status of a Primer: what is said of each CronJob, the last start delays, and the conditions."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Literal
+
+import msgspec
+
+from foresail.api.instants import whole
+from foresail.api.primer import BY_CRON_JOB, Expression, Primed, PrimerStatus, StartDelay
+from foresail.api.requests import Condition
+from foresail.primers.observe import PrimerRow, Seen
+from foresail.primers.reasons import Reason
+from foresail.primers.rules import Verdict, minutes, runs_of
+from foresail.primers.steps import Steps, remembered
+
+READY, EXACT, WARMING = "Ready", "Exact", "Warming"
+_DELAYS = 10
+_DATES = 10
+_LONGEST_MESSAGE = 2048
+
+
+def status_of(seen: Seen, found: Sequence[tuple[Verdict, Steps]], now: datetime) -> PrimerStatus:
+    """Return the whole next status."""
+    primer = seen.primer
+    primed = tuple(primed_of(seen, verdict, steps) for verdict, steps in found)
+    held = [each for each in primed if each.reason is None]
+    return PrimerStatus(
+        observed_generation=primer.generation,
+        matched=len(primed),
+        warm_up=minutes(primer.warm_up),
+        next_fire=min((each.next_fire for each in held if each.next_fire), default=None),
+        next_warm_up=min((each.next_warm_up for each in held if each.next_warm_up), default=None),
+        cron_jobs=primed,
+        conditions=tuple(_conditions(primer, primed, found, now)),
+    )
+
+
+def primed_of(seen: Seen, verdict: Verdict, steps: Steps) -> Primed:
+    """Return what is said of one CronJob."""
+    cron, fires, shifted = verdict.target.cron, verdict.fires, verdict.shifted
+    because = verdict.because or steps.because
+    known = remembered(seen, cron.uid)
+    return Primed(
+        name=cron.key.name,
+        uid=cron.uid,
+        next_fire=fires.upcoming if fires and because is None else None,
+        next_warm_up=fires.upcoming - seen.primer.warm_up if fires and because is None else None,
+        shifted=tuple(Expression(each.schedule, each.time_zone) for each in shifted.schedules) if shifted else (),
+        exact=shifted.exact if shifted else True,
+        inexact_because=shifted.reason if shifted and not shifted.exact else None,
+        inexact_dates=tuple(day.isoformat() for day in shifted.inexact_dates[:_DATES]) if shifted else (),
+        duty_cycle_percent=verdict.duty,
+        reason=because.reason.value if because else None,
+        message=because.message[:_LONGEST_MESSAGE] if because else None,
+        early=verdict.early.message if verdict.early and because is None else None,
+        warming=steps.warming,
+        start_delays=start_delays(known.start_delays if known else (), verdict, steps),
+    )
+
+
+def start_delays(before: tuple[StartDelay, ...], verdict: Verdict, steps: Steps) -> tuple[StartDelay, ...]:
+    """Return the last ten, with those runs that have begun since; each is measured once."""
+    last = before[-1].fire if before else None
+    warm = dict(steps.warm_nodes)
+    found = list(before)
+    for job, pods in runs_of(verdict.target):
+        began = min((each for each in pods if each.began), key=lambda each: (each.began, each.key), default=None)
+        if began is None or began.began is None or (last is not None and job.fire <= last):
+            continue
+        nodes = warm.get(job.fire)
+        note = None
+        if nodes is not None and began.node not in nodes:
+            note = f"the pod ran on {began.node}, and capacity was held on {', '.join(nodes) or 'no node yet'}"
+        seconds = max(int((began.began - job.fire).total_seconds()), 0)
+        found.append(StartDelay(job.fire, seconds, warm=nodes is not None and note is None, note=note))
+    return tuple(found[-_DELAYS:])
+
+
+def patch_body(before: PrimerStatus, after: PrimerStatus) -> dict[str, Any]:
+    """Return the merge patch from one status to the other; empty if nothing changes."""
+    if before == after:
+        return {}
+    old, new = msgspec.to_builtins(before), msgspec.to_builtins(after)
+    changed = {name: value for name, value in new.items() if old.get(name) != value}
+    return {"status": {**changed, **{name: None for name in old if name not in new}}}
+
+
+def _conditions(
+    primer: PrimerRow, primed: Sequence[Primed], found: Sequence[tuple[Verdict, Steps]], now: datetime
+) -> list[Condition]:
+    hindered = next((each for each in primed if each.reason not in (None, Reason.SUSPENDED.value)), None)
+    if not primed:
+        ready: _Said = ("False", Reason.NO_CRON_JOB, _none(primer))
+    elif primer.suspend:
+        ready = ("False", Reason.SUSPENDED, "spec.suspend is true, so nothing is held.")
+    elif hindered is not None:
+        ready = ("False", Reason(hindered.reason or ""), hindered.message or "")
+    else:
+        count = "One CronJob is" if len(primed) == 1 else f"{len(primed)} CronJobs are"
+        ready = ("True", Reason.READY, f"{count} primed.")
+    inexact = next((each for each in primed if not each.exact), None)
+    if inexact is not None:
+        dates = f", first on {', '.join(inexact.inexact_dates[:3])}" if inexact.inexact_dates else ""
+        text = f"CronJob {inexact.name}: {inexact.inexact_because}{dates}."
+        exact: _Said = ("False", Reason.INEXACT, text)
+    elif primer.method == BY_CRON_JOB:
+        exact = ("True", Reason.EXACT, "The primer CronJobs fire at each fire minus the warm-up, and at no other time.")
+    else:
+        exact = ("True", Reason.INSTANTS, "Each warm-up is at a fire minus the warm-up.")
+    if any(steps.is_warming for _, steps in found):
+        warming: _Said = ("True", Reason.WARMING, "Capacity is held, or being made, for a fire to come.")
+    else:
+        warming = ("False", Reason.WAITING, "No warm-up has begun.")
+    return [_told(primer, kind, said, now) for kind, said in ((READY, ready), (EXACT, exact), (WARMING, warming))]
+
+
+_Said = tuple[Literal["True", "False"], Reason, str]
+
+
+def _told(primer: PrimerRow, kind: str, said: _Said, now: datetime) -> Condition:
+    status, reason, message = said
+    old = next((each for each in primer.status.conditions or () if each.type == kind), None)
+    since = old.last_transition_time if old is not None and old.status == status else whole(now)
+    return Condition(kind, status, reason.value, message[:_LONGEST_MESSAGE], since, primer.generation)
+
+
+def _none(primer: PrimerRow) -> str:
+    where = f"namespace {primer.key.namespace}"
+    if primer.selector is None:
+        return f"There is no CronJob {primer.cron_job} in {where}: create it, or correct spec.cronJob."
+    return f"No CronJob in {where} has the labels of spec.selector."

@@ -1,0 +1,27 @@
+"""What a method answers: the writes for one CronJob, what is to be remembered of it, and when to look again."""
+
+from datetime import datetime
+
+import msgspec
+
+from foresail.api.primer import Primed, Warming
+from foresail.plan import Action
+from foresail.primers.observe import Seen
+from foresail.primers.reasons import Because
+
+
+class Steps(msgspec.Struct, frozen=True):
+    """The answer for one CronJob."""
+
+    actions: tuple[Action, ...] = ()
+    wakes: tuple[datetime, ...] = ()
+    warming: Warming | None = None  # what is to stand in the status
+    is_warming: bool = False
+    because: Because | None = None  # why nothing is held, found out only now
+    said: tuple[Because, ...] = ()
+    warm_nodes: tuple[tuple[datetime, tuple[str, ...]], ...] = ()  # for a fire, where capacity was held
+
+
+def remembered(seen: Seen, uid: str) -> Primed | None:
+    """Return what the status says of a CronJob."""
+    return next((each for each in seen.primer.status.cron_jobs if each.uid == uid), None)

@@ -1,0 +1,142 @@
+"""The chart of the operator, rendered by Helm and judged by a real API server."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from testbed import Cluster
+from testbed.build import program
+from tests.cluster.operators import CHART
+
+MONITORING = ("monitoring.rules=true", "monitoring.dashboards=true")
+SWITCHES = [
+    (),
+    ("schedules.enabled=false",),
+    ("selfService.enabled=true",),
+    ("selfService.enabled=true", "selfService.defaultPolicy=false", "schedules.enabled=false"),
+    ("primers.enabled=true", "primers.pauseImage=pause:3", "primers.flags={--primer-longest-warm-up=2h}"),
+    ("replicas=1", "networkPolicy=false"),
+    ("schedules.veleroDialect=robfig", "schedules.notCopied={example.com/*,team}", "schedules.skipImmediately=true"),
+    ("priorityClassName=high", "nodeSelector.disk=fast", "image.tag=1.2.3", "image.pullSecrets[0].name=registry"),
+]
+
+
+def helm(*words: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([str(program("helm", "helm")), *words], capture_output=True, text=True, check=False)
+
+
+def rendered(*switches: str) -> str:
+    words = [f"--set={switch}" for switch in switches]
+    done = helm("template", "foresail", str(CHART), "--namespace=velero", *words)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def objects(*switches: str) -> list[dict[str, Any]]:
+    return [each for each in yaml.safe_load_all(rendered(*switches)) if each]
+
+
+@pytest.fixture(scope="module")
+def prepared(cluster: Cluster) -> Cluster:
+    """A cluster with the kinds, and with Velero's namespace as strict as a namespace can be."""
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "velero", "labels": labels}})
+    done = helm("template", "crds", str(CHART.parent / "foresail-crds"))
+    cluster.kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", text=done.stdout)
+    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+    return cluster
+
+
+@pytest.mark.parametrize("chart", ["foresail", "foresail-crds"])
+def test_helm_finds_nothing_wrong(chart: str) -> None:
+    done = helm("lint", "--strict", str(CHART.parent / chart))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("switches", SWITCHES, ids=",".join)
+def test_whatever_is_switched_off_the_api_server_takes_the_rest(prepared: Cluster, switches: tuple[str, ...]) -> None:
+    text = rendered(*switches)
+    prepared.kubectl("apply", "--server-side", "--dry-run=server", "--validate=strict", "--filename=-", text=text)
+
+
+def test_the_operators_pods_may_run_where_only_restricted_ones_may(prepared: Cluster) -> None:
+    (deployment,) = (each for each in objects() if each["kind"] == "Deployment")
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "tried", "namespace": "velero"}}
+    pod["spec"] = {**deployment["spec"]["template"]["spec"], "serviceAccountName": "default"}
+    text = json.dumps(pod)
+    prepared.kubectl("create", "--dry-run=server", "--validate=strict", "--filename=-", text=text)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ("replica=3", "replica"),
+        ("replicas=two", "replicas"),
+        ("schedules.veleroDialect=quartz", "veleroDialect"),
+        ("selfService.enabled=maybe", "enabled"),
+        ("logLevel=loud", "logLevel"),
+        ("image.repository=", "repository"),
+        ("primers.enabled=true", "primers.pauseImage"),
+    ],
+)
+def test_a_misspelt_or_impossible_value_is_refused_by_its_name(wrong: str, named: str) -> None:
+    done = helm("template", "foresail", str(CHART), f"--set={wrong}")
+    assert done.returncode != 0
+    assert named in done.stderr
+
+
+def test_no_role_has_a_wildcard_or_reads_secrets() -> None:
+    roles = [
+        each
+        for each in objects("selfService.enabled=true", "primers.enabled=true", "primers.pauseImage=pause")
+        if each["kind"] in {"Role", "ClusterRole"}
+    ]
+    assert roles
+    for rule in (rule for role in roles for rule in role["rules"]):
+        words = [*rule["apiGroups"], *rule["resources"], *rule["verbs"]]
+        assert not [word for word in words if "*" in word], rule
+        assert "secrets" not in rule["resources"], rule
+
+
+@pytest.mark.parametrize("switches", SWITCHES, ids=",".join)
+def test_the_arguments_are_those_that_the_operator_takes(switches: tuple[str, ...], tmp_path: Path) -> None:
+    """The operator reads them all, and fails only because there is no cluster where the kubeconfig says."""
+    (deployment,) = (each for each in objects(*switches) if each["kind"] == "Deployment")
+    arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+    missing = tmp_path / "missing"
+    done = subprocess.run(
+        [sys.executable, "-m", "foresail", *arguments, f"--kubeconfig={missing}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode != 0
+    is_off = switches == ("schedules.enabled=false",)
+    assert ("nothing is switched on" if is_off else str(missing)) in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("switches", "watched"),
+    [
+        ((), set[str]()),
+        (MONITORING, {"schedules"}),
+        ((*MONITORING, "selfService.enabled=true"), {"schedules", "selfservice"}),
+        ((*MONITORING, "selfService.enabled=true", "schedules.enabled=false"), {"selfservice"}),
+    ],
+)
+def test_alerts_and_dashboards_come_with_what_is_on(switches: tuple[str, ...], watched: set[str]) -> None:
+    found = objects(*switches)
+    rules = {each["metadata"]["name"]: each["spec"] for each in found if each["kind"] == "PrometheusRule"}
+    alone = {"unattended"} if "schedules" in watched else set()  # it stays when the rest is uninstalled
+    assert rules == {
+        f"foresail-{each}": yaml.safe_load((CHART / "rules" / f"{each}.yaml").read_text()) for each in watched | alone
+    }
+    maps = [each["data"] for each in found if each["kind"] == "ConfigMap"]
+    assert {name: json.loads(text) for data in maps for name, text in data.items()} == {
+        f"foresail-{each}.json": json.loads((CHART / "dashboards" / f"{each}.json").read_text()) for each in watched
+    }

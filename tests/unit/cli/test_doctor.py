@@ -1,0 +1,194 @@
+"""What the doctor says about each thing that can be wrong, and that it says nothing about what is right."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from foresail.api import velero
+from foresail.api.crds import DEFINITIONS, definition
+from foresail.cli.doctor.checks import findings
+from foresail.cli.doctor.evidence import Backup, BackupSpec, Evidence, Operator
+from foresail.cli.doctor.finding import Finding, Grade
+from foresail.cli.doctor.permissions import needed
+from foresail.cli.doctor.visit import shown, summary
+from foresail.cli.errors import CommandError
+from foresail.cli.schedule.sight import Lease, LeaseSpec
+from foresail.plan import Key
+from foresail.schedules.engine import DeploymentRow
+
+NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
+OURS = {f"{each.kind.plural}.{each.kind.group}": definition(each)["spec"] for each in DEFINITIONS}
+SERVER = DeploymentRow(Key("velero", "velero"), "u", 1, "v1.18.3", schedules_itself=False, is_rolled_out=True)
+OPERATOR = Operator(
+    Key("velero", "foresail"), schedules=True, self_service=True, primers=True, service_account="velero/foresail"
+)
+LOCATION = velero.Location(
+    velero.Metadata("default"), velero.LocationSpec(default=True), velero.LocationStatus("Available")
+)
+HEALTHY = Evidence(
+    namespace="velero",
+    instant=NOW,
+    server_time=NOW,
+    tzdata="2026.3",
+    definitions={"backups.velero.io": {}, **OURS},
+    servers=(SERVER,),
+    lease=Lease(LeaseSpec("pod-1", NOW - timedelta(seconds=3))),
+    operators=(OPERATOR,),
+    others=(),
+    locations=(LOCATION,),
+    schedules=frozenset({"daily"}),
+    backups=(),
+    permissions=dict.fromkeys(needed(schedules=True, self_service=True, primers=True), True),
+)
+
+
+def backup(phase: str, age: timedelta, schedule: str = "daily") -> Backup:
+    metadata = velero.Metadata("b", creation_timestamp=NOW - age, labels={velero.SCHEDULE_LABEL: schedule})
+    return Backup(metadata, BackupSpec("default"), velero.BackupStatus(phase))
+
+
+def wrong(seen: Evidence) -> list[Finding]:
+    return [each for each in findings(seen) if each.grade is not Grade.GOOD]
+
+
+def test_nothing_is_wrong_with_what_is_as_it_should_be() -> None:
+    assert wrong(HEALTHY) == []
+    assert summary(findings(HEALTHY)) == "Nothing is wrong."
+    assert {each.about for each in findings(HEALTHY)} == {
+        "kinds", "clock", "zones", "velero", "schedules", "locations", "permissions",
+    }  # fmt: skip
+
+
+def without(name: str) -> Callable[[Evidence], Evidence]:
+    assert HEALTHY.definitions is not None
+    kept = {each: spec for each, spec in HEALTHY.definitions.items() if each != name}
+    return lambda seen: replace(seen, definitions=kept)
+
+
+def on(row: DeploymentRow) -> DeploymentRow:
+    return DeploymentRow(row.key, row.uid, row.generation, row.tag, schedules_itself=True, is_rolled_out=True)
+
+
+OLD: dict[str, Any] = {
+    "versions": [{"schema": {"openAPIV3Schema": {"properties": {"spec": {"properties": {}}, "status": {}}}}}]
+}
+UNAVAILABLE = velero.Location(LOCATION.metadata, LOCATION.spec, velero.LocationStatus("Unavailable", "no such bucket"))
+LONG = timedelta(hours=2)
+CASES: list[tuple[Callable[[Evidence], Evidence], Grade, str, str, str]] = [
+    (without("backups.velero.io"), Grade.PROBLEM, "kinds", "Velero's kinds are not installed", "install Velero"),
+    (
+        without("nonadminbackups.oadp.openshift.io"),
+        Grade.WARNING, "kinds", "not installed: nonadminbackups", "charts/foresail-crds",
+    ),
+    (
+        lambda seen: replace(seen, definitions={**(seen.definitions or {}), "nonadminbackups.oadp.openshift.io": OLD}),
+        Grade.WARNING, "kinds", "does not know", "helm upgrade foresail-crds",
+    ),
+    (lambda seen: replace(seen, server_time=NOW - LONG), Grade.WARNING, "clock", "7200 s ahead of", "timedatectl"),
+    (lambda seen: replace(seen, server_time=NOW + LONG), Grade.WARNING, "clock", "7200 s behind", "timedatectl"),
+    (
+        lambda seen: replace(seen, lease=Lease(LeaseSpec("pod-1", NOW + timedelta(minutes=1)))),
+        Grade.PROBLEM, "clock", "the operator's clock is 60 s ahead of", "its node",
+    ),
+    (lambda seen: replace(seen, tzdata="2024.1"), Grade.WARNING, "zones", "tzdata 2024.1", "newer"),
+    (lambda seen: replace(seen, servers=()), Grade.PROBLEM, "velero", "no Deployment", "--velero-namespace"),
+    (
+        lambda seen: replace(seen, servers=(DeploymentRow(SERVER.key, "u", 1, "main", False, True),)),  # noqa: FBT003
+        Grade.WARNING, "velero", "image, main, does not tell", "--velero-dialect",
+    ),
+    (
+        lambda seen: replace(seen, servers=(on(SERVER),)),
+        Grade.PROBLEM, "schedules", "schedule controller is on", "--disable-controllers=schedule",
+    ),
+    (
+        lambda seen: replace(seen, lease=None, operators=()),
+        Grade.PROBLEM, "schedules", "nobody runs the 1 Schedules", "remove --disable-controllers=schedule",
+    ),
+    (
+        lambda seen: replace(seen, lease=Lease(LeaseSpec("pod-1", NOW - LONG))),
+        Grade.PROBLEM, "schedules", "nobody runs the 1 Schedules", "start the operator",
+    ),
+    (
+        lambda seen: replace(seen, operators=(replace(OPERATOR, schedules=False),)),
+        Grade.PROBLEM, "schedules", "so is the operator's", "--schedules=true",
+    ),
+    (lambda seen: replace(seen, locations=()), Grade.PROBLEM, "locations", "there is no", "backup-location create"),
+    (
+        lambda seen: replace(seen, locations=(UNAVAILABLE,)),
+        Grade.PROBLEM, "locations", "default is Unavailable: no such bucket", "kubectl describe",
+    ),
+    (
+        lambda seen: replace(seen, locations=(velero.Location(LOCATION.metadata, status=LOCATION.status),)),
+        Grade.WARNING, "locations", "none is the default", "--default",
+    ),
+    (
+        lambda seen: replace(seen, backups=(backup("Completed", LONG, "theirs"),)),
+        Grade.WARNING, "strangers", "not in this cluster: theirs", "prefix",
+    ),
+    (
+        lambda seen: replace(seen, others=(Key("oadp", "non-admin-controller"),)),
+        Grade.PROBLEM, "rivals", "oadp/non-admin-controller works on the same", "stop one",
+    ),
+    (
+        lambda seen: replace(seen, operators=(OPERATOR, replace(OPERATOR, key=Key("other", "foresail")))),
+        Grade.PROBLEM, "rivals", "several operators: velero/foresail, other/foresail", "all but one",
+    ),
+    (
+        lambda seen: replace(seen, backups=(backup("ReadyToStart", LONG),)),
+        Grade.PROBLEM, "stuck", "Backup b is ReadyToStart for 2 h", "kubectl annotate backup b",
+    ),
+    (
+        lambda seen: replace(seen, backups=(backup("Queued", LONG),)),
+        Grade.PROBLEM, "stuck", "1 Backups are Queued and none runs", "rollout restart deployment velero -n velero",
+    ),
+    (
+        lambda seen: replace(seen, backups=(backup("InProgress", timedelta(hours=30)),)),
+        Grade.WARNING, "stuck", "Backup b runs for 30 h", "velero backup describe b",
+    ),
+    (
+        lambda seen: replace(seen, permissions={needed(schedules=True, self_service=False)[0]: False}),
+        Grade.PROBLEM, "permissions", "may not list deployments.apps in Velero's namespace", "helm upgrade",
+    ),
+    (
+        lambda seen: replace(seen, unread=(CommandError("you may not list it", "ask for a Role"),)),
+        Grade.WARNING, "access", "you may not list it", "ask for a Role",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "grade", "about", "says", "fix"), CASES, ids=[f"{case[3]}: {case[4]}" for case in CASES]
+)
+def test_each_thing_that_is_wrong_is_said_with_what_to_do(
+    change: Callable[[Evidence], Evidence], grade: Grade, about: str, says: str, fix: str
+) -> None:
+    found = wrong(change(HEALTHY))
+    mine = [each for each in found if each.about == about and says in each.says]
+    assert [each.grade for each in mine] == [grade], found
+    assert fix in mine[0].fix
+    assert f"fix: {mine[0].fix}" in shown(found)
+
+
+@pytest.mark.parametrize(
+    ("backups"),
+    [
+        (backup("ReadyToStart", timedelta(minutes=1)),),
+        (backup("Queued", LONG), backup("InProgress", LONG)),
+        (backup("Completed", LONG),),
+    ],
+)
+def test_a_backup_that_is_only_slow_or_waits_for_its_turn_is_not_called_stuck(backups: tuple[Backup, ...]) -> None:
+    assert wrong(replace(HEALTHY, backups=backups)) == []
+
+
+def test_velero_with_its_own_schedule_controller_and_no_operator_is_well() -> None:
+    seen = replace(HEALTHY, servers=(on(SERVER),), lease=None, operators=(), permissions={})
+    assert wrong(seen) == []
+
+
+def test_the_other_controller_alone_is_well() -> None:
+    seen = replace(HEALTHY, others=(Key("oadp", "c"),), operators=(replace(OPERATOR, self_service=False),))
+    assert wrong(seen) == []

@@ -1,0 +1,247 @@
+"""What is decided about a Primer at one instant."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from foresail.api.primer import Primed, PrimerStatus, Warming
+from foresail.api.specs import LabelRequirement, LabelSelector
+from foresail.plan import Create, Delete, Plan
+from foresail.primers.decide import decide
+from foresail.primers.observe import NodeRow, PriorityRow, Seen, Target, primers_of
+from tests.unit.primers.rows import CREATED, OURS, cron_job, placeholder, primer, run, seen, shape
+
+FIRE = datetime(2026, 1, 2, 3, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+
+
+def made(plan: Plan) -> list[Create]:
+    return [each for each in plan.actions if isinstance(each, Create)]
+
+
+def gone(plan: Plan) -> list[Delete]:
+    return [each for each in plan.actions if isinstance(each, Delete)]
+
+
+def remembers(**fields: Any) -> PrimerStatus:  # noqa: ANN401 - a field of what is remembered
+    warming = msgspec.structs.replace(Warming(fire=FIRE, made=1, nodes=("node-1",)), **fields)
+    return PrimerStatus(cron_jobs=(Primed(name="daily", uid="11111111-aaaa", warming=warming),))
+
+
+def test_before_the_warm_up_nothing_is_made_and_the_next_look_is_at_its_beginning() -> None:
+    plan = decide(seen(), FIRE - 11 * MINUTE)
+    assert plan.actions == ()
+    assert plan.wake_at == FIRE - 10 * MINUTE
+
+
+def test_at_the_warm_up_there_is_a_placeholder_that_a_restricted_namespace_would_take() -> None:
+    (pod,) = made(decide(seen(), FIRE - 10 * MINUTE))
+    assert pod.key.name == "daily-warm-11111111-29455380-0-1"
+    spec: Any = pod.body["spec"]
+    (container,) = spec["containers"]
+    assert container["image"] == "pause@sha256:1"
+    assert container["resources"] == {"requests": {"cpu": "2"}}
+    assert container["securityContext"]["allowPrivilegeEscalation"] is False
+    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert spec["securityContext"]["runAsNonRoot"] is True
+    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert spec["automountServiceAccountToken"] is False
+    assert spec["priorityClassName"] == "foresail-placeholder"
+    assert spec["terminationGracePeriodSeconds"] == 0
+    assert spec["activeDeadlineSeconds"] == 16 * 60
+    metadata: Any = pod.body["metadata"]
+    assert metadata["annotations"]["karpenter.sh/do-not-disrupt"] == "true"
+    assert metadata["annotations"]["cluster-autoscaler.kubernetes.io/safe-to-evict"] == "false"
+    assert metadata["ownerReferences"][0]["uid"] == primer().uid
+
+
+def test_a_placeholder_goes_where_the_target_may_go() -> None:
+    tolerations = [{"key": "batch", "operator": "Exists"}]
+    there = shape(nodeSelector={"pool": "batch"}, tolerations=tolerations, schedulerName="other", affinity={"a": {}})
+    (pod,) = made(decide(seen(cron_job(shape=there)), FIRE - MINUTE))
+    spec: Any = pod.body["spec"]
+    assert spec["nodeSelector"] == {"pool": "batch"}
+    assert spec["tolerations"] == tolerations
+    assert spec["schedulerName"] == "other"
+    assert spec["affinity"] == {"a": {}}
+
+
+def test_the_size_is_that_of_the_last_pod_after_admission_if_it_is_of_this_template() -> None:
+    job, pod = run(FIRE - timedelta(days=1), phase="Succeeded", shape=shape(resources={"requests": {"cpu": "3"}}))
+    over = msgspec.structs.replace(job, is_over=True)
+    target = Target(cron_job(last=job.fire), jobs=(over,), pods=(pod,))
+    (held,) = made(decide(seen(target), FIRE - MINUTE))
+    assert held.body["spec"]["containers"][0]["resources"] == {"requests": {"cpu": "3"}}  # type: ignore[index]
+    other = msgspec.structs.replace(target, cron=cron_job(last=job.fire, shape=shape(containers=[_other_image()])))
+    (held,) = made(decide(seen(other), FIRE - MINUTE))
+    assert held.body["spec"]["containers"][0]["resources"] == {"requests": {"cpu": "1"}}  # type: ignore[index]
+
+
+def _other_image() -> dict[str, Any]:
+    return {"name": "work", "image": "work:2", "resources": {"requests": {"cpu": "1"}}}
+
+
+def test_what_the_primer_itself_says_counts_before_the_pods() -> None:
+    row = primer(requests=(("memory", "1Gi"),), replicas=2)
+    pods = made(decide(seen(primer=row), FIRE - MINUTE))
+    assert [each.body["spec"]["containers"][0]["resources"] for each in pods] == [{"requests": {"memory": "1Gi"}}] * 2  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"target": cron_job(shape=shape(resources={}))}, "NothingToReserve"),
+        ({"target": cron_job(shape=shape(nodeSelector={"kubernetes.io/os": "windows"}))}, "NotWarmable"),
+        ({"target": cron_job(suspend=True)}, "Suspended"),
+        ({"target": cron_job("61 * * * *")}, "InvalidSchedule"),
+        ({"target": cron_job("0 0 31 2 *")}, "NeverFires"),
+        ({"target": cron_job("*/15 * * * *")}, "NeedsAllowStanding"),
+        ({"target": Target(cron_job(), taken_by="older")}, "PrimedByAnother"),
+        ({"primer": primer(suspend=True)}, "Suspended"),
+        ({"primer": primer(warm_up=timedelta(hours=7))}, "WarmUpTooLong"),
+        ({"held_here": 50}, "TooManyPlaceholders"),
+        ({"held_in_all": 2_000}, "TooManyPlaceholders"),
+        ({"refused": {"daily-warm-11111111-29455380-0-1": "pods is forbidden: no"}}, "Refused"),
+    ],
+)
+def test_what_cannot_be_primed_is_not_and_its_reason_is_said_once(fields: dict[str, Any], reason: str) -> None:
+    first = seen(**fields)
+    plan = decide(first, FIRE - MINUTE)
+    assert made(plan) == []
+    assert [each.reason for each in plan.notes] == [reason]
+    assert plan.status is not None
+    status: Any = plan.status.body["status"]
+    assert status["cronJobs"][0]["reason"] == reason
+    known = msgspec.convert({**status, "observedGeneration": 1}, PrimerStatus)
+    later = msgspec.structs.replace(first, primer=msgspec.structs.replace(first.primer, status=known))
+    assert decide(later, FIRE - MINUTE).notes == ()
+    assert decide(later, FIRE - MINUTE).status is None
+
+
+def test_a_pod_on_a_node_without_a_machine_cannot_be_primed() -> None:
+    job, pod = run(FIRE - timedelta(days=1), phase="Succeeded", node="fargate-1")
+    target = Target(cron_job(last=job.fire), jobs=(msgspec.structs.replace(job, is_over=True),), pods=(pod,))
+    plan = decide(seen(target, nodes={"fargate-1": NodeRow(is_going=False, is_unwarmable=True)}), FIRE - MINUTE)
+    assert [each.reason for each in plan.notes] == ["NotWarmable"]
+
+
+def after_the_fire(*, seconds: float, runs: tuple[Any, ...] = (), **held: Any) -> Plan:  # noqa: ANN401 - a field of the row
+    jobs, pods = [each[0] for each in runs], [each[1] for each in runs]
+    target = Target(cron_job(last=FIRE), tuple(jobs), tuple(pods), (placeholder(FIRE, **held),))
+    return decide(seen(target, primer=primer(status=remembers())), FIRE + timedelta(seconds=seconds))
+
+
+def test_after_the_fire_it_stays_until_the_run_has_come() -> None:
+    assert gone(after_the_fire(seconds=1)) == []
+    assert gone(after_the_fire(seconds=1, runs=(run(FIRE),))) == []
+    assert len(gone(after_the_fire(seconds=1, runs=(run(FIRE, node="node-2"),)))) == 1
+    assert len(gone(after_the_fire(seconds=301))) == 1
+
+
+def test_one_that_has_no_node_by_then_does_not_compete_with_the_run() -> None:
+    assert len(gone(after_the_fire(seconds=1, runs=(run(FIRE),), node="", scheduled=None))) == 1
+
+
+def test_one_that_the_scheduler_does_not_push_aside_is_let_go() -> None:
+    plan = after_the_fire(seconds=1, runs=(run(FIRE),))
+    assert plan.wake_at == FIRE + timedelta(seconds=2)
+    assert len(gone(after_the_fire(seconds=2, runs=(run(FIRE),)))) == 1
+
+
+def test_a_fire_that_did_not_come_is_said() -> None:
+    assert [each.reason for each in after_the_fire(seconds=301).notes] == ["NoFire"]
+
+
+def test_a_run_elsewhere_than_on_the_warm_node_is_recorded_with_the_difference() -> None:
+    began = FIRE + timedelta(seconds=42)
+    plan = after_the_fire(seconds=43, runs=(run(FIRE, node="node-2", phase="Running", began=began),))
+    assert plan.status is not None
+    (delay,) = plan.status.body["status"]["cronJobs"][0]["startDelays"]  # type: ignore[index]
+    assert (delay["seconds"], delay["warm"]) == (42, False)
+    assert delay["note"] == "the pod ran on node-2, and capacity was held on node-1"
+
+
+@pytest.mark.parametrize(
+    ("priorities", "fields", "early"),
+    [
+        ((OURS,), {}, False),
+        ((OURS, PriorityRow("low", -1000, is_default=False, preemption="")), {"priorityClassName": "low"}, True),
+        ((OURS, PriorityRow("meek", 10, is_default=False, preemption="Never")), {"priorityClassName": "meek"}, True),
+        ((OURS,), {"priority": -5}, True),
+        ((OURS, PriorityRow("floor", -100, is_default=True, preemption="")), {}, True),
+    ],
+)
+def test_what_a_run_may_not_push_aside_goes_two_seconds_before(
+    priorities: tuple[PriorityRow, ...], fields: dict[str, Any], early: bool
+) -> None:
+    target = Target(cron_job(shape=shape(**fields)), placeholders=(placeholder(FIRE),))
+    found = seen(target, priorities=priorities)
+    assert gone(decide(found, FIRE - timedelta(seconds=3))) == []
+    assert (len(gone(decide(found, FIRE - timedelta(seconds=2)))) == 1) == early
+
+
+def test_a_loss_is_made_good_three_times_at_most() -> None:
+    def look(attempt: int) -> Plan:
+        row = primer(status=remembers(attempt=attempt, provisioned=30))
+        return decide(seen(primer=row, losses={"11111111-aaaa": "Preempted"}), FIRE - 5 * MINUTE)
+
+    assert [each.key.name[-2:] for each in made(look(1))] == ["-2"]
+    assert [each.key.name[-2:] for each in made(look(2))] == ["-3"]
+    assert made(look(3)) == []
+    assert "Preempted" in look(3).notes[0].message
+
+
+def test_a_loss_is_not_made_good_if_a_node_would_come_too_late() -> None:
+    row = primer(status=remembers(provisioned=90))
+    assert made(decide(seen(primer=row), FIRE - MINUTE)) == []
+
+
+def test_a_moment_before_the_fire_nothing_is_begun() -> None:
+    assert made(decide(seen(), FIRE - timedelta(seconds=4))) == []
+
+
+@pytest.mark.parametrize(("took", "covered"), [(MINUTE, True), (timedelta(hours=23), False)])
+def test_a_run_that_is_still_on_holds_the_place_itself_if_it_ends_in_time(took: timedelta, covered: bool) -> None:
+    now, yesterday = FIRE - MINUTE, FIRE - timedelta(days=1)
+    job, pod = run(yesterday, node="node-1", phase="Running")
+    old = msgspec.structs.replace(
+        run(yesterday - timedelta(days=1))[0], is_over=True, ended=yesterday - timedelta(days=1) + took
+    )
+    begun = msgspec.structs.replace(job, started=FIRE - timedelta(hours=2))
+    target = Target(cron_job(last=yesterday), (old, begun), (pod,))
+    assert (made(decide(seen(target), now)) == []) == covered
+
+
+def test_of_two_primers_the_older_one_primes() -> None:
+    young = primer(uid="young", created=CREATED + MINUTE)
+    assert [each.uid for each in primers_of("daily", {}, [young, primer()])] == [primer().uid, "young"]
+
+
+@pytest.mark.parametrize(
+    ("requirement", "chosen"),
+    [
+        (LabelRequirement("tier", "In", ("batch",)), True),
+        (LabelRequirement("tier", "NotIn", ("batch",)), False),
+        (LabelRequirement("tier", "Exists"), True),
+        (LabelRequirement("tier", "DoesNotExist"), False),
+    ],
+)
+def test_a_selector_chooses_by_labels(requirement: LabelRequirement, chosen: bool) -> None:
+    row = primer(selector=LabelSelector(match_expressions=(requirement,)), cron_job="")
+    assert row.chooses("daily", {"tier": "batch"}) == chosen
+    assert not primer(selector=LabelSelector({"tier": "web"}), cron_job="").chooses("daily", {"tier": "batch"})
+
+
+def test_without_a_cronjob_the_primer_is_not_ready() -> None:
+    plan = decide(Seen(primer=primer()), FIRE)
+    assert plan.status is not None
+    ready = plan.status.body["status"]["conditions"][0]  # type: ignore[index]
+    assert (ready["type"], ready["status"], ready["reason"]) == ("Ready", "False", "NoCronJob")
+
+
+def test_what_is_left_of_a_cronjob_that_is_not_chosen_any_more_goes() -> None:
+    stray = placeholder(FIRE, target_uid="gone")
+    plan = decide(seen(stray_placeholders=(stray,), stray_holders=(cron_job(uid="x"),)), FIRE - timedelta(hours=1))
+    assert [each.uid for each in gone(plan)] == [stray.uid, "x"]

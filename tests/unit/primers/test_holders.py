@@ -1,0 +1,112 @@
+"""Method CronJob: which primer CronJobs there are, what they hold, and until when."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from foresail.api.batch import CRON_JOB
+from foresail.cli.hold import seconds_left
+from foresail.plan import Create, Delete
+from foresail.primers.build import LONGEST_CRON_JOB_NAME
+from foresail.primers.decide import decide
+from foresail.primers.observe import CronJobRow, Target
+from tests.unit.primers.rows import SETTINGS, cron_job, primer, seen
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+SCENARIOS = json.loads((Path(__file__).parent / "scenarios.json").read_text())["scenarios"]
+
+
+def decided(cron: CronJobRow, warm_up: int = 10, **fields: Any) -> list[Create]:  # noqa: ANN401 - a field of the Primer
+    row = primer(method="CronJob", warm_up=timedelta(minutes=warm_up), allow_standing=True, **fields)
+    plan = decide(seen(cron, primer=row), NOW)
+    return [each for each in plan.actions if isinstance(each, Create)]
+
+
+@pytest.mark.parametrize(
+    "scenario", [each for each in SCENARIOS if "error" not in each], ids=lambda each: each["cronjob"]
+)
+def test_every_valid_scenario_is_one_or_two_exact_primer_cronjobs(scenario: dict[str, Any]) -> None:
+    made = decided(cron_job(scenario["cronjob"]), scenario["warmup"])
+    assert 1 <= len(made) <= 2
+    assert all(each.kind == CRON_JOB and len(each.key.name) <= LONGEST_CRON_JOB_NAME for each in made)
+    if scenario.get("seed_exact"):
+        assert len(made) == 1
+
+
+def test_a_schedule_of_six_fields_is_refused_with_its_reason() -> None:
+    plan = decide(seen(cron_job("* 0 * * * *"), primer=primer(method="CronJob")), NOW)
+    assert plan.actions == ()
+    assert plan.notes[0].reason == "InvalidSchedule"
+    assert "6 fields" in plan.notes[0].message
+
+
+def test_a_primer_cronjob_holds_what_the_target_asks_for_until_a_moment_before_the_fire() -> None:
+    (made,) = decided(cron_job("0 3 * * *", parallelism=3))
+    spec: Any = made.body["spec"]
+    job, pod = spec["jobTemplate"]["spec"], spec["jobTemplate"]["spec"]["template"]["spec"]
+    assert (spec["schedule"], spec["timeZone"], spec["concurrencyPolicy"]) == ("50 2 * * *", "UTC", "Forbid")
+    assert (job["parallelism"], job["completions"], job["backoffLimit"]) == (3, 3, 0)
+    assert job["ttlSecondsAfterFinished"] > 0
+    assert job["podFailurePolicy"]["rules"][0]["onPodConditions"][0]["type"] == "DisruptionTarget"
+    assert pod["restartPolicy"] == "Never"
+    assert pod["containers"][0]["command"] == ["foresail", "hold", "598"]
+    assert pod["containers"][0]["resources"] == {"requests": {"cpu": "2"}}
+    assert made.body["metadata"]["ownerReferences"][0]["uid"] == primer().uid  # type: ignore[index]
+
+
+def test_nothing_that_other_tools_claim_objects_by_is_taken_from_the_target() -> None:
+    (made,) = decided(cron_job(labels={"app.kubernetes.io/instance": "shop", "argocd.argoproj.io/x": "y"}))
+    assert "argo" not in str(made.body)
+    assert "instance" not in str(made.body)
+
+
+def there(made: Create, uid: str = "99") -> CronJobRow:
+    return cron_job(key=made.key, uid=uid, primer_uid=primer().uid, target_uid=cron_job().uid)
+
+
+def test_what_is_there_is_left_alone_and_a_change_of_the_target_replaces_it() -> None:
+    (made,) = decided(cron_job())
+    row = primer(method="CronJob")
+    same = decide(seen(Target(cron_job(), holders=(there(made),)), primer=row), NOW)
+    assert same.actions == ()
+    changed = decide(seen(Target(cron_job("0 4 * * *"), holders=(there(made),)), primer=row), NOW)
+    assert [type(each) for each in changed.actions] == [Create, Delete]
+
+
+@pytest.mark.parametrize("fields", [{"suspend": True}, {"method": "Placeholder"}])
+def test_a_suspended_primer_or_another_method_takes_the_primer_cronjobs_away(fields: dict[str, Any]) -> None:
+    (made,) = decided(cron_job())
+    row = msgspec.structs.replace(primer(method="CronJob"), **fields)
+    plan = decide(seen(Target(cron_job(), holders=(there(made),)), primer=row), NOW)
+    assert [each for each in plan.actions if isinstance(each, Delete)] == [Delete(CRON_JOB, made.key, "99")]
+
+
+def test_an_interval_has_no_expression_and_is_left_to_the_other_method() -> None:
+    plan = decide(seen(cron_job("@every 1h"), primer=primer(method="CronJob")), NOW)
+    assert plan.actions == ()
+    assert plan.notes[0].reason == "Inexact"
+    assert "Placeholder" in plan.notes[0].message
+
+
+def test_in_a_zone_with_summer_time_the_dates_are_named() -> None:
+    plan = decide(seen(cron_job("0 3 * * *", zone="Europe/Berlin"), primer=primer(method="CronJob")), NOW)
+    assert plan.status is None, "it is said once the CronJobs are there"
+    assert any(each.reason == "Inexact" and "2026-" in each.message for each in plan.notes)
+
+
+def test_without_an_image_that_can_sleep_the_method_is_off() -> None:
+    settings = msgspec.structs.replace(SETTINGS, hold_image="")
+    plan = decide(seen(primer=primer(method="CronJob"), settings=settings), NOW)
+    assert plan.notes[0].reason == "NoHoldImage"
+
+
+@pytest.mark.parametrize(
+    ("job", "at", "left"),
+    [("daily-29000000", 29000000 * 60 + 40, 560), ("daily-29000000", 29000000 * 60 + 700, 0), ("", 5, 600)],
+)
+def test_a_hold_is_counted_from_the_minute_that_the_job_was_due(job: str, at: float, left: float) -> None:
+    assert seconds_left(600, job, at) == left

@@ -1,0 +1,166 @@
+"""Primers and CronJobs in a world with a stand-in for the cluster, and a record of what was held and of every start."""
+
+import asyncio
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from foresail.api import batch, pods
+from foresail.api.instants import instant
+from foresail.api.marks import FIRE, PRIMER_LABEL
+from foresail.api.primer import PRIMER
+from foresail.kube.loop import Patience
+from foresail.plan import Key
+from foresail.primers.controller import Primers
+from foresail.primers.observe import Settings
+from tests.worlds.documents import Document
+from tests.worlds.garbage import NAMESPACE
+from tests.worlds.history import Happening
+from tests.worlds.kubernetes_stand_in import Kubernetes
+from tests.worlds.process import Moment, Process
+from tests.worlds.streams import Weather
+from tests.worlds.virtual_time import WallClock
+from tests.worlds.visitor import Visitor
+from tests.worlds.world import Definition, World, done
+
+HOME = "reports"
+CALM = Patience(look_at_the_clock=6 * 3600.0, stall=2 * 86_400.0)
+SETTINGS = Settings(pause_image="pause@sha256:1", hold_image="foresail")
+_WHOLE = (pods.NODE, pods.PRIORITY_CLASS)
+
+
+@dataclass
+class Held:
+    """A placeholder: for which fire, and from when until when."""
+
+    name: str
+    fire: datetime
+    since: datetime
+    until: datetime | None = None
+
+
+@dataclass
+class Record:
+    """What happened, as the objects tell it."""
+
+    held: list[Held] = field(default_factory=list)
+    delays: dict[tuple[str, datetime], float] = field(default_factory=dict)  # of a CronJob's fire, in seconds
+
+    @property
+    def delays_in_order(self) -> list[float]:
+        """The start delays in the order of their fires."""
+        return [self.delays[each] for each in sorted(self.delays, key=lambda each: (each[1], each[0]))]
+
+
+class PrimerScene:
+    """One world with its people: the operator, the rest of the cluster, and whoever writes CronJobs."""
+
+    def __init__(self, settings: Settings = SETTINGS, *, beginning: datetime | None = None, **cluster: Any) -> None:  # noqa: ANN401 - the stand-in's
+        self.clock = WallClock(beginning) if beginning else WallClock()
+        kinds = (PRIMER, batch.CRON_JOB, batch.JOB, pods.POD, pods.RESOURCE_QUOTA)
+        whole = (Definition(kind, generation=False) for kind in _WHOLE)
+        self.world = World(self.clock, *(Definition(kind) for kind in kinds), *whole)
+        self.settings = settings
+        self.record = Record()
+        self.most = 0  # placeholders at once
+        self.weather = Weather(bookmark_every=86_400.0)
+        self.process: Process | None = None
+        self.visitors: list[Visitor] = []
+        self.world.create(NAMESPACE, {"metadata": {"name": HOME}}, "admin")
+        ours = {"metadata": {"name": "foresail-placeholder"}, "value": -5, "preemptionPolicy": "Never"}
+        done(self.world.create(pods.PRIORITY_CLASS, ours, "admin"))
+        self.world.history.listeners.append(self._heard)
+        self.cluster = Kubernetes(self.world, **cluster)
+
+    # What people do
+
+    def make_cron_job(self, name: str, schedule: str, **spec: Any) -> Document:  # noqa: ANN401 - JSON
+        """Create a CronJob whose pods fill a node."""
+        container = {"name": "work", "image": "work:1", "resources": {"requests": {"cpu": "2"}}}
+        template = {"spec": {"containers": [container], **spec.pop("pod", {})}}
+        job = {"spec": {"template": template, **spec.pop("job", {})}}
+        body = {"metadata": {"name": name}, "spec": {"schedule": schedule, "jobTemplate": job, **spec}}
+        return done(self.world.create(batch.CRON_JOB, body, "user", HOME))
+
+    def change_cron_job(self, name: str, **spec: Any) -> None:  # noqa: ANN401 - JSON
+        """Change fields of the spec of a CronJob."""
+        done(self.world.merge(batch.CRON_JOB, Key(HOME, name), {"spec": spec}, "user"))
+
+    def prime(self, cron_job: str, warm_up: str = "2m", **spec: Any) -> Document:  # noqa: ANN401 - JSON
+        """Create a Primer of the same name."""
+        body = {"metadata": {"name": cron_job}, "spec": {"cronJob": cron_job, "warmUp": warm_up, **spec}}
+        return done(self.world.create(PRIMER, body, "user", HOME))
+
+    def change_primer(self, name: str, **spec: Any) -> None:  # noqa: ANN401 - JSON
+        """Change fields of the spec of a Primer."""
+        done(self.world.merge(PRIMER, Key(HOME, name), {"spec": spec}, "user"))
+
+    def status(self, name: str) -> Any:  # noqa: ANN401 - JSON
+        """Return the status of a Primer."""
+        return done(self.world.get(PRIMER, Key(HOME, name))).get("status", {})
+
+    def primed(self, name: str) -> Any:  # noqa: ANN401 - JSON
+        """Return what the status of a Primer says about its only CronJob."""
+        (one,) = self.status(name)["cronJobs"]
+        return one
+
+    def condition(self, name: str, kind: str) -> tuple[str, str]:
+        """Return the status and the reason of a condition."""
+        found = next(each for each in self.status(name)["conditions"] if each["type"] == kind)
+        return found["status"], found["reason"]
+
+    @property
+    def placeholders(self) -> list[str]:
+        """The names of those that there are."""
+        found = self.world.history.present(pods.POD).items()
+        return [key.name for key, pod in found if _is_placeholder(pod)]
+
+    # The operator
+
+    def start(self, dies: Moment | None = None, workers: int = 2) -> Process:
+        """Start the operator; it may be told to die at one of its writes."""
+        visitor = Visitor(self.world, weather=self.weather)
+        self.visitors.append(visitor)
+        self.process = Process(visitor, Primers(self.settings), dies=dies, workers=workers, patience=CALM)
+        return self.process
+
+    async def stop(self) -> None:
+        """End the operator where it stands."""
+        if self.process is not None:
+            await self.process.kill()
+            self.process = None
+
+    async def until(self, at: datetime) -> None:
+        """Let time pass up to an instant."""
+        await asyncio.sleep((at - self.clock()).total_seconds())
+
+    # What is recorded
+
+    def _heard(self, happening: Happening) -> None:
+        if happening.kind != pods.POD:
+            return
+        name, after = happening.key.name, happening.after
+        pod = after or happening.gone
+        if _is_placeholder(pod):
+            self._hold(name, pod, is_new=happening.before is None, is_gone=after is None)
+        elif after is not None and after.get("status", {}).get("phase") == "Running":
+            job = self.world.history.present(batch.JOB)[Key(HOME, after["metadata"]["labels"][batch.JOB_NAME_LABEL])]
+            fire = instant(job["metadata"]["annotations"][batch.SCHEDULED_AT])
+            assert fire is not None
+            cron = job["metadata"]["ownerReferences"][0]["name"]
+            self.record.delays.setdefault((cron, fire), (self.clock() - fire).total_seconds())
+
+    def _hold(self, name: str, pod: Document, *, is_new: bool, is_gone: bool) -> None:
+        if is_new:
+            fire = instant(pod["metadata"]["annotations"][FIRE])
+            assert fire is not None
+            self.record.held.append(Held(name, fire, self.clock()))
+        if is_gone:
+            held = next(each for each in self.record.held if each.name == name and each.until is None)
+            held.until = self.clock()
+        self.most = max(self.most, len([each for each in self.record.held if each.until is None]))
+
+
+def _is_placeholder(pod: Document) -> bool:
+    labels = pod["metadata"].get("labels", {})
+    return PRIMER_LABEL in labels and batch.JOB_NAME_LABEL not in labels

@@ -1,0 +1,311 @@
+"""Primers in a world: what is held, from when until when, and when the runs begin."""
+
+from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from foresail.api import pods
+from foresail.api.primer import PRIMER
+from foresail.plan import Key
+from tests.worlds import virtual_time
+from tests.worlds.primer_scene import HOME, PrimerScene
+from tests.worlds.process import Moment
+from tests.worlds.world import done
+
+BEGINNING = virtual_time.BEGINNING
+EVERY_TEN = "*/10 * * * *"
+Story = Callable[[PrimerScene], Coroutine[Any, Any, None]]
+
+
+def at(minutes: float, seconds: float = 0.0) -> datetime:
+    return BEGINNING + timedelta(minutes=minutes, seconds=seconds)
+
+
+def live(story: Story, **cluster: Any) -> PrimerScene:  # noqa: ANN401 - the stand-in's
+    async def told() -> PrimerScene:
+        scene = PrimerScene(**cluster)
+        await story(scene)
+        await scene.stop()
+        return scene
+
+    return virtual_time.run(told())
+
+
+def hour(schedule: str = EVERY_TEN, *, primed: bool, minutes: float = 61, **spec: Any) -> PrimerScene:  # noqa: ANN401 - JSON
+    async def story(scene: PrimerScene) -> None:
+        scene.make_cron_job("daily", schedule)
+        if primed:
+            scene.prime("daily", **spec)
+        scene.start()
+        await scene.until(at(minutes))
+
+    return live(story)
+
+
+def test_a_primed_run_starts_in_a_second_and_an_unprimed_one_waits_for_a_node() -> None:
+    cold, warm = hour(primed=False, minutes=62), hour(primed=True, minutes=62)
+    assert all(delay >= 60 for delay in cold.record.delays_in_order)
+    assert all(delay <= 2 for delay in warm.record.delays_in_order)
+    assert len(warm.record.delays_in_order) == len(cold.record.delays_in_order) == 6
+
+
+def test_a_placeholder_is_there_from_the_fire_minus_the_warm_up_until_the_run_has_come() -> None:
+    scene = hour(primed=True)
+    for number, held in enumerate(scene.record.held, start=1):
+        assert held.fire == at(10 * number)
+        assert timedelta(0) <= held.since - (held.fire - timedelta(minutes=2)) <= timedelta(seconds=1)
+        assert held.until is not None
+        assert timedelta(0) <= held.until - held.fire <= timedelta(seconds=1)
+    assert len(scene.record.held) == 6
+    assert scene.most == 1
+
+
+def test_the_status_says_what_is_next_and_how_long_the_last_runs_took_to_start() -> None:
+    scene = hour(primed=True)
+    assert scene.condition("daily", "Ready") == ("True", "Ready")
+    assert scene.condition("daily", "Exact") == ("True", "Instants")
+    assert scene.condition("daily", "Warming") == ("False", "Waiting")
+    status, primed = scene.status("daily"), scene.primed("daily")
+    assert (status["nextFire"], status["nextWarmUp"]) == ("2026-01-01T01:10:00Z", "2026-01-01T01:08:00Z")
+    assert primed["dutyCyclePercent"] == 20
+    assert [each["warm"] for each in primed["startDelays"]] == [True] * 6
+    assert all(each["seconds"] <= 2 for each in primed["startDelays"])
+
+
+def test_a_warm_up_longer_than_the_period_is_one_standing_reservation_and_never_a_second_node() -> None:
+    scene = hour("*/5 * * * *", primed=True, warm_up="20m", allowStanding=True, minutes=61)
+    assert scene.most == 1
+    assert scene.cluster.made == 1
+    assert all(delay <= 2 for delay in scene.record.delays_in_order[1:])
+
+
+def test_a_standing_reservation_must_be_allowed() -> None:
+    scene = hour("*/5 * * * *", primed=True, warm_up="20m")
+    assert scene.record.held == []
+    assert scene.condition("daily", "Ready") == ("False", "NeedsAllowStanding")
+
+
+def test_a_run_that_takes_three_of_its_five_minutes_holds_its_place_itself() -> None:
+    async def story(scene: PrimerScene) -> None:
+        scene.cluster.runs = 180.0
+        scene.make_cron_job("daily", "*/5 * * * *")
+        scene.prime("daily", "20m", allowStanding=True)
+        scene.start()
+        await scene.until(at(61))
+
+    scene = live(story)
+    assert scene.cluster.made == 1
+    for held in scene.record.held[1:]:
+        assert held.since >= held.fire - timedelta(minutes=2, seconds=1), "while the run holds it, nothing is made"
+
+
+def test_across_a_change_of_clocks_each_warm_up_is_at_its_fire_minus_the_warm_up() -> None:
+    async def story(scene: PrimerScene) -> None:
+        scene.make_cron_job("daily", "30 3 * * *", timeZone="Europe/Berlin")
+        scene.prime("daily", "45m")
+        scene.start()
+        await scene.until(datetime(2026, 3, 31, tzinfo=UTC))
+
+    scene = live(story, beginning=datetime(2026, 3, 27, tzinfo=UTC))
+    fires = [held.fire for held in scene.record.held]
+    assert fires == [datetime(2026, 3, day, hour, 30, tzinfo=UTC) for day, hour in ((27, 2), (28, 2), (29, 1), (30, 1))]
+    assert all(held.fire - held.since <= timedelta(minutes=45) for held in scene.record.held)
+    assert all(held.fire - held.since > timedelta(minutes=44, seconds=59) for held in scene.record.held)
+
+
+def test_an_interval_is_primed_along_the_chain_of_the_controller() -> None:
+    scene = hour("@every 17m", primed=True)
+    assert [held.fire for held in scene.record.held] == [at(17), at(34), at(51)]
+    assert all(delay <= 2 for delay in scene.record.delays_in_order)
+
+
+@pytest.mark.parametrize("who", ["CronJob", "Primer"])
+def test_a_suspension_in_the_middle_of_a_warm_up_lets_go_at_once(who: str) -> None:
+    async def story(scene: PrimerScene) -> None:
+        scene.make_cron_job("daily", EVERY_TEN)
+        scene.prime("daily")
+        scene.start()
+        await scene.until(at(9))
+        assert len(scene.placeholders) == 1
+        (scene.change_cron_job if who == "CronJob" else scene.change_primer)("daily", suspend=True)
+        await scene.until(at(9, 5))
+        assert scene.placeholders == []
+        assert scene.primed("daily")["reason"] == "Suspended"
+
+    live(story)
+
+
+def test_a_fire_that_does_not_come_is_let_go_after_a_while_and_said() -> None:
+    async def story(scene: PrimerScene) -> None:
+        scene.cluster.runs = 15 * 60.0
+        scene.make_cron_job("daily", EVERY_TEN, concurrencyPolicy="Forbid")
+        scene.prime("daily", releaseAfter="1m")
+        scene.start()
+        await scene.until(at(30))
+
+    scene = live(story)
+    assert [each.fire for each in scene.record.held] == [at(10), at(30)], "the second fire finds the first run still on"
+
+
+def test_a_lost_placeholder_is_made_again_if_there_is_time() -> None:
+    async def story(scene: PrimerScene) -> None:
+        scene.make_cron_job("daily", EVERY_TEN)
+        scene.prime("daily", "5m")
+        scene.start()
+        await scene.until(at(7))
+        scene.cluster.lose_node("node-1")
+        await scene.until(at(11))
+
+    scene = live(story)
+    first, second = scene.record.held
+    assert (first.fire, second.fire) == (at(10), at(10))
+    assert first.name != second.name
+    assert scene.record.delays_in_order == [pytest.approx(1, abs=1)]
+    assert scene.primed("daily")["warming"]["lost"] == "Disrupted"
+    assert scene.primed("daily")["warming"]["attempt"] == 2
+
+
+def test_a_placeholder_lost_too_late_is_recorded_and_not_made_again() -> None:
+    async def story(scene: PrimerScene) -> None:
+        scene.make_cron_job("daily", EVERY_TEN)
+        scene.prime("daily", "5m")
+        scene.start()
+        await scene.until(at(9, 30))
+        scene.cluster.lose_node("node-1")
+        await scene.until(at(9, 50))
+        assert scene.placeholders == []
+        assert scene.primed("daily")["warming"]["lost"] == "Disrupted"
+
+    live(story)
+
+
+def test_a_placeholder_leaves_a_node_that_is_going() -> None:
+    async def story(scene: PrimerScene) -> None:
+        scene.make_cron_job("daily", EVERY_TEN)
+        scene.prime("daily", "5m")
+        scene.start()
+        await scene.until(at(7))
+        (name,) = scene.placeholders
+        taint = {"spec": {"taints": [{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]}}
+        done(scene.world.merge(pods.NODE, Key("", "node-1"), taint, "karpenter"))
+        await scene.until(at(7, 3))
+        assert name not in scene.placeholders
+
+    live(story)
+
+
+def test_a_target_that_may_not_preempt_finds_the_place_free_two_seconds_before_its_fire() -> None:
+    async def story(scene: PrimerScene) -> None:
+        low = {"metadata": {"name": "low"}, "value": -1000}
+        done(scene.world.create(pods.PRIORITY_CLASS, low, "admin"))
+        scene.make_cron_job("daily", EVERY_TEN, pod={"priorityClassName": "low"})
+        scene.prime("daily")
+        scene.start()
+        await scene.until(at(11))
+
+    scene = live(story, preempts=False)
+    (held,) = scene.record.held
+    assert held.until is not None
+    assert timedelta(seconds=1.5) <= held.fire - held.until <= timedelta(seconds=2)
+    assert all(delay <= 2 for delay in scene.record.delays_in_order)
+    assert "push a placeholder aside" in scene.primed("daily")["early"]
+
+
+def quota(scene: PrimerScene, hard: str, used: str = "0") -> None:
+    body = {"metadata": {"name": "small"}, "spec": {}}
+    done(scene.world.create(pods.RESOURCE_QUOTA, body, "admin", HOME))
+    status = {"status": {"hard": {"requests.cpu": hard}}}
+    done(scene.world.merge(pods.RESOURCE_QUOTA, Key(HOME, "small"), status, "kube", "status"))
+    count(scene, used)
+
+
+def count(scene: PrimerScene, used: str) -> None:
+    status = {"status": {"used": {"requests.cpu": used}}}
+    done(scene.world.merge(pods.RESOURCE_QUOTA, Key(HOME, "small"), status, "kube", "status"))
+
+
+def test_a_quota_with_room_for_one_run_is_free_again_before_the_fire() -> None:
+    async def story(scene: PrimerScene) -> None:
+        quota(scene, "2")
+        scene.make_cron_job("daily", EVERY_TEN)
+        scene.prime("daily")
+        scene.start()
+        await scene.until(at(9))
+        count(scene, used="2")
+        await scene.until(at(11))
+
+    (held,) = live(story).record.held
+    assert held.until is not None
+    assert held.until <= held.fire - timedelta(seconds=1.5)
+
+
+def test_a_quota_without_room_for_a_placeholder_is_left_alone() -> None:
+    async def story(scene: PrimerScene) -> None:
+        quota(scene, "3", used="2")
+        scene.make_cron_job("daily", EVERY_TEN)
+        scene.prime("daily")
+        scene.start()
+        await scene.until(at(11))
+        assert scene.primed("daily")["reason"] == "QuotaTooSmall"
+
+    assert live(story).record.held == []
+
+
+def test_an_operator_that_comes_back_in_the_middle_of_a_warm_up_primes_at_once() -> None:
+    async def story(scene: PrimerScene) -> None:
+        scene.make_cron_job("daily", EVERY_TEN)
+        scene.prime("daily", "5m")
+        await scene.until(at(7))
+        scene.start()
+        await scene.until(at(11))
+
+    scene = live(story)
+    assert [each.fire for each in scene.record.held] == [at(10)]
+    assert scene.record.delays_in_order == [pytest.approx(1, abs=1)]
+
+
+def test_a_primer_that_goes_takes_with_it_what_it_holds() -> None:
+    async def story(scene: PrimerScene) -> None:
+        scene.make_cron_job("daily", EVERY_TEN)
+        scene.prime("daily")
+        scene.start()
+        await scene.until(at(9))
+        done(scene.world.delete(PRIMER, Key(HOME, "daily")))
+        await scene.until(at(9, 5))
+        assert scene.placeholders == []
+
+    live(story)
+
+
+def deaths(number: int, *, after: bool) -> tuple[bool, PrimerScene]:
+    died = False
+
+    async def story(scene: PrimerScene) -> None:
+        nonlocal died
+        scene.make_cron_job("daily", EVERY_TEN, job={"parallelism": 2})
+        scene.prime("daily", "5m")
+        process = scene.start(Moment(after=after, write=number))
+        while scene.clock() < at(21):
+            await scene.until(scene.clock() + timedelta(seconds=1))
+            if process.died:
+                died = True
+                await scene.stop()
+                process = scene.start()
+
+    scene = live(story)
+    return died, scene
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_a_death_at_any_write_neither_doubles_nor_orphans_a_placeholder(after: bool) -> None:
+    number, died = 1, True
+    while died:
+        died, scene = deaths(number, after=after)
+        names = [(each.fire, each.name) for each in scene.record.held]
+        assert len(names) == len(set(names)) == 4, f"write {number}: {names}"
+        assert scene.placeholders == [], f"write {number}"
+        assert scene.most == 2
+        number += 1
+    assert number > 8, "there are writes to die at"
