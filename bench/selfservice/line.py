@@ -28,7 +28,7 @@ from foresail.selfservice.queue import NEAR
 from testbed import Cluster
 from testbed.audit import Request
 
-PROGRESS = 5
+PROGRESS = 3
 STEP = 0.5  # seconds between two completions
 WINDOW = 5.0  # seconds over which the rate of farther positions is taken
 _SETTLE = 3.0
@@ -144,11 +144,11 @@ def far_writes(names: Sequence[str], steps: Sequence[datetime], asked: Iterable[
     )
 
 
-def most_per_second(instants: Sequence[float], window: float) -> float:
-    """Return the highest rate over any stretch of that many seconds."""
+def most_per_second(instants: Sequence[float], window: float) -> int:
+    """Return the highest rate over any stretch of that many seconds, to the next whole number."""
     most, first = 0, 0
     for last, instant in enumerate(instants):
         while instants[first] <= instant - window:
             first += 1
         most = max(most, last - first + 1)
-    return round(most / window, 1)
+    return round(most / window)
