@@ -1,6 +1,5 @@
 """What the benchmark of self-service makes of what it sees: lags, rates and writes for each request."""
 
-from collections.abc import Hashable
 from datetime import UTC, datetime, timedelta
 
 from bench.selfservice.line import far_writes, most_per_second, near_lags
@@ -25,7 +24,7 @@ def test_a_rate_is_the_highest_over_any_stretch() -> None:
 
 def test_near_ones_count_from_the_step_to_the_first_position_that_is_low_enough() -> None:
     names = ["a", "b", "c", "d"]
-    seen: dict[Hashable, datetime] = {
+    seen = {
         ("c", 2): BEGUN + timedelta(seconds=0.5),  # after the first step, c is the second
         ("d", 1): BEGUN + timedelta(seconds=3.0),  # d was told both steps at once
         ("c", 1): BEGUN + timedelta(seconds=2.0),
