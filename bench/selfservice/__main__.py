@@ -16,12 +16,13 @@ from bench.selfservice.speed import created, neighbour, throughput
 
 AT_ONCE, MANY, CROWD, STORED = 1_000, 10_000, 5_000, 100_000
 COMPLETIONS, IDLE_SECONDS = 100, 300.0
-PARTS: dict[str, Callable[[float], dict[str, object]]] = {
-    "created": lambda size: created(int(AT_ONCE * size)),
-    "throughput": lambda size: throughput(int(MANY * size)),
-    "fanout": lambda size: fanout(int(MANY * size), max(int(COMPLETIONS * size), 10)),
-    "neighbour": lambda size: neighbour(int(CROWD * size)),
-    "scale": lambda size: scale(int(STORED * size), IDLE_SECONDS * max(size, 0.1)),
+ROUNDS = 3
+PARTS: dict[str, Callable[[float, int], dict[str, object]]] = {
+    "created": lambda size, _: created(int(AT_ONCE * size)),
+    "throughput": lambda size, rounds: throughput(int(MANY * size), rounds),
+    "fanout": lambda size, _: fanout(int(MANY * size), max(int(COMPLETIONS * size), 10)),
+    "neighbour": lambda size, _: neighbour(int(CROWD * size)),
+    "scale": lambda size, _: scale(int(STORED * size), IDLE_SECONDS * max(size, 0.1)),
 }
 Figures = Mapping[str, Any]
 
@@ -49,10 +50,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.selfservice", description=__doc__)
     parser.add_argument("--size", type=float, default=1.0, help="the part of the full size, such as 0.1")
     parser.add_argument("--part", action="append", choices=PARTS, help="measure only this; may be repeated")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"of bare loop and operator (default: {ROUNDS})")
     chosen = parser.parse_args()
     figures: dict[str, Any] = {"size": chosen.size}
     for part in chosen.part or PARTS:
-        figures |= PARTS[part](chosen.size)
+        figures |= PARTS[part](chosen.size, chosen.rounds)
         print(json.dumps(figures), flush=True)
     bounds = AT_ANY_SIZE | (AT_FULL_SIZE if chosen.size >= 1 else {})
     missed = [text for text, holds in bounds.items() if text.split()[0] in figures and not holds(figures)]

@@ -4,10 +4,11 @@ One request is served by the operator itself, and Velero's last word about it is
 the request, of its Velero Backup and of its namespace, each with names, UIDs and times of its own.
 """
 
+import re
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import msgspec
 
@@ -26,13 +27,13 @@ from foresail.selfservice.build import nacuuid_of
 from testbed import Cluster
 
 EACH = 10  # requests in a namespace
-_STARTED, _COMPLETED = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 1, 0, 0, 7, tzinfo=UTC)
+_INSTANT = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 _STATUS = {
     "version": 1,
     "formatVersion": "1.1.0",
     "phase": "Completed",
-    "startTimestamp": stamp(_STARTED),
-    "completionTimestamp": stamp(_COMPLETED),
+    "startTimestamp": "2026-01-01T00:00:00Z",
+    "completionTimestamp": "2026-01-01T00:00:07Z",
     "expiration": "2036-01-01T00:00:00Z",
     "progress": {"totalItems": 42, "itemsBackedUp": 42},
     "hookStatus": {},
@@ -49,7 +50,7 @@ def scale(count: int, idle_seconds: float) -> dict[str, object]:
             used = process.wait_idle()
             cold = process.idle_after
             held, peak = process.memory_mib(), process.memory_mib("VmHWM")
-            print(f"synced after {synced:.1f} s, quiet after {cold:.1f} s, {used:.1f} s of CPU, {held:.0f} MiB")
+            print(f"synced {synced:.1f} s, quiet {cold:.1f} s, {used:.1f} s of CPU, {held:.0f} MiB", flush=True)
             asked = asked_while_idle(cluster, process, USER, idle_seconds)
             held_later = process.memory_mib()
     loud = [each for each in asked if not is_quiet(each)]
@@ -123,7 +124,7 @@ def _multiply(cluster: Cluster, model: _Model, count: int) -> None:
 def _copies(model: _Model, number: int) -> Iterator[etcd.Stored]:
     """Return a request with its Velero Backup, and if it is the first of its namespace, that too."""
     namespace, name, uid = _namespace(number), _name(number), _uid("request", number)
-    backup, later = nacuuid_of(namespace, name, uid), timedelta(seconds=number)
+    backup = nacuuid_of(namespace, name, uid)
     # The name of the Velero Backup holds those of the namespace and of the request, so it is replaced first; and
     # everything is as long as what it replaces, so the lengths in a stored Namespace stay true.
     others = {
@@ -133,13 +134,20 @@ def _copies(model: _Model, number: int) -> Iterator[etcd.Stored]:
         model.namespace_uid: _uid("namespace", number // EACH) if number >= EACH else model.namespace_uid,
         _name(0): name,
         _namespace(0): namespace,
-        stamp(_STARTED): stamp(_STARTED + later),
-        stamp(_COMPLETED): stamp(_COMPLETED + later),
     }
     if number >= EACH and number % EACH == 0:
         yield f"/registry/namespaces/{namespace}", _replaced(model.namespace, others)
-    yield f"{_prefix(NON_ADMIN_BACKUP)}/{namespace}/{name}", _replaced(model.request, others)
-    yield f"{_prefix(velero.BACKUP)}/{NAMESPACE}/{backup}", _replaced(model.backup, others)
+    yield f"{_prefix(NON_ADMIN_BACKUP)}/{namespace}/{name}", _replaced(_later(model.request, number), others)
+    yield f"{_prefix(velero.BACKUP)}/{NAMESPACE}/{backup}", _replaced(_later(model.backup, number), others)
+
+
+def _later(content: bytes, seconds: int) -> bytes:
+    """Return a document with every instant in it that much later: each backup has times of its own."""
+
+    def moved(found: re.Match[bytes]) -> bytes:
+        return stamp(datetime.fromisoformat(found[0].decode()) + timedelta(seconds=seconds)).encode()
+
+    return _INSTANT.sub(moved, content)
 
 
 def _replaced(content: bytes, others: Mapping[str, str]) -> bytes:

@@ -21,6 +21,10 @@ PART = 0.1
 PER_SECOND = 20
 """No more than so many farther ones are told in a second."""
 
+_LEAD = timedelta(seconds=5)
+"""In which a long queue that begins to move is gone through: told in the midst of that, they would come late, and many
+at once."""
+
 Order = tuple[float, int, str]
 
 
@@ -116,7 +120,7 @@ class Telling:
         slot = self._slots.get(name)
         if slot is None:
             since = self._told.get(name, now - LATEST)
-            due = now if abs(shown - position) >= PART * shown else max(now, since + LATEST)
+            due = now + _LEAD if abs(shown - position) >= PART * shown else max(now + _LEAD, since + LATEST)
             slot = self._slots[name] = self._free_slot(due, now)
         return slot if slot > now else None
 
@@ -136,8 +140,8 @@ class Telling:
 
     def _free_slot(self, due: datetime, now: datetime) -> datetime:
         """Return the first instant from then on in whose second not too many are told."""
-        for passed in [second for second in self._taken if second < int(now.timestamp())][:PER_SECOND]:
-            del self._taken[passed]
+        while self._taken and (first := next(iter(self._taken))) < int(now.timestamp()):
+            del self._taken[first]
         second = int(due.timestamp()) + 1
         while self._taken.get(second, 0) >= PER_SECOND:
             second += 1
