@@ -5,11 +5,13 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 KILLS ?= 200
 SIZE ?= 1
+CRONJOBS ?= 100
 
 .DEFAULT_GOAL := help
 .PHONY: help setup lint format test test-cluster cluster-build cluster-up cluster-down \
   cron-oracle cron-shift cron-fuzz schedule-year schedule-gitops schedule-kills schedule-clusters compat selfservice-specs \
-  crds bench-cron bench-runtime bench-schedules bench-selfservice runtime-kills selfservice-kills selfservice-queue lock ci
+  crds bench-cron bench-runtime bench-schedules bench-selfservice bench-primers primer-year runtime-kills selfservice-kills \
+  selfservice-queue lock ci
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -69,6 +71,12 @@ bench-selfservice: setup ## measure self-service beside a bare loop, and a hundr
 
 schedule-year: setup ## live through a simulated year of 1,000 schedules beside the Go libraries: minutes
 	$(BIN)/python -m bench.schedule_year
+
+bench-primers: setup cluster-build ## measure start delays cold and warm, and a thousand warm-ups at once: half an hour
+	$(BIN)/python -m bench.primers
+
+primer-year: setup ## live through a simulated year of CRONJOBS=100 primed CronJobs in 20 zones: an hour for 1,000
+	$(BIN)/python -m bench.primer_year --cron-jobs $(CRONJOBS)
 
 bench-cron: setup ## measure the cron engine beside croniter and cronsim
 	$(BIN)/python -m bench.cron_speed

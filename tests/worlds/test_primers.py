@@ -8,11 +8,13 @@ import pytest
 
 from foresail.api import pods
 from foresail.api.primer import PRIMER
-from foresail.plan import Key
+from foresail.kube.failures import failure
+from foresail.plan import Key, Kind
 from tests.worlds import virtual_time
+from tests.worlds.documents import Document
 from tests.worlds.primer_scene import HOME, PrimerScene
 from tests.worlds.process import Moment
-from tests.worlds.world import done
+from tests.worlds.world import Answer, done
 
 BEGINNING = virtual_time.BEGINNING
 EVERY_TEN = "*/10 * * * *"
@@ -247,8 +249,10 @@ def test_a_quota_without_room_for_a_placeholder_is_left_alone() -> None:
         scene.make_cron_job("daily", EVERY_TEN)
         scene.prime("daily")
         scene.start()
-        await scene.until(at(11))
+        await scene.until(at(9))
         assert scene.primed("daily")["reason"] == "QuotaTooSmall"
+        await scene.until(at(11))
+        assert "reason" not in scene.primed("daily")
 
     assert live(story).record.held == []
 
@@ -275,6 +279,45 @@ def test_a_primer_that_goes_takes_with_it_what_it_holds() -> None:
         done(scene.world.delete(PRIMER, Key(HOME, "daily")))
         await scene.until(at(9, 5))
         assert scene.placeholders == []
+
+    live(story)
+
+
+def test_a_refusal_is_shown_word_for_word_and_not_tried_again_before_the_next_fire() -> None:
+    asked: list[str] = []
+
+    async def story(scene: PrimerScene) -> None:
+        create = scene.world.create
+
+        def refusing(kind: Kind, body: Document, by: str, namespace: str = "") -> Answer:
+            if kind == pods.POD and by == "foresail":
+                asked.append(body["metadata"]["name"])
+                return failure(403, "Forbidden", 'pods "daily" is forbidden: violates PodSecurity')
+            return create(kind, body, by, namespace)
+
+        scene.world.create = refusing  # type: ignore[method-assign]
+        scene.make_cron_job("daily", EVERY_TEN)
+        scene.prime("daily", "5m")
+        scene.start()
+        await scene.until(at(9))
+        assert scene.primed("daily")["reason"] == "Refused"
+        assert scene.primed("daily")["message"] == 'pods "daily" is forbidden: violates PodSecurity'
+        assert scene.condition("daily", "Ready") == ("False", "Refused")
+        await scene.until(at(19))
+
+    live(story)
+    assert len(asked) == len(set(asked)) == 2, "once for each fire"
+
+
+def test_a_quiet_primer_writes_nothing() -> None:
+    async def story(scene: PrimerScene) -> None:
+        scene.make_cron_job("daily", "0 12 * * *")
+        scene.prime("daily")
+        scene.start()
+        await scene.until(at(1))
+        before = len(scene.visitors[0].writes)
+        await scene.until(at(11 * 60))
+        assert len(scene.visitors[0].writes) == before
 
     live(story)
 

@@ -17,11 +17,15 @@ _NOTHING = msgspec.Raw(b"null")
 PENDING, RUNNING, SUCCEEDED, FAILED = "Pending", "Running", "Succeeded", "Failed"
 
 
+Amount = str | int | float
+"""A quantity; from the API server it comes as text, in a manifest it may be a number."""
+
+
 class Resources(msgspec.Struct, frozen=True):
     """What is asked for, and what may be used at most."""
 
-    requests: dict[str, str] | None = None
-    limits: dict[str, str] | None = None
+    requests: dict[str, Amount] | None = None
+    limits: dict[str, Amount] | None = None
 
 
 class Container(msgspec.Struct, frozen=True, rename="camel"):

@@ -13,6 +13,7 @@ from foresail.cli.hold import add_hold
 from foresail.cli.later import Later
 from foresail.cli.operator import add_operator
 from foresail.cli.policy.arguments import add_policy
+from foresail.cli.primer.arguments import add_primer
 from foresail.cli.schedule.arguments import add_schedule
 from foresail.cli.tenant.arguments import add_tenant
 
@@ -30,6 +31,7 @@ def parser() -> argparse.ArgumentParser:
     add_policy(commands)
     add_tenant(commands)
     add_doctor(commands)
+    add_primer(commands)
     add_operator(commands)
     add_hold(commands)
     return top

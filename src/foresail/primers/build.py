@@ -23,7 +23,6 @@ EARLY = timedelta(seconds=2)
 _LONGEST_POD_NAME = 63  # it becomes a host name
 _LONGEST_LABEL = 63
 _KEPT_AFTER = 600  # seconds that the Job of a holder can still be looked at
-_SLACK = timedelta(seconds=60)
 _UNTOUCHED = {
     "karpenter.sh/do-not-disrupt": "true",
     "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
@@ -50,19 +49,23 @@ def create_placeholder(
     shape: Shape,
     fire: datetime,
     number: tuple[int, int],
-    now: datetime,
+    lasts: timedelta,
     settings: Settings,
 ) -> Create:
-    """Return the creation of a placeholder, recognisable by its marks; `number` is its place, and the attempt."""
+    """Return the creation of a placeholder, recognisable by its marks; `number` is its place, and the attempt.
+
+    On its node it ends by itself when it has lasted its time, should nobody be there to let it go.
+    """
     key = Key(cron.key.namespace, placeholder_name(cron, fire, *number))
-    left = fire - now + primer.release_after + _SLACK
     spec = {
         **_place(shape, settings),
         "containers": [_container("hold-place", settings.pause_image, shape)],
-        "activeDeadlineSeconds": max(int(left.total_seconds()), 1),  # should nobody be there to let it go
+        "activeDeadlineSeconds": max(int(lasts.total_seconds()), 1),
         "terminationGracePeriodSeconds": 0,
         "restartPolicy": "Always",
     }
+    if settings.image_volumes:
+        spec["volumes"] = [_image(index, image) for index, image in enumerate(shape.images)]
     body = {"metadata": _metadata(primer, settings, owned=True, annotations=_UNTOUCHED), "spec": spec}
     return Create(pods.POD, key, body, {PRIMER_UID: primer.uid, TARGET_UID: cron.uid, FIRE: stamp(fire)})
 
@@ -160,6 +163,11 @@ def _container(name: str, image: str, shape: Shape) -> dict[str, Any]:
     if shape.limits:
         resources["limits"] = dict(shape.limits)
     return {"name": name, "image": image, "resources": resources, "securityContext": _RESTRICTED}
+
+
+def _image(index: int, image: str) -> dict[str, Any]:
+    """Return a volume for which the kubelet pulls an image; nothing mounts it, and nothing of it runs."""
+    return {"name": f"image-{index}", "image": {"reference": image, "pullPolicy": "IfNotPresent"}}
 
 
 def _decoded(text: bytes) -> object:

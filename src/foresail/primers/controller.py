@@ -159,9 +159,9 @@ class Primers:
         if row.primer_uid:
             yield from (each.key for each in self.primers.by("uid", row.primer_uid))
         else:
-            yield from (each.key for each in self._choosing(row))
+            yield from (each.key for each in self.primers_for(row))
 
-    def _choosing(self, row: CronJobRow) -> list[PrimerRow]:
+    def primers_for(self, row: CronJobRow) -> list[PrimerRow]:
         """Return the Primers that are for a CronJob, the one that primes it first."""
         named = self.primers.by("for", row.key)
         selecting = self.primers.by("for", Key(row.key.namespace, ""))
@@ -169,7 +169,7 @@ class Primers:
 
     def _rivals(self, primer: PrimerRow) -> Iterator[PrimerRow]:
         for row in self._chosen(primer):
-            yield from self._choosing(row)
+            yield from self.primers_for(row)
 
     def _by_cron_job_uid(self, uid: str) -> Iterator[Key]:
         for row in self.cron_jobs.by("uid", uid):
@@ -235,20 +235,25 @@ class Primers:
     def _target(
         self, primer: PrimerRow, cron: CronJobRow, mine: Iterable[PlaceholderRow], holders: Iterable[CronJobRow]
     ) -> Target:
-        first = self._choosing(cron)
+        first = self.primers_for(cron)
         own = tuple(row for row in holders if row.target_uid == cron.uid)
-        jobs = self._jobs_of(cron)
+        ran = self.runs(cron)
         holder_jobs = [job for row in own for job in self._jobs_of(row)]
         return Target(
             cron=cron,
-            jobs=tuple(jobs),
-            pods=tuple(pod for job in jobs for pod in self.pods.by("of", job.uid)),
+            jobs=ran.jobs,
+            pods=ran.pods,
             placeholders=tuple(row for row in mine if row.target_uid == cron.uid),
             holders=own,
             holder_jobs=tuple(holder_jobs),
             holder_pods=tuple(pod for job in holder_jobs for pod in self.pods.by("of", job.uid)),
             taken_by=first[0].key.name if first and first[0].uid != primer.uid else "",
         )
+
+    def runs(self, cron: CronJobRow) -> Target:
+        """Return a CronJob with its runs alone."""
+        jobs = self._jobs_of(cron)
+        return Target(cron, tuple(jobs), tuple(pod for job in jobs for pod in self.pods.by("of", job.uid)))
 
     def _jobs_of(self, cron: CronJobRow) -> list[JobRow]:
         return [row for row in self.jobs.by("of", cron.uid) if row is not None]

@@ -31,6 +31,7 @@ class Settings(msgspec.Struct, frozen=True):
     hold_image: str = ""  # of the Jobs of primer CronJobs; without one there are none
     hold_command: tuple[str, ...] = ("foresail", "hold")  # gets the seconds as its last argument
     priority_class: str = "foresail-placeholder"
+    image_volumes: bool = False  # pull the target's images too, by volumes that nothing mounts
     labels: tuple[tuple[str, str], ...] = ()
     annotations: tuple[tuple[str, str], ...] = ()
 

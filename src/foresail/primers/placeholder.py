@@ -35,6 +35,7 @@ CHANCE = timedelta(seconds=2)
 """For so long a pod of the run may wait for the scheduler to push a placeholder aside."""
 
 _ECHO = timedelta(seconds=2)
+_SLACK = timedelta(seconds=60)
 
 
 def release(seen: Seen, target: Target, _now: datetime) -> Steps:
@@ -87,6 +88,13 @@ class _Stand:
         until = self.primer.release_after if self.live else min(SETTLES, self.primer.release_after)
         return self.now < last + until
 
+    @property
+    def _lasts(self) -> timedelta:
+        """For how long a placeholder that is made now may stand, should nobody be there to let it go."""
+        if self.verdict.early:
+            return self.closes - self.now  # one that the run cannot push aside must not be there after the fire
+        return self.closes - self.now + self.primer.release_after + _SLACK
+
     # Around a fire
 
     def after_the_fire(self) -> Steps:
@@ -120,7 +128,8 @@ class _Stand:
     def before_the_fire(self, shape: Shape) -> Steps:
         """Hold as many places as the run needs, and make again what was lost."""
         fire, last = self.fires.upcoming, self.fires.last
-        wakes = [self.closes, fire]
+        # A moment before the fire everything is looked at again: a quota may have filled up meanwhile.
+        wakes = [self.closes, fire - EARLY, fire]
         kept = self.live[: self.verdict.count]
         let_go = [*self.useless, *self.live[self.verdict.count :]]
         missing = self.verdict.count - len(kept)
@@ -139,7 +148,7 @@ class _Stand:
         cron, settings = self.target.cron, self.seen.settings
         numbers = [(index, attempt) for index in range(self.verdict.count + len(kept))]
         free = [each for each in numbers if placeholder_name(cron, fire, *each) not in taken][:missing]
-        makes = [create_placeholder(self.primer, cron, shape, fire, each, self.now, settings) for each in free]
+        makes = [create_placeholder(self.primer, cron, shape, fire, each, self._lasts, settings) for each in free]
         steps = self._steps(let_go, [*wakes, self.now + _ECHO], memory, said=said, is_warming=True)
         return msgspec.structs.replace(steps, actions=(*steps.actions, *makes))
 

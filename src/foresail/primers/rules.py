@@ -55,7 +55,7 @@ def judge(seen: Seen, target: Target, now: datetime) -> Verdict:
         return msgspec.structs.replace(verdict, because=because)
     if primer.method == BY_CRON_JOB:
         return _by_cron_job(seen, verdict, now)
-    return _by_placeholder(seen, verdict)
+    return _by_placeholder(seen, verdict, now)
 
 
 # Whether it can be primed at all
@@ -164,11 +164,24 @@ def as_placeholder(seen: Seen, shape: Shape) -> Shape:
     return msgspec.structs.replace(shape, deadline=True, priority_class=seen.settings.priority_class)
 
 
-def _by_placeholder(seen: Seen, verdict: Verdict) -> Verdict:
+def _by_placeholder(seen: Seen, verdict: Verdict, now: datetime) -> Verdict:
     """Hold until the run has come, if it then finds room; else until a moment before; else not at all."""
-    shape, target = verdict.shape, verdict.target
-    if shape is None:
+    shape, name = verdict.shape, verdict.target.cron.key.name
+    if shape is None or verdict.fires is None:
         return verdict
+    begins, ends = verdict.fires.upcoming - seen.primer.warm_up, verdict.fires.upcoming
+    if begins <= now < ends and not is_covered(verdict.target, ends):
+        verdict = _within_quotas(seen, verdict, shape)
+    if verdict.because is None and verdict.early is None and not can_preempt(seen, shape):
+        text = f"the pods of CronJob {name} may not push a placeholder aside: it goes before the fire"
+        early = Because(Reason.CANNOT_PREEMPT, f"{text}. Give them a higher priority class.", Level.NORMAL)
+        return msgspec.structs.replace(verdict, early=early)
+    return verdict
+
+
+def _within_quotas(seen: Seen, verdict: Verdict, shape: Shape) -> Verdict:
+    """Ask the quotas, which tell only while a window is open: before it, pods may be there that go in time."""
+    target = verdict.target
     name, missing = target.cron.key.name, verdict.count - len([each for each in target.placeholders if each.holds])
     held = [(msgspec.structs.replace(shape, requests=each.requests), 1) for each in seen.to_come if each.holds]
     more = (as_placeholder(seen, shape), max(missing, 0))
@@ -181,10 +194,6 @@ def _by_placeholder(seen: Seen, verdict: Verdict) -> Verdict:
     if together is not None:
         text = f"{together}, which does not hold a placeholder and a run of CronJob {name} together"
         early = Because(Reason.QUOTA_TOO_SMALL, f"{text}: it goes before the fire.", Level.NORMAL)
-        return msgspec.structs.replace(verdict, early=early)
-    if not can_preempt(seen, shape):
-        text = f"the pods of CronJob {name} may not push a placeholder aside: it goes before the fire"
-        early = Because(Reason.CANNOT_PREEMPT, f"{text}. Give them a higher priority class.", Level.NORMAL)
         return msgspec.structs.replace(verdict, early=early)
     return verdict
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import msgspec
 
-from foresail.api.pods import Container, PodSpec, PodTemplate, Resources
+from foresail.api.pods import Amount, Container, PodSpec, PodTemplate, Resources
 from foresail.api.quantities import quantity, text_of
 
 Amounts = Mapping[str, Fraction]
@@ -108,8 +108,8 @@ def _running(spec: PodSpec) -> list[Container]:
     return [*spec.containers, *(each for each in spec.init_containers if each.restart_policy == "Always")]
 
 
-def _numbers(texts: Mapping[str, str]) -> dict[str, Fraction]:
-    return {name: quantity(text) for name, text in texts.items()}
+def _numbers(texts: Mapping[str, Amount]) -> dict[str, Fraction]:
+    return {name: quantity(str(text)) for name, text in texts.items()}
 
 
 def _sum(one: Amounts, other: Amounts) -> dict[str, Fraction]:

@@ -32,7 +32,7 @@ def status_of(seen: Seen, found: Sequence[tuple[Verdict, Steps]], now: datetime)
         next_fire=min((each.next_fire for each in held if each.next_fire), default=None),
         next_warm_up=min((each.next_warm_up for each in held if each.next_warm_up), default=None),
         cron_jobs=primed,
-        conditions=tuple(_conditions(primer, primed, found, now)),
+        conditions=tuple(_conditions(seen, primed, found, now)),
     )
 
 
@@ -87,11 +87,15 @@ def patch_body(before: PrimerStatus, after: PrimerStatus) -> dict[str, Any]:
 
 
 def _conditions(
-    primer: PrimerRow, primed: Sequence[Primed], found: Sequence[tuple[Verdict, Steps]], now: datetime
+    seen: Seen, primed: Sequence[Primed], found: Sequence[tuple[Verdict, Steps]], now: datetime
 ) -> list[Condition]:
+    primer, targets = seen.primer, len(seen.targets)
     hindered = next((each for each in primed if each.reason not in (None, Reason.SUSPENDED.value)), None)
-    if not primed:
-        ready: _Said = ("False", Reason.NO_CRON_JOB, _none(primer))
+    if len(primed) < targets:
+        text = f"{targets} CronJobs are chosen, and a Primer is for {len(primed)} at most: choose fewer."
+        ready: _Said = ("False", Reason.TOO_MANY, text)
+    elif not primed:
+        ready = ("False", Reason.NO_CRON_JOB, _none(primer))
     elif primer.suspend:
         ready = ("False", Reason.SUSPENDED, "spec.suspend is true, so nothing is held.")
     elif hindered is not None:

@@ -8,10 +8,10 @@ import pytest
 
 from foresail.api.primer import Primed, PrimerStatus, Warming
 from foresail.api.specs import LabelRequirement, LabelSelector
-from foresail.plan import Create, Delete, Plan
+from foresail.plan import Create, Delete, Key, Plan
 from foresail.primers.decide import decide
-from foresail.primers.observe import NodeRow, PriorityRow, Seen, Target, primers_of
-from tests.unit.primers.rows import CREATED, OURS, cron_job, placeholder, primer, run, seen, shape
+from foresail.primers.observe import NodeRow, PriorityRow, QuotaRow, Seen, Target, primers_of
+from tests.unit.primers.rows import CREATED, OURS, SETTINGS, cron_job, placeholder, primer, run, seen, shape
 
 FIRE = datetime(2026, 1, 2, 3, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -55,6 +55,16 @@ def test_at_the_warm_up_there_is_a_placeholder_that_a_restricted_namespace_would
     assert metadata["annotations"]["karpenter.sh/do-not-disrupt"] == "true"
     assert metadata["annotations"]["cluster-autoscaler.kubernetes.io/safe-to-evict"] == "false"
     assert metadata["ownerReferences"][0]["uid"] == primer().uid
+
+
+def test_images_of_the_run_are_pulled_by_volumes_that_nothing_mounts_where_the_administrator_says_so() -> None:
+    settings = msgspec.structs.replace(SETTINGS, image_volumes=True)
+    (pod,) = made(decide(seen(settings=settings), FIRE - MINUTE))
+    spec: Any = pod.body["spec"]
+    assert spec["volumes"] == [{"name": "image-0", "image": {"reference": "work:1", "pullPolicy": "IfNotPresent"}}]
+    assert "volumeMounts" not in spec["containers"][0]
+    (plain,) = made(decide(seen(), FIRE - MINUTE))
+    assert "volumes" not in plain.body["spec"]  # type: ignore[operator]
 
 
 def test_a_placeholder_goes_where_the_target_may_go() -> None:
@@ -232,6 +242,25 @@ def test_a_selector_chooses_by_labels(requirement: LabelRequirement, chosen: boo
     row = primer(selector=LabelSelector(match_expressions=(requirement,)), cron_job="")
     assert row.chooses("daily", {"tier": "batch"}) == chosen
     assert not primer(selector=LabelSelector({"tier": "web"}), cron_job="").chooses("daily", {"tier": "batch"})
+
+
+def test_more_cronjobs_than_one_primer_is_for_are_said() -> None:
+    many = tuple(Target(cron_job(uid=f"u{number}")) for number in range(101))
+    plan = decide(msgspec.structs.replace(seen(), targets=many), FIRE - timedelta(hours=1))
+    assert plan.status is not None
+    status: Any = plan.status.body["status"]
+    assert (status["matched"], status["conditions"][0]["reason"]) == (100, "TooManyCronJobs")
+
+
+def test_one_that_the_run_cannot_push_aside_ends_by_itself_before_the_fire() -> None:
+    (pod,) = made(decide(seen(cron_job(shape=shape(priority=-5))), FIRE - 10 * MINUTE))
+    assert pod.body["spec"]["activeDeadlineSeconds"] == 10 * 60 - 2  # type: ignore[index]
+
+
+def test_a_quota_that_the_run_itself_fills_up_says_nothing_about_the_next_fire() -> None:
+    full = QuotaRow(Key("reports", "small"), (), (("requests.cpu", "2"),), (("requests.cpu", "2"),))
+    assert decide(seen(quotas=(full,)), FIRE - 11 * MINUTE).notes == ()
+    assert [each.reason for each in decide(seen(quotas=(full,)), FIRE - 9 * MINUTE).notes] == ["QuotaTooSmall"]
 
 
 def test_without_a_cronjob_the_primer_is_not_ready() -> None:

@@ -14,10 +14,14 @@ from foresail.plan import Create, Delete
 from foresail.primers.build import LONGEST_CRON_JOB_NAME
 from foresail.primers.decide import decide
 from foresail.primers.observe import CronJobRow, Target
+from testbed.oracle import Oracle, Question
 from tests.unit.primers.rows import SETTINGS, cron_job, primer, seen
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+YEAR = 365 * 86_400
+FIRES = 24_000
 SCENARIOS = json.loads((Path(__file__).parent / "scenarios.json").read_text())["scenarios"]
+VALID = [each for each in SCENARIOS if "error" not in each]
 
 
 def decided(cron: CronJobRow, warm_up: int = 10, **fields: Any) -> list[Create]:  # noqa: ANN401 - a field of the Primer
@@ -26,15 +30,30 @@ def decided(cron: CronJobRow, warm_up: int = 10, **fields: Any) -> list[Create]:
     return [each for each in plan.actions if isinstance(each, Create)]
 
 
-@pytest.mark.parametrize(
-    "scenario", [each for each in SCENARIOS if "error" not in each], ids=lambda each: each["cronjob"]
-)
+@pytest.mark.parametrize("scenario", VALID, ids=lambda each: each["cronjob"])
 def test_every_valid_scenario_is_one_or_two_exact_primer_cronjobs(scenario: dict[str, Any]) -> None:
     made = decided(cron_job(scenario["cronjob"]), scenario["warmup"])
     assert 1 <= len(made) <= 2
     assert all(each.kind == CRON_JOB and len(each.key.name) <= LONGEST_CRON_JOB_NAME for each in made)
     if scenario.get("seed_exact"):
         assert len(made) == 1
+
+
+def test_a_year_of_every_valid_scenario_is_that_of_the_original_minus_the_warm_up_by_the_go_library() -> None:
+    oracle, start = Oracle(), int(NOW.timestamp())
+    for scenario in VALID:
+        lead = scenario["warmup"] * 60
+        spec: list[Any] = [each.body["spec"] for each in decided(cron_job(scenario["cronjob"]), scenario["warmup"])]
+        asked = [(scenario["cronjob"], "UTC"), *((each["schedule"], each["timeZone"]) for each in spec)]
+        # From the warm-up of the first fire on, for a year; no scenario fires more often than each minute of an hour.
+        questions = [
+            Question("robfig", text, zone, start if number else start + lead, 0, FIRES)
+            for number, (text, zone) in enumerate(asked)
+        ]
+        answers = [set(answer.fires or ()) for answer in oracle.ask(questions)]
+        original = {fire for fire in answers[0] if fire < start + YEAR}
+        fired = set[int]().union(*answers[1:])
+        assert {each for each in fired if each < start + YEAR - lead} == {fire - lead for fire in original}, scenario
 
 
 def test_a_schedule_of_six_fields_is_refused_with_its_reason() -> None:

@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from foresail.cli.errors import CommandError
+from foresail.cli.yes_or_no import yes_or_no
 from foresail.cron import CronError
 from foresail.cron.duration import nanoseconds
 from foresail.cron.zonename import checked_zone
@@ -33,6 +34,15 @@ def add_primer_settings(run: argparse.ArgumentParser) -> None:
         ("--primer-placeholders", 2_000, "placeholders in all at a time"),
     ):
         group.add_argument(flag, type=int, default=most, metavar="N", help=f"the most {meaning} (default: {most})")
+    group.add_argument(
+        "--primer-image-volumes",
+        type=yes_or_no,
+        nargs="?",
+        const=True,
+        default=False,
+        metavar="true|false",
+        help="placeholders pull the images of the run too; the cluster must have image volumes (default: false)",
+    )
     for flag, meaning in (("--primer-label", "label"), ("--primer-annotation", "annotation")):
         group.add_argument(
             flag, action="append", default=[], metavar="NAME=VALUE", help=f"one more {meaning} for what is made"
@@ -63,6 +73,7 @@ def primer_settings(chosen: argparse.Namespace) -> Any:  # noqa: ANN401 - import
         hold_image=chosen.primer_hold_image or "",
         hold_command=tuple(chosen.primer_hold_command or ("foresail", "hold")),
         priority_class=chosen.primer_priority_class,
+        image_volumes=chosen.primer_image_volumes,
         labels=_pairs("--primer-label", chosen.primer_label),
         annotations=_pairs("--primer-annotation", chosen.primer_annotation),
     )

@@ -1,0 +1,77 @@
+"""`foresail primer describe`: all about a Primer, with a picture of its last fires, cold against warm."""
+
+import argparse
+import sys
+from datetime import datetime
+from typing import Any
+
+from foresail.api.instants import instant
+from foresail.cli.colour import GREEN, YELLOW, painted
+from foresail.cli.primer.place import chosen_primers, in_namespace
+from foresail.cli.schedule.words import moment
+from foresail.kube.clock import now
+
+_WIDTH = 40
+
+
+def describe(chosen: argparse.Namespace) -> int:
+    """Print everything about the chosen Primers."""
+    found = in_namespace(chosen, lambda cluster: chosen_primers(cluster, chosen))
+    print("\n\n".join(described(each, now()) for each in found))
+    return 0
+
+
+def described(primer: dict[str, Any], at: datetime) -> str:
+    """Return a Primer in lines."""
+    status, spec, metadata = primer.get("status", {}), primer["spec"], primer["metadata"]
+    lines = [
+        f"Name:       {metadata['namespace']}/{metadata['name']}",
+        f"Warm-up:    {status.get('warmUp') or spec['warmUp']}, method {spec.get('method') or 'Placeholder'}",
+    ]
+    lines += [
+        f"{each['type'] + ':':<11} {each['status']} ({each['reason']}): {each['message']}"
+        for each in status.get("conditions", ())
+    ]
+    for cron in status.get("cronJobs", ()):
+        lines += ["", *_cron_job(cron, at)]
+    return "\n".join(lines)
+
+
+def _cron_job(cron: dict[str, Any], at: datetime) -> list[str]:
+    lines = [f"CronJob {cron['name']}: held for {cron.get('dutyCyclePercent', 0)} % of the time"]
+    fire = instant(cron.get("nextFire", ""))
+    warm_up = instant(cron.get("nextWarmUp", ""))
+    if cron.get("reason"):
+        lines.append(f"  nothing is held: {cron['reason']}: {cron.get('message', '')}")
+    elif fire and warm_up:
+        lines.append(f"  next warm-up {moment(warm_up, at)}, next fire {moment(fire, at)}")
+    if cron.get("early"):
+        lines.append(f"  let go early: {cron['early']}")
+    lines += [f"  primer CronJob: {each['schedule']} in {each['timeZone']}" for each in cron.get("shifted", ())]
+    if not cron.get("exact", True):
+        dates = ", ".join(cron.get("inexactDates", ()))
+        lines.append(f"  not exact: {cron.get('inexactBecause')} {f'({dates})' if dates else ''}".rstrip())
+    warming = cron.get("warming")
+    if warming:
+        lines.append(f"  {_held(warming)}")
+    return [*lines, *_delays(cron.get("startDelays", ()))]
+
+
+def _held(warming: dict[str, Any]) -> str:
+    where = ", ".join(warming.get("nodes", ())) or "no node yet"
+    took = f", on their nodes after {warming['provisioned']} s" if warming.get("provisioned") is not None else ""
+    lost = f"; lost: {warming['lost']}, attempt {warming.get('attempt', 1)}" if warming.get("lost") else ""
+    return f"last held for {warming['fire']}: {warming['made']} on {where}{took}{lost}"
+
+
+def _delays(delays: list[dict[str, Any]]) -> list[str]:
+    if not delays:
+        return ["  no run has been measured yet"]
+    longest = max(each["seconds"] for each in delays) or 1
+    lines = ["  from the fire to the first running pod:"]
+    for each in delays:
+        bar = "█" * max(round(_WIDTH * each["seconds"] / longest), 1)
+        word, colour = ("warm", GREEN) if each["warm"] else ("cold", YELLOW)
+        note = f"  {each['note']}" if each.get("note") else ""
+        lines.append(f"  {each['fire']}  {word}  {painted(bar, colour, sys.stdout)} {each['seconds']} s{note}")
+    return lines

@@ -1,0 +1,89 @@
+"""`foresail primer explain`: the rules in the order in which they are asked, and the first that says no."""
+
+import argparse
+import sys
+from datetime import datetime
+
+from foresail.cli.colour import GREEN, PALE, RED, YELLOW, painted
+from foresail.cli.primer.place import chosen_primers, in_namespace
+from foresail.cli.primer.sight import primers_of
+from foresail.cli.schedule.cluster import Cluster
+from foresail.cli.schedule.words import moment
+from foresail.kube.clock import now
+from foresail.plan import Key
+from foresail.primers.observe import Seen, Target
+from foresail.primers.reasons import Reason
+from foresail.primers.rules import Verdict, judge
+
+YES, NO, WAITS, UNASKED = "ok", "holds", "waits", "not asked"
+_COLOURS = {YES: GREEN, NO: RED, WAITS: YELLOW, UNASKED: PALE}
+_QUESTIONS = {
+    "no other Primer is for it": (Reason.TAKEN,),
+    "neither it nor the Primer is suspended": (Reason.SUSPENDED,),
+    "the warm-up is as long as is allowed": (Reason.TOO_LONG,),
+    "its schedule is valid and fires": (Reason.INVALID, Reason.NEVER_FIRES),
+    "it is held for half of the time at most, or that is allowed": (Reason.STANDING,),
+    "its pods run on nodes that can be warmed": (Reason.NOT_WARMABLE,),
+    "its pods request something": (Reason.NOTHING_TO_RESERVE,),
+    "the method can be used for it": (Reason.NO_HOLD_IMAGE, Reason.INEXACT),
+    "the quotas have room": (Reason.QUOTA_TOO_SMALL,),
+}
+
+
+def explain(chosen: argparse.Namespace) -> int:
+    """Print the chain of rules for each CronJob of the chosen Primers."""
+    print("\n\n".join(in_namespace(chosen, lambda cluster: _explained(cluster, chosen))))
+    return 0
+
+
+async def _explained(cluster: Cluster, chosen: argparse.Namespace) -> list[str]:
+    names = [
+        Key(each["metadata"]["namespace"], each["metadata"]["name"]) for each in await chosen_primers(cluster, chosen)
+    ]
+    known, at = await primers_of(cluster, chosen), now()
+    found = []
+    for key in names:
+        seen = known.observe(key)
+        if seen is None:
+            continue
+        if not seen.targets:
+            found.append(f"Primer {key}: {Reason.NO_CRON_JOB}: it chooses no CronJob that is there")
+        found += [chain(seen, target, at) for target in seen.targets]
+    return found
+
+
+def chain(seen: Seen, target: Target, at: datetime) -> str:
+    """Return the rules for one CronJob as lines, with an arrow before the one that holds it back."""
+    verdict = judge(seen, target, at)
+    lines = [f"Primer {seen.primer.key}, CronJob {target.cron.key.name}: {summary(seen, verdict, at)}"]
+    answer = YES
+    for question, reasons in _QUESTIONS.items():
+        because = verdict.because
+        if answer == NO:
+            answer = UNASKED
+        elif answer == YES and because is not None and because.reason in reasons:
+            answer = NO
+        text = because.message if because is not None and answer == NO else ""
+        lines.append(_line(answer, question, text))
+    if verdict.because is None:
+        early = verdict.early
+        lines.append(
+            _line(WAITS if early else YES, "what is held need not go before the fire", early.message if early else "")
+        )
+    return "\n".join(lines)
+
+
+def summary(seen: Seen, verdict: Verdict, at: datetime) -> str:
+    """Return in a sentence what becomes of it."""
+    if verdict.because is not None:
+        return f"held back by {verdict.because.reason}"
+    if verdict.fires is None:
+        return "no fire is in sight"
+    begins = verdict.fires.upcoming - seen.primer.warm_up
+    word = "warm-up" if begins > at else "warming since"
+    return f"{word} {moment(begins, at)}, fire {moment(verdict.fires.upcoming, at)}"
+
+
+def _line(answer: str, question: str, text: str) -> str:
+    arrow = "→" if answer in (NO, WAITS) else " "
+    return f"{arrow} {painted(f'{answer:<9}', _COLOURS[answer], sys.stdout)}  {question:<60}  {text}".rstrip()

@@ -1,0 +1,100 @@
+"""`foresail primer preview`: what a Primer would do for a CronJob, before anything is created."""
+
+import argparse
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from foresail.api.batch import CRON_JOB, CronJob
+from foresail.api.instants import stamp
+from foresail.cli.cron.words import minutes_of, pointed_out, wall_time
+from foresail.cli.documents import documents, objects
+from foresail.cli.errors import CommandError
+from foresail.cli.primer.place import in_namespace
+from foresail.cli.schedule.cluster import Cluster
+from foresail.cli.table import table
+from foresail.cron import CronError, Dialect, chain, parse
+from foresail.cron.shift import Shifted, shift
+from foresail.kube.clock import now
+from foresail.plan import Key
+from foresail.primers.fires import STANDING, duty_cycle
+from foresail.primers.observe import CronJobRow, cron_job_row
+from foresail.primers.rules import MOST_HOLDERS, minutes
+
+_DATES = 6
+
+
+def preview(chosen: argparse.Namespace) -> int:
+    """Print what would be done."""
+    lead = minutes_of(chosen.warm_up)
+    found = _from_file(chosen) if chosen.file else [_from_cluster(chosen)]
+    print("\n\n".join("\n".join(previewed(each, lead, chosen, now())) for each in found))
+    return 0
+
+
+def previewed(cron: CronJobRow, lead: int, chosen: argparse.Namespace, at: datetime) -> Iterator[str]:
+    """Yield the lines about one CronJob."""
+    zone, length = cron.zone or chosen.zone, timedelta(minutes=lead)
+    try:
+        schedule = parse(cron.text, Dialect.ROBFIG, zone)
+    except CronError as error:
+        problem = f"CronJob {cron.key.name}: spec.schedule: {pointed_out(error)}"
+        raise CommandError(problem, f"allowed: {error.allowed}") from None
+    yield f"CronJob {cron.key.name}: {cron.text!r} in {zone}, {schedule.describe()}"
+    fires = list(islice(chain(schedule, cron.last or at), chosen.count))
+    yield table(
+        ("WARM-UP", "FIRE"), [(wall_time(fire - length, zone), wall_time(fire, zone)) for fire in fires if fire > at]
+    )
+    duty = duty_cycle(cron, chosen.zone, length)
+    note = "; that needs spec.allowStanding" if duty > STANDING else ""
+    yield f"held for {duty} % of the time{note}"
+    shape = cron.shape
+    asks = ", ".join(f"{name} {amount}" for name, amount in shape.requests) if shape and shape.requests else ""
+    yield f"each placeholder holds {asks}" if asks else "nothing to hold: the pods request nothing (NothingToReserve)"
+    yield from _by_cron_jobs(shift(schedule, lead, at), length)
+
+
+def _by_cron_jobs(shifted: Shifted, length: timedelta) -> Iterator[str]:
+    if shifted.schedules:
+        yield "method CronJob would make:"
+        yield table(("SCHEDULE", "TIME ZONE"), [(each.schedule, each.time_zone) for each in shifted.schedules])
+    if len(shifted.schedules) > MOST_HOLDERS:
+        yield f"which are more than {MOST_HOLDERS}: use method Placeholder"
+    if shifted.exact:
+        until = f" until {shifted.until:%Y-%m-%d}" if shifted.until else ""
+        yield f"exact{until}: each fires {minutes(length)} before a fire, and at no other time"
+        return
+    yield f"method CronJob is not exact: {shifted.reason}"
+    if shifted.inexact_dates:
+        shown = ", ".join(day.isoformat() for day in shifted.inexact_dates[:_DATES])
+        more = len(shifted.inexact_dates) - _DATES
+        yield f"first on {shown}" + (f" and {more} more dates" if more > 0 else "")
+    yield "method Placeholder is right on every date"
+
+
+def _from_file(chosen: argparse.Namespace) -> list[CronJobRow]:
+    found = list(objects(documents(chosen.file), CRON_JOB.name))
+    if not found:
+        raise CommandError(f"there is no CronJob in {chosen.file}")
+    made = {"creationTimestamp": stamp(now())}
+    try:
+        return [cron_job_row(_decoded({**each, "metadata": {**made, **each.get("metadata", {})}})) for each in found]
+    except (msgspec.DecodeError, TypeError) as error:
+        raise CommandError(f"a CronJob in {chosen.file} is not of the shape that it should have: {error}") from error
+
+
+def _decoded(document: dict[str, Any]) -> CronJob:
+    return msgspec.json.decode(msgspec.json.encode(document), type=CronJob)
+
+
+def _from_cluster(chosen: argparse.Namespace) -> CronJobRow:
+    if not chosen.cron_job:
+        raise CommandError("no CronJob is named", "give the name of one, or -f FILE")
+
+    async def read(cluster: Cluster) -> CronJobRow:
+        return cron_job_row(await cluster.read(CRON_JOB, Key(chosen.namespace, chosen.cron_job), CronJob))
+
+    return in_namespace(chosen, read)

@@ -1,0 +1,47 @@
+"""A namespace as the operator sees it: the same stores, filled by reading once."""
+
+import argparse
+from typing import Any
+
+import msgspec
+
+from foresail.api import pods
+from foresail.cli.errors import CommandError
+from foresail.cli.schedule.cluster import Cluster
+from foresail.kube.loop import Watched
+from foresail.kube.reflector import Change
+from foresail.plan import Key
+from foresail.primers.controller import Primers
+from foresail.primers.observe import Settings
+
+_OPTIONAL = (pods.NODE, pods.PRIORITY_CLASS, pods.RESOURCE_QUOTA)  # what a tenant may not be allowed to read
+
+
+async def primers_of(cluster: Cluster, chosen: argparse.Namespace) -> Primers:
+    """Return the controller with everything read that one may read; it decides, and nothing is written."""
+    known = Primers(Settings(zone=chosen.zone, hold_image="any"))
+    for watched in known.watched:
+        kind = watched.interest.kind
+        try:
+            place = chosen.namespace if kind.namespaced else ""
+            found = await cluster.listed(kind, place, watched.interest.labels)
+        except CommandError:
+            if kind not in _OPTIONAL:
+                raise
+            continue
+        fill(watched, found)
+    return known
+
+
+def fill(watched: Watched, found: list[msgspec.Raw]) -> None:
+    """Put objects into a store as a watch would."""
+    decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(watched.interest.wire)
+    for raw in found:
+        try:
+            wire = decoder.decode(raw)
+            row = watched.interest.row(wire)
+        except (msgspec.DecodeError, ValueError):
+            continue
+        key = Key(getattr(wire.metadata, "namespace", ""), wire.metadata.name)
+        watched.store.put(key, row)
+        tuple(watched.keys(Change(key, None, row, initial=True)))

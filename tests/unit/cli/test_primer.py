@@ -1,0 +1,177 @@
+"""`foresail primer`: what is shown, without a cluster."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from foresail.cli.main import main, parser
+from foresail.cli.primer.create import body_of
+from foresail.cli.primer.describe import described
+from foresail.cli.primer.explain import chain
+from foresail.cli.primer.get import row
+from foresail.cli.primer.settings import primer_settings
+from foresail.cli.primer.suggest import primer_of, suggestions
+from foresail.primers.controller import Primers
+from foresail.primers.observe import Settings, Target
+from tests.unit.primers.rows import cron_job, primer, run, seen, shape
+
+NOW = datetime(2026, 1, 2, 2, tzinfo=UTC)
+FIRE = datetime(2026, 1, 2, 3, tzinfo=UTC)
+SCENARIOS = json.loads((Path(__file__).parents[1] / "primers" / "scenarios.json").read_text())["scenarios"]
+STATUS: dict[str, Any] = {
+    "warmUp": "10m",
+    "matched": 1,
+    "nextFire": "2026-01-02T03:00:00Z",
+    "nextWarmUp": "2026-01-02T02:50:00Z",
+    "conditions": [{"type": "Ready", "status": "True", "reason": "Ready", "message": "One CronJob is primed."}],
+    "cronJobs": [
+        {
+            "name": "daily",
+            "dutyCyclePercent": 1,
+            "nextFire": "2026-01-02T03:00:00Z",
+            "nextWarmUp": "2026-01-02T02:50:00Z",
+            "warming": {"fire": "2026-01-01T03:00:00Z", "made": 1, "nodes": ["node-1"], "provisioned": 38},
+            "startDelays": [
+                {"fire": "2025-12-31T03:00:00Z", "seconds": 41, "warm": False},
+                {"fire": "2026-01-01T03:00:00Z", "seconds": 1, "warm": True},
+            ],
+        }
+    ],
+}
+PRIMER = {"metadata": {"name": "warm", "namespace": "reports"}, "spec": {"warmUp": "10m"}, "status": STATUS}
+
+
+def manifest(folder: Path, schedule: str) -> str:
+    container = {"name": "work", "image": "work:1", "resources": {"requests": {"cpu": "2"}}}
+    job = {"spec": {"template": {"spec": {"containers": [container]}}}}
+    body = {"kind": "CronJob", "metadata": {"name": "daily"}, "spec": {"schedule": schedule, "jobTemplate": job}}
+    file = folder / "cronjob.json"
+    file.write_text(json.dumps(body))
+    return str(file)
+
+
+@pytest.mark.parametrize(
+    "scenario", [each for each in SCENARIOS if "error" not in each], ids=lambda each: each["cronjob"]
+)
+def test_preview_says_what_would_be_done_for_every_valid_scenario(
+    scenario: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = manifest(tmp_path, scenario["cronjob"])
+    assert main(["primer", "preview", "-f", file, "--warm-up", str(scenario["warmup"])]) == 0
+    said = capsys.readouterr().out
+    assert "method CronJob would make:" in said
+    assert "\nexact" in said
+    assert "each placeholder holds cpu 2" in said
+
+
+def test_preview_names_the_field_that_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["primer", "preview", "-f", manifest(tmp_path, "* 0 * * * *"), "--warm-up", "5m"]) == 1
+    said = capsys.readouterr().err
+    assert "CronJob daily: spec.schedule: there are 6 fields instead of five" in said
+    assert "hint: " in said
+
+
+def test_preview_names_the_dates_on_which_expressions_are_not_exact(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = manifest(tmp_path, "0 3 * * *")
+    assert main(["primer", "preview", "-f", file, "--warm-up", "30m", "--zone", "Europe/Berlin"]) == 0
+    said = capsys.readouterr().out
+    assert "method CronJob is not exact" in said
+    assert "first on 20" in said
+    assert "method Placeholder is right on every date" in said
+
+
+def test_create_makes_a_primer_of_the_options() -> None:
+    chosen = parser().parse_args(
+        ["primer", "create", "warm", "-n", "reports", "-l", "tier=batch", "--warm-up", "10", "--method", "CronJob"]
+    )
+    assert body_of(chosen)["spec"] == {
+        "warmUp": 10,
+        "selector": {"matchLabels": {"tier": "batch"}},
+        "method": "CronJob",
+    }
+
+
+def test_get_shows_what_is_next_and_cold_against_warm() -> None:
+    shown = row(PRIMER, NOW)
+    assert shown[:3] == ["warm", "1", "10m"]
+    assert shown[3].startswith("2026-01-02 03:00 UTC (in ")
+    assert shown[5:] == ["41 s", "1 s", "True", ""]
+
+
+def test_describe_draws_the_last_fires() -> None:
+    lines = described(PRIMER, NOW).splitlines()
+    cold, warm = lines[-2:]
+    assert "cold  " + "█" * 40 + " 41 s" in cold
+    assert "warm  █ 1 s" in warm
+    assert any("1 on node-1, on their nodes after 38 s" in line for line in lines)
+
+
+def test_explain_points_at_the_first_rule_that_says_no() -> None:
+    said = chain(seen(), Target(cron_job(shape=shape(resources={}))), NOW)
+    assert "held back by NothingToReserve" in said
+    (arrow,) = [line for line in said.splitlines() if line.startswith("→")]
+    assert "its pods request something" in arrow
+    assert "set resources.requests" in arrow
+    assert "not asked" in said
+
+
+def test_explain_of_one_that_is_fine_says_when_it_warms_up() -> None:
+    said = chain(seen(), Target(cron_job()), NOW)
+    assert "warm-up 2026-01-02 02:50 UTC" in said
+    assert "→" not in said
+
+
+def known(*delays: int, primed: bool = False) -> Primers:
+    controller = Primers(Settings())
+    cron = cron_job()
+    controller.cron_jobs.put(cron.key, cron)
+    for number, seconds in enumerate(delays):
+        fire = FIRE - timedelta(days=number)
+        job, pod = run(fire, began=fire + timedelta(seconds=seconds))
+        controller.jobs.put(job.key, job)
+        controller.pods.put(pod.key, pod)
+    if primed:
+        controller.primers.put(primer().key, primer())
+    return controller
+
+
+def test_suggest_proposes_a_warm_up_for_what_waits() -> None:
+    (found,) = suggestions(known(100, 110, 90), 5, "UTC", NOW)
+    assert (found.p95, found.fires_a_day, found.asks) == (110, 1.0, "cpu 2")
+    assert found.warm_up == timedelta(minutes=3)
+    assert primer_of(found)["spec"] == {"cronJob": "daily", "warmUp": "3m"}
+
+
+@pytest.mark.parametrize("others", [known(1, 2), known(), known(100, primed=True)])
+def test_suggest_leaves_out_what_does_not_wait_or_is_primed(others: Primers) -> None:
+    assert suggestions(others, 5, "UTC", NOW) == []
+
+
+def test_the_settings_of_the_operator_are_read_from_its_flags() -> None:
+    flags = ["--primers", "--primer-pause-image=pause@sha256:1", "--primer-longest-warm-up=90m", "--primer-label=a=b=c"]
+    settings = primer_settings(parser().parse_args(["operator", "run", *flags]))
+    assert settings == msgspec.structs.replace(
+        Settings(), pause_image="pause@sha256:1", longest_warm_up=timedelta(minutes=90), labels=(("a", "b=c"),)
+    )
+
+
+@pytest.mark.parametrize(
+    ("flags", "problem"),
+    [
+        ([], "--primers needs an image for placeholders"),
+        (["--primer-pause-image=p", "--primer-longest-warm-up=soon"], "is no duration"),
+        (["--primer-pause-image=p", "--primer-time-zone=Nowhere"], "--primer-time-zone"),
+        (["--primer-pause-image=p", "--primer-label=a"], "--primer-label: 'a' has no value"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_refused(
+    flags: list[str], problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["operator", "run", "--primers", "--kubeconfig=/nowhere", *flags]) == 1
+    assert problem in capsys.readouterr().err
