@@ -4,8 +4,8 @@ import argparse
 import sys
 
 from foresail.api.primer import PRIMER
+from foresail.cli.cluster import Cluster
 from foresail.cli.primer.place import in_namespace
-from foresail.cli.schedule.cluster import Cluster
 from foresail.plan import Key
 
 

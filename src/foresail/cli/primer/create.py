@@ -5,10 +5,10 @@ import sys
 from typing import Any
 
 from foresail.api.primer import PRIMER
+from foresail.cli.cluster import Cluster
 from foresail.cli.cron.words import minutes_of
 from foresail.cli.errors import CommandError
 from foresail.cli.primer.place import in_namespace, whole
-from foresail.cli.schedule.cluster import Cluster
 from foresail.cli.schedule.selector import read_selector
 from foresail.cli.schedule.words import as_text
 from foresail.plan import Key

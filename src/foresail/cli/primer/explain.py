@@ -4,10 +4,10 @@ import argparse
 import sys
 from datetime import datetime
 
+from foresail.cli.cluster import Cluster
 from foresail.cli.colour import GREEN, PALE, RED, YELLOW, painted
 from foresail.cli.primer.place import chosen_primers, in_namespace
 from foresail.cli.primer.sight import primers_of
-from foresail.cli.schedule.cluster import Cluster
 from foresail.cli.schedule.words import moment
 from foresail.kube.clock import now
 from foresail.plan import Key

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from foresail.api.primer import PRIMER
+from foresail.cli.cluster import Cluster, on_cluster
 from foresail.cli.errors import CommandError
-from foresail.cli.schedule.cluster import Cluster, on_cluster
 from foresail.kube.connect import ConnectError, namespace_of_context
 from foresail.plan import Key
 

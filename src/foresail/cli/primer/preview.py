@@ -10,11 +10,11 @@ import msgspec
 
 from foresail.api.batch import CRON_JOB, CronJob
 from foresail.api.instants import stamp
+from foresail.cli.cluster import Cluster
 from foresail.cli.cron.words import minutes_of, pointed_out, wall_time
 from foresail.cli.documents import documents, objects
 from foresail.cli.errors import CommandError
 from foresail.cli.primer.place import in_namespace
-from foresail.cli.schedule.cluster import Cluster
 from foresail.cli.table import table
 from foresail.cron import CronError, Dialect, chain, parse
 from foresail.cron.shift import Shifted, shift

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 
 from foresail.api import pods
+from foresail.cli.cluster import Cluster
 from foresail.cli.errors import CommandError
-from foresail.cli.schedule.cluster import Cluster
 from foresail.kube.loop import Watched
 from foresail.kube.reflector import Change
 from foresail.plan import Key
