@@ -21,10 +21,6 @@ PART = 0.1
 PER_SECOND = 20
 """No more than so many farther ones are told in a second."""
 
-_LEAD = timedelta(seconds=5)
-"""In which a long queue that begins to move is gone through: told in the midst of that, they would come late, and many
-at once."""
-
 Order = tuple[float, int, str]
 
 
@@ -120,7 +116,7 @@ class Telling:
         slot = self._slots.get(name)
         if slot is None:
             since = self._told.get(name, now - LATEST)
-            due = now + _LEAD if abs(shown - position) >= PART * shown else max(now + _LEAD, since + LATEST)
+            due = now if abs(shown - position) >= PART * shown else max(now, since + LATEST)
             slot = self._slots[name] = self._free_slot(due, now)
         return slot if slot > now else None
 
