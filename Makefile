@@ -10,8 +10,8 @@ CRONJOBS ?= 100
 .DEFAULT_GOAL := help
 .PHONY: help setup lint format test test-cluster cluster-build cluster-up cluster-down \
   cron-oracle cron-shift cron-fuzz schedule-year schedule-gitops schedule-kills schedule-clusters compat selfservice-specs \
-  crds bench-cron bench-runtime bench-schedules bench-selfservice bench-primers primer-year runtime-kills selfservice-kills \
-  selfservice-queue lock ci
+  crds bench-cron bench-runtime bench-schedules bench-selfservice bench-primers primer-year primer-kills \
+  runtime-kills selfservice-kills selfservice-queue lock ci
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -104,6 +104,9 @@ selfservice-specs: setup ## try ten thousand random specs of tenants against the
 
 selfservice-kills: setup cluster-build ## kill the operator 200 times amid tenants' requests: no backup twice, none nobody's
 	FORESAIL_FULL=1 $(BIN)/pytest tests/cluster/test_selfservice_kills.py
+
+primer-kills: setup cluster-build ## kill the operator 100 times while warm-ups are due: no placeholder twice, none orphaned
+	FORESAIL_FULL=1 $(BIN)/pytest tests/cluster/test_primers_kills.py
 
 selfservice-queue: setup cluster-build ## 20 backups of 5 tenants in a real Velero's queue: minutes
 	FORESAIL_FULL=1 $(BIN)/pytest tests/cluster/test_selfservice_queue.py

@@ -20,7 +20,9 @@ def install(cluster: Cluster) -> None:
     """Create the kind Primer and what the chart gives the operator."""
     helm = [str(program("helm", "helm")), "template", "foresail", "--namespace=velero"]
     cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "velero"}})
-    for chart, flags in (("foresail-crds", ()), ("foresail", ("--set=primers.enabled=true,schedules.enabled=false",))):
+    switched_on = "primers.enabled=true,primers.pauseImage=pause,schedules.enabled=false"
+    # No replica: the tests run the operator beside the cluster, and its pods would ask Karpenter for nodes.
+    for chart, flags in (("foresail-crds", ()), ("foresail", (f"--set={switched_on},replicas=0",))):
         command = [*helm, str(CHARTS / chart), *flags]
         rendered = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         cluster.kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", text=rendered)

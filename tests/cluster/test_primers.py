@@ -25,7 +25,7 @@ RESTRICTED = {
 def primed_cluster(karpenter_cluster: Cluster) -> Cluster:
     """The cluster with Karpenter, the kind Primer, and a pool of slow nodes for each arm."""
     primers.install(karpenter_cluster)
-    karpenter_cluster.apply(*[primers.node_pool(arm, NODES_TAKE) for arm in ARMS])
+    karpenter_cluster.apply(*[primers.node_pool(arm, NODES_TAKE, consolidateAfter="30s") for arm in ARMS])
     return karpenter_cluster
 
 
@@ -38,7 +38,7 @@ def test_a_primed_run_starts_warm_by_either_method_and_nothing_stays_behind(
 ) -> None:
     cluster = primed_cluster
     # Pods of Jobs run as long as KWOK is told, so the holder of the CronJob arm ends before the fire as `hold` would.
-    holds = "--primer-annotation=testbed.foresail.dev/run-seconds=30"
+    holds = "--primer-annotation=testbed.foresail.dev/run-seconds=25"
     with operators.running(cluster, tmp_path, *primers.FLAGS, holds):
         fire = primers.next_minute(90)
         schedule = f"{fire.minute} {fire.hour} * * *"

@@ -22,6 +22,7 @@ EARLY = timedelta(seconds=2)
 
 _LONGEST_POD_NAME = 63  # it becomes a host name
 _LONGEST_LABEL = 63
+_ENDS_BEFORE, _GONE_BEFORE = 3, 1  # seconds before the fire: when a holder ends, and when it is ended
 _KEPT_AFTER = 600  # seconds that the Job of a holder can still be looked at
 _UNTOUCHED = {
     "karpenter.sh/do-not-disrupt": "true",
@@ -95,10 +96,10 @@ def delete_holder(row: CronJobRow) -> Delete:
 def _holder_spec(
     primer: PrimerRow, shape: Shape, when: ZonedExpression, count: int, settings: Settings
 ) -> dict[str, Any]:
-    seconds = int((primer.warm_up - EARLY).total_seconds())
+    seconds = int(primer.warm_up.total_seconds())
     container = {
         **_container("hold", settings.hold_image, shape),
-        "command": [*settings.hold_command, str(seconds)],
+        "command": [*settings.hold_command, str(seconds - _ENDS_BEFORE)],
         "env": [{"name": JOB_NAME_VARIABLE, "valueFrom": {"fieldRef": {"fieldPath": _JOB_NAME}}}],
     }
     pod = {**_place(shape, settings), "containers": [container], "restartPolicy": "Never"}
@@ -107,6 +108,8 @@ def _holder_spec(
         "parallelism": count,
         "completions": count,
         "backoffLimit": 0,
+        # One that got its node too late to end by itself must not be in the way of the run.
+        "activeDeadlineSeconds": seconds - _GONE_BEFORE,
         # One that is pushed away before the fire is made again; it is no failure that anyone should be woken for.
         "podFailurePolicy": {"rules": [{"action": "Ignore", "onPodConditions": [disrupted]}]},
         "ttlSecondsAfterFinished": _KEPT_AFTER,
@@ -119,7 +122,7 @@ def _holder_spec(
         "schedule": when.schedule,
         "timeZone": when.time_zone,
         "concurrencyPolicy": "Forbid",
-        "startingDeadlineSeconds": max(seconds, 10),  # later than that, the fire has passed
+        "startingDeadlineSeconds": max(seconds - _ENDS_BEFORE, 10),  # later than that, the fire has passed
         "successfulJobsHistoryLimit": 1,
         "failedJobsHistoryLimit": 1,
         "jobTemplate": {"spec": job},

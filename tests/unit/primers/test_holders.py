@@ -69,10 +69,11 @@ def test_a_primer_cronjob_holds_what_the_target_asks_for_until_a_moment_before_t
     job, pod = spec["jobTemplate"]["spec"], spec["jobTemplate"]["spec"]["template"]["spec"]
     assert (spec["schedule"], spec["timeZone"], spec["concurrencyPolicy"]) == ("50 2 * * *", "UTC", "Forbid")
     assert (job["parallelism"], job["completions"], job["backoffLimit"]) == (3, 3, 0)
+    assert job["activeDeadlineSeconds"] == 599, "one whose node came too late is gone before the fire as well"
     assert job["ttlSecondsAfterFinished"] > 0
     assert job["podFailurePolicy"]["rules"][0]["onPodConditions"][0]["type"] == "DisruptionTarget"
     assert pod["restartPolicy"] == "Never"
-    assert pod["containers"][0]["command"] == ["foresail", "hold", "598"]
+    assert pod["containers"][0]["command"] == ["foresail", "hold", "597"]
     assert pod["containers"][0]["resources"] == {"requests": {"cpu": "2"}}
     assert made.body["metadata"]["ownerReferences"][0]["uid"] == primer().uid  # type: ignore[index]
 

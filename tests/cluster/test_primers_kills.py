@@ -1,0 +1,57 @@
+"""The operator is killed again and again while warm-ups are due: no placeholder twice, and none left behind."""
+
+import random
+import time
+from http import HTTPStatus
+from pathlib import Path
+
+from foresail.kube.clock import now
+from testbed import Cluster
+from tests.cluster import primers
+from tests.cluster.operators import USER, Operator, running
+from tests.cluster.schedules import FULL, Eventually, Figure
+
+KILLS = 100 if FULL else 8
+CRON_JOBS = 2 * KILLS  # each kill lets one or two writes through, and each CronJob needs two
+AIM_SECONDS = 60.0
+
+
+def killed_at_a_write(operator: Operator, chance: random.Random) -> bool:
+    """Let it kill itself around its first or second write; return whether it came to that."""
+    process = operator.begin(FORESAIL_TEST_KILL=f"{chance.choice(('before', 'after'))}:{chance.randint(1, 2)}")
+    deadline = time.monotonic() + AIM_SECONDS
+    while process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    met = process.poll() is not None
+    operator.kill()
+    return met
+
+
+def test_however_often_it_is_killed_no_placeholder_is_made_twice_and_none_is_left_behind(
+    cluster: Cluster, tmp_path: Path, eventually: Eventually, figure: Figure
+) -> None:
+    chance, begun = random.Random(8), now()  # noqa: S311 - chance, not secrecy
+    primers.install(cluster)
+    fire = primers.next_minute(3600)
+    schedule = f"{fire.minute} {fire.hour} {fire.day} {fire.month} *"
+    names = [f"killed-{number}" for number in range(CRON_JOBS)]
+    flags = (*primers.FLAGS, f"--primer-placeholders-per-namespace={CRON_JOBS}")
+    with running(cluster, tmp_path, *flags) as operator:
+        operator.kill()
+        cluster.apply(*[primers.cron_job(name, schedule, "none") for name in names])
+        cluster.apply(*[primers.primer(name, "2h") for name in names])  # so every warm-up is due now
+        met = sum(killed_at_a_write(operator, chance) for _ in range(KILLS))
+        operator.start()
+        eventually(lambda: len(primers.placeholders(cluster)) == CRON_JOBS, 300)
+        made = primers.placeholders(cluster)
+        targets = {pod["metadata"]["annotations"]["foresail.dev/cronjob-uid"] for pod in made}
+        assert len(targets) == CRON_JOBS
+        asked = [each for each in cluster.audit(USER) if each.resource == "pods" and each.at >= begun]
+        codes = [each.code for each in asked if each.verb == "create"]
+        cut_off = codes.count(HTTPStatus.GATEWAY_TIMEOUT)
+        assert codes.count(HTTPStatus.CREATED) <= CRON_JOBS <= codes.count(HTTPStatus.CREATED) + cut_off
+        figure(f"primers: {met} of {KILLS} kills at a write, {CRON_JOBS} placeholders, each made once")
+        operator.kill()
+    cluster.kubectl("delete", "primers", "--all", "--namespace=default", "--wait=false")
+    eventually(lambda: primers.placeholders(cluster) == [], 120)
+    cluster.kubectl("delete", "cronjobs", *names, "--namespace=default", "--wait=false")
