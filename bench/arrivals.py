@@ -10,10 +10,10 @@ from typing import Self
 import msgspec
 
 from bench import MeasurementError
+from bench.draining import opened
 from foresail.kube.client import Client
 from foresail.kube.clock import now
 from foresail.kube.connect import connect
-from foresail.kube.failures import Failure
 from foresail.kube.lines import Lines
 from foresail.kube.server import Stream
 from foresail.plan import Kind
@@ -89,9 +89,7 @@ class Arrivals:
     async def _run(self) -> None:
         self._loop, self._end = asyncio.get_running_loop(), asyncio.Event()
         async with Client(await connect(str(self.cluster.kubeconfig))) as client:
-            stream = await client.stream(self.kind, self.namespace, {"watch": "true"})
-            if isinstance(stream, Failure):
-                raise MeasurementError(f"the watch of {self.kind.name}: {stream}")
+            stream = await opened(client, self.kind, self.namespace, {})
             self._open.set()
             async with stream:
                 reading = asyncio.create_task(self._read(stream))

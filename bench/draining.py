@@ -1,22 +1,25 @@
 """Watches that are open and read, and whose content nobody looks at: the bare loops have those of the controller."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
 
 from bench import MeasurementError
 from foresail.kube.client import Client
 from foresail.kube.failures import Cause, Failure
 from foresail.kube.loop import Watched
-from foresail.kube.reflector import Interest
 from foresail.kube.server import Stream
+from foresail.plan import Kind
 
 
 @asynccontextmanager
 async def drained(client: Client, watched: Iterable[Watched], version: str = "") -> AsyncIterator[None]:
     """Hold the watches of a controller open until the block ends; without a version, from any point on."""
-    streams = [await _opened(client, each.interest, version) for each in watched]
+    from_then = {"resourceVersion": version} if version else {}
+    streams = [
+        await opened(client, one.kind, one.namespace, one.selectors | from_then, metadata_only=one.metadata_only)
+        for one in (each.interest for each in watched)
+    ]
     draining = [asyncio.create_task(_drain(stream)) for stream in streams]
     try:
         yield
@@ -29,15 +32,17 @@ async def drained(client: Client, watched: Iterable[Watched], version: str = "")
         await asyncio.gather(*draining, return_exceptions=True)
 
 
-async def _opened(client: Client, interest: Interest[Any, Any], version: str) -> Stream:
+async def opened(
+    client: Client, kind: Kind, namespace: str, wanted: Mapping[str, str], *, metadata_only: bool = False
+) -> Stream:
     """Open a watch; an API server that has just started may ask to wait for it."""
-    wanted = {"watch": "true", **interest.selectors} | ({"resourceVersion": version} if version else {})
     while True:
-        stream = await client.stream(interest.kind, interest.namespace, wanted, metadata_only=interest.metadata_only)
+        parameters = {"watch": "true", **wanted}
+        stream = await client.stream(kind, namespace, parameters, metadata_only=metadata_only)
         if not isinstance(stream, Failure):
             return stream
         if stream.cause is not Cause.TOO_MANY:
-            raise MeasurementError(f"the watch of {interest.kind.name} was refused: {stream}")
+            raise MeasurementError(f"the watch of {kind.name} was refused: {stream}")
         await asyncio.sleep(0.2)
 
 

@@ -141,7 +141,7 @@ def _served_once(cluster: Cluster, count: int) -> float:
     A second tick that comes while ten thousand Backups of the first are made or deleted would be measured with it.
     """
     tick = now().replace(second=0, microsecond=0) + timedelta(seconds=SETTLED * count / MANY, minutes=2)
-    tick = tick.replace(second=0)
+    tick = tick.replace(second=0, microsecond=0)
     reword_schedules(cluster, count, f"{tick.minute} {tick.hour} {tick.day} {tick.month} *")
     with arrivals_of_backups(cluster) as arrivals:
         arrivals.wait(count, 400.0)
@@ -167,7 +167,7 @@ def _bare(cluster: Cluster, count: int) -> float:
     kubeconfig = cluster.service_account_kubeconfig(NAMESPACE, ACCOUNT)
     with arrivals_of_backups(cluster) as arrivals:
         command = [sys.executable, "-m", "bench.schedules.bare", str(kubeconfig)]
-        begun = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        begun = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
         arrivals.wait(count, 60)
         seconds = arrivals.lags(datetime.fromisoformat(begun))[-1]
     print(f"bare: {count} Backups in {seconds:.2f} s", flush=True)

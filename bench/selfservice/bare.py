@@ -2,7 +2,7 @@
 
 What is written comes from the decisions themselves, made before the first write is sent.
 
-python -m bench.selfservice.bare KUBECONFIG [no-events]
+python -m bench.selfservice.bare KUBECONFIG
 """
 
 import asyncio
@@ -106,7 +106,7 @@ async def _known(client: Client) -> tuple[dict[str, NamespaceRow], list[PolicyRo
     return {each.metadata.name: namespace_row(each) for each in namespaces}, [policy_row(each) for each in policies]
 
 
-async def main(kubeconfig: str, *, with_events: bool) -> None:
+async def main(kubeconfig: str) -> None:
     """Write as the controller does, in the same order, with as many workers."""
     connection = await connect(kubeconfig)
     async with Client(connection) as client, Client(connection) as apart:
@@ -124,13 +124,9 @@ async def main(kubeconfig: str, *, with_events: bool) -> None:
         telling = asyncio.create_task(events.run())
         async with drained(client, SelfService(NAMESPACE).watched), asyncio.TaskGroup() as group:
             for _ in range(WORKERS):
-                group.create_task(_write(client, left, events.emit if with_events else _nothing))
+                group.create_task(_write(client, left, events.emit))
         telling.cancel()
 
 
-def _nothing(_: Note) -> None:
-    pass
-
-
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], with_events="no-events" not in sys.argv[2:]))
+    asyncio.run(main(sys.argv[1]))

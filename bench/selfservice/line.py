@@ -2,9 +2,10 @@
 
 import time
 from bisect import bisect_right
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
+from typing import Any
 
 import msgspec
 
@@ -28,7 +29,7 @@ from foresail.selfservice.queue import NEAR
 from testbed import Cluster
 from testbed.audit import Request
 
-PROGRESS = 5
+PROGRESS = 3
 STEP = 0.5  # seconds between two completions
 WINDOW = 5.0  # seconds over which the rate of farther positions is taken
 _SETTLE = 3.0
@@ -111,17 +112,14 @@ def _completions(cluster: Cluster, line: Sequence[tuple[str, str]], count: int) 
     return figures
 
 
-def near_lags(
-    names: Sequence[str], steps: Sequence[datetime], seen: dict[Hashable, datetime]
-) -> tuple[list[float], int]:
+def near_lags(names: Sequence[str], steps: Sequence[datetime], seen: Mapping[Any, datetime]) -> tuple[list[float], int]:
     """Return how long after each step those near the front were shown their position or a lower one, and how many not.
 
     After so many steps, whoever was at position P at the start is at P less their number.
     """
     shown: dict[str, list[tuple[int, datetime]]] = {}
-    for noted, at in seen.items():
-        if isinstance(noted, tuple):
-            shown.setdefault(noted[0], []).append((noted[1], at))
+    for (name, position), at in seen.items():
+        shown.setdefault(name, []).append((position, at))
     lags, missing = [], 0
     for step, begun in enumerate(steps, start=1):
         for place in range(step + 1, min(step + NEAR, len(names))):
@@ -144,11 +142,11 @@ def far_writes(names: Sequence[str], steps: Sequence[datetime], asked: Iterable[
     )
 
 
-def most_per_second(instants: Sequence[float], window: float) -> float:
-    """Return the highest rate over any stretch of that many seconds."""
+def most_per_second(instants: Sequence[float], window: float) -> int:
+    """Return the highest rate over any stretch of that many seconds, to the next whole number."""
     most, first = 0, 0
     for last, instant in enumerate(instants):
         while instants[first] <= instant - window:
             first += 1
         most = max(most, last - first + 1)
-    return round(most / window, 1)
+    return round(most / window)

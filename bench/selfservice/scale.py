@@ -4,16 +4,15 @@ One request is served by the operator itself, and Velero's last word about it is
 the request, of its Velero Backup and of its namespace, each with names, UIDs and times of its own.
 """
 
+import re
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-
-import msgspec
+from datetime import datetime, timedelta
 
 from bench import MeasurementError, etcd
+from bench.draining import opened
 from bench.operator import NAMESPACE, USER, operator
-from bench.reading import everything
 from bench.selfservice.speed import arrivals_of_requests
 from bench.selfservice.world import FLAGS, administrator, create_namespaces, in_line, request, velero_says, world
 from bench.silence import asked_while_idle, is_quiet, is_write
@@ -21,18 +20,20 @@ from bench.writing import create_all
 from foresail.api import core, velero
 from foresail.api.instants import stamp
 from foresail.api.requests import NON_ADMIN_BACKUP
+from foresail.kube.client import Client
+from foresail.kube.lines import Lines
 from foresail.plan import Kind
 from foresail.selfservice.build import nacuuid_of
 from testbed import Cluster
 
 EACH = 10  # requests in a namespace
-_STARTED, _COMPLETED = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 1, 0, 0, 7, tzinfo=UTC)
+_INSTANT = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 _STATUS = {
     "version": 1,
     "formatVersion": "1.1.0",
     "phase": "Completed",
-    "startTimestamp": stamp(_STARTED),
-    "completionTimestamp": stamp(_COMPLETED),
+    "startTimestamp": "2026-01-01T00:00:00Z",
+    "completionTimestamp": "2026-01-01T00:00:07Z",
     "expiration": "2036-01-01T00:00:00Z",
     "progress": {"totalItems": 42, "itemsBackedUp": 42},
     "hookStatus": {},
@@ -49,7 +50,7 @@ def scale(count: int, idle_seconds: float) -> dict[str, object]:
             used = process.wait_idle()
             cold = process.idle_after
             held, peak = process.memory_mib(), process.memory_mib("VmHWM")
-            print(f"synced after {synced:.1f} s, quiet after {cold:.1f} s, {used:.1f} s of CPU, {held:.0f} MiB")
+            print(f"synced {synced:.1f} s, quiet {cold:.1f} s, {used:.1f} s of CPU, {held:.0f} MiB", flush=True)
             asked = asked_while_idle(cluster, process, USER, idle_seconds)
             held_later = process.memory_mib()
     loud = [each for each in asked if not is_quiet(each)]
@@ -123,7 +124,7 @@ def _multiply(cluster: Cluster, model: _Model, count: int) -> None:
 def _copies(model: _Model, number: int) -> Iterator[etcd.Stored]:
     """Return a request with its Velero Backup, and if it is the first of its namespace, that too."""
     namespace, name, uid = _namespace(number), _name(number), _uid("request", number)
-    backup, later = nacuuid_of(namespace, name, uid), timedelta(seconds=number)
+    backup = nacuuid_of(namespace, name, uid)
     # The name of the Velero Backup holds those of the namespace and of the request, so it is replaced first; and
     # everything is as long as what it replaces, so the lengths in a stored Namespace stay true.
     others = {
@@ -133,13 +134,20 @@ def _copies(model: _Model, number: int) -> Iterator[etcd.Stored]:
         model.namespace_uid: _uid("namespace", number // EACH) if number >= EACH else model.namespace_uid,
         _name(0): name,
         _namespace(0): namespace,
-        stamp(_STARTED): stamp(_STARTED + later),
-        stamp(_COMPLETED): stamp(_COMPLETED + later),
     }
     if number >= EACH and number % EACH == 0:
         yield f"/registry/namespaces/{namespace}", _replaced(model.namespace, others)
-    yield f"{_prefix(NON_ADMIN_BACKUP)}/{namespace}/{name}", _replaced(model.request, others)
-    yield f"{_prefix(velero.BACKUP)}/{NAMESPACE}/{backup}", _replaced(model.backup, others)
+    yield f"{_prefix(NON_ADMIN_BACKUP)}/{namespace}/{name}", _replaced(_later(model.request, number), others)
+    yield f"{_prefix(velero.BACKUP)}/{NAMESPACE}/{backup}", _replaced(_later(model.backup, number), others)
+
+
+def _later(content: bytes, seconds: int) -> bytes:
+    """Return a document with every instant in it that much later: each backup has times of its own."""
+
+    def moved(found: re.Match[bytes]) -> bytes:
+        return stamp(datetime.fromisoformat(found[0].decode()) + timedelta(seconds=seconds)).encode()
+
+    return _INSTANT.sub(moved, content)
 
 
 def _replaced(content: bytes, others: Mapping[str, str]) -> bytes:
@@ -156,14 +164,23 @@ def _prefix(kind: Kind) -> str:
     return f"/registry/{kind.group}/{kind.plural}"
 
 
-class _Found(msgspec.Struct):
-    """An object, nothing of it read."""
-
-
 def _check(cluster: Cluster, count: int) -> None:
     """Fail unless all are there; and the API server, which has just been started, then has them in its cache."""
     with administrator(cluster) as (runner, client):
-        for kind in (NON_ADMIN_BACKUP, velero.BACKUP, core.NAMESPACE):
-            found = len(runner.run(everything(client, kind, _Found))[0])
-            if found < (count // EACH if kind is core.NAMESPACE else count):
+        for kind, wanted in ((NON_ADMIN_BACKUP, count), (velero.BACKUP, count), (core.NAMESPACE, count // EACH)):
+            found = runner.run(_streamed(client, kind))
+            if found < wanted:
                 raise MeasurementError(f"there are {found} {kind.plural} for {count} requests")
+
+
+async def _streamed(client: Client, kind: Kind) -> int:
+    """Return how many objects of a kind the API server streams, as it does to an operator that starts."""
+    wanted = {"sendInitialEvents": "true", "allowWatchBookmarks": "true", "resourceVersionMatch": "NotOlderThan"}
+    lines, found = Lines(), 0
+    async with await opened(client, kind, "", wanted) as stream:
+        while chunk := await stream.read():
+            for line in lines.feed(chunk):
+                if line.startswith(b'{"type":"BOOKMARK"'):
+                    return found
+                found += 1
+    raise MeasurementError(f"the stream of {kind.plural} ended after {found}")

@@ -20,7 +20,6 @@ from foresail.kube.clock import now
 from testbed import Cluster
 from testbed.audit import Request
 
-ROUNDS = 3
 BEGUN = "the first write"
 _LONGEST = 900.0
 _NEIGHBOURS = 5
@@ -81,10 +80,10 @@ def created(count: int) -> dict[str, object]:
     return {"requests": count, "all_created_s": round(seconds, 2), "writes_per_nab": writes, "events_per_nab": events}
 
 
-def throughput(count: int) -> dict[str, object]:
+def throughput(count: int, rounds: int) -> dict[str, object]:
     """Let a bare loop and the operator take turns over as many requests, each time on a new cluster."""
     bare, ours = [], []
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         bare.append(count / _bare(count))
         ours.append(count / _operator(count))
     ratios = [one / other for one, other in zip(ours, bare, strict=True)]
@@ -94,20 +93,19 @@ def throughput(count: int) -> dict[str, object]:
         "throughput_ratios": [round(each, 3) for each in ratios],
         "bare_per_s": [round(each, 1) for each in bare],
         "ours_per_s": [round(each, 1) for each in ours],
-        "bare_without_events_per_s": round(count / _bare(count, "no-events"), 1),
     }
 
 
-def _bare(count: int, *words: str) -> float:
+def _bare(count: int) -> float:
     with world() as cluster:
         _prepare(cluster, count)
         kubeconfig = cluster.service_account_kubeconfig(NAMESPACE, ACCOUNT)
-        command = [sys.executable, "-m", "bench.selfservice.bare", str(kubeconfig), *words]
+        command = [sys.executable, "-m", "bench.selfservice.bare", str(kubeconfig)]
         with arrivals_of_requests(cluster) as arrivals:
             subprocess.run(command, check=True)
             arrivals.wait(count + 1, 60)
             seconds = _span(arrivals)
-    print(f"bare{' '.join(('', *words))}: {count} requests in {seconds:.2f} s", flush=True)
+    print(f"bare: {count} requests in {seconds:.2f} s", flush=True)
     return seconds
 
 

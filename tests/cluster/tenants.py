@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,9 @@ CHARTS = Path(__file__).parents[2] / "charts"
 API = "oadp.openshift.io/v1alpha1"
 VELERO = "velero"
 Eventually = Callable[[Callable[[], object], float], None]
+_REQUESTS = ("nonadminbackups", "nonadminrestores")
+_PHASES = r'{.metadata.namespace}/{.metadata.name}/{.metadata.uid} {.status.phase}{"\n"}'
+_ORDER = ("", "New", "BackingOff", "Created", "Deleting")
 _MAY_BACK_UP = ("auth", "can-i", "create", "nonadminbackups.oadp.openshift.io")
 
 
@@ -35,7 +38,11 @@ def operator(cluster: Cluster, log: Path) -> Iterator["subprocess.Popen[bytes]"]
     kubeconfig = cluster.service_account_kubeconfig(VELERO, "foresail")
     command = [sys.executable, "-m", "foresail", "operator", "run", f"--kubeconfig={kubeconfig}"]
     command += ["--port=0", "--host=127.0.0.1", "--identity=tested", "--schedules=false", "--self-service"]
-    with log.open("ab") as file, subprocess.Popen(command, stderr=file) as process:
+    with (
+        phases_in_order(cluster, log.parent),
+        log.open("ab") as file,
+        subprocess.Popen(command, stderr=file) as process,
+    ):
         try:
             yield process
             assert process.poll() is None, log.read_text()
@@ -43,6 +50,34 @@ def operator(cluster: Cluster, log: Path) -> Iterator["subprocess.Popen[bytes]"]
             assert process.wait(30) == 0, log.read_text()
         finally:
             process.kill()
+
+
+@contextmanager
+def phases_in_order(cluster: Cluster, folder: Path) -> Iterator[None]:
+    """Write down every phase of every request until the block ends, and see that none was ever left for an earlier."""
+    files = [folder / f"phases-of-{kind}" for kind in _REQUESTS]
+    with ExitStack() as watching:
+        for kind, file in zip(_REQUESTS, files, strict=True):
+            watching.enter_context(_shown_as_it_changes(cluster, kind, _PHASES, file))
+        yield
+    for file in files:
+        seen: dict[str, list[str]] = {}
+        for name, _, phase in (line.partition(" ") for line in file.read_text().splitlines()):
+            seen.setdefault(name, []).append(phase)
+        for name, phases in seen.items():
+            assert phases == sorted(phases, key=_ORDER.index), f"{name} went back: {phases}"
+
+
+@contextmanager
+def _shown_as_it_changes(cluster: Cluster, kind: str, template: str, file: Path) -> Iterator[None]:
+    command = [str(program("kube", "kubectl")), f"--kubeconfig={cluster.kubeconfig}", "--cache-dir=/dev/null", "get"]
+    command += [kind, "--all-namespaces", "--watch", f"--output=jsonpath={template}"]
+    with file.open("w") as output, subprocess.Popen(command, stdout=output) as watching:
+        try:
+            yield
+            assert watching.poll() is None, f"the record of {kind} has a gap"
+        finally:
+            watching.kill()
 
 
 @dataclass(frozen=True)

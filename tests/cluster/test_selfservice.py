@@ -7,6 +7,7 @@ import pytest
 
 from testbed import Cluster
 from tests.cluster.tenants import Eventually, arrive, condition, in_bucket, install, of_namespace, operator
+from tests.flowchart import Arrow, walks
 
 
 @pytest.fixture(scope="module")
@@ -18,6 +19,15 @@ def served(velero_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) ->
         yield velero_cluster
 
 
+@walks(Arrow.CREATE_OR_UPDATE, Arrow.VALID, Arrow.NO_NACUUID, Arrow.NO_VELERO_BACKUP, Arrow.VELERO_BACKUP)
+@walks(
+    Arrow.DELETE_BACKUP,
+    Arrow.DELETE_NO_REQUEST,
+    Arrow.DELETE_DONE,
+    Arrow.RESTORE_MADE,
+    Arrow.RESTORE_SHOWN,
+    Arrow.RESTORE_DELETED,
+)
 def test_a_tenant_backs_up_damages_restores_and_deletes_until_the_bucket_is_empty(
     served: Cluster, eventually: Eventually, figure: Callable[[str], None]
 ) -> None:
@@ -37,6 +47,8 @@ def test_a_tenant_backs_up_damages_restores_and_deletes_until_the_bucket_is_empt
     ann.wait("nonadminrestore/back", "--for=condition=Succeeded")
     assert ann.kubectl("get", "configmap", "settings", "--output=jsonpath={.data.currency}") == "EUR"
 
+    ann.kubectl("delete", "nonadminrestore", "back", "--timeout=60s")
+    assert not of_namespace(served, "restores", "paint")
     ann.wants("first", deleteBackup=True)
     ann.wait("nonadminbackup/first", "--for=delete")
     assert not of_namespace(served, "backups", "paint")
@@ -46,6 +58,7 @@ def test_a_tenant_backs_up_damages_restores_and_deletes_until_the_bucket_is_empt
     assert {"BackupScheduled", "Completed", "DeletionPending"} <= set(reasons)
 
 
+@walks(Arrow.API_DELETE, Arrow.PLAIN_WAITS, Arrow.DELETE_MARKED)
 def test_a_plain_delete_waits_and_its_own_words_lead_on(served: Cluster, eventually: Eventually) -> None:
     bob = arrive(served, "plain", eventually)
     bob.back_up("kept")
@@ -62,6 +75,7 @@ def test_a_plain_delete_waits_and_its_own_words_lead_on(served: Cluster, eventua
     eventually(lambda: not of_namespace(served, "backups", "plain"), 20)
 
 
+@walks(Arrow.FORCE_DELETE, Arrow.FORCE_OBJECTS)
 def test_a_force_delete_does_not_wait_for_velero(served: Cluster, eventually: Eventually) -> None:
     cat = arrive(served, "forced", eventually)
     cat.back_up("gone")
@@ -77,12 +91,16 @@ def test_a_force_delete_does_not_wait_for_velero(served: Cluster, eventually: Ev
         served.fault.cont("velero")
 
 
+@walks(Arrow.INVALID, Arrow.RESTORE_INVALID)
 def test_an_invalid_spec_is_refused_and_an_edit_makes_it_good(served: Cluster, eventually: Eventually) -> None:
     dan = arrive(served, "edited", eventually)
     dan.back_up("mine", includedNamespaces=["kube-system"])
     dan.wait("nonadminbackup/mine", "--for=jsonpath={.status.phase}=BackingOff")
     assert condition(dan.status("nonadminbackup/mine"), "Accepted")[:2] == ("False", "InvalidBackupSpec")
     assert not of_namespace(served, "backups", "edited")
+    dan.restore("back", "mine-not")
+    dan.wait("nonadminrestore/back", "--for=jsonpath={.status.phase}=BackingOff")
+    assert condition(dan.status("nonadminrestore/back"), "Accepted")[:2] == ("False", "InvalidRestoreSpec")
     dan.wants("mine", backupSpec={"includedNamespaces": ["edited"]})
     dan.wait("nonadminbackup/mine", "--for=condition=Succeeded")
 

@@ -91,6 +91,39 @@ def test_a_tenant_backs_up_restores_and_deletes_with_the_command_line_alone(
     assert in_bucket(served, name) == []
 
 
+def test_a_tenant_reads_the_log_and_the_results_and_leaves_nothing_behind(
+    served: Cluster, eventually: Eventually
+) -> None:
+    amy = command_line(served, "reader", eventually)
+    containers = [{"name": "web", "image": "web"}]
+    hook = {"pre.hook.backup.velero.io/command": '["/bin/false"]'}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "front", "annotations": hook}}
+    amy.tenant.kubectl("create", "--filename=-", body={**pod, "spec": {"containers": containers}})
+    amy.tenant.wait("pod/front", "--for=condition=Ready", seconds=120)
+
+    said = amy("backup", "create", "partial", "--wait", "--timeout", "180s")
+    assert said.code == 1
+    cause = "is partial with 1 error, 1 failed hook. 1 error without a namespace: read all with foresail backup logs"
+    assert f"{cause} partial -n reader --results" in said.err, "who waits hears the cause too"
+    read = amy.done("backup", "logs", "partial", "--timeout", "120s")
+    name = amy.done("backup", "get", "partial", "-o", "json").json["status"]["veleroBackup"]["name"]
+    assert f"backup=velero/{name}" in read.out
+    found = amy.done("backup", "logs", "partial", "--results", "--timeout", "120s").out.splitlines()
+    assert found[0].split() == ["LEVEL", "WHERE", "WHAT"]
+    assert found[1].startswith("error   velero   Error executing hook: ")
+
+    amy.tenant.kubectl("delete", "pod", "front", "--now")
+    amy.done("restore", "create", "back", "--from-backup", "partial", "--wait", "--timeout", "180s")
+    assert "Starting restore" in amy.done("restore", "logs", "back", "--timeout", "120s").out
+    results = amy.done("restore", "logs", "back", "--results", "--timeout", "120s").out
+    assert "error " not in results
+
+    missing = amy("backup", "logs", "nope")
+    assert (missing.code, missing.out) == (1, "")
+    assert missing.err.startswith("error: NonAdminBackup reader/nope does not exist\nhint: ")
+    assert amy.tenant.names("nonadmindownloadrequests") == []
+
+
 def test_three_tenants_at_once_back_up_damage_restore_and_delete_with_the_command_line(
     served: Cluster, eventually: Eventually, figure: Callable[[str], None]
 ) -> None:

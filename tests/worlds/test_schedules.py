@@ -9,6 +9,7 @@ import pytest
 
 from foresail.api import velero
 from foresail.api.apps import DEPLOYMENT
+from foresail.api.instants import stamp
 from foresail.api.marks import OBSERVED
 from foresail.kube.loop import Patience
 from foresail.plan import Key
@@ -175,6 +176,29 @@ def test_a_clock_that_is_set_brings_no_slot_twice(step: timedelta) -> None:
     # Forward, the slots that were jumped over make one late run. Back, nothing runs until the time is new again.
     expected = [*range(10, 50, 10), *range(100, 210, 10)] if step > timedelta(0) else range(10, 90, 10)
     assert found == slots(*expected)
+
+
+def test_a_backup_that_is_deleted_the_moment_it_is_there_is_not_made_again() -> None:
+    async def live() -> ScheduleScene:
+        scene = ScheduleScene()
+        scene.make("hasty", "* * * * *")
+
+        async def tidy() -> None:
+            while True:
+                for key in list(scene.world.history.present(velero.BACKUP)):
+                    scene.world.delete(velero.BACKUP, key)
+                await asyncio.sleep(0.001)
+
+        tidying = asyncio.create_task(tidy())
+        scene.start()
+        await scene.until(BEGINNING + 3.5 * MINUTE)
+        tidying.cancel()
+        await scene.stop()
+        return scene
+
+    scene = virtual_time.run(live())
+    assert scene.record.slots_of("hasty") == slots(1, 2, 3)
+    assert scene.read("hasty")["status"]["lastBackup"] == stamp(BEGINNING + 3 * MINUTE)
 
 
 # GitOps

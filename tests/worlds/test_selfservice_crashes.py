@@ -55,7 +55,7 @@ async def made_and_deleted(tenancy: Tenancy) -> None:
 
 async def just_made(tenancy: Tenancy, count: int) -> None:
     """Wait until so many Velero Backups are there: the request of the last does not say so yet."""
-    while len(tenancy.velero_objects()) < count:
+    while len(tenancy.velero_objects()) < count:  # noqa: ASYNC110 - the world has no event for it
         await asyncio.sleep(0.001)
 
 

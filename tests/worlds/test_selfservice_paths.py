@@ -1,4 +1,7 @@
-"""The flowchart, arrow by arrow: what each path does to a request, and what stands in Velero's namespace after it."""
+"""The flowchart, arrow by arrow: what each path does to a request, and what stands in Velero's namespace after it.
+
+The arrows have their names in `tests/flowchart.py`.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -10,6 +13,7 @@ from foresail.api.marks import ORPHANED
 from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
 from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS
+from tests.flowchart import Arrow, walks
 from tests.worlds import virtual_time
 from tests.worlds.garbage import NAMESPACE
 from tests.worlds.tenancy import VELERO, Tenancy
@@ -46,6 +50,7 @@ async def backed_up(tenancy: Tenancy) -> None:
 # Create and update
 
 
+@walks(Arrow.CREATE_OR_UPDATE, Arrow.VALID, Arrow.NO_NACUUID, Arrow.NO_VELERO_BACKUP)
 def test_a_valid_request_goes_from_new_to_created_in_four_writes() -> None:
     async def story(tenancy: Tenancy) -> None:
         uid = tenancy.back_up(NAB)
@@ -101,6 +106,7 @@ def test_a_hundred_requests_at_once_take_four_writes_each_and_none_is_refused() 
     tell(story)
 
 
+@walks(Arrow.INVALID)
 def test_an_invalid_spec_leads_to_backing_off_without_a_nacuuid_and_an_edit_leads_on_to_created() -> None:
     async def story(tenancy: Tenancy) -> None:
         uid = tenancy.back_up(NAB, includedNamespaces=["blue"])
@@ -117,6 +123,7 @@ def test_an_invalid_spec_leads_to_backing_off_without_a_nacuuid_and_an_edit_lead
     tell(story)
 
 
+@walks(Arrow.VELERO_BACKUP)
 def test_velero_s_status_is_mirrored_to_the_last_unknown_field() -> None:
     async def story(tenancy: Tenancy) -> None:
         tenancy.back_up(NAB)
@@ -275,6 +282,7 @@ def test_what_another_controller_has_backed_up_is_not_backed_up_again() -> None:
 # API delete
 
 
+@walks(Arrow.API_DELETE, Arrow.PLAIN_WAITS)
 def test_a_plain_delete_waits_and_names_the_command_to_go_on_with() -> None:
     async def story(tenancy: Tenancy) -> None:
         await backed_up(tenancy)
@@ -320,6 +328,7 @@ def test_a_plain_delete_of_what_was_never_backed_up_is_done_at_once() -> None:
 # Force delete
 
 
+@walks(Arrow.FORCE_DELETE, Arrow.FORCE_OBJECTS)
 def test_a_force_delete_takes_velero_s_objects_and_the_request_and_waits_for_nothing() -> None:
     async def story(tenancy: Tenancy) -> None:
         await backed_up(tenancy)
@@ -334,6 +343,7 @@ def test_a_force_delete_takes_velero_s_objects_and_the_request_and_waits_for_not
     tell(story)
 
 
+@walks(Arrow.FORCE_NO_OBJECTS)
 def test_a_force_delete_of_what_has_no_velero_backup_is_done() -> None:
     async def story(tenancy: Tenancy) -> None:
         tenancy.back_up(NAB, includedNamespaces=["blue"])
@@ -369,6 +379,7 @@ def test_what_is_synced_back_after_a_force_delete_is_never_adopted() -> None:
 # Delete backup
 
 
+@walks(Arrow.DELETE_BACKUP, Arrow.DELETE_NO_REQUEST, Arrow.DELETE_REQUEST)
 def test_a_deletion_is_velero_s_work_and_the_request_goes_after_it() -> None:
     async def story(tenancy: Tenancy) -> None:
         await backed_up(tenancy)
@@ -437,6 +448,7 @@ def test_a_backup_that_runs_is_deleted_when_it_has_ended() -> None:
     tell(story)
 
 
+@walks(Arrow.DELETE_MARKED)
 def test_a_plain_delete_goes_on_when_the_tenant_says_how() -> None:
     async def story(tenancy: Tenancy) -> None:
         await backed_up(tenancy)
@@ -447,6 +459,40 @@ def test_a_plain_delete_goes_on_when_the_tenant_says_how() -> None:
         assert tenancy.condition(NAB, "Deleting")[2] == "backup accepted for deletion"
         tenancy.velero_deletes()
         await tenancy.settle()
+        assert tenancy.request(NAB) is None
+
+    tell(story)
+
+
+@walks(Arrow.DELETE_NO_BACKUP)
+def test_a_deletion_of_what_was_removed_behind_our_back_is_done() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        await backed_up(tenancy)
+        for name in tenancy.velero_objects():
+            done(tenancy.world.delete(velero.BACKUP, Key(VELERO, name)))
+        await tenancy.settle()
+        tenancy.edit(NAB, deleteBackup=True)
+        await tenancy.settle()
+        assert tenancy.request(NAB) is None
+        assert tenancy.velero_objects(velero.DELETE_REQUEST) == {}
+
+    tell(story)
+
+
+@walks(Arrow.DELETE_NO_FINALIZER)
+def test_a_deletion_of_what_does_not_have_our_finalizer_is_left_to_whose_finalizer_it_has() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        tenancy.back_up(NAB, includedNamespaces=["blue"])
+        done(tenancy.world.merge(NON_ADMIN_BACKUP, NAB, {"metadata": {"finalizers": ["example.com/keep"]}}, "somebody"))
+        await tenancy.settle()
+        tenancy.edit(NAB, deleteBackup=True)
+        await tenancy.settle()
+        request = tenancy.request(NAB)
+        assert request is not None
+        assert request["metadata"]["finalizers"] == ["example.com/keep"]
+        assert request["status"]["phase"] == "Deleting"
+        assert tenancy.velero_objects(velero.DELETE_REQUEST) == {}
+        done(tenancy.world.merge(NON_ADMIN_BACKUP, NAB, {"metadata": {"finalizers": None}}, "somebody"))
         assert tenancy.request(NAB) is None
 
     tell(story)
@@ -485,6 +531,7 @@ def test_a_namespace_goes_with_requests_in_every_phase_and_leaves_its_backups_ma
 # Restores
 
 
+@walks(Arrow.RESTORE_MADE, Arrow.RESTORE_SHOWN, Arrow.RESTORE_DELETED)
 def test_a_restore_is_made_from_the_tenant_s_own_complete_backup() -> None:
     async def story(tenancy: Tenancy) -> None:
         await backed_up(tenancy)
@@ -528,6 +575,7 @@ def test_a_restore_waits_for_a_backup_that_runs() -> None:
     tell(story)
 
 
+@walks(Arrow.RESTORE_INVALID)
 def test_a_restore_of_what_is_not_the_tenant_s_or_failed_is_refused() -> None:
     async def story(tenancy: Tenancy) -> None:
         await backed_up(tenancy)

@@ -17,7 +17,7 @@ class RequestMetadata(Metadata, frozen=True, rename="camel"):
     finalizers: tuple[str, ...] = ()
 
 
-class Condition(msgspec.Struct, frozen=True, rename="camel"):
+class Condition(msgspec.Struct, frozen=True, rename="camel", gc=False):
     """One aspect of how things stand; the time moves only with the status."""
 
     type: str

@@ -30,8 +30,8 @@ def parser() -> argparse.ArgumentParser:
     add_schedule(commands)
     add_policy(commands)
     add_tenant(commands)
-    add_primer(commands)
     add_doctor(commands)
+    add_primer(commands)
     add_operator(commands)
     add_hold(commands)
     return top

@@ -215,21 +215,26 @@ class Reflector(Generic[Wire, Row]):
         if named is None:
             return
         key = Key(named.namespace, named.name)
-        if self.phase is not Phase.WATCHING:
-            self._seen.add(key)
-        else:
+        if self.phase is Phase.WATCHING:
             self.version = named.resource_version
         try:
             row = self.interest.row(self._decoder.decode(raw))
         except (msgspec.DecodeError, ValueError) as problem:
+            self._note(key)
             self._remove(key)
             found = self.store.unread[key] = Unreadable(key, named.uid, str(problem))
             self.unreadable(found)
             return
+        key = getattr(row, "key", key)  # a row that knows its key brings it along: one is kept, not two
+        self._note(key)
         self.store.unread.pop(key, None)
         old = self.store.put(key, row)
         if old != row:
             self.changed(Change(key, old, row, initial=self.phase is not Phase.WATCHING))
+
+    def _note(self, key: Key) -> None:
+        if self.phase is not Phase.WATCHING:
+            self._seen.add(key)
 
     def _delete(self, raw: msgspec.Raw) -> None:
         named = self._named(raw)

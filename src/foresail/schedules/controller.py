@@ -54,6 +54,7 @@ class Schedules:
         self.answers = Store[velero.StatusRequest]()
         self.metrics = ScheduleMetrics(self.locations)
         self._flag = dialect
+        self._deleted: dict[str, datetime] = {}  # the slot of the last Backup that was deleted, by its Schedule's UID
         self._question: Question | None = None
         self._versions: dict[str, str] = {}  # by the name of the request; Velero deletes those that it has answered
 
@@ -79,12 +80,17 @@ class Schedules:
     # Whom a change concerns
 
     def _of_schedule(self, change: Change[ScheduleRow]) -> Iterable[Key]:
+        if change.new is None and change.old is not None:
+            self._deleted.pop(change.old.uid, None)
         # Velero comes first: until it was asked, nobody can say that it does not answer.
         return (_ENGINE, change.key) if change.old is None else (change.key,)
 
     def _of_backup(self, change: Change[BackupRow]) -> Iterable[Key]:
         if change.old is None and change.new is not None and not change.initial:
             self.metrics.came(change.new)
+        if change.new is None and change.old is not None and change.old.slot is not None:
+            uid, slot = change.old.schedule_uid, change.old.slot
+            self._deleted[uid] = max(slot, self._deleted.get(uid, slot))
         rows = [row for row in (change.old, change.new) if row is not None]
         return {Key(row.key.namespace, row.schedule) for row in rows}
 
@@ -124,6 +130,7 @@ class Schedules:
             location=location_of(schedule.location, self.locations.rows()),
             engine=self._engine(),
             settings=self.settings,
+            deleted=self._deleted.get(schedule.uid),
         )
 
     def decide(self, seen: Seen | EngineSeen, now: datetime) -> Plan:

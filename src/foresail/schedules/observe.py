@@ -101,6 +101,7 @@ class Seen(msgspec.Struct, frozen=True):
     location: LocationRow | None
     engine: Engine
     settings: Settings
+    deleted: datetime | None = None  # the slot of a Backup that was deleted before the Schedule could say that it ran
 
 
 def schedule_row(wire: velero.Schedule) -> ScheduleRow:

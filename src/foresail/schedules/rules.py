@@ -106,9 +106,9 @@ def base_of(seen: Seen, observed: Observed, now: datetime) -> datetime:
 
 
 def last_slot(seen: Seen, now: datetime) -> datetime | None:
-    """Return the last slot that this very Schedule has a Backup for."""
+    """Return the last slot that this very Schedule has a Backup for, or had until somebody deleted it."""
     ours = (each.slot for each in seen.backups if each.schedule_uid == seen.schedule.uid)
-    return max((slot for slot in ours if slot is not None and slot <= now), default=None)
+    return max((slot for slot in (*ours, seen.deleted) if slot is not None and slot <= now), default=None)
 
 
 def slots(cron: Schedule, base: datetime, now: datetime) -> tuple[datetime | None, datetime | None]:

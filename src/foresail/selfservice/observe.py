@@ -1,11 +1,13 @@
 """What a decision about a tenant's request sees: flat rows of it, of Velero's object, of the namespace and the policy.
 
 Texts that many objects have in common, and the status that stands in Velero's object and again in the tenant's, are
-kept once: a hundred thousand requests are to fit into one process.
+kept once: a hundred thousand requests are to fit into one process. For the same reason the rows are left out of the
+collection of cycles: they hold nothing that could lead back to them.
 """
 
 import sys
 from datetime import datetime
+from functools import lru_cache
 
 import msgspec
 
@@ -26,7 +28,7 @@ _source = msgspec.json.Decoder(nonadmin.RestoreSource)
 _VELEROS_OWN = "queuePosition"  # it does not count those that run, and it changes for all whenever one is done
 
 
-class Copy(msgspec.Struct, frozen=True):
+class Copy(msgspec.Struct, frozen=True, gc=False):
     """What the status of a request says of one Velero object."""
 
     nacuuid: str = ""
@@ -36,7 +38,7 @@ class Copy(msgspec.Struct, frozen=True):
     spec: str = "{}"  # the same of its spec; only of a Backup
 
 
-class Status(msgspec.Struct, frozen=True):
+class Status(msgspec.Struct, frozen=True, gc=False):
     """The status of a request, all of it."""
 
     phase: str = ""
@@ -52,7 +54,7 @@ class Status(msgspec.Struct, frozen=True):
         return next((each for each in self.conditions if each.type == kind), None)
 
 
-class RequestRow(msgspec.Struct, frozen=True):
+class RequestRow(msgspec.Struct, frozen=True, gc=False):
     """A NonAdminBackup or a NonAdminRestore."""
 
     key: Key
@@ -69,7 +71,7 @@ class RequestRow(msgspec.Struct, frozen=True):
     status: Status
 
 
-class VeleroRow(msgspec.Struct, frozen=True):
+class VeleroRow(msgspec.Struct, frozen=True, gc=False):
     """A Velero Backup or Restore, whoever made it, with the record of whose it is."""
 
     key: Key
@@ -98,7 +100,7 @@ class VeleroRow(msgspec.Struct, frozen=True):
         return self.phase in velero.WAITING
 
 
-class DeletionRow(msgspec.Struct, frozen=True):
+class DeletionRow(msgspec.Struct, frozen=True, gc=False):
     """A DeleteBackupRequest."""
 
     key: Key
@@ -112,7 +114,7 @@ class DeletionRow(msgspec.Struct, frozen=True):
     mirror: str
 
 
-class MovementRow(msgspec.Struct, frozen=True):
+class MovementRow(msgspec.Struct, frozen=True, gc=False):
     """The data of one volume on its way."""
 
     key: Key
@@ -121,7 +123,7 @@ class MovementRow(msgspec.Struct, frozen=True):
     claim: str = ""  # the UID of the claim; empty if the volume has none
 
 
-class NamespaceRow(msgspec.Struct, frozen=True):
+class NamespaceRow(msgspec.Struct, frozen=True, gc=False):
     """A namespace."""
 
     uid: str
@@ -191,7 +193,7 @@ def request_row(wire: nonadmin.Request, family: Family) -> RequestRow:
         generation=meta.generation,
         created=meta.creation_timestamp,
         is_going=meta.deletion_timestamp is not None,
-        finalizers=tuple(map(sys.intern, meta.finalizers)),
+        finalizers=_kept_once(meta.finalizers),
         is_to_be_deleted=bool(spec.delete_backup),
         is_to_be_forced=bool(spec.force_delete_backup),
         source=source or "",
@@ -205,7 +207,7 @@ def _status(wire: nonadmin.RequestStatus, *, is_backup: bool) -> Status:
     volumes = wire.file_system_pod_volume_backups if is_backup else wire.file_system_pod_volume_restores
     return Status(
         phase=sys.intern(wire.phase),
-        conditions=tuple(map(_condition, wire.conditions or ())),
+        conditions=_conditions(wire.conditions or []),
         velero=_copy(wire.velero_backup if is_backup else wire.velero_restore),
         deletion=_copy(wire.velero_delete_backup_request),
         position=wire.queue_info.estimated_queue_position if wire.queue_info else None,
@@ -214,15 +216,27 @@ def _status(wire: nonadmin.RequestStatus, *, is_backup: bool) -> Status:
     )
 
 
-def _condition(wire: Condition) -> Condition:
+def _conditions(wire: list[Condition]) -> tuple[Condition, ...]:
+    times: dict[str, str] = {}  # several of them often come at the same instant
+    return tuple(
+        _condition(each, times.setdefault(each.last_transition_time, each.last_transition_time)) for each in wire
+    )
+
+
+def _condition(wire: Condition, since: str) -> Condition:
     return Condition(
         sys.intern(wire.type),
         sys.intern(wire.status),
         sys.intern(wire.reason),
         sys.intern(wire.message),
-        wire.last_transition_time,
+        since,
         wire.observed_generation,
     )
+
+
+@lru_cache(maxsize=1024)
+def _kept_once(texts: tuple[str, ...]) -> tuple[str, ...]:
+    return texts
 
 
 _NO_COPY = Copy()

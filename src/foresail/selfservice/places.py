@@ -5,52 +5,76 @@ seen. It counts once, from the moment of the decision on: two requests that are 
 both get the last place.
 """
 
+from collections import Counter
+
 
 class Places:
     """Counts without going through anything: every question is answered from sizes."""
 
     def __init__(self) -> None:
-        self._stored: dict[str, dict[str, bool]] = {}  # by the namespace's UID: names, and whether they are active
-        self._active: dict[str, int] = {}
-        self._promised: dict[str, set[str]] = {}  # by the namespace's name: what has been accepted and is not seen
+        self._held: dict[str, str] = {}  # Velero's Backups, and the UID of the namespace that each is of
+        self._stored: Counter[str] = Counter()  # by the namespace's UID
+        self._active: dict[str, set[str]] = {}  # by the namespace's UID
+        self._promised: dict[str, str] = {}  # what has been accepted and is not said to be made, and its namespace
+        self._unseen: Counter[str] = Counter()  # by the namespace's name: of what is promised, what is not held
 
     def stored(self, uid: str, namespace: str, but: str) -> int:
         """Return how many backups a namespace has, one left out."""
-        held = self._stored.get(uid, {})
-        return len(held) - (but in held) + len(self._unseen(uid, namespace, but))
+        return self._stored[uid] - (self._held.get(but) == uid) + self._unseen_of(namespace, but)
 
     def active(self, uid: str, namespace: str, but: str) -> int:
         """Return how many of them Velero has not finished, one left out."""
-        held = self._stored.get(uid, {})
-        return self._active.get(uid, 0) - held.get(but, False) + len(self._unseen(uid, namespace, but))
+        active = self._active.get(uid, ())
+        return len(active) - (but in active) + self._unseen_of(namespace, but)
 
     def hold(self, uid: str, name: str, *, is_active: bool) -> bool:
         """Take what is known of a Velero Backup; return whether a place has become free by it."""
-        held = self._stored.setdefault(uid, {})
-        was_active = held.get(name, False)
-        held[name] = is_active
-        self._active[uid] = self._active.get(uid, 0) + is_active - was_active
+        if name not in self._held:
+            self._held[name] = uid
+            self._stored[uid] += 1
+            _less(self._unseen, self._promised.get(name))
+        was_active = name in self._active.get(uid, ())
+        if is_active and not was_active:
+            self._active.setdefault(uid, set()).add(name)
+        elif was_active and not is_active:
+            self._end(uid, name)
         return was_active and not is_active
 
     def free(self, uid: str, name: str) -> None:
         """Take that a Velero Backup is gone."""
-        held = self._stored.get(uid, {})
-        if name in held:
-            self._active[uid] -= held.pop(name)
-            if not held:
-                del self._stored[uid], self._active[uid]
+        if self._held.get(name) != uid:
+            return
+        del self._held[name]
+        _less(self._stored, uid)
+        self._end(uid, name)
+        if name in self._promised:
+            self._unseen[self._promised[name]] += 1
 
     def promise(self, namespace: str, name: str) -> None:
         """Take that a request has been accepted."""
-        self._promised.setdefault(namespace, set()).add(name)
+        if name not in self._promised:
+            self._promised[name] = namespace
+            if name not in self._held:
+                self._unseen[namespace] += 1
 
     def settle(self, namespace: str, name: str) -> None:
         """Take that a promise has been kept, or that there is nobody any more to keep it to."""
-        promised = self._promised.get(namespace)
-        if promised is not None:
-            promised.discard(name)
-            if not promised:
-                del self._promised[namespace]
+        if self._promised.pop(name, None) is not None and name not in self._held:
+            _less(self._unseen, namespace)
 
-    def _unseen(self, uid: str, namespace: str, but: str) -> set[str]:
-        return self._promised.get(namespace, set()) - self._stored.get(uid, {}).keys() - {but}
+    def _end(self, uid: str, name: str) -> None:
+        active = self._active.get(uid, set())
+        active.discard(name)
+        if not active:
+            self._active.pop(uid, None)
+
+    def _unseen_of(self, namespace: str, but: str) -> int:
+        is_one = self._promised.get(but) == namespace and but not in self._held
+        return self._unseen[namespace] - is_one
+
+
+def _less(counts: Counter[str], what: str | None) -> None:
+    if what is not None:
+        counts[what] -= 1
+        if not counts[what]:
+            del counts[what]

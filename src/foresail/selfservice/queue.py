@@ -136,8 +136,8 @@ class Telling:
 
     def _free_slot(self, due: datetime, now: datetime) -> datetime:
         """Return the first instant from then on in whose second not too many are told."""
-        for passed in [second for second in self._taken if second < int(now.timestamp())][:PER_SECOND]:
-            del self._taken[passed]
+        while self._taken and (first := next(iter(self._taken))) < int(now.timestamp()):
+            del self._taken[first]
         second = int(due.timestamp()) + 1
         while self._taken.get(second, 0) >= PER_SECOND:
             second += 1

@@ -1,6 +1,7 @@
 """What is known of the results of failed backups and restores, whom a change concerns, and how they are read."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import datetime
 
@@ -17,6 +18,8 @@ from foresail.selfservice.results_file import MOST_BYTES, lines_about
 from foresail.selfservice.results_observe import Found, LocationRow, ResultsSeen, Wanted
 from foresail.selfservice.status import FALSE, SUCCEEDED
 
+_log = logging.getLogger(__name__)
+
 WORD = "results"
 _SECONDS = 30.0
 _FAILED = (velero.FAILED, velero.PARTIALLY_FAILED)
@@ -29,9 +32,12 @@ async def fetch(wanted: Wanted) -> Found:
     try:
         tls = trusting(wanted.authority)
         pieces = [each async for each in download(wanted.url, most=MOST_BYTES, seconds=_SECONDS, tls=tls)]
+        lines = await asyncio.to_thread(lines_about, wanted.namespace, b"".join(pieces))
     except DownloadError as error:
         return Found(problem=str(error))
-    lines = await asyncio.to_thread(lines_about, wanted.namespace, b"".join(pieces))
+    except Exception as error:  # noqa: BLE001 - whatever one file does to us must not end the work on all others
+        _log.warning("reading results for namespace %s failed: %s", wanted.namespace, type(error).__name__)
+        return Found(problem="the operator could not")
     return Found(lines) if lines is not None else Found(problem="they are not as Velero writes them")
 
 

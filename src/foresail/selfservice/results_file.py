@@ -31,34 +31,43 @@ class Lines(msgspec.Struct, frozen=True):
     others: int = 0  # errors that are about anything else
 
 
-class _Part(msgspec.Struct):
+class Part(msgspec.Struct):
+    """Lines by what they are about."""
+
     velero: list[str] | None = None
     cluster: list[str] | None = None
     namespaces: dict[str, list[str] | None] | None = None
 
 
-class _Results(msgspec.Struct):
-    errors: _Part | None = None
-    warnings: _Part | None = None
+class Results(msgspec.Struct):
+    """All lines, by how bad they are."""
+
+    errors: Part | None = None
+    warnings: Part | None = None
 
 
-_results = msgspec.json.Decoder(_Results)
+_results = msgspec.json.Decoder(Results)
 
 
 def lines_about(namespace: str, results: bytes) -> Lines | None:
     """Return what the results say about a namespace; None if they are not of Velero's shape."""
-    if results.count(b",") > _MOST_COMMAS:
-        return None
     try:
-        found = _results.decode(results)
+        found = parts(results)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return None
-    errors, warnings = found.errors or _Part(), found.warnings or _Part()
+    errors, warnings = found.errors or Part(), found.warnings or Part()
     velero = (errors.velero or [])[:_MOST_OF_VELERO]
     own = [*_of(errors, namespace), *(each for each in velero if is_about(namespace, each))]
     others = _count(errors) - len(own)
     own += _of(warnings, namespace)
     return Lines(tuple(filter(None, map(tidy, own[:MOST_LINES]))), max(len(own) - MOST_LINES, 0), others)
+
+
+def parts(results: bytes) -> Results:
+    """Return all lines of the results; a DecodeError or RecursionError if they are not of Velero's shape."""
+    if results.count(b",") > _MOST_COMMAS:
+        raise msgspec.DecodeError("there is too much in it")
+    return _results.decode(results)
 
 
 def is_about(namespace: str, line: str) -> bool:
@@ -79,10 +88,10 @@ def tidy(line: str) -> str:
     return " ".join("".join(each if each.isprintable() else " " for each in line).split())
 
 
-def _of(part: _Part, namespace: str) -> list[str]:
+def _of(part: Part, namespace: str) -> list[str]:
     return (part.namespaces or {}).get(namespace) or []
 
 
-def _count(part: _Part) -> int:
+def _count(part: Part) -> int:
     own = sum(len(each or ()) for each in (part.namespaces or {}).values())
     return len(part.velero or ()) + len(part.cluster or ()) + own

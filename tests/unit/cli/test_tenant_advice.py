@@ -13,6 +13,7 @@ from foresail.selfservice.reasons import Reason
 
 KEY = Key("shop", "daily")
 EDIT = "correct the field that the message names with kubectl edit"
+WHY = "read why with foresail {0} describe daily -n shop or in full with foresail {0} logs daily -n shop, "
 AGAIN = "daily -n shop, remove the cause and create another"
 
 SAID = {
@@ -82,12 +83,12 @@ SAID = {
         "everything is done: look at what came back with kubectl get all -n shop",
     ),
     "PartiallyFailed": (
-        f"Velero could do only a part of it: read its conditions with foresail backup describe {AGAIN}",
-        f"Velero could do only a part of it: read its conditions with foresail restore describe {AGAIN}",
+        f"Velero could do only a part of it: {WHY.format('backup')}remove the cause and create another",
+        f"Velero could do only a part of it: {WHY.format('restore')}remove the cause and create another",
     ),
     "Failed": (
-        f"Velero could not do it: read its conditions with foresail backup describe {AGAIN}",
-        f"Velero could not do it: read its conditions with foresail restore describe {AGAIN}",
+        f"Velero could not do it: {WHY.format('backup')}remove the cause and create another",
+        f"Velero could not do it: {WHY.format('restore')}remove the cause and create another",
     ),
     "FailedValidation": (
         f"Velero refused it before it began: read its conditions with foresail backup describe {AGAIN}",

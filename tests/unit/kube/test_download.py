@@ -2,11 +2,14 @@
 
 import asyncio
 import gzip
+import ssl
 import threading
 import time
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
@@ -14,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foresail.kube.download import DownloadError, Unpacker, download, trusting
+from testbed.pki import make_authority
 
 MIB = 1 << 20
 Answer = tuple[int, bytes]
@@ -41,22 +45,32 @@ class Bucket(BaseHTTPRequestHandler):
         pass
 
 
+@contextmanager
+def serving() -> Iterator[ThreadingHTTPServer]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Bucket) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
+
+
 @pytest.fixture
 def bucket() -> Iterator[str]:
     Bucket.files, Bucket.asked, Bucket.pause = {"/elsewhere": (200, gzip.compress(b"elsewhere"))}, [], 0.0
-    with ThreadingHTTPServer(("127.0.0.1", 0), Bucket) as server:
-        serving = threading.Thread(target=server.serve_forever)
-        serving.start()
+    with serving() as server:
         yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        serving.join()
 
 
-def read(url: str, most: int = MIB, seconds: float = 30.0) -> bytes:
-    async def whole() -> bytes:
-        return b"".join([each async for each in download(url, most=most, seconds=seconds, tls=trusting())])
+async def whole(url: str, most: int = MIB, seconds: float = 30.0, authority: str = "") -> bytes:
+    tls = trusting(authority)
+    return b"".join([each async for each in download(url, most=most, seconds=seconds, tls=tls)])
 
-    return asyncio.run(whole())
+
+def read(url: str, seconds: float = 30.0) -> bytes:
+    return asyncio.run(whole(url, seconds=seconds))
 
 
 def test_a_file_comes_unpacked_and_its_address_goes_as_it_is(bucket: str) -> None:
@@ -102,6 +116,30 @@ def test_an_address_that_leads_nowhere_is_an_error_without_it(url: str) -> None:
         read(url)
 
 
+def test_a_bucket_with_an_authority_of_its_own_is_trusted_if_that_is_known(tmp_path: Path) -> None:
+    make_authority(tmp_path / "pki")
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(tmp_path / "pki" / "server.crt", tmp_path / "pki" / "server.key")
+    packed = gzip.compress(b"log")
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n" % len(packed) + packed)
+        await writer.drain()
+        writer.close()
+
+    async def story() -> None:
+        server = await asyncio.start_server(answer, "127.0.0.1", 0, ssl=tls)
+        url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/log.gz"
+        assert await whole(url, authority=(tmp_path / "pki" / "ca.crt").read_text()) == b"log"
+        with pytest.raises(DownloadError, match=r"^the bucket's certificate is not trusted$"):
+            await whole(url)
+        server.close()
+        await server.wait_closed()
+
+    asyncio.run(story())
+
+
 def test_an_authority_that_is_none_is_an_error() -> None:
     for text in ("nonsense", "-----BEGIN CERTIFICATE-----\nbm9uc2Vuc2U=\n-----END CERTIFICATE-----\n"):
         with pytest.raises(DownloadError, match="cannot be read"):
@@ -121,5 +159,5 @@ def test_whatever_pieces_a_file_comes_in_it_comes_out_whole(data: bytes, sizes: 
 
 def test_a_bomb_never_comes_out_in_large_pieces() -> None:
     unpacker = Unpacker(64 * MIB)
-    bomb = zlib.compress(bytes(32 * MIB), wbits=31)
+    bomb = zlib.compress(bytes(32 * MIB), 1, wbits=31)
     assert max(len(each) for each in unpacker.pieces(bomb)) <= 64 * 1024

@@ -23,6 +23,11 @@ _CORRECT = "correct the field that the message names with kubectl edit {kind} {n
 _WAIT = "wait for it with foresail {word} wait {name} -n {namespace}"
 _AGAIN = "read its conditions with foresail {word} describe {name} -n {namespace}, remove the cause and create another"
 
+_WHY = (
+    "read why with foresail {word} describe {name} -n {namespace} or in full with foresail {word} logs {name} "
+    "-n {namespace}, remove the cause and create another"
+)
+
 ADVICE = {
     Reason.INVALID_BACKUP_SPEC: Advice("the backup asks for something that it may not have", _CORRECT),
     Reason.BACKUP_ACCEPTED: Advice("the backup is valid and within its policy", _WAIT),
@@ -61,8 +66,8 @@ ADVICE = {
         "bring it back at any time with foresail restore create NAME --from-backup {name} -n {namespace}",
         "look at what came back with kubectl get all -n {namespace}",
     ),
-    Reason.PARTIALLY_FAILED: Advice("Velero could do only a part of it", _AGAIN),
-    Reason.FAILED: Advice("Velero could not do it", _AGAIN),
+    Reason.PARTIALLY_FAILED: Advice("Velero could do only a part of it", _WHY),
+    Reason.FAILED: Advice("Velero could not do it", _WHY),
     Reason.FAILED_VALIDATION: Advice("Velero refused it before it began", _AGAIN),
     Reason.NOTHING_BACKED_UP: Advice(
         "nothing in the namespace matches what the backup asks for",

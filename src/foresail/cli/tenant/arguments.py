@@ -34,6 +34,7 @@ def _filling(word: str) -> Callable[[argparse.ArgumentParser], None]:
         _add_reports(words, word)
         _add_delete(words, word)
         _add_wait(words, word)
+        _add_logs(words, word)
 
     return fill
 
@@ -88,6 +89,17 @@ def _add_wait(words: Any, word: str) -> None:  # noqa: ANN401
     one = _word(words, word, "wait", f"wait until {word}s have ended; exit code 1 unless all complete")
     one.add_argument("names", nargs="+", metavar="NAME", help=f"of {word}s")
     _add_timeout(one)
+
+
+def _add_logs(words: Any, word: str) -> None:  # noqa: ANN401
+    one = _word(words, word, "logs", f"print what Velero wrote about a {word}, once it has ended")
+    one.add_argument("name", metavar="NAME", help=f"of the {word}")
+    one.add_argument("--results", action="store_true", help="its errors and warnings instead of the log")
+    _add_timeout(one)
+    one.add_argument("--cacert", metavar="FILE", help="whom to trust at the bucket, in PEM, beside this machine's own")
+    one.add_argument(
+        "--insecure-skip-tls-verify", action="store_true", help="trust whoever answers in the bucket's place"
+    )
 
 
 def _word(words: Any, word: str, verb: str, meaning: str) -> argparse.ArgumentParser:  # noqa: ANN401

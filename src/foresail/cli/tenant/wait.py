@@ -4,7 +4,7 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 
@@ -22,10 +22,15 @@ from foresail.kube.clock import now
 from foresail.plan import Key
 from foresail.selfservice.families import Family
 from foresail.selfservice.reasons import Reason
+from foresail.selfservice.rules import outcome
 from foresail.selfservice.status import ACCEPTED, FALSE, IN_DELETION, NOTABLE, SUCCEEDED
+from foresail.selfservice.why import kept
 
 _PAUSE = 0.5
-_PATIENCE = timedelta(seconds=15)
+PATIENCE = timedelta(seconds=15)
+"""After which somebody who waits for a first look is told whom to ask."""
+
+_FOR_THE_CAUSE = timedelta(seconds=10)
 
 
 def wait(chosen: argparse.Namespace) -> int:
@@ -65,13 +70,18 @@ async def _wait(cluster: Cluster, family: Family, chosen: argparse.Namespace) ->
 async def wait_for(cluster: Cluster, family: Family, key: Key, until: datetime | None) -> int:
     """Show how far a request is until it has ended; return 0 if it is complete, and raise what became of it if not."""
     progress, began, said = Bar(), now(), ""
+    over: datetime | None = None
     try:
         while True:
             each = await one(cluster, family, key)
             progress.show(progress_of(each))
             ended = verdict(each)
             if ended is not None:
-                break
+                over = over or min(now() + _FOR_THE_CAUSE, until or datetime.max.replace(tzinfo=UTC))
+                if is_explained(each) or now() >= over:
+                    break
+                await asyncio.sleep(_PAUSE)
+                continue
             news = remark(each, now() - began)
             if news != said:
                 progress.close()
@@ -119,9 +129,18 @@ def verdict(each: Asked) -> CommandError | str | None:
     return None
 
 
+def is_explained(each: Asked) -> bool:
+    """Whether nothing more is to be said of how a request ended: of what has failed, the cause comes a moment later."""
+    stands = each.condition(SUCCEEDED)
+    if stands is None or stands.reason not in (Reason.FAILED, Reason.PARTIALLY_FAILED) or each.is_going:
+        return True
+    said = outcome(each.family, bytes(each.made.status).decode())
+    return said is None or kept(stands, said) is not said
+
+
 def remark(each: Asked, waited: timedelta) -> str:
     """Return what somebody who waits should know; empty if there is nothing."""
-    if not each.phase and waited > _PATIENCE:
+    if not each.phase and waited > PATIENCE:
         return sentence(UNSEEN, each.family, each.key)
     holding = each.holding
     return holding.message if holding is not None and holding.status == FALSE else ""

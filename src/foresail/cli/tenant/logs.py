@@ -1,0 +1,152 @@
+"""`foresail backup logs` and `foresail restore logs`: what Velero wrote about it, read with the tenant's own rights.
+
+A NonAdminDownloadRequest is made, waited for, and deleted whatever happens; the file comes from the bucket itself.
+"""
+
+import argparse
+import asyncio
+import secrets
+import ssl
+import sys
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import msgspec
+
+from foresail.api.nonadmin import Condition, Download
+from foresail.api.requests import NON_ADMIN_DOWNLOAD_REQUEST
+from foresail.cli.cluster import Cluster
+from foresail.cli.errors import CommandError
+from foresail.cli.schedule.hints import hint
+from foresail.cli.tenant.advice import UNSEEN, advice_for, next_step, sentence
+from foresail.cli.tenant.place import in_namespace, one
+from foresail.cli.tenant.results import as_lines
+from foresail.cli.tenant.wait import PATIENCE, deadline, interruptible
+from foresail.kube.clock import now
+from foresail.kube.download import DownloadError, download, trusting
+from foresail.plan import Key
+from foresail.selfservice.downloads_observe import download_row
+from foresail.selfservice.families import Family
+from foresail.selfservice.reasons import Reason
+from foresail.selfservice.results_file import MOST_BYTES
+from foresail.selfservice.status import BACKING_OFF
+
+_FILES = NON_ADMIN_DOWNLOAD_REQUEST
+_PAUSE = 0.5
+_SECONDS = 600.0
+_LONGEST_LOG = 1 << 30
+_LONGEST_NAME = 200
+
+WHAT_TO_DO = {
+    "certificate": "name its authority in PEM with --cacert FILE",
+    "reached": "the bucket must be reachable from here: ask the administrator of the cluster how, or run it inside",
+    "longer": "try it again, or where the bucket is nearer",
+    "404": "Velero has kept none of it, as after a crash: see foresail {word} describe {name} -n {namespace}",
+    "403": "try it again, for the address is good for some minutes only",
+    "larger": "fetch it with a NonAdminDownloadRequest of your own and curl",
+}
+"""What to do about a file that cannot be read, by a word of the cause."""
+
+
+def logs(chosen: argparse.Namespace) -> int:
+    """Print the log of a request, or its results."""
+    tls = _trusted(chosen)
+    return interruptible(lambda: in_namespace(chosen, lambda cluster, family: _logs(cluster, family, chosen, tls)))
+
+
+async def _logs(cluster: Cluster, family: Family, chosen: argparse.Namespace, tls: ssl.SSLContext) -> int:
+    about, until = Key(chosen.namespace, chosen.name), deadline(chosen.timeout)
+    await one(cluster, family, about)  # if it does not exist, that is the error
+    key = Key(about.namespace, request_name(about.name))
+    made = msgspec.json.decode(await cluster.create(_FILES, key, body(family, key, chosen)), type=Download)
+    try:
+        url = await _url(cluster, family, about, key, until)
+        await _print(url, tls, is_results=chosen.results)
+    except DownloadError as error:
+        what = "results" if chosen.results else "log"
+        problem = f"the {what} of {family.kind.name} {about} cannot be read: {error}"
+        raise CommandError(problem, what_to_do(str(error), family, about)) from error
+    finally:
+        await cluster.delete(_FILES, key, made.metadata.uid)
+    return 0
+
+
+def request_name(name: str) -> str:
+    """Return a name for the request that nobody else has."""
+    return f"{name[:_LONGEST_NAME].rstrip('.-')}-{secrets.token_hex(4)}"
+
+
+def body(family: Family, key: Key, chosen: argparse.Namespace) -> dict[str, object]:
+    """Return the request for a file."""
+    kind = f"{family.velero.name}{'Results' if chosen.results else 'Log'}"
+    return {
+        "apiVersion": _FILES.api_version,
+        "kind": _FILES.name,
+        "metadata": {"name": key.name, "namespace": key.namespace},
+        "spec": {"target": {"kind": kind, "name": chosen.name}},
+    }
+
+
+async def _url(cluster: Cluster, family: Family, about: Key, key: Key, until: datetime | None) -> str:
+    said, began = "", now()
+    while True:
+        wire = await cluster.read(_FILES, key, Download)
+        url, stands = download_row(wire).url, next(iter(wire.status.conditions or ()), None)
+        if url:
+            return url
+        ended = verdict(wire.status.phase, stands, family, about)
+        if ended is not None:
+            raise ended
+        news = remark(stands, now() - began, family, about)
+        if news != said:
+            said = news
+            hint(said)
+        if until is not None and now() >= until:
+            problem = f"{family.kind.name} {about}: the time to wait for its log has passed"
+            raise CommandError(problem, said or next_step(advice_for(""), family, about))
+        await asyncio.sleep(_PAUSE)
+
+
+def verdict(phase: str, stands: Condition | None, family: Family, about: Key) -> CommandError | None:
+    """Return why there will be no file; None if there is still hope."""
+    if stands is None or not (phase == BACKING_OFF or stands.reason == Reason.VELERO_SILENT):
+        return None
+    return CommandError(
+        f"{family.kind.name} {about}: {stands.message}",
+        f"see foresail {family.word} explain {about.name} -n {about.namespace}"
+        if stands.reason == Reason.ERROR
+        else next_step(advice_for(stands.reason), family, about),
+    )
+
+
+def remark(stands: Condition | None, waited: timedelta, family: Family, about: Key) -> str:
+    """Return what somebody who waits should know; empty if there is nothing."""
+    if stands is not None:
+        return stands.message
+    return sentence(UNSEEN, family, about) if waited > PATIENCE else ""
+
+
+async def _print(url: str, tls: ssl.SSLContext, *, is_results: bool) -> None:
+    if is_results:
+        pieces = [each async for each in download(url, most=MOST_BYTES, seconds=_SECONDS, tls=tls)]
+        print(as_lines(b"".join(pieces)))
+        return
+    async for piece in download(url, most=_LONGEST_LOG, seconds=_SECONDS, tls=tls):
+        sys.stdout.buffer.write(piece)
+    sys.stdout.buffer.flush()
+
+
+def what_to_do(cause: str, family: Family, about: Key) -> str:
+    """Return what to do about a file that cannot be read."""
+    found = next((text for word, text in WHAT_TO_DO.items() if word in cause), "try it again, or ask the administrator")
+    return found.format(word=family.word, name=about.name, namespace=about.namespace)
+
+
+def _trusted(chosen: argparse.Namespace) -> ssl.SSLContext:
+    try:
+        tls = trusting(Path(chosen.cacert).read_text() if chosen.cacert else "")
+    except (OSError, ValueError, DownloadError) as error:
+        raise CommandError(f"--cacert {chosen.cacert}: {error}", "name a file with certificates in PEM") from error
+    if chosen.insecure_skip_tls_verify:
+        tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+    return tls

@@ -1,0 +1,27 @@
+"""Velero's results as a table: how bad, where, and what; `foresail backup logs --results` prints it."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from foresail.cli.errors import CommandError
+from foresail.cli.table import table
+from foresail.selfservice.results_file import Part, parts, tidy
+
+
+def as_lines(results: bytes) -> str:
+    """Return the results in lines, errors first."""
+    try:
+        found = parts(results)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise CommandError("the results are not as Velero writes them", "read the log, without --results") from error
+    rows = [*_rows("error", found.errors), *_rows("warning", found.warnings)]
+    return table(("LEVEL", "WHERE", "WHAT"), rows) if rows else "There are no errors and no warnings."
+
+
+def _rows(level: str, part: Part | None) -> Iterator[tuple[str, str, str]]:
+    if part is None:
+        return
+    places = [*(part.namespaces or {}).items(), ("cluster", part.cluster), ("velero", part.velero)]
+    for place, lines in places:
+        yield from ((level, tidy(place), tidy(each)) for each in lines or ())

@@ -1,0 +1,119 @@
+"""`foresail backup logs`: what is asked for, when there is no hope, what is printed, and what to do about a cause."""
+
+import json
+from datetime import timedelta
+
+import msgspec
+import pytest
+
+from foresail.api.nonadmin import Condition, Request
+from foresail.cli.errors import CommandError
+from foresail.cli.main import main, parser
+from foresail.cli.tenant.logs import WHAT_TO_DO, body, remark, request_name, verdict, what_to_do
+from foresail.cli.tenant.results import as_lines
+from foresail.cli.tenant.wait import is_explained
+from foresail.plan import Key
+from foresail.selfservice.families import BACKUPS, RESTORES, Family
+from tests.unit.cli.test_tenant import condition, with_velero
+
+ABOUT = Key("shop", "daily")
+
+
+@pytest.mark.parametrize(
+    ("family", "words", "kind"),
+    [
+        (BACKUPS, ["backup", "logs", "daily"], "BackupLog"),
+        (BACKUPS, ["backup", "logs", "daily", "--results"], "BackupResults"),
+        (RESTORES, ["restore", "logs", "daily"], "RestoreLog"),
+        (RESTORES, ["restore", "logs", "daily", "--results"], "RestoreResults"),
+    ],
+)
+def test_the_request_names_the_file(family: Family, words: list[str], kind: str) -> None:
+    made = body(family, Key("shop", "x"), parser().parse_args(words))
+    assert made["spec"] == {"target": {"kind": kind, "name": "daily"}}
+    assert made["metadata"] == {"name": "x", "namespace": "shop"}
+
+
+def test_no_two_requests_have_one_name_and_every_name_can_be_one() -> None:
+    assert request_name("daily") != request_name("daily")
+    assert len(request_name("d" * 253)) <= 253
+    assert "." not in request_name("a" * 199 + ".b")[199:]
+
+
+def test_there_is_hope_until_it_is_refused_or_velero_is_silent() -> None:
+    waits = Condition("Processed", "False", "Waiting", "it is InProgress")
+    assert verdict("", None, BACKUPS, ABOUT) is None
+    assert verdict("New", waits, BACKUPS, ABOUT) is None
+    silent = verdict("New", Condition("Processed", "False", "VeleroSilent", "Velero is silent"), BACKUPS, ABOUT)
+    assert str(silent) == (
+        "error: NonAdminBackup shop/daily: Velero is silent\n"
+        "hint: ask the administrator of the cluster whether Velero runs"
+    )
+    gone = verdict("BackingOff", Condition("NonAdminBackupNotAvailable", "True", "Error", "gone"), BACKUPS, ABOUT)
+    assert str(gone) == ("error: NonAdminBackup shop/daily: gone\nhint: see foresail backup explain daily -n shop")
+
+
+def test_who_waits_is_told_for_what() -> None:
+    waits = Condition("Processed", "False", "Waiting", "it is InProgress")
+    assert remark(waits, timedelta(0), BACKUPS, ABOUT) == "it is InProgress"
+    assert remark(None, timedelta(seconds=1), BACKUPS, ABOUT) == ""
+    assert remark(None, timedelta(minutes=1), BACKUPS, ABOUT).startswith("the operator has not looked at it yet")
+
+
+CAUSES = {
+    "the bucket cannot be reached": "the bucket must be reachable from here",
+    "the bucket's certificate is not trusted": "name its authority in PEM with --cacert FILE",
+    "the bucket takes longer than 600 s": "try it again, or where the bucket is nearer",
+    "the bucket answers 404": "as after a crash: see foresail backup describe daily -n shop",
+    "the bucket answers 403": "try it again, for the address is good for some minutes only",
+    "it is larger than 16 MiB": "fetch it with a NonAdminDownloadRequest of your own and curl",
+    "it is not a gzip file": "try it again, or ask the administrator",
+    "it ends in the middle": "try it again, or ask the administrator",
+}
+
+
+@pytest.mark.parametrize("cause", CAUSES)
+def test_every_cause_has_what_to_do(cause: str) -> None:
+    assert CAUSES[cause] in what_to_do(cause, BACKUPS, ABOUT)
+
+
+@pytest.mark.parametrize("word", WHAT_TO_DO)
+def test_every_hint_is_met_by_a_cause(word: str) -> None:
+    assert any(word in cause for cause in CAUSES)
+
+
+def test_results_are_a_table_errors_first() -> None:
+    results = {
+        "warnings": {"namespaces": {"shop": [" resource: /pods name: /web message: /Skip\x1b[31m error: /no agent"]}},
+        "errors": {"velero": [" name: /web message: /Error backing up item error: /no agent"], "cluster": ["late"]},
+    }
+    assert as_lines(json.dumps(results).encode()).splitlines() == [
+        "LEVEL     WHERE     WHAT",
+        "error     cluster   late",
+        "error     velero    web: Error backing up item: no agent",
+        "warning   shop      pods web: Skip [31m: no agent",
+    ]
+    assert as_lines(b'{"errors": {}}') == "There are no errors and no warnings."
+    with pytest.raises(CommandError, match="not as Velero writes them"):
+        as_lines(b"[]")
+
+
+def test_a_wait_stays_for_the_cause_of_a_failure_and_for_nothing_else() -> None:
+    assert is_explained(with_velero("Completed"))
+    assert is_explained(with_velero("InProgress"))
+    assert is_explained(with_velero("FailedValidation"))
+    failed = with_velero("Failed", errors=1)
+    assert not is_explained(failed)
+    conditions = failed.content["status"]["conditions"]
+    said = condition("Succeeded", "False", "Failed", f"{conditions[2]['message']}. Velero says: no agent")
+    conditions[2] = said
+    assert is_explained(type(failed)(failed.family, failed.content, _decoded(failed.content), failed.velero))
+
+
+def _decoded(content: object) -> Request:
+    return msgspec.json.decode(json.dumps(content), type=Request)
+
+
+def test_a_file_of_authorities_that_is_none_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["backup", "logs", "daily", "-n", "shop", "--cacert", "/dev/null/none"]) == 1
+    assert "hint: name a file with certificates in PEM" in capsys.readouterr().err
