@@ -12,7 +12,7 @@ from tests.cluster.schedules import Eventually, Figure
 
 NODES_TAKE = 20
 ARMS = ("cold", "held", "timed")
-TIGHT = ("unprimed", "tight", "low", "meek", "kept", "guarded", "barred")
+TIGHT = ("unprimed", "tight", "low", "meek", "kept", "guarded", "ranged", "barred")
 RESTRICTED = {
     "allowPrivilegeEscalation": False,
     "capabilities": {"drop": ["ALL"]},
@@ -115,9 +115,11 @@ def test_no_run_is_later_than_unprimed_and_no_placeholder_is_more_than_its_names
         namespace("tight"),
         namespace("guarded", **{"pod-security.kubernetes.io/enforce": "restricted"}),
         namespace("barred"),
+        namespace("ranged"),
         priority_class("low", -1000),
         priority_class("meek", 1000, preemptionPolicy="Never"),
         limits("ResourceQuota", "one-run", "tight", {"hard": {"requests.cpu": "2"}}),
+        limits("LimitRange", "usual", "ranged", {"limits": [{"type": "Container", "defaultRequest": {"cpu": "3"}}]}),
         limits("LimitRange", "small", "barred", {"limits": [{"type": "Pod", "max": {"cpu": "1"}}]}),
     )
     with operators.running(cluster, tmp_path, *primers.FLAGS):
@@ -126,7 +128,10 @@ def test_no_run_is_later_than_unprimed_and_no_placeholder_is_more_than_its_names
         guarded = primers.cron_job("guarded", when, "guarded", "guarded")
         pod = guarded["spec"]["jobTemplate"]["spec"]["template"]["spec"]
         pod["containers"][0]["securityContext"] = RESTRICTED
+        ranged = primers.cron_job("ranged", when, "ranged", "ranged")
+        del ranged["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"][0]["resources"]
         cluster.apply(
+            ranged,
             primers.cron_job("unprimed", when, "unprimed"),
             primers.cron_job("tight", when, "tight", "tight"),
             primers.cron_job("low", when, "low", priorityClassName="low"),
@@ -135,7 +140,7 @@ def test_no_run_is_later_than_unprimed_and_no_placeholder_is_more_than_its_names
             guarded,
             primers.cron_job("barred", when, "barred", "barred"),
             *[primers.primer(name, "1m") for name in ("low", "meek", "kept")],
-            *[primers.primer(name, "1m", name) for name in ("tight", "guarded", "barred")],
+            *[primers.primer(name, "1m", name) for name in ("tight", "guarded", "ranged", "barred")],
         )
         eventually(lambda: primers.primed(cluster, "barred").get("reason") == "Refused", 180)
         assert "maximum cpu usage per Pod is 1" in primers.primed(cluster, "barred")["message"]
@@ -146,5 +151,5 @@ def test_no_run_is_later_than_unprimed_and_no_placeholder_is_more_than_its_names
         figure(f"start delay with nodes of {NODES_TAKE} s where primers must take care: {took}")
         assert took["unprimed"] >= NODES_TAKE
         assert all(seconds <= took["unprimed"] + 2 for seconds in took.values()), took
-        assert all(took[name] <= 5 for name in ("kept", "guarded")), took
+        assert all(took[name] <= 5 for name in ("kept", "guarded", "ranged")), took
         eventually(lambda: primers.placeholders(cluster) == [], 30)

@@ -13,6 +13,7 @@ from foresail.kube.loop import Patience
 from foresail.plan import Key
 from foresail.primers.controller import Primers
 from foresail.primers.observe import Settings
+from foresail.primers.rehearsal import Rehearse, nothing
 from tests.worlds.documents import Document
 from tests.worlds.garbage import NAMESPACE
 from tests.worlds.history import Happening
@@ -61,6 +62,7 @@ class PrimerScene:
         whole = (Definition(kind, generation=False) for kind in _WHOLE)
         self.world = World(self.clock, *(Definition(kind) for kind in kinds), *whole)
         self.settings = settings
+        self.rehearse: Rehearse = nothing
         self.record = Record()
         self.most = 0  # placeholders at once
         self.weather = Weather(bookmark_every=86_400.0)
@@ -121,7 +123,9 @@ class PrimerScene:
         """Start the operator; it may be told to die at one of its writes."""
         visitor = Visitor(self.world, weather=self.weather)
         self.visitors.append(visitor)
-        self.process = Process(visitor, Primers(self.settings), dies=dies, workers=workers, patience=CALM)
+        self.process = Process(
+            visitor, Primers(self.settings, self.rehearse), dies=dies, workers=workers, patience=CALM
+        )
         return self.process
 
     async def stop(self) -> None:

@@ -4,12 +4,15 @@ from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from foresail.api import pods
 from foresail.api.primer import PRIMER
 from foresail.kube.failures import failure
 from foresail.plan import Key, Kind
+from foresail.primers.rehearsal import Wish
+from foresail.primers.shape import Shape
 from tests.worlds import virtual_time
 from tests.worlds.documents import Document
 from tests.worlds.primer_scene import HOME, PrimerScene
@@ -307,6 +310,27 @@ def test_a_refusal_is_shown_word_for_word_and_not_tried_again_before_the_next_fi
 
     live(story)
     assert len(asked) == len(set(asked)) == 2, "once for each fire"
+
+
+def test_the_first_placeholder_has_the_size_that_admission_would_give_the_run() -> None:
+    asked: list[Wish] = []
+
+    async def story(scene: PrimerScene) -> None:
+        async def rehearse(wish: Wish) -> Shape | None:
+            asked.append(wish)
+            return msgspec.structs.replace(wish.template, requests=(("cpu", "3"),))
+
+        scene.rehearse = rehearse
+        scene.make_cron_job("daily", EVERY_TEN)
+        scene.prime("daily")
+        scene.start()
+        await scene.until(at(9))
+        (pod,) = [pod for key, pod in scene.world.history.present(pods.POD).items() if key.name in scene.placeholders]
+        assert pod["spec"]["containers"][0]["resources"] == {"requests": {"cpu": "3"}}
+        await scene.until(at(29))
+
+    live(story)
+    assert [each.cron_job.name for each in asked] == ["daily"], "asked once; then the runs tell"
 
 
 def test_a_quiet_primer_writes_nothing() -> None:

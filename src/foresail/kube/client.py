@@ -114,6 +114,10 @@ class Client:
         """Create an object."""
         return await self._write("POST", address(kind, key.namespace), body, _JSON, of)
 
+    async def rehearse(self, kind: Kind, key: Key, body: Body, of: type[T]) -> T | Failure:
+        """Ask what an object would be after admission, without creating it."""
+        return await self._write("POST", f"{address(kind, key.namespace)}?dryRun=All", body, _JSON, of)
+
     async def merge(self, kind: Kind, key: Key, body: Body, of: type[T], subresource: str = "") -> T | Failure:
         """Merge into an object; with a resourceVersion in the body, only if it is still the newest."""
         return await self._write("PATCH", address(kind, key.namespace, key.name, subresource), body, _MERGE, of)

@@ -1,10 +1,12 @@
 """Puts the operator together: one connection, one controller for each capability, one Lease."""
 
 from foresail.kube import dry_run, replica
-from foresail.kube.connect import connect
+from foresail.kube.client import Client
+from foresail.kube.connect import Connection, connect
 from foresail.operator.settings import Settings
 from foresail.plan import Key
 from foresail.primers.controller import Primers
+from foresail.primers.rehearsal import rehearsing
 from foresail.schedules.controller import Schedules
 from foresail.selfservice.controller import SelfService
 
@@ -13,8 +15,12 @@ LEASE = "foresail"
 
 async def run(settings: Settings) -> None:
     """Run this replica until SIGTERM."""
-    chosen = controllers(settings)
     connection = await connect(settings.kubeconfig, settings.context)
+    async with Client(connection) as apart:
+        await _run(settings, connection, controllers(settings, apart))
+
+
+async def _run(settings: Settings, connection: Connection, chosen: list[Schedules | SelfService | Primers]) -> None:
     if settings.dry_run:
         await dry_run.run(connection, chosen, lambda line: print(line, flush=True))
         return
@@ -28,7 +34,7 @@ async def run(settings: Settings) -> None:
     await replica.run(connection, chosen, place, figures=[each.metrics for each in chosen])
 
 
-def controllers(settings: Settings) -> list[Schedules | SelfService | Primers]:
+def controllers(settings: Settings, client: Client) -> list[Schedules | SelfService | Primers]:
     """Return a controller for each capability that is switched on."""
     found: list[Schedules | SelfService | Primers] = []
     if settings.runs_schedules:
@@ -36,5 +42,5 @@ def controllers(settings: Settings) -> list[Schedules | SelfService | Primers]:
     if settings.runs_self_service:
         found.append(SelfService(settings.velero_namespace, never=(settings.lease_namespace,)))
     if settings.runs_primers:
-        found.append(Primers(settings.primers))
+        found.append(Primers(settings.primers, rehearsing(client)))
     return found

@@ -6,6 +6,7 @@ from datetime import datetime
 from foresail.api import batch, pods
 from foresail.api.marks import PRIMER_LABEL
 from foresail.api.primer import PRIMER, Primer
+from foresail.kube.errands import Errands
 from foresail.kube.execute import Result
 from foresail.kube.failures import Cause
 from foresail.kube.loop import Watched
@@ -37,6 +38,9 @@ from foresail.primers.observe import (
     quota_row,
 )
 from foresail.primers.reasons import Loss
+from foresail.primers.rehearsal import Rehearse, Wish, nothing
+from foresail.primers.rules import judge, wants_rehearsal
+from foresail.primers.shape import Shape
 
 _PREEMPTION = "PreemptionByScheduler"
 
@@ -46,8 +50,11 @@ class Primers:
 
     name = "primers"
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, rehearse: Rehearse = nothing) -> None:
         self.settings = settings
+        self.errands = Errands[Wish, Shape | None](self._rehearsed)
+        self._rehearse = rehearse
+        self._admitted: dict[str, tuple[Shape, Shape | None]] = {}  # by a CronJob: its template, and the answer
         self.primers = Store[PrimerRow](
             {
                 "uid": lambda row: [row.uid],
@@ -114,6 +121,7 @@ class Primers:
                 yield from self._primers_for(row)
         if change.new is None and change.old is not None:
             self._losses.pop(change.old.uid, None)
+            self._admitted.pop(change.old.uid, None)
 
     def _of_job(self, change: Change[JobRow | None]) -> Iterator[Key]:
         for row in (change.old, change.new):
@@ -209,10 +217,20 @@ class Primers:
     def decide(self, seen: Seen, now: datetime) -> Plan:
         """Say what is to be done, and remember what the stores will only show later."""
         plan = decide(seen, now)
+        for target in seen.targets:
+            shape = target.cron.shape
+            if shape is not None and wants_rehearsal(seen, judge(seen, target, now), now):
+                self.errands.send(seen.primer.key, Wish(target.cron.key, target.cron.uid, shape), now)
+                break  # one at a time; what it brings wakes us for the next
         self._promised.update(
             each.key for each in plan.actions if isinstance(each, Create) and each.key not in self.placeholders
         )
         return plan
+
+    async def _rehearsed(self, wish: Wish) -> Shape | None:
+        found = await self._rehearse(wish)
+        self._admitted[wish.uid] = wish.template, found
+        return found
 
     def heard(self, key: Key, result: Result) -> bool:
         """Take in that a write was refused for what it is: to be said word for word, and not to be tried again."""
@@ -238,6 +256,8 @@ class Primers:
         first = self.primers_for(cron)
         own = tuple(row for row in holders if row.target_uid == cron.uid)
         ran = self.runs(cron)
+        template, admitted = self._admitted.get(cron.uid, (None, None))
+        is_rehearsed = template is not None and template == cron.shape
         holder_jobs = [job for row in own for job in self._jobs_of(row)]
         return Target(
             cron=cron,
@@ -248,6 +268,8 @@ class Primers:
             holder_jobs=tuple(holder_jobs),
             holder_pods=tuple(pod for job in holder_jobs for pod in self.pods.by("of", job.uid)),
             taken_by=first[0].key.name if first and first[0].uid != primer.uid else "",
+            admitted=admitted if is_rehearsed else None,
+            is_rehearsed=is_rehearsed,
         )
 
     def runs(self, cron: CronJobRow) -> Target:

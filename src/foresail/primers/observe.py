@@ -172,6 +172,8 @@ class Target(msgspec.Struct, frozen=True):
     holder_jobs: tuple[JobRow, ...] = ()
     holder_pods: tuple[PodRow, ...] = ()
     taken_by: str = ""  # the name of an older Primer that is for this CronJob too
+    admitted: Shape | None = None  # what a pod of this template would be after admission, if that was asked
+    is_rehearsed: bool = False  # whether it was
 
 
 class Seen(msgspec.Struct, frozen=True):

@@ -20,7 +20,7 @@ from foresail.primers.build import EARLY, create_placeholder, delete_placeholder
 from foresail.primers.fires import Fires
 from foresail.primers.observe import PlaceholderRow, Seen, Target
 from foresail.primers.reasons import Because, Loss, Reason
-from foresail.primers.rules import Verdict, has_arrived, is_covered, run_of
+from foresail.primers.rules import REHEARSED_BEFORE, Verdict, has_arrived, is_covered, run_of
 from foresail.primers.shape import Shape
 from foresail.primers.steps import Steps, remembered
 
@@ -117,6 +117,8 @@ class _Stand:
     def let_go(self) -> Steps:
         """Hold nothing: it is too early, the run has come, or it holds its place itself."""
         wakes = [self.opens, self.closes, self.fires.upcoming]
+        if not self.target.is_rehearsed and not self.target.pods:
+            wakes.append(self.opens - REHEARSED_BEFORE)
         last, said = self.fires.last, tuple[Because, ...]()
         unused = [each for each in self.live if last is not None and each.fire == last]
         if last is not None and unused and run_of(self.target, last) is None and not self.verdict.early:

@@ -20,6 +20,9 @@ from foresail.primers.shape import Shape, amounts
 MOST_HOLDERS = 2
 """Of primer CronJobs for one CronJob."""
 
+REHEARSED_BEFORE = timedelta(seconds=30)
+"""How long before a warm-up the API server is asked what it would make of a pod."""
+
 _UNWARMABLE = {"kubernetes.io/os": "windows", "type": "virtual-kubelet", "eks.amazonaws.com/compute-type": "fargate"}
 
 
@@ -124,9 +127,8 @@ def wanted_shape(seen: Seen, target: Target) -> Shape | None:
     shape = target.cron.shape
     if shape is None:
         return None
-    newest = max((each for each in target.pods if each.shape), key=lambda each: each.created, default=None)
-    if newest is not None and newest.shape is not None and _is_of_template(newest.shape, shape):
-        admitted = newest.shape
+    admitted = last_admitted(target, shape) or target.admitted
+    if admitted is not None:
         shape = msgspec.structs.replace(
             shape,
             requests=admitted.requests,
@@ -138,6 +140,25 @@ def wanted_shape(seen: Seen, target: Target) -> Shape | None:
     if seen.primer.requests:
         shape = msgspec.structs.replace(shape, requests=seen.primer.requests, limits=())
     return shape
+
+
+def last_admitted(target: Target, template: Shape) -> Shape | None:
+    """Return the last pod of the CronJob as admission left it, if it was made from the template as it is."""
+    newest = max((each for each in target.pods if each.shape), key=lambda each: each.created, default=None)
+    if newest is None or newest.shape is None or not _is_of_template(newest.shape, template):
+        return None
+    return newest.shape
+
+
+def wants_rehearsal(seen: Seen, verdict: Verdict, now: datetime) -> bool:
+    """Whether it is time to ask what a pod would be: shortly before it is needed, where no run has told it yet."""
+    target, because = verdict.target, verdict.because
+    if target.is_rehearsed or target.cron.shape is None or last_admitted(target, target.cron.shape) is not None:
+        return False
+    if because is not None:
+        return because.reason is Reason.NOTHING_TO_RESERVE
+    begins = verdict.fires.upcoming - seen.primer.warm_up if verdict.fires is not None else None
+    return seen.primer.method == BY_CRON_JOB or (begins is not None and begins - REHEARSED_BEFORE <= now)
 
 
 def _is_of_template(pod: Shape, template: Shape) -> bool:

@@ -11,6 +11,7 @@ from foresail.api.specs import LabelRequirement, LabelSelector
 from foresail.plan import Create, Delete, Key, Plan
 from foresail.primers.decide import decide
 from foresail.primers.observe import NodeRow, PriorityRow, QuotaRow, Seen, Target, primers_of
+from foresail.primers.rules import judge, wants_rehearsal
 from tests.unit.primers.rows import CREATED, OURS, SETTINGS, cron_job, placeholder, primer, run, seen, shape
 
 FIRE = datetime(2026, 1, 2, 3, tzinfo=UTC)
@@ -31,9 +32,34 @@ def remembers(**fields: Any) -> PrimerStatus:  # noqa: ANN401 - a field of what 
 
 
 def test_before_the_warm_up_nothing_is_made_and_the_next_look_is_at_its_beginning() -> None:
-    plan = decide(seen(), FIRE - 11 * MINUTE)
+    plan = decide(seen(Target(cron_job(), is_rehearsed=True)), FIRE - 11 * MINUTE)
     assert plan.actions == ()
     assert plan.wake_at == FIRE - 10 * MINUTE
+
+
+def test_where_no_run_has_told_its_size_the_api_server_is_asked_half_a_minute_before() -> None:
+    plan = decide(seen(), FIRE - 11 * MINUTE)
+    assert plan.wake_at == FIRE - 10 * MINUTE - timedelta(seconds=30)
+
+    def wants(target: Target, before: timedelta, **fields: Any) -> bool:  # noqa: ANN401 - a field of the Primer
+        found = seen(target, primer=primer(**fields))
+        return wants_rehearsal(found, judge(found, target, FIRE - before), FIRE - before)
+
+    assert not wants(Target(cron_job()), 11 * MINUTE)
+    assert wants(Target(cron_job()), 10.5 * MINUTE)
+    assert not wants(Target(cron_job(), is_rehearsed=True), 10.5 * MINUTE)
+    assert wants(Target(cron_job()), timedelta(hours=9), method="CronJob")
+    assert wants(Target(cron_job(shape=shape(resources={}))), timedelta(hours=9))
+    job, pod = run(FIRE - timedelta(days=1), phase="Succeeded")
+    ran = Target(cron_job(last=job.fire), (msgspec.structs.replace(job, is_over=True),), (pod,))
+    assert not wants(ran, 10.5 * MINUTE)
+
+
+def test_the_size_is_what_the_api_server_would_make_of_a_pod_before_any_run() -> None:
+    admitted = shape(resources={"requests": {"cpu": "2", "memory": "1Gi"}})
+    (pod,) = made(decide(seen(Target(cron_job(), admitted=admitted, is_rehearsed=True)), FIRE - MINUTE))
+    resources = pod.body["spec"]["containers"][0]["resources"]  # type: ignore[index]
+    assert resources == {"requests": {"cpu": "2", "memory": "1073741824"}}
 
 
 def test_at_the_warm_up_there_is_a_placeholder_that_a_restricted_namespace_would_take() -> None:
