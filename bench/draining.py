@@ -1,8 +1,9 @@
 """Watches that are open and read, and whose content nobody looks at: the bare loops have those of the controller."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 
 from bench import MeasurementError
 from foresail.kube.client import Client
@@ -16,11 +17,11 @@ from foresail.plan import Kind
 async def drained(client: Client, watched: Iterable[Watched], version: str = "") -> AsyncIterator[None]:
     """Hold the watches of a controller open until the block ends; without a version, from any point on."""
     from_then = {"resourceVersion": version} if version else {}
-    streams = [
-        await opened(client, one.kind, one.namespace, one.selectors | from_then, metadata_only=one.metadata_only)
+    opening = [
+        partial(opened, client, one.kind, one.namespace, one.selectors | from_then, metadata_only=one.metadata_only)
         for one in (each.interest for each in watched)
     ]
-    draining = [asyncio.create_task(_drain(stream)) for stream in streams]
+    draining = [asyncio.create_task(_drain(await each(), each)) for each in opening]
     try:
         yield
         for task in draining:
@@ -46,8 +47,10 @@ async def opened(
         await asyncio.sleep(0.2)
 
 
-async def _drain(stream: Stream) -> None:
-    async with stream:
-        while await stream.read():
-            pass
-    raise MeasurementError("a watch of the bare loop has ended")
+async def _drain(stream: Stream, again: Callable[[], Awaitable[Stream]]) -> None:
+    """Read for ever; a watch that the API server ends, because it was read too slowly, is opened again."""
+    while True:
+        async with stream:
+            while await stream.read():
+                pass
+        stream = await again()

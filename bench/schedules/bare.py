@@ -26,8 +26,13 @@ from foresail.schedules.controller import Schedules
 from foresail.schedules.observe import ScheduleRow, Settings, schedule_row
 
 
+class _Version(msgspec.Struct, rename="camel"):
+    resource_version: str
+
+
 class _List(msgspec.Struct):
     items: list[velero.Schedule]
+    metadata: _Version
 
 
 def _bodies(row: ScheduleRow, slot: datetime) -> tuple[Create, Body, Body]:
@@ -60,7 +65,7 @@ async def main(kubeconfig: str) -> None:
         slot = whole(now())
         rows = [schedule_row(item) for item in found.items]
         left = iter([(row, *_bodies(row, slot)) for row in rows])
-        async with drained(client, Schedules(NAMESPACE, Settings()).watched):
+        async with drained(client, Schedules(NAMESPACE, Settings()).watched, found.metadata.resource_version):
             print(now().isoformat(), flush=True)
             async with asyncio.TaskGroup() as group:
                 for _ in range(WORKERS):

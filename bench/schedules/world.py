@@ -9,10 +9,11 @@ from typing import Any
 
 import msgspec
 
-from bench.arrivals import Arrivals
+from bench.arrivals import Arrivals, Event
 from bench.operator import NAMESPACE
 from bench.writing import create_all, write_all
 from foresail.api import velero
+from foresail.api.instants import stamp
 from foresail.kube.client import Client
 from foresail.kube.clock import now
 from foresail.plan import Key
@@ -101,3 +102,17 @@ def next_tick(minutes: int) -> datetime:
 def arrivals_of_backups(cluster: Cluster) -> Arrivals:
     """Return a stopwatch at Backups."""
     return Arrivals(cluster, velero.BACKUP, NAMESPACE)
+
+
+class _Status(msgspec.Struct, rename="camel"):
+    last_backup: str = ""
+
+
+def arrivals_of_last_backups(cluster: Cluster, since: datetime) -> Arrivals:
+    """Return a stopwatch at Schedules that say they ran, for a slot that is not older than this."""
+    decoder, oldest = msgspec.json.Decoder(_Status), stamp(since)
+
+    def said(event: Event) -> str | None:
+        return event.object.metadata.name if decoder.decode(event.object.status).last_backup >= oldest else None
+
+    return Arrivals(cluster, velero.SCHEDULE, NAMESPACE, note=said)

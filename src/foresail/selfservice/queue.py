@@ -18,8 +18,8 @@ LATEST = timedelta(seconds=30)
 PART = 0.1
 """Farther ones are told when they differ by this part, or after that long."""
 
-PER_SECOND = 20
-"""No more than so many farther ones are told in a second."""
+PER_SECOND = 18
+"""No more than so many farther ones are told in a second; with those that come late together it stays below 20."""
 
 Order = tuple[float, int, str]
 
