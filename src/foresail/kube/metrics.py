@@ -16,6 +16,21 @@ CONTENT_TYPE = CONTENT_TYPE_LATEST
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 
+class OfTheLeader(Collector):
+    """Figures about objects: only the leader shows them, for what another replica last knew grows old."""
+
+    def __init__(self, figures: Collector, is_leader: Callable[[], bool]) -> None:
+        self._figures, self._is_leader = figures, is_leader
+
+    def describe(self) -> Iterable[Metric]:
+        """Return nothing: the figures are not asked for before there are any."""
+        return []
+
+    def collect(self) -> Iterable[Metric]:
+        """Read the figures of this moment, if they are ours to tell."""
+        return self._figures.collect() if self._is_leader() else []
+
+
 class Metrics(Collector):
     """The figures of one process, in a registry of their own."""
 
@@ -29,7 +44,7 @@ class Metrics(Collector):
     ) -> None:
         self._loops, self._executor, self._events, self._is_leader = loops, executor, events, is_leader
         self._registry = CollectorRegistry()
-        for collector in (self, *others):
+        for collector in (self, *(OfTheLeader(each, is_leader) for each in others)):
             self._registry.register(collector)
         ProcessCollector(registry=self._registry)
         looks = Histogram(
