@@ -1,4 +1,4 @@
-"""Which objects a label selector selects."""
+"""Which objects a label selector selects, and what can be wrong with one."""
 
 from collections.abc import Mapping
 
@@ -10,6 +10,16 @@ def selects(selector: LabelSelector, labels: Mapping[str, str]) -> bool:
     if any(labels.get(key) != value for key, value in (selector.match_labels or {}).items()):
         return False
     return all(_meets(each, labels) for each in selector.match_expressions or ())
+
+
+def problem_of(selector: LabelSelector) -> str | None:
+    """Return what is wrong with a selector; None if it can be read."""
+    for each in selector.match_expressions or ():
+        if each.operator in ("In", "NotIn") and not each.values:
+            return f"{each.operator} of {each.key!r} has no values"
+        if each.operator in ("Exists", "DoesNotExist") and each.values:
+            return f"{each.operator} of {each.key!r} takes no values"
+    return None
 
 
 def _meets(requirement: LabelRequirement, labels: Mapping[str, str]) -> bool:

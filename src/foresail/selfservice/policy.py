@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping
 import msgspec
 
 from foresail.api.policy import SelfServicePolicy, SelfServicePolicySpec
-from foresail.api.specs import LabelRequirement, LabelSelector
+from foresail.api.selectors import selects
 from foresail.plan import Key
 from foresail.selfservice.reasons import Reason, Refused
 
@@ -39,7 +39,7 @@ def policy_for(
     """
     if is_out_of_reach(namespace, never):
         return None
-    matching = (each for each in policies if matches(each.spec.namespace_selector, labels))
+    matching = (each for each in policies if selects(each.spec.namespace_selector, labels))
     return min(matching, key=lambda each: (-each.spec.priority, each.name), default=None)
 
 
@@ -52,33 +52,3 @@ def no_policy(namespace: str) -> Refused:
     """Return what a tenant is told where no policy holds."""
     text = f"no SelfServicePolicy matches namespace {namespace}: ask the administrator of the cluster for self-service"
     return Refused(Reason.NO_POLICY, f"{text}, which a policy or a label on the namespace opens")
-
-
-def matches(selector: LabelSelector, labels: Mapping[str, str]) -> bool:
-    """Whether a selector selects an object with these labels; one that cannot be read selects nothing."""
-    if any(labels.get(key) != value for key, value in (selector.match_labels or {}).items()):
-        return False
-    return all(_meets(each, labels) for each in selector.match_expressions or ())
-
-
-def problem_of(selector: LabelSelector) -> str | None:
-    """Return what is wrong with a selector; None if it can be read."""
-    for each in selector.match_expressions or ():
-        if each.operator in ("In", "NotIn") and not each.values:
-            return f"{each.operator} of {each.key!r} has no values"
-        if each.operator in ("Exists", "DoesNotExist") and each.values:
-            return f"{each.operator} of {each.key!r} takes no values"
-    return None
-
-
-def _meets(requirement: LabelRequirement, labels: Mapping[str, str]) -> bool:
-    value, values = labels.get(requirement.key), requirement.values or ()
-    match requirement.operator:
-        case "In":
-            return value is not None and value in values
-        case "NotIn":
-            return bool(values) and value not in values
-        case "Exists":
-            return value is not None and not values
-        case "DoesNotExist":
-            return value is None and not values

@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from foresail.api.policy import Bounds
+from foresail.api.selectors import problem_of
 from foresail.api.specs import LabelSelector, LocalReference, UploaderConfigForBackup, UploaderConfigForRestore
 from foresail.cron.duration import nanoseconds
-from foresail.selfservice.policy import problem_of
 
 T = TypeVar("T")
 

@@ -5,8 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from foresail.api.selectors import problem_of, selects
 from foresail.api.specs import LabelSelector
-from foresail.selfservice.policy import matches, no_policy, policy_for, problem_of
+from foresail.selfservice.policy import no_policy, policy_for
 from foresail.selfservice.quotas import over_quota
 from foresail.selfservice.reasons import Reason
 from tests.unit.selfservice.policies import policy
@@ -50,7 +51,7 @@ def test_a_selector_means_what_it_means_to_kubernetes(
     selector: dict[str, Any], labels: dict[str, str], expected: bool
 ) -> None:
     read = msgspec.convert(selector, LabelSelector)
-    assert matches(read, labels) is expected
+    assert selects(read, labels) is expected
     assert problem_of(read) is None
 
 
@@ -66,7 +67,7 @@ def test_a_selector_means_what_it_means_to_kubernetes(
 def test_a_selector_that_cannot_be_read_selects_nothing(requirement: dict[str, Any]) -> None:
     read = msgspec.convert({"matchExpressions": [requirement]}, LabelSelector)
     assert problem_of(read) is not None
-    assert not any(matches(read, labels) for labels in ({}, {"a": "1"}, {"a": "2"}, {"b": "1"}))
+    assert not any(selects(read, labels) for labels in ({}, {"a": "1"}, {"a": "2"}, {"b": "1"}))
 
 
 def test_without_a_policy_a_tenant_is_told_whom_to_ask() -> None:
