@@ -15,7 +15,6 @@ from foresail.kube.client import Client
 from foresail.kube.clock import now
 from foresail.kube.connect import connect
 from foresail.kube.lines import Lines
-from foresail.kube.server import Stream
 from foresail.plan import Kind
 from testbed import Cluster
 
@@ -89,19 +88,21 @@ class Arrivals:
     async def _run(self) -> None:
         self._loop, self._end = asyncio.get_running_loop(), asyncio.Event()
         async with Client(await connect(str(self.cluster.kubeconfig))) as client:
-            stream = await opened(client, self.kind, self.namespace, {})
-            self._open.set()
-            async with stream:
-                reading = asyncio.create_task(self._read(stream))
-                await self._end.wait()
-                reading.cancel()
-                await asyncio.gather(reading, return_exceptions=True)
+            reading = asyncio.create_task(self._read(client))
+            await self._end.wait()
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
 
-    async def _read(self, stream: Stream) -> None:
-        decoder, lines = msgspec.json.Decoder(Event), Lines()
-        while chunk := await stream.read():
-            at = now()
-            for line in lines.feed(chunk):
-                noted = self.note(decoder.decode(line))
-                if noted is not None:
-                    self.seen.setdefault(noted, at)
+    async def _read(self, client: Client) -> None:
+        """Read for ever; a watch that the API server ends, because it was read too slowly, is opened again."""
+        decoder = msgspec.json.Decoder(Event)
+        while True:
+            lines = Lines()
+            async with await opened(client, self.kind, self.namespace, {}) as stream:
+                self._open.set()
+                while chunk := await stream.read():
+                    at = now()
+                    for line in lines.feed(chunk):
+                        noted = self.note(decoder.decode(line))
+                        if noted is not None:
+                            self.seen.setdefault(noted, at)

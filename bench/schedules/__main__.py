@@ -148,7 +148,10 @@ def _served_once(cluster: Cluster, count: int) -> float:
     with arrivals_of_backups(cluster) as backups, arrivals_of_last_backups(cluster, tick) as said:
         said.wait(count, 400.0)
         made, seconds = backups.lags(tick), said.lags(tick)[-1]
-    print(f"ours: {count} Backups, {made[0]:.2f} to {made[-1]:.2f} s after the tick, all said after {seconds:.2f} s")
+    print(
+        f"ours: {count} Backups, {made[0]:.2f} to {made[-1]:.2f} s after the tick, all said after {seconds:.2f} s",
+        flush=True,
+    )
     if made[0] < 0:
         raise SystemExit("a Backup was there before the tick: the Schedules were not read in time")
     return seconds

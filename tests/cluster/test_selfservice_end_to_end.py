@@ -28,13 +28,13 @@ SYNC_SECONDS = 10
 
 
 @pytest.fixture(scope="module")
-def served(velero_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def served(own_velero_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Velero with both charts, and the operator at work."""
-    install(velero_cluster)
-    quotas("forgetful", velero_cluster, stored=1)
-    quotas("crowded", velero_cluster, stored=100, active=100)
-    with operator(velero_cluster, tmp_path_factory.mktemp("operator") / "log"):
-        yield velero_cluster
+    install(own_velero_cluster)
+    quotas("forgetful", own_velero_cluster, stored=1)
+    quotas("crowded", own_velero_cluster, stored=100, active=100)
+    with operator(own_velero_cluster, tmp_path_factory.mktemp("operator") / "log"):
+        yield own_velero_cluster
 
 
 def completed(tenant: Tenant, name: str) -> str:

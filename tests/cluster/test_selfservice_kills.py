@@ -73,9 +73,9 @@ def kill(operator: Operator, chance: random.Random, *, aimed: bool) -> str:
 
 
 def test_however_often_it_is_killed_each_request_has_one_velero_backup_and_none_is_an_orphan(
-    velero_cluster: Cluster, tmp_path: Path, eventually: Eventually, figure: Callable[[str], None]
+    own_velero_cluster: Cluster, tmp_path: Path, eventually: Eventually, figure: Callable[[str], None]
 ) -> None:
-    cluster, file = velero_cluster, tmp_path / "made"
+    cluster, file = own_velero_cluster, tmp_path / "made"
     install(cluster)
     quotas("killed", cluster, stored=EACH * KILLS)
     chance = random.Random(7)  # noqa: S311 - chance, not secrecy
