@@ -41,7 +41,7 @@ def schedule_cluster() -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def own_velero_cluster() -> Iterator[Cluster]:
-    """A cluster with Velero for the tests of one file: what others leave in Velero's queue does not hold up theirs."""
+    """A cluster with Velero for the tests of one file: what others leave in it does not disturb theirs."""
     yield from _cluster("own-velero", Options(velero="velero", nodes=1))
 
 

@@ -66,13 +66,13 @@ def test_kubectl_describe_says_why_a_backup_and_a_restore_failed(served: Cluster
 def test_what_velero_says_of_no_namespace_is_counted_and_the_command_named(
     served: Cluster, eventually: Eventually
 ) -> None:
-    bob = arrive(served, "hooked", eventually)
+    bob = arrive(served, "hooks", eventually)
     hook = {"pre.hook.backup.velero.io/command": '["/bin/false"]', "pre.hook.backup.velero.io/container": "web"}
     run_pod(bob, hook)
     bob.back_up("hook")
     assert why(bob, "nonadminbackup/hook", eventually) == (
         "the backup is partial with 1 error, 1 failed hook. "
-        "1 error without a namespace: read all with foresail backup logs hook -n hooked --results"
+        "1 error without a namespace: read all with foresail backup logs hook -n hooks --results"
     )
     eventually(lambda: not left_behind(served), 30)
 
