@@ -10,6 +10,7 @@ import msgspec
 
 from bench import MeasurementError
 from bench.arrivals import Arrivals, Event
+from bench.figures import beside_bare
 from bench.operator import ACCOUNT, NAMESPACE, USER, operator
 from bench.selfservice.world import FLAGS, TENANTS, create_namespaces, request, requests, tenant, world
 from bench.silence import is_write
@@ -86,14 +87,7 @@ def throughput(count: int, rounds: int) -> dict[str, object]:
     for _ in range(rounds):
         bare.append(count / _bare(count))
         ours.append(count / _operator(count))
-    ratios = [one / other for one, other in zip(ours, bare, strict=True)]
-    return {
-        "throughput_requests": count,
-        "throughput_ratio": round(median(ratios), 3),
-        "throughput_ratios": [round(each, 3) for each in ratios],
-        "bare_per_s": [round(each, 1) for each in bare],
-        "ours_per_s": [round(each, 1) for each in ours],
-    }
+    return {"throughput_requests": count, **beside_bare(ours, bare)}
 
 
 def _bare(count: int) -> float:

@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -58,7 +59,7 @@ def phases_in_order(cluster: Cluster, folder: Path) -> Iterator[None]:
     files = [folder / f"phases-of-{kind}" for kind in _REQUESTS]
     with ExitStack() as watching:
         for kind, file in zip(_REQUESTS, files, strict=True):
-            watching.enter_context(_shown_as_it_changes(cluster, kind, _PHASES, file))
+            watching.enter_context(_shown_as_it_changes(cluster, file, _PHASES, kind, "--all-namespaces", "--watch"))
         yield
     for file in files:
         seen: dict[str, list[str]] = {}
@@ -69,13 +70,22 @@ def phases_in_order(cluster: Cluster, folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _shown_as_it_changes(cluster: Cluster, kind: str, template: str, file: Path) -> Iterator[None]:
+def recorded(cluster: Cluster, file: Path, template: str, *words: str) -> Iterator[None]:
+    """Write down what the template shows of objects whenever they change, from the begin of the block to its end."""
+    with _shown_as_it_changes(cluster, file, template, "--watch-only", *words):
+        time.sleep(3)  # until it watches
+        yield
+        time.sleep(1)
+
+
+@contextmanager
+def _shown_as_it_changes(cluster: Cluster, file: Path, template: str, *words: str) -> Iterator[None]:
     command = [str(program("kube", "kubectl")), f"--kubeconfig={cluster.kubeconfig}", "--cache-dir=/dev/null", "get"]
-    command += [kind, "--all-namespaces", "--watch", f"--output=jsonpath={template}"]
+    command += [f"--output=jsonpath={template}", *words]
     with file.open("w") as output, subprocess.Popen(command, stdout=output) as watching:
         try:
             yield
-            assert watching.poll() is None, f"the record of {kind} has a gap"
+            assert watching.poll() is None, f"the record of {' '.join(words)} has a gap"
         finally:
             watching.kill()
 

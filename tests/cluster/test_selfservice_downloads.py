@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from testbed import Cluster
-from tests.cluster.tenants import Tenant, condition, install, operator, tenant
+from tests.cluster.tenants import Tenant, arrive, condition, install, operator
 
 Eventually = Callable[[Callable[[], object], float], None]
-_MAY_DOWNLOAD = ("auth", "can-i", "create", "nonadmindownloadrequests.oadp.openshift.io")
 
 
 @pytest.fixture(scope="module")
@@ -20,20 +19,6 @@ def served(velero_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) ->
     log = tmp_path_factory.mktemp("operator") / "log"
     with operator(velero_cluster, log):
         yield velero_cluster
-
-
-def arrive(cluster: Cluster, namespace: str, eventually: Eventually) -> Tenant:
-    """Return a tenant, once the built-in role has our rules."""
-    found = tenant(cluster, namespace)
-
-    def may() -> bool:
-        try:
-            return found.kubectl(*_MAY_DOWNLOAD).strip() == "yes"
-        except AssertionError:
-            return False
-
-    eventually(may, 30)
-    return found
 
 
 def asked_for(cluster: Cluster) -> list[str]:

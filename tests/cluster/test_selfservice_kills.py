@@ -5,7 +5,6 @@ Velero is frozen meanwhile: what is tried here is what the operator writes, not 
 
 import json
 import random
-import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -13,10 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from testbed import Cluster
-from testbed.build import program
 from tests.cluster.operators import Operator, running
 from tests.cluster.schedules import FULL
-from tests.cluster.tenants import VELERO, Eventually, Tenant, arrive, create, install, of_namespace, quotas
+from tests.cluster.tenants import VELERO, Eventually, Tenant, arrive, create, install, of_namespace, quotas, recorded
 
 KILLS = 200 if FULL else 10
 EACH = 3  # requests before each kill
@@ -24,21 +22,6 @@ AIM_SECONDS = 20.0  # by then a process that was to kill itself at a write has c
 WRITES = 12  # of so many that are due after each start, one is aimed at
 MADE = r'{.metadata.annotations.foresail\.dev/request-uid} {.metadata.uid}{"\n"}'
 FLAGS = ("--schedules=false", "--self-service")
-
-
-@contextmanager
-def recorded(cluster: Cluster, file: Path) -> Iterator[None]:
-    """Write down every Velero Backup that is ever there, with the request that it was made for."""
-    command = [str(program("kube", "kubectl")), f"--kubeconfig={cluster.kubeconfig}", "get", "backups.velero.io"]
-    command += [f"--namespace={VELERO}", "--watch-only", f"--output=jsonpath={MADE}"]
-    with file.open("w") as output, subprocess.Popen(command, stdout=output) as watching:
-        try:
-            time.sleep(3)  # until it watches
-            yield
-            time.sleep(1)
-            assert watching.poll() is None, "the record has a gap"
-        finally:
-            watching.kill()
 
 
 @contextmanager
@@ -82,7 +65,11 @@ def test_however_often_it_is_killed_each_request_has_one_velero_backup_and_none_
     hal = arrive(cluster, "killed", eventually)
     kinds: Counter[str] = Counter()
     kept: list[str] = []
-    with running(cluster, tmp_path, *FLAGS) as operator, frozen(cluster), recorded(cluster, file):
+    with (
+        running(cluster, tmp_path, *FLAGS) as operator,
+        frozen(cluster),
+        recorded(cluster, file, MADE, "backups.velero.io", f"--namespace={VELERO}"),
+    ):
         operator.kill()
         for number in range(KILLS):
             fresh = [f"n{number}-{one}" for one in range(EACH)]

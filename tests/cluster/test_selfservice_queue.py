@@ -1,17 +1,13 @@
 """The queue on a real Velero, which works on one backup at a time: the number that a tenant sees only ever falls."""
 
-import subprocess
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from testbed import Cluster
-from testbed.build import program
 from tests.cluster.schedules import FULL
-from tests.cluster.tenants import Eventually, Tenant, arrive, create, install, operator, quotas
+from tests.cluster.tenants import Eventually, Tenant, arrive, create, install, operator, quotas, recorded
 
 TENANTS, EACH = (5, 4) if FULL else (4, 2)
 NAMES = [f"queue-{number}" for number in range(TENANTS)]
@@ -27,21 +23,6 @@ def served(own_velero_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory
         quotas(name, own_velero_cluster, active=EACH)
     with operator(own_velero_cluster, tmp_path_factory.mktemp("operator") / "log"):
         yield own_velero_cluster
-
-
-@contextmanager
-def recorded(cluster: Cluster, file: Path) -> Iterator[None]:
-    """Write down every number that any request shows, in the order in which the API server tells it."""
-    command = [str(program("kube", "kubectl")), f"--kubeconfig={cluster.kubeconfig}", "get", "nonadminbackups"]
-    command += ["--all-namespaces", "--watch-only", f"--output=jsonpath={SHOWN}"]
-    with file.open("w") as output, subprocess.Popen(command, stdout=output) as watching:
-        try:
-            time.sleep(3)  # until it watches
-            yield
-            time.sleep(1)
-            assert watching.poll() is None, "the record has a gap"
-        finally:
-            watching.kill()
 
 
 def numbers(file: Path) -> dict[str, list[int]]:
@@ -65,7 +46,7 @@ def test_the_number_in_the_queue_only_falls_to_one_and_then_to_zero(
     def wait(tenant: Tenant, *words: str) -> None:
         tenant.kubectl("wait", "nonadminbackups", "--all", f"--timeout={SECONDS}s", *words)
 
-    with recorded(served, file):
+    with recorded(served, file, SHOWN, "nonadminbackups", "--all-namespaces"):
         served.fault.stop("velero")
         try:
             for tenant in tenants:

@@ -30,3 +30,6 @@ The first two stand on a primer CronJob too.
 
 PRIMER_LABEL = "foresail.dev/primer"
 """On placeholders and primer CronJobs, with the name of the Primer: how they are found."""
+
+OPERATORS_LEASE = "foresail"
+"""The name of the Lease that the leading replica of the operator holds."""

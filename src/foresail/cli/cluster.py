@@ -11,7 +11,7 @@ import msgspec
 from foresail.api import velero
 from foresail.cli.errors import CommandError
 from foresail.kube.client import Client, address
-from foresail.kube.connect import ConnectError, connect
+from foresail.kube.connect import ConnectError, connect, namespace_of_context
 from foresail.kube.failures import Cause, Failure
 from foresail.kube.reflector import Page
 from foresail.plan import Body, Key, Kind
@@ -121,6 +121,15 @@ def on_cluster(chosen: argparse.Namespace, work: Callable[[Cluster], Awaitable[T
             return await work(Cluster(client))
 
     return asyncio.run(connected())
+
+
+def settle_namespace(chosen: argparse.Namespace) -> None:
+    """Let the namespace be that of the kube context, unless another was named."""
+    if chosen.namespace is None:
+        try:
+            chosen.namespace = namespace_of_context(chosen.kubeconfig, chosen.context)
+        except ConnectError as error:
+            raise CommandError(str(error), "name a namespace with -n, and a kubeconfig with --kubeconfig") from error
 
 
 def refusal(failure: Failure, verb: str, kind: Kind, key: Key) -> CommandError:

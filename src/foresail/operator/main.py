@@ -1,5 +1,6 @@
 """Puts the operator together: one connection, one controller for each capability, one Lease."""
 
+from foresail.api.marks import OPERATORS_LEASE
 from foresail.kube import dry_run, replica
 from foresail.kube.client import Client
 from foresail.kube.connect import Connection, connect
@@ -9,8 +10,6 @@ from foresail.primers.controller import Primers
 from foresail.primers.rehearsal import rehearsing
 from foresail.schedules.controller import Schedules
 from foresail.selfservice.controller import SelfService
-
-LEASE = "foresail"
 
 
 async def run(settings: Settings) -> None:
@@ -27,7 +26,7 @@ async def _run(settings: Settings, connection: Connection, chosen: list[Schedule
     place = replica.Place(
         name="foresail",
         identity=settings.identity,
-        lease=Key(settings.lease_namespace, LEASE),
+        lease=Key(settings.lease_namespace, OPERATORS_LEASE),
         host=settings.host,
         port=settings.port,
     )

@@ -1,5 +1,6 @@
 """What the doctor goes by: everything that was read, before anything is said about it."""
 
+import asyncio
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,6 +11,7 @@ import msgspec
 
 from foresail.api import velero
 from foresail.api.apps import DEPLOYMENT, Deployment
+from foresail.api.marks import OPERATORS_LEASE
 from foresail.cli.cluster import Cluster
 from foresail.cli.doctor.permissions import Permission, needed
 from foresail.cli.errors import CommandError
@@ -105,7 +107,7 @@ async def gather(cluster: Cluster, namespace: str, account: str | None, instant:
         tzdata=version("tzdata"),
         definitions=definitions,
         servers=tuple(row for row in rows if row is not None),
-        lease=await reader.tried(cluster.if_there(LEASE, Key(namespace, "foresail"), Lease)),
+        lease=await reader.tried(cluster.if_there(LEASE, Key(namespace, OPERATORS_LEASE), Lease)),
         operators=operators,
         others=tuple(Key(each.metadata.namespace, each.metadata.name) for each in deployments if _is_other(each)),
         locations=tuple(await reader.all(velero.LOCATION, namespace, velero.Location) if has_velero else ()),
@@ -174,7 +176,8 @@ async def _permissions(
         self_service=operator.self_service if operator else False,
         primers=operator.primers if operator else False,
     )
-    return {each: await _may(cluster, namespace, account, each) for each in wanted}
+    allowed = await asyncio.gather(*(_may(cluster, namespace, account, each) for each in wanted))
+    return dict(zip(wanted, allowed, strict=True))
 
 
 async def _may(cluster: Cluster, namespace: str, account: str, wanted: Permission) -> bool:
@@ -187,7 +190,7 @@ async def _may(cluster: Cluster, namespace: str, account: str, wanted: Permissio
         "namespace": "" if wanted.everywhere else namespace,
     }
     if resource == "leases" and wanted.verb != "create":
-        asked["name"] = "foresail"
+        asked["name"] = OPERATORS_LEASE
     user = f"system:serviceaccount:{account.replace('/', ':')}"
     body = {"apiVersion": REVIEW.api_version, "kind": REVIEW.name}
     made = await cluster.create(REVIEW, Key("", ""), {**body, "spec": {"user": user, "resourceAttributes": asked}})

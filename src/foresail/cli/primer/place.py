@@ -8,9 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from foresail.api.primer import PRIMER
-from foresail.cli.cluster import Cluster, on_cluster
-from foresail.cli.errors import CommandError
-from foresail.kube.connect import ConnectError, namespace_of_context
+from foresail.cli.cluster import Cluster, on_cluster, settle_namespace
 from foresail.plan import Key
 
 T = TypeVar("T")
@@ -22,11 +20,7 @@ def in_namespace(chosen: argparse.Namespace, work: Callable[[Cluster], Awaitable
     """Find the namespace, connect, do the work and disconnect."""
     if chosen.all_namespaces:
         chosen.namespace = ""
-    elif chosen.namespace is None:
-        try:
-            chosen.namespace = namespace_of_context(chosen.kubeconfig, chosen.context)
-        except ConnectError as error:
-            raise CommandError(str(error), "name a namespace with -n, and a kubeconfig with --kubeconfig") from error
+    settle_namespace(chosen)
     return on_cluster(chosen, work)
 
 

@@ -11,6 +11,7 @@ import msgspec
 
 from foresail.api import velero
 from foresail.api.apps import DEPLOYMENT, Deployment
+from foresail.api.marks import OPERATORS_LEASE
 from foresail.cli.cluster import Cluster, on_cluster
 from foresail.cli.errors import CommandError
 from foresail.cron import CronError, Dialect
@@ -38,7 +39,6 @@ from foresail.schedules.status import remembered
 NOTED = "as the operator noted"
 """Stands for a version of Velero that only the operator has learnt."""
 
-_LEASE = "foresail"
 _SILENCE = timedelta(minutes=1)  # a Lease is renewed every few seconds; two clocks may differ by some more
 
 _schedule = msgspec.json.Decoder(velero.Schedule)
@@ -137,7 +137,7 @@ async def firing(cluster: Cluster, namespace: str, chosen: argparse.Namespace, i
     deployments = await cluster.listed(DEPLOYMENT, namespace)
     rows = [deployment_row(_deployment.decode(each)) for each in deployments]
     flag = Dialect(chosen.velero_dialect) if getattr(chosen, "velero_dialect", None) else None
-    lease = await cluster.if_there(LEASE, Key(namespace, _LEASE), Lease)
+    lease = await cluster.if_there(LEASE, Key(namespace, OPERATORS_LEASE), Lease)
     return engine([row for row in rows if row is not None], "", flag), leader(lease, instant)
 
 

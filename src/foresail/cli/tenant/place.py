@@ -7,10 +7,9 @@ from typing import TypeVar
 
 import msgspec
 
-from foresail.cli.cluster import Cluster, on_cluster
+from foresail.cli.cluster import Cluster, on_cluster, settle_namespace
 from foresail.cli.errors import CommandError
 from foresail.cli.tenant.asked import Asked, asked
-from foresail.kube.connect import ConnectError, namespace_of_context
 from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
 
@@ -24,11 +23,7 @@ def family_of(chosen: argparse.Namespace) -> Family:
 
 def in_namespace(chosen: argparse.Namespace, work: Callable[[Cluster, Family], Awaitable[T]]) -> T:
     """Find the namespace, connect, do the work and disconnect."""
-    if chosen.namespace is None:
-        try:
-            chosen.namespace = namespace_of_context(chosen.kubeconfig, chosen.context)
-        except ConnectError as error:
-            raise CommandError(str(error), "name a namespace with -n, and a kubeconfig with --kubeconfig") from error
+    settle_namespace(chosen)
     return on_cluster(chosen, lambda cluster: work(cluster, family_of(chosen)))
 
 
