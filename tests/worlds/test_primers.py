@@ -12,6 +12,7 @@ from foresail.api.primer import PRIMER
 from foresail.kube.failures import failure
 from foresail.plan import Key, Kind
 from foresail.primers.rehearsal import Wish
+from foresail.primers.search import Search, Volumes
 from foresail.primers.shape import Shape
 from tests.worlds import virtual_time
 from tests.worlds.documents import Document
@@ -331,6 +332,36 @@ def test_the_first_placeholder_has_the_size_that_admission_would_give_the_run() 
 
     live(story)
     assert [each.cron_job.name for each in asked] == ["daily"], "asked once; then the runs tell"
+
+
+def test_each_placeholder_is_where_the_volumes_of_its_run_are_now_and_a_silent_server_changes_nothing() -> None:
+    asked: list[Search] = []
+    zones: list[str | None] = ["a", "b", None]
+
+    async def story(scene: PrimerScene) -> None:
+        async def locate(search: Search) -> Volumes | None:
+            asked.append(search)
+            zone = zones[len(asked) - 1]
+            return None if zone is None else (msgspec.json.encode({"nodeSelectorTerms": [bound_to(zone)]}),)
+
+        scene.locate = locate
+        mounts = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+        scene.make_cron_job("daily", EVERY_TEN, pod={"volumes": [mounts]})
+        scene.prime("daily")
+        scene.start()
+        for minute, zone in ((9, "a"), (19, "b"), (29, "b")):
+            await scene.until(at(minute))
+            found = scene.world.history.present(pods.POD).items()
+            (pod,) = [pod for key, pod in found if key.name in scene.placeholders]
+            required = pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+            assert required == {"nodeSelectorTerms": [bound_to(zone)]}
+
+    live(story)
+    assert [each.fire for each in asked] == [at(10), at(20), at(30)], "once for each fire"
+
+
+def bound_to(zone: str) -> Document:
+    return {"matchExpressions": [{"key": "zone", "operator": "In", "values": [zone]}]}
 
 
 def test_a_quiet_primer_writes_nothing() -> None:

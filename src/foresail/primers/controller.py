@@ -18,6 +18,7 @@ from foresail.primers.metrics import PrimerMetrics
 from foresail.primers.observe import (
     CronJobRow,
     JobRow,
+    Located,
     NodeRow,
     PlaceholderRow,
     PodRow,
@@ -39,7 +40,8 @@ from foresail.primers.observe import (
 )
 from foresail.primers.reasons import Loss
 from foresail.primers.rehearsal import Rehearse, Wish, nothing
-from foresail.primers.rules import judge, wants_rehearsal
+from foresail.primers.rules import Verdict, judge, wants_rehearsal, wants_search
+from foresail.primers.search import Locate, Search, Volumes, nowhere
 from foresail.primers.shape import Shape
 
 _PREEMPTION = "PreemptionByScheduler"
@@ -50,10 +52,11 @@ class Primers:
 
     name = "primers"
 
-    def __init__(self, settings: Settings, rehearse: Rehearse = nothing) -> None:
+    def __init__(self, settings: Settings, rehearse: Rehearse = nothing, locate: Locate = nowhere) -> None:
         self.settings = settings
-        self.errands = Errands[Wish, Shape | None](self._rehearsed)
-        self._rehearse = rehearse
+        self.errands = Errands[Wish | Search, Shape | Volumes | None](self._fetched)
+        self._rehearse, self._locate = rehearse, locate
+        self._located: dict[str, Located] = {}  # by a CronJob
         self._admitted: dict[str, tuple[Shape, Shape | None]] = {}  # by a CronJob: its template, and the answer
         self.primers = Store[PrimerRow](
             {
@@ -122,6 +125,7 @@ class Primers:
         if change.new is None and change.old is not None:
             self._losses.pop(change.old.uid, None)
             self._admitted.pop(change.old.uid, None)
+            self._located.pop(change.old.uid, None)
 
     def _of_job(self, change: Change[JobRow | None]) -> Iterator[Key]:
         for row in (change.old, change.new):
@@ -218,19 +222,25 @@ class Primers:
         """Say what is to be done, and remember what the stores will only show later."""
         plan = decide(seen, now)
         for target in seen.targets:
-            shape = target.cron.shape
-            if shape is not None and wants_rehearsal(seen, judge(seen, target, now), now):
-                self.errands.send(seen.primer.key, Wish(target.cron.key, target.cron.uid, shape), now)
+            wish = _wish(seen, judge(seen, target, now), now)
+            if wish is not None:
+                self.errands.send(seen.primer.key, wish, now)
                 break  # one at a time; what it brings wakes us for the next
         self._promised.update(
             each.key for each in plan.actions if isinstance(each, Create) and each.key not in self.placeholders
         )
         return plan
 
-    async def _rehearsed(self, wish: Wish) -> Shape | None:
-        found = await self._rehearse(wish)
-        self._admitted[wish.uid] = wish.template, found
-        return found
+    async def _fetched(self, wish: Wish | Search) -> Shape | Volumes | None:
+        if isinstance(wish, Wish):
+            shape = await self._rehearse(wish)
+            self._admitted[wish.uid] = wish.template, shape
+            return shape
+        volumes, before = await self._locate(wish), self._located.get(wish.uid)
+        if volumes is None:  # it cannot be told now: they are where they were
+            volumes = before.volumes if before is not None and before.claims == wish.claims else ()
+        self._located[wish.uid] = Located(wish.claims, wish.fire, volumes)
+        return volumes
 
     def heard(self, key: Key, result: Result) -> bool:
         """Take in that a write was refused for what it is: to be said word for word, and not to be tried again."""
@@ -270,6 +280,7 @@ class Primers:
             taken_by=first[0].key.name if first and first[0].uid != primer.uid else "",
             admitted=admitted if is_rehearsed else None,
             is_rehearsed=is_rehearsed,
+            located=self._located.get(cron.uid),
         )
 
     def runs(self, cron: CronJobRow) -> Target:
@@ -283,6 +294,16 @@ class Primers:
 
 def _nobody(_change: Change[PriorityRow]) -> Iterable[Key]:
     return ()  # read when a decision is due
+
+
+def _wish(seen: Seen, verdict: Verdict, now: datetime) -> Wish | Search | None:
+    """Return what the API server is to be asked for a CronJob; None if everything is known, or not needed yet."""
+    cron, fires, shape = verdict.target.cron, verdict.fires, verdict.target.cron.shape
+    if shape is not None and wants_rehearsal(seen, verdict, now):
+        return Wish(cron.key, cron.uid, shape)
+    if shape is not None and fires is not None and wants_search(seen, verdict, now):
+        return Search(cron.key.namespace, cron.uid, shape.claims, fires.upcoming)
+    return None
 
 
 def _loss(row: PlaceholderRow) -> Loss:
