@@ -1,5 +1,6 @@
 """Primers in a world: what is held, from when until when, and when the runs begin."""
 
+import asyncio
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -16,6 +17,7 @@ from foresail.primers.search import Search, Volumes
 from foresail.primers.shape import Shape
 from tests.worlds import virtual_time
 from tests.worlds.documents import Document
+from tests.worlds.history import Happening
 from tests.worlds.primer_scene import HOME, PrimerScene
 from tests.worlds.process import Moment
 from tests.worlds.world import Answer, done
@@ -232,6 +234,21 @@ def count(scene: PrimerScene, used: str) -> None:
     done(scene.world.merge(pods.RESOURCE_QUOTA, Key(HOME, "small"), status, "kube", "status"))
 
 
+def counted(scene: PrimerScene) -> None:
+    """Let the quota count the pods that there are, a moment after each change."""
+
+    def recount() -> None:
+        there = scene.world.history.present(pods.POD).values()
+        live = [pod for pod in there if pod.get("status", {}).get("phase") not in ("Succeeded", "Failed")]
+        count(scene, str(2 * len(live)))
+
+    def heard(happening: Happening) -> None:
+        if happening.kind == pods.POD:
+            asyncio.get_running_loop().call_later(0.1, recount)
+
+    scene.world.history.listeners.append(heard)
+
+
 def test_a_quota_with_room_for_one_run_is_free_again_before_the_fire() -> None:
     async def story(scene: PrimerScene) -> None:
         quota(scene, "2")
@@ -259,6 +276,40 @@ def test_a_quota_without_room_for_a_placeholder_is_left_alone() -> None:
         assert "reason" not in scene.primed("daily")
 
     assert live(story).record.held == []
+
+
+def test_a_quota_that_gets_room_while_a_window_is_open_is_used_at_once() -> None:
+    async def story(scene: PrimerScene) -> None:
+        quota(scene, "3", used="2")
+        scene.make_cron_job("daily", EVERY_TEN)
+        scene.prime("daily", "5m")
+        scene.start()
+        await scene.until(at(6))
+        assert scene.primed("daily")["reason"] == "QuotaTooSmall"
+        count(scene, used="1")
+        await scene.until(at(6, 1))
+        assert len(scene.placeholders) == 1
+
+    live(story)
+
+
+def test_a_standing_reservation_never_takes_the_quota_from_a_run_that_comes_late() -> None:
+    async def story(scene: PrimerScene) -> None:
+        scene.cluster.late = 40.0
+        quota(scene, "2")
+        counted(scene)
+        scene.make_cron_job("daily", EVERY_TEN)
+        scene.prime("daily", "30m", allowStanding=True)
+        scene.start()
+        await scene.until(at(51))
+
+    scene = live(story)
+    fires = [fire for _, fire in scene.cluster.fired]
+    assert len(fires) == 5
+    for held in scene.record.held:
+        assert held.until is None or held.until <= held.fire - timedelta(seconds=1.5)
+        assert not [fire for fire in fires if fire <= held.since < fire + timedelta(seconds=40)], "before the run"
+    assert len(scene.record.held) == 5
 
 
 def test_an_operator_that_comes_back_in_the_middle_of_a_warm_up_primes_at_once() -> None:

@@ -38,7 +38,7 @@ from foresail.primers.observe import (
     priority_row,
     quota_row,
 )
-from foresail.primers.reasons import Loss
+from foresail.primers.reasons import Loss, Reason
 from foresail.primers.rehearsal import Rehearse, Wish, nothing
 from foresail.primers.rules import Verdict, judge, wants_rehearsal, wants_search
 from foresail.primers.search import Locate, Search, Volumes, nowhere
@@ -62,6 +62,7 @@ class Primers:
             {
                 "uid": lambda row: [row.uid],
                 "for": lambda row: [Key(row.key.namespace, row.cron_job)],  # an empty name where one selects
+                "short": lambda row: [row.key.namespace] if _is_short_of_quota(row) else [],
             }
         )
         self.cron_jobs = Store[CronJobRow](
@@ -161,11 +162,13 @@ class Primers:
             yield from (each.key for each in self.primers.by("uid", row.primer_uid))
 
     def _of_quota(self, change: Change[QuotaRow]) -> Iterator[Key]:
-        """Let what a quota refused be tried again when the quota is another one; the rest is read when it is due."""
+        """Let those look again that a quota had no room for; what it refused is tried again when it is another one."""
         if change.old is None or change.new is None or change.old.hard != change.new.hard:
             for key in [each for each in self._refused if each.namespace == change.key.namespace]:
                 del self._refused[key]
                 yield key
+        if change.old != change.new:
+            yield from (each.key for each in self.primers.by("short", change.key.namespace))
 
     def _primers_for(self, row: CronJobRow) -> Iterator[Key]:
         if row.primer_uid:
@@ -304,6 +307,10 @@ def _wish(seen: Seen, verdict: Verdict, now: datetime) -> Wish | Search | None:
     if shape is not None and fires is not None and wants_search(seen, verdict, now):
         return Search(cron.key.namespace, cron.uid, shape.claims, fires.upcoming)
     return None
+
+
+def _is_short_of_quota(row: PrimerRow) -> bool:
+    return any(each.reason == Reason.QUOTA_TOO_SMALL.value for each in row.status.cron_jobs)
 
 
 def _loss(row: PlaceholderRow) -> Loss:

@@ -89,6 +89,20 @@ class _Stand:
         return self.now < last + until
 
     @property
+    def _settled(self) -> datetime | None:
+        """Until when the run of the last fire is waited for; None if it has come, or comes no more."""
+        last, memory = self.fires.last, self.memory
+        if last is None:
+            return None
+        if self.verdict.early and not has_arrived(self.target, last, self.verdict.count):
+            until = last + self.primer.release_after  # a run that comes late could not push aside what is made now
+        elif memory is not None and memory.fire == last:
+            until = last + SETTLES
+        else:
+            return None
+        return until if self.now < until else None
+
+    @property
     def _lasts(self) -> timedelta:
         """For how long a placeholder that is made now may stand, should nobody be there to let it go."""
         if self.verdict.early:
@@ -132,7 +146,7 @@ class _Stand:
 
     def before_the_fire(self) -> Steps:
         """Hold as many places as the run needs, and make again what was lost."""
-        fire, last = self.fires.upcoming, self.fires.last
+        fire = self.fires.upcoming
         # A moment before the fire everything is looked at again: a quota may have filled up meanwhile.
         wakes = [self.closes, fire - EARLY, fire]
         kept = self.live[: self.verdict.count]
@@ -140,8 +154,8 @@ class _Stand:
         missing = self.verdict.count - len(kept)
         if missing == 0:
             return self._steps(let_go, wakes, self._noted(kept), is_warming=True)
-        if last is not None and self.now < last + SETTLES and self.memory is not None and self.memory.fire == last:
-            return self._steps(let_go, [*wakes, last + SETTLES], self.memory, is_warming=bool(kept))
+        if self._settled is not None:
+            return self._steps(let_go, [*wakes, self._settled], self.memory, is_warming=bool(kept))
         if not is_located(self.target, self.shape, fire):
             return self._steps(let_go, wakes, self.memory, is_warming=bool(kept))  # the answer is on its way
         memory, said = self._after_losses(kept)
