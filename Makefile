@@ -10,7 +10,7 @@ CRONJOBS ?= 100
 .DEFAULT_GOAL := help
 .PHONY: help setup lint format test test-cluster cluster-build cluster-up cluster-down \
   cron-oracle cron-shift cron-fuzz schedule-year schedule-gitops schedule-kills schedule-clusters compat selfservice-specs \
-  crds bench-cron bench-runtime bench-schedules bench-selfservice bench-primers primer-year primer-kills \
+  crds bench-cron bench-runtime bench-schedules bench-selfservice bench-primers primer-year primer-kills primer-kept \
   runtime-kills selfservice-kills selfservice-queue lock ci
 
 help: ## list the targets
@@ -107,6 +107,9 @@ selfservice-kills: setup cluster-build ## kill the operator 200 times amid tenan
 
 primer-kills: setup cluster-build ## kill the operator 100 times while warm-ups are due: no placeholder twice, none orphaned
 	FORESAIL_FULL=1 $(BIN)/pytest tests/cluster/test_primers_kills.py
+
+primer-kept: setup cluster-build ## five fires of primers in every situation, losses and standing reservations: half an hour
+	FORESAIL_FULL=1 $(BIN)/pytest tests/cluster/test_primers.py
 
 selfservice-queue: setup cluster-build ## 20 backups of 5 tenants in a real Velero's queue: minutes
 	FORESAIL_FULL=1 $(BIN)/pytest tests/cluster/test_selfservice_queue.py

@@ -51,8 +51,16 @@ def node_pool(name: str, ready_seconds: int, **disruption: str) -> dict[str, Any
     }
 
 
-def cron_job(name: str, schedule: str, pool: str, namespace: str = "default", **pod: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
-    """Return a CronJob whose pods run on the nodes of one pool."""
+def cron_job(
+    name: str,
+    schedule: str,
+    pool: str,
+    namespace: str = "default",
+    *,
+    runs: int = 5,
+    **pod: Any,  # noqa: ANN401 - JSON
+) -> dict[str, Any]:
+    """Return a CronJob whose pods run for so many seconds on the nodes of one pool."""
     container = {"name": "work", "image": "work:1", "resources": {"requests": {"cpu": "2"}}}
     spec = {
         "restartPolicy": "Never",
@@ -61,12 +69,13 @@ def cron_job(name: str, schedule: str, pool: str, namespace: str = "default", **
         "tolerations": [{"key": "only", "operator": "Equal", "value": pool}],
         **pod,
     }
-    template = {"metadata": {"annotations": {RUN_SECONDS: "5"}}, "spec": spec}
+    template = {"metadata": {"annotations": {RUN_SECONDS: str(runs)}}, "spec": spec}
+    when = {"schedule": schedule, "timeZone": "Etc/UTC", "successfulJobsHistoryLimit": 10}
     return {
         "apiVersion": "batch/v1",
         "kind": "CronJob",
         "metadata": {"name": name, "namespace": namespace},
-        "spec": {"schedule": schedule, "timeZone": "Etc/UTC", "jobTemplate": {"spec": {"template": template}}},
+        "spec": {**when, "jobTemplate": {"spec": {"template": template}}},
     }
 
 
@@ -112,7 +121,12 @@ def placeholders(cluster: Cluster) -> list[dict[str, Any]]:
 
 
 def delays(cluster: Cluster, names: Iterable[str]) -> dict[str, list[float]]:
-    """Return for each CronJob how long its runs took from the fire to the first running pod, as far as they have."""
+    """Return for each CronJob how long its runs took to start, as far as they have, in the order of their fires."""
+    return {name: [found[fire] for fire in sorted(found)] for name, found in starts(cluster, names).items()}
+
+
+def starts(cluster: Cluster, names: Iterable[str]) -> dict[str, dict[str, float]]:
+    """Return for each CronJob by its fires how many seconds passed until the first pod ran."""
     jobs = {
         job["metadata"]["uid"]: job
         for job in listed(cluster, "/apis/batch/v1/jobs")
@@ -129,4 +143,4 @@ def delays(cluster: Cluster, names: Iterable[str]) -> dict[str, list[float]]:
         if name in found:
             seconds = (datetime.fromisoformat(began) - datetime.fromisoformat(fire)).total_seconds()
             found[name][fire] = min(seconds, found[name].get(fire, seconds))
-    return {name: [by_fire[fire] for fire in sorted(by_fire)] for name, by_fire in found.items()}
+    return found

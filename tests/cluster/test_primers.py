@@ -1,81 +1,153 @@
-"""Primers with the real kube-controller-manager, kube-scheduler and Karpenter, cold and by both methods."""
+"""Primers with the real kube-controller-manager, kube-scheduler and Karpenter: warm, kept, and never later."""
 
-from pathlib import Path
-from typing import Any
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from datetime import timedelta
 
 import pytest
 
 from foresail.cli.main import main
+from foresail.kube.clock import now
 from testbed import Cluster
-from tests.cluster import operators, primers
-from tests.cluster.schedules import Eventually, Figure
+from tests.cluster import primers
+from tests.cluster.primer_scene import (
+    ARMS,
+    FIRES,
+    LOST,
+    NODES_TAKE,
+    STANDING,
+    TIGHT,
+    WARM_UP,
+    ZONE,
+    Scene,
+    in_zone,
+    playing,
+)
+from tests.cluster.schedules import FULL, Eventually, Figure
 
-NODES_TAKE = 20
-ARMS = ("cold", "held", "timed")
-TIGHT = ("unprimed", "tight", "low", "meek", "kept", "guarded", "ranged", "barred", "bound")
-RESTRICTED = {
-    "allowPrivilegeEscalation": False,
-    "capabilities": {"drop": ["ALL"]},
-    "runAsNonRoot": True,
-    "seccompProfile": {"type": "RuntimeDefault"},
-}
+PATIENCE = 300.0 * (FIRES + 1)
+HOSTNAME = "kubernetes.io/hostname"
 
 
 @pytest.fixture(scope="module")
-def primed_cluster(karpenter_cluster: Cluster) -> Cluster:
-    """The cluster with Karpenter, the kind Primer, and a pool of slow nodes for each arm."""
-    primers.install(karpenter_cluster)
-    karpenter_cluster.apply(*[primers.node_pool(arm, NODES_TAKE, consolidateAfter="30s") for arm in ARMS])
-    return karpenter_cluster
+def scene(karpenter_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    """Everything that the tests of this file look at; the fires come while they run."""
+    with playing(karpenter_cluster, tmp_path_factory.mktemp("primers")) as begun:
+        yield begun
+
+
+def strike(cluster: Cluster, _name: str, node: str) -> None:
+    """Delete a node, as an administrator or the cloud may."""
+    cluster.kubectl("delete", "node", node, "--wait=false")
+
+
+def push(cluster: Cluster, name: str, node: str) -> None:
+    """Let a stranger's pod, more important than a placeholder, take up a node."""
+    found = cluster.get("node", node)
+    cpu = found["status"]["allocatable"]["cpu"]
+    thousandths = int(cpu[:-1]) if cpu.endswith("m") else 1000 * int(cpu)
+    requests = {"cpu": f"{thousandths - 1000}m"}  # so that a run has no room beside it
+    spec = {
+        "containers": [{"name": "stranger", "image": "any:1", "resources": {"requests": requests}}],
+        "nodeSelector": {HOSTNAME: found["metadata"]["labels"][HOSTNAME]},
+        "tolerations": [{"key": "only", "operator": "Equal", "value": name}],
+    }
+    metadata = {"name": f"stranger-of-{name}", "namespace": "default"}
+    cluster.apply({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+
+
+@pytest.mark.parametrize(
+    ("name", "lead", "lose", "cause"),
+    [("struck", timedelta(minutes=3), strike, "Disrupted"), ("pushed", timedelta(minutes=2), push, "Preempted")],
+    ids=LOST,
+)
+def test_what_is_lost_before_the_fire_is_made_again_and_recorded(
+    scene: Scene,
+    eventually: Eventually,
+    name: str,
+    lead: timedelta,
+    lose: Callable[[Cluster, str, str], None],
+    cause: str,
+) -> None:
+    cluster = scene.cluster
+    eventually(lambda: running(scene, name), PATIENCE)
+    if FULL:
+        time.sleep(max((scene.later - lead - now()).total_seconds(), 0.0))
+    lose(cluster, name, running(scene, name))
+    eventually(lambda: primers.primed(cluster, name).get("warming", {}).get("lost"), 120)
+    warming = primers.primed(cluster, name)["warming"]
+    assert warming["lost"] == cause, warming
+    assert warming["attempt"] == 2, "there is time for another"
+    eventually(lambda: name in said(cluster, "Lost"), 30)
+    assert scene.operator.figures()[f'foresail_primer_lost_total{{cause="{cause}"}}'] >= 1
+
+
+def unprimed(scene: Scene) -> list[float]:
+    """Return how long the slower of two that nobody primed took at each fire: a node may come quicker than it says."""
+    took = scene.took(("unprimed", "cold"))
+    return [max(pair) for pair in zip(took["unprimed"], took["cold"], strict=True)]
+
+
+def running(scene: Scene, name: str) -> str:
+    """Return the node on which the placeholder of a Primer runs; empty if it does not yet."""
+    there = [pod for pod in scene.held(name) if pod.get("status", {}).get("phase") == "Running"]
+    return str(there[0]["spec"]["nodeName"]) if there else ""
+
+
+def said(cluster: Cluster, reason: str, namespace: str = "default") -> dict[str, str]:
+    """Return what Events with that reason say, by the names of their Primers."""
+    events = primers.listed(cluster, f"/apis/events.k8s.io/v1/namespaces/{namespace}/events")
+    return {each["regarding"]["name"]: each["note"] for each in events if each["reason"] == reason}
+
+
+def test_no_run_is_later_than_unprimed_and_no_placeholder_is_more_than_its_namespace_allows(
+    scene: Scene, eventually: Eventually, figure: Figure
+) -> None:
+    cluster = scene.cluster
+    eventually(lambda: said(cluster, "Refused", "barred"), 180)
+    assert "maximum cpu usage per Pod is 1" in said(cluster, "Refused", "barred")["barred"]
+    run = [name for name in TIGHT if name != "barred"]
+    eventually(lambda: scene.is_over((*run, "cold")), PATIENCE)
+    for name in ("tight", "low", "meek"):  # what the run could not push aside ends by itself, should nobody be there
+        assert scene.sight.specs[name]["activeDeadlineSeconds"] <= WARM_UP.total_seconds()
+    took = scene.took(run)
+    figure(f"start delay with nodes of {NODES_TAKE} s where primers must take care: {took}")
+    assert max(took["unprimed"]) >= NODES_TAKE, "there is something to be gained"
+    for name in run:
+        assert all(one <= other + 2 for one, other in zip(took[name], unprimed(scene), strict=True)), took
+    eventually(lambda: all(scene.is_warm(name) for name in ("kept", "guarded", "ranged", "bound")), 30)
+    eventually(lambda: not any(scene.held(name) for name in (*TIGHT, *LOST)), PATIENCE)
 
 
 def test_a_primed_run_starts_warm_by_either_method_and_nothing_stays_behind(
-    primed_cluster: Cluster,
-    tmp_path: Path,
-    eventually: Eventually,
-    figure: Figure,
-    capsys: pytest.CaptureFixture[str],
+    scene: Scene, eventually: Eventually, figure: Figure, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    cluster = primed_cluster
-    # Pods of Jobs run as long as KWOK is told, so the holder of the CronJob arm ends before the fire as `hold` would.
-    holds = "--primer-annotation=testbed.foresail.dev/run-seconds=25"
-    with operators.running(cluster, tmp_path, *primers.FLAGS, holds):
-        fire = primers.next_minute(90)
-        schedule = f"{fire.minute} {fire.hour} * * *"
-        cluster.apply(*[primers.cron_job(arm, schedule, arm) for arm in ARMS])
-        cluster.apply(primers.primer("held", "1m"), primers.primer("timed", "1m", method="CronJob"))
-        eventually(lambda: primers.primed(cluster, "timed").get("shifted"), 60)
-        assert primers.shown(cluster, "held")["nextFire"] == fire.strftime("%Y-%m-%dT%H:%M:%SZ")
-
-        eventually(lambda: all(primers.delays(cluster, ARMS).values()), 300)
-        eventually(lambda: primers.placeholders(cluster) == [], 30)
-        eventually(lambda: primers.primed(cluster, "held").get("startDelays"), 30)
-        eventually(lambda: primers.primed(cluster, "timed").get("startDelays"), 30)
-
-        (cold,), (held,), (timed,) = (primers.delays(cluster, ARMS)[arm] for arm in ARMS)
-        figure(
-            f"start delay with nodes of {NODES_TAKE} s: cold {cold:g} s, placeholder {held:g} s, CronJob {timed:g} s"
-        )
-        assert cold >= NODES_TAKE
-        assert held <= max(cold / 10, 2)
-        assert timed <= max(cold / 10, 2)
-        for arm in ("held", "timed"):
-            (delay,) = primers.primed(cluster, arm)["startDelays"]
-            assert delay["warm"] is True, delay
-        said = commands(cluster, capsys)
-        assert "warm" in said["describe"]
-        assert "cold" in said["suggest"], "the arm that nobody primed waits"
-        assert "held" in said["get"]
-        assert "its pods request something" in said["explain"]
-        assert "exact: each fires 1m before a fire" in said["preview"]
-        pools = "/api/v1/nodes?labelSelector=karpenter.sh%2Fnodepool%3D"
-        eventually(lambda: not any(primers.listed(cluster, f"{pools}{arm}") for arm in ARMS), 120)
+    cluster = scene.cluster
+    eventually(lambda: scene.is_over(ARMS), PATIENCE)
+    took = scene.took(ARMS)
+    cold, held, timed = (statistics.median(took[arm]) for arm in ARMS)
+    figure(f"start delay with nodes of {NODES_TAKE} s: cold {cold:g} s, placeholder {held:g} s, CronJob {timed:g} s")
+    assert cold >= NODES_TAKE
+    assert held <= max(cold / 10, 2)
+    assert timed <= max(cold / 10, 2)
+    eventually(lambda: scene.is_warm("held") and scene.is_warm("timed"), 30)
+    told = commands(cluster, capsys)
+    assert "warm" in told["describe"]
+    assert "cold" in told["suggest"], "the arm that nobody primed waits"
+    assert "held" in told["get"]
+    assert "its pods request something" in told["explain"]
+    assert "exact: each fires 1m before a fire" in told["preview"]
+    cluster.kubectl("delete", "cronjobs", *ARMS, "--namespace=default")
+    eventually(lambda: not any(scene.held(arm) for arm in ARMS), 30)
+    pools = "/api/v1/nodes?labelSelector=karpenter.sh%2Fnodepool%3D"
+    eventually(lambda: not any(primers.listed(cluster, f"{pools}{arm}") for arm in ARMS), 120)
 
 
 def commands(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
     """Return what each command says of this cluster, by its verb."""
     where = [f"--kubeconfig={cluster.site.admin_kubeconfig}", "--namespace=default"]
-    words = {
+    words: dict[str, list[str]] = {
         "get": [],
         "describe": ["held"],
         "explain": ["held"],
@@ -84,108 +156,44 @@ def commands(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> dict[str, 
         "suspend": ["held"],
         "resume": ["held"],
     }
-    said = {}
+    told = {}
     capsys.readouterr()
     for verb, rest in words.items():
         assert main(["primer", verb, *rest, *where]) == 0, verb
-        said[verb] = capsys.readouterr().out
-    return said
+        told[verb] = capsys.readouterr().out
+    return told
 
 
-def namespace(name: str, **labels: str) -> dict[str, Any]:
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
-
-
-def priority_class(name: str, value: int, **fields: str) -> dict[str, Any]:
-    kind = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
-    return {**kind, "metadata": {"name": name}, "value": value, **fields}
-
-
-def limits(kind: str, name: str, space: str, spec: dict[str, Any]) -> dict[str, Any]:
-    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": space}, "spec": spec}
-
-
-MOUNTED = [{"name": "data", "persistentVolumeClaim": {"claimName": "bound"}}]
-
-
-def in_zone(zone: str) -> dict[str, Any]:
-    return {"matchExpressions": [{"key": "topology.kubernetes.io/zone", "operator": "In", "values": [zone]}]}
-
-
-def volume(name: str, zone: str) -> list[dict[str, Any]]:
-    """Return a volume that can be reached from one zone alone, and the claim that has it."""
-    size = {"storage": "1Gi"}
-    owner = {"namespace": "default", "name": name}
-    spec = {"storageClassName": "", "accessModes": ["ReadWriteOnce"]}
-    where = {"nodeAffinity": {"required": {"nodeSelectorTerms": [in_zone(zone)]}}}
-    source = {"csi": {"driver": "disks.example.com", "volumeHandle": name}}
-    kind, claim = (
-        {"apiVersion": "v1", "kind": "PersistentVolume"},
-        {"apiVersion": "v1", "kind": "PersistentVolumeClaim"},
-    )
-    return [
-        {**kind, "metadata": {"name": name}, "spec": {**spec, **source, **where, "capacity": size, "claimRef": owner}},
-        {**claim, "metadata": owner, "spec": {**spec, "volumeName": name, "resources": {"requests": size}}},
-    ]
-
-
-def held(cluster: Cluster) -> dict[str, dict[str, Any]]:
-    """Return the placeholders by the names of their Primers."""
-    return {pod["metadata"]["labels"]["foresail.dev/primer"]: pod for pod in primers.placeholders(cluster)}
-
-
-def test_no_run_is_later_than_unprimed_and_no_placeholder_is_more_than_its_namespace_allows(
-    primed_cluster: Cluster, tmp_path: Path, eventually: Eventually, figure: Figure
+def test_a_placeholder_is_where_the_volumes_of_the_run_are_and_mounts_none(
+    scene: Scene, eventually: Eventually
 ) -> None:
-    cluster = primed_cluster
-    cluster.apply(
-        *[primers.node_pool(name, NODES_TAKE) for name in TIGHT if name != "kept"],
-        primers.node_pool("kept", NODES_TAKE, consolidationPolicy="WhenEmptyOrUnderutilized", consolidateAfter="0s"),
-        namespace("tight"),
-        namespace("guarded", **{"pod-security.kubernetes.io/enforce": "restricted"}),
-        namespace("barred"),
-        namespace("ranged"),
-        priority_class("low", -1000),
-        priority_class("meek", 1000, preemptionPolicy="Never"),
-        limits("ResourceQuota", "one-run", "tight", {"hard": {"requests.cpu": "2"}}),
-        limits("LimitRange", "usual", "ranged", {"limits": [{"type": "Container", "defaultRequest": {"cpu": "3"}}]}),
-        limits("LimitRange", "small", "barred", {"limits": [{"type": "Pod", "max": {"cpu": "1"}}]}),
-    )
-    cluster.apply(*volume("bound", "test-zone-c"))
-    with operators.running(cluster, tmp_path, *primers.FLAGS):
-        fire = primers.next_minute(90)
-        when = f"{fire.minute} {fire.hour} * * *"
-        guarded = primers.cron_job("guarded", when, "guarded", "guarded")
-        pod = guarded["spec"]["jobTemplate"]["spec"]["template"]["spec"]
-        pod["containers"][0]["securityContext"] = RESTRICTED
-        ranged = primers.cron_job("ranged", when, "ranged", "ranged")
-        del ranged["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"][0]["resources"]
-        cluster.apply(
-            ranged,
-            primers.cron_job("unprimed", when, "unprimed"),
-            primers.cron_job("tight", when, "tight", "tight"),
-            primers.cron_job("low", when, "low", priorityClassName="low"),
-            primers.cron_job("meek", when, "meek", priorityClassName="meek"),
-            primers.cron_job("kept", when, "kept"),
-            guarded,
-            primers.cron_job("barred", when, "barred", "barred"),
-            primers.cron_job("bound", when, "bound", volumes=MOUNTED),
-            *[primers.primer(name, "1m") for name in ("low", "meek", "kept", "bound")],
-            *[primers.primer(name, "1m", name) for name in ("tight", "guarded", "ranged", "barred")],
-        )
-        eventually(lambda: primers.primed(cluster, "barred").get("reason") == "Refused", 180)
-        assert "maximum cpu usage per Pod is 1" in primers.primed(cluster, "barred")["message"]
-        eventually(lambda: all(primers.primed(cluster, name).get("early") for name in ("tight", "low", "meek")), 90)
-        eventually(lambda: "bound" in held(cluster), 30)
-        spec = held(cluster)["bound"]["spec"]
-        required = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
-        assert required == {"nodeSelectorTerms": [in_zone("test-zone-c")]}
-        assert "volumes" not in spec, "the claim itself is never mounted"
-        run = [name for name in TIGHT if name != "barred"]
-        eventually(lambda: all(primers.delays(cluster, run).values()), 300)
-        took = {name: delays[0] for name, delays in primers.delays(cluster, run).items()}
-        figure(f"start delay with nodes of {NODES_TAKE} s where primers must take care: {took}")
-        assert took["unprimed"] >= NODES_TAKE
-        assert all(seconds <= took["unprimed"] + 2 for seconds in took.values()), took
-        assert all(took[name] <= 5 for name in ("kept", "guarded", "ranged", "bound")), took
-        eventually(lambda: primers.placeholders(cluster) == [], 30)
+    eventually(lambda: "bound" in scene.sight.specs, PATIENCE)
+    spec = scene.sight.specs["bound"]
+    required = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert required == {"nodeSelectorTerms": [in_zone(ZONE)]}
+    assert "volumes" not in spec
+
+
+def test_a_warm_up_longer_than_the_period_is_one_standing_reservation_and_never_a_second_node(
+    scene: Scene, eventually: Eventually, figure: Figure
+) -> None:
+    eventually(lambda: scene.is_over(STANDING), PATIENCE)
+    took, sight = scene.took(STANDING), scene.sight
+    at_once = {name: (sight.held.get(name, 0), sight.nodes[name]) for name in STANDING}
+    figure(f"standing reservations: start delays {took}; placeholders and nodes at once {at_once}")
+    assert at_once["often"] == (1, 1)
+    assert len(sight.ever["often"]) == 1, "the run leaves its node to the reservation, and takes it back"
+    eventually(lambda: scene.is_warm("often"), 30)
+    assert at_once["lean"][0] == 1
+    assert all(one <= other + 2 for one, other in zip(took["lean"], took["spare"], strict=True)), took
+    assert primers.primed(scene.cluster, "asked")["reason"] == "NeedsAllowStanding"
+    assert "asked" not in sight.held
+
+
+def test_a_run_whose_place_was_lost_and_made_again_is_not_later_than_unprimed(
+    scene: Scene, eventually: Eventually, figure: Figure
+) -> None:
+    eventually(lambda: scene.is_over(LOST), PATIENCE)
+    took = scene.took(LOST)
+    figure(f"start delay where the node was deleted, and where a stranger took the place, before the fire: {took}")
+    assert all(took[name][0] <= max(unprimed(scene)) + 2 for name in LOST), took
