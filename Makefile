@@ -10,7 +10,7 @@ CRONJOBS ?= 100
 .DEFAULT_GOAL := help
 .PHONY: help setup lint format test test-cluster cluster-build cluster-up cluster-down \
   cron-oracle cron-shift cron-fuzz schedule-year schedule-gitops schedule-kills schedule-clusters compat selfservice-specs \
-  crds bench-cron bench-runtime bench-schedules bench-selfservice bench-primers primer-year primer-kills \
+  crds docs bench-cron bench-runtime bench-schedules bench-selfservice bench-primers primer-year primer-kills \
   runtime-kills selfservice-kills selfservice-queue lock ci
 
 help: ## list the targets
@@ -36,6 +36,10 @@ format: setup ## let ruff rewrite what it can
 
 crds: setup ## render the definitions of our kinds from their types into charts/foresail-crds
 	$(BIN)/python -m foresail.api.crds charts/foresail-crds/templates
+
+docs: setup ## write the reference pages and the pictures from the code
+	$(BIN)/python -m docs.generate
+	$(BIN)/python docs/draw_clock_changes.py
 
 test: setup ## the tests that need no cluster: seconds
 	$(BIN)/pytest tests --ignore=tests/cluster
