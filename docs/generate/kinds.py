@@ -1,6 +1,7 @@
 """Every field of our kinds, from the definitions that the API server gets."""
 
 from collections.abc import Iterator
+from functools import cache
 
 from docs.generate.tables import code, table
 from foresail.api.crds import DEFINITIONS, Definition, definition
@@ -27,6 +28,7 @@ def page() -> str:
     return "\n".join([_TOP, *(_section(each) for each in DEFINITIONS), _TREATMENTS, meanings, *specs])
 
 
+@cache
 def _root(of: Definition) -> Schema:
     root: Schema = definition(of)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     return root
