@@ -2,20 +2,20 @@
 
 from pathlib import Path
 
-WIDTH, HEIGHT = 860, 300
-BOX, TALL = 150, 62
+WIDTH, HEIGHT = 1000, 300
+BOX, TALL = 180, 62
 INK, PALE, LINE = "#1c2a33", "#546e7a", "#90a4ae"
 PHASES = {  # where it stands, its colour, and what it means
     "New": ((30, 60), "#e3f2fd", ("seen, or waiting for a", "policy, a place, a backup")),
     "BackingOff": ((30, 200), "#fff3e0", ("refused: the spec", "must be corrected")),
-    "Created": ((355, 60), "#e8f5e9", ("Velero has it: it waits,", "runs, and ends")),
-    "Deleting": ((680, 60), "#f3e5f5", ("on its way out",)),
+    "Created": ((430, 60), "#e8f5e9", ("Velero has it: it waits,", "runs, and ends")),
+    "Deleting": ((800, 60), "#f3e5f5", ("on its way out",)),
 }
 ARROWS = (  # from, to, on which condition, and where that is written
-    ((180, 91), (355, 91), "Accepted=True, Queued=True", (190, 82)),
+    ((210, 91), (430, 91), "Accepted=True, Queued=True", (222, 82)),
     ((80, 122), (80, 200), "Accepted=False", (88, 165)),
-    ((180, 231), (395, 122), "corrected: Accepted=True", (215, 250)),
-    ((505, 91), (680, 91), "deleteBackup, or deleted", (520, 82)),
+    ((210, 231), (470, 122), "corrected: Accepted=True", (235, 250)),
+    ((610, 91), (800, 91), "deleteBackup, or deleted", (622, 82)),
 )
 SAID = (
     "Succeeded=Unknown: Waiting, then Running, with the place in Velero's queue",
@@ -44,7 +44,7 @@ def files() -> dict[str, str]:
         parts.append(f'<rect x="{x}" y="{y}" width="{BOX}" height="{TALL}" rx="6" fill="{colour}" stroke="{LINE}"/>')
         parts.append(_text((x + 12, y + 20), name, INK, 14, 600))
         parts += [_text((x + 12, y + 38 + 15 * row), line, PALE, 12) for row, line in enumerate(lines)]
-    parts += [_text((405, 200 + 24 * row), line, INK, 13) for row, line in enumerate(SAID)]
+    parts += [_text((450, 200 + 24 * row), line, INK, 13) for row, line in enumerate(SAID)]
     return {"concepts/phases.svg": "\n".join([*parts, "</svg>\n"])}
 
 
