@@ -65,6 +65,7 @@ class PrimerScene:
         self.rehearse: Rehearse = nothing
         self.record = Record()
         self.most = 0  # placeholders at once
+        self._standing: dict[str, Held] = {}  # by name
         self.weather = Weather(bookmark_every=86_400.0)
         self.process: Process | None = None
         self.visitors: list[Visitor] = []
@@ -158,11 +159,11 @@ class PrimerScene:
         if is_new:
             fire = instant(pod["metadata"]["annotations"][FIRE])
             assert fire is not None
-            self.record.held.append(Held(name, fire, self.clock()))
+            self._standing[name] = Held(name, fire, self.clock())
+            self.record.held.append(self._standing[name])
         if is_gone:
-            held = next(each for each in self.record.held if each.name == name and each.until is None)
-            held.until = self.clock()
-        self.most = max(self.most, len([each for each in self.record.held if each.until is None]))
+            self._standing.pop(name).until = self.clock()
+        self.most = max(self.most, len(self._standing))
 
 
 def _is_placeholder(pod: Document) -> bool:

@@ -39,7 +39,7 @@ from foresail.primers.observe import (
 )
 from foresail.primers.reasons import Loss
 from foresail.primers.rehearsal import Rehearse, Wish, nothing
-from foresail.primers.rules import judge, wants_rehearsal
+from foresail.primers.rules import wants_rehearsal
 from foresail.primers.shape import Shape
 
 _PREEMPTION = "PreemptionByScheduler"
@@ -219,7 +219,7 @@ class Primers:
         plan = decide(seen, now)
         for target in seen.targets:
             shape = target.cron.shape
-            if shape is not None and wants_rehearsal(seen, judge(seen, target, now), now):
+            if shape is not None and wants_rehearsal(seen, target, now):
                 self.errands.send(seen.primer.key, Wish(target.cron.key, target.cron.uid, shape), now)
                 break  # one at a time; what it brings wakes us for the next
         self._promised.update(

@@ -13,6 +13,7 @@ from foresail.cli.primer.create import body_of
 from foresail.cli.primer.describe import described
 from foresail.cli.primer.explain import chain
 from foresail.cli.primer.get import row
+from foresail.cli.primer.preview import previewed
 from foresail.cli.primer.settings import primer_settings
 from foresail.cli.primer.suggest import primer_of, suggestions
 from foresail.primers.controller import Primers
@@ -84,6 +85,13 @@ def test_preview_names_the_dates_on_which_expressions_are_not_exact(
     assert "method CronJob is not exact" in said
     assert "first on 20" in said
     assert "method Placeholder is right on every date" in said
+
+
+def test_preview_shows_the_fires_to_come_of_a_cron_job_that_last_ran_long_ago() -> None:
+    chosen = parser().parse_args(["primer", "preview", "daily", "--warm-up", "10m", "--count", "2"])
+    idle = cron_job("*/5 * * * *", last=NOW - timedelta(days=90))
+    shown = list(previewed(idle, 10, chosen, NOW))[1]
+    assert [line.split()[-2] for line in shown.splitlines()[1:]] == ["02:05", "02:10"]
 
 
 def test_create_makes_a_primer_of_the_options() -> None:
