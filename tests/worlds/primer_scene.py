@@ -14,6 +14,7 @@ from foresail.plan import Key
 from foresail.primers.controller import Primers
 from foresail.primers.observe import Settings
 from foresail.primers.rehearsal import Rehearse, nothing
+from foresail.primers.search import Locate, nowhere
 from tests.worlds.documents import Document
 from tests.worlds.garbage import NAMESPACE
 from tests.worlds.history import Happening
@@ -63,6 +64,7 @@ class PrimerScene:
         self.world = World(self.clock, *(Definition(kind) for kind in kinds), *whole)
         self.settings = settings
         self.rehearse: Rehearse = nothing
+        self.locate: Locate = nowhere
         self.record = Record()
         self.most = 0  # placeholders at once
         self._standing: dict[str, Held] = {}  # by name
@@ -125,7 +127,7 @@ class PrimerScene:
         visitor = Visitor(self.world, weather=self.weather)
         self.visitors.append(visitor)
         self.process = Process(
-            visitor, Primers(self.settings, self.rehearse), dies=dies, workers=workers, patience=CALM
+            visitor, Primers(self.settings, self.rehearse, self.locate), dies=dies, workers=workers, patience=CALM
         )
         return self.process
 
