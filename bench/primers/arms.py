@@ -11,6 +11,7 @@ from tests.cluster import operators, primers
 ARMS = ("cold", "held", "timed")
 _PERIOD, _WARM_UP = 240, 120  # seconds
 _SPARE = 20  # seconds that the Job of a primer CronJob ends before the fire
+_LOOK = 2.0  # seconds; a pod is there for longer than that
 _FREED = 180.0  # seconds in which everything must be gone
 
 
@@ -33,9 +34,7 @@ def arms(fires: int, node_seconds: int) -> dict[str, object]:
             for each in made:
                 each["spec"]["allowStanding"] = True
             cluster.apply(*jobs, *made)
-            enough = fires + 1  # the first fire may come before the first warm-up could
-            until(lambda: all(len(each) >= enough for each in primers.delays(cluster, ARMS).values()), enough * 300)
-            found = {arm: each[1:enough] for arm, each in primers.delays(cluster, ARMS).items()}
+            found = _measured(cluster, fires)
             print(f"start delays in seconds, nodes of {node_seconds} s: {found}", flush=True)
             left = _left_behind(cluster)
     cold, held, timed = (statistics.median(found[arm]) for arm in ARMS)
@@ -48,6 +47,23 @@ def arms(fires: int, node_seconds: int) -> dict[str, object]:
         "start_delays_s": found,
         "left_behind": left,
     }
+
+
+def _measured(cluster: Cluster, fires: int) -> dict[str, list[float]]:
+    """Return the start delays of so many fires that all three have had, but for the first one.
+
+    That one may come before the first warm-up could. A pod goes with its node, so each is looked at while it is there.
+    """
+    seen: dict[str, dict[str, float]] = {arm: {} for arm in ARMS}
+
+    def common() -> list[str]:
+        for arm, by_fire in primers.delays_by_fire(cluster, ARMS).items():
+            seen[arm] |= by_fire
+        return sorted(set.intersection(*(set(each) for each in seen.values())))
+
+    until(lambda: len(common()) > fires, (fires + 1) * _PERIOD * 1.5, _LOOK)
+    wanted = common()[1 : fires + 1]
+    return {arm: [by_fire[fire] for fire in wanted] for arm, by_fire in seen.items()}
 
 
 def _left_behind(cluster: Cluster) -> int:

@@ -26,6 +26,7 @@ def scale(count: int, idle_seconds: float) -> dict[str, object]:
             held, peak = process.memory_mib(), process.memory_mib("VmHWM")
             print(f"synced {synced:.1f} s, {used:.1f} s of CPU, {held:.0f} MiB, at most {peak:.0f} MiB", flush=True)
             asked = asked_while_idle(cluster, process, USER, idle_seconds)
+            process.wait_settled("primers")  # one that does not lead is silent for another reason
             held_later = process.memory_mib()
     loud = [each for each in asked if not is_quiet(each)]
     for each in loud[:10]:

@@ -35,9 +35,10 @@ class Cluster:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def listed(self, kind: Kind, namespace: str, labels: str = "") -> list[msgspec.Raw]:
+    async def listed(self, kind: Kind, namespace: str, labels: str = "", fields: str = "") -> list[msgspec.Raw]:
         """Return all objects of a kind in a namespace, or in the cluster if that is empty; not decoded yet."""
-        found = await self._every(kind, namespace, {"labelSelector": labels} if labels else {})
+        selection = {"labelSelector": labels, "fieldSelector": fields}
+        found = await self._every(kind, namespace, {name: text for name, text in selection.items() if text})
         if isinstance(found, Failure):
             if found.cause is Cause.INVALID and labels:
                 raise CommandError(f"-l {labels!r}: {found.message}", "write app=web,tier in (a,b),!old")

@@ -15,6 +15,7 @@ from foresail.cli.primer.explain import chain
 from foresail.cli.primer.get import row
 from foresail.cli.primer.preview import previewed
 from foresail.cli.primer.settings import primer_settings
+from foresail.cli.primer.starts import Event, Subject, first_of_each
 from foresail.cli.primer.suggest import primer_of, suggestions
 from foresail.primers.controller import Primers
 from foresail.primers.observe import Settings, Target
@@ -150,7 +151,7 @@ def known(*delays: int, primed: bool = False) -> Primers:
 
 
 def test_suggest_proposes_a_warm_up_for_what_waits() -> None:
-    (found,) = suggestions(known(100, 110, 90), 5, "UTC", NOW)
+    (found,) = suggestions(known(100, 110, 90), 5, "UTC", NOW, {})
     assert (found.p95, found.fires_a_day, found.asks) == (110, 1.0, "cpu 2")
     assert found.warm_up == timedelta(minutes=3)
     assert primer_of(found)["spec"] == {"cronJob": "daily", "warmUp": "3m"}
@@ -158,7 +159,20 @@ def test_suggest_proposes_a_warm_up_for_what_waits() -> None:
 
 @pytest.mark.parametrize("others", [known(1, 2), known(), known(100, primed=True)])
 def test_suggest_leaves_out_what_does_not_wait_or_is_primed(others: Primers) -> None:
-    assert suggestions(others, 5, "UTC", NOW) == []
+    assert suggestions(others, 5, "UTC", NOW, {}) == []
+
+
+def test_suggest_knows_by_events_how_long_a_run_waited_whose_pod_went_with_its_node() -> None:
+    gone = known()
+    job, _ = run(FIRE)
+    gone.jobs.put(job.key, job)
+    told = first_of_each(
+        Event(Subject(job.key.namespace, f"{job.key.name}-{tail}"), event_time=FIRE + timedelta(seconds=seconds))
+        for tail, seconds in (("x7k2p", 90), ("0-x7k2p", 65))  # the second is of a Job that counts its pods
+    )
+    (found,) = suggestions(gone, 5, "UTC", NOW, told)
+    assert found.delays == (65,)
+    assert suggestions(known(1), 5, "UTC", NOW, told) == [], "what a pod says itself counts before Events"
 
 
 def test_the_settings_of_the_operator_are_read_from_its_flags() -> None:
