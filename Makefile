@@ -10,7 +10,7 @@ CRONJOBS ?= 100
 .DEFAULT_GOAL := help
 .PHONY: help setup lint format test test-cluster cluster-build cluster-up cluster-down \
   cron-oracle cron-shift cron-fuzz schedule-year schedule-gitops schedule-kills schedule-clusters compat selfservice-specs \
-  crds bench-cron bench-runtime bench-schedules bench-selfservice bench-primers primer-year primer-kills \
+  crds manifests bench-cron bench-runtime bench-schedules bench-selfservice bench-primers primer-year primer-kills \
   runtime-kills selfservice-kills selfservice-queue lock ci
 
 help: ## list the targets
@@ -36,6 +36,10 @@ format: setup ## let ruff rewrite what it can
 
 crds: setup ## render the definitions of our kinds from their types into charts/foresail-crds
 	$(BIN)/python -m foresail.api.crds charts/foresail-crds/templates
+
+manifests: setup ## render the charts with Helm into what `foresail install` applies
+	$(BIN)/python -m testbed build helm
+	$(BIN)/python -m testbed.charts src/foresail/manifests
 
 test: setup ## the tests that need no cluster: seconds
 	$(BIN)/pytest tests --ignore=tests/cluster
