@@ -10,7 +10,7 @@ CRONJOBS ?= 100
 .DEFAULT_GOAL := help
 .PHONY: help setup lint format test test-cluster cluster-build cluster-up cluster-down \
   cron-oracle cron-shift cron-fuzz schedule-year schedule-gitops schedule-kills schedule-clusters compat selfservice-specs \
-  crds manifests bench-cron bench-runtime bench-schedules bench-selfservice bench-primers primer-year primer-kills \
+  crds manifests docs docs-site bench-cron bench-runtime bench-schedules bench-selfservice bench-primers primer-year primer-kills \
   runtime-kills selfservice-kills selfservice-queue lock ci
 
 help: ## list the targets
@@ -40,6 +40,17 @@ crds: setup ## render the definitions of our kinds from their types into charts/
 manifests: setup ## render the charts with Helm into what `foresail install` applies
 	$(BIN)/python -m testbed build helm
 	$(BIN)/python -m testbed.charts src/foresail/manifests
+
+docs: setup ## write the reference pages and the pictures from the code
+	$(BIN)/python -m docs.generate
+	for script in docs/draw_*.py; do $(BIN)/python $$script || exit 1; done
+
+docs-site: $(VENV)/.docs ## build the docs as a site into build/site; a broken link is an error
+	$(BIN)/mkdocs build --clean
+
+$(VENV)/.docs: $(STAMP) requirements/docs.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/docs.txt
+	touch $@
 
 test: setup ## the tests that need no cluster: seconds
 	$(BIN)/pytest tests --ignore=tests/cluster
@@ -120,6 +131,8 @@ lock: setup ## pin every dependency again, with hashes, after a change in pyproj
 	  --group dev --output-file requirements/dev.txt pyproject.toml
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 	  --constraint requirements/dev.txt --output-file requirements/run.txt pyproject.toml
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+	  --constraint requirements/dev.txt --group docs --output-file requirements/docs.txt
 
 ci: ## everything that CI runs, as CI runs it
 	.ci/run

@@ -13,10 +13,10 @@ import pytest
 from foresail.api.marks import OBSERVED, SLOT
 from foresail.kube.clock import now
 from testbed import Cluster, Options
-from tests.cluster.reader import Reader, commands
+from tests.cluster.pages import Reader
 from tests.cluster.schedules import Eventually, Figure, created, phase, schedule, show, shown
 
-PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "take-over-schedules.md"
+PAGE = "how-to/take-over-schedules.md"
 NAMES = ("first", "second")
 MINUTE = timedelta(minutes=1)
 OFF = "--disable-controllers=schedule"
@@ -56,8 +56,7 @@ def test_over_and_back_every_minute_has_exactly_one_backup(
     cluster: Cluster, reader: Reader, eventually: Eventually, figure: Figure
 ) -> None:
     turn_on(cluster)
-    for command in commands(PAGE, "Before"):
-        reader.type(command)
+    reader.follow(PAGE, "Before")
     begun = now()
     cluster.apply(*(schedule(name, "* * * * *") for name in NAMES))
 
@@ -65,14 +64,12 @@ def test_over_and_back_every_minute_has_exactly_one_backup(
     assert all(by_velero(each) for name in NAMES for each in made(cluster, name))
 
     over = now()
-    printed = [reader.type(command) for command in commands(PAGE, "Switch over")]
-    assert printed[-1] == "No resources found in velero namespace.\n"
+    reader.follow(PAGE, "Switch over")
     took_over = now() - over
     eventually(lambda: all(not by_velero(made(cluster, name)[-1]) for name in NAMES), 90)
 
     back = now()
-    for command in commands(PAGE, "Switch back"):
-        reader.type(command)
+    reader.follow(PAGE, "Switch back")
     took_back = now() - back
     assert OFF not in arguments(cluster)
     assert not any(OBSERVED in item["metadata"].get("annotations", {}) for item in shown(cluster).values())
