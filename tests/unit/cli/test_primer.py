@@ -19,11 +19,11 @@ from foresail.cli.primer.starts import Event, Subject, first_of_each
 from foresail.cli.primer.suggest import primer_of, suggestions
 from foresail.primers.controller import Primers
 from foresail.primers.observe import Settings, Target
+from tests.primer_scenarios import SCENARIOS
 from tests.unit.primers.rows import cron_job, primer, run, seen, shape
 
 NOW = datetime(2026, 1, 2, 2, tzinfo=UTC)
 FIRE = datetime(2026, 1, 2, 3, tzinfo=UTC)
-SCENARIOS = json.loads((Path(__file__).parents[1] / "primers" / "scenarios.json").read_text())["scenarios"]
 STATUS: dict[str, Any] = {
     "warmUp": "10m",
     "matched": 1,
