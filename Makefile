@@ -10,7 +10,7 @@ CRONJOBS ?= 100
 .DEFAULT_GOAL := help
 .PHONY: help setup lint format test test-cluster cluster-build cluster-up cluster-down \
   cron-oracle cron-shift cron-fuzz schedule-year schedule-gitops schedule-kills schedule-clusters compat selfservice-specs \
-  crds docs docs-site licences sbom wheel audit bench-cron bench-runtime bench-schedules bench-selfservice bench-primers primer-year primer-kills \
+  crds manifests docs docs-site licences sbom wheel audit bench-cron bench-runtime bench-schedules bench-selfservice bench-primers primer-year primer-kills \
   runtime-kills selfservice-kills selfservice-queue lock ci
 
 help: ## list the targets
@@ -36,6 +36,10 @@ format: setup ## let ruff rewrite what it can
 
 crds: setup ## render the definitions of our kinds from their types into charts/foresail-crds
 	$(BIN)/python -m foresail.api.crds charts/foresail-crds/templates
+
+manifests: setup ## render the charts with Helm into what `foresail install` applies
+	$(BIN)/python -m testbed build helm
+	$(BIN)/python -m testbed.charts src/foresail/manifests
 
 docs: setup ## write the reference pages and the pictures from the code
 	$(BIN)/python -m docs.generate
@@ -100,8 +104,8 @@ bench-selfservice: setup ## measure self-service beside a bare loop, and a hundr
 schedule-year: setup ## live through a simulated year of 1,000 schedules beside the Go libraries: minutes
 	$(BIN)/python -m bench.schedule_year
 
-bench-primers: setup cluster-build ## measure start delays cold and warm, and a thousand warm-ups at once: half an hour
-	$(BIN)/python -m bench.primers
+bench-primers: setup cluster-build ## measure start delays cold and warm, and ten thousand primed CronJobs: 45 minutes
+	$(BIN)/python -m bench.primers --size $(SIZE)
 
 primer-year: setup ## live through a simulated year of CRONJOBS=100 primed CronJobs in 20 zones: an hour for 1,000
 	$(BIN)/python -m bench.primer_year --cron-jobs $(CRONJOBS)

@@ -113,6 +113,12 @@ def placeholders(cluster: Cluster) -> list[dict[str, Any]]:
 
 def delays(cluster: Cluster, names: Iterable[str]) -> dict[str, list[float]]:
     """Return for each CronJob how long its runs took from the fire to the first running pod, as far as they have."""
+    found = delays_by_fire(cluster, names)
+    return {name: [by_fire[fire] for fire in sorted(by_fire)] for name, by_fire in found.items()}
+
+
+def delays_by_fire(cluster: Cluster, names: Iterable[str]) -> dict[str, dict[str, float]]:
+    """Return the same by the fire; of a run whose node has gone, and its pod with it, nothing is known any more."""
     jobs = {
         job["metadata"]["uid"]: job
         for job in listed(cluster, "/apis/batch/v1/jobs")
@@ -129,4 +135,4 @@ def delays(cluster: Cluster, names: Iterable[str]) -> dict[str, list[float]]:
         if name in found:
             seconds = (datetime.fromisoformat(began) - datetime.fromisoformat(fire)).total_seconds()
             found[name][fire] = min(seconds, found[name].get(fire, seconds))
-    return {name: [by_fire[fire] for fire in sorted(by_fire)] for name, by_fire in found.items()}
+    return found

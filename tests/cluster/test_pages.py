@@ -33,7 +33,7 @@ def test_every_tutorial_and_how_to_with_commands_says_which_test_follows_it() ->
     for folder in ("tutorial", "how-to"):
         for page in (ROOT / "docs" / folder).glob("*.md"):
             if steps(f"{folder}/{page.name}"):
-                named = re.search(r"are run as they stand by `(tests/cluster/test_\w+\.py)`", page.read_text())
+                named = re.search(r"(?:run as they stand|tested) by `(tests/cluster/test_\w+\.py)`", page.read_text())
                 assert named is not None, page.name
                 assert (ROOT / named[1]).exists(), page.name
 

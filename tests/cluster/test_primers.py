@@ -12,7 +12,7 @@ from tests.cluster.schedules import Eventually, Figure
 
 NODES_TAKE = 20
 ARMS = ("cold", "held", "timed")
-TIGHT = ("unprimed", "tight", "low", "meek", "kept", "guarded", "ranged", "barred")
+TIGHT = ("unprimed", "tight", "low", "meek", "kept", "guarded", "ranged", "barred", "bound")
 RESTRICTED = {
     "allowPrivilegeEscalation": False,
     "capabilities": {"drop": ["ALL"]},
@@ -105,6 +105,35 @@ def limits(kind: str, name: str, space: str, spec: dict[str, Any]) -> dict[str, 
     return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": space}, "spec": spec}
 
 
+MOUNTED = [{"name": "data", "persistentVolumeClaim": {"claimName": "bound"}}]
+
+
+def in_zone(zone: str) -> dict[str, Any]:
+    return {"matchExpressions": [{"key": "topology.kubernetes.io/zone", "operator": "In", "values": [zone]}]}
+
+
+def volume(name: str, zone: str) -> list[dict[str, Any]]:
+    """Return a volume that can be reached from one zone alone, and the claim that has it."""
+    size = {"storage": "1Gi"}
+    owner = {"namespace": "default", "name": name}
+    spec = {"storageClassName": "", "accessModes": ["ReadWriteOnce"]}
+    where = {"nodeAffinity": {"required": {"nodeSelectorTerms": [in_zone(zone)]}}}
+    source = {"csi": {"driver": "disks.example.com", "volumeHandle": name}}
+    kind, claim = (
+        {"apiVersion": "v1", "kind": "PersistentVolume"},
+        {"apiVersion": "v1", "kind": "PersistentVolumeClaim"},
+    )
+    return [
+        {**kind, "metadata": {"name": name}, "spec": {**spec, **source, **where, "capacity": size, "claimRef": owner}},
+        {**claim, "metadata": owner, "spec": {**spec, "volumeName": name, "resources": {"requests": size}}},
+    ]
+
+
+def held(cluster: Cluster) -> dict[str, dict[str, Any]]:
+    """Return the placeholders by the names of their Primers."""
+    return {pod["metadata"]["labels"]["foresail.dev/primer"]: pod for pod in primers.placeholders(cluster)}
+
+
 def test_no_run_is_later_than_unprimed_and_no_placeholder_is_more_than_its_namespace_allows(
     primed_cluster: Cluster, tmp_path: Path, eventually: Eventually, figure: Figure
 ) -> None:
@@ -122,6 +151,7 @@ def test_no_run_is_later_than_unprimed_and_no_placeholder_is_more_than_its_names
         limits("LimitRange", "usual", "ranged", {"limits": [{"type": "Container", "defaultRequest": {"cpu": "3"}}]}),
         limits("LimitRange", "small", "barred", {"limits": [{"type": "Pod", "max": {"cpu": "1"}}]}),
     )
+    cluster.apply(*volume("bound", "test-zone-c"))
     with operators.running(cluster, tmp_path, *primers.FLAGS):
         fire = primers.next_minute(90)
         when = f"{fire.minute} {fire.hour} * * *"
@@ -139,17 +169,23 @@ def test_no_run_is_later_than_unprimed_and_no_placeholder_is_more_than_its_names
             primers.cron_job("kept", when, "kept"),
             guarded,
             primers.cron_job("barred", when, "barred", "barred"),
-            *[primers.primer(name, "1m") for name in ("low", "meek", "kept")],
+            primers.cron_job("bound", when, "bound", volumes=MOUNTED),
+            *[primers.primer(name, "1m") for name in ("low", "meek", "kept", "bound")],
             *[primers.primer(name, "1m", name) for name in ("tight", "guarded", "ranged", "barred")],
         )
         eventually(lambda: primers.primed(cluster, "barred").get("reason") == "Refused", 180)
         assert "maximum cpu usage per Pod is 1" in primers.primed(cluster, "barred")["message"]
         eventually(lambda: all(primers.primed(cluster, name).get("early") for name in ("tight", "low", "meek")), 90)
+        eventually(lambda: "bound" in held(cluster), 30)
+        spec = held(cluster)["bound"]["spec"]
+        required = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+        assert required == {"nodeSelectorTerms": [in_zone("test-zone-c")]}
+        assert "volumes" not in spec, "the claim itself is never mounted"
         run = [name for name in TIGHT if name != "barred"]
         eventually(lambda: all(primers.delays(cluster, run).values()), 300)
         took = {name: delays[0] for name, delays in primers.delays(cluster, run).items()}
         figure(f"start delay with nodes of {NODES_TAKE} s where primers must take care: {took}")
         assert took["unprimed"] >= NODES_TAKE
         assert all(seconds <= took["unprimed"] + 2 for seconds in took.values()), took
-        assert all(took[name] <= 5 for name in ("kept", "guarded", "ranged")), took
+        assert all(took[name] <= 5 for name in ("kept", "guarded", "ranged", "bound")), took
         eventually(lambda: primers.placeholders(cluster) == [], 30)

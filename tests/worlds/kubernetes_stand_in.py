@@ -32,6 +32,7 @@ class Kubernetes:
         self.world = world
         self.node_seconds, self.idle_seconds, self.preempts = node_seconds, idle_seconds, preempts
         self.runs = 30.0  # seconds that a pod of a Job runs
+        self.late = 0.1  # seconds from a fire until its Job is made
         self.on: dict[str, Key | None] = {}  # which pod is on a node that is ready
         self.coming = 0
         self.made = 0  # nodes, ever
@@ -77,7 +78,7 @@ class Kubernetes:
         if fire is None:
             return
         due = fire
-        wait = (due - now).total_seconds() + 0.1
+        wait = (due - now).total_seconds() + self.late
         self._timers[key] = self._later(max(wait, 0.0), lambda: self._fire(key, due)), about
 
     def _fire(self, key: Key, fire: datetime) -> None:

@@ -14,6 +14,7 @@ from foresail.plan import Key
 from foresail.primers.controller import Primers
 from foresail.primers.observe import Settings
 from foresail.primers.rehearsal import Rehearse, nothing
+from foresail.primers.search import Locate, nowhere
 from tests.worlds.documents import Document
 from tests.worlds.garbage import NAMESPACE
 from tests.worlds.history import Happening
@@ -63,8 +64,10 @@ class PrimerScene:
         self.world = World(self.clock, *(Definition(kind) for kind in kinds), *whole)
         self.settings = settings
         self.rehearse: Rehearse = nothing
+        self.locate: Locate = nowhere
         self.record = Record()
         self.most = 0  # placeholders at once
+        self._standing: dict[str, Held] = {}  # by name
         self.weather = Weather(bookmark_every=86_400.0)
         self.process: Process | None = None
         self.visitors: list[Visitor] = []
@@ -124,7 +127,7 @@ class PrimerScene:
         visitor = Visitor(self.world, weather=self.weather)
         self.visitors.append(visitor)
         self.process = Process(
-            visitor, Primers(self.settings, self.rehearse), dies=dies, workers=workers, patience=CALM
+            visitor, Primers(self.settings, self.rehearse, self.locate), dies=dies, workers=workers, patience=CALM
         )
         return self.process
 
@@ -158,11 +161,11 @@ class PrimerScene:
         if is_new:
             fire = instant(pod["metadata"]["annotations"][FIRE])
             assert fire is not None
-            self.record.held.append(Held(name, fire, self.clock()))
+            self._standing[name] = Held(name, fire, self.clock())
+            self.record.held.append(self._standing[name])
         if is_gone:
-            held = next(each for each in self.record.held if each.name == name and each.until is None)
-            held.until = self.clock()
-        self.most = max(self.most, len([each for each in self.record.held if each.until is None]))
+            self._standing.pop(name).until = self.clock()
+        self.most = max(self.most, len(self._standing))
 
 
 def _is_placeholder(pod: Document) -> bool:

@@ -110,3 +110,21 @@ def test_a_ticker_that_can_no_longer_be_read_comes_to_no_instant_until_it_can_be
         return before, during, after
 
     assert virtual_time.run(live()) == (2, 2, 12)
+
+
+def test_looks_that_write_nothing_let_the_lease_be_renewed_between_them() -> None:
+    async def live() -> int:
+        world = World(WallClock(), Definition(TICKER))
+        for number in range(500):
+            idle = {"metadata": {"name": f"a{number}"}} | ticker(BEGINNING + timedelta(days=1), timedelta(days=1))
+            done(world.create(TICKER, idle, "tenant", "default"))
+        controller = Ticking()
+        process = Process(Visitor(world), controller, workers=2)
+        most = before = 0
+        while len(controller.looks) < 500:
+            await asyncio.sleep(0)
+            most, before = max(most, len(controller.looks) - before), len(controller.looks)
+        await process.kill()
+        return most
+
+    assert virtual_time.run(live()) <= 2, "as many as there are workers, in one turn of the event loop"

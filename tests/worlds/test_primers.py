@@ -1,5 +1,6 @@
 """Primers in a world: what is held, from when until when, and when the runs begin."""
 
+import asyncio
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,9 +13,11 @@ from foresail.api.primer import PRIMER
 from foresail.kube.failures import failure
 from foresail.plan import Key, Kind
 from foresail.primers.rehearsal import Wish
+from foresail.primers.search import Search, Volumes
 from foresail.primers.shape import Shape
 from tests.worlds import virtual_time
 from tests.worlds.documents import Document
+from tests.worlds.history import Happening
 from tests.worlds.primer_scene import HOME, PrimerScene
 from tests.worlds.process import Moment
 from tests.worlds.world import Answer, done
@@ -231,6 +234,21 @@ def count(scene: PrimerScene, used: str) -> None:
     done(scene.world.merge(pods.RESOURCE_QUOTA, Key(HOME, "small"), status, "kube", "status"))
 
 
+def counted(scene: PrimerScene) -> None:
+    """Let the quota count the pods that there are, a moment after each change."""
+
+    def recount() -> None:
+        there = scene.world.history.present(pods.POD).values()
+        live = [pod for pod in there if pod.get("status", {}).get("phase") not in ("Succeeded", "Failed")]
+        count(scene, str(2 * len(live)))
+
+    def heard(happening: Happening) -> None:
+        if happening.kind == pods.POD:
+            asyncio.get_running_loop().call_later(0.1, recount)
+
+    scene.world.history.listeners.append(heard)
+
+
 def test_a_quota_with_room_for_one_run_is_free_again_before_the_fire() -> None:
     async def story(scene: PrimerScene) -> None:
         quota(scene, "2")
@@ -258,6 +276,40 @@ def test_a_quota_without_room_for_a_placeholder_is_left_alone() -> None:
         assert "reason" not in scene.primed("daily")
 
     assert live(story).record.held == []
+
+
+def test_a_quota_that_gets_room_while_a_window_is_open_is_used_at_once() -> None:
+    async def story(scene: PrimerScene) -> None:
+        quota(scene, "3", used="2")
+        scene.make_cron_job("daily", EVERY_TEN)
+        scene.prime("daily", "5m")
+        scene.start()
+        await scene.until(at(6))
+        assert scene.primed("daily")["reason"] == "QuotaTooSmall"
+        count(scene, used="1")
+        await scene.until(at(6, 1))
+        assert len(scene.placeholders) == 1
+
+    live(story)
+
+
+def test_a_standing_reservation_never_takes_the_quota_from_a_run_that_comes_late() -> None:
+    async def story(scene: PrimerScene) -> None:
+        scene.cluster.late = 40.0
+        quota(scene, "2")
+        counted(scene)
+        scene.make_cron_job("daily", EVERY_TEN)
+        scene.prime("daily", "30m", allowStanding=True)
+        scene.start()
+        await scene.until(at(51))
+
+    scene = live(story)
+    fires = [fire for _, fire in scene.cluster.fired]
+    assert len(fires) == 5
+    for held in scene.record.held:
+        assert held.until is None or held.until <= held.fire - timedelta(seconds=1.5)
+        assert not [fire for fire in fires if fire <= held.since < fire + timedelta(seconds=40)], "before the run"
+    assert len(scene.record.held) == 5
 
 
 def test_an_operator_that_comes_back_in_the_middle_of_a_warm_up_primes_at_once() -> None:
@@ -331,6 +383,36 @@ def test_the_first_placeholder_has_the_size_that_admission_would_give_the_run() 
 
     live(story)
     assert [each.cron_job.name for each in asked] == ["daily"], "asked once; then the runs tell"
+
+
+def test_each_placeholder_is_where_the_volumes_of_its_run_are_now_and_a_silent_server_changes_nothing() -> None:
+    asked: list[Search] = []
+    zones: list[str | None] = ["a", "b", None]
+
+    async def story(scene: PrimerScene) -> None:
+        async def locate(search: Search) -> Volumes | None:
+            asked.append(search)
+            zone = zones[len(asked) - 1]
+            return None if zone is None else (msgspec.json.encode({"nodeSelectorTerms": [bound_to(zone)]}),)
+
+        scene.locate = locate
+        mounts = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+        scene.make_cron_job("daily", EVERY_TEN, pod={"volumes": [mounts]})
+        scene.prime("daily")
+        scene.start()
+        for minute, zone in ((9, "a"), (19, "b"), (29, "b")):
+            await scene.until(at(minute))
+            found = scene.world.history.present(pods.POD).items()
+            (pod,) = [pod for key, pod in found if key.name in scene.placeholders]
+            required = pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+            assert required == {"nodeSelectorTerms": [bound_to(zone)]}
+
+    live(story)
+    assert [each.fire for each in asked] == [at(10), at(20), at(30)], "once for each fire"
+
+
+def bound_to(zone: str) -> Document:
+    return {"matchExpressions": [{"key": "zone", "operator": "In", "values": [zone]}]}
 
 
 def test_a_quiet_primer_writes_nothing() -> None:

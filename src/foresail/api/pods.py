@@ -36,6 +36,18 @@ class Container(msgspec.Struct, frozen=True, rename="camel"):
     restart_policy: str = ""  # Always in an init container: it runs beside the others
 
 
+class ClaimSource(msgspec.Struct, frozen=True, rename="camel"):
+    """A claim whose volume a pod mounts."""
+
+    claim_name: str = ""
+
+
+class PodVolume(msgspec.Struct, frozen=True, rename="camel"):
+    """What a pod mounts, if it is the volume of a claim."""
+
+    persistent_volume_claim: ClaimSource | None = None
+
+
 class PodSpec(msgspec.Struct, frozen=True, rename="camel"):
     """Where a pod may run, and what it needs there."""
 
@@ -53,6 +65,7 @@ class PodSpec(msgspec.Struct, frozen=True, rename="camel"):
     preemption_policy: str = ""
     active_deadline_seconds: int | None = None
     image_pull_secrets: msgspec.Raw = _NOTHING
+    volumes: list[PodVolume] | None = None
 
 
 class PodTemplate(msgspec.Struct, frozen=True):

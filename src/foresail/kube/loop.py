@@ -211,6 +211,7 @@ class Loop(Generic[Seen]):
     async def _work(self) -> None:
         me = asyncio.current_task()
         while not self._draining.is_set():
+            await asyncio.sleep(0)  # looks that write nothing wait for nothing, and would keep the Lease waiting
             key = await self.queue.get()
             self._busy.add(me)
             written: tuple[Written, ...] = ()

@@ -8,6 +8,7 @@ from foresail.operator.settings import Settings
 from foresail.plan import Key
 from foresail.primers.controller import Primers
 from foresail.primers.rehearsal import rehearsing
+from foresail.primers.search import locating
 from foresail.schedules.controller import Schedules
 from foresail.selfservice.controller import SelfService
 
@@ -41,5 +42,5 @@ def controllers(settings: Settings, client: Client) -> list[Schedules | SelfServ
     if settings.runs_self_service:
         found.append(SelfService(settings.velero_namespace, never=(settings.lease_namespace,)))
     if settings.runs_primers:
-        found.append(Primers(settings.primers, rehearsing(client)))
+        found.append(Primers(settings.primers, rehearsing(client), locating(client)))
     return found

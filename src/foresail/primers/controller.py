@@ -18,6 +18,7 @@ from foresail.primers.metrics import PrimerMetrics
 from foresail.primers.observe import (
     CronJobRow,
     JobRow,
+    Located,
     NodeRow,
     PlaceholderRow,
     PodRow,
@@ -37,9 +38,10 @@ from foresail.primers.observe import (
     priority_row,
     quota_row,
 )
-from foresail.primers.reasons import Loss
+from foresail.primers.reasons import Loss, Reason
 from foresail.primers.rehearsal import Rehearse, Wish, nothing
-from foresail.primers.rules import judge, wants_rehearsal
+from foresail.primers.rules import judge, wants_rehearsal, wants_search
+from foresail.primers.search import Locate, Search, Volumes, nowhere
 from foresail.primers.shape import Shape
 
 _PREEMPTION = "PreemptionByScheduler"
@@ -50,15 +52,17 @@ class Primers:
 
     name = "primers"
 
-    def __init__(self, settings: Settings, rehearse: Rehearse = nothing) -> None:
+    def __init__(self, settings: Settings, rehearse: Rehearse = nothing, locate: Locate = nowhere) -> None:
         self.settings = settings
-        self.errands = Errands[Wish, Shape | None](self._rehearsed)
-        self._rehearse = rehearse
+        self.errands = Errands[Wish | Search, Shape | Volumes | None](self._fetched)
+        self._rehearse, self._locate = rehearse, locate
+        self._located: dict[str, Located] = {}  # by a CronJob
         self._admitted: dict[str, tuple[Shape, Shape | None]] = {}  # by a CronJob: its template, and the answer
         self.primers = Store[PrimerRow](
             {
                 "uid": lambda row: [row.uid],
                 "for": lambda row: [Key(row.key.namespace, row.cron_job)],  # an empty name where one selects
+                "short": lambda row: [row.key.namespace] if _is_short_of_quota(row) else [],
             }
         )
         self.cron_jobs = Store[CronJobRow](
@@ -122,6 +126,7 @@ class Primers:
         if change.new is None and change.old is not None:
             self._losses.pop(change.old.uid, None)
             self._admitted.pop(change.old.uid, None)
+            self._located.pop(change.old.uid, None)
 
     def _of_job(self, change: Change[JobRow | None]) -> Iterator[Key]:
         for row in (change.old, change.new):
@@ -157,11 +162,13 @@ class Primers:
             yield from (each.key for each in self.primers.by("uid", row.primer_uid))
 
     def _of_quota(self, change: Change[QuotaRow]) -> Iterator[Key]:
-        """Let what a quota refused be tried again when the quota is another one; the rest is read when it is due."""
+        """Let those look again that a quota had no room for; what it refused is tried again when it is another one."""
         if change.old is None or change.new is None or change.old.hard != change.new.hard:
             for key in [each for each in self._refused if each.namespace == change.key.namespace]:
                 del self._refused[key]
                 yield key
+        if change.old != change.new:
+            yield from (each.key for each in self.primers.by("short", change.key.namespace))
 
     def _primers_for(self, row: CronJobRow) -> Iterator[Key]:
         if row.primer_uid:
@@ -218,19 +225,25 @@ class Primers:
         """Say what is to be done, and remember what the stores will only show later."""
         plan = decide(seen, now)
         for target in seen.targets:
-            shape = target.cron.shape
-            if shape is not None and wants_rehearsal(seen, judge(seen, target, now), now):
-                self.errands.send(seen.primer.key, Wish(target.cron.key, target.cron.uid, shape), now)
+            wish = _wish(seen, target, now)
+            if wish is not None:
+                self.errands.send(seen.primer.key, wish, now)
                 break  # one at a time; what it brings wakes us for the next
         self._promised.update(
             each.key for each in plan.actions if isinstance(each, Create) and each.key not in self.placeholders
         )
         return plan
 
-    async def _rehearsed(self, wish: Wish) -> Shape | None:
-        found = await self._rehearse(wish)
-        self._admitted[wish.uid] = wish.template, found
-        return found
+    async def _fetched(self, wish: Wish | Search) -> Shape | Volumes | None:
+        if isinstance(wish, Wish):
+            shape = await self._rehearse(wish)
+            self._admitted[wish.uid] = wish.template, shape
+            return shape
+        volumes, before = await self._locate(wish), self._located.get(wish.uid)
+        if volumes is None:  # it cannot be told now: they are where they were
+            volumes = before.volumes if before is not None and before.claims == wish.claims else ()
+        self._located[wish.uid] = Located(wish.claims, wish.fire, volumes)
+        return volumes
 
     def heard(self, key: Key, result: Result) -> bool:
         """Take in that a write was refused for what it is: to be said word for word, and not to be tried again."""
@@ -270,6 +283,7 @@ class Primers:
             taken_by=first[0].key.name if first and first[0].uid != primer.uid else "",
             admitted=admitted if is_rehearsed else None,
             is_rehearsed=is_rehearsed,
+            located=self._located.get(cron.uid),
         )
 
     def runs(self, cron: CronJobRow) -> Target:
@@ -283,6 +297,25 @@ class Primers:
 
 def _nobody(_change: Change[PriorityRow]) -> Iterable[Key]:
     return ()  # read when a decision is due
+
+
+def _wish(seen: Seen, target: Target, now: datetime) -> Wish | Search | None:
+    """Return what the API server is to be asked for a CronJob; None if everything is known, or not needed yet."""
+    cron, template = target.cron, target.cron.shape
+    if template is None:
+        return None
+    if wants_rehearsal(seen, target, now):
+        return Wish(cron.key, cron.uid, template)
+    if not template.claims:
+        return None  # as with most: and what the rules say need not be asked a second time
+    verdict = judge(seen, target, now)
+    if verdict.shape is not None and verdict.fires is not None and wants_search(seen, verdict, now):
+        return Search(cron.key.namespace, cron.uid, verdict.shape.claims, verdict.fires.upcoming)
+    return None
+
+
+def _is_short_of_quota(row: PrimerRow) -> bool:
+    return any(each.reason == Reason.QUOTA_TOO_SMALL.value for each in row.status.cron_jobs)
 
 
 def _loss(row: PlaceholderRow) -> Loss:

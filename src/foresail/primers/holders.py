@@ -9,7 +9,7 @@ from datetime import datetime
 from foresail.primers.build import create_holder, delete_holder
 from foresail.primers.observe import Seen, Target
 from foresail.primers.reasons import Because, Reason
-from foresail.primers.rules import Verdict, runs_of
+from foresail.primers.rules import Verdict, is_located, runs_of
 from foresail.primers.steps import Steps
 
 
@@ -23,6 +23,8 @@ def plan(seen: Seen, verdict: Verdict, now: datetime) -> Steps:
     target, shape, shifted, fires = verdict.target, verdict.shape, verdict.shifted, verdict.fires
     if shape is None or shifted is None or fires is None:
         return release(seen, target, now)
+    if not is_located(target, shape):
+        return Steps(wakes=(fires.upcoming,), warm_nodes=_warm_nodes(seen, target))  # the answer is on its way
     wanted = [
         create_holder(seen.primer, target.cron, shape, each, verdict.count, seen.settings) for each in shifted.schedules
     ]

@@ -161,6 +161,14 @@ class PriorityRow(msgspec.Struct, frozen=True):
     preemption: str
 
 
+class Located(msgspec.Struct, frozen=True):
+    """From where the bound volumes of some claims can be reached, as found for a fire: node selectors in JSON."""
+
+    claims: tuple[str, ...]
+    fire: datetime
+    volumes: tuple[bytes, ...] = ()
+
+
 class Target(msgspec.Struct, frozen=True):
     """One CronJob of a Primer, with its runs and with what is held for it."""
 
@@ -174,6 +182,7 @@ class Target(msgspec.Struct, frozen=True):
     taken_by: str = ""  # the name of an older Primer that is for this CronJob too
     admitted: Shape | None = None  # what a pod of this template would be after admission, if that was asked
     is_rehearsed: bool = False  # whether it was
+    located: Located | None = None  # where its volumes are, if that was asked
 
 
 class Seen(msgspec.Struct, frozen=True):

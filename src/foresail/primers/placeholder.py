@@ -20,7 +20,7 @@ from foresail.primers.build import EARLY, create_placeholder, delete_placeholder
 from foresail.primers.fires import Fires
 from foresail.primers.observe import PlaceholderRow, Seen, Target
 from foresail.primers.reasons import Because, Loss, Reason
-from foresail.primers.rules import REHEARSED_BEFORE, Verdict, has_arrived, is_covered, run_of
+from foresail.primers.rules import REHEARSED_BEFORE, Verdict, has_arrived, is_covered, is_located, run_of
 from foresail.primers.shape import Shape
 from foresail.primers.steps import Steps, remembered
 
@@ -50,19 +50,19 @@ def plan(seen: Seen, verdict: Verdict, now: datetime) -> Steps:
     target, fires, shape = verdict.target, verdict.fires, verdict.shape
     if fires is None or shape is None:
         return release(seen, target, now)
-    stands = _Stand(seen, verdict, fires, now)
+    stands = _Stand(seen, verdict, fires, shape, now)
     if stands.is_kept_for_the_last:
         return stands.after_the_fire()
     if not stands.is_open or is_covered(target, fires.upcoming):
         return stands.let_go()
-    return stands.before_the_fire(shape)
+    return stands.before_the_fire()
 
 
 class _Stand:
     """How things stand for one CronJob at one instant."""
 
-    def __init__(self, seen: Seen, verdict: Verdict, fires: Fires, now: datetime) -> None:
-        self.seen, self.verdict, self.fires, self.now = seen, verdict, fires, now
+    def __init__(self, seen: Seen, verdict: Verdict, fires: Fires, shape: Shape, now: datetime) -> None:
+        self.seen, self.verdict, self.fires, self.shape, self.now = seen, verdict, fires, shape, now
         self.target, self.primer = verdict.target, seen.primer
         known = remembered(seen, self.target.cron.uid)
         self.memory = known.warming if known else None
@@ -87,6 +87,20 @@ class _Stand:
             return False
         until = self.primer.release_after if self.live else min(SETTLES, self.primer.release_after)
         return self.now < last + until
+
+    @property
+    def _settled(self) -> datetime | None:
+        """Until when the run of the last fire is waited for; None if it has come, or comes no more."""
+        last, memory = self.fires.last, self.memory
+        if last is None:
+            return None
+        if self.verdict.early and not has_arrived(self.target, last, self.verdict.count):
+            until = last + self.primer.release_after  # a run that comes late could not push aside what is made now
+        elif memory is not None and memory.fire == last:
+            until = last + SETTLES
+        else:
+            return None
+        return until if self.now < until else None
 
     @property
     def _lasts(self) -> timedelta:
@@ -117,7 +131,10 @@ class _Stand:
     def let_go(self) -> Steps:
         """Hold nothing: it is too early, the run has come, or it holds its place itself."""
         wakes = [self.opens, self.closes, self.fires.upcoming]
-        if not self.target.is_rehearsed and not self.target.pods:
+        asked = is_located(self.target, self.shape, self.fires.upcoming) and (
+            self.target.is_rehearsed or bool(self.target.pods)
+        )
+        if not asked:
             wakes.append(self.opens - REHEARSED_BEFORE)
         last, said = self.fires.last, tuple[Because, ...]()
         unused = [each for each in self.live if last is not None and each.fire == last]
@@ -127,9 +144,9 @@ class _Stand:
             said = (Because(Reason.NO_FIRE, text, Level.NORMAL),)
         return self._steps([*self.useless, *self.live], wakes, self.memory, said=said)
 
-    def before_the_fire(self, shape: Shape) -> Steps:
+    def before_the_fire(self) -> Steps:
         """Hold as many places as the run needs, and make again what was lost."""
-        fire, last = self.fires.upcoming, self.fires.last
+        fire = self.fires.upcoming
         # A moment before the fire everything is looked at again: a quota may have filled up meanwhile.
         wakes = [self.closes, fire - EARLY, fire]
         kept = self.live[: self.verdict.count]
@@ -137,8 +154,10 @@ class _Stand:
         missing = self.verdict.count - len(kept)
         if missing == 0:
             return self._steps(let_go, wakes, self._noted(kept), is_warming=True)
-        if last is not None and self.now < last + SETTLES and self.memory is not None and self.memory.fire == last:
-            return self._steps(let_go, [*wakes, last + SETTLES], self.memory, is_warming=bool(kept))
+        if self._settled is not None:
+            return self._steps(let_go, [*wakes, self._settled], self.memory, is_warming=bool(kept))
+        if not is_located(self.target, self.shape, fire):
+            return self._steps(let_go, wakes, self.memory, is_warming=bool(kept))  # the answer is on its way
         memory, said = self._after_losses(kept)
         because = self._hindrance(memory, missing)
         if because is not None:
@@ -150,7 +169,7 @@ class _Stand:
         cron, settings = self.target.cron, self.seen.settings
         numbers = [(index, attempt) for index in range(self.verdict.count + len(kept))]
         free = [each for each in numbers if placeholder_name(cron, fire, *each) not in taken][:missing]
-        makes = [create_placeholder(self.primer, cron, shape, fire, each, self._lasts, settings) for each in free]
+        makes = [create_placeholder(self.primer, cron, self.shape, fire, each, self._lasts, settings) for each in free]
         steps = self._steps(let_go, [*wakes, self.now + _ECHO], memory, said=said, is_warming=True)
         return msgspec.structs.replace(steps, actions=(*steps.actions, *makes))
 

@@ -16,12 +16,13 @@ from foresail.primers.observe import JobRow, PodRow, Seen, Target
 from foresail.primers.quota import first_exceeded
 from foresail.primers.reasons import Because, Reason
 from foresail.primers.shape import Shape, amounts
+from foresail.primers.volumes import within
 
 MOST_HOLDERS = 2
 """Of primer CronJobs for one CronJob."""
 
 REHEARSED_BEFORE = timedelta(seconds=30)
-"""How long before a warm-up the API server is asked what it would make of a pod."""
+"""How long before a warm-up the API server is asked what it would make of a pod, and where its volumes are."""
 
 _UNWARMABLE = {"kubernetes.io/os": "windows", "type": "virtual-kubelet", "eks.amazonaws.com/compute-type": "fargate"}
 
@@ -137,6 +138,9 @@ def wanted_shape(seen: Seen, target: Target) -> Shape | None:
             preemption=admitted.preemption,
             priority_class=admitted.priority_class,
         )
+    located = target.located
+    if located is not None and located.claims == shape.claims:
+        shape = msgspec.structs.replace(shape, affinity=within(shape.affinity, located.volumes))
     if seen.primer.requests:
         shape = msgspec.structs.replace(shape, requests=seen.primer.requests, limits=())
     return shape
@@ -150,15 +154,34 @@ def last_admitted(target: Target, template: Shape) -> Shape | None:
     return newest.shape
 
 
-def wants_rehearsal(seen: Seen, verdict: Verdict, now: datetime) -> bool:
+def wants_rehearsal(seen: Seen, target: Target, now: datetime) -> bool:
     """Whether it is time to ask what a pod would be: shortly before it is needed, where no run has told it yet."""
-    target, because = verdict.target, verdict.because
     if target.is_rehearsed or target.cron.shape is None or last_admitted(target, target.cron.shape) is not None:
         return False
+    verdict = judge(seen, target, now)
+    because = verdict.because
     if because is not None:
         return because.reason is Reason.NOTHING_TO_RESERVE
     begins = verdict.fires.upcoming - seen.primer.warm_up if verdict.fires is not None else None
     return seen.primer.method == BY_CRON_JOB or (begins is not None and begins - REHEARSED_BEFORE <= now)
+
+
+def is_located(target: Target, shape: Shape, fire: datetime | None = None) -> bool:
+    """Whether it is known where the bound volumes of a run are, if it has any; with a fire, as of that one."""
+    located = target.located
+    if located is None or located.claims != shape.claims:
+        return not shape.claims
+    return fire is None or located.fire == fire
+
+
+def wants_search(seen: Seen, verdict: Verdict, now: datetime) -> bool:
+    """Whether it is time to ask where the bound volumes of a run are: for each fire anew, shortly before it matters."""
+    shape, found = verdict.shape, verdict.fires
+    if shape is None or found is None or verdict.because is not None:
+        return False
+    if is_located(verdict.target, shape, found.upcoming):
+        return False
+    return seen.primer.method == BY_CRON_JOB or found.upcoming - seen.primer.warm_up - REHEARSED_BEFORE <= now
 
 
 def _is_of_template(pod: Shape, template: Shape) -> bool:

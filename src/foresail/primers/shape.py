@@ -28,6 +28,7 @@ class Shape(msgspec.Struct, frozen=True):
     deadline: bool = False  # it ends by itself after a time, which quotas tell apart
     images: tuple[str, ...] = ()
     pull_secrets: bytes = b""
+    claims: tuple[str, ...] = ()  # whose volumes it mounts; a placeholder mounts none, and goes where they are
 
     @property
     def is_best_effort(self) -> bool:
@@ -37,6 +38,7 @@ class Shape(msgspec.Struct, frozen=True):
 
 _known: dict[Shape, Shape] = {}
 _MOST_KNOWN = 20_000
+_MOST_CLAIMS = 20  # of one pod: each is two requests at every fire
 
 
 def shape_of_template(template: bytes) -> Shape:
@@ -61,6 +63,7 @@ def shape_of(spec: PodSpec) -> Shape:
         deadline=spec.active_deadline_seconds is not None,
         images=tuple(dict.fromkeys(each.image for each in (*spec.init_containers, *spec.containers) if each.image)),
         pull_secrets=_passed_on(spec.image_pull_secrets),
+        claims=_claims(spec),
     )
     if len(_known) > _MOST_KNOWN:
         _known.clear()
@@ -122,6 +125,11 @@ def _most(one: Amounts, other: Amounts) -> dict[str, Fraction]:
 
 def _texts(found: Amounts) -> tuple[tuple[str, str], ...]:
     return tuple((name, text_of(found[name])) for name in sorted(found))
+
+
+def _claims(spec: PodSpec) -> tuple[str, ...]:
+    named = (each.persistent_volume_claim for each in spec.volumes or ())
+    return tuple(sorted({each.claim_name for each in named if each is not None})[:_MOST_CLAIMS])
 
 
 def _passed_on(raw: msgspec.Raw) -> bytes:

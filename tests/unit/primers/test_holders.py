@@ -1,8 +1,6 @@
 """Method CronJob: which primer CronJobs there are, what they hold, and until when."""
 
-import json
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -14,14 +12,11 @@ from foresail.plan import Create, Delete
 from foresail.primers.build import LONGEST_CRON_JOB_NAME
 from foresail.primers.decide import decide
 from foresail.primers.observe import CronJobRow, Target
-from testbed.oracle import Oracle, Question
+from testbed.oracle import Oracle
+from tests.primer_scenarios import SIX_FIELDS, VALID, year
 from tests.unit.primers.rows import SETTINGS, cron_job, primer, seen
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
-YEAR = 365 * 86_400
-FIRES = 24_000
-SCENARIOS = json.loads((Path(__file__).parent / "scenarios.json").read_text())["scenarios"]
-VALID = [each for each in SCENARIOS if "error" not in each]
 
 
 def decided(cron: CronJobRow, warm_up: int = 10, **fields: Any) -> list[Create]:  # noqa: ANN401 - a field of the Primer
@@ -40,24 +35,17 @@ def test_every_valid_scenario_is_one_or_two_exact_primer_cronjobs(scenario: dict
 
 
 def test_a_year_of_every_valid_scenario_is_that_of_the_original_minus_the_warm_up_by_the_go_library() -> None:
-    oracle, start = Oracle(), int(NOW.timestamp())
+    oracle = Oracle()
     for scenario in VALID:
-        lead = scenario["warmup"] * 60
-        spec: list[Any] = [each.body["spec"] for each in decided(cron_job(scenario["cronjob"]), scenario["warmup"])]
-        asked = [(scenario["cronjob"], "UTC"), *((each["schedule"], each["timeZone"]) for each in spec)]
-        # From the warm-up of the first fire on, for a year; no scenario fires more often than each minute of an hour.
-        questions = [
-            Question("robfig", text, zone, start if number else start + lead, 0, FIRES)
-            for number, (text, zone) in enumerate(asked)
-        ]
-        answers = [set(answer.fires or ()) for answer in oracle.ask(questions)]
-        original = {fire for fire in answers[0] if fire < start + YEAR}
-        fired = set[int]().union(*answers[1:])
-        assert {each for each in fired if each < start + YEAR - lead} == {fire - lead for fire in original}, scenario
+        made: list[Any] = [each.body["spec"] for each in decided(cron_job(scenario["cronjob"]), scenario["warmup"])]
+        said = [(each["schedule"], each["timeZone"]) for each in made]
+        wanted, fired = year(oracle, scenario, said, int(NOW.timestamp()))
+        assert wanted, scenario
+        assert fired == wanted, scenario
 
 
 def test_a_schedule_of_six_fields_is_refused_with_its_reason() -> None:
-    plan = decide(seen(cron_job("* 0 * * * *"), primer=primer(method="CronJob")), NOW)
+    plan = decide(seen(cron_job(SIX_FIELDS), primer=primer(method="CronJob")), NOW)
     assert plan.actions == ()
     assert plan.notes[0].reason == "InvalidSchedule"
     assert "6 fields" in plan.notes[0].message

@@ -40,6 +40,9 @@ NOTED = "as the operator noted"
 """Stands for a version of Velero that only the operator has learnt."""
 
 _SILENCE = timedelta(minutes=1)  # a Lease is renewed every few seconds; two clocks may differ by some more
+BY_SERVER_TIME = timedelta(seconds=20)
+"""How long a Lease of 10 s counts, by the API server's clock: this machine's does not matter then."""
+
 
 _schedule = msgspec.json.Decoder(velero.Schedule)
 _backup = msgspec.json.Decoder(velero.Backup)
@@ -141,9 +144,9 @@ async def firing(cluster: Cluster, namespace: str, chosen: argparse.Namespace, i
     return engine([row for row in rows if row is not None], "", flag), leader(lease, instant)
 
 
-def leader(lease: Lease | None, instant: datetime) -> str:
+def leader(lease: Lease | None, instant: datetime, silence: timedelta = _SILENCE) -> str:
     """Return who holds the operator's Lease; empty if nobody does, or has not renewed it for a while."""
-    if lease is None or lease.spec.renew_time is None or instant - lease.spec.renew_time > _SILENCE:
+    if lease is None or lease.spec.renew_time is None or instant - lease.spec.renew_time > silence:
         return ""
     return lease.spec.holder_identity or ""
 

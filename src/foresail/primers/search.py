@@ -1,0 +1,66 @@
+"""Where the bound volumes of a run can be reached from: asked of the API server shortly before it is needed.
+
+A placeholder mounts no claim, so the scheduler would not know by itself that the run can only be where its data is.
+"""
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+
+import msgspec
+
+from foresail.api.core import CLAIM, VOLUME, Claim, Volume
+from foresail.kube.failures import Cause, Failure
+from foresail.plan import Key
+from foresail.primers.rehearsal import Asks
+
+Volumes = tuple[bytes, ...]
+"""A node selector, in JSON, for each volume that is not everywhere."""
+
+
+class Search(msgspec.Struct, frozen=True):
+    """Which claims of which CronJob are looked for, and for which fire: at the next one it is another search."""
+
+    namespace: str
+    uid: str
+    claims: tuple[str, ...]
+    fire: datetime
+
+
+Locate = Callable[[Search], Awaitable[Volumes | None]]
+
+
+def locating(client: Asks) -> Locate:
+    """Return who carries out the errand; None if the API server did not tell."""
+
+    async def locate(search: Search) -> Volumes | None:
+        found = [await _selector(client, Key(search.namespace, name)) for name in search.claims]
+        return None if None in found else tuple(each for each in found if each)
+
+    return locate
+
+
+async def _selector(client: Asks, key: Key) -> bytes | None:
+    """Return from where the volume of a claim can be reached; empty if from everywhere, None if that was not told."""
+    claim = await client.get(CLAIM, key, Claim)
+    if isinstance(claim, Failure):
+        return _nothing(claim)
+    if not claim.spec.volume_name:
+        return b""
+    volume = await client.get(VOLUME, Key("", claim.spec.volume_name), Volume)
+    if isinstance(volume, Failure):
+        return _nothing(volume)
+    owner, affinity = volume.spec.claim_ref, volume.spec.node_affinity
+    # Whoever makes a claim may name any volume in it, so the volume must name the claim as well.
+    if owner is None or owner.uid != claim.metadata.uid or affinity is None:
+        return b""
+    text = bytes(affinity.required)
+    return b"" if text == b"null" else text
+
+
+def _nothing(failure: Failure) -> bytes | None:
+    return b"" if failure.cause is Cause.NOT_FOUND else None
+
+
+async def nowhere(_search: Search) -> Volumes | None:
+    """Tell nothing: where nobody can be asked, the template has to do."""
+    return None

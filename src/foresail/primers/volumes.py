@@ -1,0 +1,56 @@
+"""Where a pod may run by its own affinity and by that of its bound volumes: what they all allow."""
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+Term = dict[str, list[Any]]
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PARTS = ("matchExpressions", "matchFields")
+_MOST_TERMS = 100
+"""Of alternatives: volumes that would make more of them are left to the scheduler."""
+
+
+@lru_cache(1_000)
+def within(affinity: bytes, volumes: tuple[bytes, ...]) -> bytes:
+    """Return an affinity, in JSON, that also keeps a pod to the nodes from which its volumes can be reached.
+
+    The terms of a node selector are alternatives, so each of one side is joined with each of the other.
+    """
+    whole: dict[str, Any] = msgspec.json.decode(affinity) if affinity else {}
+    node: dict[str, Any] = whole.get("nodeAffinity") or {}
+    own = node.get(_REQUIRED)
+    terms: list[Term] = _terms(own) if own else [{}]
+    for volume in volumes:
+        others = _terms(msgspec.json.decode(volume))
+        if others and len(terms) * len(others) <= _MOST_TERMS:
+            terms = _unlike(_both(one, other) for one in terms for other in others)
+    if terms in ([], [{}]):
+        return affinity  # no node will do whatever is added, or there is nothing to add
+    return msgspec.json.encode(
+        {**whole, "nodeAffinity": {**node, _REQUIRED: {"nodeSelectorTerms": [_said(each) for each in terms]}}}
+    )
+
+
+def _terms(selector: dict[str, Any]) -> list[Term]:
+    """Return the alternatives of a node selector; an empty one matches no node, so it is none."""
+    found = [{part: each.get(part) or [] for part in _PARTS} for each in selector.get("nodeSelectorTerms") or ()]
+    return [each for each in found if any(each.values())]
+
+
+def _both(one: Term, other: Term) -> Term:
+    return {part: _unlike((*one.get(part, ()), *other.get(part, ()))) for part in _PARTS}
+
+
+def _said(term: Term) -> Term:
+    return {part: conditions for part, conditions in term.items() if conditions}
+
+
+def _unlike(each: Iterable[Any]) -> list[Any]:
+    found: list[Any] = []
+    for one in each:
+        if one not in found:
+            found.append(one)
+    return found
