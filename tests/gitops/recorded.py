@@ -10,7 +10,7 @@ from typing import Any
 
 from yaml import safe_load
 
-FOLDER = Path(__file__).parent / "recorded"
+FOLDER = Path(__file__).parent / "objects"
 HEALTH = Path(__file__).parents[2] / "docs" / "how-to" / "gitops"
 
 EXPECTED = {
