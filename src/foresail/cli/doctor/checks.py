@@ -8,7 +8,7 @@ from foresail.api import velero
 from foresail.api.crds import DEFINITIONS, definition
 from foresail.cli.doctor.evidence import Backup, Evidence
 from foresail.cli.doctor.finding import Finding, good, problem, warning
-from foresail.cli.schedule.sight import BY_SERVER_TIME, leader
+from foresail.cli.leader import BY_SERVER_TIME, leader
 from foresail.schedules.engine import engine
 
 _SKEW = timedelta(seconds=5)

@@ -16,7 +16,7 @@ from foresail.api.marks import OPERATORS_LEASE
 from foresail.cli.cluster import Cluster
 from foresail.cli.doctor.permissions import Permission, needed
 from foresail.cli.errors import CommandError
-from foresail.cli.schedule.sight import Lease
+from foresail.cli.leader import Lease
 from foresail.kube.lease import LEASE
 from foresail.plan import Key, Kind
 from foresail.schedules.engine import DeploymentRow, deployment_row

@@ -12,7 +12,7 @@ from foresail.cli.cluster import Cluster
 from foresail.cli.errors import CommandError
 from foresail.cli.install.keepers import KeptMetadata, is_ours, keeper
 from foresail.cli.install.manifests import Piece
-from foresail.cli.schedule.sight import BY_SERVER_TIME, Lease, leader
+from foresail.cli.leader import BY_SERVER_TIME, Lease, leader
 from foresail.kube.lease import LEASE
 from foresail.plan import Key
 

@@ -13,8 +13,8 @@ from foresail.cli.cluster import Cluster
 from foresail.cli.primer.place import in_namespace
 from foresail.cli.primer.sight import primers_of
 from foresail.cli.primer.starts import Starts, starts
-from foresail.cli.schedule.words import document
 from foresail.cli.table import table
+from foresail.cli.words import document
 from foresail.cron import chain
 from foresail.kube.clock import now
 from foresail.plan import Key
