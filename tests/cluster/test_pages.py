@@ -1,7 +1,7 @@
 """Tutorials and how-to pages, followed as written on a cluster with Velero that has never seen Foresail.
 
-The operator of each page runs as its own process beside the cluster, as the ServiceAccount that the page's commands
-have made: pods run nothing here.
+The operator runs as its own process beside the cluster, as the ServiceAccount that a page's commands have made: pods
+run nothing here.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,6 @@ FOLLOWED = {
     "how-to/upgrade.md",
     "how-to/take-over-schedules.md",  # by test_take_over.py
 }
-PAUSE = "--primer-pause-image=pause@sha256:0"
 
 
 @contextmanager
@@ -57,35 +56,14 @@ def test_a_team_makes_its_first_backup(own_velero_cluster: Cluster, tmp_path: Pa
         reader.follow(page, "What Ann cannot do")
 
 
-CRON_JOB = {
-    "apiVersion": "batch/v1",
-    "kind": "CronJob",
-    "metadata": {"name": "report", "namespace": "shop"},
-    "spec": {
-        "schedule": "0 * * * *",
-        "jobTemplate": {
-            "spec": {
-                "template": {
-                    "spec": {
-                        "restartPolicy": "Never",
-                        "containers": [{"name": "report", "image": "report", "resources": {"requests": {"cpu": "2"}}}],
-                    }
-                }
-            }
-        },
-    },
-}
-
-
 def test_a_cron_job_is_primed(own_velero_cluster: Cluster, tmp_path: Path) -> None:
     cluster, page = own_velero_cluster, "tutorial/warm-cronjobs.md"
-    cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}, CRON_JOB)
-    with reading(cluster, tmp_path / "reader") as reader:
-        reader.follow(page, "Install")
-        with operators.running(cluster, tmp_path, "--schedules=false", "--primers", PAUSE):
-            for section in ("See what waits", "Prime it", "See that it helped", "And back"):
-                reader.follow(page, section)
+    sections = ("Install", "A CronJob that waits", "See what waits", "Prime it", "See that it helped", "And back")
+    with reading(cluster, tmp_path) as reader:
+        for section in sections:
+            reader.follow(page, section)
     assert cluster.get("primers", "--namespace=shop")["items"] == []
+    cluster.kubectl("delete", "cronjob", "report", "--namespace=shop")
 
 
 @pytest.mark.parametrize("page", ["how-to/from-oadp.md", "how-to/upgrade.md"])
