@@ -10,7 +10,7 @@ CRONJOBS ?= 100
 .DEFAULT_GOAL := help
 .PHONY: help setup lint format test test-cluster cluster-build cluster-up cluster-down \
   cron-oracle cron-shift cron-fuzz schedule-year schedule-gitops schedule-kills schedule-clusters compat selfservice-specs \
-  crds manifests docs docs-site bench-cron bench-runtime bench-schedules bench-selfservice bench-primers primer-year primer-kills \
+  crds manifests docs docs-site licences sbom wheel audit bench-cron bench-runtime bench-schedules bench-selfservice bench-primers primer-year primer-kills \
   runtime-kills selfservice-kills selfservice-queue lock ci
 
 help: ## list the targets
@@ -50,6 +50,23 @@ docs-site: $(VENV)/.docs ## build the docs as a site into build/site; a broken l
 
 $(VENV)/.docs: $(STAMP) requirements/docs.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/docs.txt
+	touch $@
+
+licences: setup ## write the licences of what we run with into docs/reference/generated
+	$(BIN)/python -m docs.generate
+
+sbom: setup ## write the bill of materials into dist/
+	mkdir -p dist
+	$(BIN)/python -m release.sbom dist/foresail.cdx.json
+
+wheel: setup ## build the wheel into dist/
+	$(BIN)/python -m hatchling build --target wheel
+
+audit: $(VENV)/.release ## ask whether a pinned dependency is known to be vulnerable; needs the network
+	$(BIN)/pip-audit --require-hashes --disable-pip --strict --requirement requirements/run.txt
+
+$(VENV)/.release: $(STAMP) requirements/release.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/release.txt
 	touch $@
 
 test: setup ## the tests that need no cluster: seconds
@@ -131,8 +148,9 @@ lock: setup ## pin every dependency again, with hashes, after a change in pyproj
 	  --group dev --output-file requirements/dev.txt pyproject.toml
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 	  --constraint requirements/dev.txt --output-file requirements/run.txt pyproject.toml
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
-	  --constraint requirements/dev.txt --group docs --output-file requirements/docs.txt
+	for group in docs release; do \
+	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+	    --constraint requirements/dev.txt --group $$group --output-file requirements/$$group.txt || exit 1; done
 
 ci: ## everything that CI runs, as CI runs it
 	.ci/run

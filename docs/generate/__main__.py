@@ -2,12 +2,13 @@
 
 from pathlib import Path
 
-from docs.generate import commands, kinds, metrics, reasons, settings
+from docs.generate import commands, kinds, licences, metrics, reasons, settings
 
 FOLDER = Path(__file__).parents[1] / "reference" / "generated"
 PAGES = {
     "commands.md": commands.page,
     "kinds.md": kinds.page,
+    "licences.md": licences.page,
     "metrics.md": metrics.page,
     "reasons.md": reasons.page,
     "settings.md": settings.page,

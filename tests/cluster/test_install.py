@@ -20,11 +20,11 @@ from testbed.build import program
 from testbed.promtool import promtool
 from tests.cluster.kubelet import kubelet
 from tests.cluster.operators import CHART
-from tests.cluster.reader import Reader, commands
+from tests.cluster.pages import Reader, steps
 from tests.cluster.schedules import Eventually, Figure, backups, listed, put_status, schedule, show
 from tests.cluster.tenants import Tenant
 
-README = Path(__file__).parents[2] / "README.md"
+README = "../README.md"
 OFF = "--disable-controllers=schedule"
 KINDS = (
     "deployments,services,serviceaccounts,roles,rolebindings,networkpolicies,poddisruptionbudgets,leases,pods,cronjobs"
@@ -113,8 +113,7 @@ def test_from_the_readme_installed_used_by_all_three_and_removed_with_nothing_le
         assert left(cluster) == []
         assert OFF not in arguments(cluster)
 
-        for command in commands(README, "Install"):
-            reader.type(command)
+        reader.follow(README, "Install")
         assert OFF in arguments(cluster)
         installed = time.monotonic() - began
         assert_a_second_install_writes_nothing(cluster)
@@ -123,10 +122,10 @@ def test_from_the_readme_installed_used_by_all_three_and_removed_with_nothing_le
         eventually(lambda: placeholders(cluster), 60)
         reader.type(f"export ADMIN=$KUBECONFIG KUBECONFIG={team.kubeconfig}")
         reader.type("kubectl config set-context --current --namespace=shop")
-        back_up, restore = commands(README, "Back up what is yours")
-        reader.type(back_up)
+        back_up, restore = steps(README, "Back up what is yours")
+        reader.type(back_up.command)
         team.kubectl("delete", "configmap", "settings")
-        reader.type(restore)
+        reader.type(restore.command)
         assert team.kubectl("get", "configmap", "settings", "--output=jsonpath={.data.currency}") == "EUR"
         reader.type("export KUBECONFIG=$ADMIN")
 

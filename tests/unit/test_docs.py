@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from docs.generate.__main__ import FOLDER, files, main
 
 WRITTEN = files()
@@ -47,3 +49,10 @@ def test_what_is_said_about_others_is_their_own_word_or_a_test_of_ours() -> None
         assert len(others) == 6, name
         loose = [each for each in others if not LINK.search(each) and each not in unsaid]
         assert loose == [], f"{name}: say where it stands"
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"])
+def test_links_of_the_pages_outside_of_the_site_lead_somewhere(name: str) -> None:
+    root = PAGE.parents[1]
+    links = [link for link in LINK.findall((root / name).read_text()) if not link.startswith("https://")]
+    assert [link for link in links if not (root / link).exists()] == []

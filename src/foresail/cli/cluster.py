@@ -106,6 +106,13 @@ class Cluster:
             raise refusal(made, "patch", kind, key)
         return made
 
+    async def merged_if_same(self, kind: Kind, key: Key, body: Body) -> bool:
+        """Change an object; False if it is no longer at the version that the body names, or is gone."""
+        made = await self._client.merge(kind, key, body, msgspec.Raw)
+        if isinstance(made, Failure) and made.cause not in (Cause.CONFLICT, Cause.NOT_FOUND):
+            raise refusal(made, "patch", kind, key)
+        return not isinstance(made, Failure)
+
     async def merge_by_name(self, kind: Kind, key: Key, body: Body, *, dry_run: bool = False) -> msgspec.Raw:
         """Change an object of a built-in kind, whose lists are merged by the names in them."""
         made = await self._client.merge_by_name(kind, key, body, msgspec.Raw, dry_run=dry_run)

@@ -95,7 +95,9 @@ class _Stand:
         if last is None:
             return None
         if self.verdict.early and not has_arrived(self.target, last, self.verdict.count):
-            until = last + self.primer.release_after  # a run that comes late could not push aside what is made now
+            # A run that comes late could not push aside what is made now; one whose Job is gone already has been.
+            is_gone = run_of(self.target, last) is None and self.target.cron.last == last
+            until = last + (SETTLES if is_gone else self.primer.release_after)
         elif memory is not None and memory.fire == last:
             until = last + SETTLES
         else:

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from foresail.cli.doctor.permissions import Permission, needed
 from foresail.cli.errors import CommandError
 from foresail.cli.install.keepers import Keeper, KeptMetadata, Owner, Writer, change, is_ours, keeper
 from foresail.cli.install.manifests import CAPABILITIES, Wishes, checked, definitions, operators
@@ -184,3 +185,20 @@ def test_what_cannot_be_installed_is_refused_before_anything_is_asked(
 def test_a_wish_that_is_none_is_an_error_that_says_what_to_do() -> None:
     with pytest.raises(CommandError, match="nothing is switched on"):
         checked(Wishes((), "velero", "velero", "foresail"))
+
+
+@pytest.mark.parametrize("capabilities", [CAPABILITIES[:1], CAPABILITIES[1:2], CAPABILITIES[2:], CAPABILITIES])
+def test_the_doctor_asks_for_exactly_the_permissions_that_are_installed(capabilities: tuple[str, ...]) -> None:
+    pieces = operators(Wishes(capabilities, "velero", "velero", "foresail", "pause"))
+    bound = {each.body["roleRef"]["name"] for each in pieces if each.kind.name.endswith("RoleBinding")}
+    roles = [each for each in pieces if each.kind.name.endswith("Role") and each.key.name in bound]
+    installed = {
+        Permission(group, resource, verb, everywhere=role.kind.name == "ClusterRole")
+        for role in roles
+        for rule in role.body["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    switches = {each.replace("-", "_"): each in capabilities for each in CAPABILITIES}
+    assert set(needed(**switches)) == installed

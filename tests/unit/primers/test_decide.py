@@ -283,6 +283,24 @@ def test_one_that_the_run_cannot_push_aside_ends_by_itself_before_the_fire() -> 
     assert pod.body["spec"]["activeDeadlineSeconds"] == 10 * 60 - 2  # type: ignore[index]
 
 
+@pytest.mark.parametrize(
+    ("ran", "after", "holds"),
+    [
+        (False, timedelta(seconds=59), False),
+        (False, MINUTE, True),
+        (True, timedelta(seconds=9), False),
+        (True, MINUTE / 2, True),
+    ],
+    ids=["it may still come", "it comes no more", "its Job may still be shown", "its Job is gone"],
+)
+def test_in_a_standing_reservation_what_a_run_cannot_push_aside_waits_for_it(
+    ran: bool, after: timedelta, holds: bool
+) -> None:
+    cron = cron_job("*/5 * * * *", shape=shape(priority=-5), last=FIRE if ran else FIRE - 5 * MINUTE)
+    row = primer(warm_up=20 * MINUTE, allow_standing=True, release_after=MINUTE)
+    assert bool(made(decide(seen(cron, primer=row), FIRE + after))) == holds
+
+
 def test_a_quota_that_the_run_itself_fills_up_says_nothing_about_the_next_fire() -> None:
     full = QuotaRow(Key("reports", "small"), (), (("requests.cpu", "2"),), (("requests.cpu", "2"),))
     assert decide(seen(quotas=(full,)), FIRE - 11 * MINUTE).notes == ()

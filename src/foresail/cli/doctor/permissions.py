@@ -49,6 +49,7 @@ SELF_SERVICE = (
     ),
     *_each("foresail.dev", "selfservicepolicies", "list watch", everywhere=True),
     *_each("", "namespaces", "get list watch", everywhere=True),
+    *_each("", "persistentvolumeclaims", "list watch", everywhere=True),
     *_each("events.k8s.io", "events", "create", everywhere=True),
     *_each("velero.io", "backups", "get list watch create patch delete"),
     *_each("velero.io", "restores deletebackuprequests downloadrequests", "get list watch create delete"),

@@ -26,9 +26,25 @@ from foresail.kube.lease import LEASE
 from foresail.plan import Key, Kind
 from foresail.selfservice.families import BACKUPS, RESTORES
 
+_OPERATOR = "foresail"  # the first part of its User-Agent, by which the API server knows who wrote a field
+
+
+class _Writer(msgspec.Struct, frozen=True, rename={"fields": "fieldsV1"}):
+    manager: str = ""
+    fields: dict[str, Any] = {}
+
+    @property
+    def is_operator_with_finalizers(self) -> bool:
+        return self.manager == _OPERATOR and "f:finalizers" in self.fields.get("f:metadata", {})
+
 
 class _Metadata(velero.Metadata, frozen=True, rename="camel"):
     finalizers: tuple[str, ...] = ()
+    managed_fields: tuple[_Writer, ...] = ()
+
+    def has_from_us(self, finalizer: str) -> bool:
+        """Tell whether our operator put it there: the other controller of these kinds has one of the same name."""
+        return finalizer in self.finalizers and any(each.is_operator_with_finalizers for each in self.managed_fields)
 
 
 class _Named(msgspec.Struct, frozen=True):
@@ -110,12 +126,13 @@ class _Uninstall:
         """Take away what the operator wrote on the objects of others, and what it made for a while."""
         for each in await self._listed(velero.SCHEDULE, self._namespace):
             if OBSERVED in (each.metadata.annotations or {}):
-                await self._merge(velero.SCHEDULE, each, {"annotations": {OBSERVED: None}})
+                if not self._dry_run:  # without a version: Velero may write to it at any time, and to other fields
+                    body = {"metadata": {"annotations": {OBSERVED: None}}}
+                    await self._cluster.merged_if_same(velero.SCHEDULE, each.key, body)
+                _told("released", velero.SCHEDULE, each)
         for family in (BACKUPS, RESTORES):
             for each in await self._listed(family.kind):
-                if family.finalizer in each.metadata.finalizers:  # nobody is left who would let it go
-                    others = [name for name in each.metadata.finalizers if name != family.finalizer]
-                    await self._merge(family.kind, each, {"finalizers": others or None})
+                await self._release(family.kind, each, family.finalizer)
         for kind, labels in ((POD, f"{PRIMER_LABEL},!{JOB_NAME_LABEL}"), (CRON_JOB, PRIMER_LABEL)):
             for each in await self._listed(kind, labels=labels):
                 await self._delete(kind, each)
@@ -131,12 +148,22 @@ class _Uninstall:
         )
         return [msgspec.json.decode(each, type=_Named) for each in raw]
 
-    async def _merge(self, kind: Kind, each: _Named, metadata: dict[str, object]) -> None:
-        if not self._dry_run:
-            version = {"resourceVersion": each.metadata.resource_version}
-            await self._cluster.merge(kind, each.key, {"metadata": {**metadata, **version}})
-        print(f"{'released':<11} {kind.name} {each.key}", flush=True)
+    async def _release(self, kind: Kind, each: _Named, finalizer: str) -> None:
+        """Take our finalizer off, for nobody is left who would; those of others stay, whoever writes meanwhile."""
+        found: _Named | None = each
+        while found is not None and found.metadata.has_from_us(finalizer):
+            others = [name for name in found.metadata.finalizers if name != finalizer]
+            version = {"resourceVersion": found.metadata.resource_version}
+            body = {"metadata": {"finalizers": others or None, **version}}
+            if self._dry_run or await self._cluster.merged_if_same(kind, found.key, body):
+                _told("released", kind, each)
+                return
+            found = await self._cluster.if_there(kind, each.key, _Named)
 
     async def _delete(self, kind: Kind, each: _Named) -> None:
         await self._cluster.delete(kind, each.key, each.metadata.uid, dry_run=self._dry_run)
-        print(f"{'deleted':<11} {kind.name} {each.key}", flush=True)
+        _told("deleted", kind, each)
+
+
+def _told(what: str, kind: Kind, each: _Named) -> None:
+    print(f"{what:<11} {kind.name} {each.key}", flush=True)
