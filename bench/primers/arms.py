@@ -2,6 +2,7 @@
 
 import statistics
 import tempfile
+from datetime import timedelta
 from pathlib import Path
 
 from bench.primers.waiting import holds_within, until
@@ -9,24 +10,21 @@ from testbed import Cluster, Options
 from tests.cluster import operators, primers
 
 ARMS = ("cold", "held", "timed")
-_PERIOD, _WARM_UP = 240, 120  # seconds
-_SPARE = 20  # seconds that the Job of a primer CronJob ends before the fire
+_PERIOD, _WARM_UP = timedelta(minutes=4), timedelta(minutes=2)
 _LOOK = 2.0  # seconds; a pod is there for longer than that
 _FREED = 180.0  # seconds in which everything must be gone
 
 
 def arms(fires: int, node_seconds: int) -> dict[str, object]:
     """Measure so many fires of each, where nodes take that long."""
-    # The Job of a primer CronJob ends before the fire, as `foresail hold` makes it; KWOK is told for how long it runs.
-    holds = f"--primer-annotation=testbed.foresail.dev/run-seconds={_WARM_UP - node_seconds - _SPARE}"
     with (
         Cluster.create("bench-primers", Options(karpenter=True, node_seconds=node_seconds), owned=True) as cluster,
         tempfile.TemporaryDirectory() as folder,
     ):
         primers.install(cluster)
         cluster.apply(*[primers.node_pool(arm, node_seconds) for arm in ARMS])
-        with operators.running(cluster, Path(folder), *primers.FLAGS, holds):
-            jobs = [primers.cron_job(arm, f"*/{_PERIOD // 60} * * * *", arm) for arm in ARMS]
+        with operators.running(cluster, Path(folder), *primers.FLAGS, primers.holding(_WARM_UP)):
+            jobs = [primers.cron_job(arm, f"*/{_PERIOD // timedelta(minutes=1)} * * * *", arm) for arm in ARMS]
             for job in jobs:
                 job["spec"]["successfulJobsHistoryLimit"] = fires + 2
             # Half of the time is as much as one may have without asking; the first days may be more than that.
@@ -61,7 +59,7 @@ def _measured(cluster: Cluster, fires: int) -> dict[str, list[float]]:
             seen[arm] |= by_fire
         return sorted(set.intersection(*(set(each) for each in seen.values())))
 
-    until(lambda: len(common()) > fires, (fires + 1) * _PERIOD * 1.5, _LOOK)
+    until(lambda: len(common()) > fires, (fires + 1) * _PERIOD.total_seconds() * 1.5, _LOOK)
     wanted = common()[1 : fires + 1]
     return {arm: [by_fire[fire] for fire in wanted] for arm, by_fire in seen.items()}
 

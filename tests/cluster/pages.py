@@ -8,6 +8,8 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -119,3 +121,13 @@ class Reader:
         """End the shell and whatever it started."""
         os.killpg(self._shell.pid, 9)
         self._shell.communicate()
+
+
+@contextmanager
+def reading(cluster: Cluster, folder: Path, kubeconfig: Path | None = None) -> Iterator[Reader]:
+    """Have a reader at a cluster until the block ends; with a kubeconfig, one who is not its administrator."""
+    reader = Reader(cluster, folder, kubeconfig)
+    try:
+        yield reader
+    finally:
+        reader.leave()

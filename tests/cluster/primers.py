@@ -9,11 +9,17 @@ from typing import Any
 from testbed import Cluster
 from testbed.api import request
 from testbed.build import program
-from testbed.nodes import READY_SECONDS, RUN_SECONDS
+from testbed.nodes import END_SECONDS, READY_SECONDS, RUN_SECONDS
 
 CHARTS = Path(__file__).parents[2] / "charts"
 SCHEDULED_AT = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 FLAGS = ("--schedules=false", "--primers", "--primer-pause-image=pause", "--primer-hold-image=hold")
+_HELD_UNTIL = timedelta(seconds=5)  # before the fire: KWOK may take a moment
+
+
+def holding(warm_up: timedelta) -> str:
+    """Return the flag by which KWOK ends Jobs of primer CronJobs shortly before a fire, as `foresail hold` does."""
+    return f"--primer-annotation={END_SECONDS}={int((warm_up - _HELD_UNTIL).total_seconds())}"
 
 
 def install(cluster: Cluster) -> None:

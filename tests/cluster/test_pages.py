@@ -5,14 +5,13 @@ The operator runs as its own process beside the cluster, as the chart's ServiceA
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from testbed import Cluster
 from tests.cluster import operators
-from tests.cluster.pages import ROOT, Reader, steps
+from tests.cluster.pages import ROOT, reading, steps
 from tests.cluster.tenants import Eventually
 from tests.gitops.recorded import health_checks
 
@@ -28,15 +27,6 @@ def served(own_velero_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory
         administrator.type(f"helm install foresail charts/foresail -n velero --set {VALUES}")
     with operators.running(cluster, folder, "--self-service", "--primers", "--primer-pause-image=pause@sha256:0"):
         yield cluster
-
-
-@contextmanager
-def reading(cluster: Cluster, folder: Path, kubeconfig: Path | None = None) -> Iterator[Reader]:
-    reader = Reader(cluster, folder, kubeconfig)
-    try:
-        yield reader
-    finally:
-        reader.leave()
 
 
 def test_every_tutorial_and_how_to_with_commands_says_which_test_follows_it() -> None:
@@ -56,33 +46,6 @@ def test_a_team_makes_its_first_backup(served: Cluster, tmp_path: Path, eventual
         eventually(lambda: "yes" in ann.type("kubectl auth can-i create nab -n shop || true"), 30)
         ann.follow(page, "What Ann does")
         ann.follow(page, "What Ann cannot do")
-
-
-CRON_JOB = {
-    "apiVersion": "batch/v1",
-    "kind": "CronJob",
-    "metadata": {"name": "report", "namespace": "shop"},
-    "spec": {
-        "schedule": "0 * * * *",
-        "jobTemplate": {
-            "spec": {
-                "template": {
-                    "spec": {
-                        "restartPolicy": "Never",
-                        "containers": [{"name": "report", "image": "report", "resources": {"requests": {"cpu": "2"}}}],
-                    }
-                }
-            }
-        },
-    },
-}
-
-
-def test_a_cron_job_is_primed(served: Cluster, tmp_path: Path) -> None:
-    served.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}, CRON_JOB)
-    with reading(served, tmp_path / "reader") as reader:
-        reader.follow("tutorial/warm-cronjobs.md")
-    assert served.get("primers", "--namespace=shop")["items"] == []
 
 
 @pytest.mark.parametrize("page", ["how-to/from-oadp.md", "how-to/upgrade.md"])

@@ -1,5 +1,6 @@
 """Primers with the real kube-controller-manager, kube-scheduler and Karpenter, cold and by both methods."""
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +38,7 @@ def test_a_primed_run_starts_warm_by_either_method_and_nothing_stays_behind(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     cluster = primed_cluster
-    # Pods of Jobs run as long as KWOK is told, so the holder of the CronJob arm ends before the fire as `hold` would.
-    holds = "--primer-annotation=testbed.foresail.dev/run-seconds=25"
-    with operators.running(cluster, tmp_path, *primers.FLAGS, holds):
+    with operators.running(cluster, tmp_path, *primers.FLAGS, primers.holding(timedelta(minutes=1))):
         fire = primers.next_minute(90)
         schedule = f"{fire.minute} {fire.hour} * * *"
         cluster.apply(*[primers.cron_job(arm, schedule, arm) for arm in ARMS])
