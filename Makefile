@@ -11,7 +11,7 @@ CRONJOBS ?= 100
 .PHONY: help setup lint format test test-cluster cluster-build cluster-up cluster-down \
   cron-oracle cron-shift cron-fuzz schedule-year schedule-gitops schedule-kills schedule-clusters compat selfservice-specs \
   crds manifests docs docs-site licences sbom wheel audit bench-cron bench-runtime bench-schedules bench-selfservice bench-primers primer-year primer-kills \
-  runtime-kills selfservice-kills selfservice-queue lock ci
+  runtime-kills selfservice-kills selfservice-queue chart-upgrade lock ci
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -142,6 +142,9 @@ primer-kills: setup cluster-build ## kill the operator 100 times while warm-ups 
 
 selfservice-queue: setup cluster-build ## 20 backups of 5 tenants in a real Velero's queue: minutes
 	FORESAIL_FULL=1 $(BIN)/pytest tests/cluster/test_selfservice_queue.py
+
+chart-upgrade: setup cluster-build ## upgrade the kinds and roll back among 1,000 NonAdminBackups, and lose none
+	FORESAIL_FULL=1 $(BIN)/pytest tests/cluster/test_upgrade.py
 
 lock: setup ## pin every dependency again, with hashes, after a change in pyproject.toml
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \

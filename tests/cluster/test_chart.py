@@ -17,13 +17,14 @@ from tests.cluster.operators import CHART
 SHIPPED = Path(__file__).parents[2] / "src" / "foresail" / "manifests"
 
 MONITORING = ("monitoring.rules=true", "monitoring.dashboards=true")
+PRIMERS = ("primers.enabled=true", "primers.pauseImage=pause:3")
 SWITCHES = [
     (),
     ("schedules.enabled=false",),
     ("selfService.enabled=true",),
-    ("selfService.enabled=true", "selfService.defaultPolicy=false", "schedules.enabled=false"),
-    ("primers.enabled=true", "primers.pauseImage=pause:3", "primers.flags={--primer-longest-warm-up=2h}"),
-    ("replicas=1", "networkPolicy=false"),
+    ("selfService.enabled=true", "selfService.defaultPolicy=false", "schedules.enabled=false", *PRIMERS),
+    (*PRIMERS, "primers.flags={--primer-longest-warm-up=2h}"),
+    ("selfService.enabled=true", *PRIMERS, "replicas=1", "networkPolicy=false"),
     ("schedules.veleroDialect=robfig", "schedules.notCopied={example.com/*,team}", "schedules.skipImmediately=true"),
     ("priorityClassName=high", "nodeSelector.disk=fast", "image.tag=1.2.3", "image.pullSecrets[0].name=registry"),
 ]

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from datetime import timedelta
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from testbed import Cluster, Options
 from testbed.build import program
 from testbed.promtool import promtool
 from tests.cluster.kubelet import kubelet
-from tests.cluster.operators import CHART
+from tests.cluster.operators import CHART, USER
 from tests.cluster.pages import Reader, steps
 from tests.cluster.schedules import Eventually, Figure, backups, listed, put_status, schedule, show
 from tests.cluster.tenants import Tenant
@@ -37,7 +38,7 @@ EVERYWHERE = (
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     """A cluster with a Velero that runs its Schedules itself, and that has never seen Foresail."""
-    with Cluster.create(f"pytest-{os.getpid()}-install", Options(velero="velero"), owned=True) as found:
+    with Cluster.create(f"pytest-{os.getpid()}-install", Options(velero="velero", audit=True), owned=True) as found:
         found.restart_velero()
         yield found
 
@@ -127,8 +128,10 @@ def test_from_the_readme_installed_used_by_all_three_and_removed_with_nothing_le
         team.kubectl("delete", "configmap", "settings")
         reader.type(restore.command)
         assert team.kubectl("get", "configmap", "settings", "--output=jsonpath={.data.currency}") == "EUR"
+        reader.type("foresail backup logs before-upgrade")
         reader.type("export KUBECONFIG=$ADMIN")
 
+        assert_nothing_was_forbidden_and_what_no_world_has_was_used(cluster)
         assert_refused_while_somebody_else_keeps_velero(cluster)
         removed = foresail(cluster, "uninstall")
         assert removed.returncode == 0, removed.stderr
@@ -154,6 +157,15 @@ def assert_a_second_install_writes_nothing(cluster: Cluster) -> None:
     assert again.returncode == 0, again.stderr
     assert {line.split()[0] for line in again.stdout.splitlines()} == {"unchanged"}
     assert versions(cluster) == before
+
+
+def assert_nothing_was_forbidden_and_what_no_world_has_was_used(cluster: Cluster) -> None:
+    """Of the Roles' other verbs each is shown to be needed in tests/worlds/test_permissions.py."""
+    asked = cluster.audit(USER)
+    assert [each for each in asked if each.code == HTTPStatus.FORBIDDEN] == []
+    used = {(each.resource, each.verb) for each in asked}
+    leases = {("leases.coordination.k8s.io", verb) for verb in ("get", "create", "patch")}
+    assert {("events.events.k8s.io", "create"), *leases} <= used
 
 
 def assert_refused_while_somebody_else_keeps_velero(cluster: Cluster) -> None:

@@ -20,6 +20,7 @@ from tests.worlds.garbage import NAMESPACE
 from tests.worlds.history import Happening
 from tests.worlds.kubernetes_stand_in import Kubernetes
 from tests.worlds.process import Moment, Process
+from tests.worlds.roles import Role
 from tests.worlds.streams import Weather
 from tests.worlds.virtual_time import WallClock
 from tests.worlds.visitor import Visitor
@@ -124,7 +125,7 @@ class PrimerScene:
 
     def start(self, dies: Moment | None = None, workers: int = 2) -> Process:
         """Start the operator; it may be told to die at one of its writes."""
-        visitor = Visitor(self.world, weather=self.weather)
+        visitor = Visitor(self.world, weather=self.weather, role=Role("primers"))
         self.visitors.append(visitor)
         self.process = Process(
             visitor, Primers(self.settings, self.rehearse, self.locate), dies=dies, workers=workers, patience=CALM

@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 import msgspec
 
 _SILENCE = timedelta(minutes=1)  # a Lease is renewed every few seconds; two clocks may differ by some more
-BY_SERVER_TIME = timedelta(seconds=20)
-"""How long a Lease of 10 s counts, by the API server's clock: this machine's does not matter then."""
+BY_SERVER_TIME = timedelta(seconds=15)
+"""How long a Lease of 10 s counts, by the API server's clock, from which the operator's may differ by some seconds."""
 
 
 class LeaseSpec(msgspec.Struct, rename="camel"):
