@@ -9,6 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from foresail.api import velero
+from foresail.api.primer import PRIMER
 from foresail.cli.errors import CommandError
 from foresail.kube.client import Client, address
 from foresail.kube.connect import ConnectError, connect, namespace_of_context
@@ -173,7 +174,8 @@ def refusal(failure: Failure, verb: str, kind: Kind, key: Key) -> CommandError:
         role = f"a Role in {key.namespace}" if key.namespace else "a ClusterRole"
         return CommandError(f"{name}: you may not {verb} {resource}{where}", f"{role} must allow {{{rule}}}")
     if failure.cause is Cause.NOT_FOUND and not key.name:
-        owner = "Velero" if kind.group == velero.GROUP else "Foresail, with self-service,"
+        capability = "primers" if kind == PRIMER else "self-service"
+        owner = "Velero" if kind.group == velero.GROUP else f"Foresail, with {capability},"
         return CommandError(f"this cluster does not know {resource}", f"is {owner} installed there?")
     if failure.cause in _KNOWN:
         those = "-A" if kind.group == velero.GROUP else f"-n {key.namespace}"  # a tenant sees one namespace

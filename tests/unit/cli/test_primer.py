@@ -8,6 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from foresail.api.primer import PRIMER as KIND
+from foresail.cli.cluster import refusal
 from foresail.cli.main import main, parser
 from foresail.cli.primer.create import body_of
 from foresail.cli.primer.describe import described
@@ -17,6 +19,8 @@ from foresail.cli.primer.preview import previewed
 from foresail.cli.primer.settings import primer_settings
 from foresail.cli.primer.starts import Event, Subject, first_of_each
 from foresail.cli.primer.suggest import primer_of, suggestions
+from foresail.kube.failures import Cause, Failure
+from foresail.plan import Key
 from foresail.primers.controller import Primers
 from foresail.primers.observe import Settings, Target
 from tests.primer_scenarios import SCENARIOS
@@ -93,6 +97,11 @@ def test_preview_shows_the_fires_to_come_of_a_cron_job_that_last_ran_long_ago() 
     idle = cron_job("*/5 * * * *", last=NOW - timedelta(days=90))
     shown = list(previewed(idle, 10, chosen, NOW))[1]
     assert [line.split()[-2] for line in shown.splitlines()[1:]] == ["02:05", "02:10"]
+
+
+def test_a_cluster_that_does_not_know_primers_is_asked_about_by_their_name() -> None:
+    error = refusal(Failure(Cause.NOT_FOUND, "404 page not found"), "list", KIND, Key("reports", ""))
+    assert error.hint == "is Foresail, with primers, installed there?"
 
 
 def test_create_makes_a_primer_of_the_options() -> None:
