@@ -107,7 +107,7 @@ class Reader:
             self._cluster.fault.restart("velero")  # the part of the kubelet, of which there is none here
         assert self._shell.stdin is not None
         assert self._shell.stdout is not None
-        self._shell.stdin.write(f"{command}\necho; echo {_DONE} $?\n")
+        self._shell.stdin.write(f"{command}\ncode=$?; echo; echo {_DONE} $code\n")
         self._shell.stdin.flush()
         printed: list[str] = []
         for line in self._shell.stdout:

@@ -11,7 +11,7 @@ import pytest
 
 from testbed import Cluster
 from tests.cluster import operators
-from tests.cluster.pages import ROOT, reading, steps
+from tests.cluster.pages import ROOT, fits, reading, steps
 from tests.cluster.tenants import Eventually
 from tests.gitops.recorded import health_checks
 
@@ -36,6 +36,16 @@ def test_every_tutorial_and_how_to_with_commands_says_which_test_follows_it() ->
                 named = re.search(r"(?:run as they stand|tested) by `(tests/cluster/test_\w+\.py)`", page.read_text())
                 assert named is not None, page.name
                 assert (ROOT / named[1]).exists(), page.name
+
+
+def test_a_command_that_fails_or_prints_something_else_is_noticed(served: Cluster, tmp_path: Path) -> None:
+    with reading(served, tmp_path / "reader") as reader:
+        with pytest.raises(AssertionError, match="has ended with code 3"):
+            reader.type("(exit 3)")
+        assert reader.type("echo a word, then 7") == "a word, then 7\n"
+    assert fits(("a word, then 8",), "before\na word, then 7\nafter\n")
+    assert not fits(("another word, then 7",), "a word, then 7\n")
+    assert not fits(("second", "first"), "first\nsecond\n")
 
 
 def test_a_team_makes_its_first_backup(served: Cluster, tmp_path: Path, eventually: Eventually) -> None:
