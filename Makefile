@@ -10,8 +10,8 @@ CRONJOBS ?= 100
 .DEFAULT_GOAL := help
 .PHONY: help setup lint format test test-cluster cluster-build cluster-up cluster-down \
   cron-oracle cron-shift cron-fuzz schedule-year schedule-gitops schedule-kills schedule-clusters compat selfservice-specs \
-  crds bench-cron bench-runtime bench-schedules bench-selfservice bench-primers primer-year primer-kills primer-kept \
-  runtime-kills selfservice-kills selfservice-queue lock ci
+  crds manifests docs docs-site licences sbom wheel audit bench-cron bench-runtime bench-schedules bench-selfservice bench-primers primer-year primer-kills primer-kept \
+  runtime-kills selfservice-kills selfservice-queue chart-upgrade lock ci
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +36,38 @@ format: setup ## let ruff rewrite what it can
 
 crds: setup ## render the definitions of our kinds from their types into charts/foresail-crds
 	$(BIN)/python -m foresail.api.crds charts/foresail-crds/templates
+
+manifests: setup ## render the charts with Helm into what `foresail install` applies
+	$(BIN)/python -m testbed build helm
+	$(BIN)/python -m testbed.charts src/foresail/manifests
+
+docs: setup ## write the reference pages and the pictures from the code
+	$(BIN)/python -m docs.generate
+	for script in docs/draw_*.py; do $(BIN)/python $$script || exit 1; done
+
+docs-site: $(VENV)/.docs ## build the docs as a site into build/site; a broken link is an error
+	$(BIN)/mkdocs build --clean
+
+$(VENV)/.docs: $(STAMP) requirements/docs.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/docs.txt
+	touch $@
+
+licences: setup ## write the licences of what we run with into docs/reference/generated
+	$(BIN)/python -m docs.generate
+
+sbom: setup ## write the bill of materials into dist/
+	mkdir -p dist
+	$(BIN)/python -m release.sbom dist/foresail.cdx.json
+
+wheel: setup ## build the wheel into dist/
+	$(BIN)/python -m hatchling build --target wheel
+
+audit: $(VENV)/.release ## ask whether a pinned dependency is known to be vulnerable; needs the network
+	$(BIN)/pip-audit --require-hashes --disable-pip --strict --requirement requirements/run.txt
+
+$(VENV)/.release: $(STAMP) requirements/release.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/release.txt
+	touch $@
 
 test: setup ## the tests that need no cluster: seconds
 	$(BIN)/pytest tests --ignore=tests/cluster
@@ -72,8 +104,8 @@ bench-selfservice: setup ## measure self-service beside a bare loop, and a hundr
 schedule-year: setup ## live through a simulated year of 1,000 schedules beside the Go libraries: minutes
 	$(BIN)/python -m bench.schedule_year
 
-bench-primers: setup cluster-build ## measure start delays cold and warm, and a thousand warm-ups at once: half an hour
-	$(BIN)/python -m bench.primers
+bench-primers: setup cluster-build ## measure start delays cold and warm, and ten thousand primed CronJobs: 45 minutes
+	$(BIN)/python -m bench.primers --size $(SIZE)
 
 primer-year: setup ## live through a simulated year of CRONJOBS=100 primed CronJobs in 20 zones: an hour for 1,000
 	$(BIN)/python -m bench.primer_year --cron-jobs $(CRONJOBS)
@@ -114,11 +146,17 @@ primer-kept: setup cluster-build ## five fires of primers in every situation, lo
 selfservice-queue: setup cluster-build ## 20 backups of 5 tenants in a real Velero's queue: minutes
 	FORESAIL_FULL=1 $(BIN)/pytest tests/cluster/test_selfservice_queue.py
 
+chart-upgrade: setup cluster-build ## upgrade the kinds and roll back among 1,000 NonAdminBackups, and lose none
+	FORESAIL_FULL=1 $(BIN)/pytest tests/cluster/test_upgrade.py
+
 lock: setup ## pin every dependency again, with hashes, after a change in pyproject.toml
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
 	  --group dev --output-file requirements/dev.txt pyproject.toml
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 	  --constraint requirements/dev.txt --output-file requirements/run.txt pyproject.toml
+	for group in docs release; do \
+	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+	    --constraint requirements/dev.txt --group $$group --output-file requirements/$$group.txt || exit 1; done
 
 ci: ## everything that CI runs, as CI runs it
 	.ci/run

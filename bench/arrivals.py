@@ -10,7 +10,7 @@ from typing import Self
 import msgspec
 
 from bench import MeasurementError
-from bench.draining import opened
+from bench.draining import Tail, opened
 from foresail.kube.client import Client
 from foresail.kube.clock import now
 from foresail.kube.connect import connect
@@ -22,7 +22,7 @@ from testbed import Cluster
 class Metadata(msgspec.Struct):
     """Who an object is."""
 
-    name: str
+    name: str = ""
 
 
 class Object(msgspec.Struct):
@@ -83,7 +83,7 @@ class Arrivals:
 
     def lags(self, since: datetime) -> list[float]:
         """Return how many seconds after an instant each was there, in order."""
-        return sorted((at - since).total_seconds() for at in self.seen.values())
+        return sorted((at - since).total_seconds() for at in self.seen.copy().values())
 
     async def _run(self) -> None:
         self._loop, self._end = asyncio.get_running_loop(), asyncio.Event()
@@ -94,15 +94,20 @@ class Arrivals:
             await asyncio.gather(reading, return_exceptions=True)
 
     async def _read(self, client: Client) -> None:
-        """Read for ever; a watch that the API server ends, because it was read too slowly, is opened again."""
-        decoder = msgspec.json.Decoder(Event)
+        """Read for ever; a watch that the API server ends, because it was read too slowly, is opened where it was."""
+        decoder, tail = msgspec.json.Decoder(Event), Tail()
         while True:
             lines = Lines()
-            async with await opened(client, self.kind, self.namespace, {}) as stream:
+            async with await opened(client, self.kind, self.namespace, tail.onward()) as stream:
                 self._open.set()
                 while chunk := await stream.read():
                     at = now()
+                    tail.add(chunk)
                     for line in lines.feed(chunk):
-                        noted = self.note(decoder.decode(line))
+                        event = decoder.decode(line)
+                        if event.type == "ERROR":
+                            tail.start_over()  # what it should have gone on from is no longer kept
+                            break
+                        noted = self.note(event)
                         if noted is not None:
                             self.seen.setdefault(noted, at)

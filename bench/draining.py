@@ -1,27 +1,58 @@
 """Watches that are open and read, and whose content nobody looks at: the bare loops have those of the controller."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+import re
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
-from functools import partial
+from typing import Any
 
 from bench import MeasurementError
 from foresail.kube.client import Client
 from foresail.kube.failures import Cause, Failure
 from foresail.kube.loop import Watched
+from foresail.kube.reflector import Interest
 from foresail.kube.server import Stream
 from foresail.plan import Kind
+
+_VERSION = re.compile(rb'"resourceVersion":"(\d+)"')
+_TAIL = 65_536
+
+
+class Tail:
+    """The end of what a watch has sent, from which it goes on if the API server ends it for being read too slowly.
+
+    Begun anew, it would send everything that is there, again and again, and be too slow the more.
+    """
+
+    def __init__(self, version: str = "") -> None:
+        self._version = version
+        self._bytes = b""
+
+    def add(self, chunk: bytes) -> None:
+        """Take in what has come."""
+        self._bytes = (self._bytes + chunk)[-_TAIL:]
+
+    def start_over(self) -> None:
+        """Forget where it was."""
+        self._version, self._bytes = "", b""
+
+    def onward(self) -> dict[str, str]:
+        """Return the parameter of a watch that goes on after the last whole event, if there was any."""
+        whole = self._bytes.rpartition(b"\n")[0]
+        found = _VERSION.findall(whole)
+        if found:
+            self._version = found[-1].decode()
+        self._bytes = b""
+        return {"resourceVersion": self._version} if self._version else {}
 
 
 @asynccontextmanager
 async def drained(client: Client, watched: Iterable[Watched], version: str = "") -> AsyncIterator[None]:
     """Hold the watches of a controller open until the block ends; without a version, from any point on."""
-    from_then = {"resourceVersion": version} if version else {}
-    opening = [
-        partial(opened, client, one.kind, one.namespace, one.selectors | from_then, metadata_only=one.metadata_only)
-        for one in (each.interest for each in watched)
-    ]
-    draining = [asyncio.create_task(_drain(await each(), each)) for each in opening]
+    interests = [each.interest for each in watched]
+    tails = [Tail(version) for _ in interests]
+    streams = [await _opened(client, one, tail) for one, tail in zip(interests, tails, strict=True)]
+    draining = [asyncio.create_task(_drain(client, *each)) for each in zip(interests, tails, streams, strict=True)]
     try:
         yield
         for task in draining:
@@ -47,10 +78,15 @@ async def opened(
         await asyncio.sleep(0.2)
 
 
-async def _drain(stream: Stream, again: Callable[[], Awaitable[Stream]]) -> None:
-    """Read for ever; a watch that the API server ends, because it was read too slowly, is opened again."""
+async def _opened(client: Client, one: Interest[Any, Any], tail: Tail) -> Stream:
+    wanted = one.selectors | tail.onward()
+    return await opened(client, one.kind, one.namespace, wanted, metadata_only=one.metadata_only)
+
+
+async def _drain(client: Client, one: Interest[Any, Any], tail: Tail, stream: Stream) -> None:
+    """Read for ever; a watch that the API server ends is opened again where it was."""
     while True:
         async with stream:
-            while await stream.read():
-                pass
-        stream = await again()
+            while chunk := await stream.read():
+                tail.add(chunk)
+        stream = await _opened(client, one, tail)

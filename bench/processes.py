@@ -58,7 +58,7 @@ class Process:
         """Wait until it says that it has read everything; return the seconds since its start."""
         while not self._is_ready():
             self.must_live()
-            time.sleep(0.02)
+            time.sleep(0.1)  # each question costs it a little of the time that is measured
         return time.monotonic() - self.began
 
     def wait_for(self, holds: Callable[[], bool], every: float = 1.0) -> None:

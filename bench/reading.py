@@ -3,8 +3,10 @@
 from typing import TypeVar
 
 from bench import MeasurementError
+from bench.draining import opened
 from foresail.kube.client import Client, decoder
 from foresail.kube.failures import Failure
+from foresail.kube.lines import Lines
 from foresail.kube.reflector import Page
 from foresail.plan import Kind
 
@@ -26,3 +28,19 @@ async def everything(
         token = page.metadata.next_page
         if not token:
             return found, page.metadata.resource_version
+
+
+async def streamed(client: Client, kind: Kind) -> int:
+    """Return how many objects of a kind the API server streams, as it does to an operator that starts.
+
+    An API server that has just been started then has them in its cache.
+    """
+    wanted = {"sendInitialEvents": "true", "allowWatchBookmarks": "true", "resourceVersionMatch": "NotOlderThan"}
+    lines, found = Lines(), 0
+    async with await opened(client, kind, "", wanted) as stream:
+        while chunk := await stream.read():
+            for line in lines.feed(chunk):
+                if line.startswith(b'{"type":"BOOKMARK"'):
+                    return found
+                found += 1
+    raise MeasurementError(f"the stream of {kind.plural} ended after {found}")

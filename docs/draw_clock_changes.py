@@ -19,6 +19,11 @@ COLOURS = {Dialect.ROBFIG: "#0072b2", Dialect.GOCRON: "#d55e00"}
 INK, PALE, GRID = "#1c2a33", "#546e7a", "#dfe5e8"
 
 
+def files() -> dict[str, str]:
+    """Return the pictures, by their paths below docs/."""
+    return {f"concepts/{name}": picture(start, title) for name, (start, title) in PICTURES.items()}
+
+
 def picture(start: datetime, title: str) -> str:
     """Return one night in real time, from left to right, with the wall clock written along it."""
     height = TOP + len(SCHEDULES) * (2 * LANE + 10) + 16
@@ -80,5 +85,5 @@ def _text(x: float, y: float, text: str, fill: str, anchor: str, size: int = 13,
 
 
 if __name__ == "__main__":
-    for name, (begin, headline) in PICTURES.items():
-        (Path(__file__).parent / "concepts" / name).write_text(picture(begin, headline))
+    for path, text in files().items():
+        (Path(__file__).parent / path).write_text(text)

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from testbed import audit, control_plane, credentials, kubectl, nodes, pki, processes, site, velero
-from testbed.build import Say, build, program
+from testbed.build import Say, build, cached_folder, component_named, program
 from testbed.errors import TestbedError
 from testbed.faults import Faults
 from testbed.places import clusters_folder
@@ -240,5 +240,7 @@ def components_of(options: Options) -> list[str]:
 def _link_programs(where: Site) -> None:
     where.programs.mkdir()
     wanted = [("kube", "kubectl"), *([(where.options.velero, "velero")] if where.options.velero else [])]
+    if cached_folder(component_named("helm")).exists():  # no cluster needs it, but whoever has built it installs charts
+        wanted.append(("helm", "helm"))
     for component, name in wanted:
         (where.programs / name).symlink_to(program(component, name))

@@ -13,6 +13,7 @@ from testbed.site import Site
 KWOK, KARPENTER = "kwok", "karpenter"
 READY_SECONDS = "testbed.foresail.dev/ready-seconds"  # on a Node; manifests/stages.yaml reads it
 RUN_SECONDS = "testbed.foresail.dev/run-seconds"  # on the Pod of a Job; manifests/stages.yaml reads it
+END_SECONDS = "testbed.foresail.dev/end-seconds"  # the same
 
 
 def kwok(site: Site) -> Program:

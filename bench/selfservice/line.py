@@ -95,7 +95,7 @@ def _completions(cluster: Cluster, line: Sequence[tuple[str, str]], count: int) 
             time.sleep(max(STEP - (time.monotonic() - begun), 0.0))
         names = [name for name, _ in line]
         deadline = now() + timedelta(seconds=_PATIENCE)
-        while (lags := near_lags(names, steps, arrivals.seen))[1] and now() < deadline:
+        while (lags := near_lags(names, steps, arrivals.seen.copy()))[1] and now() < deadline:
             time.sleep(0.5)
     asked = cluster.audit(USER)[before:]
     late, missing = lags

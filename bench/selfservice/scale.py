@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from bench import MeasurementError, etcd
-from bench.draining import opened
 from bench.operator import NAMESPACE, USER, operator
+from bench.reading import streamed
 from bench.selfservice.speed import arrivals_of_requests
 from bench.selfservice.world import FLAGS, administrator, create_namespaces, in_line, request, velero_says, world
 from bench.silence import asked_while_idle, is_quiet, is_write
@@ -20,8 +20,6 @@ from bench.writing import create_all
 from foresail.api import core, velero
 from foresail.api.instants import stamp
 from foresail.api.requests import NON_ADMIN_BACKUP
-from foresail.kube.client import Client
-from foresail.kube.lines import Lines
 from foresail.plan import Kind
 from foresail.selfservice.build import nacuuid_of
 from testbed import Cluster
@@ -168,19 +166,6 @@ def _check(cluster: Cluster, count: int) -> None:
     """Fail unless all are there; and the API server, which has just been started, then has them in its cache."""
     with administrator(cluster) as (runner, client):
         for kind, wanted in ((NON_ADMIN_BACKUP, count), (velero.BACKUP, count), (core.NAMESPACE, count // EACH)):
-            found = runner.run(_streamed(client, kind))
+            found = runner.run(streamed(client, kind))
             if found < wanted:
                 raise MeasurementError(f"there are {found} {kind.plural} for {count} requests")
-
-
-async def _streamed(client: Client, kind: Kind) -> int:
-    """Return how many objects of a kind the API server streams, as it does to an operator that starts."""
-    wanted = {"sendInitialEvents": "true", "allowWatchBookmarks": "true", "resourceVersionMatch": "NotOlderThan"}
-    lines, found = Lines(), 0
-    async with await opened(client, kind, "", wanted) as stream:
-        while chunk := await stream.read():
-            for line in lines.feed(chunk):
-                if line.startswith(b'{"type":"BOOKMARK"'):
-                    return found
-                found += 1
-    raise MeasurementError(f"the stream of {kind.plural} ended after {found}")

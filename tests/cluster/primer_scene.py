@@ -93,9 +93,7 @@ def playing(cluster: Cluster, folder: Path) -> Iterator[Scene]:
     """Set everything up, run the operator, and let it all go in the end."""
     primers.install(cluster)
     cluster.apply(*_surroundings())
-    # Pods of Jobs run as long as KWOK is told, so the holder of the CronJob arm ends before the fire as `hold` would.
-    holds = int(WARM_UP.total_seconds()) - NODES_TAKE - 15
-    flags = (*primers.FLAGS, f"--primer-annotation=testbed.foresail.dev/run-seconds={holds}")
+    flags = (*primers.FLAGS, primers.holding(WARM_UP))
     with operators.running(cluster, folder, *flags) as operator, _watching(cluster) as sight:
         scene = Scene(cluster, operator, primers.next_minute(WARM_UP.total_seconds() + 45), sight)
         jobs = _cron_jobs(scene)
@@ -220,7 +218,7 @@ def _watching(cluster: Cluster) -> Iterator[Sight]:
         for node in primers.listed(cluster, "/apis/karpenter.sh/v1/nodeclaims"):  # from when Karpenter asks for them
             pool = node["metadata"]["labels"]["karpenter.sh/nodepool"]
             nodes.setdefault(pool, set()).add(node["metadata"]["name"])
-        for name, started in primers.starts(cluster, (*ARMS, *TIGHT, *LOST, *STANDING)).items():
+        for name, started in primers.delays_by_fire(cluster, (*ARMS, *TIGHT, *LOST, *STANDING)).items():
             sight.starts.setdefault(name, {}).update(started)
         for primer, count in held.items():
             sight.held[primer] = max(count, sight.held.get(primer, 0))

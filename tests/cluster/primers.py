@@ -9,11 +9,17 @@ from typing import Any
 from testbed import Cluster
 from testbed.api import request
 from testbed.build import program
-from testbed.nodes import READY_SECONDS, RUN_SECONDS
+from testbed.nodes import END_SECONDS, READY_SECONDS, RUN_SECONDS
 
 CHARTS = Path(__file__).parents[2] / "charts"
 SCHEDULED_AT = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 FLAGS = ("--schedules=false", "--primers", "--primer-pause-image=pause", "--primer-hold-image=hold")
+_HELD_UNTIL = timedelta(seconds=5)  # before the fire: KWOK may take a moment
+
+
+def holding(warm_up: timedelta) -> str:
+    """Return the flag by which KWOK ends Jobs of primer CronJobs shortly before a fire, as `foresail hold` does."""
+    return f"--primer-annotation={END_SECONDS}={int((warm_up - _HELD_UNTIL).total_seconds())}"
 
 
 def install(cluster: Cluster) -> None:
@@ -121,12 +127,13 @@ def placeholders(cluster: Cluster) -> list[dict[str, Any]]:
 
 
 def delays(cluster: Cluster, names: Iterable[str]) -> dict[str, list[float]]:
-    """Return for each CronJob how long its runs took to start, as far as they have, in the order of their fires."""
-    return {name: [found[fire] for fire in sorted(found)] for name, found in starts(cluster, names).items()}
+    """Return for each CronJob how long its runs took from the fire to the first running pod, as far as they have."""
+    found = delays_by_fire(cluster, names)
+    return {name: [by_fire[fire] for fire in sorted(by_fire)] for name, by_fire in found.items()}
 
 
-def starts(cluster: Cluster, names: Iterable[str]) -> dict[str, dict[str, float]]:
-    """Return for each CronJob by its fires how many seconds passed until the first pod ran."""
+def delays_by_fire(cluster: Cluster, names: Iterable[str]) -> dict[str, dict[str, float]]:
+    """Return the same by the fire; of a run whose node has gone, and its pod with it, nothing is known any more."""
     jobs = {
         job["metadata"]["uid"]: job
         for job in listed(cluster, "/apis/batch/v1/jobs")

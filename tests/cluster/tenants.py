@@ -29,7 +29,7 @@ def install(cluster: Cluster) -> None:
     """Install both charts with self-service on."""
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", text=_rendered("foresail-crds"))
     cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
-    chart = _rendered("foresail", "--set=selfService.enabled=true")
+    chart = _rendered("foresail", "--set=selfService.enabled=true,schedules.enabled=false")
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", text=chart)
 
 

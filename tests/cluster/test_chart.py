@@ -9,18 +9,22 @@ from typing import Any
 import pytest
 import yaml
 
-from testbed import Cluster
+from foresail.cli.install.manifests import CAPABILITIES, Wishes, definitions, operators
+from testbed import Cluster, charts
 from testbed.build import program
 from tests.cluster.operators import CHART
 
+SHIPPED = Path(__file__).parents[2] / "src" / "foresail" / "manifests"
+
 MONITORING = ("monitoring.rules=true", "monitoring.dashboards=true")
+PRIMERS = ("primers.enabled=true", "primers.pauseImage=pause:3")
 SWITCHES = [
     (),
     ("schedules.enabled=false",),
     ("selfService.enabled=true",),
-    ("selfService.enabled=true", "selfService.defaultPolicy=false", "schedules.enabled=false"),
-    ("primers.enabled=true", "primers.pauseImage=pause:3", "primers.flags={--primer-longest-warm-up=2h}"),
-    ("replicas=1", "networkPolicy=false"),
+    ("selfService.enabled=true", "selfService.defaultPolicy=false", "schedules.enabled=false", *PRIMERS),
+    (*PRIMERS, "primers.flags={--primer-longest-warm-up=2h}"),
+    ("selfService.enabled=true", *PRIMERS, "replicas=1", "networkPolicy=false"),
     ("schedules.veleroDialect=robfig", "schedules.notCopied={example.com/*,team}", "schedules.skipImmediately=true"),
     ("priorityClassName=high", "nodeSelector.disk=fast", "image.tag=1.2.3", "image.pullSecrets[0].name=registry"),
 ]
@@ -140,3 +144,32 @@ def test_alerts_and_dashboards_come_with_what_is_on(switches: tuple[str, ...], w
     assert {name: json.loads(text) for data in maps for name, text in data.items()} == {
         f"foresail-{each}.json": json.loads((CHART / "dashboards" / f"{each}.json").read_text()) for each in watched
     }
+
+
+def test_what_the_command_installs_is_in_step_with_the_charts() -> None:
+    shipped = {file.name: file.read_text() for file in SHIPPED.iterdir()}
+    assert shipped == charts.files(), "run `make manifests`"
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_the_command_installs_what_helm_would_with_the_same_values(count: int) -> None:
+    wishes = Wishes(CAPABILITIES[:count], "backup", "sails", "example.com/f:v1", "example.com/pause:3", count == 1)
+    values = {
+        "veleroNamespace": "backup",
+        "veleroServiceAccount": "sails",
+        "image.repository": "example.com/f",
+        "image.tag": "v1",
+        "schedules.skipImmediately": str(count == 1).lower(),
+        "selfService.enabled": str(count > 1).lower(),
+        "primers.enabled": str(count > 2).lower(),
+        "primers.pauseImage": "example.com/pause:3",
+    }
+    text = charts.rendered("foresail", "backup", values)
+    by_helm = [each for each in yaml.safe_load_all(text.replace("managed-by: Helm", "managed-by: foresail")) if each]
+    ours = [dict(each.body) for each in operators(wishes)]
+    assert sorted(ours, key=json.dumps) == sorted(by_helm, key=json.dumps)
+
+
+def test_the_command_installs_the_definitions_of_the_chart() -> None:
+    text = charts.rendered("foresail-crds", "default", {})
+    assert [dict(each.body) for each in definitions()] == [each for each in yaml.safe_load_all(text) if each]

@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -15,63 +13,13 @@ import pytest
 from foresail.api.marks import OBSERVED, SLOT
 from foresail.kube.clock import now
 from testbed import Cluster, Options
-from testbed.build import program
+from tests.cluster.pages import Reader
 from tests.cluster.schedules import Eventually, Figure, created, phase, schedule, show, shown
 
-PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "take-over-schedules.md"
+PAGE = "how-to/take-over-schedules.md"
 NAMES = ("first", "second")
 MINUTE = timedelta(minutes=1)
-DONE = "the command above has ended with code"
 OFF = "--disable-controllers=schedule"
-
-
-def commands(section: str) -> list[str]:
-    """Return the commands of a section of the page."""
-    text = PAGE.read_text().split(f"\n## {section}\n")[1].split("\n## ")[0]
-    return [line.removeprefix("$ ") for line in text.splitlines() if line.startswith("$ ")]
-
-
-class Reader:
-    """Someone who reads the page and types its commands into one shell."""
-
-    def __init__(self, cluster: Cluster, folder: Path) -> None:
-        (folder / "charts").symlink_to(Path(__file__).parents[2] / "charts")
-        (folder / "helm").symlink_to(program("helm", "helm"))
-        (folder / "foresail").symlink_to(Path(sys.executable).with_name("foresail"))
-        path = [str(folder), str(cluster.site.programs), os.environ["PATH"]]
-        environment = {"PATH": ":".join(path), "HOME": str(folder), "KUBECONFIG": str(cluster.kubeconfig)}
-        self._cluster = cluster
-        self._shell = subprocess.Popen(
-            ["/bin/bash"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            cwd=folder,
-            env=environment,
-            process_group=0,
-        )
-
-    def type(self, command: str) -> str:
-        """Run a command and return what it printed."""
-        if command.startswith("kubectl rollout status deployment/velero"):
-            self._cluster.fault.restart("velero")  # the part of the kubelet, of which there is none here
-        assert self._shell.stdin is not None
-        assert self._shell.stdout is not None
-        self._shell.stdin.write(f"{command}\necho {DONE} $?\n")
-        self._shell.stdin.flush()
-        printed: list[str] = []
-        for line in self._shell.stdout:
-            if line.startswith(DONE):
-                assert line == f"{DONE} 0\n", f"{command}: {line}{''.join(printed)}"
-                return "".join(printed)
-            printed.append(line)
-        raise AssertionError(f"the shell ended at: {command}")
-
-    def leave(self) -> None:
-        """End the shell and whatever it started."""
-        os.killpg(self._shell.pid, 9)
-        self._shell.communicate()
 
 
 @pytest.fixture
@@ -108,8 +56,7 @@ def test_over_and_back_every_minute_has_exactly_one_backup(
     cluster: Cluster, reader: Reader, eventually: Eventually, figure: Figure
 ) -> None:
     turn_on(cluster)
-    for command in commands("Before"):
-        reader.type(command)
+    reader.follow(PAGE, "Before")
     begun = now()
     cluster.apply(*(schedule(name, "* * * * *") for name in NAMES))
 
@@ -117,14 +64,12 @@ def test_over_and_back_every_minute_has_exactly_one_backup(
     assert all(by_velero(each) for name in NAMES for each in made(cluster, name))
 
     over = now()
-    printed = [reader.type(command) for command in commands("Switch over")]
-    assert printed[-1] == "No resources found in velero namespace.\n"
+    reader.follow(PAGE, "Switch over")
     took_over = now() - over
     eventually(lambda: all(not by_velero(made(cluster, name)[-1]) for name in NAMES), 90)
 
     back = now()
-    for command in commands("Switch back"):
-        reader.type(command)
+    reader.follow(PAGE, "Switch back")
     took_back = now() - back
     assert OFF not in arguments(cluster)
     assert not any(OBSERVED in item["metadata"].get("annotations", {}) for item in shown(cluster).values())

@@ -1,23 +1,34 @@
 import importlib.util
 import re
 from pathlib import Path
+from types import ModuleType
+from typing import get_args
 
 import pytest
 
+from foresail.api.requests import Phase
 from foresail.selfservice import decide
 
 DOCS = Path(__file__).parents[2] / "docs"
-specification = importlib.util.spec_from_file_location("draw", DOCS / "draw_clock_changes.py")
-assert specification is not None
-assert specification.loader is not None
-draw = importlib.util.module_from_spec(specification)
-specification.loader.exec_module(draw)
 
 
-@pytest.mark.parametrize("name", sorted(draw.PICTURES))
-def test_the_pictures_in_the_docs_show_what_the_engine_says(name: str) -> None:
-    start, title = draw.PICTURES[name]
-    assert (DOCS / "concepts" / name).read_text() == draw.picture(start, title)
+def script(name: str) -> ModuleType:
+    specification = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
+    assert specification is not None
+    assert specification.loader is not None
+    found = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(found)
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(file.stem for file in DOCS.glob("draw_*.py")))
+def test_the_pictures_in_the_docs_are_what_their_scripts_draw(name: str) -> None:
+    drawn: dict[str, str] = script(name).files()
+    assert {path: (DOCS / path).read_text() for path in drawn} == drawn, "run `make docs`"
+
+
+def test_the_picture_of_a_request_has_every_phase() -> None:
+    assert set(script("draw_phases").PHASES) == set(get_args(Phase))
 
 
 def test_every_function_in_the_flowchart_of_self_service_is_one_and_none_is_missing() -> None:

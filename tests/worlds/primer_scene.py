@@ -20,6 +20,7 @@ from tests.worlds.garbage import NAMESPACE
 from tests.worlds.history import Happening
 from tests.worlds.kubernetes_stand_in import Kubernetes
 from tests.worlds.process import Moment, Process
+from tests.worlds.roles import Role
 from tests.worlds.streams import Weather
 from tests.worlds.virtual_time import WallClock
 from tests.worlds.visitor import Visitor
@@ -67,6 +68,7 @@ class PrimerScene:
         self.locate: Locate = nowhere
         self.record = Record()
         self.most = 0  # placeholders at once
+        self._standing: dict[str, Held] = {}  # by name
         self.weather = Weather(bookmark_every=86_400.0)
         self.process: Process | None = None
         self.visitors: list[Visitor] = []
@@ -123,7 +125,7 @@ class PrimerScene:
 
     def start(self, dies: Moment | None = None, workers: int = 2) -> Process:
         """Start the operator; it may be told to die at one of its writes."""
-        visitor = Visitor(self.world, weather=self.weather)
+        visitor = Visitor(self.world, weather=self.weather, role=Role("primers"))
         self.visitors.append(visitor)
         self.process = Process(
             visitor, Primers(self.settings, self.rehearse, self.locate), dies=dies, workers=workers, patience=CALM
@@ -160,11 +162,11 @@ class PrimerScene:
         if is_new:
             fire = instant(pod["metadata"]["annotations"][FIRE])
             assert fire is not None
-            self.record.held.append(Held(name, fire, self.clock()))
+            self._standing[name] = Held(name, fire, self.clock())
+            self.record.held.append(self._standing[name])
         if is_gone:
-            held = next(each for each in self.record.held if each.name == name and each.until is None)
-            held.until = self.clock()
-        self.most = max(self.most, len([each for each in self.record.held if each.until is None]))
+            self._standing.pop(name).until = self.clock()
+        self.most = max(self.most, len(self._standing))
 
 
 def _is_placeholder(pod: Document) -> bool:

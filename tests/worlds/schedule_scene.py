@@ -16,6 +16,7 @@ from tests.worlds.documents import Document
 from tests.worlds.garbage import NAMESPACE
 from tests.worlds.history import Happening
 from tests.worlds.process import Moment, Process
+from tests.worlds.roles import Role
 from tests.worlds.streams import Weather
 from tests.worlds.velero_stand_in import Ending, StandIn, in_a_moment
 from tests.worlds.virtual_time import WallClock
@@ -115,7 +116,7 @@ class ScheduleScene:
 
     def start(self, dies: Moment | None = None, workers: int = 2, patience: Patience = CALM) -> Process:
         """Start the operator; it may be told to die at one of its writes."""
-        visitor = Visitor(self.world, weather=self.weather)
+        visitor = Visitor(self.world, weather=self.weather, role=Role("schedules"))
         self.visitors.append(visitor)
         controller = Schedules(HOME, self.settings)
         self.process = Process(visitor, controller, dies=dies, workers=workers, patience=patience)

@@ -18,6 +18,7 @@ from tests.worlds.documents import Document
 from tests.worlds.garbage import NAMESPACE
 from tests.worlds.history import Happening
 from tests.worlds.process import Moment, Process
+from tests.worlds.roles import Role
 from tests.worlds.streams import Weather
 from tests.worlds.virtual_time import WallClock
 from tests.worlds.visitor import Visitor
@@ -174,7 +175,7 @@ class Tenancy:
 
     def start(self, dies: Moment | None = None, workers: int = 16) -> Process:
         self.process = Process(
-            Visitor(self.world, weather=self.weather),
+            Visitor(self.world, weather=self.weather, role=Role("self-service")),
             SelfService(VELERO, fetch=self._fetched),
             dies=dies,
             workers=workers,

@@ -65,3 +65,47 @@ def test_an_event_that_is_refused_for_good_is_dropped_at_once(caplog: pytest.Log
     assert (what.outcomes, what.there) == ({"dropped": 1}, 0)
     assert what.seconds < 1
     assert "no Event says Made of Thing nowhere/a" in caplog.text
+
+
+def there_after(*seconds: float, busy_for: float, notes: int = 1, ends: bool = False) -> list[int]:
+    """Say things while there is work for so long, with room for a hundred; return how many are there and when."""
+
+    async def tell() -> list[int]:
+        world = World(WallClock(), Definition(EVENT, status=False, generation=False))
+        time = asyncio.get_running_loop().time
+        begun = time()
+
+        def is_busy() -> bool:
+            return time() - begun < busy_for
+
+        events = Events(Visitor(world), "foresail", "pod-1", world.clock, is_busy=is_busy, waiting=100)
+        telling = asyncio.create_task(events.run())
+        for number in range(notes):
+            events.emit(Note(THING, Key("default", f"a{number}"), "uid-1", "Made", "It was made."))
+        if ends:
+            await events.flushed()
+        there = []
+        for instant in seconds:
+            await asyncio.sleep(instant - (time() - begun))
+            there.append(len(world.history.present(EVENT)))
+        telling.cancel()
+        await asyncio.wait([telling])
+        return there
+
+    return virtual_time.run(tell())
+
+
+def test_an_event_waits_behind_work_but_not_for_ever() -> None:
+    assert there_after(1, busy_for=0) == [1]
+    assert there_after(4, 6, busy_for=5) == [0, 1]
+    assert there_after(19, 21, busy_for=1000) == [0, 1]
+
+
+def test_where_many_events_wait_they_are_written_beside_the_work_so_that_none_is_dropped() -> None:
+    early, late = there_after(1, 21, busy_for=1000, notes=99)
+    assert 40 <= early <= 60, "half of the room stays free"
+    assert late == 99
+
+
+def test_at_the_end_of_the_process_no_event_waits_for_work() -> None:
+    assert there_after(1, busy_for=1000, ends=True) == [1]

@@ -2,11 +2,14 @@
 
 import asyncio
 import logging
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 import pytest
 from one_child_each import PARENT, OneChildEach
 
+from foresail.kube.loop import Later, Watched
+from foresail.kube.reflector import Change, Interest
 from foresail.plan import Key, Plan
 from tests.worlds import virtual_time
 from tests.worlds.process import Process
@@ -110,3 +113,64 @@ def test_a_ticker_that_can_no_longer_be_read_comes_to_no_instant_until_it_can_be
         return before, during, after
 
     assert virtual_time.run(live()) == (2, 2, 12)
+
+
+def test_looks_that_write_nothing_let_the_lease_be_renewed_between_them() -> None:
+    async def live() -> int:
+        world = World(WallClock(), Definition(TICKER))
+        for number in range(500):
+            idle = {"metadata": {"name": f"a{number}"}} | ticker(BEGINNING + timedelta(days=1), timedelta(days=1))
+            done(world.create(TICKER, idle, "tenant", "default"))
+        controller = Ticking()
+        process = Process(Visitor(world), controller, workers=2)
+        most = before = 0
+        while len(controller.looks) < 500:
+            await asyncio.sleep(0)
+            most, before = max(most, len(controller.looks) - before), len(controller.looks)
+        await process.kill()
+        return most
+
+    assert virtual_time.run(live()) <= 2, "as many as there are workers, in one turn of the event loop"
+
+
+class Crowded(Ticking):
+    """Looks at everybody when the first one changes, which may wait."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+
+    @property
+    def watched(self) -> Sequence[Watched]:
+        def keys(change: Change[Ticker]) -> Iterator[Key | Later]:
+            yield change.key
+            if change.key.name == "first" and not change.initial:
+                yield from map(Later, self.tickers)
+
+        return (Watched(Interest(TICKER, Ticker, lambda row: row), self.tickers, keys),)
+
+    def observe(self, key: Key) -> tuple[Key, Ticker] | None:
+        self.seen.append(key.name)
+        return super().observe(key)
+
+
+def test_what_may_wait_is_looked_at_after_what_happens_meanwhile() -> None:
+    async def live() -> list[str]:
+        world = World(WallClock(), Definition(TICKER))
+        for name in ("first", "last", *(f"a{number}" for number in range(100))):
+            idle = {"metadata": {"name": name}} | ticker(BEGINNING + timedelta(days=1), timedelta(days=1))
+            done(world.create(TICKER, idle, "tenant", "default"))
+        controller = Crowded()
+        process = Process(Visitor(world), controller, workers=1)
+        await asyncio.sleep(5)
+        controller.seen.clear()
+        for name in ("first", "last"):
+            later = ticker(BEGINNING + timedelta(days=2), timedelta(days=1))
+            done(world.merge(TICKER, Key("default", name), later, "tenant"))
+        await asyncio.sleep(5)
+        await process.kill()
+        return controller.seen
+
+    seen = virtual_time.run(live())
+    assert seen.index("last") <= 3, "not behind the hundred that were woken before it"
+    assert set(seen) == {"first", "last", *(f"a{number}" for number in range(100))}

@@ -12,6 +12,7 @@ from foresail.kube.client import decoder
 from foresail.kube.failures import Cause, Failure
 from foresail.plan import Body, Key, Kind
 from tests.worlds.documents import Document
+from tests.worlds.roles import Role
 from tests.worlds.streams import Weather, WorldStream
 from tests.worlds.world import Answer, World
 
@@ -48,14 +49,19 @@ class Visitor:
     opened: int = 0  # how many watches it was given
     short_watches: bool = False  # whether each watch ends as soon as it is open
     expired_watches: int = 0  # how many of the next watches are refused with 410 before they begin
+    role: Role | None = None  # what it may do; None: everything
 
     async def get(self, kind: Kind, key: Key, of: type[T]) -> T | Failure:
-        return await self._ask(lambda: self.world.get(kind, key), of)
+        refusal = self._refusal("get", kind, key.namespace)
+        return await self._ask(lambda: refusal or self.world.get(kind, key), of)
 
     async def page(
         self, kind: Kind, namespace: str, parameters: Mapping[str, str], of: type[T], *, metadata_only: bool = False
     ) -> T | Failure:
-        return await self._ask(lambda: self.world.page(kind, namespace, parameters, metadata_only=metadata_only), of)
+        refusal = self._refusal("list", kind, namespace)
+        return await self._ask(
+            lambda: refusal or self.world.page(kind, namespace, parameters, metadata_only=metadata_only), of
+        )
 
     async def create(self, kind: Kind, key: Key, body: Body, of: type[T]) -> T | Failure:
         sent = _sent(body)
@@ -83,6 +89,11 @@ class Visitor:
         self, kind: Kind, namespace: str, parameters: Mapping[str, str], *, metadata_only: bool = False
     ) -> WorldStream | Failure:
         await self._travel()
+        refusal = self._refusal("watch", kind, namespace)
+        if refusal is not None:
+            return refusal
+        if self.role is not None and self.role.meets_an_old_server and "sendInitialEvents" in parameters:
+            return Failure(Cause.INVALID, "sendInitialEvents is forbidden for watch", 422, "Invalid")
         if kind not in self.world.kinds:
             return Failure(Cause.NOT_FOUND, "the server could not find the requested resource", 404, "NotFound")
         if self.expired_watches:
@@ -101,6 +112,14 @@ class Visitor:
         for stream in self.streams:
             stream.look()
 
+    def _refusal(self, verb: str, kind: Kind, namespace: str) -> Failure | None:
+        """Return why a request is refused; the verb may have a subresource behind it."""
+        if self.role is None:
+            return None
+        word, _, subresource = verb.partition(" ")
+        word = {"merge": "patch", "apply": "patch"}.get(word, word)
+        return self.role.refusal(word, kind, namespace, subresource)
+
     def _create(self, kind: Kind, key: Key, body: Document) -> Answer:
         return self.world.create(kind, body, self.manager, key.namespace)
 
@@ -109,7 +128,7 @@ class Visitor:
             if self.unsent_writes:
                 self.unsent_writes -= 1
                 return Failure(Cause.UNREACHABLE, "the connection broke before the request was sent")
-            answer = do() if not self.one_too_many else _TOO_MANY
+            answer = (self._refusal(verb, kind, key.namespace) or do()) if not self.one_too_many else _TOO_MANY
             self.one_too_many = max(self.one_too_many - 1, 0)
             refused = answer.cause if isinstance(answer, Failure) else None
             self.writes.append(Write(verb, kind, key, refused))

@@ -93,6 +93,7 @@ class _Cluster:
         one, what, since = self.dice.choice(self.ones), self.dice.random(), scene.clock()
         if what < 0.3:
             await scene.stop()
+            scene.world.history.compact()  # a year of the past does not fit
             await asyncio.sleep(self.dice.choice((0.0, 60.0, 3600.0)))
             scene.start()
             self.restarts.append((since, scene.clock()))
@@ -121,6 +122,9 @@ class _Cluster:
             early, late = each.fire - one.warm_up - _PUNCTUAL, each.fire + RELEASE_AFTER + _PUNCTUAL
             if (each.since < early or ends > late) and not self._is_disturbed(one, early, ends):
                 year.differences.append(f"{self.zone} {one.name}: held outside of its window: {each}")
+        for each, other in pairwise(held):
+            if each.until is None or each.until > other.since:
+                year.differences.append(f"{self.zone} {one.name}: held twice: {each} and {other}")
         fires = sorted(fire for name, fire in scene.cluster.fired if name == one.name)
         for before, fire in zip([BEGINNING, *fires], fires, strict=False):
             year.fires += 1

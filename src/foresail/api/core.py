@@ -8,6 +8,9 @@ from foresail.plan import Kind
 NAMESPACE = Kind("", "v1", "namespaces", "Namespace", namespaced=False)
 CLAIM = Kind("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
 VOLUME = Kind("", "v1", "persistentvolumes", "PersistentVolume", namespaced=False)
+DEFINITION = Kind(
+    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False
+)
 
 BOUND = "pv.kubernetes.io/bind-completed"
 """The annotation of a claim that has its volume."""

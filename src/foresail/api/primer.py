@@ -69,7 +69,7 @@ class PrimerSpec(Wire, frozen=True):
         Annotated[str, msgspec.Meta(min_length=1, max_length=52, description="The name of a CronJob here.")] | None
     ) = None
     selector: Annotated[Selector, _described("CronJobs of this namespace, by their labels.")] | None = None
-    method: Method | None = None
+    method: Annotated[Method, _described("How capacity is held; Placeholder if absent.")] | None = None
     template: Template | None = None
     release_after: (
         Annotated[Duration, _described("How long after a fire the held capacity goes at the latest; 5m if absent.")]

@@ -9,6 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from foresail.api import velero
+from foresail.api.primer import PRIMER
 from foresail.cli.errors import CommandError
 from foresail.kube.client import Client, address
 from foresail.kube.connect import ConnectError, connect, namespace_of_context
@@ -17,6 +18,9 @@ from foresail.kube.reflector import Page
 from foresail.plan import Body, Key, Kind
 
 T = TypeVar("T")
+MANAGER = "foresail-cli"
+"""As whom the command line declares fields of objects."""
+
 _PAGE = "500"
 _KNOWN = {
     Cause.NOT_FOUND: ("{name} does not exist", "see what there is: kubectl get {resource} {where}"),
@@ -35,9 +39,10 @@ class Cluster:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def listed(self, kind: Kind, namespace: str, labels: str = "") -> list[msgspec.Raw]:
+    async def listed(self, kind: Kind, namespace: str, labels: str = "", fields: str = "") -> list[msgspec.Raw]:
         """Return all objects of a kind in a namespace, or in the cluster if that is empty; not decoded yet."""
-        found = await self._every(kind, namespace, {"labelSelector": labels} if labels else {})
+        selection = {"labelSelector": labels, "fieldSelector": fields}
+        found = await self._every(kind, namespace, {name: text for name, text in selection.items() if text})
         if isinstance(found, Failure):
             if found.cause is Cause.INVALID and labels:
                 raise CommandError(f"-l {labels!r}: {found.message}", "write app=web,tier in (a,b),!old")
@@ -102,9 +107,36 @@ class Cluster:
             raise refusal(made, "patch", kind, key)
         return made
 
-    async def delete(self, kind: Kind, key: Key, uid: str) -> None:
+    async def merged_if_same(self, kind: Kind, key: Key, body: Body) -> bool:
+        """Change an object; False if it is no longer at the version that the body names, or is gone."""
+        made = await self._client.merge(kind, key, body, msgspec.Raw)
+        if isinstance(made, Failure) and made.cause not in (Cause.CONFLICT, Cause.NOT_FOUND):
+            raise refusal(made, "patch", kind, key)
+        return not isinstance(made, Failure)
+
+    async def merge_by_name(self, kind: Kind, key: Key, body: Body, *, dry_run: bool = False) -> msgspec.Raw:
+        """Change an object of a built-in kind, whose lists are merged by the names in them."""
+        made = await self._client.merge_by_name(kind, key, body, msgspec.Raw, dry_run=dry_run)
+        if isinstance(made, Failure):
+            raise refusal(made, "patch", kind, key)
+        return made
+
+    async def apply(self, kind: Kind, key: Key, body: Body, *, dry_run: bool = False) -> msgspec.Raw:
+        """Declare the fields of an object, and return it as it is then."""
+        made = await self._client.apply(kind, key, body, msgspec.Raw, dry_run=dry_run)
+        if isinstance(made, Failure):
+            if made.cause is Cause.NOT_FOUND:
+                problem = f"{kind.name} {key}: this cluster does not know {kind.plural}.{kind.group}"
+                raise CommandError(problem, f"install what brings {kind.plural}.{kind.group}, or do without it")
+            if made.cause is Cause.CONFLICT:
+                hint = "let who wrote them give these fields up, or delete the object, and try it again"
+                raise CommandError(f"{kind.name} {key}: {made.message}", hint)
+            raise refusal(made, "patch", kind, key)
+        return made
+
+    async def delete(self, kind: Kind, key: Key, uid: str, *, dry_run: bool = False) -> None:
         """Delete the object with that UID."""
-        failure = await self._client.delete(kind, key, uid)
+        failure = await self._client.delete(kind, key, uid, dry_run=dry_run)
         if failure is not None:
             raise refusal(failure, "delete", kind, key)
 
@@ -117,7 +149,7 @@ def on_cluster(chosen: argparse.Namespace, work: Callable[[Cluster], Awaitable[T
             connection = await connect(chosen.kubeconfig, chosen.context)
         except ConnectError as error:
             raise CommandError(str(error), "name a kubeconfig with --kubeconfig or KUBECONFIG") from error
-        async with Client(connection, manager="foresail-cli") as client:
+        async with Client(connection, manager=MANAGER) as client:
             return await work(Cluster(client))
 
     return asyncio.run(connected())
@@ -142,7 +174,8 @@ def refusal(failure: Failure, verb: str, kind: Kind, key: Key) -> CommandError:
         role = f"a Role in {key.namespace}" if key.namespace else "a ClusterRole"
         return CommandError(f"{name}: you may not {verb} {resource}{where}", f"{role} must allow {{{rule}}}")
     if failure.cause is Cause.NOT_FOUND and not key.name:
-        owner = "Velero" if kind.group == velero.GROUP else "Foresail, with self-service,"
+        capability = "primers" if kind == PRIMER else "self-service"
+        owner = "Velero" if kind.group == velero.GROUP else f"Foresail, with {capability},"
         return CommandError(f"this cluster does not know {resource}", f"is {owner} installed there?")
     if failure.cause in _KNOWN:
         those = "-A" if kind.group == velero.GROUP else f"-n {key.namespace}"  # a tenant sees one namespace

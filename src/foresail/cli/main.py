@@ -10,6 +10,7 @@ from foresail.cli.cron.arguments import add_cron
 from foresail.cli.doctor.arguments import add_doctor
 from foresail.cli.errors import CommandError
 from foresail.cli.hold import add_hold
+from foresail.cli.install.arguments import add_install
 from foresail.cli.later import Later
 from foresail.cli.operator import add_operator
 from foresail.cli.policy.arguments import add_policy
@@ -32,6 +33,7 @@ def parser() -> argparse.ArgumentParser:
     add_tenant(commands)
     add_doctor(commands)
     add_primer(commands)
+    add_install(commands)
     add_operator(commands)
     add_hold(commands)
     return top

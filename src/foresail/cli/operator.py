@@ -1,22 +1,28 @@
 """`foresail operator run`: the operator itself, as a pod or a developer starts it."""
 
 import argparse
-import asyncio
-import logging
 import os
-import socket
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from foresail.cli.errors import CommandError
-from foresail.cli.primer.settings import add_primer_settings, primer_settings
 from foresail.cli.yes_or_no import yes_or_no
-from foresail.cron import CronError, Dialect
-from foresail.cron.zonename import checked_zone
+
+if TYPE_CHECKING:
+    from foresail.cli.later import Later
 
 
-def add_operator(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_operator(commands: "argparse._SubParsersAction[Later]") -> None:
     """Add `foresail operator` to the command line."""
     operator = commands.add_parser("operator", help="run the operator", description="Run the operator.")
+    operator.fill = _fill
+
+
+def _fill(operator: argparse.ArgumentParser) -> None:
+    import socket  # noqa: PLC0415 - the rest of the command line starts without it
+
+    from foresail.cli.primer.settings import add_primer_settings  # noqa: PLC0415
+    from foresail.cron import Dialect  # noqa: PLC0415
+
     verbs = operator.add_subparsers(metavar="COMMAND", required=True)
     run = verbs.add_parser(
         "run",
@@ -84,7 +90,10 @@ def add_operator(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def _run(chosen: argparse.Namespace) -> int:
-    from foresail.kube.connect import ConnectError  # noqa: PLC0415 - the rest of the command line starts without it
+    import asyncio  # noqa: PLC0415 - the rest of the command line starts without it
+    import logging  # noqa: PLC0415
+
+    from foresail.kube.connect import ConnectError  # noqa: PLC0415
     from foresail.kube.logs import log_as_json  # noqa: PLC0415
     from foresail.operator.main import run  # noqa: PLC0415
 
@@ -97,6 +106,9 @@ def _run(chosen: argparse.Namespace) -> int:
 
 
 def _settings(chosen: argparse.Namespace) -> Any:  # noqa: ANN401 - imported late, see above
+    from foresail.cli.primer.settings import primer_settings  # noqa: PLC0415
+    from foresail.cron import CronError, Dialect  # noqa: PLC0415
+    from foresail.cron.zonename import checked_zone  # noqa: PLC0415
     from foresail.operator.settings import Settings  # noqa: PLC0415
     from foresail.schedules.observe import Settings as ScheduleSettings  # noqa: PLC0415
 

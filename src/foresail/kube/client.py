@@ -26,6 +26,7 @@ _JSON = "application/json"
 _METADATA = f"{_JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _METADATA_LIST = f"{_JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _MERGE = "application/merge-patch+json"
+_MERGE_BY_NAME = "application/strategic-merge-patch+json"
 _APPLY = "application/apply-patch+yaml"  # JSON is YAML
 _ATTEMPTS = 5
 _LONGEST_WAIT = 30.0
@@ -122,14 +123,25 @@ class Client:
         """Merge into an object; with a resourceVersion in the body, only if it is still the newest."""
         return await self._write("PATCH", address(kind, key.namespace, key.name, subresource), body, _MERGE, of)
 
-    async def apply(self, kind: Kind, key: Key, body: Body, of: type[T], subresource: str = "") -> T | Failure:
+    async def merge_by_name(
+        self, kind: Kind, key: Key, body: Body, of: type[T], *, dry_run: bool = False
+    ) -> T | Failure:
+        """Merge into an object of a built-in kind, and into those items of its lists that have the same name."""
+        path = address(kind, key.namespace, key.name) + ("?dryRun=All" if dry_run else "")
+        return await self._write("PATCH", path, body, _MERGE_BY_NAME, of)
+
+    async def apply(
+        self, kind: Kind, key: Key, body: Body, of: type[T], subresource: str = "", *, dry_run: bool = False
+    ) -> T | Failure:
         """Declare our fields of an object; fields that someone else owns are a conflict."""
         path = f"{address(kind, key.namespace, key.name, subresource)}?fieldManager={self._manager}"
-        return await self._write("PATCH", path, body, _APPLY, of)
+        return await self._write("PATCH", path + ("&dryRun=All" if dry_run else ""), body, _APPLY, of)
 
-    async def delete(self, kind: Kind, key: Key, uid: str) -> Failure | None:
+    async def delete(self, kind: Kind, key: Key, uid: str, *, dry_run: bool = False) -> Failure | None:
         """Delete the object with that UID; None if it is going or gone."""
-        body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
+        body: dict[str, object] = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
+        if dry_run:
+            body["dryRun"] = ["All"]
         answer = await self._write("DELETE", address(kind, key.namespace, key.name), body, _JSON, msgspec.Raw)
         if isinstance(answer, Failure) and answer.cause is not Cause.NOT_FOUND:
             return answer

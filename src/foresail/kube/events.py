@@ -4,6 +4,9 @@ A repeated Event could be counted in a series, but each repetition would be a wr
 every minute would cost as much as one that changes every minute. So what was said within the last ten minutes is
 not said again, and after them it is a new Event: Events live for an hour, so it stays to be seen as long as it
 holds. The name of an Event is derived from what it says, so a restarted or second replica does not repeat it either.
+
+What users asked for goes first: while there is work, Events wait for it, each for twenty seconds at most and only as
+long as there is room for more to wait. An Event bears the instant at which it was emitted.
 """
 
 import asyncio
@@ -23,9 +26,11 @@ from foresail.plan import Body, Key, Kind, Note
 EVENT = Kind("events.k8s.io", "v1", "events", "Event")
 _log = logging.getLogger(__name__)
 _WINDOW = 600.0
-_WAITING = 1_000
+_WAITING = 10_000
 _REMEMBERED = 10_000
 _AT_ONCE = 4
+_LONGEST_BEHIND_WORK = 20.0
+_LOOK_AGAIN = 0.25
 _PAUSES = (1.0, 5.0, 15.0)  # before each further attempt at one Event
 _PASSING = (Cause.UNREACHABLE, Cause.SERVER, Cause.TOO_MANY)
 _LONGEST_MESSAGE = 1024  # bytes, and the next two as well: what the API server accepts
@@ -43,6 +48,7 @@ class Events:
         instance: str,
         now: Callable[[], datetime],
         *,
+        is_busy: Callable[[], bool] = lambda: False,
         window: float = _WINDOW,
         waiting: int = _WAITING,
     ) -> None:
@@ -51,9 +57,11 @@ class Events:
         self._reporter = reporter
         self._instance = instance
         self._now = now
+        self._is_busy = is_busy
+        self._ends = False
         self._window = window
         self._said: OrderedDict[Note, float] = OrderedDict()
-        self._waiting: asyncio.Queue[tuple[Note, datetime]] = asyncio.Queue(waiting)
+        self._waiting: asyncio.Queue[tuple[Note, datetime, float]] = asyncio.Queue(waiting)
 
     def emit(self, note: Note) -> None:
         """Take a Note to be said soon, unless it was said already; if too many wait, it is dropped and counted."""
@@ -61,7 +69,7 @@ class Events:
             self.outcomes["repeated"] += 1
             return
         try:
-            self._waiting.put_nowait((note, self._now()))
+            self._waiting.put_nowait((note, self._now(), asyncio.get_running_loop().time()))
         except asyncio.QueueFull:
             del self._said[note]
             self.outcomes["dropped"] += 1
@@ -74,8 +82,10 @@ class Events:
 
     async def _work(self) -> None:
         while True:
-            note, at = await self._waiting.get()
+            note, at, since = await self._waiting.get()
             try:
+                while self._is_early(since):  # noqa: ASYNC110 - work is asked about, it does not tell
+                    await asyncio.sleep(_LOOK_AGAIN)
                 await self._write(note, at)
             except Exception:  # noqa: BLE001 - no Event is worth the process
                 self.outcomes["dropped"] += 1
@@ -85,7 +95,13 @@ class Events:
 
     async def flushed(self) -> None:
         """Return when everything that was emitted has been written or given up; for the end of the process."""
+        self._ends = True
         await self._waiting.join()
+
+    def _is_early(self, since: float) -> bool:
+        waited = asyncio.get_running_loop().time() - since
+        has_room = self._waiting.qsize() * 2 < self._waiting.maxsize
+        return has_room and not self._ends and waited < _LONGEST_BEHIND_WORK and self._is_busy()
 
     def _is_repeated(self, note: Note) -> bool:
         now = steady()

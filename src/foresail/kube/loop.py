@@ -32,12 +32,19 @@ def _nothing(*_: object) -> None:
 
 
 @dataclass(frozen=True, slots=True)
+class Later:
+    """A key that a change concerns as well, and that may wait until nothing newer is to be looked at."""
+
+    key: Key
+
+
+@dataclass(frozen=True, slots=True)
 class Watched:
     """An interest, the store that it fills, and which keys of the controller a change of it concerns."""
 
     interest: Interest[Any, Any]
     store: Store[Any]
-    keys: Callable[[Change[Any]], Iterable[Key]]
+    keys: Callable[[Change[Any]], Iterable[Key | Later]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,8 +204,11 @@ class Loop(Generic[Seen]):
         kind = one.interest.kind
 
         def changed(change: Change[Any]) -> None:
-            for key in one.keys(change):
-                self.queue.add(key, initial=change.initial)
+            for each in one.keys(change):
+                if isinstance(each, Later):
+                    self.queue.add(each.key, initial=True)
+                else:
+                    self.queue.add(each, initial=change.initial)
 
         def unreadable(found: Unreadable) -> None:
             with about(self.controller.name, found.key):
@@ -211,6 +221,7 @@ class Loop(Generic[Seen]):
     async def _work(self) -> None:
         me = asyncio.current_task()
         while not self._draining.is_set():
+            await asyncio.sleep(0)  # looks that write nothing wait for nothing, and would keep the Lease waiting
             key = await self.queue.get()
             self._busy.add(me)
             written: tuple[Written, ...] = ()

@@ -118,7 +118,7 @@ class Queue:
         return max(self._live.age(now), self._initial.age(now))
 
     def add(self, key: Key, *, initial: bool = False) -> None:
-        """Ask for a look at a key: soon, or after all live changes if it was just read for the first time."""
+        """Ask for a look at a key: soon, or after all live changes if it is read for the first time or may wait."""
         if key in self._working:
             self._again.add(key)
             return

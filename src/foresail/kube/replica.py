@@ -63,14 +63,15 @@ async def run(
 
     async with Client(connection) as client, Client(connection) as apart:
         leadership = Leadership(apart, place.lease, place.identity, now, place.terms)
-        events = Events(apart, place.name, place.identity, now)
+        loops: list[Loop[Any]] = []
+        events = Events(apart, place.name, place.identity, now, is_busy=lambda: any(len(each.queue) for each in loops))
         executor = Executor(
             client,
             may_write=lambda: leadership.is_leader,
             before_write=about_to_write,
             after_write=kill.after_write,
         )
-        loops = [Loop(client, each, executor, now, leads=leadership, say=events.emit) for each in controllers]
+        loops += [Loop(client, each, executor, now, leads=leadership, say=events.emit) for each in controllers]
         metrics = Metrics(loops, executor, events, lambda: leadership.is_leader, figures)
         async with serving(loops, metrics, place.host, place.port) as port:
             _log.info("%s answers on port %d", place.identity, port)

@@ -40,7 +40,7 @@ from foresail.primers.observe import (
 )
 from foresail.primers.reasons import Loss, Reason
 from foresail.primers.rehearsal import Rehearse, Wish, nothing
-from foresail.primers.rules import Verdict, judge, wants_rehearsal, wants_search
+from foresail.primers.rules import judge, wants_rehearsal, wants_search
 from foresail.primers.search import Locate, Search, Volumes, nowhere
 from foresail.primers.shape import Shape
 
@@ -225,7 +225,7 @@ class Primers:
         """Say what is to be done, and remember what the stores will only show later."""
         plan = decide(seen, now)
         for target in seen.targets:
-            wish = _wish(seen, judge(seen, target, now), now)
+            wish = _wish(seen, target, now)
             if wish is not None:
                 self.errands.send(seen.primer.key, wish, now)
                 break  # one at a time; what it brings wakes us for the next
@@ -299,13 +299,18 @@ def _nobody(_change: Change[PriorityRow]) -> Iterable[Key]:
     return ()  # read when a decision is due
 
 
-def _wish(seen: Seen, verdict: Verdict, now: datetime) -> Wish | Search | None:
+def _wish(seen: Seen, target: Target, now: datetime) -> Wish | Search | None:
     """Return what the API server is to be asked for a CronJob; None if everything is known, or not needed yet."""
-    cron, fires, shape = verdict.target.cron, verdict.fires, verdict.target.cron.shape
-    if shape is not None and wants_rehearsal(seen, verdict, now):
-        return Wish(cron.key, cron.uid, shape)
-    if shape is not None and fires is not None and wants_search(seen, verdict, now):
-        return Search(cron.key.namespace, cron.uid, shape.claims, fires.upcoming)
+    cron, template = target.cron, target.cron.shape
+    if template is None:
+        return None
+    if wants_rehearsal(seen, target, now):
+        return Wish(cron.key, cron.uid, template)
+    if not template.claims:
+        return None  # as with most: and what the rules say need not be asked a second time
+    verdict = judge(seen, target, now)
+    if verdict.shape is not None and verdict.fires is not None and wants_search(seen, verdict, now):
+        return Search(cron.key.namespace, cron.uid, verdict.shape.claims, verdict.fires.upcoming)
     return None
 
 

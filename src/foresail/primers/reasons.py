@@ -10,31 +10,79 @@ class Reason(StrEnum):
     """The words; programs know them, so they do not change."""
 
     READY = "Ready"
+    """Every CronJob that it chooses is primed."""
+
     WARMING = "Warming"
+    """Capacity is held, or being made."""
+
     WAITING = "Waiting"
+    """No warm-up has begun."""
+
     INSTANTS = "Instants"
+    """Method Placeholder acts on instants, which are always exact."""
+
     EXACT = "Exact"
+    """The primer CronJobs fire at each fire minus the warm-up, and at no other time."""
+
     SUSPENDED = "Suspended"
+    """The Primer or the CronJob is suspended: `foresail primer resume`, or unsuspend the CronJob."""
+
     NO_CRON_JOB = "NoCronJob"
+    """No CronJob has that name or those labels: create it, or correct the Primer."""
+
     TOO_MANY = "TooManyCronJobs"
-    NOT_WARM = "NotWarmed"
+    """It chooses more CronJobs than one Primer may have: make several, with narrower selectors."""
+
     INVALID = "InvalidSchedule"
+    """The CronJob's schedule cannot be read: correct it."""
+
     NEVER_FIRES = "NeverFires"
+    """The CronJob's schedule is valid and has no fire: correct it."""
+
     TAKEN = "PrimedByAnother"
-    IS_OURS = "MadeByPrimer"
+    """An older Primer is for the same CronJob: delete one of the two."""
+
     TOO_LONG = "WarmUpTooLong"
+    """The administrator allows less: shorten `spec.warmUp`."""
+
     STANDING = "NeedsAllowStanding"
+    """Capacity would be held for more than half of the time: shorten `spec.warmUp`, set `spec.allowStanding`, or keep a
+    node.
+    """
+
     NOTHING_TO_RESERVE = "NothingToReserve"
+    """The pods request nothing: set `resources.requests` in the CronJob, or `spec.template` in the Primer."""
+
     NOT_WARMABLE = "NotWarmable"
+    """Windows, Fargate or a virtual kubelet: there is no node to warm, so no Primer is of use."""
+
     QUOTA_TOO_SMALL = "QuotaTooSmall"
+    """A ResourceQuota has no room for what would be held: raise it."""
+
     CANNOT_PREEMPT = "CannotPreempt"
+    """In `early`: the run may not push a placeholder aside, so it goes before the fire. Give the run's pods a priority
+    above -5 and the default preemption policy.
+    """
+
     TOO_MANY_PLACEHOLDERS = "TooManyPlaceholders"
+    """The administrator's limit is reached: wait, or ask for a higher one."""
+
     INEXACT = "Inexact"
+    """Method CronJob cannot say this schedule minus the warm-up: use method Placeholder."""
+
     REFUSED = "Refused"
+    """The API server refused it, in its own words; it is tried again at the next fire, or when the Primer or a quota
+    changes.
+    """
+
     NO_HOLD_IMAGE = "NoHoldImage"
+    """Method CronJob needs `--primer-hold-image` of the operator: set it, or use method Placeholder."""
+
     LOST = "Lost"
+    """What was held went before its fire: Preempted, Disrupted or NeverScheduled."""
+
     NO_FIRE = "NoFire"
-    NOT_ON_A_WARM_NODE = "NotOnAWarmNode"
+    """The fire did not come, and what was held for it was let go."""
 
 
 class Loss(StrEnum):

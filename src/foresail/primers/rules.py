@@ -154,11 +154,12 @@ def last_admitted(target: Target, template: Shape) -> Shape | None:
     return newest.shape
 
 
-def wants_rehearsal(seen: Seen, verdict: Verdict, now: datetime) -> bool:
+def wants_rehearsal(seen: Seen, target: Target, now: datetime) -> bool:
     """Whether it is time to ask what a pod would be: shortly before it is needed, where no run has told it yet."""
-    target, because = verdict.target, verdict.because
     if target.is_rehearsed or target.cron.shape is None or last_admitted(target, target.cron.shape) is not None:
         return False
+    verdict = judge(seen, target, now)
+    because = verdict.because
     if because is not None:
         return because.reason is Reason.NOTHING_TO_RESERVE
     begins = verdict.fires.upcoming - seen.primer.warm_up if verdict.fires is not None else None

@@ -60,7 +60,7 @@ class EngineSeen(msgspec.Struct, frozen=True):
 
 def deployment_row(wire: Deployment) -> DeploymentRow | None:
     """Return what is kept of a Deployment; None if it runs no Velero server."""
-    server = next((each for each in wire.spec.template.spec.containers if _is_server(each)), None)
+    server = next((each for each in wire.spec.template.spec.containers if is_server(each)), None)
     if server is None:
         return None
     meta, status = wire.metadata, wire.status
@@ -142,7 +142,8 @@ def decide_question(seen: EngineSeen, now: datetime) -> tuple[Question | None, P
     return asked, Plan((create,), wake_at=again)
 
 
-def _is_server(container: Container) -> bool:
+def is_server(container: Container) -> bool:
+    """Tell whether a container runs a Velero server."""
     words = [*container.command, *container.args]
     is_velero = "velero" in container.image.rpartition("/")[2] or any(each.endswith("/velero") for each in words)
     return is_velero and "server" in words

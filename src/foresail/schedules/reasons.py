@@ -10,16 +10,43 @@ class Reason(StrEnum):
     """The words; programs know them, so they do not change."""
 
     PAUSED = "Paused"
+    """`spec.paused` is true: `foresail schedule unpause` lets it run again."""
+
     INVALID = "InvalidSchedule"
+    """Velero could not read the expression, so the phase is FailedValidation: correct `spec.schedule`."""
+
     NEVER_FIRES = "NeverFires"
+    """The expression is valid and has no fire, so the phase is FailedValidation: correct `spec.schedule`."""
+
     NAME_TOO_LONG = "NameTooLong"
+    """The name does not fit into the label of a Backup: make the Schedule again under a shorter one."""
+
     VELERO_SCHEDULES = "VeleroSchedules"
+    """Velero's own schedule controller is on: start Velero with `--disable-controllers=schedule`."""
+
     DIALECT_UNKNOWN = "DialectUnknown"
+    """The two cron dialects differ on the expression, and nothing tells which this Velero has: start Velero, or set
+    `--velero-dialect`.
+    """
+
     DIALECT_CHANGED = "DialectChanged"
+    """Another Velero reads the expression differently, so runs come at other times: look at them with `foresail cron
+    diff-dialects`.
+    """
+
     BUSY = "Busy"
+    """A Backup of the Schedule has not ended, `Queued` and `ReadyToStart` included: wait, or look at that Backup."""
+
     LOCATION_UNAVAILABLE = "LocationUnavailable"
+    """The storage location is missing, read-only or not Available: mend it, and the run starts by itself."""
+
     SKIPPED = "Skipped"
+    """`skipImmediately` was applied: nothing is to be done."""
+
     MISSED = "Missed"
+    """Several slots passed while the operator was down or runs were held, and only the last is run: nothing is to be
+    done.
+    """
 
 
 HELD = (Reason.VELERO_SCHEDULES, Reason.DIALECT_UNKNOWN, Reason.BUSY, Reason.LOCATION_UNAVAILABLE)

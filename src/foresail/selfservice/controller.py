@@ -10,7 +10,7 @@ import msgspec
 from foresail.api import core, mirrored, nonadmin, velero
 from foresail.api.policy import SELF_SERVICE_POLICY, SelfServicePolicy
 from foresail.kube.errands import Errands
-from foresail.kube.loop import Watched
+from foresail.kube.loop import Later, Watched
 from foresail.kube.reflector import Change, Interest
 from foresail.kube.store import Store
 from foresail.plan import Key, Kind, Plan
@@ -152,7 +152,7 @@ class SelfService:
         if old is None or new is None or old.status.phase != new.status.phase:
             yield from self._restores_of(change.key)
 
-    def _of_velero(self, side: Side, change: Change[VeleroRow]) -> Iterator[Key]:
+    def _of_velero(self, side: Side, change: Change[VeleroRow]) -> Iterator[Key | Later]:
         row = change.new or change.old
         if row is None:
             return
@@ -165,10 +165,16 @@ class SelfService:
                 if change.old is None or change.new is None or change.old.phase != change.new.phase:
                     yield from self._restores_of(row.owner)
         if self._moved(side, change):
-            for name in (*side.line.first(), *(each for each in side.line.rest() if not side.telling.waits(each))):
-                waiting = side.velero.get(Key(self.velero_namespace, name))
-                if waiting is not None and waiting.owner is not None and waiting.request_uid:
-                    yield side.key(waiting.owner)
+            yield from self._asked_for(side, side.line.first())
+            farther = (name for name in side.line.rest() if not side.telling.waits(name))
+            yield from map(Later, self._asked_for(side, farther))  # thousands, before whom nobody near is to wait
+
+    def _asked_for(self, side: Side, names: Iterable[str]) -> Iterator[Key]:
+        """Return the requests for which Velero objects were made."""
+        for name in names:
+            row = side.velero.get(Key(self.velero_namespace, name))
+            if row is not None and row.owner is not None and row.request_uid:
+                yield side.key(row.owner)
 
     def _moved(self, side: Side, change: Change[VeleroRow]) -> bool:
         """Bring the line up to date, and return whether anyone has moved in it."""
@@ -361,7 +367,7 @@ def _watched(
     wire: type[Any],
     row: Callable[[Any], Any],
     store: Store[Any],
-    keys: Callable[[Change[Any]], Iterable[Key]],
+    keys: Callable[[Change[Any]], Iterable[Key | Later]],
     namespace: str = "",
     *,
     meta: bool = False,

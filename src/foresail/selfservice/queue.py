@@ -18,8 +18,8 @@ LATEST = timedelta(seconds=30)
 PART = 0.1
 """Farther ones are told when they differ by this part, or after that long."""
 
-PER_SECOND = 18
-"""No more than so many farther ones are told in a second; with those that come late together it stays below 20."""
+PER_SECOND = 16
+"""No more than so many farther ones are told in a second; with those that are under way at once it stays below 20."""
 
 Order = tuple[float, int, str]
 
@@ -118,6 +118,8 @@ class Telling:
             since = self._told.get(name, now - LATEST)
             due = now if abs(shown - position) >= PART * shown else max(now, since + LATEST)
             slot = self._slots[name] = self._free_slot(due, now)
+        elif _second(slot) < _second(now):
+            slot = self._slots[name] = self._late_slot(now)
         return slot if slot > now else None
 
     def told(self, name: str, now: datetime) -> None:
@@ -134,12 +136,24 @@ class Telling:
         self._told.pop(name, None)
         self._slots.pop(name, None)
 
+    def _late_slot(self, now: datetime) -> datetime:
+        """Return another instant for one that has missed its own: where the work is late, many would come together."""
+        second = _second(now)
+        if self._taken.get(second, 0) >= PER_SECOND:
+            return self._free_slot(now, now)
+        self._taken[second] = self._taken.get(second, 0) + 1
+        return now
+
     def _free_slot(self, due: datetime, now: datetime) -> datetime:
         """Return the first instant from then on in whose second not too many are told."""
-        while self._taken and (first := next(iter(self._taken))) < int(now.timestamp()):
+        while self._taken and (first := next(iter(self._taken))) < _second(now):
             del self._taken[first]
-        second = int(due.timestamp()) + 1
+        second = _second(due) + 1
         while self._taken.get(second, 0) >= PER_SECOND:
             second += 1
         taken = self._taken[second] = self._taken.get(second, 0) + 1
         return datetime.fromtimestamp(second, UTC) + timedelta(seconds=(taken - 1) / PER_SECOND)
+
+
+def _second(at: datetime) -> int:
+    return int(at.timestamp())

@@ -41,6 +41,8 @@ def told(status: Status, said: Said, generation: int, now: datetime) -> Status:
     since = old.last_transition_time if old is not None and old.status == said.status else stamp(now)
     message = said.message[:_LONGEST_MESSAGE]
     new = Condition(said.type, said.status, said.reason.value, message, since, generation)
+    if new == old:
+        return status
     rest = tuple(each for each in status.conditions if each.type != said.type)
     where = status.conditions.index(old) if old is not None else len(rest)
     return msgspec.structs.replace(status, conditions=(*rest[:where], new, *rest[where:]))

@@ -1,6 +1,5 @@
 """The definitions of our kinds, as the chart ships them."""
 
-import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -59,23 +58,6 @@ def test_every_field_is_classified_and_every_classified_field_is_there(
 ) -> None:
     assert set(fields) <= set(paths(schema(spec)))
     assert set(schema(spec)["properties"]) <= set(fields)
-
-
-def test_the_page_says_what_the_tables_say() -> None:
-    page = (ROOT / "docs" / "reference" / "self-service.md").read_text()
-    meanings, backup, restore = (
-        page.split(heading)[1] for heading in ("| word |", "### backupSpec", "### restoreSpec")
-    )
-    assert _rows(meanings) == {one.name.lower(): one.value for one in Treatment}
-    for part, fields in ((backup, BACKUP_FIELDS), (restore, RESTORE_FIELDS)):
-        assert _rows(part) == {f"`{path}`": treatment.name.lower() for path, treatment in fields.items()}
-
-
-def _rows(text: str) -> dict[str, str]:
-    """Return the first table of a text below its heading, the first column by the second."""
-    table = re.search(r"^\|---\|---\|\n((\|.*\n)+)", text, re.MULTILINE)
-    assert table is not None
-    return dict(line.strip("| ").split(" | ") for line in table[1].splitlines())
 
 
 class _Sample(msgspec.Struct, rename="camel"):

@@ -15,7 +15,7 @@ from foresail.cli.doctor.finding import Finding, Grade
 from foresail.cli.doctor.permissions import needed
 from foresail.cli.doctor.visit import shown, summary
 from foresail.cli.errors import CommandError
-from foresail.cli.schedule.sight import Lease, LeaseSpec
+from foresail.cli.leader import Lease, LeaseSpec
 from foresail.plan import Key
 from foresail.schedules.engine import DeploymentRow
 

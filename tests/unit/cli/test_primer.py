@@ -8,20 +8,26 @@ from typing import Any
 import msgspec
 import pytest
 
+from foresail.api.primer import PRIMER as KIND
+from foresail.cli.cluster import refusal
 from foresail.cli.main import main, parser
 from foresail.cli.primer.create import body_of
 from foresail.cli.primer.describe import described
 from foresail.cli.primer.explain import chain
 from foresail.cli.primer.get import row
+from foresail.cli.primer.preview import previewed
 from foresail.cli.primer.settings import primer_settings
+from foresail.cli.primer.starts import Event, Subject, first_of_each
 from foresail.cli.primer.suggest import primer_of, suggestions
+from foresail.kube.failures import Cause, Failure
+from foresail.plan import Key
 from foresail.primers.controller import Primers
 from foresail.primers.observe import Settings, Target
+from tests.primer_scenarios import SCENARIOS
 from tests.unit.primers.rows import cron_job, primer, run, seen, shape
 
 NOW = datetime(2026, 1, 2, 2, tzinfo=UTC)
 FIRE = datetime(2026, 1, 2, 3, tzinfo=UTC)
-SCENARIOS = json.loads((Path(__file__).parents[1] / "primers" / "scenarios.json").read_text())["scenarios"]
 STATUS: dict[str, Any] = {
     "warmUp": "10m",
     "matched": 1,
@@ -86,6 +92,18 @@ def test_preview_names_the_dates_on_which_expressions_are_not_exact(
     assert "method Placeholder is right on every date" in said
 
 
+def test_preview_shows_the_fires_to_come_of_a_cron_job_that_last_ran_long_ago() -> None:
+    chosen = parser().parse_args(["primer", "preview", "daily", "--warm-up", "10m", "--count", "2"])
+    idle = cron_job("*/5 * * * *", last=NOW - timedelta(days=90))
+    shown = list(previewed(idle, 10, chosen, NOW))[1]
+    assert [line.split()[-2] for line in shown.splitlines()[1:]] == ["02:05", "02:10"]
+
+
+def test_a_cluster_that_does_not_know_primers_is_asked_about_by_their_name() -> None:
+    error = refusal(Failure(Cause.NOT_FOUND, "404 page not found"), "list", KIND, Key("reports", ""))
+    assert error.hint == "is Foresail, with primers, installed there?"
+
+
 def test_create_makes_a_primer_of_the_options() -> None:
     chosen = parser().parse_args(
         ["primer", "create", "warm", "-n", "reports", "-l", "tier=batch", "--warm-up", "10", "--method", "CronJob"]
@@ -142,7 +160,7 @@ def known(*delays: int, primed: bool = False) -> Primers:
 
 
 def test_suggest_proposes_a_warm_up_for_what_waits() -> None:
-    (found,) = suggestions(known(100, 110, 90), 5, "UTC", NOW)
+    (found,) = suggestions(known(100, 110, 90), 5, "UTC", NOW, {})
     assert (found.p95, found.fires_a_day, found.asks) == (110, 1.0, "cpu 2")
     assert found.warm_up == timedelta(minutes=3)
     assert primer_of(found)["spec"] == {"cronJob": "daily", "warmUp": "3m"}
@@ -150,7 +168,20 @@ def test_suggest_proposes_a_warm_up_for_what_waits() -> None:
 
 @pytest.mark.parametrize("others", [known(1, 2), known(), known(100, primed=True)])
 def test_suggest_leaves_out_what_does_not_wait_or_is_primed(others: Primers) -> None:
-    assert suggestions(others, 5, "UTC", NOW) == []
+    assert suggestions(others, 5, "UTC", NOW, {}) == []
+
+
+def test_suggest_knows_by_events_how_long_a_run_waited_whose_pod_went_with_its_node() -> None:
+    gone = known()
+    job, _ = run(FIRE)
+    gone.jobs.put(job.key, job)
+    told = first_of_each(
+        Event(Subject(job.key.namespace, f"{job.key.name}-{tail}"), event_time=FIRE + timedelta(seconds=seconds))
+        for tail, seconds in (("x7k2p", 90), ("0-x7k2p", 65))  # the second is of a Job that counts its pods
+    )
+    (found,) = suggestions(gone, 5, "UTC", NOW, told)
+    assert found.delays == (65,)
+    assert suggestions(known(1), 5, "UTC", NOW, told) == [], "what a pod says itself counts before Events"
 
 
 def test_the_settings_of_the_operator_are_read_from_its_flags() -> None:

@@ -10,9 +10,9 @@ from foresail.cli.cluster import refusal
 from foresail.cli.colour import GREEN, painted
 from foresail.cli.errors import CommandError
 from foresail.cli.main import main, parser
+from foresail.cli.progress import Bar, Progress, Status, bar
 from foresail.cli.schedule.change import ask, pause_body
 from foresail.cli.schedule.hints import manager_of, who_fires
-from foresail.cli.schedule.progress import Bar, Progress, Status, bar
 from foresail.cli.schedule.run import backup_object, judged
 from foresail.kube.failures import Cause, Failure
 from foresail.plan import Key

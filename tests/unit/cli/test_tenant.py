@@ -11,8 +11,7 @@ import pytest
 from foresail.cli.cluster import refusal
 from foresail.cli.errors import CommandError
 from foresail.cli.main import main, parser
-from foresail.cli.schedule.progress import bar
-from foresail.cli.schedule.words import as_text
+from foresail.cli.progress import bar
 from foresail.cli.tenant.asked import Asked, asked
 from foresail.cli.tenant.delete import ask, request_for
 from foresail.cli.tenant.describe import described
@@ -20,6 +19,7 @@ from foresail.cli.tenant.explain import as_data, explained
 from foresail.cli.tenant.get import request_table
 from foresail.cli.tenant.spec import request_object
 from foresail.cli.tenant.wait import deadline, progress_of, remark, verdict
+from foresail.cli.words import as_text
 from foresail.kube.connect import ConnectError, namespace_of_context
 from foresail.kube.failures import Cause, Failure
 from foresail.plan import Key

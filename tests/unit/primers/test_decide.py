@@ -11,7 +11,7 @@ from foresail.api.specs import LabelRequirement, LabelSelector
 from foresail.plan import Create, Delete, Key, Plan
 from foresail.primers.decide import decide
 from foresail.primers.observe import NodeRow, PriorityRow, QuotaRow, Seen, Target, primers_of
-from foresail.primers.rules import judge, wants_rehearsal
+from foresail.primers.rules import wants_rehearsal
 from tests.unit.primers.rows import CREATED, OURS, SETTINGS, cron_job, placeholder, primer, run, seen, shape
 
 FIRE = datetime(2026, 1, 2, 3, tzinfo=UTC)
@@ -43,7 +43,7 @@ def test_where_no_run_has_told_its_size_the_api_server_is_asked_half_a_minute_be
 
     def wants(target: Target, before: timedelta, **fields: Any) -> bool:  # noqa: ANN401 - a field of the Primer
         found = seen(target, primer=primer(**fields))
-        return wants_rehearsal(found, judge(found, target, FIRE - before), FIRE - before)
+        return wants_rehearsal(found, target, FIRE - before)
 
     assert not wants(Target(cron_job()), 11 * MINUTE)
     assert wants(Target(cron_job()), 10.5 * MINUTE)

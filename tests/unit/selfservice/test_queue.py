@@ -119,3 +119,18 @@ def test_only_so_many_far_ones_are_told_in_a_second_and_each_keeps_its_instant()
     assert max(seconds) - min(seconds) == 10 - 1
     telling.forget("7")
     assert not telling.waits("7")
+
+
+def test_those_that_come_late_do_not_come_together() -> None:
+    telling, count = Telling(), 3 * PER_SECOND
+    names = [f"n{number}" for number in range(count)]
+    slots = [telling.when(name, 1_000, 500, NOW) for name in names]
+    late = max(each for each in slots if each is not None) + timedelta(seconds=10)
+    at_once = [name for name in names if telling.when(name, 1_000, 500, late) is None]
+    assert len(at_once) == PER_SECOND
+    for name in at_once:
+        telling.told(name, late)
+    later = [telling.when(name, 1_000, 500, late) for name in names if name not in at_once]
+    seconds = [int(each.timestamp()) for each in later if each is not None]
+    assert len(seconds) == count - PER_SECOND
+    assert max(seconds.count(second) for second in seconds) == PER_SECOND

@@ -8,7 +8,7 @@ from foresail.api import velero
 from foresail.api.crds import DEFINITIONS, definition
 from foresail.cli.doctor.evidence import Backup, Evidence
 from foresail.cli.doctor.finding import Finding, good, problem, warning
-from foresail.cli.schedule.sight import leader
+from foresail.cli.leader import BY_SERVER_TIME, leader
 from foresail.schedules.engine import engine
 
 _SKEW = timedelta(seconds=5)
@@ -103,7 +103,8 @@ def attended(seen: Evidence) -> Iterator[Finding]:
     """Say whether somebody runs the Schedules, and only one."""
     if not seen.servers:
         return
-    holder = leader(seen.lease, seen.server_time or seen.instant)
+    known = seen.server_time
+    holder = leader(seen.lease, known, BY_SERVER_TIME) if known else leader(seen.lease, seen.instant)
     by_velero = any(row.schedules_itself for row in seen.servers)
     by_us = any(each.schedules for each in seen.operators) or (bool(holder) and not seen.operators)
     if by_velero and by_us:

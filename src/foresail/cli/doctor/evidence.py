@@ -11,18 +11,16 @@ import msgspec
 
 from foresail.api import velero
 from foresail.api.apps import DEPLOYMENT, Deployment
+from foresail.api.core import DEFINITION
 from foresail.api.marks import OPERATORS_LEASE
 from foresail.cli.cluster import Cluster
 from foresail.cli.doctor.permissions import Permission, needed
 from foresail.cli.errors import CommandError
-from foresail.cli.schedule.sight import Lease
+from foresail.cli.leader import Lease
 from foresail.kube.lease import LEASE
 from foresail.plan import Key, Kind
 from foresail.schedules.engine import DeploymentRow, deployment_row
 
-DEFINITION = Kind(
-    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False
-)
 REVIEW = Kind("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False)
 _NAME = "app.kubernetes.io/name"
 _OTHER = "non-admin-controller"  # how Deployments of the other controller of these kinds are called
@@ -109,7 +107,7 @@ async def gather(cluster: Cluster, namespace: str, account: str | None, instant:
         servers=tuple(row for row in rows if row is not None),
         lease=await reader.tried(cluster.if_there(LEASE, Key(namespace, OPERATORS_LEASE), Lease)),
         operators=operators,
-        others=tuple(Key(each.metadata.namespace, each.metadata.name) for each in deployments if _is_other(each)),
+        others=tuple(Key(each.metadata.namespace, each.metadata.name) for each in deployments if is_other(each)),
         locations=tuple(await reader.all(velero.LOCATION, namespace, velero.Location) if has_velero else ()),
         schedules=frozenset(
             each.metadata.name for each in (await reader.all(velero.SCHEDULE, namespace, _Named) if has_velero else ())
@@ -158,7 +156,8 @@ def _operator(wire: Deployment) -> Operator:
     )
 
 
-def _is_other(wire: Deployment) -> bool:
+def is_other(wire: Deployment) -> bool:
+    """Tell whether a Deployment runs the other controller of the non-admin kinds."""
     images = [each.image for each in wire.spec.template.spec.containers]
     return any(_OTHER in each for each in (wire.metadata.name, *images))
 

@@ -35,12 +35,9 @@ SCHEDULES = (
     *_each("events.k8s.io", "events", "create"),
 )
 SELF_SERVICE = (
-    *_each(
-        "oadp.openshift.io",
-        "nonadminbackups nonadminrestores nonadmindownloadrequests",
-        "get list watch patch delete",
-        everywhere=True,
-    ),
+    *_each("oadp.openshift.io", "nonadminbackups", "list watch patch delete", everywhere=True),
+    *_each("oadp.openshift.io", "nonadminrestores", "list watch patch", everywhere=True),
+    *_each("oadp.openshift.io", "nonadmindownloadrequests", "list watch delete", everywhere=True),
     *_each(
         "oadp.openshift.io",
         "nonadminbackups/status nonadminrestores/status nonadmindownloadrequests/status",
@@ -48,7 +45,8 @@ SELF_SERVICE = (
         everywhere=True,
     ),
     *_each("foresail.dev", "selfservicepolicies", "list watch", everywhere=True),
-    *_each("", "namespaces", "get list watch", everywhere=True),
+    *_each("", "namespaces", "list watch", everywhere=True),
+    *_each("", "persistentvolumeclaims", "list watch", everywhere=True),
     *_each("events.k8s.io", "events", "create", everywhere=True),
     *_each("velero.io", "backups", "get list watch create patch delete"),
     *_each("velero.io", "restores deletebackuprequests downloadrequests", "get list watch create delete"),

@@ -9,8 +9,8 @@ from foresail.cli.cluster import Cluster
 from foresail.cli.cron.words import minutes_of
 from foresail.cli.errors import CommandError
 from foresail.cli.primer.place import in_namespace, whole
-from foresail.cli.schedule.selector import read_selector
-from foresail.cli.schedule.words import as_text
+from foresail.cli.selector import read_selector
+from foresail.cli.words import as_text
 from foresail.plan import Key
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from foresail.api.instants import instant
 from foresail.cli.colour import GREEN, YELLOW, painted
 from foresail.cli.primer.place import chosen_primers, in_namespace
-from foresail.cli.schedule.words import moment
+from foresail.cli.words import moment
 from foresail.kube.clock import now
 
 _WIDTH = 40

@@ -8,7 +8,7 @@ from foresail.cli.cluster import Cluster
 from foresail.cli.colour import GREEN, PALE, RED, YELLOW, painted
 from foresail.cli.primer.place import chosen_primers, in_namespace
 from foresail.cli.primer.sight import primers_of
-from foresail.cli.schedule.words import moment
+from foresail.cli.words import moment
 from foresail.kube.clock import now
 from foresail.plan import Key
 from foresail.primers.observe import Seen, Target

@@ -6,8 +6,8 @@ from typing import Any
 
 from foresail.api.instants import instant
 from foresail.cli.primer.place import chosen_primers, in_namespace
-from foresail.cli.schedule.words import as_text, moment
 from foresail.cli.table import table
+from foresail.cli.words import as_text, moment
 from foresail.kube.clock import now
 
 HEADER = ("NAME", "CRONJOBS", "WARM-UP", "NEXT FIRE", "NEXT WARM-UP", "COLD", "WARM", "READY", "REASON")

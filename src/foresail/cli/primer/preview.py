@@ -16,7 +16,7 @@ from foresail.cli.documents import documents, objects
 from foresail.cli.errors import CommandError
 from foresail.cli.primer.place import in_namespace
 from foresail.cli.table import table
-from foresail.cron import CronError, Dialect, chain, parse
+from foresail.cron import CronError, Dialect, chain, outlook, parse
 from foresail.cron.shift import Shifted, shift
 from foresail.kube.clock import now
 from foresail.plan import Key
@@ -44,10 +44,10 @@ def previewed(cron: CronJobRow, lead: int, chosen: argparse.Namespace, at: datet
         problem = f"CronJob {cron.key.name}: spec.schedule: {pointed_out(error)}"
         raise CommandError(problem, f"allowed: {error.allowed}") from None
     yield f"CronJob {cron.key.name}: {cron.text!r} in {zone}, {schedule.describe()}"
-    fires = list(islice(chain(schedule, cron.last or at), chosen.count))
-    yield table(
-        ("WARM-UP", "FIRE"), [(wall_time(fire - length, zone), wall_time(fire, zone)) for fire in fires if fire > at]
-    )
+    # Counted from the last run, which may be long ago: of a CronJob that was suspended since, say.
+    first = outlook(schedule, cron.last or at, at).upcoming
+    fires = [first, *islice(chain(schedule, first), chosen.count)][: chosen.count] if first is not None else []
+    yield table(("WARM-UP", "FIRE"), [(wall_time(fire - length, zone), wall_time(fire, zone)) for fire in fires])
     duty = duty_cycle(cron, chosen.zone, length)
     note = "; that needs spec.allowStanding" if duty > STANDING else ""
     yield f"held for {duty} % of the time{note}"

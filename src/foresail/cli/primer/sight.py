@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from foresail.api import pods
+from foresail.api.primer import PRIMER
 from foresail.cli.cluster import Cluster
 from foresail.cli.errors import CommandError
 from foresail.kube.loop import Watched
@@ -24,7 +25,10 @@ async def primers_of(cluster: Cluster, chosen: argparse.Namespace) -> Primers:
         kind = watched.interest.kind
         try:
             place = chosen.namespace if kind.namespaced else ""
-            found = await cluster.listed(kind, place, watched.interest.labels)
+            if kind == PRIMER:  # whoever only wants to know what one would do need not have installed it
+                found = await cluster.listed_if_known(kind, place)
+            else:
+                found = await cluster.listed(kind, place, watched.interest.labels)
         except CommandError:
             if kind not in _OPTIONAL:
                 raise

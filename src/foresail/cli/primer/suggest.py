@@ -9,10 +9,12 @@ from itertools import islice
 from typing import Any
 
 from foresail.api.primer import PRIMER
+from foresail.cli.cluster import Cluster
 from foresail.cli.primer.place import in_namespace
 from foresail.cli.primer.sight import primers_of
-from foresail.cli.schedule.words import document
+from foresail.cli.primer.starts import Starts, starts
 from foresail.cli.table import table
+from foresail.cli.words import document
 from foresail.cron import chain
 from foresail.kube.clock import now
 from foresail.plan import Key
@@ -57,22 +59,28 @@ class Suggestion:
 
 def suggest(chosen: argparse.Namespace) -> int:
     """Print suggestions, or the Primers themselves."""
-    known = in_namespace(chosen, lambda cluster: primers_of(cluster, chosen))
-    found = suggestions(known, chosen.at_least, chosen.zone, now())
+    known, told = in_namespace(chosen, lambda cluster: _read(cluster, chosen))
+    found = suggestions(known, chosen.at_least, chosen.zone, now(), told)
     if chosen.output != "table":
         print(_as_text(found, chosen.output))
         return 0
     if not found:
-        print("no CronJob that is not primed waits that long, as far as its Jobs and pods still tell", file=sys.stderr)
+        print(
+            "no CronJob that is not primed waits that long, as far as Jobs, pods and Events still tell", file=sys.stderr
+        )
         return 0
     header = ("NAMESPACE", "CRONJOB", "RUNS", "P95 DELAY", "FIRES A DAY", "WARM-UP", "HELD A DAY", "HOLDS")
     print(table(header, [_row(each) for each in found]))
     return 0
 
 
-def suggestions(known: Primers, at_least: int, zone: str, at: datetime) -> list[Suggestion]:
+async def _read(cluster: Cluster, chosen: argparse.Namespace) -> tuple[Primers, Starts]:
+    return await primers_of(cluster, chosen), await starts(cluster, chosen.namespace)
+
+
+def suggestions(known: Primers, at_least: int, zone: str, at: datetime, told: Starts) -> list[Suggestion]:
     """Return a suggestion for each CronJob that waits and is not primed, the one that waits most first."""
-    found = [_suggestion(known, row, zone, at) for row in known.cron_jobs.rows() if not row.primer_uid]
+    found = [_suggestion(known, row, zone, at, told) for row in known.cron_jobs.rows() if not row.primer_uid]
     worth = [each for each in found if each is not None and each.p95 >= at_least]
     return sorted(worth, key=lambda each: (-each.waits_a_day, each.key))
 
@@ -86,10 +94,10 @@ def primer_of(suggestion: Suggestion) -> dict[str, Any]:
     return {"apiVersion": PRIMER.api_version, "kind": PRIMER.name, "metadata": metadata, "spec": spec}
 
 
-def _suggestion(known: Primers, row: CronJobRow, zone: str, at: datetime) -> Suggestion | None:
+def _suggestion(known: Primers, row: CronJobRow, zone: str, at: datetime, told: Starts) -> Suggestion | None:
     if known.primers_for(row):
         return None
-    delays = tuple(_delays(known.runs(row)))
+    delays = tuple(_delays(known.runs(row), told))
     schedule = reading(row.text, row.zone or zone)
     if not delays or isinstance(schedule, Because):
         return None
@@ -105,9 +113,11 @@ def _suggestion(known: Primers, row: CronJobRow, zone: str, at: datetime) -> Sug
     return Suggestion(row.key, delays, fires / _WEEK, warm_up, duty_cycle(row, zone, warm_up), asks)
 
 
-def _delays(target: Target) -> Iterable[int]:
+def _delays(target: Target, told: Starts) -> Iterable[int]:
     for job, pods in runs_of(target):
         began = [each.began for each in pods if each.began is not None]
+        if not pods and job.key in told:
+            began = [told[job.key]]
         if began:
             yield max(int((min(began) - job.fire).total_seconds()), 0)
 

@@ -9,7 +9,7 @@ from foresail.cli.colour import BOLD, RED, YELLOW, painted
 from foresail.cli.cron.calendar import write_picture
 from foresail.cli.cron.words import instant_of
 from foresail.cli.errors import CommandError
-from foresail.cli.schedule.hints import hint
+from foresail.cli.hints import hint
 from foresail.cli.schedule.load import SLOTS, Load, Pile, load_of
 from foresail.cli.schedule.load_picture import load_picture
 from foresail.cli.schedule.sight import Sight, looked_at

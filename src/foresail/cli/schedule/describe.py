@@ -9,10 +9,10 @@ from foresail.cli.colour import BOLD, GREEN, RED, painted
 from foresail.cli.schedule.get import last_result, next_run
 from foresail.cli.schedule.hints import manager_of, say_who_fires
 from foresail.cli.schedule.sight import NOTED, Sight, looked_at
-from foresail.cli.schedule.tabs import aligned
 from foresail.cli.schedule.velero_layout import veleros_lines
-from foresail.cli.schedule.words import go_time, runs
 from foresail.cli.table import table
+from foresail.cli.tabs import aligned
+from foresail.cli.words import go_time, runs
 from foresail.schedules.observe import BackupRow
 
 _SHOWN = 5

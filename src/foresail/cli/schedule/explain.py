@@ -3,19 +3,18 @@
 import argparse
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from foresail.api.instants import stamp
+from foresail.cli.chain import LATER, NO, UNASKED, WAITS, YES, Step
 from foresail.cli.colour import GREEN, PALE, RED, YELLOW, painted
 from foresail.cli.schedule.describe import dialect_of
 from foresail.cli.schedule.sight import Sight, looked_at
-from foresail.cli.schedule.words import document, moment, runs
+from foresail.cli.words import document, moment, runs
 from foresail.schedules.reasons import Reason
 from foresail.schedules.rules import HOLDS
 
-YES, NO, WAITS, LATER, UNASKED = "ok", "holds", "waits", "would hold", "not asked"
 _COLOURS = {YES: GREEN, NO: RED, WAITS: YELLOW, LATER: YELLOW, UNASKED: PALE}
 _STOPS = (NO, WAITS)
 _QUESTIONS = {
@@ -23,15 +22,6 @@ _QUESTIONS = {
     "busy": "no Backup of it runs",
     "location_unavailable": "its storage location is available",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One rule, what it says, and why."""
-
-    rule: str
-    answer: str
-    because: str = ""
 
 
 def explain(chosen: argparse.Namespace) -> int:

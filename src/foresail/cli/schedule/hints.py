@@ -1,18 +1,13 @@
-"""What a user should know beside the answer: said on standard error, so that the answer stays clean."""
+"""What a user should know beside the answer: who else manages a Schedule, and who fires it."""
 
-import sys
 from collections.abc import Iterable, Mapping
 
+from foresail.cli.hints import hint
 from foresail.cli.schedule.sight import Sight
 from foresail.schedules.observe import ScheduleRow
 
 _MANAGED = "app.kubernetes.io/managed-by"
 _RELEASE = "meta.helm.sh/release-name"
-
-
-def hint(text: str) -> None:
-    """Say something that is no error."""
-    print(f"hint: {text}", file=sys.stderr)
 
 
 def manager_of(labels: Mapping[str, str], annotations: Mapping[str, str]) -> str:

@@ -10,12 +10,12 @@ import msgspec
 from foresail.api import velero
 from foresail.cli.cluster import Cluster, on_cluster
 from foresail.cli.errors import CommandError
-from foresail.cli.schedule.hints import hint
-from foresail.cli.schedule.progress import Bar, Status, ended
-from foresail.cli.schedule.requests import Request, shown
+from foresail.cli.hints import hint
+from foresail.cli.lists import read_pairs
+from foresail.cli.progress import Bar, Status, ended
+from foresail.cli.requests import Request, shown
 from foresail.cli.schedule.sight import row_of
-from foresail.cli.schedule.template import read_pairs
-from foresail.cli.schedule.words import as_text
+from foresail.cli.words import as_text
 from foresail.kube.clock import now
 from foresail.plan import Key
 from foresail.schedules.build import backup_body, backup_name

@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -14,6 +14,7 @@ from foresail.api.apps import DEPLOYMENT, Deployment
 from foresail.api.marks import OPERATORS_LEASE
 from foresail.cli.cluster import Cluster, on_cluster
 from foresail.cli.errors import CommandError
+from foresail.cli.leader import Lease, leader
 from foresail.cron import CronError, Dialect
 from foresail.cron.zonename import checked_zone
 from foresail.kube.clock import now
@@ -39,26 +40,12 @@ from foresail.schedules.status import remembered
 NOTED = "as the operator noted"
 """Stands for a version of Velero that only the operator has learnt."""
 
-_SILENCE = timedelta(minutes=1)  # a Lease is renewed every few seconds; two clocks may differ by some more
 
 _schedule = msgspec.json.Decoder(velero.Schedule)
 _backup = msgspec.json.Decoder(velero.Backup)
 _location = msgspec.json.Decoder(velero.Location)
 _deployment = msgspec.json.Decoder(Deployment)
 _any = msgspec.json.Decoder(dict[str, Any])
-
-
-class LeaseSpec(msgspec.Struct, rename="camel"):
-    """Who holds a Lease, and since when it was not renewed."""
-
-    holder_identity: str | None = None
-    renew_time: datetime | None = None
-
-
-class Lease(msgspec.Struct):
-    """The Lease of the operator."""
-
-    spec: LeaseSpec = msgspec.field(default_factory=LeaseSpec)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,13 +126,6 @@ async def firing(cluster: Cluster, namespace: str, chosen: argparse.Namespace, i
     flag = Dialect(chosen.velero_dialect) if getattr(chosen, "velero_dialect", None) else None
     lease = await cluster.if_there(LEASE, Key(namespace, OPERATORS_LEASE), Lease)
     return engine([row for row in rows if row is not None], "", flag), leader(lease, instant)
-
-
-def leader(lease: Lease | None, instant: datetime) -> str:
-    """Return who holds the operator's Lease; empty if nobody does, or has not renewed it for a while."""
-    if lease is None or lease.spec.renew_time is None or instant - lease.spec.renew_time > _SILENCE:
-        return ""
-    return lease.spec.holder_identity or ""
 
 
 async def chosen_schedules(cluster: Cluster, chosen: argparse.Namespace) -> list[msgspec.Raw]:

@@ -9,11 +9,12 @@ from typing import Any
 from foresail.api.instants import stamp
 from foresail.cli.cron.words import instant_of, wall_time
 from foresail.cli.errors import CommandError
-from foresail.cli.schedule.hints import hint, say_who_fires
+from foresail.cli.hints import hint
+from foresail.cli.schedule.hints import say_who_fires
 from foresail.cli.schedule.sight import Sight, looked_at
 from foresail.cli.schedule.simulation import Fate, Span, simulated
-from foresail.cli.schedule.words import document
 from foresail.cli.table import table
+from foresail.cli.words import document
 from foresail.cron.duration import nanoseconds
 from foresail.kube.clock import now
 

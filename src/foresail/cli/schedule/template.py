@@ -1,14 +1,14 @@
 """The Schedule that `foresail schedule create` makes: field for field what Velero's own command line makes."""
 
 import argparse
-from collections.abc import Sequence
 from typing import Any
 
 from foresail.api import velero
 from foresail.cli.errors import CommandError
-from foresail.cli.schedule.selector import read_selector
-from foresail.cli.schedule.spans import go_duration
+from foresail.cli.lists import read_list, read_ordered, read_pairs
 from foresail.cli.schedule.template_arguments import DURATIONS, LISTS, SWITCHES
+from foresail.cli.selector import read_selector
+from foresail.cli.spans import go_duration
 from foresail.cron.duration import nanoseconds
 from foresail.schedules.rules import LONGEST_NAME
 
@@ -74,22 +74,6 @@ def template_of(chosen: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def read_list(given: Sequence[str] | None) -> list[str]:
-    """Return the values of an option that takes several, separated by commas or given again."""
-    return [each for text in given or () for each in text.split(",") if each]
-
-
-def read_pairs(given: Sequence[str], option: str) -> dict[str, str]:
-    """Return the names and values of an option such as `--labels a=b,c=d`."""
-    pairs: dict[str, str] = {}
-    for each in read_list(given):
-        name, equals, value = each.partition("=")
-        if not equals or not name:
-            raise CommandError(f"{option}: {each!r} has no name and value", f"write {option} name=value,other=value")
-        pairs[name.strip()] = value.strip()
-    return pairs
-
-
 def _refuse_contradictions(chosen: argparse.Namespace) -> None:
     if chosen.selector and chosen.or_selector:
         raise CommandError("--selector and --or-selector exclude each other", "give one of them")
@@ -109,15 +93,3 @@ def _duration(text: str, option: str) -> str:
     if length is None:
         raise CommandError(f"--{option.replace('_', '-')}: {text!r} is not a duration", "write 72h, 90m or 1h30m")
     return go_duration(length)
-
-
-def read_ordered(text: str) -> dict[str, str]:
-    """Return the kinds of `--ordered-resources`, each with the names in their order."""
-    ordered: dict[str, str] = {}
-    for entry in filter(None, text.split(";")):
-        kind, equals, names = entry.partition("=")
-        if not equals or "=" in names:
-            hint = "write 'pods=ns/a,ns/b;persistentvolumeclaims=ns/c'"
-            raise CommandError(f"--ordered-resources: {entry!r} is no kind with its names", hint)
-        ordered[kind.strip()] = names.strip()
-    return ordered

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from foresail.cli.schedule.selector import shown_selector
 from foresail.cli.schedule.sight import Sight
-from foresail.cli.schedule.spans import shown_duration
-from foresail.cli.schedule.words import go_time
+from foresail.cli.selector import shown_selector
+from foresail.cli.spans import shown_duration
+from foresail.cli.words import go_time
 
 _NONE = "<none>"
 _SCOPED = (

@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 
 from foresail.cli.cluster import Cluster
-from foresail.cli.schedule.words import as_text
 from foresail.cli.tenant.place import in_namespace
 from foresail.cli.tenant.spec import request_object
 from foresail.cli.tenant.wait import deadline, interruptible, wait_for
+from foresail.cli.words import as_text
 from foresail.plan import Key
 from foresail.selfservice.families import Family
 

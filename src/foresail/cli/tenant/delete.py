@@ -10,11 +10,11 @@ from typing import Any
 
 from foresail.cli.cluster import Cluster
 from foresail.cli.errors import CommandError
-from foresail.cli.schedule.requests import Request, shown
-from foresail.cli.schedule.words import as_text
+from foresail.cli.requests import Request, shown
 from foresail.cli.tenant.asked import Asked
 from foresail.cli.tenant.place import chosen_ones, in_namespace
 from foresail.cli.tenant.wait import deadline, interruptible, wait_until_gone
+from foresail.cli.words import as_text
 from foresail.selfservice.families import BACKUPS, Family
 
 WARNING = (

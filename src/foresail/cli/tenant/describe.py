@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from foresail.cli.colour import BOLD, painted
-from foresail.cli.schedule.tabs import aligned
-from foresail.cli.schedule.words import document
 from foresail.cli.table import table
+from foresail.cli.tabs import aligned
 from foresail.cli.tenant.asked import Asked
 from foresail.cli.tenant.explain import advised
 from foresail.cli.tenant.get import until
 from foresail.cli.tenant.place import looked_at
+from foresail.cli.words import document
 from foresail.kube.clock import now
 from foresail.selfservice.families import BACKUPS
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from foresail.api.nonadmin import Condition
+from foresail.cli.chain import NO, UNASKED, WAITS, YES, Step
 from foresail.cli.colour import GREEN, PALE, RED, YELLOW, painted
-from foresail.cli.schedule.explain import NO, UNASKED, WAITS, YES, Step
-from foresail.cli.schedule.words import document
 from foresail.cli.tenant.advice import advice_for, sentence
 from foresail.cli.tenant.asked import Asked
 from foresail.cli.tenant.place import looked_at
+from foresail.cli.words import document
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.status import ACCEPTED, FALSE, IN_DELETION, NOTABLE, QUEUED, SUCCEEDED, TRUE, UNKNOWN
 

@@ -17,7 +17,7 @@ from foresail.api.nonadmin import Condition, Download
 from foresail.api.requests import NON_ADMIN_DOWNLOAD_REQUEST
 from foresail.cli.cluster import Cluster
 from foresail.cli.errors import CommandError
-from foresail.cli.schedule.hints import hint
+from foresail.cli.hints import hint
 from foresail.cli.tenant.advice import UNSEEN, advice_for, next_step, sentence
 from foresail.cli.tenant.place import in_namespace, one
 from foresail.cli.tenant.results import as_lines

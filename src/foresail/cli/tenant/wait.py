@@ -11,8 +11,8 @@ import msgspec
 from foresail.api.nonadmin import Condition
 from foresail.cli.cluster import Cluster
 from foresail.cli.errors import CommandError
-from foresail.cli.schedule.hints import hint
-from foresail.cli.schedule.progress import Bar, Progress, Status
+from foresail.cli.hints import hint
+from foresail.cli.progress import Bar, Progress, Status
 from foresail.cli.tenant.advice import UNSEEN, advice_for, next_step, sentence
 from foresail.cli.tenant.asked import Asked, asked
 from foresail.cli.tenant.place import in_namespace, one

@@ -1,11 +1,11 @@
-"""Instants and objects as `foresail schedule` shows them."""
+"""Instants and objects as commands show them."""
 
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from foresail.cli.schedule.spans import short
+from foresail.cli.spans import short
 
 _MOST_COUNTED = 100
 

@@ -1,0 +1,55 @@
+"""Draws docs/concepts/calendar.svg as `foresail schedule calendar --svg` would: python docs/draw_calendar.py."""
+
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import msgspec
+
+from foresail.cli.schedule.calendar import pile_line
+from foresail.cli.schedule.load import load_of
+from foresail.cli.schedule.load_picture import load_picture
+from foresail.cli.schedule.sight import Sight, Situation, by_schedule, row_of, sight
+from foresail.cron import Dialect
+from foresail.plan import Key
+from foresail.schedules.observe import Engine, LocationRow, Settings
+
+NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
+FIRST, DAYS, PILES = date(2026, 11, 16), 7, 2
+SCHEDULES = {
+    **{f"team-{number}": "0 0 * * *" for number in range(1, 7)},  # what everybody writes
+    "shop": "30 2 * * *",
+    "bank": "0 */6 * * *",
+    "orders": "*/30 8-18 * * 1-5",
+    "archive": "0 3 * * 0",
+    "ledger": "15 22 * * 1-5",
+}
+
+
+def files() -> dict[str, str]:
+    """Return the picture, by its path below docs/."""
+    load = load_of(list(map(_sight, SCHEDULES)), [FIRST + timedelta(days=each) for each in range(DAYS)], "UTC", NOW)
+    return {"concepts/calendar.svg": load_picture(load, [pile_line(each) for each in load.piles[:PILES]])}
+
+
+def _sight(name: str) -> Sight:
+    wire = {
+        "apiVersion": "velero.io/v1",
+        "kind": "Schedule",
+        "metadata": {"name": name, "namespace": "velero", "uid": name, "creationTimestamp": "2026-11-14T12:00:00Z"},
+        "spec": {"schedule": SCHEDULES[name], "template": {}},
+        "status": {"phase": "Enabled"},
+    }
+    location = LocationRow(Key("velero", "default"), is_default=True, is_read_only=False, phase="Available", message="")
+    known = Situation(
+        engine=Engine(Dialect.GOCRON, "v1.18.3"),
+        backups=by_schedule(()),
+        locations=(location,),
+        operator="foresail-0",
+        settings=Settings(),
+    )
+    return sight(row_of(msgspec.Raw(msgspec.json.encode(wire))), wire, known, NOW)
+
+
+if __name__ == "__main__":
+    for path, text in files().items():
+        (Path(__file__).parent / path).write_text(text)

@@ -1,0 +1,58 @@
+"""Draws docs/concepts/cold-and-warm.svg: python docs/draw_start_delays.py."""
+
+from pathlib import Path
+
+DELAYS = {
+    "no Primer": (103, 69, 68, 63, 99),
+    "method Placeholder": (2, 3, 1, 0, 1),
+    "method CronJob": (1, 1, 0, 73, 0),
+}
+"""Seconds, one run each: as `python -m bench.primers --part arms` has measured them, see docs/benchmarks.md."""
+COLD, WARM, INK, PALE, GRID = "#0072b2", "#d55e00", "#1c2a33", "#546e7a", "#dfe5e8"
+LEFT, WIDTH, TOP, BAR, GAP, STEP = 190, 560, 84, 16, 18, 20
+
+
+def files() -> dict[str, str]:
+    """Return the picture, by its path below docs/."""
+    title = "Seconds from the fire of a CronJob to its running pod, where a node takes 60 s"
+    runs = max(map(len, DELAYS.values()))
+    width, height = LEFT + WIDTH + 60, TOP + len(DELAYS) * (runs * BAR + GAP)
+    end = (max(max(each) for each in DELAYS.values()) // STEP + 1) * STEP
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" font-family="sans-serif">',
+        f"<title>{title}</title>",
+        f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
+        _text(20, 28, title, 16, 600),
+        _text(20, 48, "one bar is one run; a fire every 4 min, warm-up 2 min", 13, colour=PALE),
+        *_axis(end, height),
+    ]
+    for row, (name, delays) in enumerate(DELAYS.items()):
+        y = TOP + row * (runs * BAR + GAP)
+        parts.append(_text(LEFT - 14, y + runs * BAR / 2 + 3, name, 14, anchor="end"))
+        for run, delay in enumerate(delays):
+            long = max(WIDTH * delay / end, 2)
+            colour, at = (WARM if row else COLD), y + run * BAR
+            parts.append(f'<rect x="{LEFT}" y="{at}" width="{long:g}" height="{BAR - 4}" fill="{colour}"/>')
+            parts.append(_text(LEFT + long + 6, at + BAR - 5, f"{delay} s", 12))
+    return {"concepts/cold-and-warm.svg": "\n".join([*parts, "</svg>\n"])}
+
+
+def _axis(end: int, height: int) -> list[str]:
+    parts = []
+    for second in range(0, end + 1, STEP):
+        x = LEFT + second * WIDTH / end
+        parts.append(f'<line x1="{x:g}" y1="{TOP - 6}" x2="{x:g}" y2="{height - 14}" stroke="{GRID}"/>')
+        parts.append(_text(x, TOP - 12, f"{second} s", 12, anchor="middle", colour=PALE))
+    return parts
+
+
+def _text(x: float, y: float, text: str, size: int, weight: int = 400, anchor: str = "start", colour: str = INK) -> str:
+    return (
+        f'<text x="{x:g}" y="{y:g}" font-size="{size}" font-weight="{weight}" fill="{colour}" '
+        f'text-anchor="{anchor}">{text}</text>'
+    )
+
+
+if __name__ == "__main__":
+    for path, picture in files().items():
+        (Path(__file__).parent / path).write_text(picture)

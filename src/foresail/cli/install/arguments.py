@@ -1,0 +1,99 @@
+"""The words of `foresail install` and `foresail uninstall`; what they do is imported only when they are chosen."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+from foresail import __version__
+from foresail.cli.yes_or_no import yes_or_no
+
+if TYPE_CHECKING:
+    from foresail.cli.later import Later
+
+_IMAGE = f"foresail:{__version__.partition('.dev')[0]}"
+
+
+def add_install(commands: "argparse._SubParsersAction[Later]") -> None:
+    """Add `foresail install` and `foresail uninstall` to the command line."""
+    install = commands.add_parser(
+        "install",
+        help="install Foresail beside Velero",
+        description="Installs Foresail into Velero's namespace, and takes over Velero's Schedules: switches Velero's"
+        " schedule controller off, or says where to switch it off if Helm, Argo CD, Flux or OLM keeps Velero, and waits"
+        " for it. Done again it changes only what differs, and takes away what is no longer wanted.",
+    )
+    install.set_defaults(run=_install)
+    install.fill = _fill_install
+    uninstall = commands.add_parser(
+        "uninstall",
+        help="give the Schedules back to Velero, and remove Foresail",
+        description="Switches Velero's schedule controller on again, or says where if another tool keeps Velero, and"
+        " waits for it; then removes what `foresail install` made. The kinds of Foresail stay, with every object of"
+        " them, unless --crds is given. Backups stay in any case.",
+    )
+    uninstall.set_defaults(run=_uninstall)
+    uninstall.fill = _fill_uninstall
+
+
+def _fill_install(one: argparse.ArgumentParser) -> None:
+    _fill_common(one)
+    for flag, default, meaning in (
+        ("--schedules", True, "take the place of Velero's schedule controller"),
+        ("--self-service", False, "let teams back up and restore their own namespaces"),
+        ("--primers", False, "hold capacity for CronJobs before they fire"),
+        ("--schedule-skip-immediately", False, "what a new or unpaused Schedule without spec.skipImmediately does"),
+    ):
+        one.add_argument(
+            flag,
+            type=yes_or_no,
+            nargs="?",
+            const=True,
+            default=default,
+            metavar="true|false",
+            help=f"{meaning} (default: {str(default).lower()})",
+        )
+    one.add_argument("--image", default=_IMAGE, help=f"the operator's image (default: {_IMAGE}, as in the chart)")
+    one.add_argument("--primer-pause-image", metavar="IMAGE", help="what placeholders run; needed with --primers")
+    one.add_argument(
+        "--monitoring", action="store_true", help="with alert rules and a ServiceMonitor for the Prometheus operator"
+    )
+
+
+def _fill_uninstall(one: argparse.ArgumentParser) -> None:
+    _fill_common(one)
+    one.add_argument(
+        "--leave-schedules-stopped",
+        action="store_true",
+        help="remove Foresail although Velero's schedule controller stays off: nobody runs the Schedules then",
+    )
+    one.add_argument(
+        "--crds", action="store_true", help="delete the kinds of Foresail too, and with them every object of them"
+    )
+
+
+def _fill_common(one: argparse.ArgumentParser) -> None:
+    one.add_argument(
+        "-n",
+        "--velero-namespace",
+        dest="namespace",
+        default="velero",
+        metavar="NAMESPACE",
+        help="Velero's, and Foresail's too (default: velero)",
+    )
+    one.add_argument("--kubeconfig", help="the kubeconfig to use")
+    one.add_argument("--context", help="the context of the kubeconfig")
+    one.add_argument(
+        "--dry-run", action="store_true", help="let the API server try everything, and write nothing; wait for nothing"
+    )
+    one.add_argument("--timeout", default="10m", metavar="DURATION", help="how long to wait, all in all (default: 10m)")
+
+
+def _install(chosen: argparse.Namespace) -> int:
+    from foresail.cli.install.install import run_install  # noqa: PLC0415 - the rest of the command line starts without it
+
+    return run_install(chosen)
+
+
+def _uninstall(chosen: argparse.Namespace) -> int:
+    from foresail.cli.install.uninstall import run_uninstall  # noqa: PLC0415
+
+    return run_uninstall(chosen)

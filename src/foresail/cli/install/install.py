@@ -1,0 +1,131 @@
+"""`foresail install`: the definitions, the permissions, Velero without its schedule controller, then the operator.
+
+In this order neither both run the Schedules nor, for longer than a restart of Velero and a start of ours, nobody.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+import msgspec
+
+from foresail.api.apps import DEPLOYMENT, Deployment
+from foresail.cli.cluster import Cluster, on_cluster
+from foresail.cli.doctor.evidence import is_other
+from foresail.cli.errors import CommandError
+from foresail.cli.install.manifests import CAPABILITIES, Piece, Wishes, checked, definitions, operators
+from foresail.cli.install.objects import all_free, applied, deleted, is_established, leading, told
+from foresail.cli.install.patience import Patience
+from foresail.cli.install.velero import switch, velero_server
+from foresail.cli.tenant.wait import deadline
+from foresail.kube.clock import now
+
+_SELF_SERVICE = "self-service"
+
+
+def run_install(chosen: argparse.Namespace) -> int:
+    """Run the command."""
+    checked(_wishes(chosen))
+    patience = Patience(deadline(chosen.timeout) or now())
+    return on_cluster(chosen, lambda cluster: _install(cluster, chosen, patience))
+
+
+async def _install(cluster: Cluster, chosen: argparse.Namespace, patience: Patience) -> int:
+    server = await velero_server(cluster, chosen.namespace)
+    if server is None:
+        problem = f"no Deployment in namespace {chosen.namespace} runs a Velero server"
+        raise CommandError(problem, "install Velero first, or name its namespace with --velero-namespace")
+    wishes = replace(_wishes(chosen), velero_account=server.account)
+    wishes = checked(await _without_rival(cluster, wishes))
+    ours, wanted = definitions(), operators(wishes)
+    await all_free(cluster, wanted)
+    await _define(cluster, ours, patience, dry_run=chosen.dry_run)
+    for piece in (each for each in wanted if not each.is_operator):
+        if chosen.dry_run and await _lacks_its_kind(cluster, piece, ours):
+            told("created", piece, "not tried, for its kind is not there yet")
+        else:
+            await applied(cluster, piece, dry_run=chosen.dry_run)
+    await deleted(cluster, _no_longer(wishes, wanted), dry_run=chosen.dry_run)
+    if "schedules" in wishes.capabilities:
+        await switch(cluster, server, patience, off=True, dry_run=chosen.dry_run)
+    for piece in (each for each in wanted if each.is_operator):
+        await applied(cluster, piece, dry_run=chosen.dry_run)
+    if chosen.dry_run:
+        print("Nothing was written: this was a dry run.", file=sys.stderr)
+        return 0
+    await _led(cluster, wishes, patience)
+    return 0
+
+
+def _wishes(chosen: argparse.Namespace) -> Wishes:
+    switches = {"schedules": chosen.schedules, _SELF_SERVICE: chosen.self_service, "primers": chosen.primers}
+    return Wishes(
+        capabilities=tuple(name for name, is_on in switches.items() if is_on),
+        namespace=chosen.namespace,
+        velero_account="velero",
+        image=chosen.image,
+        pause_image=chosen.primer_pause_image or "",
+        skip_immediately=chosen.schedule_skip_immediately,
+        monitoring=chosen.monitoring,
+    )
+
+
+async def _without_rival(cluster: Cluster, wishes: Wishes) -> Wishes:
+    """Return the wishes, without self-service if another controller serves the same kinds."""
+    if _SELF_SERVICE not in wishes.capabilities:
+        return wishes
+    found = [msgspec.json.decode(each, type=Deployment) for each in await cluster.listed(DEPLOYMENT, "")]
+    rivals = [each.metadata for each in found if is_other(each)]
+    if not rivals:
+        return wishes
+    name = f"{rivals[0].namespace}/{rivals[0].name}"
+    print(
+        f"self-service stays off: Deployment {name} works on the same NonAdminBackups; stop it first", file=sys.stderr
+    )
+    return replace(wishes, capabilities=tuple(each for each in wishes.capabilities if each != _SELF_SERVICE))
+
+
+async def _define(cluster: Cluster, ours: Sequence[Piece], patience: Patience, *, dry_run: bool) -> None:
+    for piece in ours:
+        await applied(cluster, piece, dry_run=dry_run)
+    if dry_run:
+        return
+    for piece in ours:
+        problem = f"{piece} is not established: the API server does not serve its kind yet"
+        await patience.wait(
+            f"the API server serves {piece.key}",
+            partial(is_established, cluster, piece),
+            CommandError(problem, f"kubectl describe crd {piece.key}; then try it again"),
+        )
+
+
+async def _lacks_its_kind(cluster: Cluster, piece: Piece, ours: Sequence[Piece]) -> bool:
+    """Tell whether an object is of a kind that would only come with this installation."""
+    name = f"{piece.kind.plural}.{piece.kind.group}"
+    found = [each for each in ours if each.key.name == name]
+    return bool(found) and not await is_established(cluster, found[0])
+
+
+def _no_longer(wishes: Wishes, wanted: Sequence[Piece]) -> list[Piece]:
+    """Return what an installation with everything switched on has and this one has not."""
+    everything = replace(wishes, capabilities=CAPABILITIES, monitoring=True)
+    there = {(each.kind, each.key) for each in wanted}
+    return [each for each in operators(everything) if (each.kind, each.key) not in there]
+
+
+async def _led(cluster: Cluster, wishes: Wishes, patience: Patience) -> None:
+    """Wait until the operator leads: until then nobody runs the Schedules."""
+    namespace = wishes.namespace
+
+    async def is_led() -> bool:
+        return bool(await leading(cluster, namespace))
+
+    problem = f"Deployment {namespace}/foresail: no replica of the operator leads"
+    hint = f"kubectl describe pods -n {namespace} -l app.kubernetes.io/name=foresail; can nodes pull {wishes.image}?"
+    if "schedules" in wishes.capabilities:
+        problem += ", so nobody runs the Schedules"
+        hint += " `foresail uninstall` gives the Schedules back to Velero"
+    await patience.wait("a replica of the operator leads", is_led, CommandError(problem, hint))
+    print(f"{await leading(cluster, namespace)} leads. To look at the whole: foresail doctor", file=sys.stderr)

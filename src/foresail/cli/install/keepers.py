@@ -1,0 +1,123 @@
+"""Who keeps an object as it is: a tool that would undo our change, so that the change must be made there instead."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from foresail.api.velero import Metadata
+from foresail.cli.cluster import MANAGER
+from foresail.cli.install.velero_arguments import FLAG
+
+_HELM_RELEASE = "HelmRelease"
+_ARGO = ("argocd.argoproj.io/tracking-id", "argocd.argoproj.io/instance")
+_ARGO_MANAGER = "argocd-controller"
+_OLM_LABEL = "olm.owner"
+_OADP = "DataProtectionApplication"
+
+
+class Owner(msgspec.Struct, frozen=True):
+    """Another object to which one belongs."""
+
+    kind: str = ""
+    name: str = ""
+
+
+class Writer(msgspec.Struct, frozen=True):
+    """Somebody who has written fields of an object."""
+
+    manager: str = ""
+    operation: str = ""
+
+
+class KeptMetadata(Metadata, frozen=True, rename="camel"):
+    """Metadata that tell who keeps the object."""
+
+    owner_references: tuple[Owner, ...] = ()
+    managed_fields: tuple[Writer, ...] = ()
+    generation: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Keeper:
+    """A tool that keeps an object, and what it calls the thing from which it makes it."""
+
+    tool: str
+    source: str
+    has_values: bool = False  # it is made by Velero's chart, or by the like of it
+    is_oadp: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.tool} ({self.source})" if self.source else self.tool
+
+
+def is_ours(metadata: KeptMetadata) -> bool:
+    """Tell whether `foresail install` has made an object."""
+    return Writer(MANAGER, "Apply") in metadata.managed_fields
+
+
+def keeper(metadata: KeptMetadata) -> Keeper | None:
+    """Return who keeps an object; where there are several, the one from which the others have it."""
+    found = (look(metadata) for look in (_owner, _flux, _argo_cd, _helm))
+    return next((each for each in found if each is not None), None)
+
+
+def _owner(metadata: KeptMetadata) -> Keeper | None:
+    olm = (metadata.labels or {}).get(_OLM_LABEL, "")
+    owner = metadata.owner_references[0] if metadata.owner_references else None
+    if owner is None:
+        return Keeper("OLM", olm) if olm else None
+    if owner.kind == _OADP:
+        return Keeper("OLM", f"{_OADP} {owner.name} of the OADP operator", is_oadp=True)
+    is_olm = bool(olm) or owner.kind == "ClusterServiceVersion"
+    return Keeper("OLM" if is_olm else "an operator", f"{owner.kind} {owner.name}")
+
+
+def _flux(metadata: KeptMetadata) -> Keeper | None:
+    labels = metadata.labels or {}
+    for group, kind in (("helm", _HELM_RELEASE), ("kustomize", "Kustomization")):
+        mark = f"{group}.toolkit.fluxcd.io"
+        if f"{mark}/name" in labels:
+            source = f"{kind} {labels.get(f'{mark}/namespace', '')}/{labels[f'{mark}/name']}"
+            return Keeper("Flux", source, has_values=kind == _HELM_RELEASE or _is_of_chart(labels))
+    return None
+
+
+def _argo_cd(metadata: KeptMetadata) -> Keeper | None:
+    labels = metadata.labels or {}
+    marks = {**labels, **(metadata.annotations or {})}
+    marked = [marks[key] for key in _ARGO if key in marks]
+    if not marked and all(each.manager != _ARGO_MANAGER for each in metadata.managed_fields):
+        return None
+    name = marked[0].partition(":")[0] if marked else labels.get("app.kubernetes.io/instance", "")
+    return Keeper("Argo CD", f"Application {name}" if name else "", has_values=_is_of_chart(labels))
+
+
+def _helm(metadata: KeptMetadata) -> Keeper | None:
+    labels, annotations = metadata.labels or {}, metadata.annotations or {}
+    name = annotations.get("meta.helm.sh/release-name", "")
+    if not name and labels.get("app.kubernetes.io/managed-by") != "Helm":
+        return None
+    name = name or labels.get("app.kubernetes.io/instance", "")
+    space = annotations.get("meta.helm.sh/release-namespace", metadata.namespace)
+    return Keeper("Helm", f"release {name} in namespace {space}" if name else "", has_values=True)
+
+
+def _is_of_chart(labels: Mapping[str, str]) -> bool:
+    return labels.get("helm.sh/chart", "").startswith("velero-")
+
+
+def change(found: Keeper, others: Sequence[str], *, off: bool) -> str:
+    """Return the exact change by which Velero's schedule controller is off or on; `others` are off and stay so."""
+    names = [*others, "schedule"] if off else list(others)
+    if found.is_oadp:
+        values = f"[{', '.join(names)}]"
+        return f"spec:\n  configuration:\n    velero:\n      args:\n        disabled-controllers: {values}"
+    if found.has_values:
+        text = f'configuration:\n  disableControllers: "{",".join(names)}"'
+        if not found.source.startswith(_HELM_RELEASE):
+            return text
+        return "spec:\n  values:\n" + "\n".join(f"    {line}" for line in text.splitlines())
+    if not names:
+        return f"remove the argument {FLAG}=schedule of the container"
+    return f"let the container have the argument {FLAG}={','.join(names)}, and no other {FLAG}"

@@ -1,0 +1,131 @@
+"""The manifests that Helm rendered when this package was built, with the words of this cluster in their blanks."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+from foresail.api.apps import DEPLOYMENT
+from foresail.api.core import DEFINITION
+from foresail.api.pods import PRIORITY_CLASS
+from foresail.api.policy import SELF_SERVICE_POLICY
+from foresail.cli.errors import CommandError
+from foresail.plan import Key, Kind
+
+CAPABILITIES = ("schedules", "self-service", "primers")
+_MONITORING = ("monitoring.yaml", "service-monitor.yaml")
+_SOURCE = re.compile(r"^# Source: [^/]+/templates/(.+)$", re.MULTILINE)
+_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]*")
+_CORE, _RBAC, _ADMISSION = "", "rbac.authorization.k8s.io", "admissionregistration.k8s.io"
+_KINDS = (
+    DEFINITION,
+    Kind(_CORE, "v1", "serviceaccounts", "ServiceAccount"),
+    Kind(_CORE, "v1", "services", "Service"),
+    Kind(_RBAC, "v1", "clusterroles", "ClusterRole", namespaced=False),
+    Kind(_RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False),
+    Kind(_RBAC, "v1", "roles", "Role"),
+    Kind(_RBAC, "v1", "rolebindings", "RoleBinding"),
+    PRIORITY_CLASS,
+    Kind("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy"),
+    Kind("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget"),
+    DEPLOYMENT,
+    Kind(_ADMISSION, "v1", "validatingadmissionpolicies", "ValidatingAdmissionPolicy", namespaced=False),
+    Kind(_ADMISSION, "v1", "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", namespaced=False),
+    SELF_SERVICE_POLICY,
+    Kind("monitoring.coreos.com", "v1", "prometheusrules", "PrometheusRule"),
+    Kind("monitoring.coreos.com", "v1", "servicemonitors", "ServiceMonitor"),
+)
+_BY_NAME: Mapping[tuple[str, str], Kind] = {(each.api_version, each.name): each for each in _KINDS}
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What the cluster or the user says, and no chart could know."""
+
+    capabilities: tuple[str, ...]
+    namespace: str
+    velero_account: str
+    image: str
+    pause_image: str = ""
+    skip_immediately: bool = False
+    monitoring: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One object that is to be in the cluster."""
+
+    kind: Kind
+    key: Key
+    body: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        return f"{self.kind.name} {self.key}"
+
+    @property
+    def is_operator(self) -> bool:
+        """Whether it is that what runs."""
+        return self.kind is DEPLOYMENT
+
+
+def checked(wishes: Wishes) -> Wishes:
+    """Return the wishes; what cannot be put into a manifest as it is written is an error."""
+    for text, pattern, option in (
+        (wishes.namespace, _NAMESPACE, "--velero-namespace"),
+        (wishes.image, _IMAGE, "--image"),
+        (wishes.pause_image or "pause", _IMAGE, "--primer-pause-image"),
+    ):
+        if not pattern.fullmatch(text):
+            raise CommandError(f"{option}: {text!r} is no name of that sort", "give it as kubectl would show it")
+    if not wishes.capabilities:
+        raise CommandError("nothing is switched on", "leave out --schedules=false, or add --self-service or --primers")
+    if "primers" in wishes.capabilities and not wishes.pause_image:
+        hint = "add --primer-pause-image IMAGE: an image of pause, best by its digest"
+        raise CommandError("--primers: no image is named that placeholders run", hint)
+    return wishes
+
+
+def definitions() -> list[Piece]:
+    """Return the definitions of our kinds."""
+    return [piece for _, piece in _pieces(_shipped("crds"))]
+
+
+def operators(wishes: Wishes) -> list[Piece]:
+    """Return everything but the definitions, with what runs at its end."""
+    name = "+".join(each for each in CAPABILITIES if each in wishes.capabilities)
+    found = _pieces(_filled(_shipped(name), wishes))
+    wanted = [piece for source, piece in found if wishes.monitoring or source not in _MONITORING]
+    return sorted(wanted, key=lambda piece: piece.is_operator)
+
+
+def _filled(text: str, wishes: Wishes) -> str:
+    for blank, word in (
+        ("VELERO-NAMESPACE", wishes.namespace),
+        ("VELERO-SERVICE-ACCOUNT", wishes.velero_account),
+        ("FORESAIL-IMAGE:TAG", wishes.image),
+        ("PAUSE-IMAGE", wishes.pause_image),
+        ("--schedule-skip-immediately=false", f"--schedule-skip-immediately={str(wishes.skip_immediately).lower()}"),
+        ("app.kubernetes.io/managed-by: Helm", "app.kubernetes.io/managed-by: foresail"),
+    ):
+        text = text.replace(blank, word)
+    return text
+
+
+def _shipped(name: str) -> str:
+    return (files("foresail") / "manifests" / f"{name}.yaml").read_text()
+
+
+def _pieces(text: str) -> Iterator[tuple[str, Piece]]:
+    """Yield each object with the template that it comes from, as Helm wrote above it."""
+    import yaml  # noqa: PLC0415 - it costs more than the rest of the command line
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    for document in text.split("\n---\n"):
+        source, body = _SOURCE.search(document), yaml.load(document, loader)  # noqa: S506 - a safe one
+        if source is None or not body:
+            continue
+        kind = _BY_NAME[body["apiVersion"], body["kind"]]
+        meta = body["metadata"]
+        yield source[1], Piece(kind, Key(meta["namespace"] if kind.namespaced else "", meta["name"]), body)

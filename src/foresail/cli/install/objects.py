@@ -1,0 +1,121 @@
+"""Objects of an installation, one after the other: applied or deleted, and a line about each."""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from foresail.api.core import DEFINITION
+from foresail.api.marks import OPERATORS_LEASE
+from foresail.cli.cluster import Cluster
+from foresail.cli.errors import CommandError
+from foresail.cli.install.keepers import KeptMetadata, is_ours, keeper
+from foresail.cli.install.manifests import Piece
+from foresail.cli.leader import BY_SERVER_TIME, Lease, leader
+from foresail.kube.lease import LEASE
+from foresail.plan import Key
+
+_BOOKKEEPING = ("managedFields", "resourceVersion", "generation")  # in a dry run they tell nothing
+
+
+class _Condition(msgspec.Struct, frozen=True):
+    type: str = ""
+    status: str = ""
+
+
+class _Status(msgspec.Struct, frozen=True):
+    conditions: tuple[_Condition, ...] = ()
+
+
+class _Kept(msgspec.Struct, frozen=True):
+    metadata: KeptMetadata
+
+
+class _Definition(msgspec.Struct, frozen=True):
+    status: _Status = _Status()
+
+
+def told(what: str, piece: Piece, why: str = "") -> None:
+    """Say what was done with an object."""
+    print(f"{what.ljust(11)} {piece}{f': {why}' if why else ''}", flush=True)
+
+
+async def all_free(cluster: Cluster, pieces: Iterable[Piece]) -> None:
+    """See, before anything is written, that nobody else has made any of these."""
+    wanted = list(pieces)
+    found = await asyncio.gather(*(cluster.if_there(each.kind, each.key, msgspec.Raw) for each in wanted))
+    for piece, raw in zip(wanted, found, strict=True):
+        if raw is not None and not is_ours(metadata := _metadata(raw)):
+            raise _taken(piece, metadata)
+
+
+async def applied(cluster: Cluster, piece: Piece, *, dry_run: bool) -> None:
+    """Have an object as the manifest says; what somebody else has made is left alone, or is an error."""
+    before = await cluster.if_there(piece.kind, piece.key, msgspec.Raw)
+    if before is not None and not is_ours(found := _metadata(before)):
+        if piece.kind is not DEFINITION:
+            raise _taken(piece, found)
+        told("left alone", piece, f"{_maker(found)} has made it; `foresail doctor` says whether it lacks fields")
+        return
+    after = await cluster.apply(piece.kind, piece.key, piece.body, dry_run=dry_run)
+    if before is None:
+        told("created", piece)
+    else:
+        told("unchanged" if _content(before) == _content(after) else "changed", piece)
+
+
+async def deleted(cluster: Cluster, pieces: Iterable[Piece], *, dry_run: bool) -> None:
+    """Delete what is there of these and was made by `foresail install`."""
+    for piece in pieces:
+        raw = await cluster.if_there(piece.kind, piece.key, msgspec.Raw)
+        if raw is None:
+            continue
+        if not is_ours(found := _metadata(raw)):
+            told("left alone", piece, f"{_maker(found)} has made it")
+            continue
+        await cluster.delete(piece.kind, piece.key, found.uid, dry_run=dry_run)
+        told("deleted", piece)
+
+
+async def other_maker(cluster: Cluster, piece: Piece) -> str:
+    """Return who else has made an object; empty if we have, or nobody."""
+    raw = await cluster.if_there(piece.kind, piece.key, msgspec.Raw)
+    return "" if raw is None or is_ours(found := _metadata(raw)) else _maker(found)
+
+
+async def is_established(cluster: Cluster, piece: Piece) -> bool:
+    """Tell whether the API server serves the kind that a definition defines."""
+    found = await cluster.if_there(piece.kind, piece.key, _Definition)
+    return found is not None and _Condition("Established", "True") in found.status.conditions
+
+
+async def leading(cluster: Cluster, namespace: str) -> str:
+    """Return which replica of the operator leads; empty if none does."""
+    lease = await cluster.if_there(LEASE, Key(namespace, OPERATORS_LEASE), Lease)
+    return leader(lease, await cluster.server_time(), BY_SERVER_TIME)
+
+
+def _metadata(raw: msgspec.Raw) -> KeptMetadata:
+    return msgspec.json.decode(raw, type=_Kept).metadata
+
+
+def _content(raw: msgspec.Raw) -> dict[str, Any]:
+    found: dict[str, Any] = msgspec.json.decode(raw)
+    return {**found, "metadata": {key: each for key, each in found["metadata"].items() if key not in _BOOKKEEPING}}
+
+
+def _maker(found: KeptMetadata) -> str:
+    by = keeper(found)
+    if by is not None:
+        return str(by)
+    writers = sorted({each.manager for each in found.managed_fields} - {""})
+    return writers[0] if writers else "somebody else"
+
+
+def _taken(piece: Piece, found: KeptMetadata) -> CommandError:
+    is_kept = keeper(found) is not None
+    way_out = (
+        "go on with that tool, for it would undo our changes" if is_kept else "delete it first, if nobody needs it"
+    )
+    return CommandError(f"{piece} is there already, and {_maker(found)} has made it", way_out)

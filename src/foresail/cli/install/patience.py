@@ -1,0 +1,32 @@
+"""Waiting for something in the cluster, with a word about it now and then, and an end."""
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
+
+from foresail.cli.errors import CommandError
+from foresail.kube.clock import now
+
+_PAUSE = 0.5
+_SAID_EVERY = timedelta(seconds=30)
+
+
+class Patience:
+    """How long one command may wait, all in all."""
+
+    def __init__(self, until: datetime) -> None:
+        self._until = until
+
+    async def wait(self, what: str, holds: Callable[[], Awaitable[bool]], otherwise: CommandError) -> None:
+        """Return when it holds; raise the error if the time is over before."""
+        said: datetime | None = None
+        while not await holds():
+            instant = now()
+            if instant >= self._until:
+                raise otherwise
+            if said is None or instant - said >= _SAID_EVERY:
+                left = int((self._until - instant).total_seconds())
+                print(f"waiting until {what}; {left} s are left", file=sys.stderr, flush=True)
+                said = instant
+            await asyncio.sleep(_PAUSE)

@@ -1,0 +1,169 @@
+"""`foresail uninstall`: the Schedules back to Velero, then everything away; kinds and data stay unless asked.
+
+Velero's schedule controller is on before the operator goes. The operator sees that in Velero's Deployment and fires
+nothing from then on, so the two never run the Schedules both, and somebody always does.
+"""
+
+import argparse
+import sys
+from typing import Any
+
+import msgspec
+
+from foresail.api import velero
+from foresail.api.batch import CRON_JOB, JOB_NAME_LABEL
+from foresail.api.marks import OBSERVED, OPERATORS_LEASE, PRIMER_LABEL
+from foresail.api.pods import POD
+from foresail.cli.cluster import Cluster, on_cluster
+from foresail.cli.errors import CommandError
+from foresail.cli.install.manifests import CAPABILITIES, Wishes, checked, definitions, operators
+from foresail.cli.install.objects import deleted, leading, other_maker
+from foresail.cli.install.patience import Patience
+from foresail.cli.install.velero import switch, velero_server
+from foresail.cli.tenant.wait import deadline
+from foresail.kube.clock import now
+from foresail.kube.lease import LEASE
+from foresail.plan import Key, Kind
+from foresail.selfservice.families import BACKUPS, RESTORES
+
+_OPERATOR = "foresail"  # the first part of its User-Agent, by which the API server knows who wrote a field
+
+
+class _Writer(msgspec.Struct, frozen=True, rename={"fields": "fieldsV1"}):
+    manager: str = ""
+    fields: dict[str, Any] = {}
+
+    @property
+    def is_operator_with_finalizers(self) -> bool:
+        return self.manager == _OPERATOR and "f:finalizers" in self.fields.get("f:metadata", {})
+
+
+class _Metadata(velero.Metadata, frozen=True, rename="camel"):
+    finalizers: tuple[str, ...] = ()
+    managed_fields: tuple[_Writer, ...] = ()
+
+    def has_from_us(self, finalizer: str) -> bool:
+        """Tell whether our operator put it there: the other controller of these kinds has one of the same name."""
+        return finalizer in self.finalizers and any(each.is_operator_with_finalizers for each in self.managed_fields)
+
+
+class _Named(msgspec.Struct, frozen=True):
+    metadata: _Metadata
+
+    @property
+    def key(self) -> Key:
+        return Key(self.metadata.namespace, self.metadata.name)
+
+
+def run_uninstall(chosen: argparse.Namespace) -> int:
+    """Run the command."""
+    patience = Patience(deadline(chosen.timeout) or now())
+    return on_cluster(chosen, lambda cluster: _Uninstall(cluster, chosen, patience).run())
+
+
+class _Uninstall:
+    """One run of the command."""
+
+    def __init__(self, cluster: Cluster, chosen: argparse.Namespace, patience: Patience) -> None:
+        self._cluster, self._patience = cluster, patience
+        self._namespace: str = chosen.namespace
+        self._dry_run: bool = chosen.dry_run
+        self._leaves_stopped: bool = chosen.leave_schedules_stopped
+        self._and_kinds: bool = chosen.crds
+        wishes = Wishes(CAPABILITIES, self._namespace, "velero", "foresail", "pause", monitoring=True)
+        self._pieces = operators(checked(wishes))
+
+    async def run(self) -> int:
+        if not self._leaves_stopped:
+            await self._hand_back()
+        (operator,) = (each for each in self._pieces if each.is_operator)
+        maker = await other_maker(self._cluster, operator)
+        if maker:
+            problem = f"{operator} stays, for {maker} has made it"
+            raise CommandError(
+                problem, "remove it with the tool that keeps it, such as helm uninstall; see foresail doctor"
+            )
+        await deleted(self._cluster, [operator], dry_run=self._dry_run)
+        if not self._dry_run:
+            await self._ended()
+        await self._forget()
+        await deleted(self._cluster, reversed(self._rest()), dry_run=self._dry_run)
+        if self._and_kinds:
+            await deleted(self._cluster, definitions(), dry_run=self._dry_run)
+        else:
+            print("The kinds of Foresail stay, with every object of them; --crds deletes both.", file=sys.stderr)
+        if self._dry_run:
+            print("Nothing was written: this was a dry run.", file=sys.stderr)
+        return 0
+
+    def _rest(self) -> list[Any]:
+        """Return what goes beside the operator; the alert stays where nobody runs the Schedules."""
+        rest = [each for each in self._pieces if not each.is_operator]
+        return [each for each in rest if not (self._leaves_stopped and each.key.name == "foresail-unattended")]
+
+    async def _hand_back(self) -> None:
+        server = await velero_server(self._cluster, self._namespace)
+        if server is None:
+            print(f"No Deployment in namespace {self._namespace} runs a Velero server.", file=sys.stderr)
+            return
+        try:
+            await switch(self._cluster, server, self._patience, off=False, dry_run=self._dry_run)
+        except CommandError as error:
+            problem = f"{error.problem}; nobody would run the Schedules, so nothing was removed"
+            raise CommandError(problem, f"{error.hint}; or add --leave-schedules-stopped") from error
+
+    async def _ended(self) -> None:
+        """Wait until no replica leads any more: it would write again what is taken away here."""
+
+        async def is_gone() -> bool:
+            return not await leading(self._cluster, self._namespace)
+
+        problem = f"Lease {self._namespace}/{OPERATORS_LEASE}: an operator still leads"
+        hint = "end whoever holds it (foresail doctor names it), then try it again"
+        await self._patience.wait("the operator has ended", is_gone, CommandError(problem, hint))
+
+    async def _forget(self) -> None:
+        """Take away what the operator wrote on the objects of others, and what it made for a while."""
+        for each in await self._listed(velero.SCHEDULE, self._namespace):
+            if OBSERVED in (each.metadata.annotations or {}):
+                if not self._dry_run:  # without a version: Velero may write to it at any time, and to other fields
+                    body = {"metadata": {"annotations": {OBSERVED: None}}}
+                    await self._cluster.merged_if_same(velero.SCHEDULE, each.key, body)
+                _told("released", velero.SCHEDULE, each)
+        for family in (BACKUPS, RESTORES):
+            for each in await self._listed(family.kind):
+                await self._release(family.kind, each, family.finalizer)
+        for kind, labels in ((POD, f"{PRIMER_LABEL},!{JOB_NAME_LABEL}"), (CRON_JOB, PRIMER_LABEL)):
+            for each in await self._listed(kind, labels=labels):
+                await self._delete(kind, each)
+        lease = await self._cluster.if_there(LEASE, Key(self._namespace, OPERATORS_LEASE), _Named)
+        if lease is not None:
+            await self._delete(LEASE, lease)
+
+    async def _listed(self, kind: Kind, namespace: str = "", labels: str = "") -> list[_Named]:
+        raw = (
+            await self._cluster.listed(kind, namespace, labels)
+            if labels
+            else await self._cluster.listed_if_known(kind, namespace)
+        )
+        return [msgspec.json.decode(each, type=_Named) for each in raw]
+
+    async def _release(self, kind: Kind, each: _Named, finalizer: str) -> None:
+        """Take our finalizer off, for nobody is left who would; those of others stay, whoever writes meanwhile."""
+        found: _Named | None = each
+        while found is not None and found.metadata.has_from_us(finalizer):
+            others = [name for name in found.metadata.finalizers if name != finalizer]
+            version = {"resourceVersion": found.metadata.resource_version}
+            body = {"metadata": {"finalizers": others or None, **version}}
+            if self._dry_run or await self._cluster.merged_if_same(kind, found.key, body):
+                _told("released", kind, each)
+                return
+            found = await self._cluster.if_there(kind, each.key, _Named)
+
+    async def _delete(self, kind: Kind, each: _Named) -> None:
+        await self._cluster.delete(kind, each.key, each.metadata.uid, dry_run=self._dry_run)
+        _told("deleted", kind, each)
+
+
+def _told(what: str, kind: Kind, each: _Named) -> None:
+    print(f"{what:<11} {kind.name} {each.key}", flush=True)

@@ -1,0 +1,188 @@
+"""Velero's Deployment: where it is, who keeps it, and how its schedule controller is switched off and on."""
+
+from dataclasses import dataclass
+
+import msgspec
+
+from foresail.api import velero
+from foresail.api.apps import DEPLOYMENT, Container, DeploymentStatus
+from foresail.cli.cluster import Cluster
+from foresail.cli.errors import CommandError
+from foresail.cli.install.keepers import Keeper, KeptMetadata, change, keeper
+from foresail.cli.install.patience import Patience
+from foresail.cli.install.velero_arguments import others_off, switched_off, switched_on
+from foresail.plan import Key
+from foresail.schedules.engine import is_server, schedule_controller_is_off
+
+_RUNNING = "InProgress"
+
+
+class _NamedContainer(Container, frozen=True):
+    name: str = ""
+
+
+class _Pod(msgspec.Struct, frozen=True, rename="camel"):
+    containers: list[_NamedContainer] = []
+    service_account_name: str = "default"
+
+
+class _Template(msgspec.Struct, frozen=True):
+    spec: _Pod = _Pod()
+
+
+class _Spec(msgspec.Struct, frozen=True):
+    template: _Template = _Template()
+    replicas: int = 1
+
+
+class _Status(DeploymentStatus, frozen=True, rename="camel"):
+    available_replicas: int = 0
+
+
+class _Deployment(msgspec.Struct, frozen=True):
+    metadata: KeptMetadata
+    spec: _Spec = _Spec()
+    status: _Status = _Status()
+
+
+class _Phase(msgspec.Struct, frozen=True):
+    phase: str = ""
+
+
+class _Work(msgspec.Struct, frozen=True):
+    status: _Phase = _Phase()
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Velero's server, as its Deployment says."""
+
+    key: Key
+    container: _NamedContainer
+    account: str
+    resource_version: str
+    keeper: Keeper | None
+    is_rolled_out: bool
+
+    @property
+    def is_off(self) -> bool:
+        """Whether it leaves Schedules alone."""
+        return schedule_controller_is_off([*self.container.command, *self.container.args])
+
+    @property
+    def others_off(self) -> list[str]:
+        """The controllers that are off beside that of schedules."""
+        return others_off([*self.container.command, *self.container.args])
+
+    def switched(self, *, off: bool) -> dict[str, list[str]]:
+        """Return the words of its container with the schedule controller off or on, as far as they change."""
+        words = {"command": self.container.command, "args": self.container.args}
+        if off:
+            field = "command" if "server" in self.container.command else "args"  # flags come after that word
+            return {field: switched_off(words[field])}
+        after = {field: switched_on(found) for field, found in words.items()}
+        return {field: found for field, found in after.items() if found != words[field]}
+
+
+async def velero_server(cluster: Cluster, namespace: str) -> Server | None:
+    """Return Velero's server in a namespace, or None if no Deployment there runs one."""
+    found = [msgspec.json.decode(each, type=_Deployment) for each in await cluster.listed(DEPLOYMENT, namespace)]
+    servers = [server for each in found if (server := _server(each)) is not None]
+    if len(servers) > 1:
+        names = ", ".join(str(each.key) for each in servers)
+        raise CommandError(f"several Deployments run a Velero server: {names}", "leave one of them in this namespace")
+    return servers[0] if servers else None
+
+
+async def switch(cluster: Cluster, server: Server, patience: Patience, *, off: bool, dry_run: bool) -> None:
+    """Have Velero's schedule controller off or on; return when the server that runs is one that was started so."""
+    word = "off" if off else "on"
+    if server.is_off == off:
+        print(f"unchanged   Deployment {server.key}: Velero's schedule controller is {word}")
+    elif server.keeper is not None:
+        await _ask(cluster, server, server.keeper, patience, off=off, dry_run=dry_run)
+    else:
+        await _write(cluster, server, patience, off=off, dry_run=dry_run)
+        print(f"changed     Deployment {server.key}: Velero's schedule controller is {word}", flush=True)
+    if not dry_run:
+        problem = f"Deployment {server.key}: its new pods do not run yet, or its old ones still do"
+        hint = f"kubectl rollout status deployment/{server.key.name} -n {server.key.namespace}; then try it again"
+        await patience.wait(
+            f"Deployment {server.key} is rolled out",
+            lambda: _has_become(cluster, server.key, off=off, rolled_out=True),
+            CommandError(problem, hint),
+        )
+
+
+async def _ask(
+    cluster: Cluster, server: Server, kept_by: Keeper, patience: Patience, *, off: bool, dry_run: bool
+) -> None:
+    """Say what has to be changed where, and wait for it: what we changed in the cluster would be undone."""
+    word = "off" if off else "on"
+    exact = change(kept_by, server.others_off, off=off)
+    print(
+        f"Deployment {server.key} is kept by {kept_by}: change it there, to have Velero's schedule controller {word}:"
+    )
+    print("\n".join(f"    {line}" for line in exact.splitlines()), flush=True)
+    if dry_run:
+        return
+    problem = f"Deployment {server.key}: {kept_by} has not switched Velero's schedule controller {word}"
+    await patience.wait(
+        f"{kept_by} has switched Velero's schedule controller {word}",
+        lambda: _has_become(cluster, server.key, off=off, rolled_out=False),
+        CommandError(problem, "make the change that is shown above, then try it again; --timeout waits longer"),
+    )
+    print(f"changed     Deployment {server.key}: Velero's schedule controller is {word}", flush=True)
+
+
+async def _write(cluster: Cluster, server: Server, patience: Patience, *, off: bool, dry_run: bool) -> None:
+    if not server.switched(off=off):
+        problem = f"Deployment {server.key}: Velero runs with --restore-only, and so without its schedule controller"
+        raise CommandError(problem, "remove --restore-only from its arguments")
+    if not dry_run:
+        await patience.wait(
+            "no Backup and no Restore is in progress, for a restart of Velero would end it as failed",
+            lambda: _is_idle(cluster, server.key.namespace),
+            CommandError(
+                f"Deployment {server.key}: Backups or Restores are in progress, and a restart would end them as failed",
+                f"wait for them: kubectl get backups.velero.io,restores.velero.io -n {server.key.namespace}",
+            ),
+        )
+    latest = _server(await cluster.read(DEPLOYMENT, server.key, _Deployment)) or server
+    container = {"name": latest.container.name, **latest.switched(off=off)}
+    body = {
+        "metadata": {"resourceVersion": latest.resource_version},
+        "spec": {"template": {"spec": {"containers": [container]}}},
+    }
+    await cluster.merge_by_name(DEPLOYMENT, server.key, body, dry_run=dry_run)
+
+
+async def _has_become(cluster: Cluster, key: Key, *, off: bool, rolled_out: bool) -> bool:
+    found = _server(await cluster.read(DEPLOYMENT, key, _Deployment))
+    return found is not None and found.is_off == off and (found.is_rolled_out or not rolled_out)
+
+
+async def _is_idle(cluster: Cluster, namespace: str) -> bool:
+    for kind in (velero.BACKUP, velero.RESTORE):
+        for each in await cluster.listed(kind, namespace):
+            if msgspec.json.decode(each, type=_Work).status.phase == _RUNNING:
+                return False
+    return True
+
+
+def _server(wire: _Deployment) -> Server | None:
+    pod, meta, status = wire.spec.template.spec, wire.metadata, wire.status
+    container = next((each for each in pod.containers if is_server(each)), None)
+    if container is None:
+        return None
+    replicas = wire.spec.replicas
+    return Server(
+        key=Key(meta.namespace, meta.name),
+        container=container,
+        account=pod.service_account_name,
+        resource_version=meta.resource_version,
+        keeper=keeper(meta),
+        is_rolled_out=status.observed_generation >= meta.generation
+        and status.updated_replicas == status.replicas == replicas
+        and status.available_replicas >= replicas,
+    )

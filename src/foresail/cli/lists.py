@@ -1,0 +1,33 @@
+"""Options that take several values: lists, names with values, kinds with names."""
+
+from collections.abc import Sequence
+
+from foresail.cli.errors import CommandError
+
+
+def read_list(given: Sequence[str] | None) -> list[str]:
+    """Return the values of an option that takes several, separated by commas or given again."""
+    return [each for text in given or () for each in text.split(",") if each]
+
+
+def read_pairs(given: Sequence[str], option: str) -> dict[str, str]:
+    """Return the names and values of an option such as `--labels a=b,c=d`."""
+    pairs: dict[str, str] = {}
+    for each in read_list(given):
+        name, equals, value = each.partition("=")
+        if not equals or not name:
+            raise CommandError(f"{option}: {each!r} has no name and value", f"write {option} name=value,other=value")
+        pairs[name.strip()] = value.strip()
+    return pairs
+
+
+def read_ordered(text: str) -> dict[str, str]:
+    """Return the kinds of `--ordered-resources`, each with the names in their order."""
+    ordered: dict[str, str] = {}
+    for entry in filter(None, text.split(";")):
+        kind, equals, names = entry.partition("=")
+        if not equals or "=" in names:
+            hint = "write 'pods=ns/a,ns/b;persistentvolumeclaims=ns/c'"
+            raise CommandError(f"--ordered-resources: {entry!r} is no kind with its names", hint)
+        ordered[kind.strip()] = names.strip()
+    return ordered

@@ -1,0 +1,71 @@
+"""The part of the kubelet: Velero and the operator run as their Deployments say, beside the cluster."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from testbed import Cluster
+from testbed.api import request
+from tests.cluster.operators import Operator
+
+_DEPLOYMENTS = "/apis/apps/v1/namespaces/velero/deployments"
+
+
+class Kubelet:
+    """Looks at both Deployments, restarts Velero when its arguments change, and runs one replica of the operator."""
+
+    def __init__(self, cluster: Cluster, folder: Path) -> None:
+        self._cluster, self._folder = cluster, folder
+        self._velero = self._arguments("velero")
+        self._running: list[str] = []
+        self._enough = threading.Event()
+        self.operator: Operator | None = None
+
+    def work(self) -> None:
+        """Do so until it is enough."""
+        while not self._enough.wait(0.2):
+            self.look()
+
+    def look(self) -> None:
+        """Bring what runs in line with the Deployments, Velero first."""
+        velero, wanted = self._arguments("velero"), self._arguments("foresail")
+        if velero != self._velero:
+            self._cluster.fault.restart("velero")
+            self._velero = velero
+        if wanted != self._running and self.operator is not None:
+            self.operator.stop()
+            self.operator = None
+        if wanted and self.operator is None:
+            assert wanted[:2] == ["operator", "run"]
+            self.operator = Operator(self._cluster, self._folder, *wanted[2:])
+            self.operator.start()
+        self._running = wanted
+
+    def _arguments(self, name: str) -> list[str]:
+        found: list[dict[str, Any]] = request(
+            "GET", self._cluster.server + _DEPLOYMENTS, self._cluster.site.admin_trust
+        ).json()["items"]
+        one = [each for each in found if each["metadata"]["name"] == name]
+        return list(one[0]["spec"]["template"]["spec"]["containers"][0]["args"]) if one else []
+
+    def end(self) -> None:
+        """Let nothing of it run on."""
+        self._enough.set()
+        if self.operator is not None:
+            self.operator.kill()
+
+
+@contextmanager
+def kubelet(cluster: Cluster, folder: Path) -> Iterator[Kubelet]:
+    """Play it until the block ends."""
+    played = Kubelet(cluster, folder)
+    thread = threading.Thread(target=played.work)
+    thread.start()
+    try:
+        yield played
+    finally:
+        played.end()
+        thread.join()
+        played.end()

@@ -1,0 +1,133 @@
+"""A reader of the docs: types the commands of a page in their order into one shell, and looks at what comes.
+
+A command stands behind `$` in a block `console`; the lines below it, up to the next command, are what it prints, or a
+part of that. A document behind `<<'EOF'` belongs to its command.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed import Cluster
+from testbed.build import program
+
+ROOT = Path(__file__).parents[2]
+_BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_DONE = "the command above has ended with code"
+
+
+@dataclass(frozen=True)
+class Step:
+    """A command, and what the page shows of its output."""
+
+    command: str
+    shown: tuple[str, ...] = ()
+
+
+def steps(page: str, section: str | None = None) -> list[Step]:
+    """Return the commands of a page, or of one of its sections."""
+    text = (ROOT / "docs" / page).read_text()
+    if section is not None:
+        text = text.split(f"\n## {section}\n")[1].split("\n## ")[0]
+    return [step for block in _BLOCK.findall(text) for step in _of_block(block)]
+
+
+def _of_block(block: str) -> list[Step]:
+    found: list[Step] = []
+    document = False
+    for line in block.splitlines():
+        if document or (found and found[-1].command.endswith("\\")):
+            found[-1] = Step(f"{found[-1].command}\n{line}")
+            document = document and line != "EOF"
+        elif line.startswith("$ "):
+            found.append(Step(line.removeprefix("$ ")))
+            document = line.endswith("<<'EOF'")
+        else:
+            found[-1] = Step(found[-1].command, (*found[-1].shown, line))
+    return found
+
+
+def fits(shown: tuple[str, ...], printed: str) -> bool:
+    """Whether what a page shows is printed in that order; words with a digit in them may have others."""
+    lines = iter(printed.splitlines())
+    return all(any(_same(each, line) for line in lines) for each in shown)
+
+
+def _same(shown: str, printed: str) -> bool:
+    return [_kind(word) for word in shown.split()] == [_kind(word) for word in printed.split()]
+
+
+def _kind(word: str) -> str:
+    return "0" if re.search(r"\d", word) else word
+
+
+class Reader:
+    """Someone who reads a page and types its commands into one shell, in a folder with what a clone has."""
+
+    def __init__(self, cluster: Cluster, folder: Path, kubeconfig: Path | None = None) -> None:
+        folder.mkdir(exist_ok=True)
+        for name in ("charts", "docs"):
+            (folder / name).symlink_to(ROOT / name)
+        (folder / "helm").symlink_to(program("helm", "helm"))
+        (folder / "foresail").symlink_to(Path(sys.executable).with_name("foresail"))
+        path = [str(folder), str(cluster.site.programs), os.environ["PATH"]]
+        environment = {
+            "PATH": ":".join(path),
+            "HOME": str(folder),
+            "KUBECONFIG": str(kubeconfig or cluster.kubeconfig),
+        }
+        self._cluster = cluster
+        self._shell = subprocess.Popen(
+            ["/bin/bash"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            cwd=folder,
+            env=environment,
+            process_group=0,
+        )
+
+    def follow(self, page: str, section: str | None = None) -> None:
+        """Type all commands of a page or of a section, and see that what it shows is what comes."""
+        found = steps(page, section)
+        assert found, f"{page} has no command"
+        for step in found:
+            printed = self.type(step.command)
+            assert fits(step.shown, printed), f"{page}: {step.command}\nshown: {step.shown}\nprinted:\n{printed}"
+
+    def type(self, command: str) -> str:
+        """Run a command and return what it printed."""
+        if command.startswith("kubectl rollout status deployment/velero"):
+            self._cluster.fault.restart("velero")  # the part of the kubelet, of which there is none here
+        assert self._shell.stdin is not None
+        assert self._shell.stdout is not None
+        self._shell.stdin.write(f"{command}\ncode=$?; echo; echo {_DONE} $code\n")
+        self._shell.stdin.flush()
+        printed: list[str] = []
+        for line in self._shell.stdout:
+            if line.startswith(_DONE):
+                assert line == f"{_DONE} 0\n", f"{command}: {line}{''.join(printed)}"
+                return "".join(printed).removesuffix("\n")
+            printed.append(line)
+        raise AssertionError(f"the shell ended at: {command}")
+
+    def leave(self) -> None:
+        """End the shell and whatever it started."""
+        os.killpg(self._shell.pid, 9)
+        self._shell.communicate()
+
+
+@contextmanager
+def reading(cluster: Cluster, folder: Path, kubeconfig: Path | None = None) -> Iterator[Reader]:
+    """Have a reader at a cluster until the block ends; with a kubeconfig, one who is not its administrator."""
+    reader = Reader(cluster, folder, kubeconfig)
+    try:
+        yield reader
+    finally:
+        reader.leave()

@@ -1,0 +1,204 @@
+"""What `foresail install` decides before it writes: Velero's arguments, who keeps an object, and what is applied."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from foresail.cli.doctor.permissions import Permission, needed
+from foresail.cli.errors import CommandError
+from foresail.cli.install.keepers import Keeper, KeptMetadata, Owner, Writer, change, is_ours, keeper
+from foresail.cli.install.manifests import CAPABILITIES, Wishes, checked, definitions, operators
+from foresail.cli.install.velero_arguments import others_off, switched_off, switched_on
+from foresail.cli.main import main
+from foresail.schedules.engine import schedule_controller_is_off
+
+WISHES = Wishes(("schedules",), "velero", "velero", "foresail:0.1.0")
+
+
+@pytest.mark.parametrize(
+    ("before", "off"),
+    [
+        (["server"], ["server", "--disable-controllers=schedule"]),
+        (["server", "--disable-controllers=gc"], ["server", "--disable-controllers=gc,schedule"]),
+        (["server", "--disable-controllers", "gc, x"], ["server", "--disable-controllers", "gc,x,schedule"]),
+        (["server", "--disable-controllers=gc", "-v"], ["server", "--disable-controllers=gc,schedule", "-v"]),
+        (["server", "--disable-controllers="], ["server", "--disable-controllers=schedule"]),
+    ],
+)
+def test_schedules_are_switched_off_beside_what_is_off_already_and_on_again(before: list[str], off: list[str]) -> None:
+    assert switched_off(before) == off
+    assert switched_off(off) == off
+    on = switched_on(off)
+    assert not schedule_controller_is_off(on)
+    assert others_off(on) == others_off(before)
+    assert [each for each in on if "gc" not in each] == [
+        each for each in before if "gc" not in each and "=" not in each
+    ]
+
+
+WORDS = st.sampled_from(
+    ["server", "--disable-controllers=", "--disable-controllers=schedule", "--disable-controllers=gc,schedule",
+     "--disable-controllers schedule", "--disable-controllers gc", "--disable-controllers gc,schedule", "-v"]
+)  # fmt: skip
+
+
+@given(st.lists(WORDS, max_size=6))
+def test_whatever_stands_there_off_is_off_and_on_is_on_and_the_others_stay(flags: list[str]) -> None:
+    words = " ".join(flags).split()
+    assert schedule_controller_is_off(switched_off(words))
+    assert not schedule_controller_is_off(switched_on(words))
+    assert others_off(switched_on(words)) == others_off(switched_off(words)) == others_off(words)
+
+
+BY_CHART = {"helm.sh/chart": "velero-10.0.1", "app.kubernetes.io/managed-by": "Helm"}
+RELEASE = {"meta.helm.sh/release-name": "velero", "meta.helm.sh/release-namespace": "backup"}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "said", "values"),
+    [
+        (KeptMetadata("velero", "velero", annotations=RELEASE), "Helm (release velero in namespace backup)", True),
+        (KeptMetadata("velero", "velero", labels=BY_CHART), "Helm", True),
+        (
+            KeptMetadata("velero", "velero", labels={**BY_CHART, "argocd.argoproj.io/instance": "backups"}),
+            "Argo CD (Application backups)",
+            True,
+        ),
+        (
+            KeptMetadata("velero", annotations={"argocd.argoproj.io/tracking-id": "app:apps/Deployment:velero/velero"}),
+            "Argo CD (Application app)",
+            False,
+        ),
+        (KeptMetadata("velero", managed_fields=(Writer("argocd-controller", "Apply"),)), "Argo CD", False),
+        (
+            KeptMetadata(
+                "velero",
+                labels={"helm.toolkit.fluxcd.io/name": "velero", "helm.toolkit.fluxcd.io/namespace": "flux"},
+                annotations=RELEASE,
+            ),
+            "Flux (HelmRelease flux/velero)",
+            True,
+        ),
+        (
+            KeptMetadata(
+                "velero",
+                labels={"kustomize.toolkit.fluxcd.io/name": "apps", "kustomize.toolkit.fluxcd.io/namespace": "flux"},
+            ),
+            "Flux (Kustomization flux/apps)",
+            False,
+        ),
+        (
+            KeptMetadata("velero", owner_references=(Owner("ClusterServiceVersion", "velero.v1"),)),
+            "OLM (ClusterServiceVersion velero.v1)",
+            False,
+        ),
+        (KeptMetadata("velero", labels={"olm.owner": "velero.v1"}), "OLM (velero.v1)", False),
+        (
+            KeptMetadata("velero", owner_references=(Owner("DataProtectionApplication", "dpa"),)),
+            "OLM (DataProtectionApplication dpa of the OADP operator)",
+            False,
+        ),
+        (
+            KeptMetadata("velero", owner_references=(Owner("Backup", "mine"),)),
+            "an operator (Backup mine)",
+            False,
+        ),
+    ],
+)
+def test_who_keeps_velero_is_told_by_what_is_written_on_it(metadata: KeptMetadata, said: str, values: bool) -> None:
+    found = keeper(metadata)
+    assert found is not None
+    assert str(found) == said
+    assert found.has_values is values
+
+
+def test_what_velero_install_or_kubectl_has_made_is_kept_by_nobody() -> None:
+    assert keeper(KeptMetadata("velero", labels={"component": "velero"}, managed_fields=(Writer("velero"),))) is None
+    assert not is_ours(KeptMetadata("velero", managed_fields=(Writer("foresail-cli", "Update"),)))
+    assert is_ours(KeptMetadata("foresail", managed_fields=(Writer("foresail-cli", "Apply"),)))
+
+
+@pytest.mark.parametrize(
+    ("by", "off", "on"),
+    [
+        (
+            Keeper("Helm", "release velero in namespace velero", has_values=True),
+            'configuration:\n  disableControllers: "gc,schedule"',
+            'configuration:\n  disableControllers: "gc"',
+        ),
+        (
+            Keeper("Flux", "HelmRelease flux/velero", has_values=True),
+            'spec:\n  values:\n    configuration:\n      disableControllers: "gc,schedule"',
+            'spec:\n  values:\n    configuration:\n      disableControllers: "gc"',
+        ),
+        (
+            Keeper("OLM", "DataProtectionApplication dpa of the OADP operator", is_oadp=True),
+            "spec:\n  configuration:\n    velero:\n      args:\n        disabled-controllers: [gc, schedule]",
+            "spec:\n  configuration:\n    velero:\n      args:\n        disabled-controllers: [gc]",
+        ),
+        (
+            Keeper("Argo CD", "Application backups"),
+            "let the container have the argument --disable-controllers=gc,schedule, and no other --disable-controllers",
+            "let the container have the argument --disable-controllers=gc, and no other --disable-controllers",
+        ),
+    ],
+)
+def test_the_change_that_is_asked_for_is_exact(by: Keeper, off: str, on: str) -> None:
+    assert change(by, ["gc"], off=True) == off
+    assert change(by, ["gc"], off=False) == on
+    assert "schedule" in change(by, [], off=True)
+
+
+def test_the_operator_comes_last_and_the_definitions_are_all_of_ours() -> None:
+    pieces = operators(WISHES)
+    assert [each.is_operator for each in pieces] == [False] * (len(pieces) - 1) + [True]
+    assert {each.kind.name for each in definitions()} == {"CustomResourceDefinition"}
+
+
+def test_no_blank_is_left_in_what_is_applied() -> None:
+    wishes = Wishes(CAPABILITIES, "backup", "sails", "a.example/f@sha256:0", "b.example/pause", True, True)  # noqa: FBT003
+    text = repr([each.body for each in operators(wishes)])
+    assert not [blank for blank in ("VELERO-", "IMAGE", "TAG", "Helm'") if blank in text]
+    for word in ("backup:sails", "a.example/f@sha256:0", "b.example/pause", "--schedule-skip-immediately=true"):
+        assert word in text
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--schedules=false"], "nothing is switched on"),
+        (["--primers"], "--primer-pause-image IMAGE"),
+        (["--image", "a\nb: c"], "--image"),
+        (["--velero-namespace", "Velero"], "--velero-namespace"),
+        (["--timeout", "soon"], "--timeout"),
+    ],
+)
+def test_what_cannot_be_installed_is_refused_before_anything_is_asked(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["install", "--kubeconfig=missing", *words]) == 1
+    error = capsys.readouterr().err
+    assert said in error
+    assert "hint: " in error
+
+
+def test_a_wish_that_is_none_is_an_error_that_says_what_to_do() -> None:
+    with pytest.raises(CommandError, match="nothing is switched on"):
+        checked(Wishes((), "velero", "velero", "foresail"))
+
+
+@pytest.mark.parametrize("capabilities", [CAPABILITIES[:1], CAPABILITIES[1:2], CAPABILITIES[2:], CAPABILITIES])
+def test_the_doctor_asks_for_exactly_the_permissions_that_are_installed(capabilities: tuple[str, ...]) -> None:
+    pieces = operators(Wishes(capabilities, "velero", "velero", "foresail", "pause"))
+    bound = {each.body["roleRef"]["name"] for each in pieces if each.kind.name.endswith("RoleBinding")}
+    roles = [each for each in pieces if each.kind.name.endswith("Role") and each.key.name in bound]
+    installed = {
+        Permission(group, resource, verb, everywhere=role.kind.name == "ClusterRole")
+        for role in roles
+        for rule in role.body["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    switches = {each.replace("-", "_"): each in capabilities for each in CAPABILITIES}
+    assert set(needed(**switches)) == installed

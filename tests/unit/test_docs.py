@@ -1,0 +1,58 @@
+"""The docs say what the code does: pages that are written from it are in step with it."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from docs.generate.__main__ import FOLDER, files, main
+
+WRITTEN = files()
+
+
+def test_the_generated_pages_are_what_the_code_would_write() -> None:
+    assert {file.name: file.read_text() for file in FOLDER.iterdir()} == WRITTEN, "run `make docs`"
+
+
+def test_writing_the_pages_takes_away_those_that_are_no_more(tmp_path: Path) -> None:
+    (tmp_path / "gone.md").write_text("# Gone\n")
+    main(tmp_path)
+    assert {file.name: file.read_text() for file in tmp_path.iterdir()} == WRITTEN
+
+
+def test_no_reason_is_without_its_meaning() -> None:
+    rows = [line.split(" | ") for line in WRITTEN["reasons.md"].splitlines() if line.startswith("| `")]
+    assert rows
+    assert [row[0] for row in rows if not row[1].strip()] == []
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "why-not.md"
+LINK = re.compile(r"\]\(([^)#]+)[^)]*\)")
+
+
+def cells() -> list[list[str]]:
+    """Return the rows of the comparison: a name, Foresail's cell, and those of the others."""
+    rows = [line.strip("| ").split(" | ") for line in PAGE.read_text().splitlines() if line.startswith("| ")]
+    return rows[1:]
+
+
+def test_every_cell_about_foresail_leads_to_a_test_or_a_page() -> None:
+    for name, ours, *_ in cells():
+        targets = [PAGE.parent / link for link in LINK.findall(ours)]
+        assert targets, f"{name}: no link"
+        assert [each for each in targets if not each.exists()] == [], name
+
+
+def test_what_is_said_about_others_is_their_own_word_or_a_test_of_ours() -> None:
+    unsaid = ("—", "as Velero", "Velero")
+    for name, _, *others in cells():
+        assert len(others) == 6, name
+        loose = [each for each in others if not LINK.search(each) and each not in unsaid]
+        assert loose == [], f"{name}: say where it stands"
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"])
+def test_links_of_the_pages_outside_of_the_site_lead_somewhere(name: str) -> None:
+    root = PAGE.parents[1]
+    links = [link for link in LINK.findall((root / name).read_text()) if not link.startswith("https://")]
+    assert [link for link in links if not (root / link).exists()] == []
