@@ -60,6 +60,7 @@ PRIMERS = (
     *_each("batch", "jobs", "list watch", everywhere=True),
     *_each("", "pods", "get list watch create delete", everywhere=True),
     *_each("", "nodes resourcequotas", "list watch", everywhere=True),
+    *_each("", "persistentvolumeclaims persistentvolumes", "get", everywhere=True),
     *_each("scheduling.k8s.io", "priorityclasses", "list watch", everywhere=True),
     *_each("events.k8s.io", "events", "create", everywhere=True),
 )
