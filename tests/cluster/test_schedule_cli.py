@@ -387,7 +387,7 @@ def test_it_is_said_when_velero_itself_fires_and_when_another_manager_undoes_a_c
     tracked = {"annotations": {"argocd.argoproj.io/tracking-id": "shop:velero.io/Schedule:velero/a"}}
     velero_cluster.apply(schedule("a", metadata=tracked))
     assert (
-        "Schedule velero/a is managed by Argo CD (application shop), which will undo" in foresail.done("pause", "a").err
+        "Schedule velero/a is managed by Argo CD (Application shop), which will undo" in foresail.done("pause", "a").err
     )
     arguments = "/spec/template/spec/containers/0/args"
     before = velero_cluster.get("deployment", "velero", "--namespace=velero")["spec"]["template"]["spec"]

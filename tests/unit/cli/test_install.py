@@ -6,9 +6,10 @@ from hypothesis import strategies as st
 
 from foresail.cli.doctor.permissions import Permission, needed
 from foresail.cli.errors import CommandError
-from foresail.cli.install.keepers import Keeper, KeptMetadata, Owner, Writer, change, is_ours, keeper
+from foresail.cli.install.changes import change
 from foresail.cli.install.manifests import CAPABILITIES, Wishes, checked, definitions, operators
 from foresail.cli.install.velero_arguments import others_off, switched_off, switched_on
+from foresail.cli.keepers import Keeper, KeptMetadata, Owner, Writer, is_ours, keeper
 from foresail.cli.main import main
 from foresail.schedules.engine import schedule_controller_is_off
 

@@ -27,8 +27,8 @@ def chosen(*words: str) -> argparse.Namespace:
     ("labels", "annotations", "manager"),
     [
         ({}, {}, ""),
-        ({}, {"argocd.argoproj.io/tracking-id": "shop:velero.io/Schedule:velero/daily"}, "Argo CD (application shop)"),
-        ({"argocd.argoproj.io/instance": "shop"}, {}, "Argo CD (application shop)"),
+        ({}, {"argocd.argoproj.io/tracking-id": "shop:velero.io/Schedule:velero/daily"}, "Argo CD (Application shop)"),
+        ({"argocd.argoproj.io/instance": "shop"}, {}, "Argo CD (Application shop)"),
         (
             {"kustomize.toolkit.fluxcd.io/name": "apps", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"},
             {},
@@ -39,7 +39,11 @@ def chosen(*words: str) -> argparse.Namespace:
             {"meta.helm.sh/release-name": "shop"},
             "Flux (HelmRelease /shop)",
         ),
-        ({"app.kubernetes.io/managed-by": "Helm"}, {"meta.helm.sh/release-name": "shop"}, "Helm (release shop)"),
+        (
+            {"app.kubernetes.io/managed-by": "Helm"},
+            {"meta.helm.sh/release-name": "shop"},
+            "Helm (release shop in namespace velero)",
+        ),
         ({"app.kubernetes.io/managed-by": "Helm"}, {}, "Helm"),
         ({"app.kubernetes.io/instance": "shop"}, {}, ""),
     ],
@@ -47,7 +51,8 @@ def chosen(*words: str) -> argparse.Namespace:
 def test_whoever_else_keeps_an_object_is_recognised(
     labels: dict[str, str], annotations: dict[str, str], manager: str
 ) -> None:
-    assert manager_of(labels, annotations) == manager
+    wire = schedule_wire(metadata={"labels": labels, "annotations": annotations})
+    assert manager_of(seen(wire).schedule) == manager
 
 
 @pytest.mark.parametrize(

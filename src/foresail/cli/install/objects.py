@@ -10,8 +10,8 @@ from foresail.api.core import DEFINITION
 from foresail.api.marks import OPERATORS_LEASE
 from foresail.cli.cluster import Cluster
 from foresail.cli.errors import CommandError
-from foresail.cli.install.keepers import KeptMetadata, is_ours, keeper
 from foresail.cli.install.manifests import Piece
+from foresail.cli.keepers import KeptMetadata, is_ours, keeper
 from foresail.cli.leader import BY_SERVER_TIME, Lease, leader
 from foresail.kube.lease import LEASE
 from foresail.plan import Key

@@ -8,9 +8,10 @@ from foresail.api import velero
 from foresail.api.apps import DEPLOYMENT, Container, DeploymentStatus
 from foresail.cli.cluster import Cluster
 from foresail.cli.errors import CommandError
-from foresail.cli.install.keepers import Keeper, KeptMetadata, change, keeper
+from foresail.cli.install.changes import change
 from foresail.cli.install.patience import Patience
 from foresail.cli.install.velero_arguments import others_off, switched_off, switched_on
+from foresail.cli.keepers import Keeper, KeptMetadata, keeper
 from foresail.plan import Key
 from foresail.schedules.engine import is_server, schedule_controller_is_off
 

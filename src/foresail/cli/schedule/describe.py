@@ -48,7 +48,7 @@ def _our_lines(each: Sight, instant: datetime) -> Iterator[str]:
     if each.verdict.missed:
         yield f"Missed:\t{runs(each.verdict.missed)} since {go_time(each.verdict.base)}; one late run at most follows"
     yield f"Dialect:\t{dialect_of(each)}"
-    manager = manager_of(schedule.labels, schedule.annotations)
+    manager = manager_of(schedule)
     if manager:
         yield f"Managed By:\t{manager}"
 

@@ -1,33 +1,27 @@
 """What a user should know beside the answer: who else manages a Schedule, and who fires it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from foresail.cli.hints import hint
+from foresail.cli.keepers import KeptMetadata, keeper
 from foresail.cli.schedule.sight import Sight
 from foresail.schedules.observe import ScheduleRow
 
 _MANAGED = "app.kubernetes.io/managed-by"
-_RELEASE = "meta.helm.sh/release-name"
 
 
-def manager_of(labels: Mapping[str, str], annotations: Mapping[str, str]) -> str:
-    """Return who else keeps an object as it is, in words; empty if nobody is known to."""
-    for name, value in (*annotations.items(), *labels.items()):
-        if name in ("argocd.argoproj.io/tracking-id", "argocd.argoproj.io/instance"):
-            return f"Argo CD (application {value.partition(':')[0]})"
-    for family, what in (("kustomize", "Kustomization"), ("helm", "HelmRelease")):
-        source = labels.get(f"{family}.toolkit.fluxcd.io/name")
-        if source:
-            return f"Flux ({what} {labels.get(f'{family}.toolkit.fluxcd.io/namespace', '')}/{source})"
-    if _RELEASE in annotations:
-        return f"Helm (release {annotations[_RELEASE]})"
-    return labels.get(_MANAGED, "")
+def manager_of(schedule: ScheduleRow) -> str:
+    """Return who else keeps a Schedule as it is, in words; empty if nobody is known to."""
+    key = schedule.key
+    kept = KeptMetadata(key.name, key.namespace, labels=schedule.labels, annotations=schedule.annotations)
+    found = keeper(kept)
+    return str(found) if found is not None else schedule.labels.get(_MANAGED, "")
 
 
 def say_who_manages(schedules: Iterable[ScheduleRow]) -> None:
     """Say of each Schedule that is about to be changed who will undo that."""
     for each in schedules:
-        manager = manager_of(each.labels, each.annotations)
+        manager = manager_of(each)
         if manager:
             hint(
                 f"Schedule {each.key} is managed by {manager}, which will undo this change: "

@@ -1,15 +1,14 @@
 """Who keeps an object as it is: a tool that would undo our change, so that the change must be made there instead."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import msgspec
 
 from foresail.api.velero import Metadata
 from foresail.cli.cluster import MANAGER
-from foresail.cli.install.velero_arguments import FLAG
 
-_HELM_RELEASE = "HelmRelease"
+HELM_RELEASE = "HelmRelease"
 _ARGO = ("argocd.argoproj.io/tracking-id", "argocd.argoproj.io/instance")
 _ARGO_MANAGER = "argocd-controller"
 _OLM_LABEL = "olm.owner"
@@ -75,11 +74,11 @@ def _owner(metadata: KeptMetadata) -> Keeper | None:
 
 def _flux(metadata: KeptMetadata) -> Keeper | None:
     labels = metadata.labels or {}
-    for group, kind in (("helm", _HELM_RELEASE), ("kustomize", "Kustomization")):
+    for group, kind in (("helm", HELM_RELEASE), ("kustomize", "Kustomization")):
         mark = f"{group}.toolkit.fluxcd.io"
         if f"{mark}/name" in labels:
             source = f"{kind} {labels.get(f'{mark}/namespace', '')}/{labels[f'{mark}/name']}"
-            return Keeper("Flux", source, has_values=kind == _HELM_RELEASE or _is_of_chart(labels))
+            return Keeper("Flux", source, has_values=kind == HELM_RELEASE or _is_of_chart(labels))
     return None
 
 
@@ -105,19 +104,3 @@ def _helm(metadata: KeptMetadata) -> Keeper | None:
 
 def _is_of_chart(labels: Mapping[str, str]) -> bool:
     return labels.get("helm.sh/chart", "").startswith("velero-")
-
-
-def change(found: Keeper, others: Sequence[str], *, off: bool) -> str:
-    """Return the exact change by which Velero's schedule controller is off or on; `others` are off and stay so."""
-    names = [*others, "schedule"] if off else list(others)
-    if found.is_oadp:
-        values = f"[{', '.join(names)}]"
-        return f"spec:\n  configuration:\n    velero:\n      args:\n        disabled-controllers: {values}"
-    if found.has_values:
-        text = f'configuration:\n  disableControllers: "{",".join(names)}"'
-        if not found.source.startswith(_HELM_RELEASE):
-            return text
-        return "spec:\n  values:\n" + "\n".join(f"    {line}" for line in text.splitlines())
-    if not names:
-        return f"remove the argument {FLAG}=schedule of the container"
-    return f"let the container have the argument {FLAG}={','.join(names)}, and no other {FLAG}"
