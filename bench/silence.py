@@ -1,6 +1,7 @@
 """What a process asks of the API server while nothing happens: from the audit log, which is off in all timed parts."""
 
 import time
+from collections.abc import Iterable
 from dataclasses import replace
 
 from bench.processes import Process
@@ -22,6 +23,14 @@ def asked_while_idle(cluster: Cluster, process: Process, user: str, seconds: flo
     before = len(audited.audit(user))
     time.sleep(seconds)
     return audited.audit(user)[before:]
+
+
+def silence_of(asked: Iterable[Request]) -> dict[str, object]:
+    """Return how many requests and writes there were that should not have been, and show the first of them."""
+    loud = [each for each in asked if not is_quiet(each)]
+    for each in loud[:10]:
+        print(f"not silent: {each}", flush=True)
+    return {"idle_writes": sum(map(is_write, loud)), "idle_requests": len(loud)}
 
 
 def is_quiet(request: Request) -> bool:

@@ -7,7 +7,7 @@ import time
 
 from bench.operator import USER, operator
 from bench.primers.crowd import Crowd, fill, name, world
-from bench.silence import asked_while_idle, is_quiet, is_write
+from bench.silence import asked_while_idle, silence_of
 from testbed import Cluster
 from tests.cluster import primers
 
@@ -28,9 +28,6 @@ def scale(count: int, idle_seconds: float) -> dict[str, object]:
             asked = asked_while_idle(cluster, process, USER, idle_seconds)
             process.wait_settled("primers")  # one that does not lead is silent for another reason
             held_later = process.memory_mib()
-    loud = [each for each in asked if not is_quiet(each)]
-    for each in loud[:10]:
-        print(f"not silent: {each}", flush=True)
     return {
         "primed": count,
         "rss_mib": round(held, 1),
@@ -39,8 +36,7 @@ def scale(count: int, idle_seconds: float) -> dict[str, object]:
         "sync_s": round(synced, 1),
         "cold_start_cpu_s": round(used, 1),
         "idle_seconds": idle_seconds,
-        "idle_writes": sum(map(is_write, loud)),
-        "idle_requests": len(loud),
+        **silence_of(asked),
     }
 
 

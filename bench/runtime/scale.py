@@ -10,7 +10,7 @@ from bench.reading import everything
 from bench.runtime.processes import Measured
 from bench.runtime.reading import CHILD, Found, check_converged
 from bench.runtime.world import USER, create_first, multiply, name, namespace, stored_children, world
-from bench.silence import LEASES, asked_while_idle, is_quiet
+from bench.silence import LEASES, asked_while_idle, silence_of
 from foresail.api.core import NAMESPACE
 from foresail.kube.client import Client
 from foresail.kube.connect import connect
@@ -48,9 +48,6 @@ def scale(count: int, events: int, idle_seconds: float) -> dict[str, object]:
             facts = process.end()
     if facts["writes"] != 2 * events:
         raise MeasurementError(f"{facts['writes']} writes were sent for {events} new Parents; two each are needed")
-    loud = [request for request in asked if not is_quiet(request)]
-    for request in loud[:10]:
-        print(f"not silent: {request}", flush=True)
     return {
         "sync_s": round(synced, 2),
         "sync_cpu_s": round(started, 2),
@@ -60,7 +57,7 @@ def scale(count: int, events: int, idle_seconds: float) -> dict[str, object]:
         "event_to_write_p99_ms": round(delays[int(len(delays) * 0.99) - 1] * 1000, 1),
         "event_to_write_max_ms": round(delays[-1] * 1000, 1),
         "idle_seconds": idle_seconds,
-        "idle_requests": len(loud),
+        **silence_of(asked),
         "idle_lease_renewals": sum(request.resource == LEASES for request in asked),
         "idle_watches_opened": sum(request.verb == "watch" for request in asked),
     }

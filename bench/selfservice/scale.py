@@ -15,7 +15,7 @@ from bench.operator import NAMESPACE, USER, operator
 from bench.reading import streamed
 from bench.selfservice.speed import arrivals_of_requests
 from bench.selfservice.world import FLAGS, administrator, create_namespaces, in_line, request, velero_says, world
-from bench.silence import asked_while_idle, is_quiet, is_write
+from bench.silence import asked_while_idle, silence_of
 from bench.writing import create_all
 from foresail.api import core, velero
 from foresail.api.instants import stamp
@@ -51,9 +51,6 @@ def scale(count: int, idle_seconds: float) -> dict[str, object]:
             print(f"synced {synced:.1f} s, quiet {cold:.1f} s, {used:.1f} s of CPU, {held:.0f} MiB", flush=True)
             asked = asked_while_idle(cluster, process, USER, idle_seconds)
             held_later = process.memory_mib()
-    loud = [each for each in asked if not is_quiet(each)]
-    for each in loud[:10]:
-        print(f"not silent: {each}", flush=True)
     return {
         "stored": count,
         "rss_mib": round(held, 1),
@@ -63,8 +60,7 @@ def scale(count: int, idle_seconds: float) -> dict[str, object]:
         "cold_start_s": round(cold, 1),
         "cold_start_cpu_s": round(used, 1),
         "idle_seconds": idle_seconds,
-        "idle_writes": sum(map(is_write, loud)),
-        "idle_requests": len(loud),
+        **silence_of(asked),
     }
 
 

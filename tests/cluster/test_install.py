@@ -21,7 +21,7 @@ from testbed.build import program
 from testbed.promtool import promtool
 from tests.cluster.kubelet import kubelet
 from tests.cluster.operators import CHART, USER
-from tests.cluster.pages import Reader, steps
+from tests.cluster.pages import Reader, reading, steps
 from tests.cluster.schedules import Eventually, Figure, backups, listed, put_status, schedule, show
 from tests.cluster.tenants import Tenant
 
@@ -45,9 +45,8 @@ def cluster() -> Iterator[Cluster]:
 
 @pytest.fixture
 def reader(cluster: Cluster, tmp_path: Path) -> Iterator[Reader]:
-    found = Reader(cluster, tmp_path)
-    yield found
-    found.leave()
+    with reading(cluster, tmp_path) as found:
+        yield found
 
 
 def foresail(cluster: Cluster, *words: str) -> "subprocess.CompletedProcess[str]":

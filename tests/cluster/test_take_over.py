@@ -13,7 +13,7 @@ import pytest
 from foresail.api.marks import OBSERVED, SLOT
 from foresail.kube.clock import now
 from testbed import Cluster, Options
-from tests.cluster.pages import Reader
+from tests.cluster.pages import Reader, reading
 from tests.cluster.schedules import Eventually, Figure, created, phase, schedule, show, shown
 
 PAGE = "how-to/take-over-schedules.md"
@@ -31,9 +31,8 @@ def cluster() -> Iterator[Cluster]:
 
 @pytest.fixture
 def reader(cluster: Cluster, tmp_path: Path) -> Iterator[Reader]:
-    found = Reader(cluster, tmp_path)
-    yield found
-    found.leave()
+    with reading(cluster, tmp_path) as found:
+        yield found
 
 
 def made(cluster: Cluster, name: str) -> list[dict[str, Any]]:

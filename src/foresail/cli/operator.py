@@ -5,7 +5,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from foresail.cli.errors import CommandError
-from foresail.cli.yes_or_no import yes_or_no
+from foresail.cli.yes_or_no import add_switch
 
 if TYPE_CHECKING:
     from foresail.cli.later import Later
@@ -48,25 +48,10 @@ def _fill(operator: argparse.ArgumentParser) -> None:
         ("--self-service", False, "let teams back up and restore their own namespaces; its kinds must be installed"),
         ("--primers", False, "hold capacity for CronJobs before they fire; the kind Primer must be installed"),
     ):
-        capabilities.add_argument(
-            flag,
-            type=yes_or_no,
-            nargs="?",
-            const=True,
-            default=default,
-            metavar="true|false",
-            help=f"{meaning} (default: {str(default).lower()})",
-        )
+        add_switch(capabilities, flag, meaning, default=default)
     schedules = run.add_argument_group("schedules")
-    schedules.add_argument(
-        "--schedule-skip-immediately",
-        type=yes_or_no,
-        nargs="?",
-        const=True,
-        default=False,
-        metavar="true|false",
-        help="what a new or unpaused Schedule without spec.skipImmediately does (default: false)",
-    )
+    skip = "what a new or unpaused Schedule without spec.skipImmediately does"
+    add_switch(schedules, "--schedule-skip-immediately", skip, default=False)
     schedules.add_argument(
         "--velero-dialect",
         choices=[each.value for each in Dialect],

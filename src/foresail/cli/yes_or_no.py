@@ -14,6 +14,12 @@ def yes_or_no(text: str) -> bool:
     return _WORDS[text.lower()]
 
 
+def add_switch(to: argparse._ActionsContainer, flag: str, meaning: str, *, default: bool) -> None:
+    """Add an option that switches something on or off."""
+    text = f"{meaning} (default: {str(default).lower()})"
+    to.add_argument(flag, type=yes_or_no, nargs="?", const=True, default=default, metavar="true|false", help=text)
+
+
 class YesOrNo(argparse.Action):
     """An option with the value true or false; the parser must be a Verb, or the value is not optional."""
 

@@ -4,7 +4,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from foresail import __version__
-from foresail.cli.yes_or_no import yes_or_no
+from foresail.cli.yes_or_no import add_switch
 
 if TYPE_CHECKING:
     from foresail.cli.later import Later
@@ -42,15 +42,7 @@ def _fill_install(one: argparse.ArgumentParser) -> None:
         ("--primers", False, "hold capacity for CronJobs before they fire"),
         ("--schedule-skip-immediately", False, "what a new or unpaused Schedule without spec.skipImmediately does"),
     ):
-        one.add_argument(
-            flag,
-            type=yes_or_no,
-            nargs="?",
-            const=True,
-            default=default,
-            metavar="true|false",
-            help=f"{meaning} (default: {str(default).lower()})",
-        )
+        add_switch(one, flag, meaning, default=default)
     one.add_argument("--image", default=_IMAGE, help=f"the operator's image (default: {_IMAGE}, as in the chart)")
     one.add_argument("--primer-pause-image", metavar="IMAGE", help="what placeholders run; needed with --primers")
     one.add_argument(

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from foresail.cli.errors import CommandError
-from foresail.cli.yes_or_no import yes_or_no
+from foresail.cli.yes_or_no import add_switch
 from foresail.cron import CronError
 from foresail.cron.duration import nanoseconds
 from foresail.cron.zonename import checked_zone
@@ -34,15 +34,8 @@ def add_primer_settings(run: argparse.ArgumentParser) -> None:
         ("--primer-placeholders", 2_000, "placeholders in all at a time"),
     ):
         group.add_argument(flag, type=int, default=most, metavar="N", help=f"the most {meaning} (default: {most})")
-    group.add_argument(
-        "--primer-image-volumes",
-        type=yes_or_no,
-        nargs="?",
-        const=True,
-        default=False,
-        metavar="true|false",
-        help="placeholders pull the images of the run too; the cluster must have image volumes (default: false)",
-    )
+    pulls = "placeholders pull the images of the run too; the cluster must have image volumes"
+    add_switch(group, "--primer-image-volumes", pulls, default=False)
     for flag, meaning in (("--primer-label", "label"), ("--primer-annotation", "annotation")):
         group.add_argument(
             flag, action="append", default=[], metavar="NAME=VALUE", help=f"one more {meaning} for what is made"
