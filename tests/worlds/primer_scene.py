@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from foresail.api import batch, pods
+from foresail.api.core import CLAIM, VOLUME
 from foresail.api.instants import instant
 from foresail.api.marks import FIRE, PRIMER_LABEL
 from foresail.api.primer import PRIMER
@@ -14,7 +15,7 @@ from foresail.plan import Key
 from foresail.primers.controller import Primers
 from foresail.primers.observe import Settings
 from foresail.primers.rehearsal import Rehearse, nothing
-from foresail.primers.search import Locate, nowhere
+from foresail.primers.search import Locate, locating
 from tests.worlds.documents import Document
 from tests.worlds.garbage import NAMESPACE
 from tests.worlds.history import Happening
@@ -29,7 +30,7 @@ from tests.worlds.world import Definition, World, done
 HOME = "reports"
 CALM = Patience(look_at_the_clock=6 * 3600.0, stall=2 * 86_400.0)
 SETTINGS = Settings(pause_image="pause@sha256:1", hold_image="foresail")
-_WHOLE = (pods.NODE, pods.PRIORITY_CLASS)
+_WHOLE = (pods.NODE, pods.PRIORITY_CLASS, CLAIM, VOLUME)
 
 
 @dataclass
@@ -65,7 +66,7 @@ class PrimerScene:
         self.world = World(self.clock, *(Definition(kind) for kind in kinds), *whole)
         self.settings = settings
         self.rehearse: Rehearse = nothing
-        self.locate: Locate = nowhere
+        self.locate: Locate | None = None  # as the operator does it
         self.record = Record()
         self.most = 0  # placeholders at once
         self._standing: dict[str, Held] = {}  # by name
@@ -127,9 +128,8 @@ class PrimerScene:
         """Start the operator; it may be told to die at one of its writes."""
         visitor = Visitor(self.world, weather=self.weather, role=Role("primers"))
         self.visitors.append(visitor)
-        self.process = Process(
-            visitor, Primers(self.settings, self.rehearse, self.locate), dies=dies, workers=workers, patience=CALM
-        )
+        controller = Primers(self.settings, self.rehearse, self.locate or locating(visitor))
+        self.process = Process(visitor, controller, dies=dies, workers=workers, patience=CALM)
         return self.process
 
     async def stop(self) -> None:

@@ -59,6 +59,7 @@ STORIES: dict[str, tuple[Story, ...]] = {
     "primers": (
         primers.test_the_status_says_what_is_next_and_how_long_the_last_runs_took_to_start,
         primers.test_a_placeholder_leaves_a_node_that_is_going,
+        primers.test_where_the_volume_of_a_run_is_is_asked_of_the_api_server,
         primer_cron_jobs_come_and_go,
     ),
 }

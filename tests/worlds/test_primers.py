@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from foresail.api import pods
+from foresail.api.core import CLAIM, VOLUME
 from foresail.api.primer import PRIMER
 from foresail.kube.failures import failure
 from foresail.plan import Key, Kind
@@ -402,13 +403,35 @@ def test_each_placeholder_is_where_the_volumes_of_its_run_are_now_and_a_silent_s
         scene.start()
         for minute, zone in ((9, "a"), (19, "b"), (29, "b")):
             await scene.until(at(minute))
-            found = scene.world.history.present(pods.POD).items()
-            (pod,) = [pod for key, pod in found if key.name in scene.placeholders]
-            required = pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
-            assert required == {"nodeSelectorTerms": [bound_to(zone)]}
+            assert held_in(scene) == {"nodeSelectorTerms": [bound_to(zone)]}
 
     live(story)
     assert [each.fire for each in asked] == [at(10), at(20), at(30)], "once for each fire"
+
+
+def test_where_the_volume_of_a_run_is_is_asked_of_the_api_server() -> None:
+    async def story(scene: PrimerScene) -> None:
+        body = {"metadata": {"name": "data"}, "spec": {"volumeName": "disk"}}
+        claim = done(scene.world.create(CLAIM, body, "user", HOME))
+        affinity = {"required": {"nodeSelectorTerms": [bound_to("a")]}}
+        spec = {"claimRef": {"uid": claim["metadata"]["uid"]}, "nodeAffinity": affinity}
+        done(scene.world.create(VOLUME, {"metadata": {"name": "disk"}, "spec": spec}, "admin"))
+        mounts = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+        scene.make_cron_job("daily", EVERY_TEN, pod={"volumes": [mounts]})
+        scene.prime("daily")
+        scene.start()
+        await scene.until(at(9))
+        assert held_in(scene) == affinity["required"]
+
+    live(story)
+
+
+def held_in(scene: PrimerScene) -> Document:
+    """Return which nodes the only placeholder takes."""
+    found = scene.world.history.present(pods.POD).items()
+    (pod,) = [pod for key, pod in found if key.name in scene.placeholders]
+    required: Document = pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    return required
 
 
 def bound_to(zone: str) -> Document:

@@ -5,16 +5,26 @@ A placeholder mounts no claim, so the scheduler would not know by itself that th
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
+from typing import Protocol, TypeVar
 
 import msgspec
 
 from foresail.api.core import CLAIM, VOLUME, Claim, Volume
 from foresail.kube.failures import Cause, Failure
-from foresail.plan import Key
-from foresail.primers.rehearsal import Asks
+from foresail.plan import Key, Kind
 
 Volumes = tuple[bytes, ...]
 """A node selector, in JSON, for each volume that is not everywhere."""
+
+
+T = TypeVar("T")
+
+
+class Reads(Protocol):
+    """Who can read single objects; the client is one."""
+
+    async def get(self, kind: Kind, key: Key, of: type[T]) -> T | Failure:
+        """Read one object."""
 
 
 class Search(msgspec.Struct, frozen=True):
@@ -29,7 +39,7 @@ class Search(msgspec.Struct, frozen=True):
 Locate = Callable[[Search], Awaitable[Volumes | None]]
 
 
-def locating(client: Asks) -> Locate:
+def locating(client: Reads) -> Locate:
     """Return who carries out the errand; None if the API server did not tell."""
 
     async def locate(search: Search) -> Volumes | None:
@@ -39,7 +49,7 @@ def locating(client: Asks) -> Locate:
     return locate
 
 
-async def _selector(client: Asks, key: Key) -> bytes | None:
+async def _selector(client: Reads, key: Key) -> bytes | None:
     """Return from where the volume of a claim can be reached; empty if from everywhere, None if that was not told."""
     claim = await client.get(CLAIM, key, Claim)
     if isinstance(claim, Failure):
