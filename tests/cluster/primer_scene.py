@@ -61,11 +61,13 @@ class Scene:
             return [self.first + number * STANDING_EVERY for number in range(STANDING_FIRES)]
         if FULL and name not in LOST:
             return [self.first + number * EVERY for number in range(FIRES)]
-        return [self.later] if name in (*ARMS, *LOST) else [self.first]
+        if name in ARMS:
+            return [self.later + timedelta(minutes=1)]  # when next to nobody else fires: they are held to a tenth
+        return [self.later] if name in LOST else [self.first]
 
     @property
     def later(self) -> datetime:
-        """The fire before which something is lost, and at which the arms are not disturbed by many others."""
+        """The fire before which something is lost."""
         return self.first if FULL else self.first + timedelta(minutes=1)
 
     def took(self, names: Sequence[str]) -> dict[str, list[float]]:

@@ -1,17 +1,22 @@
 """Self-service as an administrator installs it and a tenant meets it: both charts, the operator, users with `edit`."""
 
+import asyncio
 import json
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from foresail.api.policy import OPT_IN_LABEL, OPT_IN_VALUE
+from foresail.kube.client import Client
+from foresail.kube.connect import connect
+from foresail.kube.failures import Failure
+from foresail.plan import Key, Kind
 from testbed import Cluster
 from testbed.build import program
 
@@ -51,6 +56,19 @@ def operator(cluster: Cluster, log: Path) -> Iterator["subprocess.Popen[bytes]"]
             assert process.wait(30) == 0, log.read_text()
         finally:
             process.kill()
+
+
+def written_by_operator(
+    kubeconfig: Path, kind: Kind, key: Key, body: Mapping[str, Any], subresource: str = ""
+) -> Failure | None:
+    """Merge into an object as the operator does, which may not read single ones as kubectl would; or say why not."""
+
+    async def write() -> Failure | None:
+        async with Client(await connect(str(kubeconfig))) as client:
+            answer = await client.merge(kind, key, body, dict[str, Any], subresource)
+        return answer if isinstance(answer, Failure) else None
+
+    return asyncio.run(write())
 
 
 @contextmanager

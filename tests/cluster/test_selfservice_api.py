@@ -3,7 +3,6 @@
 A tenant is a user with the built-in role `edit` in one namespace, and nothing else.
 """
 
-import asyncio
 import json
 import subprocess
 from collections.abc import Callable
@@ -20,12 +19,11 @@ from foresail.api.policy import OPT_IN_LABEL, OPT_IN_VALUE, SelfServicePolicy
 from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE, SERVED_TARGETS, NonAdminDownloadRequestSpec
 from foresail.api.schema import schema
 from foresail.api.specs import BackupSpec, RestoreSpec
-from foresail.kube.client import Client
-from foresail.kube.connect import connect
 from foresail.kube.failures import Cause, Failure
 from foresail.plan import Key, Kind
 from testbed import Cluster
 from testbed.build import program
+from tests.cluster.tenants import written_by_operator
 from tests.spec_paths import paths
 
 CHARTS = Path(__file__).parents[2] / "charts"
@@ -80,12 +78,10 @@ class Operator(Person):
     """The ServiceAccount of the chart; its writes go through the client that the operator has."""
 
     def write_status(self, kind: Kind, name: str, status: object) -> Failure | None:
-        async def write() -> dict[str, Any] | Failure:
-            async with Client(await connect(str(self.kubeconfig))) as client:
-                return await client.merge(kind, Key(NAMESPACE, name), {"status": status}, dict[str, Any], "status")
+        return written_by_operator(self.kubeconfig, kind, Key(NAMESPACE, name), {"status": status}, "status")
 
-        answer = asyncio.run(write())
-        return answer if isinstance(answer, Failure) else None
+    def write_metadata(self, kind: Kind, name: str, metadata: object) -> Failure | None:
+        return written_by_operator(self.kubeconfig, kind, Key(NAMESPACE, name), {"metadata": metadata})
 
 
 def request(kind: str, name: str, spec: object, **metadata: object) -> dict[str, Any]:
@@ -287,9 +283,10 @@ def test_a_backup_spec_may_change_until_it_is_accepted_and_never_after(tenant: P
             "spec.backupSpec was accepted and cannot change any more: create another NonAdminBackup",
         )
     admitted(tenant.patch(target, {"metadata": {"labels": {"team": "shop"}}}))
-    admitted(operator.patch(target, {"metadata": {"finalizers": [f"nonadminbackup.{GROUP}/finalizer"]}}))
+    finalizers = {"finalizers": [f"nonadminbackup.{GROUP}/finalizer"]}
+    assert operator.write_metadata(NON_ADMIN_BACKUP, "changing", finalizers) is None
     admitted(tenant.patch(target, {"spec": {"deleteBackup": True}}))
-    admitted(operator.patch(target, {"metadata": {"finalizers": None}}))
+    assert operator.write_metadata(NON_ADMIN_BACKUP, "changing", {"finalizers": None}) is None
 
 
 @pytest.mark.parametrize("flag", ["deleteBackup", "forceDeleteBackup"])
@@ -411,21 +408,31 @@ def test_whoever_may_only_view_reads_and_writes_nothing(
 
 
 def test_the_operator_may_do_what_it_needs_and_nothing_else(installed: Cluster) -> None:
-    yes = [f"{verb} {kind}.{GROUP}" for kind in TENANT_KINDS for verb in ("get", "list", "watch", "patch", "delete")]
+    yes = [f"{verb} {kind}.{GROUP}" for kind in TENANT_KINDS for verb in ("list", "watch")]
     yes += [f"patch {kind}.{GROUP}/status" for kind in TENANT_KINDS]
+    yes += [f"{verb} nonadminbackups.{GROUP}" for verb in ("patch", "delete")]
+    yes += [f"patch nonadminrestores.{GROUP}", f"delete nonadmindownloadrequests.{GROUP}"]
     yes += ["list selfservicepolicies.foresail.dev", "watch selfservicepolicies.foresail.dev"]
-    yes += ["get namespaces", "list namespaces", "watch namespaces", "create events.events.k8s.io"]
+    yes += ["list namespaces", "watch namespaces", "create events.events.k8s.io"]
     made = ("backups", "restores", "deletebackuprequests", "downloadrequests")
     yes += [f"{verb} {kind}.velero.io velero" for kind in made for verb in ("get", "list", "watch", "create", "delete")]
     moved = ("podvolumebackups", "podvolumerestores", "datauploads", "datadownloads", "backupstoragelocations")
     yes += [f"{verb} {kind}.velero.io velero" for kind in moved for verb in ("list", "watch")]
     yes += ["patch backups.velero.io velero"]
-    no = [f"create {kind}.{GROUP}" for kind in TENANT_KINDS]
+    no = [f"{verb} {kind}.{GROUP}" for kind in TENANT_KINDS for verb in ("get", "create")]
+    no += [f"delete nonadminrestores.{GROUP}", f"patch nonadmindownloadrequests.{GROUP}"]
     no += [f"{verb} {kind}.velero.io {NAMESPACE}" for kind in made for verb in ("create", "delete")]
     no += [f"{verb} {kind}.velero.io velero" for kind in moved for verb in ("create", "patch", "delete")]
     no += ["get secrets", "get secrets velero", "get configmaps velero", "create pods", "create pods velero"]
-    no += ["patch namespaces", "delete namespaces", "patch selfservicepolicies.foresail.dev", "impersonate users"]
+    no += [
+        "get namespaces",
+        "patch namespaces",
+        "delete namespaces",
+        "patch selfservicepolicies.foresail.dev",
+        "impersonate users",
+    ]
     no += ["create rolebindings.rbac.authorization.k8s.io", "patch customresourcedefinitions.apiextensions.k8s.io"]
+    no += ["impersonate users"]
     answers = may(installed, "system:serviceaccount:velero:foresail", yes + no)
     assert answers == dict.fromkeys(yes, True) | dict.fromkeys(no, False)
 
@@ -461,12 +468,12 @@ def test_a_reserved_key_is_neither_added_nor_changed_nor_removed_and_does_not_st
     admitted(tenant.create(backup(name, **{where: {"openshift.io/oadp": "True", "team": "shop"}})))
     for key in RESERVED:
         refused(tenant.patch(target, {"metadata": {where: {key: "x"}}}), f"leave {key} as it was")
-    admitted(operator.patch(target, {"metadata": {where: {RESERVED[0]: "x"}}}))
+    assert operator.write_metadata(NON_ADMIN_BACKUP, name, {where: {RESERVED[0]: "x"}}) is None
     for value in ("y", None):
         refused(tenant.patch(target, {"metadata": {where: {RESERVED[0]: value}}}), f"leave {RESERVED[0]} as it was")
     admitted(tenant.patch(target, {"metadata": {where: {"team": None}}}))
     admitted(tenant.patch(target, {"spec": {"backupSpec": {"ttl": "2h"}}}))
-    admitted(operator.patch(target, {"metadata": {where: {RESERVED[0]: None}}}))
+    assert operator.write_metadata(NON_ADMIN_BACKUP, name, {where: {RESERVED[0]: None}}) is None
 
 
 @pytest.mark.usefixtures("tenant")
@@ -532,7 +539,10 @@ def test_bounds_may_be_open_and_may_meet(installed: Cluster, bounds: object) -> 
 
 
 def test_without_the_switch_the_chart_has_nothing_of_self_service() -> None:
-    assert "self-service" not in helm_template("foresail")
+    without = helm_template("foresail")
+    assert "--self-service=false" in without
+    assert "oadp.openshift.io" not in without
+    assert "SelfServicePolicy" not in without
     assert "SelfServicePolicy" not in helm_template(
         "foresail", "--set=selfService.enabled=true,selfService.defaultPolicy=false"
     )

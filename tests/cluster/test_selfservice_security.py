@@ -40,7 +40,8 @@ from typing import Any, get_args
 import pytest
 
 from foresail.api.policy import OPT_IN_LABEL, OPT_IN_VALUE
-from foresail.api.requests import DownloadTarget
+from foresail.api.requests import NON_ADMIN_BACKUP, DownloadTarget
+from foresail.plan import Key
 from testbed import Cluster
 from tests.cluster.tenants import (
     API,
@@ -52,6 +53,7 @@ from tests.cluster.tenants import (
     install,
     of_namespace,
     operator,
+    written_by_operator,
 )
 
 ADMINS = "nightly"
@@ -216,9 +218,10 @@ def test_A1_a_label_that_names_anothers_backup_is_refused_at_apply(ann: Tenant) 
 
 def test_A1_even_where_such_a_label_stands_it_comes_to_nothing(served: Cluster, ann: Tenant) -> None:
     """The label is put there by the one identity that may, as a mistake of ours would."""
-    ours = Tenant(served.service_account_kubeconfig(VELERO, "foresail"), ann.namespace)
+    ours, thief = served.service_account_kubeconfig(VELERO, "foresail"), Key(ann.namespace, "thief")
     ann.kubectl("create", "--filename=-", body=manifest(NAB, "thief", {"backupSpec": {"includedNamespaces": ["x"]}}))
-    ours.kubectl("label", "nonadminbackup", "thief", f"{SYNCED_FROM}={ADMINS}")
+    label = {"metadata": {"labels": {SYNCED_FROM: ADMINS}}}
+    assert written_by_operator(ours, NON_ADMIN_BACKUP, thief, label) is None
     ann.wants("thief", backupSpec={"includedNamespaces": [ann.namespace]})
     ann.wait("nonadminbackup/thief", "--for=condition=Succeeded")
     assert ann.status("nonadminbackup/thief")["veleroBackup"]["name"].startswith("attacker-thief-")

@@ -25,7 +25,7 @@ class _Condition(msgspec.Struct, frozen=True):
 
 
 class _Status(msgspec.Struct, frozen=True):
-    conditions: tuple[_Condition, ...] = ()
+    conditions: tuple[_Condition, ...] | None = None  # null in a definition that was made this moment
 
 
 class _Kept(msgspec.Struct, frozen=True):
@@ -87,7 +87,7 @@ async def other_maker(cluster: Cluster, piece: Piece) -> str:
 async def is_established(cluster: Cluster, piece: Piece) -> bool:
     """Tell whether the API server serves the kind that a definition defines."""
     found = await cluster.if_there(piece.kind, piece.key, _Definition)
-    return found is not None and _Condition("Established", "True") in found.status.conditions
+    return found is not None and _Condition("Established", "True") in (found.status.conditions or ())
 
 
 async def leading(cluster: Cluster, namespace: str) -> str:
