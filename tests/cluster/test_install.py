@@ -1,20 +1,22 @@
 """From the README alone: installed, used by everyone it is for, and removed; then removed without preparation."""
 
+import io
 import json
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from datetime import timedelta
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import yaml
 
 from foresail.api.marks import OBSERVED
+from foresail.cli.main import main
 from foresail.kube.clock import now
 from testbed import Cluster, Options
 from testbed.build import program
@@ -49,9 +51,19 @@ def reader(cluster: Cluster, tmp_path: Path) -> Iterator[Reader]:
         yield found
 
 
-def foresail(cluster: Cluster, *words: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "foresail", *words, f"--kubeconfig={cluster.kubeconfig}"]
-    return subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "NO_COLOR": "1"})
+class Done(NamedTuple):
+    """What a command has come to."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def foresail(cluster: Cluster, *words: str) -> Done:
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = main([*words, f"--kubeconfig={cluster.kubeconfig}"])
+    return Done(code, out.getvalue(), err.getvalue())
 
 
 def arguments(cluster: Cluster) -> list[str]:
