@@ -3,6 +3,8 @@
 import argparse
 from typing import TYPE_CHECKING
 
+from foresail.cli.where import add_velero_and_cluster
+
 if TYPE_CHECKING:
     from foresail.cli.later import Later
 
@@ -16,16 +18,7 @@ def add_doctor(commands: "argparse._SubParsersAction[Later]") -> None:
         " whether or not the operator runs, and changes nothing. Exit code 1 if there is a problem.",
     )
     one.set_defaults(run=_run)
-    one.add_argument(
-        "-n",
-        "--velero-namespace",
-        dest="namespace",
-        default="velero",
-        metavar="NAMESPACE",
-        help="Velero's (default: velero)",
-    )
-    one.add_argument("--kubeconfig", help="the kubeconfig to use")
-    one.add_argument("--context", help="the context of the kubeconfig")
+    add_velero_and_cluster(one, "Velero's")
     one.add_argument(
         "--service-account",
         metavar="NAMESPACE/NAME",

@@ -4,6 +4,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from foresail import __version__
+from foresail.cli.where import add_velero_and_cluster
 from foresail.cli.yes_or_no import add_switch
 
 if TYPE_CHECKING:
@@ -63,16 +64,7 @@ def _fill_uninstall(one: argparse.ArgumentParser) -> None:
 
 
 def _fill_common(one: argparse.ArgumentParser) -> None:
-    one.add_argument(
-        "-n",
-        "--velero-namespace",
-        dest="namespace",
-        default="velero",
-        metavar="NAMESPACE",
-        help="Velero's, and Foresail's too (default: velero)",
-    )
-    one.add_argument("--kubeconfig", help="the kubeconfig to use")
-    one.add_argument("--context", help="the context of the kubeconfig")
+    add_velero_and_cluster(one, "Velero's, and Foresail's too")
     one.add_argument(
         "--dry-run", action="store_true", help="let the API server try everything, and write nothing; wait for nothing"
     )
