@@ -11,6 +11,7 @@ DEPLOYMENT = Kind("apps", "v1", "deployments", "Deployment")
 class Container(msgspec.Struct, frozen=True):
     """What a container runs."""
 
+    name: str = ""
     image: str = ""
     command: list[str] = []
     args: list[str] = []
@@ -33,6 +34,7 @@ class DeploymentSpec(msgspec.Struct, frozen=True):
     """What is to run."""
 
     template: PodTemplate = PodTemplate()
+    replicas: int = 1
 
 
 class DeploymentStatus(msgspec.Struct, frozen=True, rename="camel"):
@@ -40,6 +42,7 @@ class DeploymentStatus(msgspec.Struct, frozen=True, rename="camel"):
 
     observed_generation: int = 0
     updated_replicas: int = 0
+    available_replicas: int = 0
     replicas: int = 0
 
 

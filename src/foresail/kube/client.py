@@ -27,6 +27,8 @@ _METADATA = f"{_JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _METADATA_LIST = f"{_JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _MERGE = "application/merge-patch+json"
 _MERGE_BY_NAME = "application/strategic-merge-patch+json"
+_NONE: dict[str, str] = {}
+_DRY_RUN = {"dryRun": "All"}
 _APPLY = "application/apply-patch+yaml"  # JSON is YAML
 _ATTEMPTS = 5
 _LONGEST_WAIT = 30.0
@@ -117,7 +119,7 @@ class Client:
 
     async def rehearse(self, kind: Kind, key: Key, body: Body, of: type[T]) -> T | Failure:
         """Ask what an object would be after admission, without creating it."""
-        return await self._write("POST", f"{address(kind, key.namespace)}?dryRun=All", body, _JSON, of)
+        return await self._write("POST", address(kind, key.namespace), body, _JSON, of, _DRY_RUN)
 
     async def merge(self, kind: Kind, key: Key, body: Body, of: type[T], subresource: str = "") -> T | Failure:
         """Merge into an object; with a resourceVersion in the body, only if it is still the newest."""
@@ -127,21 +129,22 @@ class Client:
         self, kind: Kind, key: Key, body: Body, of: type[T], *, dry_run: bool = False
     ) -> T | Failure:
         """Merge into an object of a built-in kind, and into those items of its lists that have the same name."""
-        path = address(kind, key.namespace, key.name) + ("?dryRun=All" if dry_run else "")
-        return await self._write("PATCH", path, body, _MERGE_BY_NAME, of)
+        path = address(kind, key.namespace, key.name)
+        return await self._write("PATCH", path, body, _MERGE_BY_NAME, of, _DRY_RUN if dry_run else {})
 
     async def apply(
         self, kind: Kind, key: Key, body: Body, of: type[T], subresource: str = "", *, dry_run: bool = False
     ) -> T | Failure:
         """Declare our fields of an object; fields that someone else owns are a conflict."""
-        path = f"{address(kind, key.namespace, key.name, subresource)}?fieldManager={self._manager}"
-        return await self._write("PATCH", path + ("&dryRun=All" if dry_run else ""), body, _APPLY, of)
+        path = address(kind, key.namespace, key.name, subresource)
+        parameters = {"fieldManager": self._manager} | (_DRY_RUN if dry_run else {})
+        return await self._write("PATCH", path, body, _APPLY, of, parameters)
 
     async def delete(self, kind: Kind, key: Key, uid: str, *, dry_run: bool = False) -> Failure | None:
         """Delete the object with that UID; None if it is going or gone."""
         body: dict[str, object] = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
         if dry_run:
-            body["dryRun"] = ["All"]
+            body["dryRun"] = ["All"]  # where options stand in a body, those in the address are not read
         answer = await self._write("DELETE", address(kind, key.namespace, key.name), body, _JSON, msgspec.Raw)
         if isinstance(answer, Failure) and answer.cause is not Cause.NOT_FOUND:
             return answer
@@ -190,11 +193,13 @@ class Client:
         again = {Cause.TOO_MANY, Cause.UNREACHABLE, Cause.SERVER}
         return await self._persist(lambda: self._once("GET", path, parameters, None, accept, of), again)
 
-    async def _write(self, method: str, path: str, body: Body, content: str, of: type[T]) -> T | Failure:
+    async def _write(
+        self, method: str, path: str, body: Body, content: str, of: type[T], parameters: Mapping[str, str] = _NONE
+    ) -> T | Failure:
         # A write is sent once. Whatever it waits for before a second time, a refusal's Retry-After or new credentials,
         # the lead may be lost meanwhile: so its sender looks again, decides again, and asks again whether it may write.
         data = _encoder.encode(body)
-        answer = await self._once(method, path, {}, data, content, of)
+        answer = await self._once(method, path, parameters, data, content, of)
         if isinstance(answer, Failure) and answer.cause is Cause.UNAUTHORIZED:
             await self._renew()
         return answer

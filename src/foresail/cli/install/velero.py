@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import msgspec
 
 from foresail.api import velero
-from foresail.api.apps import DEPLOYMENT, Container, DeploymentStatus
+from foresail.api.apps import DEPLOYMENT, Container, DeploymentSpec, DeploymentStatus
 from foresail.cli.cluster import Cluster
 from foresail.cli.errors import CommandError
 from foresail.cli.install.changes import change
@@ -18,32 +18,10 @@ from foresail.schedules.engine import is_server, schedule_controller_is_off
 _RUNNING = "InProgress"
 
 
-class _NamedContainer(Container, frozen=True):
-    name: str = ""
-
-
-class _Pod(msgspec.Struct, frozen=True, rename="camel"):
-    containers: list[_NamedContainer] = []
-    service_account_name: str = "default"
-
-
-class _Template(msgspec.Struct, frozen=True):
-    spec: _Pod = _Pod()
-
-
-class _Spec(msgspec.Struct, frozen=True):
-    template: _Template = _Template()
-    replicas: int = 1
-
-
-class _Status(DeploymentStatus, frozen=True, rename="camel"):
-    available_replicas: int = 0
-
-
 class _Deployment(msgspec.Struct, frozen=True):
     metadata: KeptMetadata
-    spec: _Spec = _Spec()
-    status: _Status = _Status()
+    spec: DeploymentSpec = DeploymentSpec()
+    status: DeploymentStatus = DeploymentStatus()
 
 
 class _Phase(msgspec.Struct, frozen=True):
@@ -59,7 +37,7 @@ class Server:
     """Velero's server, as its Deployment says."""
 
     key: Key
-    container: _NamedContainer
+    container: Container
     account: str
     resource_version: str
     keeper: Keeper | None
@@ -180,7 +158,7 @@ def _server(wire: _Deployment) -> Server | None:
     return Server(
         key=Key(meta.namespace, meta.name),
         container=container,
-        account=pod.service_account_name,
+        account=pod.service_account_name or "default",
         resource_version=meta.resource_version,
         keeper=keeper(meta),
         is_rolled_out=status.observed_generation >= meta.generation
