@@ -65,4 +65,6 @@ class Replica(Speaking):
 
 
 def holder(cluster: Cluster) -> str:
-    return str(cluster.get("lease", LEASE)["spec"].get("holderIdentity", ""))
+    """Return who holds the Lease: nobody, too, as long as no replica has made it."""
+    found = cluster.get("lease", f"--field-selector=metadata.name={LEASE}")["items"]
+    return str(found[0]["spec"].get("holderIdentity", "")) if found else ""

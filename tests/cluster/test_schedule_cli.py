@@ -121,8 +121,16 @@ def stored(cluster: Cluster, name: str) -> dict[str, Any]:
 
 
 def sections(text: str) -> list[str]:
-    """Return what `describe` says of each Schedule, without colours: Velero writes some even into a pipe."""
+    """Return what `describe` says of each Schedule, without colours: Velero writes some even into a pipe.
+
+    The kinds under OrderedResources are put in order: Velero takes them from a map, so in another order each time.
+    """
     plain = re.sub(r"\033\[[0-9;]*m", "", text)
+    plain = re.sub(
+        r"(?<=OrderedResources:\n)(?: {4}.*\n)+",
+        lambda kinds: "".join(sorted(kinds[0].splitlines(keepends=True))),
+        plain,
+    )
     return [each.rstrip("\n") for each in re.split(r"^(?=Name: )", plain, flags=re.MULTILINE) if each]
 
 
