@@ -137,8 +137,13 @@ class Tenant:
     def wants(self, name: str, **spec: Any) -> None:  # noqa: ANN401 - JSON
         self.kubectl("patch", "nonadminbackup", name, "--type=merge", f"--patch={json.dumps({'spec': spec})}")
 
-    def wait(self, target: str, *words: str, seconds: int = 60) -> None:
-        self.kubectl("wait", target, f"--timeout={seconds}s", *words)
+    def wait(self, target: str, *words: str, seconds: int = 180) -> None:
+        """Wait as kubectl does, for as long as Velero may be asked three times; in vain, the error is what there is."""
+        try:
+            self.kubectl("wait", target, f"--timeout={seconds}s", *words)
+        except AssertionError as error:
+            shown = self.kubectl("get", target, "--output=yaml", "--ignore-not-found")
+            raise AssertionError(f"{error}\n{shown}") from None
 
     def status(self, target: str) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(self.kubectl("get", target, "--output=json")).get("status", {})
