@@ -52,7 +52,7 @@ def prepared(cluster: Cluster) -> Cluster:
     cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "velero", "labels": labels}})
     done = helm("template", "crds", str(CHART.parent / "foresail-crds"))
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", text=done.stdout)
-    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
     return cluster
 
 

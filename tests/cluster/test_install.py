@@ -130,8 +130,8 @@ def test_from_the_readme_installed_used_by_all_three_and_removed_with_nothing_le
         installed = time.monotonic() - began
         assert_a_second_install_writes_nothing(cluster)
 
-        eventually(lambda: backups(cluster, "nightly"), 60)
-        eventually(lambda: placeholders(cluster), 60)
+        eventually(lambda: backups(cluster, "nightly"), 180)
+        eventually(lambda: placeholders(cluster), 180)
         reader.type(f"export ADMIN=$KUBECONFIG KUBECONFIG={team.kubeconfig}")
         reader.type("kubectl config set-context --current --namespace=shop")
         back_up, restore = steps(README, "Back up what is yours")
@@ -147,12 +147,12 @@ def test_from_the_readme_installed_used_by_all_three_and_removed_with_nothing_le
         removed = foresail(cluster, "uninstall")
         assert removed.returncode == 0, removed.stderr
         took = time.monotonic() - began
-        assert played.operator is None
+        eventually(lambda: played.operator is None, 60)  # the process outlives its Lease by a moment
         assert_nothing_is_left(cluster)
-        cluster.kubectl("delete", "nonadminbackup/before-upgrade", "--namespace=shop", "--timeout=20s")  # it was kept
+        cluster.kubectl("delete", "nonadminbackup/before-upgrade", "--namespace=shop", "--timeout=120s")  # it was kept
         assert listed(cluster, "/apis/velero.io/v1/namespaces/velero/backups"), "and so do the Backups"
         assert foresail(cluster, "uninstall", "--crds").returncode == 0
-        eventually(lambda: "foresail" not in cluster.kubectl("get", "crd", "--output=name"), 30)
+        eventually(lambda: "foresail" not in cluster.kubectl("get", "crd", "--output=name"), 120)
     figure(f"from the README: installed in {installed:.0f} s, used by all three and removed in {took:.0f} s")
 
 
@@ -240,17 +240,20 @@ def test_uninstalled_by_helm_without_preparation_it_is_missed_and_velero_makes_e
 ) -> None:
     cluster.restart_velero("schedule")
     cluster.apply(monitoring_kind("prometheusrules", "PrometheusRule"))
-    cluster.kubectl("wait", "--for=condition=Established", "crd/prometheusrules.monitoring.coreos.com")
+    cluster.kubectl(
+        "wait", "--for=condition=Established", "crd/prometheusrules.monitoring.coreos.com", "--timeout=120s"
+    )
     with kubelet(cluster, tmp_path) as played:
         helm(cluster, "install", "foresail", str(CHART), "--set=monitoring.rules=true")
-        eventually(lambda: played.operator is not None and played.operator.said("leads now"), 60)
+        eventually(lambda: played.operator is not None and played.operator.said("leads now"), 180)
         assert played.operator is not None
-        assert played.operator.figures()["foresail_leader"] == 1
+        operator = played.operator
+        eventually(lambda: operator.figures()["foresail_leader"] == 1, 60)
         refused = foresail(cluster, "install")
         assert refused.returncode == 1
         assert "Helm (release foresail in namespace velero) has made it" in refused.stderr
         helm(cluster, "uninstall", "foresail")
-        eventually(lambda: played.operator is None, 60)
+        eventually(lambda: played.operator is None, 180)
 
     rule = cluster.get("prometheusrule", "foresail-unattended", "--namespace=velero")
     assert not alarms(rule, tmp_path, "1x10", 10)
@@ -260,14 +263,14 @@ def test_uninstalled_by_helm_without_preparation_it_is_missed_and_velero_makes_e
     for name in NAMES:
         put_status(cluster, "schedules", name, lastBackup=f"{now() - timedelta(days=2):%Y-%m-%dT%H:%M:%SZ}")
     # The operator lost its permissions with the rest, so it could not release its Lease, which counts for a while.
-    eventually(lambda: doctor(cluster)["grade"] == "problem", 90)
+    eventually(lambda: doctor(cluster)["grade"] == "problem", 180)
     said = doctor(cluster)
     assert "nobody runs" in said["says"]
     assert f"remove {OFF} from Deployment velero/velero" in said["fix"]
 
     began = time.monotonic()
     cluster.restart_velero()  # the fix
-    eventually(lambda: all(made(cluster, name) for name in NAMES), 150)
+    eventually(lambda: all(made(cluster, name) for name in NAMES), 300)
     took = time.monotonic() - began
     assert doctor(cluster)["grade"] == "good"
     assert {name: len(made(cluster, name)) for name in NAMES} == dict.fromkeys(NAMES, 1)
