@@ -51,6 +51,37 @@ def test_what_is_said_about_others_is_their_own_word_or_a_test_of_ours() -> None
         assert loose == [], f"{name}: say where it stands"
 
 
+NUMBER = re.compile(r"(\d[\d,]*(?:\.\d+)?)\s?(%|ms\b|s\b|min\b|kB\b|MiB\b)?")
+MEASURED = re.compile(r"benchmarks\.md#([\w-]+)")
+
+
+def figures(text: str) -> set[tuple[float, str]]:
+    """Return the numbers of a text with their units."""
+    return {(float(number.replace(",", "")), unit) for number, unit in NUMBER.findall(text)}
+
+
+def measured(anchor: str) -> str:
+    """Return a section of the benchmarks, with those below it."""
+    text = (PAGE.parent / "benchmarks.md").read_text()
+    for marks in ("##", "###"):
+        for section in re.split(rf"^{marks} ", text, flags=re.MULTILINE)[1:]:
+            title, _, body = section.partition("\n")
+            if title.lower().replace(" ", "-") == anchor:
+                return body
+    raise AssertionError(f"the benchmarks have no section {anchor}")
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/why-not.md", "docs/operations.md"])
+def test_figures_are_those_that_were_measured_where_the_link_leads(name: str) -> None:
+    rows = [line for line in (PAGE.parents[1] / name).read_text().splitlines() if line[:1] == "|"]
+    cells = [(cell, row) for row in rows for cell in row.strip("| ").split(" | ") if MEASURED.search(cell)]
+    assert cells
+    for cell, row in cells:
+        said = re.sub(r"\([^)]*\)", "", row if name != "docs/why-not.md" else cell)  # other cells are of other pages
+        found = figures(" ".join(measured(each) for each in MEASURED.findall(row)))
+        assert figures(said) <= found, f"{row}: {figures(said) - found}"
+
+
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"])
 def test_links_of_the_pages_outside_of_the_site_lead_somewhere(name: str) -> None:
     root = PAGE.parents[1]

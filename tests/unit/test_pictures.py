@@ -9,6 +9,7 @@ import pytest
 from foresail.api.requests import Phase
 from foresail.selfservice import decide
 
+PICTURE = re.compile(r"!\[[^\]]+\]\(([^)]+\.svg)\)")
 DOCS = Path(__file__).parents[2] / "docs"
 
 
@@ -25,6 +26,12 @@ def script(name: str) -> ModuleType:
 def test_the_pictures_in_the_docs_are_what_their_scripts_draw(name: str) -> None:
     drawn: dict[str, str] = script(name).files()
     assert {path: (DOCS / path).read_text() for path in drawn} == drawn, "run `make docs`"
+
+
+def test_every_picture_is_shown_on_a_page() -> None:
+    pages = [*DOCS.rglob("*.md"), DOCS.parent / "README.md"]
+    shown = {(page.parent / link).resolve() for page in pages for link in PICTURE.findall(page.read_text())}
+    assert {file.resolve() for file in DOCS.rglob("*.svg")} == shown
 
 
 def test_the_picture_of_a_request_has_every_phase() -> None:

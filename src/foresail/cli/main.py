@@ -16,6 +16,7 @@ from foresail.cli.operator import add_operator
 from foresail.cli.policy.arguments import add_policy
 from foresail.cli.primer.arguments import add_primer
 from foresail.cli.schedule.arguments import add_schedule
+from foresail.cli.screen import guard_terminals
 from foresail.cli.tenant.arguments import add_tenant
 
 
@@ -41,6 +42,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
+    guard_terminals()
     top = parser()
     chosen = top.parse_args(arguments)
     if chosen.run is None:

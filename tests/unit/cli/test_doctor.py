@@ -189,6 +189,26 @@ def test_velero_with_its_own_schedule_controller_and_no_operator_is_well() -> No
     assert wrong(seen) == []
 
 
+def test_an_alert_that_velero_needs_no_more_is_named_where_there_is_no_operator() -> None:
+    seen = replace(HEALTHY, servers=(on(SERVER),), lease=None, operators=(), permissions={}, has_alert=True)
+    (said,) = wrong(seen)
+    assert (said.grade, said.about) == (Grade.WARNING, "schedules")
+    assert said.fix == "kubectl delete prometheusrule foresail-unattended -n velero"
+
+
+def test_before_there_is_an_operator_one_learns_whether_one_could_install_it() -> None:
+    wanted = needed(schedules=True, self_service=False)
+    bare = replace(HEALTHY, servers=(on(SERVER),), lease=None, operators=(), permissions={})
+    seen = replace(bare, own_permissions=dict.fromkeys(wanted, True))
+    assert wrong(seen) == []
+    assert [each.says for each in findings(seen) if each.about == "permissions"] == [
+        "no operator was found, and you have all the permissions that one needs"
+    ]
+    (said,) = wrong(replace(bare, own_permissions={wanted[0]: False}))
+    assert (said.grade, said.about) == (Grade.WARNING, "permissions")
+    assert "you may not list deployments.apps in Velero's namespace" in said.says
+
+
 def test_the_other_controller_alone_is_well() -> None:
     seen = replace(HEALTHY, others=(Key("oadp", "c"),), operators=(replace(OPERATOR, self_service=False),))
     assert wrong(seen) == []

@@ -6,6 +6,7 @@ from typing import Any
 
 from foresail.api import velero
 from foresail.api.crds import DEFINITIONS, definition
+from foresail.api.monitoring import UNATTENDED
 from foresail.cli.doctor.evidence import Backup, Evidence
 from foresail.cli.doctor.finding import Finding, good, problem, warning
 from foresail.cli.leader import BY_SERVER_TIME, leader
@@ -112,6 +113,9 @@ def attended(seen: Evidence) -> Iterator[Finding]:
         yield problem("schedules", "Velero's own schedule controller is on, so the operator fires nothing", fix)
     elif by_velero:
         yield good("schedules", "Velero's own schedule controller runs them")
+        if seen.has_alert:
+            says = "the alert ForesailSchedulesUnattended was left behind, and says that nobody runs them"
+            yield warning("schedules", says, f"kubectl delete prometheusrule {UNATTENDED} -n {seen.namespace}")
     elif not holder:
         fix = (
             "start the operator (kubectl get pods -l app.kubernetes.io/name=foresail -A), or give them back to Velero:"
@@ -211,6 +215,12 @@ def permissions(seen: Evidence) -> Iterator[Finding]:
         yield problem("permissions", f"the operator's ServiceAccount may not {_some(refused)}", fix)
     elif seen.permissions:
         yield good("permissions", f"the operator may do all {len(seen.permissions)} things that it must")
+    lacking = [str(each) for each, allowed in seen.own_permissions.items() if not allowed]
+    if lacking:
+        says = f"no operator was found, and you could not install one: you may not {_some(lacking)}"
+        yield warning("permissions", says, "let an administrator of the cluster install it")
+    elif seen.own_permissions:
+        yield good("permissions", "no operator was found, and you have all the permissions that one needs")
 
 
 def _fields(spec: dict[str, Any]) -> set[str]:

@@ -1,8 +1,8 @@
 """What the doctor goes by: everything that was read, before anything is said about it."""
 
 import asyncio
-from collections.abc import Awaitable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from importlib.metadata import version
 from typing import Any, TypeVar
@@ -13,6 +13,7 @@ from foresail.api import velero
 from foresail.api.apps import DEPLOYMENT, Deployment
 from foresail.api.core import DEFINITION
 from foresail.api.marks import OPERATORS_LEASE
+from foresail.api.monitoring import PROMETHEUS_RULE, UNATTENDED
 from foresail.cli.cluster import Cluster
 from foresail.cli.doctor.permissions import Permission, needed
 from foresail.cli.errors import CommandError
@@ -22,6 +23,7 @@ from foresail.plan import Key, Kind
 from foresail.schedules.engine import DeploymentRow, deployment_row
 
 REVIEW = Kind("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False)
+OWN_REVIEW = Kind("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", namespaced=False)
 _NAME = "app.kubernetes.io/name"
 _OTHER = "non-admin-controller"  # how Deployments of the other controller of these kinds are called
 T = TypeVar("T")
@@ -85,7 +87,9 @@ class Evidence:
     locations: tuple[velero.Location, ...]
     schedules: frozenset[str]
     backups: tuple[Backup, ...]
-    permissions: Mapping[Permission, bool]
+    permissions: Mapping[Permission, bool]  # of the operator
+    own_permissions: Mapping[Permission, bool] = field(default_factory=dict)  # of whoever asks, where no operator is
+    has_alert: bool = False  # that nobody runs the Schedules; looked for only where no operator is
     unread: tuple[CommandError, ...] = ()
 
 
@@ -98,6 +102,7 @@ async def gather(cluster: Cluster, namespace: str, account: str | None, instant:
     deployments = await reader.all(DEPLOYMENT, "", Deployment) or await reader.all(DEPLOYMENT, namespace, Deployment)
     rows = [deployment_row(each) for each in deployments if each.metadata.namespace == namespace]
     operators = tuple(_operator(each) for each in deployments if (each.metadata.labels or {}).get(_NAME) == "foresail")
+    is_bare, alert = bool(deployments) and not operators, Key(namespace, UNATTENDED)
     return Evidence(
         namespace=namespace,
         instant=instant,
@@ -114,6 +119,8 @@ async def gather(cluster: Cluster, namespace: str, account: str | None, instant:
         ),
         backups=tuple(await reader.all(velero.BACKUP, namespace, Backup) if has_velero else ()),
         permissions=await reader.tried(_permissions(cluster, namespace, account, operators)) or {},
+        own_permissions=await reader.tried(_own_permissions(cluster, namespace)) or {} if is_bare else {},
+        has_alert=is_bare and bool(await reader.tried(cluster.if_there(PROMETHEUS_RULE, alert, _Named))),
         unread=tuple(reader.unread),
     )
 
@@ -175,11 +182,23 @@ async def _permissions(
         self_service=operator.self_service if operator else False,
         primers=operator.primers if operator else False,
     )
-    allowed = await asyncio.gather(*(_may(cluster, namespace, account, each) for each in wanted))
-    return dict(zip(wanted, allowed, strict=True))
+    user = f"system:serviceaccount:{account.replace('/', ':')}"
+    return await _allowed(cluster, namespace, wanted, REVIEW, {"user": user})
 
 
-async def _may(cluster: Cluster, namespace: str, account: str, wanted: Permission) -> bool:
+async def _own_permissions(cluster: Cluster, namespace: str) -> dict[Permission, bool]:
+    """Ask what whoever asks may do: the API server lets nobody give an operator what they do not have themselves."""
+    return await _allowed(cluster, namespace, needed(schedules=True, self_service=False), OWN_REVIEW, {})
+
+
+async def _allowed(
+    cluster: Cluster, namespace: str, wanted: Sequence[Permission], review: Kind, whose: Mapping[str, str]
+) -> dict[Permission, bool]:
+    answers = await asyncio.gather(*(_may(cluster, namespace, each, review, whose) for each in wanted))
+    return dict(zip(wanted, answers, strict=True))
+
+
+async def _may(cluster: Cluster, namespace: str, wanted: Permission, review: Kind, whose: Mapping[str, str]) -> bool:
     resource, _, subresource = wanted.resource.partition("/")
     asked = {
         "group": wanted.group,
@@ -190,7 +209,6 @@ async def _may(cluster: Cluster, namespace: str, account: str, wanted: Permissio
     }
     if resource == "leases" and wanted.verb != "create":
         asked["name"] = OPERATORS_LEASE
-    user = f"system:serviceaccount:{account.replace('/', ':')}"
-    body = {"apiVersion": REVIEW.api_version, "kind": REVIEW.name}
-    made = await cluster.create(REVIEW, Key("", ""), {**body, "spec": {"user": user, "resourceAttributes": asked}})
+    body = {"apiVersion": review.api_version, "kind": review.name, "spec": {**whose, "resourceAttributes": asked}}
+    made = await cluster.create(review, Key("", ""), body)
     return msgspec.json.decode(made, type=_Review).status.allowed

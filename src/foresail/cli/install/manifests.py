@@ -8,6 +8,7 @@ from typing import Any
 
 from foresail.api.apps import DEPLOYMENT
 from foresail.api.core import DEFINITION
+from foresail.api.monitoring import PROMETHEUS_RULE, SERVICE_MONITOR
 from foresail.api.pods import PRIORITY_CLASS
 from foresail.api.policy import SELF_SERVICE_POLICY
 from foresail.cli.errors import CommandError
@@ -34,8 +35,8 @@ _KINDS = (
     Kind(_ADMISSION, "v1", "validatingadmissionpolicies", "ValidatingAdmissionPolicy", namespaced=False),
     Kind(_ADMISSION, "v1", "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", namespaced=False),
     SELF_SERVICE_POLICY,
-    Kind("monitoring.coreos.com", "v1", "prometheusrules", "PrometheusRule"),
-    Kind("monitoring.coreos.com", "v1", "servicemonitors", "ServiceMonitor"),
+    PROMETHEUS_RULE,
+    SERVICE_MONITOR,
 )
 _BY_NAME: Mapping[tuple[str, str], Kind] = {(each.api_version, each.name): each for each in _KINDS}
 

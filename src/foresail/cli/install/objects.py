@@ -65,13 +65,14 @@ async def applied(cluster: Cluster, piece: Piece, *, dry_run: bool) -> None:
         told("unchanged" if _content(before) == _content(after) else "changed", piece)
 
 
-async def deleted(cluster: Cluster, pieces: Iterable[Piece], *, dry_run: bool) -> None:
-    """Delete what is there of these and was made by `foresail install`."""
+async def deleted(cluster: Cluster, pieces: Iterable[Piece], *, dry_run: bool, whoever_made_it: bool = False) -> None:
+    """Delete what is there of these and was made by `foresail install`, or by whomever."""
     for piece in pieces:
         raw = await cluster.if_there(piece.kind, piece.key, msgspec.Raw)
         if raw is None:
             continue
-        if not is_ours(found := _metadata(raw)):
+        found = _metadata(raw)
+        if not (whoever_made_it or is_ours(found)):
             told("left alone", piece, f"{_maker(found)} has made it")
             continue
         await cluster.delete(piece.kind, piece.key, found.uid, dry_run=dry_run)

@@ -13,10 +13,11 @@ import msgspec
 from foresail.api import velero
 from foresail.api.batch import CRON_JOB, JOB_NAME_LABEL
 from foresail.api.marks import OBSERVED, OPERATORS_LEASE, PRIMER_LABEL
+from foresail.api.monitoring import UNATTENDED
 from foresail.api.pods import POD
 from foresail.cli.cluster import Cluster, on_cluster
 from foresail.cli.errors import CommandError
-from foresail.cli.install.manifests import CAPABILITIES, Wishes, checked, definitions, operators
+from foresail.cli.install.manifests import CAPABILITIES, Piece, Wishes, checked, definitions, operators
 from foresail.cli.install.objects import deleted, leading, other_maker
 from foresail.cli.install.patience import Patience
 from foresail.cli.install.velero import switch, velero_server
@@ -80,14 +81,16 @@ class _Uninstall:
         maker = await other_maker(self._cluster, operator)
         if maker:
             problem = f"{operator} stays, for {maker} has made it"
-            raise CommandError(
-                problem, "remove it with the tool that keeps it, such as helm uninstall; see foresail doctor"
-            )
+            hint = "remove it with the tool that keeps it, such as helm uninstall, then do this again for the rest"
+            raise CommandError(problem, hint)
         await deleted(self._cluster, [operator], dry_run=self._dry_run)
         if not self._dry_run:
             await self._ended()
         await self._forget()
-        await deleted(self._cluster, reversed(self._rest()), dry_run=self._dry_run)
+        alert, rest = self._beside_the_operator()
+        await deleted(self._cluster, reversed(rest), dry_run=self._dry_run)
+        if not self._leaves_stopped:  # a chart that was removed has left it behind, and nobody else takes it away
+            await deleted(self._cluster, alert, dry_run=self._dry_run, whoever_made_it=True)
         if self._and_kinds:
             await deleted(self._cluster, definitions(), dry_run=self._dry_run)
         else:
@@ -96,10 +99,11 @@ class _Uninstall:
             print("Nothing was written: this was a dry run.", file=sys.stderr)
         return 0
 
-    def _rest(self) -> list[Any]:
-        """Return what goes beside the operator; the alert stays where nobody runs the Schedules."""
-        rest = [each for each in self._pieces if not each.is_operator]
-        return [each for each in rest if not (self._leaves_stopped and each.key.name == "foresail-unattended")]
+    def _beside_the_operator(self) -> tuple[list[Piece], list[Piece]]:
+        """Return the alert that nobody runs the Schedules, and everything else."""
+        found = [each for each in self._pieces if not each.is_operator]
+        alert = [each for each in found if each.key.name == UNATTENDED]
+        return alert, [each for each in found if each not in alert]
 
     async def _hand_back(self) -> None:
         server = await velero_server(self._cluster, self._namespace)

@@ -8,8 +8,11 @@ import asyncio
 import secrets
 import ssl
 import sys
+from codecs import getincrementaldecoder
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import TextIO
 
 import msgspec
 
@@ -131,9 +134,17 @@ async def _print(url: str, tls: ssl.SSLContext, *, is_results: bool) -> None:
         pieces = [each async for each in download(url, most=MOST_BYTES, seconds=_SECONDS, tls=tls)]
         print(as_lines(b"".join(pieces)))
         return
+    write = writer(sys.stdout)
     async for piece in download(url, most=_LONGEST_LOG, seconds=_SECONDS, tls=tls):
-        sys.stdout.buffer.write(piece)
-    sys.stdout.buffer.flush()
+        write(piece)
+
+
+def writer(stream: TextIO) -> Callable[[bytes], object]:
+    """Return what writes a log piece by piece: as it is into a file, and as text, which is screened, on a terminal."""
+    if not stream.isatty():
+        return stream.buffer.write
+    decode = getincrementaldecoder("utf-8")("replace").decode
+    return lambda piece: stream.write(decode(piece))
 
 
 def what_to_do(cause: str, family: Family, about: Key) -> str:

@@ -1,0 +1,50 @@
+"""A terminal obeys what is printed on it, so text of others is printed on it without its control characters.
+
+Messages, names and logs come from clusters, tenants and buckets. Into a file or a pipe everything goes as it is.
+"""
+
+import io
+import re
+import sys
+from typing import TextIO, cast
+
+_OURS = r"\x1b\[(?:0|1|2|3[1-3]|1;31)m"  # the colours of foresail.cli.colour
+_DRIVES = re.compile(rf"({_OURS})|[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+
+
+def visible(text: str) -> str:
+    """Return the text with `?` for each character that would move the cursor, change the terminal or turn the line."""
+    return _DRIVES.sub(lambda found: found[1] or "?", text)
+
+
+class Screen(io.TextIOBase):
+    """A terminal that obeys nobody but us: line ends, tabs, our colours, and a return at the begin of a piece."""
+
+    def __init__(self, terminal: TextIO) -> None:
+        self._terminal = terminal
+
+    def write(self, text: str) -> int:
+        """Write a piece of text; a bar that grows in place begins each of its pieces with a return."""
+        first = text[:1] if text[:1] == "\r" else ""
+        self._terminal.write(first + visible(text.removeprefix("\r")))
+        return len(text)
+
+    def flush(self) -> None:
+        """Show what was written."""
+        self._terminal.flush()
+
+    def isatty(self) -> bool:
+        """Say that it is one."""
+        return True
+
+    def fileno(self) -> int:
+        """Return its number."""
+        return self._terminal.fileno()
+
+
+def guard_terminals() -> None:
+    """Let what this process prints on terminals go through screens."""
+    for name in ("stdout", "stderr"):
+        stream: TextIO | None = getattr(sys, name)
+        if stream is not None and stream.isatty() and not isinstance(stream, Screen):
+            setattr(sys, name, cast("TextIO", Screen(stream)))
