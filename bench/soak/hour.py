@@ -20,7 +20,7 @@ from testbed import Cluster, TestbedError
 from testbed.control_plane import APISERVER
 from testbed.velero import S3, VELERO
 
-_SAMPLE, _PROGRESS, _DOCTOR = 10.0, 30.0, 300.0
+_SAMPLE, _PROGRESS, _DOCTOR = 10.0, 30.0, 300.0  # seconds
 _TO_BE_SEEN = 90.0  # seconds after which a fault that nobody has seen counts as unseen
 _LONGER = 120.0  # seconds that Velero stays away at most for somebody to want something of it
 
@@ -142,6 +142,7 @@ class Hour:
         return True
 
     def _say_how_it_goes(self) -> None:
+        leader = sights.leader(self._replicas.figures())  # and so metrics are read as often as a Prometheus does
         seen = self._record.copy()
         ours = [each for each in seen.made.values() if each.created >= seen.begins and not each.gone]
         phases = Counter(each.phases[-1][1] or "New" for each in ours)
@@ -155,7 +156,7 @@ class Hour:
         print(
             f"{stamp(now())} {minutes:5.1f} min: {len(ours)} Backups {dict(phases)}, {dict(held)} placeholders,"
             f" {sum(each.live for each in seen.asked)} requests, {len(seen.faults)} faults,"
-            f" {self._away or 'nothing'} away, MiB: {memory}",
+            f" {self._away or 'nothing'} away, {leader or 'nobody'} leads, MiB: {memory}",
             flush=True,
         )
 
