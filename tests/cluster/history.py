@@ -11,7 +11,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from testbed import Cluster
-from testbed.api import request
 
 _SECONDS = 36_000
 _CATCH_UP_SECONDS = 60.0
@@ -20,7 +19,7 @@ _CATCH_UP_SECONDS = 60.0
 @contextmanager
 def recorded(cluster: Cluster, path: str) -> Iterator[list[dict[str, Any]]]:
     """Yield the states of the objects under a path: those at the begin of the block, then each change to its end."""
-    present = request("GET", cluster.server + path, cluster.site.admin_trust).json()
+    present = cluster.collection(path)
     states: list[dict[str, Any]] = present["items"]
     where = urlsplit(cluster.server)
     wire = http.client.HTTPSConnection(where.hostname or "", where.port, context=cluster.site.admin_trust)
@@ -50,8 +49,7 @@ def recorded(cluster: Cluster, path: str) -> Iterator[list[dict[str, Any]]]:
 
 def _catch_up(cluster: Cluster, path: str, states: list[dict[str, Any]]) -> None:
     """Return when the record has come to what there is now."""
-    items = request("GET", cluster.server + path, cluster.site.admin_trust).json()["items"]
-    newest = max((_version(each) for each in items), default=0)
+    newest = max(map(_version, cluster.listed(path)), default=0)
     deadline = time.monotonic() + _CATCH_UP_SECONDS
     while max(map(_version, states), default=0) < newest:
         assert time.monotonic() < deadline, f"the record of {path} does not follow"

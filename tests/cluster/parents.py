@@ -5,7 +5,6 @@ from typing import Any
 from foresail.kube.client import address
 from foresail.plan import Kind
 from testbed import Cluster
-from testbed.api import request
 from tests.cluster.kinds import rule, schemaless, service_account
 
 PARENT = Kind("examples.foresail.dev", "v1", "parents", "Parent")
@@ -31,23 +30,16 @@ def parents(namespace: str, names: list[str]) -> list[dict[str, Any]]:
     return [{"apiVersion": PARENT.api_version, "kind": PARENT.name, "metadata": each} for each in metadata]
 
 
-def _listed(cluster: Cluster, kind: Kind, namespace: str) -> list[dict[str, Any]]:
-    """Return objects straight from the API server: a kubectl for each look would be late on a busy machine."""
-    url = cluster.server + address(kind, namespace)
-    items: list[dict[str, Any]] = request("GET", url, cluster.site.admin_trust).json()["items"]
-    return items
-
-
 def finished(cluster: Cluster, namespace: str) -> set[str]:
-    statuses = {item["metadata"]["name"]: item.get("status") for item in _listed(cluster, PARENT, namespace)}
+    statuses = {item["metadata"]["name"]: item.get("status") for item in cluster.listed(address(PARENT, namespace))}
     return {name for name, status in statuses.items() if isinstance(status, dict) and status.get("child")}
 
 
 def owners(cluster: Cluster, namespace: str) -> dict[str, str]:
     """Return which parent each child says that it belongs to."""
-    found = {item["metadata"]["name"]: item["metadata"] for item in _listed(cluster, CHILD, namespace)}
+    found = {item["metadata"]["name"]: item["metadata"] for item in cluster.listed(address(CHILD, namespace))}
     return {name: meta["annotations"][OWNER] for name, meta in found.items() if OWNER in meta.get("labels", {})}
 
 
 def uids(cluster: Cluster, namespace: str) -> dict[str, str]:
-    return {item["metadata"]["name"]: item["metadata"]["uid"] for item in _listed(cluster, PARENT, namespace)}
+    return {item["metadata"]["name"]: item["metadata"]["uid"] for item in cluster.listed(address(PARENT, namespace))}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from foresail.api.instants import stamp
-from testbed import Cluster
+from testbed import Cluster, TestbedError
 from tests.cluster import operators, primers
 from tests.cluster.operators import Operator
 from tests.cluster.schedules import FULL
@@ -229,7 +229,7 @@ def _watching(cluster: Cluster) -> Iterator[Sight]:
             primer = pod["metadata"]["labels"]["foresail.dev/primer"]
             held[primer] = held.get(primer, 0) + 1
             sight.specs[primer] = pod["spec"]
-        for node in primers.listed(cluster, "/apis/karpenter.sh/v1/nodeclaims"):  # from when Karpenter asks for them
+        for node in cluster.listed("/apis/karpenter.sh/v1/nodeclaims"):  # from when Karpenter asks for them
             pool = node["metadata"]["labels"]["karpenter.sh/nodepool"]
             nodes.setdefault(pool, set()).add(node["metadata"]["name"])
         for name, started in primers.delays_by_fire(cluster, (*ARMS, *TIGHT, *LOST, *STANDING)).items():
@@ -242,7 +242,7 @@ def _watching(cluster: Cluster) -> Iterator[Sight]:
 
     def work() -> None:
         while not enough.wait(0.5):
-            with suppress(OSError):  # a machine that does much else beside it answers late
+            with suppress(OSError, TestbedError):  # a machine that does much else beside it answers late
                 look()
 
     thread = threading.Thread(target=work)

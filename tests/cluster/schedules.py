@@ -10,7 +10,7 @@ from typing import Any
 
 from foresail.api.marks import SCHEDULE_UID, SLOT
 from foresail.kube.clock import now
-from testbed import Cluster
+from testbed import Cluster, TestbedError
 from testbed.api import request
 
 FULL = os.environ.get("FORESAIL_FULL") == "1"
@@ -54,15 +54,9 @@ def days_apart() -> tuple[str, datetime, datetime]:
     return f"0 0 {month.day} * {week.isoweekday() % 7}", both, week
 
 
-def listed(cluster: Cluster, path: str) -> list[dict[str, Any]]:
-    """Return objects straight from the API server: a kubectl for each look would be most of what a test does."""
-    items: list[dict[str, Any]] = request("GET", cluster.server + path, cluster.site.admin_trust).json()["items"]
-    return items
-
-
 def shown(cluster: Cluster) -> dict[str, dict[str, Any]]:
     """Return all Schedules as they stand, by their names."""
-    return {item["metadata"]["name"]: item for item in listed(cluster, f"{_API}/schedules")}
+    return {item["metadata"]["name"]: item for item in cluster.listed(f"{_API}/schedules")}
 
 
 def show(cluster: Cluster, name: str) -> dict[str, Any]:
@@ -93,7 +87,7 @@ def put_status(cluster: Cluster, plural: str, name: str, **status: str) -> None:
 
 def backups(cluster: Cluster, name: str = "") -> list[dict[str, Any]]:
     """Return the Backups of a Schedule, or of all, that Foresail made in this cluster; in the order of their slots."""
-    items = listed(cluster, f"{_API}/backups?labelSelector=velero.io%2Fschedule-name{f'%3D{name}' if name else ''}")
+    items = cluster.listed(f"{_API}/backups?labelSelector=velero.io%2Fschedule-name{f'%3D{name}' if name else ''}")
     uids = {item["metadata"]["uid"] for item in shown(cluster).values()}
     ours = [item for item in items if item["metadata"].get("annotations", {}).get(SCHEDULE_UID) in uids]
     return sorted(ours, key=slot)
@@ -122,7 +116,7 @@ def created(item: dict[str, Any]) -> datetime:
 
 def reasons(cluster: Cluster, name: str) -> dict[str, str]:
     """Return what Events say about a Schedule: the reasons, and the last message of each."""
-    items = listed(cluster, "/apis/events.k8s.io/v1/namespaces/velero/events")
+    items = cluster.listed("/apis/events.k8s.io/v1/namespaces/velero/events")
     about = [item for item in items if item.get("regarding", {}).get("name") == name]
     return {item["reason"]: item["note"] for item in sorted(about, key=lambda each: each["eventTime"] or "")}
 
@@ -137,7 +131,7 @@ def clear(cluster: Cluster) -> None:
 
 def end_backups(cluster: Cluster, into: str = "Completed") -> int:
     """Put every Backup that has no phase yet into one, as an infinitely quick Velero would; return how many."""
-    waiting = [item for item in listed(cluster, f"{_API}/backups") if not phase(item)]
+    waiting = [item for item in cluster.listed(f"{_API}/backups") if not phase(item)]
     for item in waiting:
         put_status(cluster, "backups", item["metadata"]["name"], phase=into)
     return len(waiting)
@@ -150,7 +144,7 @@ def quick_velero(cluster: Cluster) -> Iterator[None]:
 
     def work() -> None:
         while not enough.wait(0.1):
-            with suppress(OSError):  # a machine that does much else beside it answers late
+            with suppress(OSError, TestbedError):  # a machine that does much else beside it answers late
                 end_backups(cluster)
 
     thread = threading.Thread(target=work)

@@ -24,7 +24,7 @@ from testbed.promtool import promtool
 from tests.cluster.kubelet import kubelet
 from tests.cluster.operators import CHART, USER
 from tests.cluster.pages import Reader, reading, steps
-from tests.cluster.schedules import Eventually, Figure, backups, listed, put_status, schedule, show
+from tests.cluster.schedules import Eventually, Figure, backups, put_status, schedule, show
 from tests.cluster.tenants import Tenant
 
 README = "../README.md"
@@ -110,7 +110,7 @@ def shop(cluster: Cluster) -> Tenant:
 
 
 def placeholders(cluster: Cluster) -> list[dict[str, Any]]:
-    return listed(cluster, "/api/v1/namespaces/shop/pods?labelSelector=foresail.dev%2Fprimer")
+    return cluster.listed("/api/v1/namespaces/shop/pods?labelSelector=foresail.dev%2Fprimer")
 
 
 def test_from_the_readme_installed_used_by_all_three_and_removed_with_nothing_left(
@@ -150,7 +150,7 @@ def test_from_the_readme_installed_used_by_all_three_and_removed_with_nothing_le
         eventually(lambda: played.operator is None, 60)  # the process outlives its Lease by a moment
         assert_nothing_is_left(cluster)
         cluster.kubectl("delete", "nonadminbackup/before-upgrade", "--namespace=shop", "--timeout=120s")  # it was kept
-        assert listed(cluster, "/apis/velero.io/v1/namespaces/velero/backups"), "and so do the Backups"
+        assert cluster.listed("/apis/velero.io/v1/namespaces/velero/backups"), "and so do the Backups"
         assert foresail(cluster, "uninstall", "--crds").returncode == 0
         eventually(lambda: "foresail" not in cluster.kubectl("get", "crd", "--output=name"), 120)
     figure(f"from the README: installed in {installed:.0f} s, used by all three and removed in {took:.0f} s")
@@ -286,4 +286,4 @@ def doctor(cluster: Cluster) -> dict[str, str]:
 
 def made(cluster: Cluster, name: str) -> list[dict[str, Any]]:
     label = f"velero.io%2Fschedule-name%3D{name}"
-    return listed(cluster, f"/apis/velero.io/v1/namespaces/velero/backups?labelSelector={label}")
+    return cluster.listed(f"/apis/velero.io/v1/namespaces/velero/backups?labelSelector={label}")

@@ -86,9 +86,18 @@ def test_what_is_lost_before_the_fire_is_made_again_and_recorded(
 
 
 def unprimed(scene: Scene) -> list[float]:
-    """Return how long the slower of two that nobody primed took at each fire: a node may come quicker than it says."""
-    took = scene.took(("unprimed", "cold"))
-    return [max(pair) for pair in zip(took["unprimed"], took["cold"], strict=True)]
+    """Return how long the slowest that nobody primed took at each fire: a node may come quicker than it says."""
+    took = scene.took(("unprimed", "cold", "spare"))
+    beside = [] if FULL else took["spare"]
+    return [max(*pair, *beside) for pair in zip(took["unprimed"], took["cold"], strict=True)]
+
+
+def is_later(took: float, unprimed: float) -> bool:
+    """Whether a run has waited longer than one that nobody primed, by more than what a busy machine may cost.
+
+    One that has begun in half the time that a node takes has not waited for a node, and the other may have found one.
+    """
+    return took > max(unprimed + 2, NODES_TAKE / 2)
 
 
 def running(scene: Scene, name: str) -> str:
@@ -99,7 +108,7 @@ def running(scene: Scene, name: str) -> str:
 
 def said(cluster: Cluster, reason: str, namespace: str = "default") -> dict[str, str]:
     """Return what Events with that reason say, by the names of their Primers."""
-    events = primers.listed(cluster, f"/apis/events.k8s.io/v1/namespaces/{namespace}/events")
+    events = cluster.listed(f"/apis/events.k8s.io/v1/namespaces/{namespace}/events")
     return {each["regarding"]["name"]: each["note"] for each in events if each["reason"] == reason}
 
 
@@ -117,7 +126,7 @@ def test_no_run_is_later_than_unprimed_and_no_placeholder_is_more_than_its_names
     figure(f"start delay with nodes of {NODES_TAKE} s where primers must take care: {took}")
     assert max(took["unprimed"]) >= NODES_TAKE, "there is something to be gained"
     for name in run:
-        assert all(one <= other + 2 for one, other in zip(took[name], unprimed(scene), strict=True)), took
+        assert not any(is_later(*pair) for pair in zip(took[name], unprimed(scene), strict=True)), took
     eventually(lambda: all(scene.is_warm(name) for name in ("kept", "guarded", "ranged", "bound")), 60)
     eventually(lambda: not any(scene.held(name) for name in (*TIGHT, *LOST)), PATIENCE)
 
@@ -143,7 +152,7 @@ def test_a_primed_run_starts_warm_by_either_method_and_nothing_stays_behind(
     cluster.kubectl("delete", "cronjobs", *ARMS, "--namespace=default")
     eventually(lambda: not any(scene.held(arm) for arm in ARMS), 60)
     pools = "/api/v1/nodes?labelSelector=karpenter.sh%2Fnodepool%3D"
-    eventually(lambda: not any(primers.listed(cluster, f"{pools}{arm}") for arm in ARMS), PATIENCE)
+    eventually(lambda: not any(cluster.listed(f"{pools}{arm}") for arm in ARMS), PATIENCE)
 
 
 def compared(scene: Scene, eventually: Eventually) -> dict[str, float]:
@@ -204,7 +213,7 @@ def test_a_warm_up_longer_than_the_period_is_one_standing_reservation_and_never_
     assert len(sight.ever["often"]) == 1, "the run leaves its node to the reservation, and takes it back"
     eventually(lambda: scene.is_warm("often"), 60)
     assert at_once["lean"][0] == 1
-    assert all(one <= other + 2 for one, other in zip(took["lean"], took["spare"], strict=True)), took
+    assert not any(is_later(*pair) for pair in zip(took["lean"], took["spare"], strict=True)), took
     assert primers.primed(scene.cluster, "asked")["reason"] == "NeedsAllowStanding"
     assert "asked" not in sight.held
 
@@ -215,4 +224,4 @@ def test_a_run_whose_place_was_lost_and_made_again_is_not_later_than_unprimed(
     eventually(lambda: scene.is_over(LOST), PATIENCE)
     took = scene.took(LOST)
     figure(f"start delay where the node was deleted, and where a stranger took the place, before the fire: {took}")
-    assert all(took[name][0] <= max(unprimed(scene)) + 2 for name in LOST), took
+    assert not any(is_later(took[name][0], max(unprimed(scene))) for name in LOST), took
