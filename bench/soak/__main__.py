@@ -12,11 +12,9 @@ import sys
 from datetime import timedelta
 from pathlib import Path
 
-from bench import MeasurementError
 from bench.soak.filling import filled
 from bench.soak.hour import Hour
 from bench.soak.judge import verdicts
-from bench.soak.load import load
 from bench.soak.program import blows, numbers
 from bench.soak.record import Record
 from bench.soak.seen import Seen, read
@@ -45,12 +43,8 @@ def soak(seen: Seen, folder: Path) -> None:
             with Record(cluster, seen) as record:
                 filled(cluster, seen, first)
                 print(f"filled after {(now() - began).total_seconds():.0f} s", flush=True)
-                loading = record.begin(load)
                 hour = Hour(cluster, replicas, record, seen)
                 hour.live()
-                if not loading.done():
-                    raise MeasurementError("tenants are not done: writes take too long")
-                loading.result()
                 settle(cluster, hour, record, seen)
         finally:
             replicas.end()

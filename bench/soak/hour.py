@@ -8,7 +8,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 
+from bench import MeasurementError
 from bench.soak import sights
+from bench.soak.load import load
 from bench.soak.program import LEADER, Blow, blows
 from bench.soak.record import Record
 from bench.soak.seen import Fault, Seen, Stuck
@@ -30,6 +32,7 @@ class Hour:
 
     def __init__(self, cluster: Cluster, replicas: Replicas, record: Record, seen: Seen) -> None:
         self._cluster, self._replicas, self._record, self._seen = cluster, replicas, record, seen
+        self._loading = record.begin(load)
         self._away = ""
         self._due: dict[str, float] = {}
 
@@ -42,6 +45,8 @@ class Hour:
                 break  # it takes longer than planned until faults are over
             self._strike(blow)
         self.wait(self._seen.ends)
+        if not self._loading.done():
+            raise MeasurementError("tenants are not done: writes take too long")
 
     def wait(self, until: datetime) -> None:
         """Look after everything until then."""
@@ -51,6 +56,8 @@ class Hour:
 
     def tick(self) -> None:
         """Do what is due."""
+        if self._loading.done():
+            self._loading.result()  # what went wrong with it ends everything
         if self._is_due("sample", _SAMPLE):
             self._replicas.sample(time.monotonic())
             self._keep_running()
@@ -84,7 +91,7 @@ class Hour:
         if blow.kind == LEADER:
             self._replicas.start()
         else:
-            self._cluster.fault.start(blow.kind)
+            self._start(blow.kind)
         fault.back, self._away = now(), ""
         self._look(fault, before, _TO_BE_SEEN)
         took = (fault.back - fault.at).total_seconds()
@@ -99,6 +106,16 @@ class Hour:
                 return
             self.wait(now() + timedelta(seconds=2))
 
+    def _start(self, component: str) -> None:
+        """Start a component, and once more if it does not come up: a kubelet would not give up either."""
+        try:
+            self._cluster.fault.start(component)
+        except TestbedError as problem:
+            print(f"{stamp(now())} {problem}", flush=True)
+            if self._cluster.status()[component]:
+                self._cluster.fault.kill(component)
+            self._cluster.fault.start(component)
+
     # Somebody who looks after it
 
     def _keep_running(self) -> None:
@@ -109,7 +126,7 @@ class Hour:
             if pids or self._away in (component, APISERVER):
                 continue
             fault = Fault(f"{component} by itself", now(), seen=["it was found ended"])
-            self._cluster.fault.start(component)
+            self._start(component)
             fault.back = now()
             self._seen.faults.append(fault)
             print(f"{stamp(fault.at)} {component} had ended by itself, and was started again", flush=True)
