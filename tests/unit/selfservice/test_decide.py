@@ -194,3 +194,13 @@ def test_a_policy_that_changed_after_the_acceptance_takes_the_nacuuid_back() -> 
 
 def test_nothing_is_decided_while_the_namespace_is_not_known() -> None:
     assert decide(seen(request(), namespace=None), NOW) == Plan()
+
+
+@pytest.mark.parametrize("levels", [300, 800, 900, 950, 2_000])
+def test_a_spec_of_any_depth_is_refused_in_words(levels: int) -> None:
+    deep = '{"init":' * levels + "{}" + "}" * levels
+    row = request(spec=f'{{"backupName":"shop","hooks":{deep}}}', source="shop", finalizers=())
+    said = decide(seen(row, family=RESTORES, source=Source(None, None)), NOW).status
+    assert said is not None
+    body: Any = said.body["status"]
+    assert (body["phase"], body["conditions"][0]["reason"]) == ("BackingOff", "InvalidRestoreSpec")
