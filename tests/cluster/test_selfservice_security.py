@@ -19,7 +19,7 @@ The numbers are those of the list of attacks on the existing controller, and the
 | A13 | ConfigMaps of Velero's namespace | BackingOff |
 | A14 | a status from a backup; forged requests from a backup | BackingOff; left out |
 | A18 | a location that is edited later; a download of what was backed up | refused at apply; BackingOff |
-| A20 | too long, too many | BackingOff; New until there is a place |
+| A20 | too long, too many, too deep | BackingOff; New until there is a place |
 | A21 | self-service in Velero's namespace and the cluster's | New, NoPolicy |
 | A22 | a status of the tenant's own writing | forbidden; not believed where it is allowed |
 | A23 | a namespace that is made again | inherits nothing |
@@ -34,7 +34,7 @@ import re
 import tarfile
 import time
 from collections.abc import Iterator
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any, get_args
 
 import pytest
@@ -462,6 +462,22 @@ def test_A20_more_at_once_than_the_policy_gives_wait_for_their_turn(served: Clus
         served.kubectl("delete", "namespace", "greedy", "--timeout=240s")
         served.kubectl("delete", "backups.velero.io", *velero_names(served, "greedy"), f"--namespace={VELERO}")
         served.fault.cont("velero")
+
+
+def test_A20_a_spec_that_is_nested_deeper_than_anyone_reads_is_refused_and_ends_nothing(
+    hooked: Tenant, tmp_path: Path
+) -> None:
+    """The API server takes ten thousand levels below a field without a schema, and the operator sees them all."""
+    root = {"name": "root", "image": "root", "deep": "%"}
+    hooks = {"resources": [{"name": "hook", "postHooks": [{"init": {"initContainers": [root]}}]}]}
+    body = json.dumps(manifest(NAR, "deep", {"restoreSpec": {"backupName": "any", "hooks": hooks}}))
+    file = tmp_path / "deep.json"
+    file.write_text(body.replace('"%"', '{"a":' * 5_000 + "1" + "}" * 5_000))
+    hooked.kubectl("create", f"--filename={file}")
+    hooked.wait("nonadminrestore/deep", "--for=jsonpath={.status.phase}=BackingOff")
+    said = hooked.kubectl("get", "nonadminrestore/deep", "--output=jsonpath={.status.conditions[0].message}")
+    assert "no policy allows init containers" in said
+    hooked.kubectl("delete", "nonadminrestore/deep")
 
 
 def test_A21_velero_s_namespace_and_the_clusters_own_have_no_self_service(served: Cluster) -> None:

@@ -216,3 +216,13 @@ def test_a_request_to_velero_that_came_after_the_end_of_the_backup_goes_with_the
     assert released.body == {"metadata": {"finalizers": None}}
     anothers = replace(late, request_uid="another")
     assert decide(seen(row, deletion=anothers), NOW + UNSEEN).actions == (released,)
+
+
+@pytest.mark.parametrize("levels", [300, 800, 900, 950, 2_000])
+def test_a_spec_of_any_depth_is_refused_in_words(levels: int) -> None:
+    deep = '{"init":' * levels + "{}" + "}" * levels
+    row = request(spec=f'{{"backupName":"shop","hooks":{deep}}}', source="shop", finalizers=())
+    said = decide(seen(row, family=RESTORES, source=Source(None, None)), NOW).status
+    assert said is not None
+    body: Any = said.body["status"]
+    assert (body["phase"], body["conditions"][0]["reason"]) == ("BackingOff", "InvalidRestoreSpec")
