@@ -6,12 +6,13 @@ STAMP := $(VENV)/.installed
 KILLS ?= 200
 SIZE ?= 1
 CRONJOBS ?= 100
+MINUTES ?= 60
 
 .DEFAULT_GOAL := help
 .PHONY: help setup lint format test test-cluster cluster-build cluster-up cluster-down \
   cron-oracle cron-shift cron-fuzz schedule-year schedule-gitops schedule-kills schedule-clusters compat selfservice-specs \
   crds manifests docs docs-site licences sbom wheel audit bench-cron bench-runtime bench-schedules bench-selfservice bench-primers primer-year primer-kills primer-kept \
-  runtime-kills selfservice-kills selfservice-queue chart-upgrade lock ci
+  runtime-kills selfservice-kills selfservice-queue chart-upgrade soak lock ci
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -148,6 +149,9 @@ selfservice-queue: setup cluster-build ## 20 backups of 5 tenants in a real Vele
 
 chart-upgrade: setup cluster-build ## upgrade the kinds and roll back among 1,000 NonAdminBackups, and lose none
 	FORESAIL_FULL=1 $(BIN)/pytest tests/cluster/test_upgrade.py
+
+soak: setup cluster-build ## all three capabilities for an hour while the API server, Velero, S3 and the leader are killed
+	$(BIN)/python -m bench.soak --size $(SIZE) --minutes $(MINUTES)
 
 lock: setup ## pin every dependency again, with hashes, after a change in pyproject.toml
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from bench.processes import Process, free_port
 from testbed import Cluster
@@ -12,14 +13,14 @@ USER = f"system:serviceaccount:{NAMESPACE}:{ACCOUNT}"
 
 
 class Operator(Process):
-    """One replica, the only one."""
+    """One replica, if nothing else is said the only one."""
 
-    def __init__(self, cluster: Cluster, *flags: str) -> None:
+    def __init__(self, cluster: Cluster, *flags: str, identity: str = "measured", log: Path | None = None) -> None:
         port = free_port()
         kubeconfig = cluster.service_account_kubeconfig(NAMESPACE, ACCOUNT)
         command = [sys.executable, "-m", "foresail", "operator", "run", f"--kubeconfig={kubeconfig}"]
-        command += [f"--port={port}", "--host=127.0.0.1", "--identity=measured", "--log-level=warning", *flags]
-        super().__init__(command, port, keep=False)
+        command += [f"--port={port}", "--host=127.0.0.1", f"--identity={identity}", "--log-level=warning", *flags]
+        super().__init__(command, port, keep=False, log=log)
 
     def wait_settled(self, controller: str) -> None:
         """Wait until the queue of what was there at the start is empty, and of what came back of it."""

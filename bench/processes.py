@@ -9,6 +9,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -24,13 +25,21 @@ class Process:
     """One process that answers on a port; what it prints, if that is kept, is one JSON object at its end."""
 
     def __init__(
-        self, command: Sequence[str], port: int, variables: Mapping[str, str] | None = None, *, keep: bool = True
+        self,
+        command: Sequence[str],
+        port: int,
+        variables: Mapping[str, str] | None = None,
+        *,
+        keep: bool = True,
+        log: Path | None = None,
     ) -> None:
         self.port = port
         self.began = time.monotonic()
         self.idle_after = 0.0
         out = subprocess.PIPE if keep else None
-        self._process = subprocess.Popen(command, env=os.environ | dict(variables or {}), stdout=out, text=True)
+        with log.open("ab") if log else nullcontext() as said:
+            environment = os.environ | dict(variables or {})
+            self._process = subprocess.Popen(command, env=environment, stdout=out, stderr=said, text=True)
 
     def __enter__(self) -> Self:
         return self
@@ -40,6 +49,11 @@ class Process:
         self._process.wait()
         if self._process.stdout is not None:
             self._process.stdout.close()
+
+    @property
+    def ended(self) -> int | None:
+        """The code with which it has ended; None while it runs."""
+        return self._process.poll()
 
     @property
     def cpu_seconds(self) -> float:

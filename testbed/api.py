@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-_SECONDS = 10.0
+_SECONDS = 60.0  # on a machine that has much else to do
+_READY_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,6 @@ def request(
 def is_ok(url: str, context: ssl.SSLContext | None = None) -> bool:
     """Tell whether a server is there and answers with code 200."""
     try:
-        return request("GET", url, context).code == http.client.OK
+        return request("GET", url, context, seconds=_READY_SECONDS).code == http.client.OK
     except OSError:
         return False

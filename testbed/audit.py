@@ -30,7 +30,7 @@ class Request:
     ended: bool  # False for a watch that is still open
 
 
-def requests_of(site: Site, user: str, seconds: float = 10.0) -> list[Request]:
+def requests_of(site: Site, user: str, seconds: float = 60.0) -> list[Request]:
     """Return the requests of that user so far, in the order in which they came in."""
     if not site.options.audit:
         raise TestbedError(f"cluster {site.name!r} keeps no audit log", "bring it up with --audit")

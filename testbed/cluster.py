@@ -1,5 +1,6 @@
 """One real cluster: brought up in order, used by tests, taken down to the last process."""
 
+import http.client
 import json
 import os
 import shutil
@@ -10,6 +11,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from testbed import audit, control_plane, credentials, kubectl, nodes, pki, processes, site, velero
+from testbed.api import request
 from testbed.build import Say, build, cached_folder, component_named, program
 from testbed.errors import TestbedError
 from testbed.faults import Faults
@@ -28,6 +30,8 @@ _PROGRAMS: dict[str, Callable[[Site], Program]] = {
     velero.S3: velero.s3,
     velero.VELERO: velero.velero,
 }
+_NOT_SERVED_YET = (http.client.NOT_FOUND, http.client.TOO_MANY_REQUESTS, http.client.SERVICE_UNAVAILABLE)
+_NEW_KIND_SECONDS = 30.0
 
 
 def _silent(_line: str) -> None:
@@ -186,6 +190,23 @@ class Cluster:
     def get(self, *arguments: str) -> Any:  # noqa: ANN401 - JSON is any
         """Return what `kubectl get` says, decoded."""
         return json.loads(self.kubectl("get", "--output=json", *arguments))
+
+    def collection(self, path: str) -> Any:  # noqa: ANN401 - JSON is any
+        """Return all objects under a path, straight from the API server: kubectl would cost a process for each look.
+
+        While the API server reads the objects of a kind that is new to it, it wants to be asked again.
+        """
+        deadline = time.monotonic() + _NEW_KIND_SECONDS
+        while (answer := request("GET", self.server + path, self.site.admin_trust)).code != http.client.OK:
+            if answer.code not in _NOT_SERVED_YET or time.monotonic() > deadline:
+                raise TestbedError(f"GET {path}: code {answer.code}: {answer.text}", "is the kind installed?")
+            time.sleep(0.2)
+        return answer.json()
+
+    def listed(self, path: str) -> list[dict[str, Any]]:
+        """Return the same as a list."""
+        items: list[dict[str, Any]] = self.collection(path)["items"]
+        return items
 
     def apply(self, *objects: dict[str, Any]) -> None:
         """Create these objects, or change them to what is said here, as the administrator."""

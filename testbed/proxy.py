@@ -17,7 +17,7 @@ from testbed.ports import Port
 from testbed.site import Site
 
 _CHUNK = 64 * 1024
-_SECONDS = 10.0
+_SECONDS = 60.0
 _T = TypeVar("_T")
 
 

@@ -6,7 +6,7 @@ import os
 import shutil
 import ssl
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -151,7 +151,11 @@ def names() -> list[str]:
 
 def known() -> list[Site]:
     """Return the sites of all clusters, without what is only a rest of one."""
-    return [Site.open(name) for name in names() if (clusters_folder() / name / _FILE).exists()]
+    found = []
+    for name in names():
+        with suppress(TestbedError):  # it may be removed while we look
+            found.append(Site.open(name))
+    return found
 
 
 def remove(folder: Path) -> None:

@@ -54,7 +54,7 @@ def prepare_velero(site: Site) -> None:
     objects = _installation(site)
     _installed_file(site).write_text(json.dumps(objects))
     apply(site, [item for item in objects if item["kind"] == "CustomResourceDefinition"])
-    kubectl(site, "wait", "--for=condition=Established", "crd", "--all")
+    kubectl(site, "wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
     apply(site, [item for item in objects if item["kind"] != "CustomResourceDefinition"])
     service_account_kubeconfig(site, site.folder / "velero.kubeconfig", NAMESPACE, "velero")
 

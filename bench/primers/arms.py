@@ -69,7 +69,7 @@ def _left_behind(cluster: Cluster) -> int:
     cluster.kubectl("delete", "primers,cronjobs", "--all", "--namespace=default")
 
     def left() -> int:
-        return len(primers.placeholders(cluster)) + len(primers.listed(cluster, "/api/v1/nodes"))
+        return len(primers.placeholders(cluster)) + len(cluster.listed("/api/v1/nodes"))
 
     holds_within(lambda: left() == 0, _FREED)
     return left()

@@ -41,7 +41,7 @@ def stampede(count: int) -> dict[str, object]:
 
 
 def _ready(cluster: Cluster) -> int:
-    return len([each for each in primers.listed(cluster, _API) if each.get("status", {}).get("nextWarmUp")])
+    return len([each for each in cluster.listed(_API) if each.get("status", {}).get("nextWarmUp")])
 
 
 def _lateness(pod: dict[str, Any], begins: datetime) -> float:

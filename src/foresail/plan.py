@@ -6,6 +6,8 @@ from datetime import datetime
 from enum import Enum
 from typing import Generic, TypeVar
 
+import msgspec
+
 Wish = TypeVar("Wish")
 Found = TypeVar("Found")
 
@@ -13,8 +15,7 @@ Body = Mapping[str, object]
 """A JSON object as it goes over the wire; whoever holds one does not change it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(msgspec.Struct, frozen=True):
     """A kind of object, with everything that its address needs."""
 
     group: str  # empty for the core group
@@ -29,9 +30,11 @@ class Kind:
         return f"{self.group}/{self.version}" if self.group else self.version
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Key:
-    """What a controller works on at one time: the namespace (empty if there is none) and the name."""
+class Key(msgspec.Struct, frozen=True, order=True):
+    """What a controller works on at one time: the namespace (empty if there is none) and the name.
+
+    Stores and queues look keys up many times at each look, so they are hashed and compared without Python code.
+    """
 
     namespace: str
     name: str

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed import Cluster, Options
+from testbed import Cluster, Options, TestbedError
 from testbed.build import program
 from tests.cluster import operators
 
@@ -59,11 +59,25 @@ def doomed_cluster() -> Iterator[Cluster]:
 
 @pytest.fixture(scope="session")
 def eventually() -> Callable[[Callable[[], object], float], None]:
-    """Wait until something holds, and fail with the last answer if it does not within that many seconds."""
+    """Wait until something holds, and fail with the last answer if it does not within that many seconds.
+
+    An object or a field that is not there yet is such an answer, and so is a server that does not answer in time; what
+    is asserted on the way fails at once.
+    """
+
+    def answer_of(holds: Callable[[], object]) -> tuple[bool, object]:
+        try:
+            answer = holds()
+        except (TestbedError, OSError, LookupError, StopIteration) as not_yet:
+            return False, not_yet
+        return bool(answer), answer
 
     def wait(holds: Callable[[], object], seconds: float) -> None:
         deadline = time.monotonic() + seconds
-        while not (answer := holds()):
+        while True:
+            done, answer = answer_of(holds)
+            if done:
+                return
             assert time.monotonic() < deadline, f"not within {seconds:g} s; the last answer was {answer!r}"
             time.sleep(0.1)
 

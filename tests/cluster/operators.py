@@ -63,7 +63,7 @@ class Operator(Speaking):
         """End it with SIGTERM, as a rollout does, and see that it ends in order."""
         assert self._process is not None
         self._process.terminate()
-        assert self._process.wait(20) == 0
+        assert self._process.wait(60) == 0
         self._process = None
 
     def figures(self, schedule: str = "") -> dict[str, float]:

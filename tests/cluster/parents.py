@@ -2,11 +2,13 @@
 
 from typing import Any
 
+from foresail.kube.client import address
 from foresail.plan import Kind
 from testbed import Cluster
 from tests.cluster.kinds import rule, schemaless, service_account
 
 PARENT = Kind("examples.foresail.dev", "v1", "parents", "Parent")
+CHILD = Kind("", "v1", "configmaps", "ConfigMap")
 OWNER = f"{PARENT.group}/parent-uid"
 
 
@@ -20,7 +22,7 @@ def install(cluster: Cluster, account: str, *rules: dict[str, list[str]]) -> Non
         *rules,
     )
     cluster.apply(schemaless(PARENT), *permitted)
-    cluster.kubectl("wait", "--for=condition=Established", f"crd/{PARENT.plural}.{PARENT.group}")
+    cluster.kubectl("wait", "--for=condition=Established", f"crd/{PARENT.plural}.{PARENT.group}", "--timeout=120s")
 
 
 def parents(namespace: str, names: list[str]) -> list[dict[str, Any]]:
@@ -29,17 +31,15 @@ def parents(namespace: str, names: list[str]) -> list[dict[str, Any]]:
 
 
 def finished(cluster: Cluster, namespace: str) -> set[str]:
-    items = cluster.get("parents", "--namespace", namespace)["items"]
-    statuses = {item["metadata"]["name"]: item.get("status") for item in items}
+    statuses = {item["metadata"]["name"]: item.get("status") for item in cluster.listed(address(PARENT, namespace))}
     return {name for name, status in statuses.items() if isinstance(status, dict) and status.get("child")}
 
 
 def owners(cluster: Cluster, namespace: str) -> dict[str, str]:
     """Return which parent each child says that it belongs to."""
-    items = cluster.get("configmaps", "--namespace", namespace, f"--selector={OWNER}")["items"]
-    return {item["metadata"]["name"]: item["metadata"]["annotations"][OWNER] for item in items}
+    found = {item["metadata"]["name"]: item["metadata"] for item in cluster.listed(address(CHILD, namespace))}
+    return {name: meta["annotations"][OWNER] for name, meta in found.items() if OWNER in meta.get("labels", {})}
 
 
 def uids(cluster: Cluster, namespace: str) -> dict[str, str]:
-    items = cluster.get("parents", "--namespace", namespace)["items"]
-    return {item["metadata"]["name"]: item["metadata"]["uid"] for item in items}
+    return {item["metadata"]["name"]: item["metadata"]["uid"] for item in cluster.listed(address(PARENT, namespace))}

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from testbed import Cluster
-from testbed.api import request
 from testbed.build import program
 from testbed.nodes import END_SECONDS, READY_SECONDS, RUN_SECONDS
 
@@ -95,12 +94,6 @@ def primer(name: str, warm_up: str, namespace: str = "default", **spec: Any) -> 
     }
 
 
-def listed(cluster: Cluster, path: str) -> list[dict[str, Any]]:
-    """Return objects straight from the API server."""
-    items: list[dict[str, Any]] = request("GET", cluster.server + path, cluster.site.admin_trust).json()["items"]
-    return items
-
-
 def next_minute(least: float) -> datetime:
     """Return the first full minute that is at least so many seconds ahead."""
     ahead = datetime.now(UTC) + timedelta(seconds=least)  # noqa: TID251 - the clock of the real cluster
@@ -109,7 +102,7 @@ def next_minute(least: float) -> datetime:
 
 def shown(cluster: Cluster, name: str) -> dict[str, Any]:
     """Return the status of the Primer of that name, in whichever namespace."""
-    found = listed(cluster, "/apis/foresail.dev/v1alpha1/primers")
+    found = cluster.listed("/apis/foresail.dev/v1alpha1/primers")
     status: dict[str, Any] = next(each for each in found if each["metadata"]["name"] == name).get("status", {})
     return status
 
@@ -123,7 +116,7 @@ def primed(cluster: Cluster, name: str) -> dict[str, Any]:
 def placeholders(cluster: Cluster) -> list[dict[str, Any]]:
     """Return the placeholders that there are."""
     labels = "labelSelector=foresail.dev%2Fprimer,%21batch.kubernetes.io%2Fjob-name"
-    return listed(cluster, f"/api/v1/pods?{labels}")
+    return cluster.listed(f"/api/v1/pods?{labels}")
 
 
 def delays(cluster: Cluster, names: Iterable[str]) -> dict[str, list[float]]:
@@ -136,11 +129,11 @@ def delays_by_fire(cluster: Cluster, names: Iterable[str]) -> dict[str, dict[str
     """Return the same by the fire; of a run whose node has gone, and its pod with it, nothing is known any more."""
     jobs = {
         job["metadata"]["uid"]: job
-        for job in listed(cluster, "/apis/batch/v1/jobs")
+        for job in cluster.listed("/apis/batch/v1/jobs")
         if SCHEDULED_AT in job["metadata"].get("annotations", {})
     }
     found: dict[str, dict[str, float]] = {name: {} for name in names}
-    for pod in listed(cluster, "/api/v1/pods?labelSelector=batch.kubernetes.io%2Fjob-name"):
+    for pod in cluster.listed("/api/v1/pods?labelSelector=batch.kubernetes.io%2Fjob-name"):
         job = jobs.get(pod["metadata"]["labels"].get("batch.kubernetes.io/controller-uid", ""))
         began = pod.get("status", {}).get("startTime")
         if job is None or not began:

@@ -26,7 +26,7 @@ class Speaking:
         return [line for line in self.lines if text in line["message"]]
 
     def ask(self, path: str) -> tuple[int, str]:
-        """Ask the running process over HTTP; code 0 if it does not listen yet."""
+        """Ask the running process over HTTP; code 0 if it does not answer."""
         started = self.said("answers on port")
         if not started:
             return 0, ""
@@ -36,7 +36,7 @@ class Speaking:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as refusal:
             return refusal.code, refusal.read().decode()
-        except urllib.error.URLError:
+        except OSError:  # it does not listen yet or any more
             return 0, ""
 
     def is_ready(self) -> bool:

@@ -5,7 +5,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -19,13 +18,13 @@ from foresail.kube.failures import Failure
 from foresail.plan import Key, Kind
 from testbed import Cluster
 from testbed.build import program
+from tests.cluster.history import recorded
 
 CHARTS = Path(__file__).parents[2] / "charts"
 API = "oadp.openshift.io/v1alpha1"
 VELERO = "velero"
 Eventually = Callable[[Callable[[], object], float], None]
 _REQUESTS = ("nonadminbackups", "nonadminrestores")
-_PHASES = r'{.metadata.namespace}/{.metadata.name}/{.metadata.uid} {.status.phase}{"\n"}'
 _ORDER = ("", "New", "BackingOff", "Created", "Deleting")
 _MAY_BACK_UP = ("auth", "can-i", "create", "nonadminbackups.oadp.openshift.io")
 
@@ -33,7 +32,7 @@ _MAY_BACK_UP = ("auth", "can-i", "create", "nonadminbackups.oadp.openshift.io")
 def install(cluster: Cluster) -> None:
     """Install both charts with self-service on."""
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", text=_rendered("foresail-crds"))
-    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
     chart = _rendered("foresail", "--set=selfService.enabled=true,schedules.enabled=false")
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", text=chart)
 
@@ -45,7 +44,7 @@ def operator(cluster: Cluster, log: Path) -> Iterator["subprocess.Popen[bytes]"]
     command = [sys.executable, "-m", "foresail", "operator", "run", f"--kubeconfig={kubeconfig}"]
     command += ["--port=0", "--host=127.0.0.1", "--identity=tested", "--schedules=false", "--self-service"]
     with (
-        phases_in_order(cluster, log.parent),
+        phases_in_order(cluster),
         log.open("ab") as file,
         subprocess.Popen(command, stderr=file) as process,
     ):
@@ -53,7 +52,7 @@ def operator(cluster: Cluster, log: Path) -> Iterator["subprocess.Popen[bytes]"]
             yield process
             assert process.poll() is None, log.read_text()
             process.send_signal(signal.SIGTERM)
-            assert process.wait(30) == 0, log.read_text()
+            assert process.wait(60) == 0, log.read_text()
         finally:
             process.kill()
 
@@ -72,40 +71,19 @@ def written_by_operator(
 
 
 @contextmanager
-def phases_in_order(cluster: Cluster, folder: Path) -> Iterator[None]:
+def phases_in_order(cluster: Cluster) -> Iterator[None]:
     """Write down every phase of every request until the block ends, and see that none was ever left for an earlier."""
-    files = [folder / f"phases-of-{kind}" for kind in _REQUESTS]
     with ExitStack() as watching:
-        for kind, file in zip(_REQUESTS, files, strict=True):
-            watching.enter_context(_shown_as_it_changes(cluster, file, _PHASES, kind, "--all-namespaces", "--watch"))
+        records = [watching.enter_context(recorded(cluster, f"/apis/{API}/{kind}")) for kind in _REQUESTS]
         yield
-    for file in files:
+    for states in records:
         seen: dict[str, list[str]] = {}
-        for name, _, phase in (line.partition(" ") for line in file.read_text().splitlines()):
-            seen.setdefault(name, []).append(phase)
+        for each in states:
+            meta = each["metadata"]
+            name = f"{meta['namespace']}/{meta['name']}/{meta['uid']}"
+            seen.setdefault(name, []).append(each.get("status", {}).get("phase", ""))
         for name, phases in seen.items():
             assert phases == sorted(phases, key=_ORDER.index), f"{name} went back: {phases}"
-
-
-@contextmanager
-def recorded(cluster: Cluster, file: Path, template: str, *words: str) -> Iterator[None]:
-    """Write down what the template shows of objects whenever they change, from the begin of the block to its end."""
-    with _shown_as_it_changes(cluster, file, template, "--watch-only", *words):
-        time.sleep(3)  # until it watches
-        yield
-        time.sleep(1)
-
-
-@contextmanager
-def _shown_as_it_changes(cluster: Cluster, file: Path, template: str, *words: str) -> Iterator[None]:
-    command = [str(program("kube", "kubectl")), f"--kubeconfig={cluster.kubeconfig}", "--cache-dir=/dev/null", "get"]
-    command += [f"--output=jsonpath={template}", *words]
-    with file.open("w") as output, subprocess.Popen(command, stdout=output) as watching:
-        try:
-            yield
-            assert watching.poll() is None, f"the record of {' '.join(words)} has a gap"
-        finally:
-            watching.kill()
 
 
 @dataclass(frozen=True)
@@ -137,8 +115,13 @@ class Tenant:
     def wants(self, name: str, **spec: Any) -> None:  # noqa: ANN401 - JSON
         self.kubectl("patch", "nonadminbackup", name, "--type=merge", f"--patch={json.dumps({'spec': spec})}")
 
-    def wait(self, target: str, *words: str, seconds: int = 60) -> None:
-        self.kubectl("wait", target, f"--timeout={seconds}s", *words)
+    def wait(self, target: str, *words: str, seconds: int = 240) -> None:
+        """Wait as kubectl does, for as long as Velero may be asked three times; in vain, the error is what there is."""
+        try:
+            self.kubectl("wait", target, f"--timeout={seconds}s", *words)
+        except AssertionError as error:
+            shown = self.kubectl("get", target, "--output=yaml", "--ignore-not-found")
+            raise AssertionError(f"{error}\n{shown}") from None
 
     def status(self, target: str) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(self.kubectl("get", target, "--output=json")).get("status", {})
@@ -173,7 +156,7 @@ def arrive(cluster: Cluster, namespace: str, eventually: Eventually) -> Tenant:
         except AssertionError:
             return False
 
-    eventually(may, 30)
+    eventually(may, 120)
     return found
 
 

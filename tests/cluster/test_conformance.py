@@ -33,7 +33,7 @@ def player(cluster: Cluster) -> Path:
         *({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace(case)}} for case in CASES),
     )
     names = [f"crd/{kind.plural}.{kind.group}" for kind in (things.THING, things.WHOLE)]
-    cluster.kubectl("wait", "--for=condition=Established", *names)
+    cluster.kubectl("wait", "--for=condition=Established", *names, "--timeout=120s")
     return cluster.service_account_kubeconfig("default", "player")
 
 

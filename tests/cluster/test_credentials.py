@@ -21,12 +21,15 @@ def test_a_user_with_a_certificate_has_its_name_its_groups_and_no_right(
     assert 'User "ann/of+shop" cannot list resource "secrets"' in denied.stderr
 
 
-def test_a_service_account_may_do_what_its_role_says_and_nothing_else(cluster: Cluster, kubectl_as: KubectlAs) -> None:
+def test_a_service_account_may_do_what_its_role_says_and_nothing_else(
+    cluster: Cluster, kubectl_as: KubectlAs, eventually: Callable[[Callable[[], object], float], None]
+) -> None:
     cluster.kubectl("create", "serviceaccount", "reader")
     cluster.kubectl("create", "role", "reader", "--verb=get,list", "--resource=configmaps")
     cluster.kubectl("create", "rolebinding", "reader", "--role=reader", "--serviceaccount=default:reader")
     kubeconfig = cluster.service_account_kubeconfig("default", "reader")
-    assert "kube-root-ca.crt" in kubectl_as(kubeconfig, "get", "configmaps", "--output=name").stdout
+    listed = ("get", "configmaps", "--output=name")  # the API server takes note of a new right a moment later
+    eventually(lambda: "kube-root-ca.crt" in kubectl_as(kubeconfig, *listed).stdout, 60)
     for denied in (["get", "secrets"], ["get", "configmaps", "--namespace=kube-system"], ["delete", "configmap", "x"]):
         assert "Forbidden" in kubectl_as(kubeconfig, *denied).stderr
 

@@ -69,11 +69,11 @@ def policy(number: int, version: str, kind: str, expressions: dict[str, str]) ->
 @pytest.fixture(scope="module")
 def judge(cluster: Cluster, eventually: Eventually) -> Cluster:
     cluster.apply(DEFINITION)
-    cluster.kubectl("wait", "--for=condition=Established", f"crd/records.{GROUP}", "--timeout=30s")
+    cluster.kubectl("wait", "--for=condition=Established", f"crd/records.{GROUP}", "--timeout=120s")
     for number, ((version, kind), expressions) in enumerate(health_expressions().items()):
         cluster.apply(*policy(number, version, kind, expressions))
     for name in ("backup-complete", "restore-complete", "primer-ready", "schedule-enabled"):
-        eventually(lambda name=name: health(cluster, recorded(name)) == "Current", 60)  # type: ignore[misc]
+        eventually(lambda name=name: health(cluster, recorded(name)) == "Current", 120)  # type: ignore[misc]
     return cluster
 
 

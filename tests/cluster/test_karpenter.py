@@ -8,6 +8,8 @@ from testbed import Cluster
 from testbed.nodes import RUN_SECONDS
 
 RUNS = 5
+LATE = 15  # seconds, on a busy machine
+POOL = "--selector=karpenter.sh/nodepool=testbed"  # others may have nodes of their own here
 
 
 def _instant(text: str) -> datetime:
@@ -24,7 +26,7 @@ def test_a_cronjob_on_a_cluster_without_nodes_gets_one_after_the_configured_dela
     figure: Callable[[str], None],
 ) -> None:
     cluster = karpenter_cluster
-    assert cluster.get("nodes")["items"] == []
+    assert cluster.get("nodes", POOL)["items"] == []
     container = {"name": "work", "image": "work:1", "resources": {"requests": {"cpu": "2"}}}
     cluster.apply(
         {
@@ -35,23 +37,26 @@ def test_a_cronjob_on_a_cluster_without_nodes_gets_one_after_the_configured_dela
                 "schedule": "* * * * *",
                 "concurrencyPolicy": "Forbid",
                 "jobTemplate": {
+                    "metadata": {"labels": {"run": "report"}},
                     "spec": {
                         "template": {
-                            "metadata": {"annotations": {RUN_SECONDS: str(RUNS)}},
+                            "metadata": {"annotations": {RUN_SECONDS: str(RUNS)}, "labels": {"run": "report"}},
                             "spec": {"restartPolicy": "Never", "containers": [container]},
                         }
-                    }
+                    },
                 },
             },
         }
     )
-    eventually(lambda: cluster.get("jobs")["items"], 75)
+    mine = "--selector=run=report"
+    eventually(lambda: cluster.get("jobs", mine)["items"], 120)
     cluster.kubectl("patch", "cronjob", "report", "--patch", '{"spec": {"suspend": true}}')
-    eventually(lambda: cluster.get("jobs")["items"][0].get("status", {}).get("succeeded") == 1, 120)
+    eventually(lambda: cluster.get("jobs", mine)["items"][0].get("status", {}).get("succeeded") == 1, 240)
 
-    job = cluster.get("jobs")["items"][0]
-    (node,) = cluster.get("nodes")["items"]
-    (pod,) = cluster.get("pods")["items"]
+    # The node goes half a minute after its last pod, and the pod with it.
+    (node,) = cluster.get("nodes", POOL)["items"]
+    (pod,) = cluster.get("pods", mine)["items"]
+    job = cluster.get("jobs", mine)["items"][0]
     finished = pod["status"]["containerStatuses"][0]["state"]["terminated"]
     fire = _instant(job["metadata"]["annotations"]["batch.kubernetes.io/cronjob-scheduled-timestamp"])
     ready_after = (_ready_since(node) - _instant(node["metadata"]["creationTimestamp"])).total_seconds()
@@ -60,8 +65,8 @@ def test_a_cronjob_on_a_cluster_without_nodes_gets_one_after_the_configured_dela
 
     assert pod["spec"]["nodeName"] == node["metadata"]["name"]
     wanted = cluster.site.options.node_seconds
-    assert wanted - 1 <= ready_after <= wanted + 5  # the API server's times are whole seconds
-    assert RUNS - 1 <= ran <= RUNS + 5
+    assert wanted - 1 <= ready_after <= wanted + LATE  # the API server's times are whole seconds
+    assert RUNS - 1 <= ran <= RUNS + LATE
     assert delay >= wanted
     figure(
         f"CronJob on a cluster with no node, nodes ready after {wanted} s: node ready {ready_after:.0f} s after it was "

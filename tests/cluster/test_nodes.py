@@ -28,9 +28,9 @@ def test_the_pod_of_a_job_runs_as_long_as_its_annotation_says_and_succeeds(
             },
         }
     )
-    eventually(lambda: cluster.get("job", name).get("status", {}).get("succeeded") == 1, 30)
+    eventually(lambda: cluster.get("job", name).get("status", {}).get("succeeded") == 1, 120)
     (pod,) = cluster.get("pods", f"--selector=job-name={name}")["items"]
     ended = pod["status"]["containerStatuses"][0]["state"]["terminated"]
     ran = datetime.fromisoformat(ended["finishedAt"]) - datetime.fromisoformat(ended["startedAt"])
-    assert runs - 1 <= ran.total_seconds() <= runs + 3  # whole seconds, on a busy machine
+    assert runs - 1 <= ran.total_seconds() <= runs + 10  # whole seconds, on a busy machine
     assert pod["status"]["phase"] == "Succeeded"

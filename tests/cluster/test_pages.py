@@ -61,6 +61,8 @@ def test_a_command_that_fails_or_prints_something_else_is_noticed(served: Cluste
         assert reader.type("echo a word, then 7") == "a word, then 7\n"
     assert fits(("a word, then 8",), "before\na word, then 7\nafter\n")
     assert not fits(("another word, then 7",), "a word, then 7\n")
+    assert fits(("Sun 2026-11-15",), "Mon 2026-11-16\n"), "a page is read on any day"
+    assert not fits(("Sun 2026-11-15",), "Yes 2026-11-16\n")
     assert not fits(("second", "first"), "first\nsecond\n")
 
 
@@ -69,7 +71,7 @@ def test_a_team_makes_its_first_backup(served: Cluster, tmp_path: Path, eventual
     with reading(served, tmp_path / "administrator") as administrator:
         administrator.follow(page, "What the administrator does once")
     with reading(served, tmp_path / "ann", served.user_kubeconfig("ann")) as ann:
-        eventually(lambda: "yes" in ann.type("kubectl auth can-i create nab -n shop || true"), 30)
+        eventually(lambda: "yes" in ann.type("kubectl auth can-i create nab -n shop || true"), 60)
         ann.follow(page, "What Ann does")
         ann.follow(page, "What Ann cannot do")
 

@@ -4,6 +4,7 @@ import random
 import time
 from http import HTTPStatus
 from pathlib import Path
+from typing import Any
 
 from foresail.kube.clock import now
 from testbed import Cluster
@@ -28,6 +29,12 @@ def killed_at_a_write(operator: Operator, chance: random.Random) -> bool:
     return met
 
 
+def placeholders(cluster: Cluster, names: list[str]) -> list[dict[str, Any]]:
+    """Return those of these Primers; other tests may have theirs."""
+    there = primers.placeholders(cluster)
+    return [pod for pod in there if pod["metadata"]["labels"]["foresail.dev/primer"] in names]
+
+
 def test_however_often_it_is_killed_no_placeholder_is_made_twice_and_none_is_left_behind(
     cluster: Cluster, tmp_path: Path, eventually: Eventually, figure: Figure
 ) -> None:
@@ -46,8 +53,8 @@ def test_however_often_it_is_killed_no_placeholder_is_made_twice_and_none_is_lef
             cluster.apply(*cron_jobs, *[primers.primer(name, "2h") for name in new])  # so the warm-ups are due now
             met += killed_at_a_write(operator, chance)
         operator.start()
-        eventually(lambda: len(primers.placeholders(cluster)) == CRON_JOBS, 300)
-        made = primers.placeholders(cluster)
+        eventually(lambda: len(placeholders(cluster, names)) == CRON_JOBS, 300)
+        made = placeholders(cluster, names)
         targets = {pod["metadata"]["annotations"]["foresail.dev/cronjob-uid"] for pod in made}
         assert len(targets) == CRON_JOBS
         asked = [each for each in cluster.audit(USER) if each.resource == "pods" and each.at >= begun]
@@ -56,6 +63,6 @@ def test_however_often_it_is_killed_no_placeholder_is_made_twice_and_none_is_lef
         assert codes.count(HTTPStatus.CREATED) <= CRON_JOBS <= codes.count(HTTPStatus.CREATED) + cut_off
         figure(f"primers: {met} of {KILLS} kills at a write, {CRON_JOBS} placeholders, each made once")
         operator.kill()
-    cluster.kubectl("delete", "primers", "--all", "--namespace=default", "--wait=false")
-    eventually(lambda: primers.placeholders(cluster) == [], 120)
+    cluster.kubectl("delete", "primers", *names, "--namespace=default", "--wait=false")
+    eventually(lambda: placeholders(cluster, names) == [], 300)
     cluster.kubectl("delete", "cronjobs", *names, "--namespace=default", "--wait=false")

@@ -23,7 +23,7 @@ NAMES = [f"scenario-{number}" for number in range(len(VALID))]
 def said(cluster: Cluster) -> dict[str, list[tuple[str, str]]]:
     """Return what the primer CronJobs of each Primer say, as the API server keeps it."""
     found: dict[str, list[tuple[str, str]]] = {}
-    for item in primers.listed(cluster, f"{CRON_JOBS}?labelSelector=foresail.dev%2Fprimer"):
+    for item in cluster.listed(f"{CRON_JOBS}?labelSelector=foresail.dev%2Fprimer"):
         spec = item["spec"]
         found.setdefault(item["metadata"]["ownerReferences"][0]["name"], []).append(
             (spec["schedule"], spec["timeZone"])

@@ -70,11 +70,11 @@ def test_a_tenant_gets_by_a_primer_no_pod_that_the_namespace_could_not_have(
         eventually(lambda: not asks(jobs["modest"], primers.primer("modest", "2h", HOME)).returncode, 60)  # aggregated
         eventually(lambda: primers.primed(cluster, "modest").get("reason") == "QuotaTooSmall", 60)
         assert "ResourceQuota placeholders allows 0 of pods" in primers.primed(cluster, "modest")["message"]
-        assert primers.listed(cluster, PODS) == []
+        assert cluster.listed(PODS) == []
 
         cluster.apply(placeholders_allowed(3))
-        eventually(lambda: primers.listed(cluster, PODS), 60)
-        (pod,) = primers.listed(cluster, PODS)
+        eventually(lambda: cluster.listed(PODS), 60)
+        (pod,) = cluster.listed(PODS)
         (container,) = pod["spec"]["containers"]
         assert container["image"] == "pause", "nothing of the target's images runs"
         assert container["securityContext"]["allowPrivilegeEscalation"] is False
@@ -86,7 +86,7 @@ def test_a_tenant_gets_by_a_primer_no_pod_that_the_namespace_could_not_have(
         assert asks(jobs["greedy"], primers.primer("greedy", "2h", HOME, template=greedy)).returncode == 0
         eventually(lambda: primers.primed(cluster, "greedy").get("reason") == "QuotaTooSmall", 60)
         assert "ResourceQuota all allows 8 of requests.cpu" in primers.primed(cluster, "greedy")["message"]
-        assert len(primers.listed(cluster, PODS)) == 1
+        assert len(cluster.listed(PODS)) == 1
 
         for field in ("priorityClassName", "image", "nodeName"):
             more = asks(primers.primer("modest", "2h", HOME, template={field: "mine"}))

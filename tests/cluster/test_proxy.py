@@ -3,7 +3,7 @@
 import asyncio
 import socket
 import ssl
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
@@ -14,7 +14,9 @@ from foresail.kube.client import Response
 from testbed import Cluster
 from testbed.proxy import Proxy
 
+Eventually = Callable[[Callable[[], object], float], None]
 WATCH = "/api/v1/namespaces/default/configmaps?watch=true"
+SECONDS = 60.0
 
 
 @pytest.fixture
@@ -24,10 +26,14 @@ def proxy(cluster: Cluster) -> Iterator[Proxy]:
 
 
 @pytest.fixture(scope="module")
-def token(cluster: Cluster) -> str:
-    cluster.kubectl("create", "serviceaccount", "watcher")
-    cluster.kubectl("create", "rolebinding", "watcher", "--clusterrole=view", "--serviceaccount=default:watcher")
-    return cluster.service_account_token("default", "watcher")
+def token(cluster: Cluster, eventually: Eventually) -> str:
+    """Return the token of somebody who may watch, once the API server knows of it."""
+    name = "through-the-proxy"
+    cluster.kubectl("create", "serviceaccount", name)
+    cluster.kubectl("create", "rolebinding", name, "--clusterrole=view", f"--serviceaccount=default:{name}")
+    asked = ("auth", "can-i", "watch", "configmaps", f"--as=system:serviceaccount:default:{name}")
+    eventually(lambda: cluster.kubectl(*asked).strip() == "yes", SECONDS)
+    return cluster.service_account_token("default", name)
 
 
 @asynccontextmanager
@@ -40,14 +46,14 @@ async def watching(
         response = await session.get(WATCH, timeout=aiohttp.ClientTimeout(total=None))
         async with Response(response):  # closes it for good: the farewell of TLS would outlive the event loop
             assert response.status == 200
-            await line_about(response.content, "kube-root-ca.crt", 10)  # every namespace has it
+            await line_about(response.content, "kube-root-ca.crt")  # every namespace has it
             yield session, response.content
 
 
-async def line_about(stream: aiohttp.StreamReader, name: str, seconds: float) -> None:
+async def line_about(stream: aiohttp.StreamReader, name: str, seconds: float = SECONDS) -> None:
     async with asyncio.timeout(seconds):
-        while f'"{name}"'.encode() not in await stream.readline():
-            pass
+        while f'"{name}"'.encode() not in (line := await stream.readline()):
+            assert line, "the stream has ended"
 
 
 async def create(cluster: Cluster, name: str) -> None:
@@ -58,7 +64,7 @@ def test_untouched_it_passes_everything_on(cluster: Cluster, proxy: Proxy, token
     async def run() -> None:
         async with watching(cluster, proxy.url, token) as (session, stream):
             await create(cluster, "passed-on")
-            await line_about(stream, "passed-on", 10)
+            await line_about(stream, "passed-on")
             async with session.get("/version") as answer:
                 assert (await answer.json())["gitVersion"] == "v1.36.3"
 
@@ -82,16 +88,18 @@ def test_a_cut_resets_the_streams_that_are_meant_and_spares_the_others(
 
 def test_a_torn_stream_ends_in_the_middle_of_a_line(cluster: Cluster, proxy: Proxy, token: str) -> None:
     # A bare socket, to see every byte: HTTP clients drop what they hold when a stream ends too early.
+    only = f"{WATCH}&fieldSelector=metadata.name%3Dtorn-apart"  # so that there is one line, whatever others have made
     where = urlsplit(proxy.url)
     trust = ssl.create_default_context(cafile=cluster.site.pki / "ca.crt")
     with (
-        socket.create_connection((where.hostname, where.port), timeout=10) as plain,
+        socket.create_connection((where.hostname, where.port), timeout=SECONDS) as plain,
         trust.wrap_socket(plain, server_hostname=where.hostname) as wire,
     ):
-        wire.sendall(f"GET {WATCH} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
+        wire.sendall(f"GET {only} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
         before = b""
-        while b'"kube-root-ca.crt"' not in before or not before.endswith(b"}\n\r\n"):
+        while not before.endswith(b"\r\n\r\n"):  # it watches when the headers have come
             before += wire.recv(4096)
+        assert before.startswith(b"HTTP/1.1 200 ")
         proxy.tear("watch=true")
         cluster.kubectl("create", "configmap", "torn-apart")
         proxy.wait_torn()
@@ -114,6 +122,6 @@ def test_a_stalled_stream_stays_open_and_silent_until_it_is_resumed(cluster: Clu
             async with session.get("/version") as answer:
                 assert answer.status == 200
             await asyncio.to_thread(proxy.resume)
-            await line_about(stream, "held-back", 10)
+            await line_about(stream, "held-back")
 
     asyncio.run(run())

@@ -31,7 +31,7 @@ def leading(cluster: Cluster, log: Path, eventually: Eventually) -> Iterator[Rep
     """Run a replica that leads; at the end it must still be the same process."""
     replica = Replica(cluster.service_account_kubeconfig("default", ACCOUNT), log)
     try:
-        eventually(lambda: replica.said("leads now"), 30)
+        eventually(lambda: replica.said("leads now"), 120)
         yield replica
         assert replica.process.poll() is None, "it ended by itself"
     finally:
@@ -62,10 +62,14 @@ def outlive(
         with suppress(TestbedError):  # it breaks off in the middle
             cluster.apply(*parents(where, names))
 
+    def all_are_made() -> bool:
+        cluster.apply(*parents(where, names))
+        return True
+
     with leading(cluster, log, eventually) as replica:
         making = threading.Thread(target=make_parents)
         making.start()
-        eventually(lambda: len(finished(cluster, where)) > 10, 30)
+        eventually(lambda: len(finished(cluster, where)) > 10, 60)
         assert len(finished(cluster, where)) < len(names), "there is work left to do"
         begin()
         end()
@@ -73,8 +77,8 @@ def outlive(
         making.join()
         assert replica.said("leads no longer")
         assert replica.ask("/healthz") == (200, "ok\n")
-        cluster.apply(*parents(where, names))
-        eventually(lambda: finished(cluster, where) == set(names), 90)
+        eventually(all_are_made, 60)  # it may refuse for a moment yet
+        eventually(lambda: finished(cluster, where) == set(names), 180)
         took = time.monotonic() - ended
         assert owners(cluster, where) == uids(cluster, where)
         assert holder(cluster) == replica.identity
@@ -146,6 +150,7 @@ def limited_cluster(cluster: Cluster) -> Iterator[Cluster]:
     """The cluster with an audit log, as long as it has the limits."""
     permit(cluster)
     cluster.apply(*limits())
+    cluster.kubectl("wait", "flowschema/storm", "--for=condition=Dangling=false", "--timeout=60s")  # they are in force
     yield cluster
     cluster.kubectl("delete", "flowschema,prioritylevelconfiguration", "storm")
 
@@ -164,7 +169,7 @@ def test_a_server_that_refuses_most_requests_is_asked_again_until_all_is_done(
     cluster.apply(*parents(where, names))
     began = time.monotonic()
     with leading(cluster, tmp_path / "storm.log", eventually):
-        eventually(lambda: finished(cluster, where) == set(names), 120)
+        eventually(lambda: finished(cluster, where) == set(names), 240)
         took = time.monotonic() - began
         assert owners(cluster, where) == uids(cluster, where)
     cluster.kubectl("delete", "lease", LEASE)

@@ -12,7 +12,7 @@ from foresail.kube.clock import now
 from foresail.kube.connect import connect
 from foresail.kube.reflector import Change, Interest, Phase, Reflector
 from foresail.kube.store import Store, Unreadable
-from foresail.kube.watch import Watch
+from foresail.kube.watch import STALL_SECONDS, Watch
 from foresail.plan import Key
 from testbed import Cluster
 from tests.cluster import things
@@ -24,32 +24,32 @@ STALL = 3.0
 class Watcher:
     """A watch of things, with everything it said."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, stall: float) -> None:
         self.changes: list[Change[int]] = []
         self.unreadable: list[Unreadable] = []
         interest = Interest(THING, Wire, lambda wire: wire.spec.size)
         reflector = Reflector(interest, Store[int](), self.changes.append, self.unreadable.append)
-        self.watch = Watch(client, reflector, stall=STALL)
+        self.watch = Watch(client, reflector, stall=stall)
 
     @property
     def sizes(self) -> dict[str, int]:
         store = self.watch.reflector.store
         return {key.name: size for key in store if (size := store.get(key)) is not None}
 
-    async def until(self, holds: Callable[[], object], seconds: float = 30.0) -> None:
+    async def until(self, holds: Callable[[], object], seconds: float = 90.0) -> None:
         async with asyncio.timeout(seconds):
             while not holds():  # noqa: ASYNC110 - what it waits for is the watch's business, not an event of ours
                 await asyncio.sleep(0.02)
 
 
 @asynccontextmanager
-async def watching(cluster: Cluster, server: str | None = None) -> AsyncIterator[Watcher]:
+async def watching(cluster: Cluster, server: str | None = None, stall: float = STALL) -> AsyncIterator[Watcher]:
     kubeconfig = await asyncio.to_thread(cluster.service_account_kubeconfig, "default", "watcher", server)
     async with Client(await connect(str(kubeconfig))) as client:
-        watcher = Watcher(client)
+        watcher = Watcher(client, stall)
         running = asyncio.create_task(watcher.watch.run())
         try:
-            await asyncio.wait_for(watcher.watch.synced.wait(), 30)
+            await asyncio.wait_for(watcher.watch.synced.wait(), 90)
             yield watcher
             assert not running.done(), "the watch must outlive whatever happened"
         finally:
@@ -126,7 +126,7 @@ def test_it_comes_back_from_a_broken_stream(own_cluster: Cluster, fault: str) ->
                 await asyncio.to_thread(getattr(proxy, fault), "watch=true")
                 await put(own_cluster, things.thing("a", 2), things.thing("b"))
                 if fault == "stall":
-                    await watcher.until(lambda: watcher.watch.last_failure, STALL + 5)
+                    await watcher.until(lambda: watcher.watch.last_failure)
                     assert "nothing came for" in str(watcher.watch.last_failure)
                     await asyncio.to_thread(proxy.resume)
                 await watcher.until(lambda: watcher.sizes == {"a": 2, "b": 1})
@@ -168,7 +168,7 @@ def test_an_idle_watch_asks_for_nothing(cluster: Cluster) -> None:
     things.install(cluster)
 
     async def run() -> None:
-        async with watching(cluster):
+        async with watching(cluster, stall=STALL_SECONDS):  # as in a real process
             since = now()  # not by count: the line about the opening of a watch may be written late
             await asyncio.sleep(2)
             asked = await asyncio.to_thread(cluster.audit, things.USER)

@@ -451,7 +451,7 @@ def operator(velero_cluster: Cluster) -> Iterator[None]:
             yield
         finally:
             running.terminate()
-            running.wait(20)
+            running.wait(60)
 
 
 @pytest.mark.usefixtures("operator")
@@ -459,15 +459,15 @@ def test_the_command_line_and_the_operator_agree(
     velero_cluster: Cluster, foresail: Foresail, eventually: Callable[[Callable[[], object], float], None]
 ) -> None:
     foresail.done("create", "a", "--schedule", "0 3 * * *")
-    eventually(lambda: not foresail.done("get").err, 60)  # no hint that nobody fires
+    eventually(lambda: not foresail.done("get").err, 180)  # no hint that nobody fires
     due = {"phase": "Enabled", "lastBackup": HOUR_AGO}
     velero_cluster.apply(schedule("late", "0 3 1 1 *", spec={"paused": True}, status=due))
-    eventually(lambda: "foresail.dev/observed" in stored(velero_cluster, "late")["metadata"].get("annotations", {}), 20)
+    eventually(lambda: "foresail.dev/observed" in stored(velero_cluster, "late")["metadata"].get("annotations", {}), 60)
     said = foresail.done("describe", "late").out
     assert "Waiting:           Paused: it is paused since 20" in said
 
     assert foresail.done("unpause", "late", "--skip-immediately").err == "Schedule late unpaused successfully\n"
-    eventually(lambda: stored(velero_cluster, "late")["status"].get("lastSkipped"), 20)
+    eventually(lambda: stored(velero_cluster, "late")["status"].get("lastSkipped"), 60)
     assert "skipImmediately" not in stored(velero_cluster, "late")["spec"]
     explained = foresail.done("explain", "late").out
     assert "→ waits       a run is due" in explained

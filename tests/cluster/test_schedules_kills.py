@@ -80,8 +80,8 @@ def test_however_often_it_is_killed_no_slot_has_two_backups_and_none_is_left_beh
             kill = killed_at_a_write if number % 2 else killed_at_random
             kinds[kill(operator, chance)] += 1
         operator.start()
-        eventually(lambda: all(is_up_to_date(cluster, name, PERIOD) for name in EVERY), 60)
-        eventually(lambda: all(is_up_to_date(cluster, name, MINUTE) for name in CALENDAR), 60)
+        eventually(lambda: all(is_up_to_date(cluster, name, PERIOD) for name in EVERY), 240)
+        eventually(lambda: all(is_up_to_date(cluster, name, MINUTE) for name in CALENDAR), 240)
     made = backups(cluster)
     for name, item in shown(cluster).items():
         found = [slot(each) for each in made if each["metadata"]["labels"]["velero.io/schedule-name"] == name]

@@ -25,6 +25,7 @@ from tests.cluster.schedules import (
     instant_of,
     phase,
     quick_velero,
+    reasons,
     schedule,
     show,
     shown,
@@ -90,7 +91,8 @@ class Outcome:
     base: datetime
     before: dict[str, Any]
     backups_before: int
-    step: datetime  # when the second step was taken
+    step: datetime  # before the second step was taken
+    taken: datetime  # and after it
     after: dict[str, Any]
     slots: list[datetime]
 
@@ -118,13 +120,15 @@ def outcomes_of(cluster: Cluster, folder: Path, rows: list[Row], eventually: Eve
     write_history(cluster, [row.name for row in rows if row.ran], ran)
     time.sleep(PERIOD.total_seconds() + 1)
     with running(cluster, folder, f"--schedule-skip-immediately={WORDS[rows[0].default]}"):
-        eventually(lambda: all(observed(item) for item in shown(cluster).values()), 60)
+        eventually(lambda: all(observed(item) for item in shown(cluster).values()), 120)
         before, early = shown(cluster), backups(cluster)
         step = whole(now())
         cluster.apply(*(row.manifest(later=True) for row in rows if row.occasion in ("pause", "unpause")))
-        unpaused = [row.name for row in rows if row.occasion == "unpause"]
-        eventually(lambda: not any("paused" in observed(shown(cluster)[name]) for name in unpaused), 60)
+        taken = now()
+        eventually(lambda: all(is_through(item, rows) for item in shown(cluster).values()), 120)
         time.sleep(PERIOD.total_seconds() + 3)
+        due = {row.name for row in rows if row.due}
+        eventually(lambda: due <= {label(each) for each in backups(cluster)}, 60)  # on a busy machine some come late
         after, made = shown(cluster), backups(cluster)
     return {
         row: Outcome(
@@ -132,6 +136,7 @@ def outcomes_of(cluster: Cluster, folder: Path, rows: list[Row], eventually: Eve
             before=before[row.name],
             backups_before=sum(label(each) == row.name for each in early),
             step=step,
+            taken=taken,
             after=after[row.name],
             slots=[slot(each) for each in made if label(each) == row.name],
         )
@@ -154,6 +159,13 @@ def observed(item: dict[str, Any]) -> dict[str, Any]:
     """Return what the operator remembers about a Schedule; nothing if it has not looked at it yet."""
     found: dict[str, Any] = json.loads(item["metadata"].get("annotations", {}).get(OBSERVED, "{}"))
     return found
+
+
+def is_through(item: dict[str, Any], rows: list[Row]) -> bool:
+    """Whether the operator has seen a Schedule's second step."""
+    row = next(each for each in rows if each.name == item["metadata"]["name"])
+    is_paused = "paused" in observed(item)
+    return is_paused if row.occasion == "pause" else not is_paused
 
 
 def label(backup: dict[str, Any]) -> str:
@@ -185,7 +197,7 @@ def test_the_due_run_is_skipped_or_not_as_the_field_says_or_else_the_default(
         assert skip_field(found.after) is row.sent
         assert len(found.slots) == row.due
         assert all((each - found.base) % PERIOD == timedelta() for each in found.slots)
-        assert all(each <= found.step + PERIOD / 2 for each in found.slots)
+        assert all(each <= found.taken + PERIOD / 2 for each in found.slots)
     assert phase(found.after) == "Enabled"
 
 
@@ -206,22 +218,23 @@ def test_with_default_true_of_three_slots_one_is_skipped_and_two_fire_and_nothin
     clear(cluster)
     with running(cluster, tmp_path, "--schedule-skip-immediately=true"), quick_velero(cluster):
         cluster.apply(schedule(name, f"@every {PERIOD.seconds}s", paused=True))
-        eventually(lambda: phase(show(cluster, name)), 30)
+        eventually(lambda: phase(show(cluster, name)), 60)
         time.sleep(PERIOD.total_seconds() + 1)
         cluster.apply(schedule(name, f"@every {PERIOD.seconds}s", paused=False))
-        eventually(lambda: len(slots(cluster, name)) == 2, 60)
-        eventually(lambda: instant_of(show(cluster, name), "lastBackup") == slots(cluster, name)[1], 30)
-        end = now()
+        eventually(lambda: len(slots(cluster, name)) >= 2, 60)
+        eventually(lambda: reasons(cluster, name), 60)  # Events come behind work
+        eventually(lambda: instant_of(show(cluster, name), "lastBackup") == slots(cluster, name)[-1], 60)
     first = created(show(cluster, name)) + PERIOD
     skipped = instant_of(show(cluster, name), "lastSkipped")
     assert skipped is not None
     assert skipped > first
-    assert slots(cluster, name) == [skipped + PERIOD, skipped + 2 * PERIOD]
+    fired = slots(cluster, name)  # more than two, if the machine was busy
+    assert fired == [skipped + number * PERIOD for number in range(1, len(fired) + 1)]
 
     begun = created(show(cluster, name))
-    asked = [each for each in cluster.audit(USER) if begun <= each.at <= end and each.verb in ("create", "patch")]
+    asked = [each for each in cluster.audit(USER) if each.at >= begun and each.verb in ("create", "patch")]
     patches = [("patch", "schedules.velero.io", HTTPStatus.OK)]
     fire = [("create", "backups.velero.io", HTTPStatus.CREATED), *patches]
     written = [(each.verb, each.resource, each.code) for each in asked if each.resource in OURS]
-    assert written == [*patches, *patches, *fire, *fire]  # seen as paused, skipped, and the two runs; none refused
+    assert written == [*patches, *patches, *(fire * len(fired))]  # seen as paused, skipped, and the runs; none refused
     assert [each.resource for each in asked if each.resource.startswith("events")] == ["events.events.k8s.io"]

@@ -26,6 +26,7 @@ from tests.cluster.schedules import (
     Figure,
     backups,
     clear,
+    days_apart,
     instant_of,
     phase,
     schedule,
@@ -39,6 +40,7 @@ VERSION = {"velero": "v1.18.3", "velero-1.17": "v1.17.2"}
 NAMESPACE = "harbour"
 TEMPLATE = {"includedNamespaces": [NAMESPACE], "ttl": "24h0m0s"}
 MINUTE = timedelta(minutes=1)
+RESTARTED = "during the server starting"  # Velero's words about what it did not live to finish
 COMMON = (5, 4) if FULL else (2, 1)  # Schedules in each of two clusters, and ticks: their product is common slots
 
 
@@ -70,27 +72,28 @@ def completed(cluster: Cluster, name: str) -> list[datetime]:
 def test_five_schedules_in_two_zones_are_completed_to_s3_and_velero_may_be_restarted_in_the_middle(
     cluster: Cluster, eventually: Eventually
 ) -> None:
-    tick = now().replace(second=0, microsecond=0) + 2 * MINUTE
     texts = {
         "often": "@every 20s",
-        "kolkata": at("Asia/Kolkata", tick),
-        "new-york": at("America/New_York", tick),
         "kolkata-minutes": "CRON_TZ=Asia/Kolkata * * * * *",
         "new-york-minutes": "CRON_TZ=America/New_York * * * * *",
     }
     cluster.apply(*(schedule(name, text, TEMPLATE) for name, text in texts.items()))
-    eventually(lambda: completed(cluster, "often"), 120)
+    eventually(lambda: completed(cluster, "often"), 240)
     # One that is on its way when Velero ends is lost by Velero itself, so it ends between two.
-    eventually(lambda: all(phase(each) in TERMINAL for each in backups(cluster)), 60)
+    eventually(lambda: all(phase(each) in TERMINAL for each in backups(cluster)), 240)
     cluster.fault.restart("velero")
     restarted = now()
-    assert restarted < tick, "the machine is too slow for this test"
-    eventually(lambda: all(completed(cluster, name)[-1:] > [restarted] for name in texts), 240)
+    tick = (restarted + MINUTE / 2).replace(second=0, microsecond=0) + MINUTE
+    daily = {"kolkata": at("Asia/Kolkata", tick), "new-york": at("America/New_York", tick)}
+    cluster.apply(*(schedule(name, text, TEMPLATE) for name, text in daily.items()))
+    eventually(lambda: all(completed(cluster, name)[-1:] > [restarted] for name in (*texts, *daily)), 480)
     assert completed(cluster, "kolkata") == completed(cluster, "new-york") == [tick]
-    stored = cluster.bucket_objects()
-    for each in backups(cluster):
+    made = backups(cluster)
+    stored = cluster.bucket_objects()  # after them: what is complete is stored
+    for each in made:
         name = each["metadata"]["name"]
-        assert phase(each) not in ("Failed", "PartiallyFailed", "FailedValidation"), name
+        assert phase(each) not in ("PartiallyFailed", "FailedValidation"), name
+        assert phase(each) != "Failed" or RESTARTED in each["status"]["failureReason"], name
         if phase(each) == "Completed":
             assert f"backups/{name}/{name}.tar.gz" in stored
 
@@ -117,17 +120,15 @@ def test_a_schedule_is_restored_by_its_name(cluster: Cluster) -> None:
 def test_velero_itself_is_asked_for_its_version(cluster: Cluster, operator: Operator, eventually: Eventually) -> None:
     version = VERSION[cluster.site.options.velero or ""]
     other = next(each for each in VERSION.values() if each != version)
-    text = "0 0 13 * 5"
+    text, both, either = days_apart()
     cluster.apply(schedule("days", text, TEMPLATE))
-    eventually(lambda: "next_run_timestamp_seconds" in operator.figures("days"), 30)
+    eventually(lambda: "next_run_timestamp_seconds" in operator.figures("days"), 60)
     wanted = operator.figures("days")["next_run_timestamp_seconds"]
-    upcoming = datetime.fromtimestamp(wanted, now().tzinfo)
-    is_both = (upcoming.day, upcoming.weekday()) == (13, 4)
-    assert is_both is (version == "v1.18.3")
+    assert wanted == (both if version == "v1.18.3" else either).timestamp()
     cluster.kubectl("set", "image", "deployment/velero", f"velero=velero/velero:{other}", "--namespace=velero")
     try:
-        eventually(lambda: answered(cluster), 60)
-        eventually(lambda: operator.figures("days")["next_run_timestamp_seconds"] == wanted, 30)
+        eventually(lambda: answered(cluster), 120)
+        eventually(lambda: operator.figures("days")["next_run_timestamp_seconds"] == wanted, 60)
     finally:
         cluster.kubectl("set", "image", "deployment/velero", f"velero=velero/velero:{version}", "--namespace=velero")
 
@@ -148,20 +149,21 @@ def test_veleros_own_command_line_keeps_working(cluster: Cluster, operator: Oper
     assert re.search(r"Last Backup:\s+20\d\d-", described)
 
     assert "paused successfully" in cluster.velero("schedule", "pause", name)
-    eventually(lambda: "paused_since_timestamp_seconds" in operator.figures(name), 30)
-    eventually(lambda: all(phase(each) in TERMINAL for each in backups(cluster, name)), 60)
+    eventually(lambda: "paused_since_timestamp_seconds" in operator.figures(name), 60)
+    eventually(lambda: all(phase(each) in TERMINAL for each in backups(cluster, name)), 240)
     before = slots(cluster, name)
     last = instant_of(show(cluster, name), "lastBackup")
     assert last is not None
     eventually(lambda: now() > last + timedelta(seconds=25), 60)
     assert slots(cluster, name) == before
     assert "unpaused successfully" in cluster.velero("schedule", "unpause", name)
-    eventually(lambda: len(slots(cluster, name)) == len(before) + 1, 15)  # what was due runs now
-    assert slots(cluster, name)[-1] <= now()
+    unpaused = now()
+    eventually(lambda: len(slots(cluster, name)) > len(before), 60)
+    assert slots(cluster, name)[len(before)] <= unpaused + timedelta(seconds=5), "what was due runs now"
 
     cluster.velero("schedule", "pause", name)
     cluster.velero("schedule", "unpause", name, "--skip-immediately=true")
-    eventually(lambda: instant_of(show(cluster, name), "lastSkipped"), 30)
+    eventually(lambda: instant_of(show(cluster, name), "lastSkipped"), 60)
 
     fired = slots(cluster, name)
     cluster.velero("backup", "create", "by-hand", "--from-schedule", name, "--wait")
@@ -192,10 +194,10 @@ def test_two_clusters_on_one_bucket_and_prefix_never_take_each_others_names(
             first = now().replace(second=0, microsecond=0) + MINUTE
             wanted = [first + number * MINUTE for number in range(ticks)]
             for each in (cluster, second):
-                eventually(lambda each=each: all(set(wanted) <= set(slots(each, n)) for n in names), 60 * ticks + 120)  # type: ignore[misc]
+                eventually(lambda each=each: all(set(wanted) <= set(slots(each, n)) for n in names), 60 * ticks + 240)  # type: ignore[misc]
                 pause(each, names)
             for each in (cluster, second):
-                eventually(lambda each=each: ended(each, wanted), 60 * ticks + 300)  # type: ignore[misc]
+                eventually(lambda each=each: ended(each, wanted), 60 * ticks + 480)  # type: ignore[misc]
             done = [b for each in (cluster, second) for b in backups(each) if slot(b) in wanted]
             assert [phase(each) for each in done] == ["Completed"] * (2 * count * ticks)
             assert len({each["metadata"]["name"] for each in done}) == 2 * count * ticks
@@ -229,4 +231,4 @@ def share_bucket(first: Cluster, second: Cluster, eventually: Eventually) -> Non
         "patch", "backupstoragelocation", "default", "--namespace=velero", "--type=merge", f"--patch={change}"
     )
     second.fault.start("velero")
-    eventually(lambda: location(second)["status"]["phase"] == "Available", 60)
+    eventually(lambda: location(second)["status"]["phase"] == "Available", 180)

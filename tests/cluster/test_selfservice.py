@@ -47,15 +47,18 @@ def test_a_tenant_backs_up_damages_restores_and_deletes_until_the_bucket_is_empt
     ann.wait("nonadminrestore/back", "--for=condition=Succeeded")
     assert ann.kubectl("get", "configmap", "settings", "--output=jsonpath={.data.currency}") == "EUR"
 
-    ann.kubectl("delete", "nonadminrestore", "back", "--timeout=60s")
-    assert not of_namespace(served, "restores", "paint")
+    ann.kubectl("delete", "nonadminrestore", "back", "--timeout=240s")
+    eventually(lambda: not of_namespace(served, "restores", "paint"), 60)
     ann.wants("first", deleteBackup=True)
     ann.wait("nonadminbackup/first", "--for=delete")
     assert not of_namespace(served, "backups", "paint")
     assert not in_bucket(served, name)
     figure(f"self-service: backup, damage, restore and delete with the bucket empty: {time.monotonic() - began:.1f} s")
-    reasons = ann.kubectl("get", "events", "--output=jsonpath={.items[*].reason}").split()
-    assert {"BackupScheduled", "Completed", "DeletionPending"} <= set(reasons)
+
+    def reasons() -> set[str]:
+        return set(ann.kubectl("get", "events", "--output=jsonpath={.items[*].reason}").split())
+
+    eventually(lambda: {"BackupScheduled", "Completed", "DeletionPending"} <= reasons(), 60)
 
 
 @walks(Arrow.API_DELETE, Arrow.PLAIN_WAITS, Arrow.DELETE_MARKED)
@@ -72,7 +75,7 @@ def test_a_plain_delete_waits_and_its_own_words_lead_on(served: Cluster, eventua
     assert command.startswith("kubectl patch nonadminbackup kept --namespace plain --type=merge --patch '")
     bob.kubectl("patch", "nonadminbackup", "kept", "--type=merge", "--patch", command.split("'")[1])
     bob.wait("nonadminbackup/kept", "--for=delete")
-    eventually(lambda: not of_namespace(served, "backups", "plain"), 20)
+    eventually(lambda: not of_namespace(served, "backups", "plain"), 60)
 
 
 @walks(Arrow.FORCE_DELETE, Arrow.FORCE_OBJECTS)
@@ -84,7 +87,7 @@ def test_a_force_delete_does_not_wait_for_velero(served: Cluster, eventually: Ev
     served.fault.stop("velero")
     try:
         cat.wants("gone", forceDeleteBackup=True)
-        cat.wait("nonadminbackup/gone", "--for=delete", seconds=20)
+        cat.wait("nonadminbackup/gone", "--for=delete")
         assert not of_namespace(served, "backups", "forced")
         assert in_bucket(served, name), "a force delete leaves the bucket alone"
     finally:
@@ -130,7 +133,7 @@ def test_a_namespace_goes_with_requests_in_every_phase_while_velero_is_down(
         assert len(left) == 3
         assert all("foresail.dev/orphaned" in each["metadata"]["annotations"] for each in left)
         assert all(in_bucket(served, name) for name in kept)
-        said = served.kubectl("get", "events", "--namespace=velero", "--output=jsonpath={.items[*].reason}").split()
-        assert said.count("BackupOrphaned") >= 3
+        said = ("get", "events", "--namespace=velero", "--output=jsonpath={.items[*].reason}")
+        eventually(lambda: served.kubectl(*said).split().count("BackupOrphaned") >= 3, 60)
     finally:
         served.fault.cont("velero")

@@ -117,7 +117,7 @@ def installed(velero_cluster: Cluster) -> Cluster:
     """Velero, and both charts with self-service switched on."""
     cluster = velero_cluster
     cluster.kubectl("apply", "--server-side", "--filename=-", text=helm_template("foresail-crds"))
-    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
     chart = helm_template("foresail", "--set=selfService.enabled=true")
     cluster.kubectl("apply", "--server-side", "--filename=-", text=chart)
     cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
@@ -130,9 +130,9 @@ def tenant(installed: Cluster, eventually: Callable[[Callable[[], object], float
     installed.kubectl("create", "rolebinding", "amy", "--clusterrole=edit", "--user=amy", f"--namespace={NAMESPACE}")
     amy = Person(installed.user_kubeconfig("amy"))
     asked = f"create nonadminbackups.{GROUP} {NAMESPACE}"
-    eventually(lambda: may(installed, "amy", [asked])[asked], 30)
+    eventually(lambda: may(installed, "amy", [asked])[asked], 120)
     canary = backup("canary", labels={"foresail.dev/canary": "x"})
-    eventually(lambda: amy.create(canary, "--dry-run=server").returncode != 0, 60)
+    eventually(lambda: amy.create(canary, "--dry-run=server").returncode != 0, 120)
     return amy
 
 
@@ -403,7 +403,7 @@ def test_whoever_may_only_view_reads_and_writes_nothing(
     yes = [f"{verb} {kind}.{GROUP} {NAMESPACE}" for kind in TENANT_KINDS for verb in ("get", "list", "watch")]
     change = ("create", "update", "patch", "delete", "deletecollection")
     no = [f"{verb} {kind}.{GROUP} {NAMESPACE}" for kind in TENANT_KINDS for verb in change]
-    eventually(lambda: all(may(installed, "vic", yes).values()), 30)
+    eventually(lambda: all(may(installed, "vic", yes).values()), 120)
     assert may(installed, "vic", no) == dict.fromkeys(no, False)
 
 

@@ -12,15 +12,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from testbed import Cluster
+from tests.cluster.history import recorded
 from tests.cluster.operators import Operator, running
 from tests.cluster.schedules import FULL
-from tests.cluster.tenants import VELERO, Eventually, Tenant, arrive, create, install, of_namespace, quotas, recorded
+from tests.cluster.tenants import VELERO, Eventually, Tenant, arrive, create, install, of_namespace, quotas
 
 KILLS = 200 if FULL else 10
 EACH = 3  # requests before each kill
 AIM_SECONDS = 20.0  # by then a process that was to kill itself at a write has come to it, or never will
 WRITES = 12  # of so many that are due after each start, one is aimed at
-MADE = r'{.metadata.annotations.foresail\.dev/request-uid} {.metadata.uid}{"\n"}'
+MADE = f"/apis/velero.io/v1/namespaces/{VELERO}/backups"
+REQUEST = "foresail.dev/request-uid"
 FLAGS = ("--schedules=false", "--self-service")
 
 
@@ -31,7 +33,7 @@ def frozen(cluster: Cluster) -> Iterator[None]:
     try:
         yield
     finally:
-        cluster.kubectl("delete", "namespace", "killed", "--timeout=60s", "--ignore-not-found")
+        cluster.kubectl("delete", "namespace", "killed", "--timeout=240s", "--ignore-not-found")
         left = [each["metadata"]["name"] for each in of_namespace(cluster, "backups", "killed")]
         if left:
             cluster.kubectl("delete", "backups.velero.io", *left, f"--namespace={VELERO}")
@@ -58,7 +60,7 @@ def kill(operator: Operator, chance: random.Random, *, aimed: bool) -> str:
 def test_however_often_it_is_killed_each_request_has_one_velero_backup_and_none_is_an_orphan(
     own_velero_cluster: Cluster, tmp_path: Path, eventually: Eventually, figure: Callable[[str], None]
 ) -> None:
-    cluster, file = own_velero_cluster, tmp_path / "made"
+    cluster = own_velero_cluster
     install(cluster)
     quotas("killed", cluster, stored=EACH * KILLS)
     chance = random.Random(7)  # noqa: S311 - chance, not secrecy
@@ -68,7 +70,7 @@ def test_however_often_it_is_killed_each_request_has_one_velero_backup_and_none_
     with (
         running(cluster, tmp_path, *FLAGS) as operator,
         frozen(cluster),
-        recorded(cluster, file, MADE, "backups.velero.io", f"--namespace={VELERO}"),
+        recorded(cluster, MADE) as states,
     ):
         operator.kill()
         for number in range(KILLS):
@@ -79,11 +81,11 @@ def test_however_often_it_is_killed_each_request_has_one_velero_backup_and_none_
             kept += fresh
             kinds[kill(operator, chance, aimed=bool(number % 2))] += 1
         operator.start()
-        eventually(lambda: phases_by_name(hal) == dict.fromkeys(kept, "Created"), 120)
+        eventually(lambda: phases_by_name(hal) == dict.fromkeys(kept, "Created"), 240)
         found = of_namespace(cluster, "backups", "killed")
         names = sorted(each["metadata"]["annotations"]["openshift.io/oadp-nab-origin-name"] for each in found)
         assert names == sorted(kept), "one for each request that is left, and none for those that are gone"
-    made = {tuple(line.split()) for line in file.read_text().splitlines()}
+    made = {(each["metadata"]["annotations"][REQUEST], each["metadata"]["uid"]) for each in states}
     requests = Counter(request for request, _ in made)
     assert set(requests.values()) == {1}, "no request ever had a second one"
     assert len(requests) >= len(kept)

@@ -39,6 +39,10 @@ class Lives:
         self.operator.start()
         self.tenant.back_up(name)
         self.tenant.wait(f"nonadminbackup/{name}", "--for=condition=Succeeded", seconds=300)
+        before = ""
+        while (version := self.request(name)["metadata"]["resourceVersion"]) != before:
+            before = version
+            time.sleep(1)  # until there is nothing more to write: else the next life would begin with that
         self.operator.kill()
 
     def request(self, name: str) -> dict[str, Any]:
@@ -73,7 +77,7 @@ def lives(
     folder = tmp_path_factory.mktemp("operator")
     with (
         running(own_velero_cluster, folder, "--schedules=false", "--self-service") as operator,
-        phases_in_order(own_velero_cluster, folder),
+        phases_in_order(own_velero_cluster),
     ):
         operator.kill()
         yield Lives(own_velero_cluster, operator, ida)

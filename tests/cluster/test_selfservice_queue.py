@@ -1,18 +1,18 @@
 """The queue on a real Velero, which works on one backup at a time: the number that a tenant sees only ever falls."""
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from typing import Any
 
 import pytest
 
 from testbed import Cluster
+from tests.cluster.history import recorded
 from tests.cluster.schedules import FULL
-from tests.cluster.tenants import Eventually, Tenant, arrive, create, install, operator, quotas, recorded
+from tests.cluster.tenants import API, Eventually, Tenant, arrive, create, install, operator, quotas
 
 TENANTS, EACH = (5, 4) if FULL else (4, 2)
 NAMES = [f"queue-{number}" for number in range(TENANTS)]
-SECONDS = 30 * TENANTS * EACH
-SHOWN = r'{.metadata.namespace}/{.metadata.name} {.status.queueInfo.estimatedQueuePosition}{"\n"}'
+SECONDS = 60 * TENANTS * EACH
 
 
 @pytest.fixture(scope="module")
@@ -25,28 +25,29 @@ def served(own_velero_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory
         yield own_velero_cluster
 
 
-def numbers(file: Path) -> dict[str, list[int]]:
-    """Return the numbers that each request has shown, each as often as it changed."""
+def numbers(states: list[dict[str, Any]]) -> dict[str, list[int]]:
+    """Return the numbers that each request of ours has shown, each as often as it changed."""
     found: dict[str, list[int]] = {}
-    for line in file.read_text().splitlines():
-        name, _, number = line.partition(" ")
-        shown = found.setdefault(name, [])
-        if number and (not shown or shown[-1] != int(number)):
-            shown.append(int(number))
+    for each in states:
+        meta, number = each["metadata"], each.get("status", {}).get("queueInfo", {}).get("estimatedQueuePosition")
+        if meta["namespace"] not in NAMES:
+            continue
+        shown = found.setdefault(f"{meta['namespace']}/{meta['name']}", [])
+        if number is not None and (not shown or shown[-1] != number):
+            shown.append(number)
     return found
 
 
 def test_the_number_in_the_queue_only_falls_to_one_and_then_to_zero(
-    served: Cluster, tmp_path: Path, eventually: Eventually, figure: Callable[[str], None]
+    served: Cluster, eventually: Eventually, figure: Callable[[str], None]
 ) -> None:
     tenants = [arrive(served, name, eventually) for name in NAMES]
-    file = tmp_path / "numbers"
     backups = [f"b{number}" for number in range(EACH)]
 
     def wait(tenant: Tenant, *words: str) -> None:
         tenant.kubectl("wait", "nonadminbackups", "--all", f"--timeout={SECONDS}s", *words)
 
-    with recorded(served, file, SHOWN, "nonadminbackups", "--all-namespaces"):
+    with recorded(served, f"/apis/{API}/nonadminbackups") as states:
         served.fault.stop("velero")
         try:
             for tenant in tenants:
@@ -57,8 +58,7 @@ def test_the_number_in_the_queue_only_falls_to_one_and_then_to_zero(
         for tenant in tenants:
             wait(tenant, "--for=condition=Succeeded")
             wait(tenant, "--for=jsonpath={.status.queueInfo.estimatedQueuePosition}=0")
-    found = numbers(file)
-    mine = {name: found[name] for name in found if name.split("/")[0] in NAMES}
+    mine = numbers(states)
     assert len(mine) == TENANTS * EACH
     for name, shown in mine.items():
         assert shown == sorted(set(shown), reverse=True), f"{name} showed {shown}"

@@ -28,13 +28,13 @@ def run_pod(person: Tenant, annotations: dict[str, str]) -> None:
     person.kubectl(
         "create", "--filename=-", body={"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
     )
-    person.wait("pod/front", "--for=condition=Ready", seconds=120)
+    person.wait("pod/front", "--for=condition=Ready")
 
 
 def why(person: Tenant, target: str, eventually: Eventually) -> str:
     """Return what the condition says once it says why."""
-    person.wait(target, "--for=condition=Succeeded=False", seconds=180)
-    eventually(lambda: ". " in condition(person.status(target), "Succeeded")[2], 60)
+    person.wait(target, "--for=condition=Succeeded=False")
+    eventually(lambda: ". " in condition(person.status(target), "Succeeded")[2], 120)
     return condition(person.status(target), "Succeeded")[2]
 
 
@@ -52,15 +52,17 @@ def test_kubectl_describe_says_why_a_backup_and_a_restore_failed(served: Cluster
     assert said.startswith("the backup is partial with 1 error, 1 warning. ")
     assert cause in said
     assert cause in ann.kubectl("describe", "nab", "volume")
-    eventually(lambda: not left_behind(served), 30)
+    eventually(lambda: not left_behind(served), 120)
 
     served.kubectl("create", "quota", "full", "--hard=count/configmaps=0", "--namespace=reasons")
+    in_force = "--for=jsonpath={.status.hard['count/configmaps']}=0"  # until then Velero would be told something else
+    served.kubectl("wait", "quota/full", in_force, "--namespace=reasons", "--timeout=120s")
     ann.kubectl("delete", "configmap", "settings")
     ann.restore("back", "volume")
     said = why(ann, "nonadminrestore/back", eventually)
     assert "Velero says: error restoring configmaps/reasons/settings: " in said
     assert "exceeded quota: full" in ann.kubectl("describe", "nar", "back")
-    eventually(lambda: not left_behind(served), 30)
+    eventually(lambda: not left_behind(served), 120)
 
 
 def test_what_velero_says_of_no_namespace_is_counted_and_the_command_named(
@@ -74,7 +76,7 @@ def test_what_velero_says_of_no_namespace_is_counted_and_the_command_named(
         "the backup is partial with 1 error, 1 failed hook. "
         "1 error without a namespace: read all with foresail backup logs hook -n hooks --results"
     )
-    eventually(lambda: not left_behind(served), 30)
+    eventually(lambda: not left_behind(served), 120)
 
 
 def test_a_complete_backup_without_the_data_of_a_volume_says_so(served: Cluster, eventually: Eventually) -> None:
@@ -86,9 +88,9 @@ def test_a_complete_backup_without_the_data_of_a_volume_says_so(served: Cluster,
     spec = {"accessModes": modes, "volumeName": "left", "resources": {"requests": size}, **classless}
     body = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}, "spec": spec}
     cat.kubectl("create", "--filename=-", body=body)
-    cat.wait("persistentvolumeclaim/data", "--for=jsonpath={.status.phase}=Bound", seconds=120)
+    cat.wait("persistentvolumeclaim/data", "--for=jsonpath={.status.phase}=Bound")
     cat.back_up("without")
-    cat.wait("nonadminbackup/without", "--for=condition=Notable", seconds=180)
+    cat.wait("nonadminbackup/without", "--for=condition=Notable")
     status = cat.status("nonadminbackup/without")
     assert condition(status, "Succeeded")[:2] == ("True", "Completed")
     text = "the backup is complete, and without the data of 1 of the namespace's 1 volume: data"

@@ -19,7 +19,7 @@ The numbers are those of the list of attacks on the existing controller, and the
 | A13 | ConfigMaps of Velero's namespace | BackingOff |
 | A14 | a status from a backup; forged requests from a backup | BackingOff; left out |
 | A18 | a location that is edited later; a download of what was backed up | refused at apply; BackingOff |
-| A20 | too long, too many | BackingOff; New until there is a place |
+| A20 | too long, too many, too deep | BackingOff; New until there is a place |
 | A21 | self-service in Velero's namespace and the cluster's | New, NoPolicy |
 | A22 | a status of the tenant's own writing | forbidden; not believed where it is allowed |
 | A23 | a namespace that is made again | inherits nothing |
@@ -34,7 +34,7 @@ import re
 import tarfile
 import time
 from collections.abc import Iterator
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any, get_args
 
 import pytest
@@ -138,7 +138,7 @@ def backing_off(cluster: Cluster, tenant: Tenant, kind: str, **attempts: tuple[d
     bodies = [manifest(kind, name, {field: spec}) for name, (spec, _) in attempts.items()]
     tenant.kubectl("create", "--filename=-", body={"apiVersion": "v1", "kind": "List", "items": bodies})
     targets = [f"{kind.lower()}/{name}" for name in attempts]
-    tenant.kubectl("wait", *targets, "--for=jsonpath={.status.phase}=BackingOff", "--timeout=30s")
+    tenant.kubectl("wait", *targets, "--for=jsonpath={.status.phase}=BackingOff", "--timeout=120s")
     found = json.loads(tenant.kubectl("get", *targets, "--output=json"))
     for each in found["items"] if len(targets) > 1 else [found]:
         name, words = each["metadata"]["name"], attempts[each["metadata"]["name"]][1]
@@ -278,7 +278,7 @@ def test_A18_nothing_that_holds_objects_is_handed_out(served: Cluster, ann: Tena
     for each in targets:
         ann.download(each.lower(), each, "whole")
     wishes = [f"nonadmindownloadrequest/{each.lower()}" for each in targets]
-    ann.kubectl("wait", *wishes, "--for=jsonpath={.status.phase}=BackingOff", "--timeout=60s")
+    ann.kubectl("wait", *wishes, "--for=jsonpath={.status.phase}=BackingOff", "--timeout=120s")
     for wish in wishes:
         assert condition(ann.status(wish), "Processed")[:2] == ("False", "TargetNotServed")
     assert not downloads_of(served, whole)
@@ -297,7 +297,7 @@ def test_A22_a_status_that_names_anothers_backup_is_not_believed(served: Cluster
     here = f"--namespace={ann.namespace}"
     served.kubectl("create", "role", "wide", "--verb=*", "--resource=nonadminbackups.oadp.openshift.io/status", here)
     served.kubectl("create", "rolebinding", "wide", "--role=wide", "--user=tenant-of-attacker", here)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while True:
         try:
             ann.kubectl(*words)
@@ -307,7 +307,7 @@ def test_A22_a_status_that_names_anothers_backup_is_not_believed(served: Cluster
             time.sleep(0.2)
     served.kubectl("delete", "rolebinding", "wide", here)
     ann.wants("liar", deleteBackup=True)
-    ann.kubectl("wait", "nonadminbackup/liar", "--for=delete", "--timeout=30s")
+    ann.wait("nonadminbackup/liar", "--for=delete")
     requests = served.get("deletebackuprequests.velero.io", f"--namespace={VELERO}")["items"]
     assert ADMINS not in {each["spec"]["backupName"] for each in requests}
     assert phase_of_admins(served) == "Completed"
@@ -318,7 +318,7 @@ def test_A23_a_namespace_made_again_inherits_no_backup(served: Cluster, eventual
     before.back_up("first")
     before.wait("nonadminbackup/first", "--for=condition=Succeeded")
     old = velero_names(served, "moved")
-    served.kubectl("delete", "namespace", "moved", "--timeout=60s")
+    served.kubectl("delete", "namespace", "moved", "--timeout=240s")
     after = arrive(served, "moved", eventually)
     assert not after.names("nonadminbackups"), "nothing plants requests in a namespace"
     missing = "NonAdminBackup first is not in namespace moved"
@@ -393,7 +393,7 @@ def test_A4_of_volumes_only_those_of_the_tenants_claims_are_taken(served: Cluste
     try:
         ann.wait("persistentvolumeclaim/mine", "--for=jsonpath={.status.phase}=Bound")
         ann.back_up("claims")
-        ann.wait("nonadminbackup/claims", "--for=condition=Succeeded", seconds=120)
+        ann.wait("nonadminbackup/claims", "--for=condition=Succeeded")
         held = contents(served, ann.status("nonadminbackup/claims")["veleroBackup"]["name"])
         assert held["persistentvolumeclaims"] == {"mine", "theirs"}
         assert held["persistentvolumes"] == {"anns"}
@@ -453,15 +453,31 @@ def test_A20_more_at_once_than_the_policy_gives_wait_for_their_turn(served: Clus
             shown = [each.get("status", {}).get("phase", "") for each in items]
             return sorted(f"{phase}/{reason}" for phase, reason in zip(shown, said, strict=True))
 
-        eventually(lambda: stands() == ["Created/BackupAccepted"] * 3 + ["New/QuotaExceeded"] * 2, 30)
+        eventually(lambda: stands() == ["Created/BackupAccepted"] * 3 + ["New/QuotaExceeded"] * 2, 120)
         assert len(of_namespace(served, "backups", "greedy")) == 3
         eve.wants(min(made_for(served, eve, NAB)), forceDeleteBackup=True)
-        eventually(lambda: stands() == ["Created/BackupAccepted"] * 3 + ["New/QuotaExceeded"], 30)
+        eventually(lambda: stands() == ["Created/BackupAccepted"] * 3 + ["New/QuotaExceeded"], 120)
         assert len(of_namespace(served, "backups", "greedy")) == 3
     finally:
-        served.kubectl("delete", "namespace", "greedy", "--timeout=60s")
+        served.kubectl("delete", "namespace", "greedy", "--timeout=240s")
         served.kubectl("delete", "backups.velero.io", *velero_names(served, "greedy"), f"--namespace={VELERO}")
         served.fault.cont("velero")
+
+
+def test_A20_a_spec_that_is_nested_deeper_than_anyone_reads_is_refused_and_ends_nothing(
+    hooked: Tenant, tmp_path: Path
+) -> None:
+    """The API server takes ten thousand levels below a field without a schema, and the operator sees them all."""
+    root = {"name": "root", "image": "root", "deep": "%"}
+    hooks = {"resources": [{"name": "hook", "postHooks": [{"init": {"initContainers": [root]}}]}]}
+    body = json.dumps(manifest(NAR, "deep", {"restoreSpec": {"backupName": "any", "hooks": hooks}}))
+    file = tmp_path / "deep.json"
+    file.write_text(body.replace('"%"', '{"a":' * 5_000 + "1" + "}" * 5_000))
+    hooked.kubectl("create", f"--filename={file}")
+    hooked.wait("nonadminrestore/deep", "--for=jsonpath={.status.phase}=BackingOff")
+    said = hooked.kubectl("get", "nonadminrestore/deep", "--output=jsonpath={.status.conditions[0].message}")
+    assert "no policy allows init containers" in said
+    hooked.kubectl("delete", "nonadminrestore/deep")
 
 
 def test_A21_velero_s_namespace_and_the_clusters_own_have_no_self_service(served: Cluster) -> None:
@@ -527,11 +543,11 @@ def test_A6_a_pod_that_the_namespace_does_not_allow_does_not_come_back(served: C
     fay = arrive(served, "strict", eventually)
     fay.kubectl("create", "--filename=-", body=pod("host", {}, hostNetwork=True))
     fay.back_up("loose")
-    fay.wait("nonadminbackup/loose", "--for=condition=Succeeded", seconds=120)
-    fay.kubectl("delete", "pod/host", "configmap/settings", "--timeout=60s")
+    fay.wait("nonadminbackup/loose", "--for=condition=Succeeded")
+    fay.kubectl("delete", "pod/host", "configmap/settings", "--timeout=240s")
     served.kubectl("label", "namespace", "strict", "pod-security.kubernetes.io/enforce=restricted")
     fay.restore("back", "loose")
-    fay.wait("nonadminrestore/back", "--for=condition=Succeeded=false", seconds=120)
+    fay.wait("nonadminrestore/back", "--for=condition=Succeeded=false")
     assert condition(fay.status("nonadminrestore/back"), "Succeeded")[1] == "PartiallyFailed"
     assert fay.names("configmap/settings") == ["configmap/settings"]
     assert not fay.names("pods")
@@ -564,7 +580,7 @@ def test_A7_commands_in_annotations_of_pods_are_run_whatever_the_policy_says(
     gil.kubectl("create", "--filename=-", body=pod("noted", hook))
     gil.wait("pod/noted", "--for=jsonpath={.status.phase}=Running")
     gil.back_up("noted")
-    gil.wait("nonadminbackup/noted", "--for=jsonpath={.status.queueInfo.estimatedQueuePosition}=0", seconds=120)
+    gil.wait("nonadminbackup/noted", "--for=jsonpath={.status.queueInfo.estimatedQueuePosition}=0")
     status = gil.status("nonadminbackup/noted")["veleroBackup"]["status"]
     assert status["hookStatus"]["hooksAttempted"] == 1
 

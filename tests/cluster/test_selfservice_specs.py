@@ -99,7 +99,7 @@ def test_the_real_velero_takes_only_what_is_the_tenants_and_brings_no_rights_bac
     cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
     cluster.apply(*OUTSIDE, *OBJECTS)
     eventually(
-        lambda: cluster.get("pvc", "data", "--namespace", NAMESPACE).get("status", {}).get("phase") == "Bound", 30
+        lambda: cluster.get("pvc", "data", "--namespace", NAMESPACE).get("status", {}).get("phase") == "Bound", 120
     )
 
     made = backup_spec({"snapshotVolumes": False}, NAMESPACE, POLICY)

@@ -12,7 +12,7 @@ import pytest
 
 from foresail.api.policy import OPT_IN_LABEL
 from testbed import Cluster
-from tests.cluster.tenants import Eventually, Tenant, arrive, in_bucket, install, of_namespace, operator
+from tests.cluster.tenants import Eventually, Tenant, arrive, condition, in_bucket, install, of_namespace, operator
 from tests.cluster.test_schedule_cli import Said
 
 
@@ -54,7 +54,7 @@ def test_a_tenant_backs_up_restores_and_deletes_with_the_command_line_alone(
     served: Cluster, eventually: Eventually
 ) -> None:
     ann = command_line(served, "shop", eventually)
-    said = ann.done("backup", "create", "first", "--labels", "by=ann", "--ttl", "24h", "--wait", "--timeout", "90s")
+    said = ann.done("backup", "create", "first", "--labels", "by=ann", "--ttl", "24h", "--wait", "--timeout", "300s")
     assert said.out == ""
     assert "NonAdminBackup shop/first created.\n" in said.err
     assert "NonAdminBackup shop/first: the backup is complete" in said.err
@@ -74,18 +74,18 @@ def test_a_tenant_backs_up_restores_and_deletes_with_the_command_line_alone(
     assert explained[-1].endswith("foresail restore create NAME --from-backup first -n shop")
 
     ann.tenant.kubectl("delete", "configmap", "settings")
-    said = ann.done("restore", "create", "back", "--from-backup", "first", "--wait", "--timeout", "90s")
+    said = ann.done("restore", "create", "back", "--from-backup", "first", "--wait", "--timeout", "300s")
     assert "NonAdminRestore shop/back: the restore is complete" in said.err
     assert ann.tenant.kubectl("get", "configmap", "settings", "--output=jsonpath={.data.currency}") == "EUR"
     assert ann.done("restore", "get").out.splitlines()[1].split()[:3] == ["back", "Created", "Completed"]
     ann.done("restore", "wait", "back")
-    ann.done("restore", "delete", "back", "--confirm", "--wait", "--timeout", "60s")
+    ann.done("restore", "delete", "back", "--confirm", "--wait", "--timeout", "300s")
     assert ann.done("restore", "get").err == "No restores found in namespace shop\n"
 
     unconfirmed = ann("backup", "delete", "first")
     assert (unconfirmed.code, unconfirmed.out) == (1, "")
     assert "hint: add --confirm" in unconfirmed.err
-    said = ann.done("backup", "delete", "first", "--confirm", "--wait", "--timeout", "90s")
+    said = ann.done("backup", "delete", "first", "--confirm", "--wait", "--timeout", "300s")
     assert said.err.endswith("NonAdminBackup shop/first is gone.\n")
     assert ann.tenant.names("nonadminbackup") == []
     assert in_bucket(served, name) == []
@@ -101,21 +101,21 @@ def test_a_tenant_reads_the_log_and_the_results_and_leaves_nothing_behind(
     amy.tenant.kubectl("create", "--filename=-", body={**pod, "spec": {"containers": containers}})
     amy.tenant.wait("pod/front", "--for=condition=Ready", seconds=120)
 
-    said = amy("backup", "create", "partial", "--wait", "--timeout", "180s")
+    said = amy("backup", "create", "partial", "--wait", "--timeout", "300s")
     assert said.code == 1
     cause = "is partial with 1 error, 1 failed hook. 1 error without a namespace: read all with foresail backup logs"
     assert f"{cause} partial -n reader --results" in said.err, "who waits hears the cause too"
-    read = amy.done("backup", "logs", "partial", "--timeout", "120s")
+    read = amy.done("backup", "logs", "partial", "--timeout", "300s")
     name = amy.done("backup", "get", "partial", "-o", "json").json["status"]["veleroBackup"]["name"]
     assert f"backup=velero/{name}" in read.out
-    found = amy.done("backup", "logs", "partial", "--results", "--timeout", "120s").out.splitlines()
+    found = amy.done("backup", "logs", "partial", "--results", "--timeout", "300s").out.splitlines()
     assert found[0].split() == ["LEVEL", "WHERE", "WHAT"]
     assert found[1].startswith("error   velero   Error executing hook: ")
 
     amy.tenant.kubectl("delete", "pod", "front", "--now")
-    amy.done("restore", "create", "back", "--from-backup", "partial", "--wait", "--timeout", "180s")
-    assert "Starting restore" in amy.done("restore", "logs", "back", "--timeout", "120s").out
-    results = amy.done("restore", "logs", "back", "--results", "--timeout", "120s").out
+    amy.done("restore", "create", "back", "--from-backup", "partial", "--wait", "--timeout", "300s")
+    assert "Starting restore" in amy.done("restore", "logs", "back", "--timeout", "300s").out
+    results = amy.done("restore", "logs", "back", "--results", "--timeout", "300s").out
     assert "error " not in results
 
     missing = amy("backup", "logs", "nope")
@@ -158,26 +158,27 @@ def test_three_tenants_at_once_back_up_damage_restore_and_delete_with_the_comman
 
 def test_what_holds_a_backup_is_said_with_what_to_do(served: Cluster, eventually: Eventually) -> None:
     bob = command_line(served, "held", eventually)
-    said = bob("backup", "create", "odd", "--include-resources", "pods[", "--wait", "--timeout", "60s")
+    said = bob("backup", "create", "odd", "--include-resources", "pods[", "--wait", "--timeout", "300s")
     assert said.code == 1
     assert "error: NonAdminBackup held/odd is InvalidBackupSpec: spec.backupSpec.includedResources has" in said.err
     assert "hint: correct the field that the message names with kubectl edit nonadminbackup odd -n held" in said.err
     assert "→ holds       it is accepted" in bob.done("backup", "explain", "odd").out
 
-    said = bob("restore", "create", "back", "--from-backup", "none", "--wait", "--timeout", "60s")
+    said = bob("restore", "create", "back", "--from-backup", "none", "--wait", "--timeout", "300s")
     assert said.code == 1
     assert "NonAdminRestore held/back is InvalidRestoreSpec" in said.err
 
-    bob.done("backup", "create", "good", "--wait", "--timeout", "90s")
+    bob.done("backup", "create", "good", "--wait", "--timeout", "300s")
     served.fault.stop("velero")
     try:
         bob.done("backup", "create", "late")
+        bob.tenant.wait("nonadminbackup/late", "--for=jsonpath={.status.phase}=Created")
         said = bob("backup", "wait", "late", "--timeout", "4s")
         assert said.code == 1
         assert "the time to wait has passed, and it is Created" in said.err
         assert "hint: see what holds it with foresail backup explain late -n held" in said.err
         assert bob.done("backup", "explain", "late", "-o", "json").json[0]["reason"] == "Waiting"
-        said = bob.done("backup", "delete", "good", "--force", "--confirm", "--wait", "--timeout", "30s")
+        said = bob.done("backup", "delete", "good", "--force", "--confirm", "--wait", "--timeout", "300s")
         assert said.err.startswith("warning: --force lets go of the backup and leaves its bytes in the bucket")
         assert [each["metadata"]["name"] for each in of_namespace(served, "backups", "held")] == [
             bob.done("backup", "get", "late", "-o", "json").json["status"]["veleroBackup"]["name"]
@@ -195,7 +196,16 @@ def test_what_holds_a_backup_is_said_with_what_to_do(served: Cluster, eventually
     assert "you may not list nonadminbackups.oadp.openshift.io in namespace default" in elsewhere.err
 
     served.kubectl("label", "namespace", "held", f"{OPT_IN_LABEL}-")
-    said = bob("backup", "create", "closed", "--wait", "--timeout", "60s")
+    eventually(lambda: is_closed(bob), 60)
+    said = bob("backup", "create", "closed", "--wait", "--timeout", "300s")
     assert said.code == 1
     assert "is NoPolicy: no SelfServicePolicy matches namespace held" in said.err
     assert "hint: ask the administrator of the cluster to open it" in said.err
+
+
+def is_closed(line: Foresail) -> bool:
+    """Whether the operator knows that no policy is for the namespace: a backup that is refused anyway says why."""
+    line.tenant.kubectl("delete", "nonadminbackup", "canary", "--ignore-not-found")
+    line.tenant.back_up("canary", includedNamespaces=["default"])
+    line.tenant.wait("nonadminbackup/canary", "--for=condition=Accepted=false")
+    return condition(line.tenant.status("nonadminbackup/canary"), "Accepted")[1] == "NoPolicy"

@@ -62,7 +62,7 @@ def test_a_deleted_namespace_comes_back_as_it_was_and_a_deleted_backup_leaves_no
     began = time.monotonic()
     cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
     cluster.apply(*OBJECTS)
-    available = ("wait", "--for=condition=Available", "--timeout=30s", "deployment/web", "--namespace", NAMESPACE)
+    available = ("wait", "--for=condition=Available", "--timeout=240s", "deployment/web", "--namespace", NAMESPACE)
     cluster.kubectl(*available)
     names = [(item["kind"], item["metadata"]["name"]) for item in OBJECTS]
     before = {name: what_a_user_wrote(cluster, *name) for name in names}
@@ -85,6 +85,6 @@ def test_a_deleted_namespace_comes_back_as_it_was_and_a_deleted_backup_leaves_no
             "spec": {"backupName": "shop-1"},
         }
     )
-    eventually(lambda: not [path for path in cluster.bucket_objects() if "shop-" in path], 30)
-    cluster.kubectl("wait", "--for=delete", "backup.velero.io/shop-1", "--namespace=velero", "--timeout=10s")
+    eventually(lambda: not [path for path in cluster.bucket_objects() if "shop-" in path], 120)
+    cluster.kubectl("wait", "--for=delete", "backup.velero.io/shop-1", "--namespace=velero", "--timeout=120s")
     figure(f"backup, delete, restore, compare, delete the backup: {time.monotonic() - began:.1f} s")

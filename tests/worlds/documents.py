@@ -1,7 +1,7 @@
 """JSON objects as an API server treats them: merged, selected and compared; none is ever changed in place."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 Document = dict[str, Any]
@@ -19,9 +19,9 @@ def is_name(text: object) -> bool:
 
 def merged(old: object, patch: object) -> Any:  # noqa: ANN401 - JSON
     """Return what RFC 7386 makes of a document and a patch."""
-    if not isinstance(patch, Mapping):
+    if not isinstance(patch, dict):
         return patch
-    known = dict(old) if isinstance(old, Mapping) else {}
+    known = dict(old) if isinstance(old, dict) else {}
     for name, value in patch.items():
         if value is None:
             known.pop(name, None)

@@ -42,20 +42,25 @@ def fields(document: Document) -> dict[Path, object]:
 
 
 def _leaves(value: object, path: Path) -> Iterator[tuple[Path, object]]:
-    if isinstance(value, Mapping) and (value or not path):
+    if isinstance(value, dict) and (value or not path):
         for name, inner in value.items():
             yield from _leaves(inner, (*path, name))
     else:
         yield path, value
 
 
-def updated(owners: Owners, manager: Manager, before: Document | None, after: Document) -> Owners:
+def updated(owners: Owners, manager: Manager, before: Document, after: Document) -> Owners:
     """Return who owns what after a plain write: whatever it changed is the writer's alone."""
-    old, new = fields(before) if before else {}, fields(after)
+    old, new = fields(_apart(before, after)), fields(_apart(after, before))
     changed = {path for path in old.keys() | new.keys() if old.get(path, _ABSENT) != new.get(path, _ABSENT)}
     left = {each: owned - changed for each, owned in owners.items()}
     left[manager] = left.get(manager, frozenset()) | frozenset(changed & new.keys())
     return {each: owned for each, owned in left.items() if owned}
+
+
+def _apart(document: Document, other: Document) -> Document:
+    """Return the parts of a document that it does not share with another: a write leaves the rest as it was."""
+    return {name: value for name, value in document.items() if other.get(name, _ABSENT) is not value}
 
 
 def applied(owners: Owners, manager: Manager, before: Document, declared: Document) -> tuple[Document, Owners] | Taken:

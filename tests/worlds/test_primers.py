@@ -13,13 +13,14 @@ from foresail.api.core import CLAIM, VOLUME
 from foresail.api.primer import PRIMER
 from foresail.kube.failures import failure
 from foresail.plan import Key, Kind
+from foresail.primers.controller import Primers
 from foresail.primers.rehearsal import Wish
 from foresail.primers.search import Search, Volumes
 from foresail.primers.shape import Shape
 from tests.worlds import virtual_time
 from tests.worlds.documents import Document
 from tests.worlds.history import Happening
-from tests.worlds.primer_scene import HOME, PrimerScene
+from tests.worlds.primer_scene import HOME, SETTINGS, PrimerScene
 from tests.worlds.process import Moment
 from tests.worlds.world import Answer, done
 
@@ -326,15 +327,19 @@ def test_an_operator_that_comes_back_in_the_middle_of_a_warm_up_primes_at_once()
     assert scene.record.delays_in_order == [pytest.approx(1, abs=1)]
 
 
-def test_a_primer_that_goes_takes_with_it_what_it_holds() -> None:
+def test_a_primer_that_goes_takes_with_it_what_it_holds_and_what_is_known_of_it() -> None:
     async def story(scene: PrimerScene) -> None:
+        key = Key(HOME, "daily")
         scene.make_cron_job("daily", EVERY_TEN)
         scene.prime("daily")
-        scene.start()
+        process = scene.start()
         await scene.until(at(9))
-        done(scene.world.delete(PRIMER, Key(HOME, "daily")))
+        assert isinstance(process.loop.controller, Primers)
+        assert process.loop.controller.errands.brought(key) is not None
+        done(scene.world.delete(PRIMER, key))
         await scene.until(at(9, 5))
         assert scene.placeholders == []
+        assert process.loop.controller.errands.brought(key) is None
 
     live(story)
 
@@ -481,3 +486,34 @@ def test_a_death_at_any_write_neither_doubles_nor_orphans_a_placeholder(after: b
         assert scene.most == 2
         number += 1
     assert number > 8, "there are writes to die at"
+
+
+def test_primer_cron_jobs_do_not_count_as_placeholders() -> None:
+    async def story(scene: PrimerScene) -> None:
+        scene.make_cron_job("by-itself", EVERY_TEN)
+        scene.prime("by-itself", method="CronJob")
+        scene.start()
+        await scene.until(at(1))
+        scene.make_cron_job("daily", EVERY_TEN)
+        scene.prime("daily")
+        await scene.until(at(9))
+        assert scene.primed("daily").get("reason") is None
+        assert len(scene.placeholders) == 1
+
+    live(story, settings=msgspec.structs.replace(SETTINGS, in_all=1, hold_image="hold"))
+
+
+def test_what_could_not_be_made_for_one_fire_does_not_count_at_the_next() -> None:
+    async def story(scene: PrimerScene) -> None:
+        scene.make_cron_job("daily", EVERY_TEN, job={"parallelism": 3, "completions": 3})
+        scene.prime("daily")
+        process = scene.start()
+        await scene.until(at(7))
+        process.visitor.unsent_writes = 10_000
+        await scene.until(at(11))
+        process.visitor.unsent_writes = 0
+        await scene.until(at(19))
+        assert scene.primed("daily").get("reason") is None
+        assert len(scene.placeholders) == 3
+
+    live(story, settings=msgspec.structs.replace(SETTINGS, in_all=3))

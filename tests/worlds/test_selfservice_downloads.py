@@ -186,6 +186,21 @@ def test_a_request_that_the_tenant_deletes_takes_its_url_with_it() -> None:
     tell(story)
 
 
+def test_a_request_that_cannot_be_read_any_more_takes_its_url_with_it_when_it_is_deleted() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        await backed_up(tenancy)
+        tenancy.download(NADR, "BackupLog", NAB.name)
+        await tenancy.settle(1)
+        done(tenancy.world.merge(NON_ADMIN_DOWNLOAD_REQUEST, NADR, {"status": {"conditions": 7}}, "tenant", "status"))
+        await tenancy.settle(1)
+        assert len(asked(tenancy)) == 1
+        tenancy.delete(NADR, NON_ADMIN_DOWNLOAD_REQUEST)
+        await tenancy.settle(1)
+        assert asked(tenancy) == []
+
+    tell(story)
+
+
 def test_a_download_request_of_somebody_else_s_is_left_alone() -> None:
     async def story(tenancy: Tenancy) -> None:
         origin = {"openshift.io/oadp-nadr-origin-name": "why", "openshift.io/oadp-nadr-origin-namespace": "red"}

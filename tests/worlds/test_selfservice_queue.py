@@ -7,14 +7,16 @@ from itertools import pairwise
 import pytest
 
 from foresail.api import velero
-from foresail.api.requests import NON_ADMIN_BACKUP
-from foresail.plan import Key
+from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
+from foresail.kube.failures import failure
+from foresail.plan import Key, Kind
 from foresail.selfservice.queue import NEAR, PER_SECOND
 from tests.worlds import virtual_time
 from tests.worlds.documents import Document
+from tests.worlds.garbage import NAMESPACE
 from tests.worlds.history import Happening
 from tests.worlds.tenancy import VELERO, Tenancy
-from tests.worlds.world import done
+from tests.worlds.world import Answer, done
 
 
 class Watcher:
@@ -119,6 +121,50 @@ def test_with_a_long_queue_progress_costs_one_write_and_a_move_no_storm() -> Non
             each["refused"] is None for each in ({"refused": one.refused} for one in process.visitor.writes[before:])
         )
         await tenancy.check_silence()
+        await tenancy.stop()
+
+    virtual_time.run(live())
+
+
+@pytest.mark.parametrize("ends", ["deleted", "refused after all"])
+@pytest.mark.parametrize("asked", [NON_ADMIN_BACKUP, NON_ADMIN_RESTORE], ids=lambda kind: kind.name)
+def test_what_never_came_to_velero_keeps_no_place_in_its_queue(asked: Kind, ends: str) -> None:
+    async def live() -> None:
+        tenancy = Tenancy()
+        create, refused = tenancy.world.create, list[str]()
+
+        def refusing(kind: Kind, body: Document, by: str, namespace: str = "") -> Answer:
+            if kind in (velero.BACKUP, velero.RESTORE) and body["metadata"]["name"].startswith("red-never"):
+                refused.append(body["metadata"]["name"])
+                return failure(403, "Forbidden", "a webhook says no")
+            return create(kind, body, by, namespace)
+
+        def ask(key: Key) -> None:
+            _ = tenancy.back_up(key) if asked == NON_ADMIN_BACKUP else tenancy.restore(key, "source")
+
+        tenancy.world.create = refusing  # type: ignore[method-assign]
+        tenancy.start()
+        never, after = Key("red", "never"), Key("blue", "after")
+        for key in (Key("red", "source"), Key("blue", "source")):
+            tenancy.back_up(key)
+            await tenancy.settle(2)
+            tenancy.velero_says(key, "Completed")
+        ask(never)
+        await tenancy.settle(2)
+        assert refused
+        if ends == "deleted":
+            tenancy.delete(never, asked)
+        else:
+            closed = {"metadata": {"labels": {"foresail.dev/self-service": None}}}
+            done(tenancy.world.merge(NAMESPACE, Key("", "red"), closed, "admin"))
+        await tenancy.settle(120)
+        if ends == "deleted":
+            assert tenancy.request(never, asked) is None
+        else:
+            assert tenancy.condition(never, "Accepted", asked)[1] == "NoPolicy"
+        ask(after)
+        await tenancy.settle(2)
+        assert tenancy.status(after, asked)["queueInfo"] == {"estimatedQueuePosition": 1}
         await tenancy.stop()
 
     virtual_time.run(live())

@@ -155,6 +155,12 @@ def _refuse_and_cut(scene: Scene) -> None:
     _each("cut")(scene)
 
 
+def _cut_and_do_not_answer(scene: Scene) -> None:
+    """Break the open streams; whoever asks for the next ones has a connection, and no answer on it."""
+    scene.visitor.unanswered_watches = len(scene.visitor.streams)
+    _each("cut")(scene)
+
+
 def _stall(scene: Scene) -> None:
     """Let the open streams fall silent for good; those that are opened after them are well."""
     for stream in scene.visitor.streams:
@@ -167,6 +173,7 @@ BREAKS = [
     Break("ended by the server", _each("end")),
     Break("compacted: 410 as an event", _forget_and_cut),
     Break("refused: 410 as a status", _refuse_and_cut),
+    Break("cut, and the next one not answered", _cut_and_do_not_answer),
     Break("stalled", _stall),
 ]
 

@@ -49,6 +49,7 @@ class Visitor:
     opened: int = 0  # how many watches it was given
     short_watches: bool = False  # whether each watch ends as soon as it is open
     expired_watches: int = 0  # how many of the next watches are refused with 410 before they begin
+    unanswered_watches: int = 0  # how many of the next watches are asked for in vain: nobody ever answers
     role: Role | None = None  # what it may do; None: everything
 
     async def get(self, kind: Kind, key: Key, of: type[T]) -> T | Failure:
@@ -89,6 +90,9 @@ class Visitor:
         self, kind: Kind, namespace: str, parameters: Mapping[str, str], *, metadata_only: bool = False
     ) -> WorldStream | Failure:
         await self._travel()
+        if self.unanswered_watches:
+            self.unanswered_watches -= 1
+            await asyncio.Event().wait()
         refusal = self._refusal("watch", kind, namespace)
         if refusal is not None:
             return refusal

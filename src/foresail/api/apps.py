@@ -2,7 +2,7 @@
 
 import msgspec
 
-from foresail.api.velero import Metadata
+from foresail.api.metadata import Metadata
 from foresail.plan import Kind
 
 DEPLOYMENT = Kind("apps", "v1", "deployments", "Deployment")

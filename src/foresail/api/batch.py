@@ -4,7 +4,7 @@ from datetime import datetime
 
 import msgspec
 
-from foresail.api.velero import Metadata
+from foresail.api.metadata import Metadata
 from foresail.plan import Kind
 
 CRON_JOB = Kind("batch", "v1", "cronjobs", "CronJob")

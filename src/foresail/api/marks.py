@@ -1,4 +1,4 @@
-"""The names that Foresail writes on objects: annotations by which it knows later what it did."""
+"""The names that Foresail writes on objects: by most of them it knows later what it did."""
 
 OBSERVED = "foresail.dev/observed"
 """On a Schedule: what was last seen of it, as far as a later decision depends on that."""
@@ -30,6 +30,9 @@ The first two stand on a primer CronJob too.
 
 PRIMER_LABEL = "foresail.dev/primer"
 """On placeholders and primer CronJobs, with the name of the Primer: how they are found."""
+
+JOB_VARIABLE = "FORESAIL_JOB"
+"""In pods of primer CronJobs, a variable with the name of their Job: it tells `foresail hold` when the Job was due."""
 
 OPERATORS_LEASE = "foresail"
 """The name of the Lease that the leading replica of the operator holds."""

@@ -7,7 +7,7 @@ from datetime import datetime
 
 import msgspec
 
-from foresail.api.velero import Metadata
+from foresail.api.metadata import Metadata
 
 _NOTHING = msgspec.Raw(b"{}")
 

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from foresail.api.velero import Metadata
+from foresail.api.metadata import Metadata
 
 LABELS = {"openshift.io/oadp": "True", "app.kubernetes.io/managed-by": "oadp-nac-controller"}
 """On every Velero object that is made for a tenant, by whichever controller."""

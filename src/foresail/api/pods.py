@@ -5,7 +5,7 @@ from datetime import datetime
 import msgspec
 
 from foresail.api.batch import OwnedMetadata
-from foresail.api.velero import Metadata
+from foresail.api.metadata import Metadata
 from foresail.plan import Kind
 
 POD = Kind("", "v1", "pods", "Pod")

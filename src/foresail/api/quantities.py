@@ -2,14 +2,17 @@
 
 import re
 from fractions import Fraction
+from functools import lru_cache
 
 _QUANTITY = re.compile(
     r"([+-]?[0-9]{1,18}(?:\.[0-9]{0,9})?|[+-]?\.[0-9]{1,9})(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?[0-9]{1,2}))?"
 )
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = "KMGTPE"
+_KEPT = 10_000  # a cluster has few sizes, and each is read again at every look
 
 
+@lru_cache(_KEPT)
 def quantity(text: str) -> Fraction:
     """Return the number that a text means; raise ValueError if it is none."""
     found = _QUANTITY.fullmatch(text)

@@ -7,6 +7,7 @@ from datetime import datetime
 
 import msgspec
 
+from foresail.api.metadata import Metadata
 from foresail.plan import Kind
 
 GROUP = "velero.io"
@@ -39,19 +40,6 @@ WAITING = frozenset({"", "New", "Queued"})
 RUNNING = frozenset({"ReadyToStart", "InProgress"})
 TERMINAL = frozenset({COMPLETED, PARTIALLY_FAILED, FAILED, FAILED_VALIDATION, "Deleting"})
 """The phases of a Backup in which nothing runs any more; every other, one that we have never heard of too, is busy."""
-
-
-class Metadata(msgspec.Struct, frozen=True, rename="camel"):
-    """Who an object is, at which version, and what is written on it."""
-
-    name: str
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
-    creation_timestamp: datetime | None = None
-    deletion_timestamp: datetime | None = None
-    labels: dict[str, str] | None = None
-    annotations: dict[str, str] | None = None
 
 
 class ScheduleSpec(msgspec.Struct, frozen=True, rename="camel"):

@@ -5,9 +5,8 @@ import os
 import signal
 import threading
 
+from foresail.api.marks import JOB_VARIABLE
 from foresail.kube.clock import now
-
-_VARIABLE = "FORESAIL_JOB"  # set by the primer CronJob, see foresail.primers.build
 
 
 def add_hold(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -16,7 +15,7 @@ def add_hold(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
         "hold",
         help="do nothing for a while, as the Jobs of primer CronJobs do",
         description="Does nothing for SECONDS, counted from the minute that the Job was due if it is known "
-        f"(from its name in {_VARIABLE}), and ends with exit code 0; at SIGTERM at once.",
+        f"(from its name in {JOB_VARIABLE}), and ends with exit code 0; at SIGTERM at once.",
     )
     hold.add_argument("seconds", type=int, metavar="SECONDS")
     hold.set_defaults(run=_run)
@@ -32,5 +31,5 @@ def seconds_left(seconds: int, job: str, at: float) -> float:
 def _run(chosen: argparse.Namespace) -> int:
     told = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: told.set())
-    told.wait(seconds_left(chosen.seconds, os.environ.get(_VARIABLE, ""), now().timestamp()))
+    told.wait(seconds_left(chosen.seconds, os.environ.get(JOB_VARIABLE, ""), now().timestamp()))
     return 0

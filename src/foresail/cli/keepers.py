@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from foresail.api.velero import Metadata
+from foresail.api.metadata import Metadata
 from foresail.cli.cluster import MANAGER
 
 HELM_RELEASE = "HelmRelease"

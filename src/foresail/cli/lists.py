@@ -1,8 +1,13 @@
-"""Options that take several values: lists, names with values, kinds with names."""
+"""Options as users write them: how they are spelled, and those that take several values."""
 
 from collections.abc import Sequence
 
 from foresail.cli.errors import CommandError
+
+
+def spelled(option: str) -> str:
+    """Return an option as users write it."""
+    return "--" + option.replace("_", "-")
 
 
 def read_list(given: Sequence[str] | None) -> list[str]:

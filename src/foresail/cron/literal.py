@@ -11,7 +11,6 @@ from foresail.cron.zone import DAY, Table
 
 _HOUR = 3600
 _NOON = 12
-_LAST_HOUR = 23
 
 
 class Sets:

@@ -15,7 +15,8 @@ import msgspec
 
 from foresail import __version__
 from foresail.kube.connect import ConnectError, Connection
-from foresail.kube.failures import Cause, Failure, failure, unreachable
+from foresail.kube.depth import decoded
+from foresail.kube.failures import Cause, Failure, Status, failure, unreachable
 from foresail.kube.places import Places
 from foresail.plan import Body, Key, Kind
 
@@ -34,12 +35,6 @@ _ATTEMPTS = 5
 _LONGEST_WAIT = 30.0
 _TIMEOUT = aiohttp.ClientTimeout(total=30.0, sock_connect=5.0)
 _encoder = msgspec.json.Encoder()
-
-
-class _Status(msgspec.Struct):
-    code: int = 0
-    reason: str = ""
-    message: str = ""
 
 
 _decoders: dict[type[Any], msgspec.json.Decoder[Any]] = {}
@@ -250,7 +245,7 @@ class Client:
         except (aiohttp.ClientError, OSError, TimeoutError) as problem:
             return unreachable(problem)
         try:
-            return decoder(of).decode(received)
+            return decoded(decoder(of), received)
         except msgspec.DecodeError as problem:
             return Failure(Cause.UNREADABLE, f"{method} {path}: {problem}", response.status)
 
@@ -289,9 +284,9 @@ class Response:
 async def _refusal(response: aiohttp.ClientResponse) -> Failure:
     received = await response.read()
     try:
-        status = decoder(_Status).decode(received)
+        status = decoder(Status).decode(received)
     except msgspec.DecodeError:
-        status = _Status(message=received[:200].decode(errors="replace"))
+        status = Status(message=received[:200].decode(errors="replace"))
     return failure(response.status, status.reason, status.message, _seconds(response.headers.get("Retry-After")))
 
 

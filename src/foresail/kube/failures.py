@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import Enum
 
+import msgspec
+
 
 class Cause(Enum):
     """What a caller can act on."""
@@ -34,6 +36,14 @@ class Failure:
 
     def __str__(self) -> str:
         return f"{self.cause.value}: {self.message}" + (f" ({self.code})" if self.code else "")
+
+
+class Status(msgspec.Struct):
+    """A refusal as the API server writes it: the body of an answer, or an event of a watch."""
+
+    code: int = 0
+    reason: str = ""
+    message: str = ""
 
 
 _BY_REASON = {"AlreadyExists": Cause.ALREADY_EXISTS, "Expired": Cause.EXPIRED, "Gone": Cause.EXPIRED}

@@ -16,6 +16,7 @@ from typing import Generic, TypeVar
 from foresail.plan import Key
 
 _FIRST_BACKOFF, _LONGEST_BACKOFF = 0.2, 60.0
+_SPARE = 64  # places in order that may stand for nothing
 LOOK_AT_THE_CLOCK = 1.0  # seconds; the wall clock may be set while we wait for it
 
 
@@ -72,8 +73,14 @@ class _Agenda(Generic[Instant]):
         return len(self._due)
 
     def put(self, key: Key, instant: Instant) -> None:
+        if self._due.get(key) == instant:
+            return  # as at most looks: what was asked for stands
         self._due[key] = instant
         heapq.heappush(self._order, (instant, key))
+        if len(self._order) > _SPARE + 2 * len(self._due):
+            # Most of it was taken back or moved. An instant may be a month away, so what waits for it goes now.
+            self._order = [(due, each) for each, due in self._due.items()]
+            heapq.heapify(self._order)
 
     def drop(self, key: Key) -> None:
         self._due.pop(key, None)  # what is in order of it is passed over when it comes up

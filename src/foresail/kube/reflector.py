@@ -19,7 +19,8 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from foresail.kube.failures import Cause, Failure, failure
+from foresail.kube.depth import decoded
+from foresail.kube.failures import Cause, Failure, Status, failure
 from foresail.kube.store import Store, Unreadable
 from foresail.plan import Key, Kind
 
@@ -61,7 +62,8 @@ class Interest(Generic[Wire, Row]):
 class Change(Generic[Row]):
     """A row that came, changed or went; `initial` if it was read and did not just happen.
 
-    A row goes with its object, and also when the object can no longer be read.
+    A row goes with its object, and also when the object can no longer be read; that such an object is gone is told by
+    a change without any row.
     """
 
     key: Key
@@ -87,12 +89,6 @@ class _Line(msgspec.Struct):
     object: msgspec.Raw
 
 
-class _Status(msgspec.Struct):
-    code: int = 0
-    reason: str = ""
-    message: str = ""
-
-
 class ListMetadata(msgspec.Struct):
     """The place of a list in the history of the cluster, and where its next page begins."""
 
@@ -109,7 +105,7 @@ class Page(msgspec.Struct):
 
 _line = msgspec.json.Decoder(_Line)
 _named = msgspec.json.Decoder(_Named)
-_status = msgspec.json.Decoder(_Status)
+_status = msgspec.json.Decoder(Status)
 
 
 @dataclass(slots=True)
@@ -139,7 +135,6 @@ class Reflector(Generic[Wire, Row]):
         selectors = self.interest.selectors
         match self.phase:
             case Phase.INITIAL:
-                self._seen.clear()
                 return {
                     **selectors,
                     "watch": "true",
@@ -163,7 +158,7 @@ class Reflector(Generic[Wire, Row]):
     def line(self, data: bytes) -> Failure | None:
         """Take one line of a watch; a failure means that the stream is of no more use."""
         try:
-            line = _line.decode(data)
+            line = decoded(_line, data)
         except msgspec.DecodeError as problem:
             return Failure(Cause.UNREADABLE, f"a line of the watch is no event: {problem}")
         match line.type:
@@ -174,8 +169,7 @@ class Reflector(Generic[Wire, Row]):
             case "BOOKMARK":
                 self._bookmark(line.object)
             case "ERROR":
-                status = _status.decode(line.object)
-                return failure(status.code, status.reason, status.message)
+                return _failure(line.object)
             case _:
                 return Failure(Cause.UNREADABLE, f"the watch sent an event of type {line.type!r}")
         return None
@@ -196,6 +190,7 @@ class Reflector(Generic[Wire, Row]):
         self.restarts += 1
         match self.phase:
             case Phase.INITIAL:
+                self._seen.clear()  # the next one begins at the beginning
                 if why is not None and why.cause is Cause.INVALID:
                     self.phase = Phase.LISTING  # the server does not stream initial events
                     return False
@@ -218,9 +213,10 @@ class Reflector(Generic[Wire, Row]):
         if self.phase is Phase.WATCHING:
             self.version = named.resource_version
         try:
-            row = self.interest.row(self._decoder.decode(raw))
-        except (msgspec.DecodeError, ValueError) as problem:
+            row = self.interest.row(decoded(self._decoder, raw))
+        except (msgspec.DecodeError, ValueError, RecursionError) as problem:
             self._note(key)
+            self.store.unread.pop(key, None)  # said anew below; gone it is not
             self._remove(key)
             found = self.store.unread[key] = Unreadable(key, named.uid, str(problem))
             self.unreadable(found)
@@ -246,9 +242,9 @@ class Reflector(Generic[Wire, Row]):
         self._remove(key)
 
     def _remove(self, key: Key) -> None:
-        self.store.unread.pop(key, None)
+        was_unread = self.store.unread.pop(key, None) is not None
         old = self.store.remove(key)
-        if old is not None:
+        if old is not None or was_unread:
             self.changed(Change(key, old, None, initial=False))
 
     def _bookmark(self, raw: msgspec.Raw) -> None:
@@ -269,7 +265,15 @@ class Reflector(Generic[Wire, Row]):
 
     def _named(self, raw: msgspec.Raw) -> _Metadata | None:
         try:
-            return _named.decode(raw).metadata
+            return decoded(_named, raw).metadata
         except msgspec.DecodeError as problem:
             self.unreadable(Unreadable(Key("", ""), "", str(problem)))
             return None
+
+
+def _failure(raw: msgspec.Raw) -> Failure:
+    try:
+        status = _status.decode(raw)
+    except msgspec.DecodeError as problem:
+        return Failure(Cause.UNREADABLE, f"the watch sent an error that is no status: {problem}")
+    return failure(status.code, status.reason, status.message)

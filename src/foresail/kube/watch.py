@@ -5,7 +5,7 @@ import random
 from collections.abc import AsyncIterator, Callable
 from typing import Generic, TypeVar
 
-from foresail.kube.failures import Failure, unreachable
+from foresail.kube.failures import Cause, Failure, unreachable
 from foresail.kube.lines import Lines
 from foresail.kube.reflector import Page, Phase, Reflector
 from foresail.kube.server import Server, Stream
@@ -59,9 +59,7 @@ class Watch(Generic[Wire, Row]):
     async def _request(self) -> Failure | None:
         if self.reflector.phase is Phase.LISTING:
             return await self._list()
-        interest = self.reflector.interest
-        parameters, metadata_only = self.reflector.parameters, interest.metadata_only
-        stream = await self._client.stream(interest.kind, interest.namespace, parameters, metadata_only=metadata_only)
+        stream = await self._open()
         if isinstance(stream, Failure):
             return stream
         async with stream:
@@ -77,6 +75,16 @@ class Watch(Generic[Wire, Row]):
             except OSError as problem:
                 return unreachable(problem)
         return None
+
+    async def _open(self) -> Stream | Failure:
+        """Ask for the stream; whoever takes the connection and never answers is as silent as a dead stream."""
+        interest = self.reflector.interest
+        kind, parameters, metadata_only = interest.kind, self.reflector.parameters, interest.metadata_only
+        try:
+            async with asyncio.timeout(self._stall):
+                return await self._client.stream(kind, interest.namespace, parameters, metadata_only=metadata_only)
+        except TimeoutError:
+            return Failure(Cause.UNREACHABLE, f"the watch was not answered for {self._stall:g} s")
 
     async def _lines(self, stream: Stream) -> AsyncIterator[bytes]:
         lines = Lines()

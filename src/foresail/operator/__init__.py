@@ -1,1 +1,1 @@
-"""Wiring only: settings, main, metrics and health of the operator process."""
+"""Wiring only: settings and main of the operator process."""

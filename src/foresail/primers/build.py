@@ -9,7 +9,7 @@ import msgspec
 
 from foresail.api import batch, pods
 from foresail.api.instants import stamp
-from foresail.api.marks import FIRE, PRIMER_LABEL, PRIMER_UID, TARGET_UID
+from foresail.api.marks import FIRE, JOB_VARIABLE, PRIMER_LABEL, PRIMER_UID, TARGET_UID
 from foresail.api.primer import PRIMER
 from foresail.cron.shift import ZonedExpression
 from foresail.plan import Create, Delete, Key
@@ -35,7 +35,6 @@ _RESTRICTED = {
     "readOnlyRootFilesystem": True,
 }
 _NOBODY = {"runAsNonRoot": True, "runAsUser": 65535, "seccompProfile": {"type": "RuntimeDefault"}}
-JOB_NAME_VARIABLE = "FORESAIL_JOB"
 
 
 def placeholder_name(cron: CronJobRow, fire: datetime, index: int, attempt: int) -> str:
@@ -100,7 +99,7 @@ def _holder_spec(
     container = {
         **_container("hold", settings.hold_image, shape),
         "command": [*settings.hold_command, str(seconds - _ENDS_BEFORE)],
-        "env": [{"name": JOB_NAME_VARIABLE, "valueFrom": {"fieldRef": {"fieldPath": _JOB_NAME}}}],
+        "env": [{"name": JOB_VARIABLE, "valueFrom": {"fieldRef": {"fieldPath": _JOB_NAME}}}],
     }
     pod = {**_place(shape, settings), "containers": [container], "restartPolicy": "Never"}
     disrupted = {"type": "DisruptionTarget", "status": "True"}

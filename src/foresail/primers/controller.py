@@ -88,7 +88,7 @@ class Primers:
         self._job_uids: dict[str, Key] = {}  # of Jobs that a CronJob made
         self._losses: dict[str, str] = {}  # by the UID of a CronJob
         self._refused: dict[Key, dict[str, str]] = {}  # by Primer: the names that were refused, and in what words
-        self._promised: set[Key] = set()  # placeholders that the store does not show yet
+        self._promised: dict[Key, set[Key]] = {}  # by Primer: placeholders to be made that the store does not show yet
 
     @property
     def watched(self) -> tuple[Watched, ...]:
@@ -146,14 +146,15 @@ class Primers:
 
     def _of_placeholder(self, change: Change[PlaceholderRow]) -> Iterator[Key]:
         old, new = change.old, change.new
-        self._promised.discard(change.key)
         self.metrics.held(change)
         row = new or old
         if row is None:
             return
         if old is not None and (new is None or new.is_going):
             self._losses[row.target_uid] = _loss(row).value
-        yield from (each.key for each in self.primers.by("uid", row.primer_uid))
+        for primer in self.primers.by("uid", row.primer_uid):
+            self._promised.get(primer.key, set()).discard(change.key)
+            yield primer.key
 
     def _of_node(self, change: Change[NodeRow]) -> Iterator[Key]:
         if change.old is None or change.new is None or change.old.is_going == change.new.is_going:
@@ -197,6 +198,8 @@ class Primers:
         primer = self.primers.get(key)
         if primer is None:
             self._refused.pop(key, None)
+            self._promised.pop(key, None)
+            self.errands.forget(key)
             return None
         quotas = self.quotas.by("here", key.namespace)
         mine = self.placeholders.by("primer", primer.uid)
@@ -214,7 +217,7 @@ class Primers:
             priorities=tuple(self.priorities.rows()),
             nodes=nodes,
             held_here=self.placeholders.count("here", key.namespace),
-            held_in_all=len(self.placeholders) + len(self._promised),
+            held_in_all=len(self.placeholders) + self._promised_to_others(key),
             to_come=tuple(self.placeholders.by("here", key.namespace)) if quotas else (),
             losses={uid: self._losses[uid] for uid in uids if uid in self._losses},
             refused=self._refused.get(key, {}),
@@ -229,10 +232,20 @@ class Primers:
             if wish is not None:
                 self.errands.send(seen.primer.key, wish, now)
                 break  # one at a time; what it brings wakes us for the next
-        self._promised.update(
-            each.key for each in plan.actions if isinstance(each, Create) and each.key not in self.placeholders
-        )
+        self._promise(seen.primer.key, plan)
         return plan
+
+    def _promise(self, primer: Key, plan: Plan) -> None:
+        """Let what a Plan makes count before the store shows it; what a Plan before it was to make counts no more."""
+        creates = (each for each in plan.actions if isinstance(each, Create) and each.kind == pods.POD)
+        makes = {each.key for each in creates if each.key not in self.placeholders}
+        if makes:
+            self._promised[primer] = makes
+        else:
+            self._promised.pop(primer, None)
+
+    def _promised_to_others(self, primer: Key) -> int:
+        return sum(len(makes) for key, makes in self._promised.items() if key != primer)
 
     async def _fetched(self, wish: Wish | Search) -> Shape | Volumes | None:
         if isinstance(wish, Wish):
@@ -250,7 +263,7 @@ class Primers:
         action, failure = result.action, result.failure
         if not isinstance(action, Create) or failure is None:
             return False
-        self._promised.discard(action.key)
+        self._promised.pop(key, None)
         if failure.cause not in (Cause.FORBIDDEN, Cause.INVALID):
             return False
         self._refused.setdefault(key, {})[action.key.name] = failure.message

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+import msgspec
+
 from foresail.api.primer import PRIMER
 from foresail.cron.shift import Shifted
 from foresail.plan import Action, Create, Note, Patch, Plan, Subject
@@ -58,8 +60,8 @@ def answered(seen: Seen, verdict: Verdict, now: datetime) -> tuple[Verdict, Step
         else:
             steps = method.release(seen, target, now)
             if verdict.fires is not None:  # its status changes with the fires, whoever runs them
-                steps = _with_wakes(steps, verdict.fires.upcoming)
-    return verdict, _with_actions(steps, left.actions)
+                steps = msgspec.structs.replace(steps, wakes=(*steps.wakes, verdict.fires.upcoming))
+    return verdict, msgspec.structs.replace(steps, actions=(*steps.actions, *left.actions))
 
 
 def said(seen: Seen, found: Sequence[tuple[Verdict, Steps]]) -> list[Because]:
@@ -91,22 +93,6 @@ def _wake(found: Sequence[tuple[Verdict, Steps]], now: datetime) -> datetime | N
         return None
     instants = [at for _, steps in found for at in steps.wakes if at > now]
     return min([*instants, now + _LOOK_ANYWAY])
-
-
-def _with_actions(steps: Steps, more: tuple[Action, ...]) -> Steps:
-    return Steps(
-        (*steps.actions, *more),
-        steps.wakes,
-        steps.warming,
-        steps.is_warming,
-        steps.because,
-        steps.said,
-        steps.warm_nodes,
-    )
-
-
-def _with_wakes(steps: Steps, at: datetime) -> Steps:
-    return Steps(steps.actions, (*steps.wakes, at), steps.warming)
 
 
 def _note(subject: Subject, because: Because) -> Note:

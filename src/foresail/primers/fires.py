@@ -42,19 +42,6 @@ def fires(cron: CronJobRow, zone: str, now: datetime) -> Fires | Because:
     return Fires(last, found.upcoming)
 
 
-def pending(cron: CronJobRow, zone: str, first: datetime, until: datetime) -> list[datetime]:
-    """Return the fires from the upcoming one on, up to an instant."""
-    schedule = reading(cron.text, cron.zone or zone)
-    if isinstance(schedule, Because):
-        return []
-    found = [first]
-    for fire in islice(chain(schedule, first), _MOST_FIRES):
-        if fire > until:
-            break
-        found.append(fire)
-    return found
-
-
 @lru_cache(_KEPT)
 def reading(text: str, zone: str) -> Schedule | Because:
     """Return the schedule that a CronJob means; a reason if it means none."""

@@ -7,7 +7,7 @@ import msgspec
 
 from foresail.api import batch, pods
 from foresail.api.instants import instant, utc
-from foresail.api.marks import FIRE, PRIMER_LABEL, PRIMER_UID, TARGET_UID
+from foresail.api.marks import FIRE, PRIMER_UID, TARGET_UID
 from foresail.api.primer import PLACEHOLDER, Primer, PrimerStatus
 from foresail.api.selectors import selects
 from foresail.api.specs import LabelSelector
@@ -17,7 +17,8 @@ from foresail.primers.shape import Shape, shape_of, shape_of_template
 
 RELEASE_AFTER = timedelta(minutes=5)
 _GOING = ("karpenter.sh/disrupted", "ToBeDeletedByClusterAutoscaler", "node.kubernetes.io/out-of-service")
-_UNWARMABLE = {"eks.amazonaws.com/compute-type": "fargate", "type": "virtual-kubelet", "kubernetes.io/os": "windows"}
+UNWARMABLE = {"eks.amazonaws.com/compute-type": "fargate", "type": "virtual-kubelet", "kubernetes.io/os": "windows"}
+"""Labels of nodes that come with the pod, or that no placeholder can run on."""
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -118,7 +119,6 @@ class PlaceholderRow(msgspec.Struct, frozen=True):
 
     key: Key
     uid: str
-    primer: str
     primer_uid: str
     target_uid: str
     fire: datetime | None
@@ -313,7 +313,6 @@ def placeholder_row(wire: pods.Pod) -> PlaceholderRow:
     return PlaceholderRow(
         key=Key(meta.namespace, meta.name),
         uid=meta.uid,
-        primer=(meta.labels or {}).get(PRIMER_LABEL, ""),
         primer_uid=annotations.get(PRIMER_UID, ""),
         target_uid=annotations.get(TARGET_UID, ""),
         fire=instant(annotations.get(FIRE, "")),
@@ -333,7 +332,7 @@ def node_row(wire: pods.Node) -> NodeRow:
     taints = {each.key for each in wire.spec.taints or ()}
     return NodeRow(
         is_going=wire.metadata.deletion_timestamp is not None or not taints.isdisjoint(_GOING),
-        is_unwarmable=any(labels.get(name) == value for name, value in _UNWARMABLE.items()),
+        is_unwarmable=any(labels.get(name) == value for name, value in UNWARMABLE.items()),
     )
 
 

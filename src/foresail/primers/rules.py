@@ -12,7 +12,7 @@ from foresail.api.primer import BY_CRON_JOB, PLACEHOLDER
 from foresail.cron.shift import Shifted
 from foresail.plan import Level
 from foresail.primers.fires import STANDING, Fires, duty_cycle, fires, shifted
-from foresail.primers.observe import JobRow, PodRow, Seen, Target
+from foresail.primers.observe import UNWARMABLE, JobRow, PodRow, Seen, Target
 from foresail.primers.quota import first_exceeded
 from foresail.primers.reasons import Because, Reason
 from foresail.primers.shape import Shape, amounts
@@ -23,8 +23,6 @@ MOST_HOLDERS = 2
 
 REHEARSED_BEFORE = timedelta(seconds=30)
 """How long before a warm-up the API server is asked what it would make of a pod, and where its volumes are."""
-
-_UNWARMABLE = {"kubernetes.io/os": "windows", "type": "virtual-kubelet", "eks.amazonaws.com/compute-type": "fargate"}
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -104,7 +102,7 @@ def not_warmable(seen: Seen, verdict: Verdict) -> Because | None:
     shape, target = verdict.shape, verdict.target
     wanted = dict(shape.node_selector) if shape else {}
     ran_on = [seen.nodes[each.node] for each in target.pods if each.node in seen.nodes]
-    if not any(wanted.get(name) == value for name, value in _UNWARMABLE.items()) and not any(
+    if not any(wanted.get(name) == value for name, value in UNWARMABLE.items()) and not any(
         each.is_unwarmable for each in ran_on
     ):
         return None

@@ -9,6 +9,7 @@ from foresail.api.pods import Amount, Container, PodSpec, PodTemplate, Resources
 from foresail.api.quantities import quantity, text_of
 
 Amounts = Mapping[str, Fraction]
+_NONE = Fraction(0)
 _template = msgspec.json.Decoder(PodTemplate)
 
 
@@ -116,11 +117,11 @@ def _numbers(texts: Mapping[str, Amount]) -> dict[str, Fraction]:
 
 
 def _sum(one: Amounts, other: Amounts) -> dict[str, Fraction]:
-    return {name: one.get(name, Fraction(0)) + other.get(name, Fraction(0)) for name in {*one, *other}}
+    return {name: one.get(name, _NONE) + other.get(name, _NONE) for name in {*one, *other}}
 
 
 def _most(one: Amounts, other: Amounts) -> dict[str, Fraction]:
-    return {name: max(one.get(name, Fraction(0)), other.get(name, Fraction(0))) for name in {*one, *other}}
+    return {name: max(one.get(name, _NONE), other.get(name, _NONE)) for name in {*one, *other}}
 
 
 def _texts(found: Amounts) -> tuple[tuple[str, str], ...]:

@@ -138,15 +138,18 @@ class SelfService:
         yield from self.results.of_request(side.key(change.key), change)
         self.metrics.changed(side.family, change)
         row = new or old
-        if side is self.restores or row is None:
+        if row is None:
             return
         name, namespace = build.nacuuid(row), change.key.namespace
+        if (new is None or not rules.has_nacuuid(new)) and Key(self.velero_namespace, name) not in side.velero:
+            side.line.leave(name)  # it never came to Velero, and will not
+            side.telling.forget(name)
+        if side is self.restores:
+            return
         if new is None or new.status.phase in (CREATED, DELETING):
             self.places.settle(namespace, name)
         elif rules.has_nacuuid(new):
             self.places.promise(namespace, name)
-        if new is None and Key(self.velero_namespace, name) not in side.velero:
-            side.line.leave(name)
         if new is None or new.status.phase == BACKING_OFF or (old is not None and _lacks_a_place(old)):
             yield from self._short_of_a_place(namespace)  # it does not need a place any more, or has found one
         if old is None or new is None or old.status.phase != new.status.phase:

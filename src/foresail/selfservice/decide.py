@@ -212,10 +212,10 @@ def delete_backup(seen: Seen, namespace: NamespaceRow, now: datetime) -> Plan:
         return accepted
     if seen.family.finalizer not in seen.request.finalizers:
         return Plan()
-    row = rules.own(seen)
+    row, deletion = rules.own(seen), rules.own_deletion(seen)
     if row is None:
-        return _wait_for_absence(seen, now) or _release(seen)
-    deletion = rules.own_deletion(seen)
+        # Velero takes its request away with the backup. If that was seen first, it was asked again: for nothing.
+        return _wait_for_absence(seen, now) or _release(seen, delete_velero_objects(None, deletion))
     if deletion is None:
         return request_deletion(seen, row, now)
     return update_from_deletion(seen, row, deletion, now)

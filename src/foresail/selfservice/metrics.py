@@ -1,6 +1,7 @@
 """What can be measured of self-service: by namespace and by what happened, never by object.
 
-Each replica counts what it sees, whoever leads: of several take the highest figure, not the sum.
+Each replica counts what it sees, and the one that leads shows it. After a change of the lead the figures of two are
+in sight for a while: of several take the highest, not the sum.
 """
 
 from collections import Counter
@@ -108,10 +109,10 @@ class SelfServiceMetrics(Collector):
                 counter.add_metric(found, count)
             yield counter
         yield from self._wait.collect()
-        yield from self._waits()
+        yield from self._queue()
         yield from self._fullness()
 
-    def _waits(self) -> Iterable[Metric]:
+    def _queue(self) -> Iterable[Metric]:
         waited = SummaryMetricFamily(
             "foresail_selfservice_waited_seconds",
             "How many Velero has begun with, and how long they waited in all.",

@@ -22,7 +22,8 @@ PAUSES = (timedelta(seconds=5), timedelta(seconds=20), timedelta(minutes=1))
 SILENCE = timedelta(minutes=10)
 """After which Velero is not waited for any more."""
 
-_FAILED = (velero.FAILED, velero.PARTIALLY_FAILED)
+FAILED = (velero.FAILED, velero.PARTIALLY_FAILED)
+"""The phases of what has results that say why."""
 
 
 def decide(seen: ResultsSeen, now: datetime) -> Plan:
@@ -70,7 +71,7 @@ def unexplained(seen: ResultsSeen) -> Said | None:
     request, namespace, row = seen.request, seen.namespace, seen.velero
     if request is None or namespace is None or row is None or _is_leaving(request, namespace):
         return None
-    if row.phase not in _FAILED or not rules.is_owned(request, namespace, row):
+    if row.phase not in FAILED or not rules.is_owned(request, namespace, row):
         return None
     if seen.backup is None or seen.backup.namespace_uid != namespace.uid:
         return None

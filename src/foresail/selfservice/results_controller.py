@@ -22,7 +22,6 @@ _log = logging.getLogger(__name__)
 
 WORD = "results"
 _SECONDS = 30.0
-_FAILED = (velero.FAILED, velero.PARTIALLY_FAILED)
 
 Fetch = Callable[[Wanted], Awaitable[Found]]
 
@@ -62,7 +61,7 @@ class Results:
     def of_request(self, asked: Key, change: Change[RequestRow]) -> Iterator[Key]:
         """Return whom a change of a request concerns: those that have failed, and those of which something is left."""
         stands = change.new.status.condition(SUCCEEDED) if change.new is not None else None
-        if (stands is not None and stands.status == FALSE and stands.reason in _FAILED) or self.answers(asked):
+        if (stands is not None and stands.status == FALSE and stands.reason in results.FAILED) or self.answers(asked):
             yield self.key(asked)
 
     def of_answer(self, change: Change[AnswerRow]) -> Iterator[Key]:

@@ -51,9 +51,8 @@ _results = msgspec.json.Decoder(Results)
 
 def lines_about(namespace: str, results: bytes) -> Lines | None:
     """Return what the results say about a namespace; None if they are not of Velero's shape."""
-    try:
-        found = parts(results)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+    found = parts(results)
+    if found is None:
         return None
     errors, warnings = found.errors or Part(), found.warnings or Part()
     velero = (errors.velero or [])[:_MOST_OF_VELERO]
@@ -63,11 +62,14 @@ def lines_about(namespace: str, results: bytes) -> Lines | None:
     return Lines(tuple(filter(None, map(tidy, own[:MOST_LINES]))), max(len(own) - MOST_LINES, 0), others)
 
 
-def parts(results: bytes) -> Results:
-    """Return all lines of the results; a DecodeError or RecursionError if they are not of Velero's shape."""
+def parts(results: bytes) -> Results | None:
+    """Return all lines of the results; None if they are not of Velero's shape."""
     if results.count(b",") > _MOST_COMMAS:
-        raise msgspec.DecodeError("there is too much in it")
-    return _results.decode(results)
+        return None
+    try:
+        return _results.decode(results)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return None
 
 
 def is_about(namespace: str, line: str) -> bool:

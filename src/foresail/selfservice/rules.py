@@ -99,7 +99,10 @@ def velero_spec(seen: Seen) -> dict[str, Any] | Refused:
     request, policy = seen.request, seen.policy
     if policy is None:
         return no_policy(request.key.namespace)
-    tenant: dict[str, Any] = msgspec.json.decode(request.spec or "{}", type=dict[str, Any])
+    try:
+        tenant: dict[str, Any] = msgspec.json.decode(request.spec or "{}", type=dict[str, Any])
+    except RecursionError:
+        return Refused(seen.family.invalid, f"spec.{seen.family.word}Spec is nested too deep to be read: write it flat")
     if seen.family is RESTORES:
         backup = seen.source.velero if seen.source else None
         found = restore_spec(tenant, request.key.namespace, backup.key.name if backup else "", policy)

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from foresail.api import velero
+from foresail.api import mirrored, velero
 from foresail.api.crds import DEFINITIONS, definition
+from foresail.api.metadata import Metadata
 from foresail.cli.doctor.checks import findings
-from foresail.cli.doctor.evidence import Backup, BackupSpec, Evidence, Operator
+from foresail.cli.doctor.evidence import Backup, Evidence, Operator
 from foresail.cli.doctor.finding import Finding, Grade
 from foresail.cli.doctor.permissions import needed
 from foresail.cli.doctor.visit import shown, summary
@@ -25,9 +26,7 @@ SERVER = DeploymentRow(Key("velero", "velero"), "u", 1, "v1.18.3", schedules_its
 OPERATOR = Operator(
     Key("velero", "foresail"), schedules=True, self_service=True, primers=True, service_account="velero/foresail"
 )
-LOCATION = velero.Location(
-    velero.Metadata("default"), velero.LocationSpec(default=True), velero.LocationStatus("Available")
-)
+LOCATION = velero.Location(Metadata("default"), velero.LocationSpec(default=True), velero.LocationStatus("Available"))
 HEALTHY = Evidence(
     namespace="velero",
     instant=NOW,
@@ -46,8 +45,8 @@ HEALTHY = Evidence(
 
 
 def backup(phase: str, age: timedelta, schedule: str = "daily") -> Backup:
-    metadata = velero.Metadata("b", creation_timestamp=NOW - age, labels={velero.SCHEDULE_LABEL: schedule})
-    return Backup(metadata, BackupSpec("default"), velero.BackupStatus(phase))
+    metadata = Metadata("b", creation_timestamp=NOW - age, labels={velero.SCHEDULE_LABEL: schedule})
+    return Backup(metadata, mirrored.Stored("default"), velero.BackupStatus(phase))
 
 
 def wrong(seen: Evidence) -> list[Finding]:

@@ -74,6 +74,45 @@ def test_preview_says_what_would_be_done_for_every_valid_scenario(
     assert "each placeholder holds cpu 2" in said
 
 
+DRY_RUN = """
+apiVersion: batch/v1
+kind: CronJob
+metadata:
+  creationTimestamp: null
+  name: daily
+spec:
+  jobTemplate:
+    metadata: {creationTimestamp: null, name: daily}
+    spec:
+      template:
+        metadata: {creationTimestamp: null}
+        spec:
+          containers: [{image: work, name: daily, resources: {}}]
+          restartPolicy: OnFailure
+  schedule: 0 3 * * *
+status: {}
+"""
+
+
+def test_preview_reads_what_kubectl_prints_of_an_object_that_is_not_made_yet(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "cronjob.yaml"
+    file.write_text(DRY_RUN)
+    assert main(["primer", "preview", "-f", str(file), "--warm-up", "5m"]) == 0
+    assert "CronJob daily: '0 3 * * *' in UTC" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("made", ["2026-01-01T00:00:00", "yesterday", 7])
+def test_preview_says_it_if_a_file_has_something_else(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], made: object
+) -> None:
+    file = tmp_path / "cronjob.json"
+    file.write_text(json.dumps({"kind": "CronJob", "metadata": {"name": "daily", "creationTimestamp": made}}))
+    assert main(["primer", "preview", "-f", str(file), "--warm-up", "5m"]) == 1
+    assert "is not of the shape that it should have" in capsys.readouterr().err
+
+
 def test_preview_names_the_field_that_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["primer", "preview", "-f", manifest(tmp_path, "* 0 * * * *"), "--warm-up", "5m"]) == 1
     said = capsys.readouterr().err

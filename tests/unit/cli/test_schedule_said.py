@@ -8,10 +8,11 @@ import pytest
 from foresail.api import velero
 from foresail.cli.cluster import refusal
 from foresail.cli.colour import GREEN, painted
+from foresail.cli.confirm import confirm_deletion
 from foresail.cli.errors import CommandError
 from foresail.cli.main import main, parser
 from foresail.cli.progress import Bar, Progress, Status, bar
-from foresail.cli.schedule.change import ask, pause_body
+from foresail.cli.schedule.change import pause_body
 from foresail.cli.schedule.hints import manager_of, who_fires
 from foresail.cli.schedule.run import backup_object, judged
 from foresail.kube.failures import Cause, Failure
@@ -134,10 +135,10 @@ def test_whoever_sits_at_a_terminal_is_asked_before_schedules_are_deleted(
 ) -> None:
     monkeypatch.setattr("sys.stdin", Terminal(answer))
     if deletes:
-        ask([seen(schedule_wire()).schedule])
+        confirm_deletion("these Schedules", ["velero/daily"])
     else:
         with pytest.raises(CommandError, match="nothing was deleted; still there: velero/daily"):
-            ask([seen(schedule_wire()).schedule])
+            confirm_deletion("these Schedules", ["velero/daily"])
     assert capsys.readouterr().err == "Delete velero/daily? [y/N] "
 
 

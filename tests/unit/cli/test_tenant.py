@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from foresail.cli.cluster import refusal
+from foresail.cli.confirm import confirm_deletion
 from foresail.cli.errors import CommandError
 from foresail.cli.main import main, parser
 from foresail.cli.progress import bar
 from foresail.cli.tenant.asked import Asked, asked
-from foresail.cli.tenant.delete import ask, request_for
+from foresail.cli.tenant.delete import request_for
 from foresail.cli.tenant.describe import described
 from foresail.cli.tenant.explain import as_data, explained
 from foresail.cli.tenant.get import request_table
@@ -170,7 +171,7 @@ def test_deleting_a_backup_says_in_its_spec_what_becomes_of_the_data_and_a_resto
 
 def test_nothing_is_deleted_that_nobody_confirms() -> None:
     with pytest.raises(CommandError, match=r"nobody confirms that these are deleted: NonAdminBackup shop/daily"):
-        ask([seen()])
+        confirm_deletion("these", ["NonAdminBackup shop/daily"])
 
 
 # When a wait is over

@@ -94,8 +94,9 @@ def test_results_are_a_table_errors_first() -> None:
         "warning   shop      pods web: Skip [31m: no agent",
     ]
     assert as_lines(b'{"errors": {}}') == "There are no errors and no warnings."
-    with pytest.raises(CommandError, match="not as Velero writes them"):
-        as_lines(b"[]")
+    for other in (b"[]", b'{"errors": {"cluster": ["\xff"]}}', b"[" * 9_000):
+        with pytest.raises(CommandError, match="not as Velero writes them"):
+            as_lines(other)
 
 
 def test_a_wait_stays_for_the_cause_of_a_failure_and_for_nothing_else() -> None:

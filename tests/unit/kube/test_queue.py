@@ -1,6 +1,7 @@
 """The queue, on an event loop whose real waits are short; instants come from a clock that a test sets."""
 
 import asyncio
+import tracemalloc
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 
@@ -184,5 +185,22 @@ def test_a_worker_that_is_cancelled_just_as_a_key_comes_takes_it_or_leaves_it_bu
         await asyncio.wait([worker])
         assert worker.cancelled() is not was_done
         assert len(queue) == (0 if was_done else 1)
+
+    run(test)
+
+
+def test_an_instant_that_is_asked_for_at_every_look_or_taken_back_takes_no_more_room() -> None:
+    async def test(queue: Queue, _: Clock) -> None:
+        expiry = NOON + timedelta(days=30)
+        tracemalloc.start()
+        for look in range(5_000):
+            queue.add_at(Key("ns", "stays"), expiry)
+            queue.add_at(Key("ns", f"went-{look}"), expiry)
+            queue.add_at(Key("ns", f"went-{look}"), None)
+            queue.add_at(Key("ns", "moves"), expiry + timedelta(seconds=look))
+        held, _peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert queue.waiting_for_an_instant == 2
+        assert held < 100_000
 
     run(test)

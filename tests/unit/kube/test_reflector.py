@@ -171,11 +171,43 @@ def test_an_object_that_can_no_longer_be_read_loses_its_row_and_is_told_from_a_d
     assert recorder.changes == [("a", 1, None, False), ("a", None, 3, False), ("a", 3, None, False)]
 
 
+@pytest.mark.parametrize("how", ["deleted", "missed"])
+def test_what_could_not_be_read_and_goes_is_told_though_there_was_no_row(recorder: Recorder, how: str) -> None:
+    recorder.start_watching()
+    recorder.feed(event("MODIFIED", thing("a", 8, "large")), event("MODIFIED", thing("a", 9, "larger")))
+    assert recorder.changes == [("a", 1, None, False)]
+    if how == "deleted":
+        recorder.feed(event("DELETED", thing("a", 10, "larger")))
+    else:
+        recorder.machine.ended(failure(410, "Gone", "too old"))
+        _ = recorder.machine.parameters
+        recorder.feed(event("ADDED", thing("b", 2)), bookmark(11, initial_end=True))
+    assert recorder.changes == [("a", 1, None, False), ("a", None, None, False)]
+
+
 def test_a_line_that_is_no_event_ends_the_stream_with_a_reason(recorder: Recorder) -> None:
     for line in (b"<html>", b'{"type": 5}', event("GREETING", {})):
         answer = recorder.machine.line(line)
         assert answer is not None
         assert answer.cause is Cause.UNREADABLE
+
+
+def test_an_error_that_is_no_status_ends_the_stream_and_not_the_watch(recorder: Recorder) -> None:
+    for content in ({"code": "gone"}, {"reason": None}):
+        answer = recorder.machine.line(event("ERROR", content))
+        assert answer is not None
+        assert answer.cause is Cause.UNREADABLE
+
+
+@pytest.mark.parametrize("levels", [900, 990, 2_000, 9_999])
+def test_an_object_that_is_nested_deeper_than_a_decoder_goes_does_not_end_the_watch(
+    recorder: Recorder, levels: int
+) -> None:
+    recorder.start_watching()
+    deep = b"[" * levels + b"]" * levels
+    line = event("MODIFIED", thing("a", 8, 5)).replace(b'"size"', b'"init": ' + deep + b', "size"')
+    recorder.feed(line, event("MODIFIED", thing("b", 9, 7)))
+    assert recorder.changes == [("a", 1, 5, False), ("b", 1, 7, False)]
 
 
 def test_a_kind_that_is_gone_is_read_anew_when_it_comes_back(recorder: Recorder) -> None:

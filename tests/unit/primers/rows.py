@@ -88,7 +88,6 @@ def placeholder(fire: datetime, **fields: Any) -> PlaceholderRow:  # noqa: ANN40
     row = PlaceholderRow(
         key=Key("reports", f"daily-warm-11111111-{int(fire.timestamp()) // 60}-0-1"),
         uid="33333333-cccc",
-        primer="warm",
         primer_uid="22222222-bbbb",
         target_uid="11111111-aaaa",
         fire=fire,

@@ -65,9 +65,9 @@ def test_an_expression_without_a_zone_is_read_in_veleros() -> None:
 def test_an_enormous_expression_is_refused_at_once_and_not_repeated_in_what_is_written(
     text: str, engine: Engine
 ) -> None:
-    began = time.perf_counter()
+    began = time.thread_time()
     plan = decide(seen(schedule(text=text), engine=engine), NOON)
-    assert time.perf_counter() - began < 0.1
+    assert time.thread_time() - began < 0.1
     assert plan.status is not None
     assert len(str(plan.status.body)) < 1000
     assert all(len(note.message) < 1000 for note in plan.notes)

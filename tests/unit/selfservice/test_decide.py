@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from foresail.api import velero
 from foresail.api.instants import stamp
 from foresail.api.nonadmin import Condition
 from foresail.api.policy import SelfServicePolicySpec
@@ -15,7 +16,17 @@ from foresail.selfservice import decide as paths
 from foresail.selfservice.build import nacuuid
 from foresail.selfservice.decide import decide, path_of
 from foresail.selfservice.families import BACKUPS, RESTORES
-from foresail.selfservice.observe import Copy, NamespaceRow, Place, RequestRow, Seen, Source, Status, VeleroRow
+from foresail.selfservice.observe import (
+    Copy,
+    DeletionRow,
+    NamespaceRow,
+    Place,
+    RequestRow,
+    Seen,
+    Source,
+    Status,
+    VeleroRow,
+)
 from foresail.selfservice.policy import PolicyRow
 from foresail.selfservice.rules import UNSEEN
 
@@ -194,3 +205,24 @@ def test_a_policy_that_changed_after_the_acceptance_takes_the_nacuuid_back() -> 
 
 def test_nothing_is_decided_while_the_namespace_is_not_known() -> None:
     assert decide(seen(request(), namespace=None), NOW) == Plan()
+
+
+def test_a_request_to_velero_that_came_after_the_end_of_the_backup_goes_with_the_tenant_s() -> None:
+    row = request(is_going=True, is_to_be_deleted=True, status=DELETING)
+    late = DeletionRow(Key("velero", nacuuid(row)), "late", NOW, None, row.uid, 1, "Processed", ("not found",), "{}")
+    gone, released = decide(seen(row, deletion=late), NOW + UNSEEN).actions
+    assert gone == Delete(velero.DELETE_REQUEST, late.key, late.uid)
+    assert isinstance(released, Patch)
+    assert released.body == {"metadata": {"finalizers": None}}
+    anothers = replace(late, request_uid="another")
+    assert decide(seen(row, deletion=anothers), NOW + UNSEEN).actions == (released,)
+
+
+@pytest.mark.parametrize("levels", [300, 800, 900, 950, 2_000])
+def test_a_spec_of_any_depth_is_refused_in_words(levels: int) -> None:
+    deep = '{"init":' * levels + "{}" + "}" * levels
+    row = request(spec=f'{{"backupName":"shop","hooks":{deep}}}', source="shop", finalizers=())
+    said = decide(seen(row, family=RESTORES, source=Source(None, None)), NOW).status
+    assert said is not None
+    body: Any = said.body["status"]
+    assert (body["phase"], body["conditions"][0]["reason"]) == ("BackingOff", "InvalidRestoreSpec")

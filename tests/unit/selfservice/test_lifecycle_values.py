@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foresail.api import mirrored, nonadmin
-from foresail.api.velero import Metadata
+from foresail.api.metadata import Metadata
 from foresail.plan import Key
 from foresail.selfservice import status
 from foresail.selfservice.build import nacuuid

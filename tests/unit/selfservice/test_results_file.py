@@ -95,9 +95,9 @@ def test_the_largest_file_takes_seconds_at_most() -> None:
     line = " resource: /pods name: /shop message: /" + "shop/ namespace" * 5 + " error: /x"
     lines = [line] * (MOST_BYTES // (len(line) + 4))
     file = results({"velero": lines, "namespaces": {"shop": ["x" * 1000] * 10}})
-    began = time.perf_counter()
+    began = time.thread_time()
     assert lines_about("shop", file) is not None
-    assert time.perf_counter() - began < 20
+    assert time.thread_time() - began < 20
 
 
 @given(st.text())

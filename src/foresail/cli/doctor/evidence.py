@@ -9,10 +9,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from foresail.api import velero
+from foresail.api import mirrored, velero
 from foresail.api.apps import DEPLOYMENT, Deployment
 from foresail.api.core import DEFINITION
 from foresail.api.marks import OPERATORS_LEASE
+from foresail.api.metadata import Metadata
 from foresail.api.monitoring import PROMETHEUS_RULE, UNATTENDED
 from foresail.cli.cluster import Cluster
 from foresail.cli.doctor.permissions import Permission, needed
@@ -29,26 +30,20 @@ _OTHER = "non-admin-controller"  # how Deployments of the other controller of th
 T = TypeVar("T")
 
 
-class BackupSpec(msgspec.Struct, frozen=True, rename="camel"):
-    """Where a Backup is kept."""
-
-    storage_location: str = ""
-
-
 class Backup(msgspec.Struct, frozen=True):
     """A Backup, with where it is kept."""
 
-    metadata: velero.Metadata
-    spec: BackupSpec = BackupSpec()
+    metadata: Metadata
+    spec: mirrored.Stored = mirrored.Stored()
     status: velero.BackupStatus = velero.BackupStatus()
 
 
 class _Named(msgspec.Struct, frozen=True):
-    metadata: velero.Metadata
+    metadata: Metadata
 
 
 class _Definition(msgspec.Struct, frozen=True):
-    metadata: velero.Metadata
+    metadata: Metadata
     spec: dict[str, Any]
 
 

@@ -13,6 +13,7 @@ import msgspec
 from foresail.api import velero
 from foresail.api.batch import CRON_JOB, JOB_NAME_LABEL
 from foresail.api.marks import OBSERVED, OPERATORS_LEASE, PRIMER_LABEL
+from foresail.api.metadata import Metadata
 from foresail.api.monitoring import UNATTENDED
 from foresail.api.pods import POD
 from foresail.cli.cluster import Cluster, on_cluster
@@ -39,7 +40,7 @@ class _Writer(msgspec.Struct, frozen=True, rename={"fields": "fieldsV1"}):
         return self.manager == _OPERATOR and "f:finalizers" in self.fields.get("f:metadata", {})
 
 
-class _Metadata(velero.Metadata, frozen=True, rename="camel"):
+class _Metadata(Metadata, frozen=True, rename="camel"):
     finalizers: tuple[str, ...] = ()
     managed_fields: tuple[_Writer, ...] = ()
 

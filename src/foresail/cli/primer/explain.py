@@ -1,11 +1,10 @@
 """`foresail primer explain`: the rules in the order in which they are asked, and the first that says no."""
 
 import argparse
-import sys
 from datetime import datetime
 
+from foresail.cli.chain import NO, UNASKED, WAITS, YES, Step, lines
 from foresail.cli.cluster import Cluster
-from foresail.cli.colour import GREEN, PALE, RED, YELLOW, painted
 from foresail.cli.primer.place import chosen_primers, in_namespace
 from foresail.cli.primer.sight import primers_of
 from foresail.cli.words import moment
@@ -15,8 +14,6 @@ from foresail.primers.observe import Seen, Target
 from foresail.primers.reasons import Reason
 from foresail.primers.rules import Verdict, judge
 
-YES, NO, WAITS, UNASKED = "ok", "holds", "waits", "not asked"
-_COLOURS = {YES: GREEN, NO: RED, WAITS: YELLOW, UNASKED: PALE}
 _QUESTIONS = {
     "no other Primer is for it": (Reason.TAKEN,),
     "neither it nor the Primer is suspended": (Reason.SUSPENDED,),
@@ -55,8 +52,8 @@ async def _explained(cluster: Cluster, chosen: argparse.Namespace) -> list[str]:
 def chain(seen: Seen, target: Target, at: datetime) -> str:
     """Return the rules for one CronJob as lines, with an arrow before the one that holds it back."""
     verdict = judge(seen, target, at)
-    lines = [f"Primer {seen.primer.key}, CronJob {target.cron.key.name}: {summary(seen, verdict, at)}"]
-    answer = YES
+    first = f"Primer {seen.primer.key}, CronJob {target.cron.key.name}: {summary(seen, verdict, at)}"
+    answer, steps = YES, list[Step]()
     for question, reasons in _QUESTIONS.items():
         because = verdict.because
         if answer == NO:
@@ -64,13 +61,12 @@ def chain(seen: Seen, target: Target, at: datetime) -> str:
         elif answer == YES and because is not None and because.reason in reasons:
             answer = NO
         text = because.message if because is not None and answer == NO else ""
-        lines.append(_line(answer, question, text))
+        steps.append(Step(question, answer, text))
     if verdict.because is None:
         early = verdict.early
-        lines.append(
-            _line(WAITS if early else YES, "what is held need not go before the fire", early.message if early else "")
-        )
-    return "\n".join(lines)
+        question = "what is held need not go before the fire"
+        steps.append(Step(question, WAITS if early else YES, early.message if early else ""))
+    return "\n".join([first, *lines(steps)])
 
 
 def summary(seen: Seen, verdict: Verdict, at: datetime) -> str:
@@ -82,8 +78,3 @@ def summary(seen: Seen, verdict: Verdict, at: datetime) -> str:
     begins = verdict.fires.upcoming - seen.primer.warm_up
     word = "warm-up" if begins > at else "warming since"
     return f"{word} {moment(begins, at)}, fire {moment(verdict.fires.upcoming, at)}"
-
-
-def _line(answer: str, question: str, text: str) -> str:
-    arrow = "→" if answer in (NO, WAITS) else " "
-    return f"{arrow} {painted(f'{answer:<9}', _COLOURS[answer], sys.stdout)}  {question:<60}  {text}".rstrip()

@@ -78,16 +78,19 @@ def _by_cron_jobs(shifted: Shifted, length: timedelta) -> Iterator[str]:
 def _from_file(chosen: argparse.Namespace) -> list[CronJobRow]:
     found = list(objects(documents(chosen.file), CRON_JOB.name))
     if not found:
-        raise CommandError(f"there is no CronJob in {chosen.file}")
-    made = {"creationTimestamp": stamp(now())}
+        raise CommandError(f"there is no CronJob in {chosen.file}", "name a file with one, or with several")
     try:
-        return [cron_job_row(_decoded({**each, "metadata": {**made, **each.get("metadata", {})}})) for each in found]
-    except (msgspec.DecodeError, TypeError) as error:
-        raise CommandError(f"a CronJob in {chosen.file} is not of the shape that it should have: {error}") from error
+        return [cron_job_row(_decoded(each)) for each in found]
+    except (msgspec.DecodeError, TypeError, ValueError) as error:
+        problem = f"a CronJob in {chosen.file} is not of the shape that it should have: {error}"
+        raise CommandError(problem, "correct it; kubectl apply --dry-run=server tells more") from error
 
 
 def _decoded(document: dict[str, Any]) -> CronJob:
-    return msgspec.json.decode(msgspec.json.encode(document), type=CronJob)
+    """Read a CronJob of a file; one that was never made counts as made now."""
+    metadata = {**(document.get("metadata") or {})}
+    metadata["creationTimestamp"] = metadata.get("creationTimestamp") or stamp(now())
+    return msgspec.json.decode(msgspec.json.encode({**document, "metadata": metadata}), type=CronJob)
 
 
 def _from_cluster(chosen: argparse.Namespace) -> CronJobRow:

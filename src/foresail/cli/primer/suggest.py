@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
@@ -44,7 +44,7 @@ class Suggestion:
     @property
     def p95(self) -> int:
         """The delay that nineteen of twenty runs do not exceed."""
-        return sorted(self.delays)[max(-(-len(self.delays) * 95 // 100) - 1, 0)]
+        return _p95(self.delays)
 
     @property
     def waits_a_day(self) -> float:
@@ -106,11 +106,14 @@ def _suggestion(known: Primers, row: CronJobRow, zone: str, at: datetime, told: 
         if fire > at + _WEEK * _DAY:
             break
         fires += 1
-    wait = sorted(delays)[max(-(-len(delays) * 95 // 100) - 1, 0)] * _MARGIN
-    warm_up = timedelta(minutes=max(-(-wait // 60), 1))
+    warm_up = timedelta(minutes=max(-(-_p95(delays) * _MARGIN // 60), 1))
     shape = row.shape
     asks = ", ".join(f"{name} {amount}" for name, amount in shape.requests) if shape else ""
     return Suggestion(row.key, delays, fires / _WEEK, warm_up, duty_cycle(row, zone, warm_up), asks)
+
+
+def _p95(delays: Sequence[int]) -> int:
+    return sorted(delays)[max(-(-len(delays) * 95 // 100) - 1, 0)]
 
 
 def _delays(target: Target, told: Starts) -> Iterable[int]:

@@ -9,6 +9,7 @@ import msgspec
 
 from foresail.api import velero
 from foresail.cli.cluster import Cluster, on_cluster
+from foresail.cli.confirm import confirm_deletion
 from foresail.cli.errors import CommandError
 from foresail.cli.hints import hint
 from foresail.cli.requests import Request, shown
@@ -91,7 +92,7 @@ async def _delete(cluster: Cluster, chosen: argparse.Namespace) -> int:
         print(shown([Request("DELETE", velero.SCHEDULE, each.key) for each in schedules], chosen.output))
         return 0
     if schedules and not chosen.confirm:
-        ask(schedules)
+        confirm_deletion("these Schedules", (str(each.key) for each in schedules))
     for each in schedules:
         await cluster.delete(velero.SCHEDULE, each.key, each.uid)
         kind = {"apiVersion": velero.SCHEDULE.api_version, "kind": velero.SCHEDULE.name}
@@ -109,16 +110,6 @@ async def _found(cluster: Cluster, chosen: argparse.Namespace) -> list[ScheduleR
     if not schedules:
         print("No schedules found", file=sys.stderr)
     return schedules
-
-
-def ask(schedules: Sequence[ScheduleRow]) -> None:
-    """Ask whether Schedules are really to be deleted; where nobody can answer, they are not."""
-    names = ", ".join(str(each.key) for each in schedules)
-    if not sys.stdin.isatty():
-        raise CommandError(f"nobody confirms that these Schedules are deleted: {names}", "add --confirm")
-    print(f"Delete {names}? [y/N] ", end="", file=sys.stderr, flush=True)
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise CommandError(f"nothing was deleted; still there: {names}")
 
 
 def _say(chosen: argparse.Namespace, made: msgspec.Raw | dict[str, Any], text: str) -> None:

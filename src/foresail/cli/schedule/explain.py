@@ -1,22 +1,18 @@
 """`foresail schedule explain`: the rules in the order in which they are asked, and the first that says no."""
 
 import argparse
-import sys
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
 from foresail.api.instants import stamp
-from foresail.cli.chain import LATER, NO, UNASKED, WAITS, YES, Step
-from foresail.cli.colour import GREEN, PALE, RED, YELLOW, painted
+from foresail.cli.chain import LATER, NO, STOPS, UNASKED, WAITS, YES, Step, lines
 from foresail.cli.schedule.describe import dialect_of
 from foresail.cli.schedule.sight import Sight, looked_at
 from foresail.cli.words import document, moment, runs
 from foresail.schedules.reasons import Reason
 from foresail.schedules.rules import HOLDS
 
-_COLOURS = {YES: GREEN, NO: RED, WAITS: YELLOW, LATER: YELLOW, UNASKED: PALE}
-_STOPS = (NO, WAITS)
 _QUESTIONS = {
     "velero_schedules": "Velero's own schedule controller is off",
     "busy": "no Backup of it runs",
@@ -37,13 +33,7 @@ def explain(chosen: argparse.Namespace) -> int:
 def explained(each: Sight, instant: datetime) -> str:
     """Return the chain as lines, with an arrow before the rule that holds the Schedule back."""
     steps = chain_of(each, instant)
-    widest = max(len(step.rule) for step in steps)
-    lines = [f"Schedule {each.schedule.key}: {summary(each, instant)}"]
-    for step in steps:
-        arrow = "→" if step.answer in _STOPS else " "
-        answer = painted(f"{step.answer:<10}", _COLOURS[step.answer], sys.stdout)
-        lines.append(f"{arrow} {answer}  {step.rule:<{widest}}  {step.because}".rstrip())
-    return "\n".join(lines)
+    return "\n".join([f"Schedule {each.schedule.key}: {summary(each, instant)}", *lines(steps)])
 
 
 def summary(each: Sight, instant: datetime) -> str:
@@ -60,9 +50,9 @@ def summary(each: Sight, instant: datetime) -> str:
 def chain_of(each: Sight, instant: datetime) -> list[Step]:
     """Return every rule with its answer; after the first no, rules answer for what would be."""
     steps = list(_steps(each, instant))
-    first = next((place for place, step in enumerate(steps) if step.answer in _STOPS), len(steps))
+    first = next((place for place, step in enumerate(steps) if step.answer in STOPS), len(steps))
     return [
-        step if place <= first or step.answer not in _STOPS else Step(step.rule, LATER, step.because)
+        step if place <= first or step.answer not in STOPS else Step(step.rule, LATER, step.because)
         for place, step in enumerate(steps)
     ]
 

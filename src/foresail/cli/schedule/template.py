@@ -5,7 +5,7 @@ from typing import Any
 
 from foresail.api import velero
 from foresail.cli.errors import CommandError
-from foresail.cli.lists import read_list, read_ordered, read_pairs
+from foresail.cli.lists import read_list, read_ordered, read_pairs, spelled
 from foresail.cli.schedule.template_arguments import DURATIONS, LISTS, SWITCHES
 from foresail.cli.selector import read_selector
 from foresail.cli.spans import go_duration
@@ -80,7 +80,7 @@ def _refuse_contradictions(chosen: argparse.Namespace) -> None:
     old = [each for each in _OLD if getattr(chosen, each) is not None]
     new = [each for each in _NEW if getattr(chosen, each) is not None]
     if old and new:
-        first, second = (f"--{each[0].replace('_', '-')}" for each in (old, new))
+        first, second = (spelled(each[0]) for each in (old, new))
         hint = "use the four options for cluster-scoped and namespace-scoped resources, or the three others"
         raise CommandError(f"Velero does not take {first} together with {second}", hint)
     both = set(read_list(chosen.include_namespaces)) & set(read_list(chosen.exclude_namespaces))
@@ -91,5 +91,5 @@ def _refuse_contradictions(chosen: argparse.Namespace) -> None:
 def _duration(text: str, option: str) -> str:
     length = nanoseconds(text)
     if length is None:
-        raise CommandError(f"--{option.replace('_', '-')}: {text!r} is not a duration", "write 72h, 90m or 1h30m")
+        raise CommandError(f"{spelled(option)}: {text!r} is not a duration", "write 72h, 90m or 1h30m")
     return go_duration(length)

@@ -2,6 +2,7 @@
 
 import argparse
 
+from foresail.cli.lists import spelled
 from foresail.cli.yes_or_no import YesOrNo
 
 LISTS = {
@@ -39,17 +40,17 @@ def add_template(one: argparse.ArgumentParser) -> None:
     what.add_argument("-l", "--selector", metavar="SELECTOR", help="only what has these labels")
     what.add_argument("--or-selector", metavar="SELECTORS", help="what has one of these: 'app=web or app=shop'")
     for option in LISTS:
-        what.add_argument(_spelled(option), action="append", metavar="NAME,...", help=_of_list(option))
+        what.add_argument(spelled(option), action="append", metavar="NAME,...", help=_of_list(option))
     what.add_argument(
         "--ordered-resources", metavar="KINDS", help="what comes first: 'pods=ns/a,ns/b;persistentvolumeclaims=ns/c'"
     )
     what.add_argument("--resource-policies-configmap", metavar="NAME", help="the ConfigMap with resource policies")
     how = one.add_argument_group("how it is backed up")
     for option in SWITCHES:
-        how.add_argument(_spelled(option), action=YesOrNo, help=_of_switch(option))
+        how.add_argument(spelled(option), action=YesOrNo, help=_of_switch(option))
     how.add_argument("--storage-location", default="", metavar="NAME", help="where Backups are stored")
     for option in DURATIONS:
-        how.add_argument(_spelled(option), default="0s", metavar="DURATION", help="such as 72h (default: Velero's)")
+        how.add_argument(spelled(option), default="0s", metavar="DURATION", help="such as 72h (default: Velero's)")
     how.add_argument("--data-mover", default="", metavar="NAME", help="(default: Velero's)")
     how.add_argument("--parallel-files-upload", type=int, default=0, metavar="N", help="files at once, with kopia")
     marks = one.add_argument_group("what is written on it")
@@ -61,10 +62,6 @@ def add_template(one: argparse.ArgumentParser) -> None:
             metavar="K=V,...",
             help=f"{word} of the Schedule and its Backups",
         )
-
-
-def _spelled(option: str) -> str:
-    return "--" + option.replace("_", "-")
 
 
 def _of_list(option: str) -> str:

@@ -5,10 +5,10 @@ A backup is not deleted as an object: its spec says what is to become of the dat
 
 import argparse
 import sys
-from collections.abc import Sequence
 from typing import Any
 
 from foresail.cli.cluster import Cluster
+from foresail.cli.confirm import confirm_deletion
 from foresail.cli.errors import CommandError
 from foresail.cli.requests import Request, shown
 from foresail.cli.tenant.asked import Asked
@@ -39,7 +39,7 @@ async def _delete(cluster: Cluster, family: Family, chosen: argparse.Namespace) 
         print(shown([request_for(each, force=chosen.force) for each in found], chosen.output))
         return 0
     if found and not chosen.confirm:
-        ask(found)
+        confirm_deletion("these", (f"{family.kind.name} {each.key}" for each in found))
     for each in found:
         await _send(cluster, request_for(each, force=chosen.force), each)
         _say(each, chosen)
@@ -57,16 +57,6 @@ def request_for(each: Asked, *, force: bool) -> Request:
     flag = "forceDeleteBackup" if force else "deleteBackup"
     body: dict[str, Any] = {"metadata": {"uid": each.request.metadata.uid}, "spec": {flag: True}}
     return Request("PATCH", each.family.kind, each.key, body)
-
-
-def ask(found: Sequence[Asked]) -> None:
-    """Ask whether requests are really to be deleted; where nobody can answer, they are not."""
-    names = ", ".join(f"{each.family.kind.name} {each.key}" for each in found)
-    if not sys.stdin.isatty():
-        raise CommandError(f"nobody confirms that these are deleted: {names}", "add --confirm")
-    print(f"Delete {names}? [y/N] ", end="", file=sys.stderr, flush=True)
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise CommandError(f"nothing was deleted; still there: {names}")
 
 
 async def _send(cluster: Cluster, request: Request, each: Asked) -> None:

@@ -1,22 +1,17 @@
 """`foresail backup explain` and `foresail restore explain`: the steps of a request, and which one holds it."""
 
 import argparse
-import sys
 from collections.abc import Iterator
 from typing import Any
 
 from foresail.api.nonadmin import Condition
-from foresail.cli.chain import NO, UNASKED, WAITS, YES, Step
-from foresail.cli.colour import GREEN, PALE, RED, YELLOW, painted
+from foresail.cli.chain import NO, STOPS, UNASKED, WAITS, YES, Step, lines
 from foresail.cli.tenant.advice import advice_for, sentence
 from foresail.cli.tenant.asked import Asked
 from foresail.cli.tenant.place import looked_at
 from foresail.cli.words import document
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.status import ACCEPTED, FALSE, IN_DELETION, NOTABLE, QUEUED, SUCCEEDED, TRUE, UNKNOWN
-
-_COLOURS = {YES: GREEN, NO: RED, WAITS: YELLOW, UNASKED: PALE}
-_STOPS = (NO, WAITS)
 
 
 def explain(chosen: argparse.Namespace) -> int:
@@ -31,14 +26,8 @@ def explain(chosen: argparse.Namespace) -> int:
 
 def explained(each: Asked) -> str:
     """Return the steps as lines, with an arrow before the one that holds the request, and what to do next below."""
-    steps = steps_of(each)
-    widest = max(len(step.rule) for step in steps)
-    lines = [f"{each.family.kind.name} {each.key}: {summary(each)}"]
-    for step in steps:
-        arrow = "→" if step.answer in _STOPS else " "
-        answer = painted(f"{step.answer:<10}", _COLOURS[step.answer], sys.stdout)
-        lines.append(f"{arrow} {answer}  {step.rule:<{widest}}  {step.because}".rstrip())
-    return "\n".join([*lines, f"Next: {advised(each)}"])
+    first = f"{each.family.kind.name} {each.key}: {summary(each)}"
+    return "\n".join([first, *lines(steps_of(each)), f"Next: {advised(each)}"])
 
 
 def summary(each: Asked) -> str:
@@ -67,7 +56,7 @@ def steps_of(each: Asked) -> list[Step]:
     """Return every step with how it stands; behind the first that holds the request, none was taken."""
     found: list[Step] = []
     for step in _steps(each):
-        is_held = bool(found) and found[-1].answer in (*_STOPS, UNASKED)
+        is_held = bool(found) and found[-1].answer in (*STOPS, UNASKED)
         found.append(Step(step.rule, UNASKED) if is_held else step)
     return found
 

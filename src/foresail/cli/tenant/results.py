@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator
 
-import msgspec
-
 from foresail.cli.errors import CommandError
 from foresail.cli.table import table
 from foresail.selfservice.results_file import Part, parts, tidy
@@ -11,10 +9,9 @@ from foresail.selfservice.results_file import Part, parts, tidy
 
 def as_lines(results: bytes) -> str:
     """Return the results in lines, errors first."""
-    try:
-        found = parts(results)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise CommandError("the results are not as Velero writes them", "read the log, without --results") from error
+    found = parts(results)
+    if found is None:
+        raise CommandError("the results are not as Velero writes them", "read the log, without --results")
     rows = [*_rows("error", found.errors), *_rows("warning", found.warnings)]
     return table(("LEVEL", "WHERE", "WHAT"), rows) if rows else "There are no errors and no warnings."
 

@@ -5,11 +5,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from foresail.cli.errors import CommandError
-from foresail.cli.lists import read_list, read_ordered, read_pairs
+from foresail.cli.lists import read_list, read_ordered, read_pairs, spelled
 from foresail.cli.selector import read_selector
 from foresail.cli.spans import go_duration
 from foresail.cli.tenant import spec_arguments as options
-from foresail.cli.tenant.spec_arguments import spelled
 from foresail.cron.duration import nanoseconds
 from foresail.selfservice.families import BACKUPS, Family
 

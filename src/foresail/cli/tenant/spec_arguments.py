@@ -2,6 +2,7 @@
 
 import argparse
 
+from foresail.cli.lists import spelled
 from foresail.cli.yes_or_no import YesOrNo
 
 BACKUP_LISTS = {
@@ -78,11 +79,6 @@ def add_restore_spec(one: argparse.ArgumentParser) -> None:
     how.add_argument("--parallel-files-download", type=int, metavar="N", help="files at once, with kopia")
     how.add_argument("--write-sparse-files", action=YesOrNo, help="files with holes keep them")
     _add_marks(one)
-
-
-def spelled(option: str) -> str:
-    """Return an option as users write it."""
-    return "--" + option.replace("_", "-")
 
 
 def _add(

@@ -1,0 +1,1 @@
+"""The three capabilities together for an hour, amid faults: `make soak`."""
