@@ -33,11 +33,10 @@ def number(block: int, port: Port) -> int:
     return _FIRST + block * _BLOCK + port
 
 
-def free_block(taken: set[int]) -> int:
-    """Return the first block that no cluster has and on which nobody listens."""
-    return next(
-        block for block in range(_BLOCKS) if block not in taken and all(is_free(number(block, port)) for port in Port)
-    )
+def free_block(taken: set[int], begin: int = 0) -> int:
+    """Return the first block from there on that no cluster has and on which nobody listens."""
+    blocks = ((begin + step) % _BLOCKS for step in range(_BLOCKS))
+    return next(block for block in blocks if block not in taken and all(is_free(number(block, port)) for port in Port))
 
 
 def is_free(port: int) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Self
+from zlib import crc32
 
 from testbed import ports
 from testbed.api import trust
@@ -63,7 +64,8 @@ class Site:
             if folder.exists():
                 raise TestbedError(f"cluster {name!r} is there already", f"run: {spelled('down', '--name', name)}")
             taken = {site.block for site in known()}
-            site = cls(folder, ports.free_block(taken), options, owner)
+            # A state folder knows nothing of the clusters of another, so each begins elsewhere.
+            site = cls(folder, ports.free_block(taken, crc32(str(folder.parent).encode())), options, owner)
             content = {"block": site.block, "options": asdict(options), "owner": owner}
             scratch = folder.with_name(f".{name}.new")
             shutil.rmtree(scratch, ignore_errors=True)

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from testbed import Cluster
 from testbed.build import program
@@ -32,10 +33,14 @@ class Step:
 
 def steps(page: str, section: str | None = None) -> list[Step]:
     """Return the commands of a page, or of one of its sections."""
-    text = (ROOT / "docs" / page).read_text()
-    if section is not None:
-        text = text.split(f"\n## {section}\n")[1].split("\n## ")[0]
+    text = (ROOT / "docs" / page).read_text() if section is None else sections(page)[section]
     return [step for block in _BLOCK.findall(text) for step in _of_block(block)]
+
+
+def sections(page: str) -> dict[str, str]:
+    """Return the sections of a page by their titles."""
+    text = (ROOT / "docs" / page).read_text()
+    return {title: body for title, _, body in (part.partition("\n") for part in text.split("\n## ")[1:])}
 
 
 def _of_block(block: str) -> list[Step]:
@@ -68,30 +73,34 @@ def _kind(word: str) -> str:
 
 
 class Reader:
-    """Someone who reads a page and types its commands into one shell, in a folder with what a clone has."""
+    """Someone who reads a page and types its commands into one shell, in a folder with what a clone has.
 
-    def __init__(self, cluster: Cluster, folder: Path, kubeconfig: Path | None = None) -> None:
+    Who has no cluster has no program of one on the path either, and what is built and started is of that folder alone.
+    """
+
+    def __init__(self, cluster: Cluster | None, folder: Path, kubeconfig: Path | None = None) -> None:
         folder.mkdir(exist_ok=True)
-        for name in ("charts", "docs"):
-            (folder / name).symlink_to(ROOT / name)
-        (folder / "helm").symlink_to(program("helm", "helm"))
-        (folder / "foresail").symlink_to(Path(sys.executable).with_name("foresail"))
-        path = [str(folder), str(cluster.site.programs), os.environ["PATH"]]
+        for each in ROOT.iterdir():
+            if each.name not in (".git", ".venv"):
+                (folder / each.name).symlink_to(each)
+        (folder / ".venv").symlink_to(sys.prefix)
         environment = {
-            "PATH": ":".join(path),
+            "PATH": os.environ["PATH"],
             "HOME": str(folder),
-            "KUBECONFIG": str(kubeconfig or cluster.kubeconfig),
+            "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache")),  # what is built stays so
         }
+        if cluster is not None:
+            programs = folder / "programs"
+            programs.mkdir()
+            (programs / "helm").symlink_to(program("helm", "helm"))
+            (programs / "foresail").symlink_to(Path(sys.executable).with_name("foresail"))
+            environment["PATH"] = f"{programs}:{cluster.site.programs}:{environment['PATH']}"
+            environment["KUBECONFIG"] = str(kubeconfig or cluster.kubeconfig)
         self._cluster = cluster
+        self._started: list[subprocess.Popen[str]] = []
+        self._where: dict[str, Any] = {"cwd": folder, "env": environment, "stderr": subprocess.STDOUT, "text": True}
         self._shell = subprocess.Popen(
-            ["/bin/bash"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            cwd=folder,
-            env=environment,
-            process_group=0,
+            ["/bin/bash"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0, **self._where
         )
 
     def follow(self, page: str, section: str | None = None) -> None:
@@ -104,7 +113,7 @@ class Reader:
 
     def type(self, command: str) -> str:
         """Run a command and return what it printed."""
-        if command.startswith("kubectl rollout status deployment/velero"):
+        if self._cluster is not None and command.startswith("kubectl rollout status deployment/velero"):
             self._cluster.fault.restart("velero")  # the part of the kubelet, of which there is none here
         assert self._shell.stdin is not None
         assert self._shell.stdout is not None
@@ -118,15 +127,25 @@ class Reader:
             printed.append(line)
         raise AssertionError(f"the shell ended at: {command}")
 
+    def begin(self, command: str, log: Path) -> "subprocess.Popen[str]":
+        """Run a command in another window, and return at once; what it says goes into a file."""
+        with log.open("w") as file:
+            started = subprocess.Popen(["/bin/bash", "-c", f"exec {command}"], stdout=file, **self._where)
+        self._started.append(started)
+        return started
+
     def leave(self) -> None:
-        """End the shell and whatever it started."""
+        """End the shell and whatever was started."""
         os.killpg(self._shell.pid, 9)
         self._shell.communicate()
+        for each in self._started:
+            each.kill()
+            each.wait()
 
 
 @contextmanager
-def reading(cluster: Cluster, folder: Path, kubeconfig: Path | None = None) -> Iterator[Reader]:
-    """Have a reader at a cluster until the block ends; with a kubeconfig, one who is not its administrator."""
+def reading(cluster: Cluster | None, folder: Path, kubeconfig: Path | None = None) -> Iterator[Reader]:
+    """Have a reader until the block ends, at a cluster; with a kubeconfig, one who is not its administrator."""
     reader = Reader(cluster, folder, kubeconfig)
     try:
         yield reader

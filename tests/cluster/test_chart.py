@@ -10,13 +10,26 @@ import pytest
 import yaml
 
 from foresail.cli.install.manifests import CAPABILITIES, Wishes, definitions, operators
-from testbed import Cluster, charts
+from testbed import Cluster, TestbedError, charts
 from testbed.build import program
+from tests.cluster import monitoring
 from tests.cluster.operators import CHART
 
 SHIPPED = Path(__file__).parents[2] / "src" / "foresail" / "manifests"
 
 MONITORING = ("monitoring.rules=true", "monitoring.dashboards=true")
+
+
+def every_switch(schema: dict[str, Any], path: str = "") -> list[str]:
+    """Return the values of the chart that are on or off, as its schema has them."""
+    found = [] if schema.get("type") != "boolean" else [path]
+    for name, below in schema.get("properties", {}).items():
+        found += every_switch(below, f"{path}.{name}".strip("."))
+    return found
+
+
+EVERY_SWITCH = every_switch(json.loads((CHART / "values.schema.json").read_text()))
+EVERYTHING = (*(f"{each}=true" for each in EVERY_SWITCH), "primers.pauseImage=pause:3")
 PRIMERS = ("primers.enabled=true", "primers.pauseImage=pause:3")
 SWITCHES = [
     (),
@@ -47,11 +60,12 @@ def objects(*switches: str) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def prepared(cluster: Cluster) -> Cluster:
-    """A cluster with the kinds, and with Velero's namespace as strict as a namespace can be."""
+    """A cluster with the kinds, ours and those of monitoring, and Velero's namespace as strict as one can be."""
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "velero", "labels": labels}})
     done = helm("template", "crds", str(CHART.parent / "foresail-crds"))
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", text=done.stdout)
+    cluster.apply(*monitoring.definitions())
     cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
     return cluster
 
@@ -63,9 +77,33 @@ def test_helm_finds_nothing_wrong(chart: str) -> None:
 
 
 @pytest.mark.parametrize("switches", SWITCHES, ids=",".join)
-def test_whatever_is_switched_off_the_api_server_takes_the_rest(prepared: Cluster, switches: tuple[str, ...]) -> None:
-    text = rendered(*switches)
-    prepared.kubectl("apply", "--server-side", "--dry-run=server", "--validate=strict", "--filename=-", text=text)
+def test_whatever_is_chosen_the_api_server_takes_it(prepared: Cluster, switches: tuple[str, ...]) -> None:
+    try_out(prepared, rendered(*switches))
+
+
+@pytest.mark.parametrize("off", EVERY_SWITCH)
+def test_whatever_is_switched_off_the_api_server_takes_the_rest(prepared: Cluster, off: str) -> None:
+    try_out(prepared, rendered(*EVERYTHING, f"{off}=false"))
+
+
+def test_with_everything_on_the_api_server_takes_alerts_dashboards_and_the_service_monitor_too(
+    prepared: Cluster,
+) -> None:
+    assert {"PrometheusRule", "ServiceMonitor", "ConfigMap"} <= {each["kind"] for each in objects(*EVERYTHING)}
+    try_out(prepared, rendered(*EVERYTHING))
+
+
+@pytest.mark.parametrize(("right", "wrong"), [("alert", "alarm"), ("endpoints", "endpunkte")])
+def test_a_misspelt_field_of_monitoring_is_noticed(prepared: Cluster, right: str, wrong: str) -> None:
+    text = rendered(*EVERYTHING)
+    assert f" {right}:" in text
+    with pytest.raises(TestbedError, match=wrong):
+        try_out(prepared, text.replace(f" {right}:", f" {wrong}:"))
+
+
+def try_out(cluster: Cluster, text: str) -> None:
+    """Let the API server take everything as far as it can without writing it; an unknown field is an error."""
+    cluster.kubectl("apply", "--server-side", "--dry-run=server", "--validate=strict", "--filename=-", text=text)
 
 
 def test_the_operators_pods_may_run_where_only_restricted_ones_may(prepared: Cluster) -> None:

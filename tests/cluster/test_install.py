@@ -1,9 +1,11 @@
-"""From the README alone: installed, used by everyone it is for, and removed; then removed without preparation."""
+"""From the README alone: installed, used by all, and removed; without preparation; and where Helm keeps Velero."""
 
 import io
 import json
 import os
+import signal
 import subprocess
+import textwrap
 import time
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
@@ -19,19 +21,22 @@ from foresail.api.marks import OBSERVED
 from foresail.cli.main import main
 from foresail.kube.clock import now
 from testbed import Cluster, Options
-from testbed.build import program
 from testbed.promtool import promtool
+from tests.cluster import monitoring
 from tests.cluster.kubelet import kubelet
-from tests.cluster.operators import CHART, USER
+from tests.cluster.operators import USER
 from tests.cluster.pages import Reader, reading, steps
 from tests.cluster.schedules import Eventually, Figure, backups, put_status, schedule, show
 from tests.cluster.tenants import Tenant
+from tests.cluster.velero_release import Release, helm
 
 README = "../README.md"
+PAGE = "how-to/install-and-remove.md"
 OFF = "--disable-controllers=schedule"
 KINDS = (
     "deployments,services,serviceaccounts,roles,rolebindings,networkpolicies,poddisruptionbudgets,leases,pods,cronjobs"
 )
+KINDS_OF_OURS = ("foresail.dev", "oadp.openshift.io")
 EVERYWHERE = (
     "clusterroles,clusterrolebindings,priorityclasses,validatingadmissionpolicies,validatingadmissionpolicybindings"
 )
@@ -42,6 +47,8 @@ def cluster() -> Iterator[Cluster]:
     """A cluster with a Velero that runs its Schedules itself, and that has never seen Foresail."""
     with Cluster.create(f"pytest-{os.getpid()}-install", Options(velero="velero", audit=True), owned=True) as found:
         found.restart_velero()
+        found.apply(*monitoring.definitions())
+        found.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
         yield found
 
 
@@ -62,7 +69,7 @@ class Done(NamedTuple):
 def foresail(cluster: Cluster, *words: str) -> Done:
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
-        code = main([*words, f"--kubeconfig={cluster.kubeconfig}"])
+        code = main([words[0], f"--kubeconfig={cluster.kubeconfig}", *words[1:]])
     return Done(code, out.getvalue(), err.getvalue())
 
 
@@ -70,6 +77,10 @@ def arguments(cluster: Cluster) -> list[str]:
     found = cluster.get("deployment", "velero", "--namespace=velero")
     words: list[str] = found["spec"]["template"]["spec"]["containers"][0]["args"]
     return words
+
+
+def crds(cluster: Cluster) -> str:
+    return cluster.kubectl("get", "crd", "--output=name")
 
 
 def left(cluster: Cluster) -> list[str]:
@@ -118,10 +129,13 @@ def test_from_the_readme_installed_used_by_all_three_and_removed_with_nothing_le
 ) -> None:
     team = shop(cluster)
     cluster.apply(schedule("nightly", "@every 5s"))
+    assert_the_doctor_says_who_could_install_it(cluster)
     began = time.monotonic()
     with kubelet(cluster, tmp_path) as played:
-        rehearsed = foresail(cluster, "install", "--dry-run", "--self-service")
+        rehearsed = foresail(cluster, "install", "--dry-run", "--self-service", "--monitoring")
         assert rehearsed.returncode == 0, rehearsed.stderr
+        assert "ServiceMonitor velero/foresail" in rehearsed.stdout
+        assert_self_service_stays_off_beside_the_other_controller(cluster)
         assert left(cluster) == []
         assert OFF not in arguments(cluster)
 
@@ -132,6 +146,8 @@ def test_from_the_readme_installed_used_by_all_three_and_removed_with_nothing_le
 
         eventually(lambda: backups(cluster, "nightly"), 180)
         eventually(lambda: placeholders(cluster), 180)
+        for section in LOOKING:
+            reader.follow(README, section)
         reader.type(f"export ADMIN=$KUBECONFIG KUBECONFIG={team.kubeconfig}")
         reader.type("kubectl config set-context --current --namespace=shop")
         back_up, restore = steps(README, "Back up what is yours")
@@ -152,8 +168,26 @@ def test_from_the_readme_installed_used_by_all_three_and_removed_with_nothing_le
         cluster.kubectl("delete", "nonadminbackup/before-upgrade", "--namespace=shop", "--timeout=120s")  # it was kept
         assert cluster.listed("/apis/velero.io/v1/namespaces/velero/backups"), "and so do the Backups"
         assert foresail(cluster, "uninstall", "--crds").returncode == 0
-        eventually(lambda: "foresail" not in cluster.kubectl("get", "crd", "--output=name"), 120)
+        eventually(lambda: not [each for each in KINDS_OF_OURS if each in crds(cluster)], 120)
     figure(f"from the README: installed in {installed:.0f} s, used by all three and removed in {took:.0f} s")
+
+
+def assert_the_doctor_says_who_could_install_it(cluster: Cluster) -> None:
+    assert [each["grade"] for each in doctor(cluster, "permissions")] == ["good"]
+    cluster.kubectl("create", "clusterrolebinding", "looker", "--clusterrole=view", "--user=looker")
+    (said,) = doctor(cluster, "permissions", cluster.user_kubeconfig("looker"))
+    assert said["grade"] == "warning"
+    assert "you may not create leases.coordination.k8s.io" in said["says"]
+
+
+def assert_self_service_stays_off_beside_the_other_controller(cluster: Cluster) -> None:
+    words = ("deployment", "oadp-non-admin-controller", "--namespace=default")
+    cluster.kubectl("create", *words, "--image=other", "--replicas=0")
+    rehearsed = foresail(cluster, "install", "--dry-run", "--self-service")
+    cluster.kubectl("delete", *words)
+    assert rehearsed.returncode == 0, rehearsed.stderr
+    assert "self-service stays off: Deployment default/oadp-non-admin-controller" in rehearsed.stderr
+    assert "SelfServicePolicy" not in rehearsed.stdout
 
 
 def assert_a_second_install_writes_nothing(cluster: Cluster) -> None:
@@ -199,28 +233,14 @@ def assert_nothing_is_left(cluster: Cluster) -> None:
     assert placeholders(cluster) == []
 
 
+LOOKING = (
+    "The first three commands",
+    "When does this fire?",
+    "When does it run next, and why does it wait?",
+    "What is wrong here?",
+)
 UNATTENDED = "ForesailSchedulesUnattended"
 NAMES = ("first", "second")
-
-
-def monitoring_kind(plural: str, kind: str) -> dict[str, Any]:
-    """Return a definition that takes anything, in the place of the Prometheus operator's."""
-    group = "monitoring.coreos.com"
-    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    version = {"name": "v1", "served": True, "storage": True, "schema": schema}
-    names = {"plural": plural, "singular": kind.lower(), "kind": kind}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{group}"},
-        "spec": {"group": group, "names": names, "scope": "Namespaced", "versions": [version]},
-    }
-
-
-def helm(cluster: Cluster, *words: str) -> None:
-    command = [str(program("helm", "helm")), *words, "--namespace=velero", f"--kubeconfig={cluster.kubeconfig}"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
 
 
 def alarms(rule: dict[str, Any], folder: Path, leader: str, minutes: int) -> bool:
@@ -236,15 +256,12 @@ def alarms(rule: dict[str, Any], folder: Path, leader: str, minutes: int) -> boo
 
 
 def test_uninstalled_by_helm_without_preparation_it_is_missed_and_velero_makes_each_due_run_once(
-    cluster: Cluster, tmp_path: Path, eventually: Eventually, figure: Figure
+    cluster: Cluster, reader: Reader, tmp_path: Path, eventually: Eventually, figure: Figure
 ) -> None:
     cluster.restart_velero("schedule")
-    cluster.apply(monitoring_kind("prometheusrules", "PrometheusRule"))
-    cluster.kubectl(
-        "wait", "--for=condition=Established", "crd/prometheusrules.monitoring.coreos.com", "--timeout=120s"
-    )
     with kubelet(cluster, tmp_path) as played:
-        helm(cluster, "install", "foresail", str(CHART), "--set=monitoring.rules=true")
+        reader.follow(PAGE, "With Helm")
+        reader.type("helm upgrade foresail charts/foresail -n velero --reuse-values --set monitoring.rules=true")
         eventually(lambda: played.operator is not None and played.operator.said("leads now"), 180)
         assert played.operator is not None
         operator = played.operator
@@ -263,8 +280,8 @@ def test_uninstalled_by_helm_without_preparation_it_is_missed_and_velero_makes_e
     for name in NAMES:
         put_status(cluster, "schedules", name, lastBackup=f"{now() - timedelta(days=2):%Y-%m-%dT%H:%M:%SZ}")
     # The operator lost its permissions with the rest, so it could not release its Lease, which counts for a while.
-    eventually(lambda: doctor(cluster)["grade"] == "problem", 180)
-    said = doctor(cluster)
+    eventually(lambda: doctor(cluster)[0]["grade"] == "problem", 180)
+    (said,) = doctor(cluster)
     assert "nobody runs" in said["says"]
     assert f"remove {OFF} from Deployment velero/velero" in said["fix"]
 
@@ -272,18 +289,89 @@ def test_uninstalled_by_helm_without_preparation_it_is_missed_and_velero_makes_e
     cluster.restart_velero()  # the fix
     eventually(lambda: all(made(cluster, name) for name in NAMES), 300)
     took = time.monotonic() - began
-    assert doctor(cluster)["grade"] == "good"
+    well, left_behind = doctor(cluster)
+    assert (well["grade"], left_behind["grade"]) == ("good", "warning")
+    assert left_behind["fix"] == "kubectl delete prometheusrule foresail-unattended -n velero"
     assert {name: len(made(cluster, name)) for name in NAMES} == dict.fromkeys(NAMES, 1)
     figure(f"removed without preparation: {took:.0f} s after the fix Velero had made each due run once")
 
 
-def doctor(cluster: Cluster) -> dict[str, str]:
-    """Return what the doctor says about who runs the Schedules."""
-    found: list[dict[str, str]] = json.loads(foresail(cluster, "doctor", "--output=json").stdout)
-    (said,) = (each for each in found if each["about"] == "schedules")
-    return said
+def doctor(cluster: Cluster, about: str = "schedules", kubeconfig: Path | None = None) -> list[dict[str, str]]:
+    """Return what the doctor says about one thing."""
+    words = [f"--kubeconfig={kubeconfig}"] if kubeconfig else []
+    found: list[dict[str, str]] = json.loads(foresail(cluster, "doctor", "--output=json", *words).stdout)
+    return [each for each in found if each["about"] == about]
 
 
 def made(cluster: Cluster, name: str) -> list[dict[str, Any]]:
     label = f"velero.io%2Fschedule-name%3D{name}"
     return cluster.listed(f"/apis/velero.io/v1/namespaces/velero/backups?labelSelector={label}")
+
+
+class Typed:
+    """A command of the page that waits for somebody: typed as it stands, and read while it runs."""
+
+    def __init__(self, reader: Reader, section: str, log: Path) -> None:
+        (step,) = steps(PAGE, section)
+        self._log = log
+        self.process = reader.begin(step.command, log)
+
+    @property
+    def said(self) -> str:
+        return self._log.read_text()
+
+    @property
+    def asked_for(self) -> str:
+        """The change that it asks for, as it is printed."""
+        return textwrap.dedent("".join(line for line in self.said.splitlines(keepends=True) if line[:4] == "    "))
+
+    def waits(self) -> bool:
+        return "waiting until Helm (release velero in namespace velero) has switched" in self.said
+
+
+def test_where_helm_keeps_velero_the_change_is_shown_and_what_waits_for_it_goes_on_when_it_has_come(
+    cluster: Cluster, reader: Reader, tmp_path: Path, eventually: Eventually
+) -> None:
+    release = Release(cluster, tmp_path)
+    with kubelet(cluster, tmp_path) as played:
+        assert_nobody_waits_for_ever(cluster, reader, tmp_path, eventually)
+
+        typed = Typed(reader, "With the command", tmp_path / "install.log")
+        eventually(typed.waits, 180)
+        assert "left alone  CustomResourceDefinition" in typed.said, "Helm has made them too"
+        assert typed.asked_for == 'configuration:\n  disableControllers: "schedule"\n'
+        release.change(typed.asked_for)
+        assert typed.process.wait(300) == 0, typed.said
+        assert OFF in arguments(cluster)
+        assert played.operator is not None
+        assert [each["grade"] for each in doctor(cluster)] == ["good"]
+
+        stopped = foresail(cluster, "uninstall", "--dry-run", "--leave-schedules-stopped")
+        assert stopped.returncode == 0, stopped.stderr
+        assert "deleted     Deployment velero/foresail" in stopped.stdout
+        assert "foresail-unattended" not in stopped.stdout, "it says that nobody runs the Schedules"
+
+        typed = Typed(reader, "Remove it", tmp_path / "uninstall.log")
+        eventually(typed.waits, 180)
+        release.change(typed.asked_for)
+        assert typed.process.wait(300) == 0, typed.said
+        assert OFF not in arguments(cluster)
+        assert "deleted     PrometheusRule velero/foresail-unattended" in typed.said, "which Helm had left behind"
+    assert left(cluster) == []
+    assert [each["grade"] for each in doctor(cluster)] == ["good"]
+
+
+def assert_nobody_waits_for_ever(cluster: Cluster, reader: Reader, tmp_path: Path, eventually: Eventually) -> None:
+    """Neither the time-out nor Ctrl-C takes anything from Velero."""
+    refused = foresail(cluster, "install", "--timeout=1s")
+    assert refused.returncode == 1
+    assert "has not switched Velero's schedule controller off" in refused.stderr
+    assert "--timeout waits longer" in refused.stderr
+    typed = Typed(reader, "With the command", tmp_path / "stopped.log")
+    eventually(typed.waits, 180)
+    typed.process.send_signal(signal.SIGINT)
+    assert typed.process.wait(60) == 130
+    assert "the same command goes on from there" in typed.said
+    assert OFF not in arguments(cluster)
+    assert "deployment.apps/foresail" not in left(cluster)
+    assert doctor(cluster)[0]["says"] == "Velero's own schedule controller runs them"

@@ -11,10 +11,20 @@ import pytest
 
 from testbed import Cluster
 from tests.cluster import operators
-from tests.cluster.pages import ROOT, fits, reading, steps
+from tests.cluster.pages import ROOT, fits, reading, sections, steps
 from tests.cluster.tenants import Eventually
 from tests.gitops.recorded import health_checks
 
+DOCS = ROOT / "docs"
+PAGES = [
+    "../README.md",
+    *(
+        str(page.relative_to(DOCS))
+        for folder in ("how-to", "tutorial")
+        for page in sorted((DOCS / folder).glob("*.md"))
+    ),
+]
+WHOLE = ("how-to/from-oadp.md", "how-to/gitops.md", "how-to/upgrade.md", "tutorial/warm-cronjobs.md")
 VALUES = "selfService.enabled=true,primers.enabled=true,primers.pauseImage=pause@sha256:0"
 
 
@@ -29,13 +39,19 @@ def served(own_velero_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory
         yield cluster
 
 
-def test_every_tutorial_and_how_to_with_commands_says_which_test_follows_it() -> None:
-    for folder in ("tutorial", "how-to"):
-        for page in (ROOT / "docs" / folder).glob("*.md"):
-            if steps(f"{folder}/{page.name}"):
-                named = re.search(r"(?:run as they stand|tested) by `(tests/cluster/test_\w+\.py)`", page.read_text())
-                assert named is not None, page.name
-                assert (ROOT / named[1]).exists(), page.name
+@pytest.mark.parametrize("page", PAGES)
+def test_every_block_with_commands_is_followed_by_the_test_that_the_page_names(page: str) -> None:
+    text = (DOCS / page).read_text()
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert {kind for kind, _ in blocks} <= {"console", "text"}
+    assert [block for kind, block in blocks if kind == "text" and "$ " in block] == [], "nobody would type it"
+    named = re.search(r"run as they stand by `(tests/cluster/test_\w+\.py)`", text)
+    assert named is not None
+    source = (ROOT / named[1]).read_text()
+    assert f'"{page}"' in source
+    if page not in WHOLE:
+        missed = [title for title in sections(page) if steps(page, title) and f'"{title}"' not in source]
+        assert missed == []
 
 
 def test_a_command_that_fails_or_prints_something_else_is_noticed(served: Cluster, tmp_path: Path) -> None:

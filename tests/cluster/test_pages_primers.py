@@ -1,15 +1,25 @@
-"""The tutorial of primers, followed as written on a cluster that has never seen Foresail."""
+"""The tutorial of primers, followed as written from a clone: the testbed that it brings up, used and taken down."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
-from testbed import Cluster
-from tests.cluster.pages import reading
+import pytest
 
-SECTIONS = ("Install", "A CronJob that waits", "See what waits", "Prime it", "See that it helped", "And back")
+from tests.cluster.pages import Reader, reading
+
+PAGE = "tutorial/warm-cronjobs.md"
 
 
-def test_a_cron_job_is_primed(own_velero_cluster: Cluster, tmp_path: Path) -> None:
-    with reading(own_velero_cluster, tmp_path) as reader:
-        for section in SECTIONS:
-            reader.follow("tutorial/warm-cronjobs.md", section)
-    assert own_velero_cluster.get("primers", "--namespace=shop")["items"] == []
+@pytest.fixture
+def reader(tmp_path: Path) -> Iterator[Reader]:
+    """Someone with a clone and no cluster; what they have brought up goes, wherever they stopped."""
+    with reading(None, tmp_path / "clone") as found:
+        try:
+            yield found
+        finally:
+            found.type(".venv/bin/python -m testbed down")
+
+
+def test_a_cron_job_is_primed(reader: Reader) -> None:
+    reader.follow(PAGE)
+    assert reader.type(".venv/bin/python -m testbed status") == ""

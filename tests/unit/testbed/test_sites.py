@@ -45,6 +45,11 @@ def test_a_port_on_which_somebody_listens_is_left_to_them() -> None:
         assert ports.free_block(set()) > first
 
 
+def test_the_search_for_ports_begins_where_it_is_told_to_and_goes_round() -> None:
+    assert ports.free_block(set(), 650) >= 650
+    assert ports.free_block(set(range(50, 700)), 650) < 50
+
+
 def test_a_name_is_used_once() -> None:
     Site.claim("one", Options(), None)
     with pytest.raises(TestbedError, match="'one' is there already"):

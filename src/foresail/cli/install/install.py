@@ -17,9 +17,9 @@ from foresail.cli.doctor.evidence import is_other
 from foresail.cli.errors import CommandError
 from foresail.cli.install.manifests import CAPABILITIES, Piece, Wishes, checked, definitions, operators
 from foresail.cli.install.objects import all_free, applied, deleted, is_established, leading, told
-from foresail.cli.install.patience import Patience
+from foresail.cli.install.patience import STOPPED, Patience
 from foresail.cli.install.velero import switch, velero_server
-from foresail.cli.tenant.wait import deadline
+from foresail.cli.tenant.wait import deadline, interruptible
 from foresail.kube.clock import now
 
 _SELF_SERVICE = "self-service"
@@ -29,7 +29,7 @@ def run_install(chosen: argparse.Namespace) -> int:
     """Run the command."""
     checked(_wishes(chosen))
     patience = Patience(deadline(chosen.timeout) or now())
-    return on_cluster(chosen, lambda cluster: _install(cluster, chosen, patience))
+    return interruptible(lambda: on_cluster(chosen, lambda cluster: _install(cluster, chosen, patience)), STOPPED)
 
 
 async def _install(cluster: Cluster, chosen: argparse.Namespace, patience: Patience) -> int:

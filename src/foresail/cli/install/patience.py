@@ -8,6 +8,9 @@ from datetime import datetime, timedelta
 from foresail.cli.errors import CommandError
 from foresail.kube.clock import now
 
+STOPPED = "Stopped: what was done so far stays, and the same command goes on from there."
+"""What somebody hears who ends the command while it waits."""
+
 _PAUSE = 0.5
 _SAID_EVERY = timedelta(seconds=30)
 

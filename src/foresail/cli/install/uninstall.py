@@ -20,9 +20,9 @@ from foresail.cli.cluster import Cluster, on_cluster
 from foresail.cli.errors import CommandError
 from foresail.cli.install.manifests import CAPABILITIES, Piece, Wishes, checked, definitions, operators
 from foresail.cli.install.objects import deleted, leading, other_maker
-from foresail.cli.install.patience import Patience
+from foresail.cli.install.patience import STOPPED, Patience
 from foresail.cli.install.velero import switch, velero_server
-from foresail.cli.tenant.wait import deadline
+from foresail.cli.tenant.wait import deadline, interruptible
 from foresail.kube.clock import now
 from foresail.kube.lease import LEASE
 from foresail.plan import Key, Kind
@@ -60,7 +60,9 @@ class _Named(msgspec.Struct, frozen=True):
 def run_uninstall(chosen: argparse.Namespace) -> int:
     """Run the command."""
     patience = Patience(deadline(chosen.timeout) or now())
-    return on_cluster(chosen, lambda cluster: _Uninstall(cluster, chosen, patience).run())
+    return interruptible(
+        lambda: on_cluster(chosen, lambda cluster: _Uninstall(cluster, chosen, patience).run()), STOPPED
+    )
 
 
 class _Uninstall:

@@ -38,12 +38,12 @@ def wait(chosen: argparse.Namespace) -> int:
     return interruptible(lambda: in_namespace(chosen, lambda cluster, family: _wait(cluster, family, chosen)))
 
 
-def interruptible(work: Callable[[], int]) -> int:
-    """Return the exit code of work that somebody may tire of."""
+def interruptible(work: Callable[[], int], said: str = "Nobody waits any more; what was asked for goes on.") -> int:
+    """Return the exit code of work that somebody may tire of, who is then told what becomes of it."""
     try:
         return work()
     except KeyboardInterrupt:
-        print("\nNobody waits any more; what was asked for goes on.", file=sys.stderr)
+        print(f"\n{said}", file=sys.stderr)
         return 130
 
 
