@@ -5,6 +5,7 @@ for a moment cannot lose its port to one.
 """
 
 import socket
+import zlib
 from enum import IntEnum, auto
 
 _FIRST = 20_000
@@ -33,11 +34,15 @@ def number(block: int, port: Port) -> int:
     return _FIRST + block * _BLOCK + port
 
 
-def free_block(taken: set[int]) -> int:
-    """Return the first block that no cluster has and on which nobody listens."""
-    return next(
-        block for block in range(_BLOCKS) if block not in taken and all(is_free(number(block, port)) for port in Port)
-    )
+def free_block(taken: set[int], home: str = "") -> int:
+    """Return a block that no cluster has and on which nobody listens.
+
+    The search begins elsewhere for each home of clusters: those of another home are not known, and may have taken their
+    block a moment ago without listening yet.
+    """
+    begin = zlib.crc32(home.encode())
+    blocks = ((begin + step) % _BLOCKS for step in range(_BLOCKS))
+    return next(block for block in blocks if block not in taken and all(is_free(number(block, port)) for port in Port))
 
 
 def is_free(port: int) -> bool:

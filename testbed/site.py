@@ -63,7 +63,7 @@ class Site:
             if folder.exists():
                 raise TestbedError(f"cluster {name!r} is there already", f"run: {spelled('down', '--name', name)}")
             taken = {site.block for site in known()}
-            site = cls(folder, ports.free_block(taken), options, owner)
+            site = cls(folder, ports.free_block(taken, str(clusters_folder())), options, owner)
             content = {"block": site.block, "options": asdict(options), "owner": owner}
             scratch = folder.with_name(f".{name}.new")
             shutil.rmtree(scratch, ignore_errors=True)

@@ -45,6 +45,10 @@ def test_a_port_on_which_somebody_listens_is_left_to_them() -> None:
         assert ports.free_block(set()) > first
 
 
+def test_clusters_of_two_homes_which_do_not_know_each_other_are_not_given_the_same_ports() -> None:
+    assert ports.free_block(set(), "/home/ann") != ports.free_block(set(), "/home/ann/clone")
+
+
 def test_a_name_is_used_once() -> None:
     Site.claim("one", Options(), None)
     with pytest.raises(TestbedError, match="'one' is there already"):
