@@ -116,7 +116,7 @@ class Tenant:
         self.kubectl("patch", "nonadminbackup", name, "--type=merge", f"--patch={json.dumps({'spec': spec})}")
 
     def wait(self, target: str, *words: str, seconds: int = 240) -> None:
-        """Wait as kubectl does, for as long as Velero may be asked three times; in vain, the error is what there is."""
+        """Wait long enough for a deletion that Velero refused: it is asked again after half a minute, then a minute."""
         try:
             self.kubectl("wait", target, f"--timeout={seconds}s", *words)
         except AssertionError as error:

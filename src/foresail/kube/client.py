@@ -34,6 +34,7 @@ _APPLY = "application/apply-patch+yaml"  # JSON is YAML
 _ATTEMPTS = 5
 _LONGEST_WAIT = 30.0
 _TIMEOUT = aiohttp.ClientTimeout(total=30.0, sock_connect=5.0)
+_ENDLESS = aiohttp.ClientTimeout(total=None, sock_connect=5.0)  # of a watch; the session's own would end it
 _encoder = msgspec.json.Encoder()
 
 
@@ -96,7 +97,7 @@ class Client:
 
     async def server_time(self) -> datetime | Failure:
         """Return what time it is at the API server, to the second."""
-        answer = await self._open("/version", {}, _JSON)
+        answer = await self._open("/version", {}, _JSON, _TIMEOUT)
         if isinstance(answer, Failure):
             return answer
         async with answer:
@@ -166,13 +167,15 @@ class Client:
         except ConnectError as problem:
             _log.warning("%s", problem)
 
-    async def _open(self, path: str, parameters: Mapping[str, str], accept: str) -> aiohttp.ClientResponse | Failure:
+    async def _open(
+        self, path: str, parameters: Mapping[str, str], accept: str, patience: aiohttp.ClientTimeout = _ENDLESS
+    ) -> aiohttp.ClientResponse | Failure:
         try:
             response = await self._session.get(
                 self._connection.server + path,
                 params=parameters,
                 headers={**await self._connection.headers(), "Accept": accept},
-                timeout=aiohttp.ClientTimeout(total=None, sock_connect=5.0),  # the session's own would end it
+                timeout=patience,
             )
             if response.status == HTTPStatus.OK:
                 return response

@@ -10,11 +10,11 @@ from foresail.kube.connect import connect
 
 
 @asynccontextmanager
-async def nowhere(folder: Path) -> AsyncIterator[Client]:
-    """Yield a client whose every request is refused at once."""
+async def nowhere(folder: Path, port: int = 9) -> AsyncIterator[Client]:
+    """Yield a client whose every request is refused at once, unless somebody listens at the port."""
     kubeconfig = folder / "kubeconfig"
     content = {
-        "clusters": [{"name": "nowhere", "cluster": {"server": "http://127.0.0.1:9"}}],
+        "clusters": [{"name": "nowhere", "cluster": {"server": f"http://127.0.0.1:{port}"}}],
         "users": [{"name": "nobody", "user": {}}],
         "contexts": [{"name": "nowhere", "context": {"cluster": "nowhere", "user": "nobody"}}],
         "current-context": "nowhere",
