@@ -80,10 +80,7 @@ class Reader:
 
     def __init__(self, cluster: Cluster | None, folder: Path, kubeconfig: Path | None = None) -> None:
         folder.mkdir(exist_ok=True)
-        for each in ROOT.iterdir():
-            if each.name not in (".git", ".venv"):
-                (folder / each.name).symlink_to(each)
-        (folder / ".venv").symlink_to(sys.prefix)
+        _clone(folder)
         environment = {
             "PATH": os.environ["PATH"],
             "HOME": str(folder),
@@ -141,6 +138,17 @@ class Reader:
         for each in self._started:
             each.kill()
             each.wait()
+
+
+def _clone(folder: Path) -> None:
+    """Make what a clone has, after `make setup`: links to ours, with a mark of their own that nothing is to be done."""
+    environment = folder / ".venv"
+    environment.mkdir()
+    for place, original in ((folder, ROOT), (environment, Path(sys.prefix))):
+        for each in original.iterdir():
+            if each.name not in (".git", ".venv", ".installed"):
+                (place / each.name).symlink_to(each)
+    (environment / ".installed").touch()
 
 
 @contextmanager
