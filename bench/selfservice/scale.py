@@ -41,8 +41,8 @@ _STATUS = {
 def scale(count: int, idle_seconds: float) -> dict[str, object]:
     """Measure one operator among so many requests, each with its Velero Backup."""
     with world() as cluster:
-        _multiply(cluster, _first(cluster), count)
-        _check(cluster, count)
+        multiply(cluster, first(cluster), count)
+        check(cluster, count)
         with operator(cluster, *FLAGS) as process:
             synced = process.wait_synced()
             used = process.wait_idle()
@@ -64,16 +64,18 @@ def scale(count: int, idle_seconds: float) -> dict[str, object]:
     }
 
 
-def _namespace(number: int) -> str:
+def namespace_of(number: int) -> str:
+    """Return the namespace of the request with that number."""
     return f"tenant-{number // EACH:05}"
 
 
-def _name(number: int) -> str:
+def name_of(number: int) -> str:
+    """Return the name of the request with that number."""
     return f"nab-{number:06}"
 
 
 @dataclass(frozen=True, slots=True)
-class _Model:
+class Model:
     """What is stored of the first request, and who it is."""
 
     request: bytes
@@ -85,12 +87,13 @@ class _Model:
 
     @property
     def backup_name(self) -> str:
-        return nacuuid_of(_namespace(0), _name(0), self.request_uid)
+        """The name of its Velero Backup."""
+        return nacuuid_of(namespace_of(0), name_of(0), self.request_uid)
 
 
-def _first(cluster: Cluster) -> _Model:
+def first(cluster: Cluster) -> Model:
     """Have one request served to its end."""
-    namespace, name = _namespace(0), _name(0)
+    namespace, name = namespace_of(0), name_of(0)
     create_namespaces(cluster, [namespace])
     with operator(cluster, *FLAGS) as process, administrator(cluster) as (runner, client):
         with arrivals_of_requests(cluster) as arrivals:
@@ -101,7 +104,7 @@ def _first(cluster: Cluster) -> _Model:
         process.wait_for(lambda: not runner.run(in_line(client)))
         process.wait_idle()
     uid = "-o=jsonpath={.metadata.uid}"
-    return _Model(
+    return Model(
         request=etcd.stored(cluster, f"{_prefix(NON_ADMIN_BACKUP)}/{namespace}/{name}"),
         backup=etcd.stored(cluster, f"{_prefix(velero.BACKUP)}/{NAMESPACE}/{backup}"),
         namespace=etcd.stored(cluster, f"/registry/namespaces/{namespace}"),
@@ -111,13 +114,14 @@ def _first(cluster: Cluster) -> _Model:
     )
 
 
-def _multiply(cluster: Cluster, model: _Model, count: int) -> None:
-    etcd.store(cluster, (each for number in range(1, count) for each in _copies(model, number)))
+def multiply(cluster: Cluster, model: Model, count: int, *, apart: int = 1) -> None:
+    """Store copies until there are so many, each that many seconds later than the one before."""
+    etcd.store(cluster, (each for number in range(1, count) for each in _copies(model, number, number * apart)))
 
 
-def _copies(model: _Model, number: int) -> Iterator[etcd.Stored]:
+def _copies(model: Model, number: int, later: int) -> Iterator[etcd.Stored]:
     """Return a request with its Velero Backup, and if it is the first of its namespace, that too."""
-    namespace, name, uid = _namespace(number), _name(number), _uid("request", number)
+    namespace, name, uid = namespace_of(number), name_of(number), _uid("request", number)
     backup = nacuuid_of(namespace, name, uid)
     # The name of the Velero Backup holds those of the namespace and of the request, so it is replaced first; and
     # everything is as long as what it replaces, so the lengths in a stored Namespace stay true.
@@ -126,13 +130,13 @@ def _copies(model: _Model, number: int) -> Iterator[etcd.Stored]:
         model.request_uid: uid,
         model.backup_uid: _uid("backup", number),
         model.namespace_uid: _uid("namespace", number // EACH) if number >= EACH else model.namespace_uid,
-        _name(0): name,
-        _namespace(0): namespace,
+        name_of(0): name,
+        namespace_of(0): namespace,
     }
     if number >= EACH and number % EACH == 0:
         yield f"/registry/namespaces/{namespace}", _replaced(model.namespace, others)
-    yield f"{_prefix(NON_ADMIN_BACKUP)}/{namespace}/{name}", _replaced(_later(model.request, number), others)
-    yield f"{_prefix(velero.BACKUP)}/{NAMESPACE}/{backup}", _replaced(_later(model.backup, number), others)
+    yield f"{_prefix(NON_ADMIN_BACKUP)}/{namespace}/{name}", _replaced(_later(model.request, later), others)
+    yield f"{_prefix(velero.BACKUP)}/{NAMESPACE}/{backup}", _replaced(_later(model.backup, later), others)
 
 
 def _later(content: bytes, seconds: int) -> bytes:
@@ -158,7 +162,7 @@ def _prefix(kind: Kind) -> str:
     return f"/registry/{kind.group}/{kind.plural}"
 
 
-def _check(cluster: Cluster, count: int) -> None:
+def check(cluster: Cluster, count: int) -> None:
     """Fail unless all are there; and the API server, which has just been started, then has them in its cache."""
     with administrator(cluster) as (runner, client):
         for kind, wanted in ((NON_ADMIN_BACKUP, count), (velero.BACKUP, count), (core.NAMESPACE, count // EACH)):

@@ -8,11 +8,14 @@ JSON object with every figure. What was seen is kept in a file, which `--judge` 
 import argparse
 import json
 import shutil
+import signal
 import sys
 from datetime import timedelta
 from pathlib import Path
+from types import FrameType
+from typing import Never
 
-from bench.soak.filling import filled
+from bench.soak.filling import begin, fill
 from bench.soak.hour import Hour
 from bench.soak.judge import verdicts
 from bench.soak.program import blows, numbers
@@ -37,11 +40,11 @@ def soak(seen: Seen, folder: Path) -> None:
         replicas = Replicas(cluster, folder)
         seen.lives = replicas.lives
         try:
-            first = replicas.start()
-            first.wait_synced()
-            replicas.start().wait_synced()
+            fill(cluster, seen)
             with Record(cluster, seen) as record:
-                filled(cluster, seen, first)
+                for one in (replicas.start(), replicas.start()):
+                    one.wait_synced()
+                begin(cluster, seen)
                 print(f"filled after {(now() - began).total_seconds():.0f} s", flush=True)
                 hour = Hour(cluster, replicas, record, seen)
                 hour.live()
@@ -67,17 +70,22 @@ def judged(seen: Seen) -> int:
     return 1 if figures["broken"] else 0
 
 
+def _as_interrupt(_number: int, _frame: FrameType | None) -> Never:
+    raise KeyboardInterrupt
+
+
 def main() -> int:
     """Soak, or judge what was seen before."""
     parser = argparse.ArgumentParser(prog="python -m bench.soak", description=__doc__)
     parser.add_argument("--minutes", type=int, default=60, help="how long it lasts, after it was filled (default: 60)")
     parser.add_argument("--size", type=float, default=1.0, help="the part of the full size, such as 0.05")
-    parser.add_argument("--seed", type=int, default=9, help="of all chance (default: 9)")
+    parser.add_argument("--seed", type=int, default=7, help="of all chance (default: 7)")
     parser.add_argument("--keep", type=Path, default=_KEPT, help=f"the folder for what was seen (default: {_KEPT})")
     parser.add_argument("--judge", type=Path, metavar="FILE", help="judge what was seen before, and start nothing")
     chosen = parser.parse_args()
     if chosen.judge:
         return judged(read(chosen.judge))
+    signal.signal(signal.SIGTERM, _as_interrupt)  # so that nothing stays behind then either
     shutil.rmtree(chosen.keep, ignore_errors=True)
     chosen.keep.mkdir(parents=True)
     at = now()

@@ -219,7 +219,7 @@ def nothing_left(seen: Seen) -> Verdict:
     requests = {each.uid for each in final.requests}
     deletions = {each.annotations.get(REQUEST_UID, "") for each in final.deletions}
     names = {each.request: each.name for each in _made(seen) if each.request}
-    synced = {each.name for each in seen.made.values() if each.is_synced}
+    synced = {each.name for each in seen.made.values() if each.is_synced and each.created >= seen.begins}
     there = {each.annotations.get(REQUEST_UID, ""): each.name for each in final.backups}
     left = [
         f"{each.namespace}/{each.name}"
@@ -384,7 +384,8 @@ def settled_in_time(seen: Seen) -> Verdict:
 
 
 def _made(seen: Seen) -> Iterator[Made]:
-    return (each for each in seen.made.values() if not each.is_synced)
+    """Return the Backups that Foresail made; those from before the begin were not synced, whatever their times say."""
+    return (each for each in seen.made.values() if each.created < seen.begins or not each.is_synced)
 
 
 def _final(seen: Seen) -> Final:

@@ -20,7 +20,7 @@ _MINUTE = timedelta(minutes=1)
 _PERIODS = (2, 3, 4, 5, 6, 10)  # minutes between two slots: each divides an hour
 _APART = (60.0, 150.0)  # seconds from the end of one fault to the next
 _QUIET_END = 90.0  # seconds before the end in which nothing is killed any more
-_LEADERS_PART = 0.55  # of the time in which leaders are killed; those that are left live long enough to be measured
+_LEADERS_PART = 0.45  # of the time in which leaders are killed; those that are left live long enough to be measured
 _AWAY = {APISERVER: (5.0, 40.0), VELERO: (20.0, 60.0), S3: (75.0, 120.0), LEADER: (5.0, 20.0)}
 """How many seconds each is away. Velero looks at its location once a minute, so a shorter end of S3 is no fault."""
 
@@ -57,13 +57,13 @@ def numbers(size: float, minutes: int) -> Numbers:
         minutes=minutes,
         namespaces=part(1_000, 10),
         schedules=part(2_000, 10),
-        firing=part(60, 3),
-        every=max((each for each in _PERIODS if each * 6 <= minutes), default=_PERIODS[0]),
+        firing=part(30, 3),
+        every=max((each for each in _PERIODS if each * 4 <= minutes), default=_PERIODS[0]),
         requests=part(5_000, 50),
-        live=part(400 * hours, 15),
-        deleted=part(40 * hours, 2),
-        forced=part(40 * hours, 2),
-        restores=part(20 * hours, 2),
+        live=part(120 * hours, 15),
+        deleted=part(20 * hours, 2),
+        forced=part(20 * hours, 2),
+        restores=part(15 * hours, 2),
         cron_jobs=part(500, 10),
     )
 
@@ -73,7 +73,7 @@ def numbers(size: float, minutes: int) -> Numbers:
 
 def namespace(number: int) -> str:
     """Return the name of a tenant's namespace."""
-    return f"tenant-{number:04}"
+    return f"tenant-{number:05}"
 
 
 def firing(number: int, of: Numbers) -> tuple[str, str]:
@@ -133,7 +133,8 @@ def blows(seed: int, minutes: int) -> list[Blow]:
     """Return what is killed and when, in turns of a random order in which each kind comes once."""
     chance = random.Random(seed)  # noqa: S311 - chance, not secrecy
     found: list[Blow] = []
-    apart = _APART if minutes >= 20 else (15.0, 30.0)  # a short rehearsal still wants one of each
+    is_short = minutes < 20  # a rehearsal, which still wants one of each
+    apart = (15.0, 30.0) if is_short else _APART
     at, last = 0.0, minutes * 60 - _QUIET_END
     turn: list[str] = []
     while True:
@@ -141,7 +142,7 @@ def blows(seed: int, minutes: int) -> list[Blow]:
             turn = list(KINDS)
             chance.shuffle(turn)
         kind = turn.pop()
-        if kind == LEADER and at > last * _LEADERS_PART:
+        if kind == LEADER and at > last * _LEADERS_PART and not is_short:
             continue
         after, away = chance.uniform(*apart), chance.uniform(*_AWAY[kind])
         at += after + away

@@ -6,6 +6,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from bench.soak import judge, sights
@@ -32,7 +33,7 @@ from foresail.api.marks import REQUEST_UID
 from foresail.cron import chain, parse
 
 BEGINS = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
-NUMBERS = numbers(0.01, 12)  # slots every two minutes
+NUMBERS = msgspec.structs.replace(numbers(0.01, 12), every=2)
 ENDS = BEGINS + timedelta(minutes=12)
 SECOND = timedelta(seconds=1)
 SLOTS = slots(0, NUMBERS, BEGINS, ENDS)
@@ -369,19 +370,19 @@ def test_no_more_is_asked_of_velero_than_agreed() -> None:
 
 
 def test_every_kind_is_killed_every_few_minutes_and_the_last_replicas_live_long() -> None:
-    found = blows(9, 60)
+    found = blows(7, 60)
     kinds = [each.kind for each in found]
     assert all(kinds.count(kind) >= 3 for kind in KINDS)
     assert sum(each.after + each.away for each in found) < 3600
     ends = [sum(each.after + each.away for each in found[: number + 1]) for number in range(len(found))]
     assert max(end for end, kind in zip(ends, kinds, strict=True) if kind == LEADER) < 3600 - 1200
-    assert found == blows(9, 60)
-    assert {each.kind for each in blows(9, 8)} == set(KINDS)
+    assert found == blows(7, 60)
+    assert {each.kind for each in blows(7, 8)} == set(KINDS)
 
 
 def test_tenants_change_their_minds_only_about_what_they_asked_for() -> None:
     of = numbers(1, 60)
-    found = wishes(9, of)
+    found = wishes(7, of)
     assert len(found) == of.live + of.deleted + of.forced + of.restores
     assert list(found) == sorted(found, key=lambda each: each.at)
     assert max(each.at for each in found) <= 3540
