@@ -77,4 +77,4 @@ def test_a_restart_of_the_api_server_is_a_matter_of_seconds(
         doomed_cluster.fault.restart("kube-apiserver")
         seconds.append(time.monotonic() - began)
     figure(f"kube-apiserver killed and ready again, three times: {', '.join(f'{s:.1f}' for s in seconds)} s")
-    assert min(seconds) < 30  # of a busy machine the best counts
+    assert max(seconds) < 30
