@@ -108,7 +108,7 @@ schedule-year: setup ## live through a simulated year of 1,000 schedules beside 
 bench-primers: setup cluster-build ## measure start delays cold and warm, and ten thousand primed CronJobs: 45 minutes
 	$(BIN)/python -m bench.primers --size $(SIZE)
 
-primer-year: setup ## live through a simulated year of CRONJOBS=100 primed CronJobs in 20 zones: an hour for 1,000
+primer-year: setup ## live through a simulated year of CRONJOBS=100 primed CronJobs in 20 zones: 90 minutes of CPU for 1,000
 	$(BIN)/python -m bench.primer_year --cron-jobs $(CRONJOBS)
 
 bench-cron: setup ## measure the cron engine beside croniter and cronsim
