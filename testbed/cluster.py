@@ -174,6 +174,10 @@ class Cluster:
         """Run kubectl as the administrator and return what it printed."""
         return kubectl.kubectl(self.site, *arguments, text=text)
 
+    def wait_for_kinds(self) -> None:
+        """Wait until the API server serves every kind that was defined."""
+        kubectl.wait_for_kinds(self.site)
+
     def velero(self, *arguments: str) -> str:
         """Run Velero's command line as the administrator and return what it printed."""
         return kubectl.command_output(self.site, [str(self.site.programs / "velero"), *arguments])

@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,8 @@ from testbed.build import program
 from testbed.command import spelled
 from testbed.errors import TestbedError
 from testbed.site import Site
+
+_KINDS_SECONDS = 120
 
 
 def kubectl(site: Site, *arguments: str, text: str | None = None) -> str:
@@ -21,6 +24,20 @@ def apply(site: Site, objects: Sequence[dict[str, Any]]) -> None:
     """Create these objects, or change them to what is said here."""
     content = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
     kubectl(site, "apply", "--server-side", "--force-conflicts", "--filename=-", text=content)
+
+
+def wait_for_kinds(site: Site) -> None:
+    """Wait until the API server serves every kind that was defined; kubectl alone ends with an error at a new one."""
+    deadline = time.monotonic() + _KINDS_SECONDS
+    while True:
+        try:
+            kubectl(site, "wait", "--for=condition=Established", "crd", "--all", f"--timeout={_KINDS_SECONDS}s")
+        except TestbedError as error:
+            if "accessor error" not in error.problem or time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
+        else:
+            return
 
 
 def command_output(site: Site, command: Sequence[str], text: str | None = None) -> str:

@@ -4,7 +4,7 @@ from typing import Any
 
 from testbed.api import is_ok
 from testbed.build import cached_folder, component_named, program
-from testbed.kubectl import apply, kubectl
+from testbed.kubectl import apply, kubectl, wait_for_kinds
 from testbed.places import MANIFESTS
 from testbed.ports import Port
 from testbed.processes import Program
@@ -44,7 +44,7 @@ def prepare_karpenter(site: Site) -> None:
     """Create Karpenter's own kinds, from the module it was built from, and a pool for it to fill."""
     for file in sorted(cached_folder(component_named("karpenter")).glob("*.yaml")):
         kubectl(site, "apply", "--server-side", f"--filename={file}")
-    kubectl(site, "wait", "--for=condition=Established", "crd", "--all")
+    wait_for_kinds(site)
     apply(site, [_node_class(), _node_pool(site.options.node_seconds)])
 
 

@@ -9,7 +9,7 @@ from testbed.api import is_ok, request
 from testbed.build import program
 from testbed.components import COMPONENTS
 from testbed.credentials import service_account_kubeconfig
-from testbed.kubectl import apply, command_output, kubectl
+from testbed.kubectl import apply, command_output, wait_for_kinds
 from testbed.ports import Port
 from testbed.processes import Program
 from testbed.site import Site
@@ -54,7 +54,7 @@ def prepare_velero(site: Site) -> None:
     objects = _installation(site)
     _installed_file(site).write_text(json.dumps(objects))
     apply(site, [item for item in objects if item["kind"] == "CustomResourceDefinition"])
-    kubectl(site, "wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
+    wait_for_kinds(site)
     apply(site, [item for item in objects if item["kind"] != "CustomResourceDefinition"])
     service_account_kubeconfig(site, site.folder / "velero.kubeconfig", NAMESPACE, "velero")
 

@@ -25,7 +25,7 @@ def world(numbers: Numbers) -> Iterator[Cluster]:
     options = Options(velero="velero", nodes=numbers.nodes)
     with Cluster.create(f"soak-{os.getpid()}", options, owned=True) as cluster:
         _install(cluster, "foresail-crds")
-        cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+        cluster.wait_for_kinds()
         _install(cluster, "foresail", f"--set={_SWITCHES}")
         spec = {"namespaceSelector": {"matchLabels": {OPT_IN_LABEL: OPT_IN_VALUE}}}
         kind = {"apiVersion": SELF_SERVICE_POLICY.api_version, "kind": SELF_SERVICE_POLICY.name}

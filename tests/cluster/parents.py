@@ -22,7 +22,7 @@ def install(cluster: Cluster, account: str, *rules: dict[str, list[str]]) -> Non
         *rules,
     )
     cluster.apply(schemaless(PARENT), *permitted)
-    cluster.kubectl("wait", "--for=condition=Established", f"crd/{PARENT.plural}.{PARENT.group}", "--timeout=120s")
+    cluster.wait_for_kinds()
 
 
 def parents(namespace: str, names: list[str]) -> list[dict[str, Any]]:

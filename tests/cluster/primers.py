@@ -31,7 +31,7 @@ def install(cluster: Cluster) -> None:
         command = [*helm, str(CHARTS / chart), *flags]
         rendered = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         cluster.kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", text=rendered)
-    cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "primers.foresail.dev")
+    cluster.wait_for_kinds()
 
 
 def node_pool(name: str, ready_seconds: int, **disruption: str) -> dict[str, Any]:

@@ -32,7 +32,7 @@ _MAY_BACK_UP = ("auth", "can-i", "create", "nonadminbackups.oadp.openshift.io")
 def install(cluster: Cluster) -> None:
     """Install both charts with self-service on."""
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", text=_rendered("foresail-crds"))
-    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
+    cluster.wait_for_kinds()
     chart = _rendered("foresail", "--set=selfService.enabled=true,schedules.enabled=false")
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", text=chart)
 

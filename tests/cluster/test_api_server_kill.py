@@ -73,7 +73,7 @@ def test_every_acknowledged_object_survives_a_killed_api_server(
     cluster = doomed_cluster
     permitted = rule(LOAD.group, [LOAD.plural], "create", "list")
     cluster.apply(schemaless(LOAD), *service_account("loader", permitted))
-    cluster.kubectl("wait", "--for=condition=Established", f"crd/{LOAD.plural}.{LOAD.group}", "--timeout=120s")
+    cluster.wait_for_kinds()
     url = cluster.server + address(LOAD, "default")
 
     async def run() -> None:

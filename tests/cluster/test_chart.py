@@ -66,7 +66,7 @@ def prepared(cluster: Cluster) -> Cluster:
     done = helm("template", "crds", str(CHART.parent / "foresail-crds"))
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", text=done.stdout)
     cluster.apply(*monitoring.definitions())
-    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
+    cluster.wait_for_kinds()
     return cluster
 
 

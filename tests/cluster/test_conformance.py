@@ -32,8 +32,7 @@ def player(cluster: Cluster) -> Path:
         *service_account("player", on_things, on_maps),
         *({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace(case)}} for case in CASES),
     )
-    names = [f"crd/{kind.plural}.{kind.group}" for kind in (things.THING, things.WHOLE)]
-    cluster.kubectl("wait", "--for=condition=Established", *names, "--timeout=120s")
+    cluster.wait_for_kinds()
     return cluster.service_account_kubeconfig("default", "player")
 
 

@@ -69,7 +69,7 @@ def policy(number: int, version: str, kind: str, expressions: dict[str, str]) ->
 @pytest.fixture(scope="module")
 def judge(cluster: Cluster, eventually: Eventually) -> Cluster:
     cluster.apply(DEFINITION)
-    cluster.kubectl("wait", "--for=condition=Established", f"crd/records.{GROUP}", "--timeout=120s")
+    cluster.wait_for_kinds()
     for number, ((version, kind), expressions) in enumerate(health_expressions().items()):
         cluster.apply(*policy(number, version, kind, expressions))
     for name in ("backup-complete", "restore-complete", "primer-ready", "schedule-enabled"):

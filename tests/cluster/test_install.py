@@ -48,7 +48,7 @@ def cluster() -> Iterator[Cluster]:
     with Cluster.create(f"pytest-{os.getpid()}-install", Options(velero="velero", audit=True), owned=True) as found:
         found.restart_velero()
         found.apply(*monitoring.definitions())
-        found.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
+        found.wait_for_kinds()
         yield found
 
 

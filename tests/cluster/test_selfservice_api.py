@@ -117,7 +117,7 @@ def installed(velero_cluster: Cluster) -> Cluster:
     """Velero, and both charts with self-service switched on."""
     cluster = velero_cluster
     cluster.kubectl("apply", "--server-side", "--filename=-", text=helm_template("foresail-crds"))
-    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=120s")
+    cluster.wait_for_kinds()
     chart = helm_template("foresail", "--set=selfService.enabled=true")
     cluster.kubectl("apply", "--server-side", "--filename=-", text=chart)
     cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})

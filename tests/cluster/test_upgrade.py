@@ -30,7 +30,7 @@ def helm(cluster: Cluster, *words: str) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd/nonadminbackups.oadp.openshift.io")
+    cluster.wait_for_kinds()
 
 
 def with_a_field_and_a_rule(folder: Path) -> Path:

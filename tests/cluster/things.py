@@ -26,7 +26,7 @@ def install(cluster: Cluster) -> None:
     """Create the kind, and a ServiceAccount that may do everything with it and nothing else."""
     everything = rule(GROUP, ["things", "things/status"], "*")
     cluster.apply(schemaless(THING), *service_account("watcher", everything))
-    cluster.kubectl("wait", "--for=condition=Established", f"crd/{THING.plural}.{GROUP}", "--timeout=120s")
+    cluster.wait_for_kinds()
 
 
 def thing(name: str, size: object = 1) -> dict[str, Any]:
