@@ -12,11 +12,11 @@ from typing import Any
 
 from bench.figures import Bounds, measured, verdict
 from bench.selfservice.line import fanout
-from bench.selfservice.scale import scale
+from bench.selfservice.scale import restarts, scale
 from bench.selfservice.speed import created, neighbour, throughput
 
 AT_ONCE, MANY, CROWD, STORED = 1_000, 10_000, 5_000, 100_000
-COMPLETIONS, IDLE_SECONDS = 100, 300.0
+COMPLETIONS, IDLE_SECONDS, RESTARTS = 100, 300.0, 24
 FEWEST = 40  # completions: long enough for farther positions to be told
 ROUNDS = 3
 PARTS: dict[str, Callable[[float, int], dict[str, object]]] = {
@@ -25,6 +25,7 @@ PARTS: dict[str, Callable[[float, int], dict[str, object]]] = {
     "fanout": lambda size, _: fanout(int(MANY * size), max(int(COMPLETIONS * size), FEWEST)),
     "neighbour": lambda size, _: neighbour(int(CROWD * size)),
     "scale": lambda size, _: scale(int(STORED * size), IDLE_SECONDS * max(size, 0.1)),
+    "restarts": lambda size, _: restarts(int(CROWD * size), RESTARTS),
 }
 
 AT_ANY_SIZE: Bounds = {
@@ -35,6 +36,7 @@ AT_ANY_SIZE: Bounds = {
     "near_not_shown is 0": lambda f: f["near_not_shown"] == 0,
     "idle_writes is 0": lambda f: f["idle_writes"] == 0,
     "idle_requests is 0": lambda f: f["idle_requests"] == 0,
+    "rss_growth_in_the_second_half_mib is at most 2": lambda f: f["rss_growth_in_the_second_half_mib"] <= 2,
 }
 AT_FULL_SIZE: Bounds = {
     "all_created_s is at most 15": lambda f: f["all_created_s"] <= 15,

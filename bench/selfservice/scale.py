@@ -5,6 +5,7 @@ the request, of its Velero Backup and of its namespace, each with names, UIDs an
 """
 
 import re
+import time
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -23,8 +24,10 @@ from foresail.api.requests import NON_ADMIN_BACKUP
 from foresail.plan import Kind
 from foresail.selfservice.build import nacuuid_of
 from testbed import Cluster
+from testbed.control_plane import APISERVER
 
 EACH = 10  # requests in a namespace
+_WATCHING_AGAIN = 8.0  # seconds after which every watch is open again
 _INSTANT = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 _STATUS = {
     "version": 1,
@@ -61,6 +64,26 @@ def scale(count: int, idle_seconds: float) -> dict[str, object]:
         "cold_start_cpu_s": round(used, 1),
         "idle_seconds": idle_seconds,
         **silence_of(asked),
+    }
+
+
+def restarts(count: int, times: int) -> dict[str, object]:
+    """Measure what an operator holds after each restart of the API server: not more each time."""
+    with world() as cluster:
+        multiply(cluster, first(cluster), count)
+        check(cluster, count)
+        with operator(cluster, *FLAGS) as process:
+            process.wait_synced()
+            process.wait_idle()
+            held = [process.memory_mib()]
+            for number in range(1, times + 1):
+                cluster.fault.restart(APISERVER)
+                time.sleep(_WATCHING_AGAIN)
+                held.append(process.memory_mib())
+                print(f"{held[-1]:.1f} MiB after restart {number} of the API server", flush=True)
+    return {
+        "rss_after_restarts_mib": [round(each, 1) for each in held],
+        "rss_growth_in_the_second_half_mib": round(held[-1] - held[times // 2], 1),
     }
 
 
