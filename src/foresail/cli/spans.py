@@ -1,7 +1,8 @@
-"""Lengths of time as Go and kubectl write them."""
+"""Lengths of time as Go and kubectl write them, and as users do."""
 
 from datetime import timedelta
 
+from foresail.cli.errors import CommandError
 from foresail.cron.duration import nanoseconds
 
 _SECOND = 10**9
@@ -23,6 +24,14 @@ def go_duration(length: int) -> str:
     if hours:
         return f"{sign}{hours}h{minutes}m{seconds}"
     return f"{sign}{minutes}m{seconds}" if minutes else f"{sign}{seconds}"
+
+
+def read_length(text: str, option: str) -> int:
+    """Return the length of time that an option was given, in nanoseconds."""
+    length = nanoseconds(text)
+    if length is None or length < 0:
+        raise CommandError(f"{option}: {text!r} is not a duration", "write 72h, 90m or 1h30m")
+    return length
 
 
 def shown_duration(text: object) -> str:

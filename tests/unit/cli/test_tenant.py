@@ -19,7 +19,7 @@ from foresail.cli.tenant.describe import described
 from foresail.cli.tenant.explain import as_data, explained
 from foresail.cli.tenant.get import request_table
 from foresail.cli.tenant.spec import request_object
-from foresail.cli.tenant.wait import deadline, progress_of, remark, verdict
+from foresail.cli.tenant.wait import progress_of, remark, verdict
 from foresail.cli.words import as_text
 from foresail.kube.connect import ConnectError, namespace_of_context
 from foresail.kube.failures import Cause, Failure
@@ -248,13 +248,6 @@ def test_whoever_waits_is_told_why_it_goes_slowly() -> None:
     assert remark(seen(), timedelta(minutes=1)).startswith("the operator has not looked at it yet: ")
     assert remark(refused("QuotaExceeded", "New"), SOON) == "because"
     assert remark(with_velero("Queued", position=3), SOON) == ""
-
-
-def test_a_timeout_is_a_length_of_time() -> None:
-    assert deadline(None) is None
-    assert deadline("0s") is not None
-    with pytest.raises(CommandError, match="--timeout: 'soon' is not a duration"):
-        deadline("soon")
 
 
 # What is shown

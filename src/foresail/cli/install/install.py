@@ -19,7 +19,7 @@ from foresail.cli.install.manifests import CAPABILITIES, Piece, Wishes, checked,
 from foresail.cli.install.objects import all_free, applied, deleted, is_established, leading, told
 from foresail.cli.install.patience import STOPPED, Patience
 from foresail.cli.install.velero import switch, velero_server
-from foresail.cli.tenant.wait import deadline, interruptible
+from foresail.cli.waiting import deadline, interruptible
 from foresail.kube.clock import now
 
 _SELF_SERVICE = "self-service"

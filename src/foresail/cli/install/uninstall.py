@@ -22,7 +22,7 @@ from foresail.cli.install.manifests import CAPABILITIES, Piece, Wishes, checked,
 from foresail.cli.install.objects import deleted, leading, other_maker
 from foresail.cli.install.patience import STOPPED, Patience
 from foresail.cli.install.velero import switch, velero_server
-from foresail.cli.tenant.wait import deadline, interruptible
+from foresail.cli.waiting import deadline, interruptible
 from foresail.kube.clock import now
 from foresail.kube.lease import LEASE
 from foresail.plan import Key, Kind

@@ -15,6 +15,7 @@ from foresail.cli.lists import read_pairs
 from foresail.cli.progress import Bar, Status, ended
 from foresail.cli.requests import Request, shown
 from foresail.cli.schedule.sight import row_of
+from foresail.cli.waiting import interruptible
 from foresail.cli.words import as_text
 from foresail.kube.clock import now
 from foresail.plan import Key
@@ -25,11 +26,8 @@ from foresail.schedules.rules import is_busy
 
 def run(chosen: argparse.Namespace) -> int:
     """Make the Backup and, if asked to, wait until it has ended."""
-    try:
-        return on_cluster(chosen, lambda cluster: _run(cluster, chosen))
-    except KeyboardInterrupt:
-        print("\nNobody waits any more; a Backup that was made goes on.", file=sys.stderr)
-        return 130
+    said = "Nobody waits any more; a Backup that was made goes on."
+    return interruptible(lambda: on_cluster(chosen, lambda cluster: _run(cluster, chosen)), said)
 
 
 def backup_object(schedule: ScheduleRow, chosen: argparse.Namespace, instant: datetime) -> dict[str, Any]:

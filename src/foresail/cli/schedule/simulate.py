@@ -13,9 +13,9 @@ from foresail.cli.hints import hint
 from foresail.cli.schedule.hints import say_who_fires
 from foresail.cli.schedule.sight import Sight, looked_at
 from foresail.cli.schedule.simulation import Fate, Span, simulated
+from foresail.cli.spans import read_length
 from foresail.cli.table import table
 from foresail.cli.words import document
-from foresail.cron.duration import nanoseconds
 from foresail.kube.clock import now
 
 _WEEK = timedelta(days=7)
@@ -44,9 +44,7 @@ def _span(chosen: argparse.Namespace, instant: datetime) -> tuple[Span, timedelt
         raise CommandError(f"--until {stamp(end)} is not after --from {stamp(start)}", "give the earlier instant first")
     if end <= instant:
         raise CommandError(f"--until {stamp(end)} has passed: what was is not simulated", "see velero backup get")
-    length = nanoseconds(chosen.backups_take)
-    if length is None or length < 0:
-        raise CommandError(f"--backups-take: {chosen.backups_take!r} is not a duration", "write 45m or 1h30m")
+    length = read_length(chosen.backups_take, "--backups-take")
     return Span(start, end), timedelta(microseconds=length // 1000)
 
 

@@ -9,7 +9,8 @@ import msgspec
 from foresail.cli.cluster import Cluster
 from foresail.cli.tenant.place import in_namespace
 from foresail.cli.tenant.spec import request_object
-from foresail.cli.tenant.wait import deadline, interruptible, wait_for
+from foresail.cli.tenant.wait import wait_for
+from foresail.cli.waiting import deadline, interruptible
 from foresail.cli.words import as_text
 from foresail.plan import Key
 from foresail.selfservice.families import Family

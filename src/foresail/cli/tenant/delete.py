@@ -13,7 +13,8 @@ from foresail.cli.errors import CommandError
 from foresail.cli.requests import Request, shown
 from foresail.cli.tenant.asked import Asked
 from foresail.cli.tenant.place import chosen_ones, in_namespace
-from foresail.cli.tenant.wait import deadline, interruptible, wait_until_gone
+from foresail.cli.tenant.wait import wait_until_gone
+from foresail.cli.waiting import deadline, interruptible
 from foresail.cli.words import as_text
 from foresail.selfservice.families import BACKUPS, Family
 

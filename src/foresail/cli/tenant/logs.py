@@ -24,7 +24,8 @@ from foresail.cli.hints import hint
 from foresail.cli.tenant.advice import UNSEEN, advice_for, next_step, sentence
 from foresail.cli.tenant.place import in_namespace, one
 from foresail.cli.tenant.results import as_lines
-from foresail.cli.tenant.wait import PATIENCE, deadline, interruptible
+from foresail.cli.tenant.wait import PATIENCE
+from foresail.cli.waiting import deadline, interruptible
 from foresail.kube.clock import now
 from foresail.kube.download import DownloadError, download, trusting
 from foresail.plan import Key

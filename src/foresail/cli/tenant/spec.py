@@ -7,9 +7,8 @@ from typing import Any
 from foresail.cli.errors import CommandError
 from foresail.cli.lists import read_list, read_ordered, read_pairs, spelled
 from foresail.cli.selector import read_selector
-from foresail.cli.spans import go_duration
+from foresail.cli.spans import go_duration, read_length
 from foresail.cli.tenant import spec_arguments as options
-from foresail.cron.duration import nanoseconds
 from foresail.selfservice.families import BACKUPS, Family
 
 _Table = Mapping[str, tuple[str, str]]
@@ -82,15 +81,7 @@ def _given(chosen: argparse.Namespace, table: _Table) -> dict[str, Any]:
 
 def _times(chosen: argparse.Namespace, table: _Table) -> dict[str, Any]:
     return {
-        field: duration(getattr(chosen, option), spelled(option))
+        field: go_duration(read_length(getattr(chosen, option), spelled(option)))
         for option, (field, _) in table.items()
         if getattr(chosen, option) is not None
     }
-
-
-def duration(text: str, option: str) -> str:
-    """Return a length of time as Go writes it."""
-    length = nanoseconds(text)
-    if length is None or length < 0:
-        raise CommandError(f"{option}: {text!r} is not a duration", "write 72h, 90m or 1h30m")
-    return go_duration(length)

@@ -3,7 +3,6 @@
 import argparse
 import asyncio
 import sys
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -16,8 +15,7 @@ from foresail.cli.progress import Bar, Progress, Status
 from foresail.cli.tenant.advice import UNSEEN, advice_for, next_step, sentence
 from foresail.cli.tenant.asked import Asked, asked
 from foresail.cli.tenant.place import in_namespace, one
-from foresail.cli.tenant.spec import duration
-from foresail.cron.duration import nanoseconds
+from foresail.cli.waiting import deadline, interruptible
 from foresail.kube.clock import now
 from foresail.plan import Key
 from foresail.selfservice.families import Family
@@ -36,22 +34,6 @@ _FOR_THE_CAUSE = timedelta(seconds=10)
 def wait(chosen: argparse.Namespace) -> int:
     """Wait for each of the named requests."""
     return interruptible(lambda: in_namespace(chosen, lambda cluster, family: _wait(cluster, family, chosen)))
-
-
-def interruptible(work: Callable[[], int], said: str = "Nobody waits any more; what was asked for goes on.") -> int:
-    """Return the exit code of work that somebody may tire of, who is then told what becomes of it."""
-    try:
-        return work()
-    except KeyboardInterrupt:
-        print(f"\n{said}", file=sys.stderr)
-        return 130
-
-
-def deadline(text: str | None) -> datetime | None:
-    """Return when the waiting ends; None if it has no end."""
-    if text is None:
-        return None
-    return now() + timedelta(microseconds=(nanoseconds(duration(text, "--timeout")) or 0) / 1000)
 
 
 async def _wait(cluster: Cluster, family: Family, chosen: argparse.Namespace) -> int:
