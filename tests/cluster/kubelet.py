@@ -1,11 +1,11 @@
 """The part of the kubelet: Velero and the operator run as their Deployments say, beside the cluster."""
 
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
-from testbed import Cluster, TestbedError
+from testbed import Cluster
+from tests.cluster.meanwhile import meanwhile
 from tests.cluster.operators import Operator
 
 _DEPLOYMENTS = "/apis/apps/v1/namespaces/velero/deployments"
@@ -18,14 +18,7 @@ class Kubelet:
         self._cluster, self._folder = cluster, folder
         self._velero = self._arguments("velero")
         self._running: list[str] = []
-        self._enough = threading.Event()
         self.operator: Operator | None = None
-
-    def work(self) -> None:
-        """Do so until it is enough."""
-        while not self._enough.wait(0.2):
-            with suppress(OSError, TestbedError):  # a machine that does much else beside it answers late
-                self.look()
 
     def look(self) -> None:
         """Bring what runs in line with the Deployments, Velero first."""
@@ -48,7 +41,6 @@ class Kubelet:
 
     def end(self) -> None:
         """Let nothing of it run on."""
-        self._enough.set()
         if self.operator is not None:
             self.operator.kill()
 
@@ -57,11 +49,8 @@ class Kubelet:
 def kubelet(cluster: Cluster, folder: Path) -> Iterator[Kubelet]:
     """Play it until the block ends."""
     played = Kubelet(cluster, folder)
-    thread = threading.Thread(target=played.work)
-    thread.start()
     try:
-        yield played
+        with meanwhile(played.look, every=0.2):
+            yield played
     finally:
-        played.end()
-        thread.join()
         played.end()

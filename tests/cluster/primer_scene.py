@@ -1,16 +1,16 @@
 """Every situation of primers that needs nodes, side by side on one cluster under one operator: one wait for all."""
 
-import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from foresail.api.instants import stamp
-from testbed import Cluster, TestbedError
+from testbed import Cluster
 from tests.cluster import operators, primers
+from tests.cluster.meanwhile import meanwhile
 from tests.cluster.operators import Operator
 from tests.cluster.schedules import FULL
 
@@ -220,7 +220,7 @@ def _limits(kind: str, name: str, space: str, spec: dict[str, Any]) -> dict[str,
 
 @contextmanager
 def _watching(cluster: Cluster) -> Iterator[Sight]:
-    sight, enough = Sight(), threading.Event()
+    sight = Sight()
 
     def look() -> None:
         held: dict[str, int] = {}
@@ -240,15 +240,5 @@ def _watching(cluster: Cluster) -> Iterator[Sight]:
             sight.nodes[pool] = max(len(names), sight.nodes.get(pool, 0))
             sight.ever.setdefault(pool, set()).update(names)
 
-    def work() -> None:
-        while not enough.wait(0.5):
-            with suppress(OSError, TestbedError):  # a machine that does much else beside it answers late
-                look()
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    try:
+    with meanwhile(look, every=0.5):
         yield sight
-    finally:
-        enough.set()
-        thread.join()

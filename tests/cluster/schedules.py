@@ -1,17 +1,17 @@
 """Schedules, their Backups and what is said about them, for the tests that run the operator on a real cluster."""
 
 import os
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Any
 
 from foresail.api.marks import SCHEDULE_UID, SLOT
 from foresail.kube.clock import now
-from testbed import Cluster, TestbedError
+from testbed import Cluster
 from testbed.api import request
+from tests.cluster.meanwhile import meanwhile
 
 FULL = os.environ.get("FORESAIL_FULL") == "1"
 """Whether the long runs are asked for, of which CI has a sample."""
@@ -140,20 +140,8 @@ def end_backups(cluster: Cluster, into: str = "Completed") -> int:
 @contextmanager
 def quick_velero(cluster: Cluster) -> Iterator[None]:
     """End each Backup within a tenth of a second: slots that come every few seconds are more than the real one can."""
-    enough = threading.Event()
-
-    def work() -> None:
-        while not enough.wait(0.1):
-            with suppress(OSError, TestbedError):  # a machine that does much else beside it answers late
-                end_backups(cluster)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    try:
+    with meanwhile(lambda: end_backups(cluster), every=0.1):
         yield
-    finally:
-        enough.set()
-        thread.join()
 
 
 @contextmanager

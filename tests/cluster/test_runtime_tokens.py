@@ -1,7 +1,6 @@
 """Tokens that are replaced in time, too late, and not at all for a while, under running processes."""
 
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -11,6 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from testbed import Cluster, kubeconfig
+from tests.cluster.meanwhile import meanwhile
 from tests.cluster.parents import finished, owners, parents, uids
 from tests.cluster.replicas import ACCOUNT, LEASE, Replica, holder, permit
 
@@ -38,20 +38,9 @@ class TokenFile:
     @contextmanager
     def replaced_in_time(self) -> Iterator[None]:
         """Replace the token long before it expires until the block ends, as the kubelet does."""
-        enough = threading.Event()
-
-        def work() -> None:
-            while not enough.wait(LIFE / 4):
-                self.replace()
-
         self.replace()
-        thread = threading.Thread(target=work)
-        thread.start()
-        try:
+        with meanwhile(self.replace, every=LIFE / 4):
             yield
-        finally:
-            enough.set()
-            thread.join()
 
     def kubeconfig(self, user: dict[str, str]) -> Path:
         authority = self.cluster.site.pki / "ca.crt"
