@@ -1,18 +1,17 @@
 """Lines out of the chunks of a stream, whatever their size."""
 
-LONGEST = 16 << 20
+LONGEST = 16 << 20  # several times the largest object that the API server takes
 
 
 class Lines:
-    """Collects chunks and gives back whole lines; one that is longer than the bound is dropped and counted."""
+    """Collects chunks and gives back whole lines; one that is longer than the bound is left out."""
 
-    __slots__ = ("_longest", "_pending", "_size", "dropped")
+    __slots__ = ("_longest", "_pending", "_size")
 
     def __init__(self, longest: int = LONGEST) -> None:
         self._longest = longest
         self._pending: list[bytes] = []
         self._size = 0
-        self.dropped = 0
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """Return the lines that this chunk completes, without their ends."""
@@ -28,8 +27,6 @@ class Lines:
         self._hold(end)
         line = b"".join(self._pending)
         self._pending.clear()
-        if self._size > self._longest:
-            self.dropped += 1
         self._size = 0
         return line
 
