@@ -3,13 +3,13 @@
 Two lines wait: live changes, and behind them what was there at the start. In each the namespaces take turns, so
 that ten thousand objects of one tenant do not delay the first of another. A key can also wait for an instant of
 the wall clock, or for its back-off after a failure: that one is measured on the clock that nobody can set.
+Each key that comes wakes one worker, and no worker wakes for an instant before it has come.
 """
 
 import asyncio
 import heapq
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from datetime import datetime
 from typing import Generic, TypeVar
 
@@ -109,7 +109,8 @@ class Queue:
         self._instants = _Agenda[datetime]()
         self._backoffs = _Agenda[float]()
         self._failures: dict[Key, int] = {}
-        self._ready = asyncio.Event()
+        self._idle: deque[asyncio.Future[None]] = deque()  # one for each worker that waits, the longest first
+        self._alarm: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
         return len(self._live) + len(self._initial)
@@ -136,7 +137,7 @@ class Queue:
         else:
             self._initial.drop(key)
             self._live.push(key, now)
-        self._ready.set()
+        self._wake_one()
 
     def add_at(self, key: Key, instant: datetime | None) -> None:
         """Ask for a look at a key at an instant, in place of any that was asked for before; None takes it back."""
@@ -145,7 +146,7 @@ class Queue:
             self._instants.drop(key)
             return
         self._instants.put(key, instant)
-        self._ready.set()
+        self._set_alarm()
 
     def add_after(self, key: Key, seconds: float) -> None:
         """Ask for a look at a key after so many seconds, whatever is done to the wall clock meanwhile.
@@ -154,7 +155,7 @@ class Queue:
         """
         self._instants.drop(key)
         self._backoffs.put(key, asyncio.get_running_loop().time() + seconds)
-        self._ready.set()
+        self._set_alarm()
 
     def retry(self, key: Key, at_least: float = 0.0) -> float:
         """Ask for another look after a failure, later each time; return after how many seconds."""
@@ -170,16 +171,12 @@ class Queue:
     async def get(self) -> Key:
         """Return the next key; it is nobody else's until `done` is called with it."""
         while True:
-            wait = self._take_due()
+            self._take_due()
             key = self._live.pop() or self._initial.pop()
             if key is not None:
                 self._working.add(key)
                 return key
-            self._ready.clear()
-            # Not wait_for: on Python 3.11 it loses a cancellation that comes together with what it waits for.
-            with suppress(TimeoutError):
-                async with asyncio.timeout(wait):
-                    await self._ready.wait()
+            await self._until_woken()
 
     def done(self, key: Key) -> None:
         """Give a key back; if it changed meanwhile, it comes again."""
@@ -187,17 +184,49 @@ class Queue:
         if key in self._again:
             self._again.discard(key)
             self.add(key)
-        elif len(self):
-            self._ready.set()
 
-    def _take_due(self) -> float | None:
-        """Line up the keys whose instant has come; return how long to wait for the next, if there is one."""
+    async def _until_woken(self) -> None:
+        waiting = asyncio.get_running_loop().create_future()
+        self._idle.append(waiting)
+        try:
+            await waiting
+        except asyncio.CancelledError:
+            if not waiting.cancelled():  # woken, and told to end before it came for the key: another must
+                self._wake_one()
+            elif waiting in self._idle:
+                self._idle.remove(waiting)
+            raise
+
+    def _wake_one(self) -> None:
+        while self._idle:
+            waiting = self._idle.popleft()
+            if not waiting.done():
+                waiting.set_result(None)
+                return
+
+    def _take_due(self) -> None:
+        """Line up the keys whose instant has come, and set the alarm for the next."""
         now, passed = self._now(), asyncio.get_running_loop().time()
         for key in (*self._instants.take(now), *self._backoffs.take(passed)):
             self.add(key)
-        waits = []
+        self._set_alarm()
+
+    def _set_alarm(self) -> None:
+        """See to it that the next instant is noticed when it comes, and the wall clock looked at until then."""
+        loop, waits = asyncio.get_running_loop(), []
         if (instant := self._instants.next()) is not None:
-            waits.append(min((instant - now).total_seconds(), self._look))
+            waits.append(min((instant - self._now()).total_seconds(), self._look))
         if (end := self._backoffs.next()) is not None:
-            waits.append(end - passed)
-        return min(waits, default=None)
+            waits.append(end - loop.time())
+        if not waits:
+            return
+        due = loop.time() + min(waits)
+        if self._alarm is None or due < self._alarm.when():
+            if self._alarm is not None:
+                self._alarm.cancel()
+            self._alarm = loop.call_at(due, self._ring)
+
+    def _ring(self) -> None:
+        self._alarm = None
+        if self._idle:  # else whoever has done its work looks for itself; on a follower there is nobody
+            self._take_due()

@@ -9,6 +9,8 @@ import pytest
 
 from foresail.kube.queue import Queue
 from foresail.plan import Key
+from tests.worlds import virtual_time
+from tests.worlds.virtual_time import WallClock
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 
@@ -16,8 +18,10 @@ NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 class Clock:
     def __init__(self) -> None:
         self.now = NOON
+        self.asked = 0  # by each worker that looks for a key, so also how often one did
 
     def __call__(self) -> datetime:
+        self.asked += 1
         return self.now
 
 
@@ -36,6 +40,17 @@ async def take(queue: Queue, count: int) -> list[str]:
         queue.done(key)
         found.append(str(key))
     return found
+
+
+async def idle(queue: Queue, count: int) -> list[asyncio.Task[Key]]:
+    workers = [asyncio.create_task(queue.get()) for _ in range(count)]
+    await turns()
+    return workers
+
+
+async def turns() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
 
 
 async def is_empty(queue: Queue) -> bool:
@@ -187,6 +202,85 @@ def test_a_worker_that_is_cancelled_just_as_a_key_comes_takes_it_or_leaves_it_bu
         assert len(queue) == (0 if was_done else 1)
 
     run(test)
+
+
+def test_a_key_that_comes_wakes_one_worker() -> None:
+    async def test(queue: Queue, clock: Clock) -> None:
+        workers = await idle(queue, 16)
+        for number in range(16):
+            clock.asked = 0
+            queue.add(Key("ns", str(number)))
+            await turns()
+            assert (clock.asked, sum(worker.done() for worker in workers)) == (1, number + 1)
+        assert {worker.result().name for worker in workers} == {str(number) for number in range(16)}
+
+    run(test)
+
+
+def test_who_is_cancelled_when_a_key_has_just_woken_it_leaves_it_to_another() -> None:
+    async def test(queue: Queue, _: Clock) -> None:
+        first, second, third = await idle(queue, 3)
+        queue.add(Key("ns", "a"))
+        first.cancel()
+        assert await second == Key("ns", "a")
+        third.cancel()
+        queue.add(Key("ns", "b"))
+        await turns()
+        assert first.cancelled()
+        assert third.cancelled()
+        assert await take(queue, 1) == ["ns/b"]
+
+    run(test)
+
+
+def test_instants_are_met_to_the_millisecond_however_many_workers_are_busy_or_idle() -> None:
+    async def run() -> None:
+        clock = WallClock()
+        queue, noon = Queue(clock), clock()
+        wanted = [noon + timedelta(seconds=second) for second in (0.25, 0.5, 3.7, 3600, 3600.1)]
+        for number, instant in enumerate(wanted):
+            queue.add_at(Key("ns", str(number)), instant)
+        queue.add_after(Key("ns", "after"), 10)
+        found = []
+
+        async def worker() -> None:
+            while True:
+                key = await queue.get()
+                found.append((key.name, clock()))
+                await asyncio.sleep(1)  # so that the second instant finds one of two busy, and the last as well
+                queue.done(key)
+
+        workers = [asyncio.create_task(worker()) for _ in range(2)]
+        await asyncio.sleep(4000)
+        for one in workers:
+            one.cancel()
+        assert [name for name, _ in found] == ["0", "1", "2", "after", "3", "4"]
+        late = [
+            at - instant
+            for (_, at), instant in zip(found, sorted([*wanted, noon + timedelta(seconds=10)]), strict=True)
+        ]
+        assert timedelta(0) <= min(late) <= max(late) < timedelta(milliseconds=1)
+
+    virtual_time.run(run())
+
+
+def test_while_an_instant_is_waited_for_the_clock_is_looked_at_once_a_second_and_not_by_every_worker() -> None:
+    async def run() -> None:
+        clock = Clock()
+        queue = Queue(clock)
+        queue.add_at(Key("ns", "a"), NOON + timedelta(days=1))
+        workers = await idle(queue, 16)
+        clock.asked = 0
+        await asyncio.sleep(60)
+        assert clock.asked <= 2 * 60
+        for one in workers:
+            one.cancel()
+        await turns()
+        clock.asked = 0
+        await asyncio.sleep(60)
+        assert clock.asked == 0
+
+    virtual_time.run(run())
 
 
 def test_an_instant_that_is_asked_for_at_every_look_or_taken_back_takes_no_more_room() -> None:
