@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from foresail.kube.execute import Executor
-from foresail.kube.loop import Controller, Loop, Patience
+from foresail.kube.loop import Controller, Leads, Loop, Patience
 from tests.worlds.visitor import Visitor
 
 WORKERS = 16
@@ -39,13 +39,16 @@ class Process:
         workers: int = WORKERS,
         patience: Patience | None = None,
         may_write: Callable[[], bool] = lambda: True,
+        leads: Leads | None = None,
     ) -> None:
         self.visitor = visitor
         self._dies = dies
         self._begun = self._ended = 0
         executor = Executor(visitor, may_write=may_write, before_write=self._before, after_write=self._after)
         clock = visitor.world.clock
-        self.loop = Loop(visitor, controller, executor, clock, workers=workers, patience=patience or Patience())
+        self.loop = Loop(
+            visitor, controller, executor, clock, leads=leads, workers=workers, patience=patience or Patience()
+        )
         self._task = asyncio.create_task(self.loop.run())
 
     @property

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
@@ -204,11 +205,11 @@ class Loop(Generic[Seen]):
         kind = one.interest.kind
 
         def changed(change: Change[Any]) -> None:
-            for each in one.keys(change):
-                if isinstance(each, Later):
-                    self.queue.add(each.key, initial=True)
-                else:
-                    self.queue.add(each, initial=change.initial)
+            for each in list(one.keys(change)):
+                key, may_wait = (each.key, True) if isinstance(each, Later) else (each, change.initial)
+                self.queue.add(key, initial=may_wait)
+                if change.new is None and not self.is_working:
+                    self._pass_over(key)
 
         def unreadable(found: Unreadable) -> None:
             with about(self.controller.name, found.key):
@@ -217,6 +218,12 @@ class Loop(Generic[Seen]):
                 self._say(_unreadable(kind, found))
 
         return Reflector(one.interest, one.store, changed, unreadable)
+
+    def _pass_over(self, key: Key) -> None:
+        """Let go of what went while nobody works here: a follower would keep the key of all that has ever been."""
+        with suppress(Exception):  # if it cannot be told, whoever works looks at it, and says what is wrong
+            if self.controller.observe(key) is None:
+                self.queue.forget(key)
 
     async def _work(self) -> None:
         me = asyncio.current_task()

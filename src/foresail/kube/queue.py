@@ -21,40 +21,48 @@ LOOK_AT_THE_CLOCK = 1.0  # seconds; the wall clock may be set while we wait for 
 
 
 class _Line:
-    """Keys in the order of their coming, the namespaces taking turns."""
+    """Keys in the order of their coming, the namespaces taking turns; each with the time at which it came."""
 
-    __slots__ = ("_by_namespace", "_since")
+    __slots__ = ("_by_namespace", "_length")
 
     def __init__(self) -> None:
-        self._by_namespace: OrderedDict[str, deque[Key]] = OrderedDict()
-        self._since: dict[Key, float] = {}
+        self._by_namespace: OrderedDict[str, OrderedDict[Key, float]] = OrderedDict()
+        self._length = 0
 
     def __len__(self) -> int:
-        return len(self._since)
+        return self._length
 
     def __contains__(self, key: Key) -> bool:
-        return key in self._since
+        return key in self._by_namespace.get(key.namespace, ())
 
     def push(self, key: Key, now: float) -> None:
-        if key not in self._since:
-            self._since[key] = now
-            self._by_namespace.setdefault(key.namespace, deque()).append(key)
+        keys = self._by_namespace.get(key.namespace)
+        if keys is None:
+            keys = self._by_namespace[key.namespace] = OrderedDict()
+        if key not in keys:
+            keys[key] = now
+            self._length += 1
 
     def pop(self) -> Key | None:
-        while self._by_namespace:
-            namespace, keys = self._by_namespace.popitem(last=False)
-            key = keys.popleft()
-            if keys:
-                self._by_namespace[namespace] = keys  # to the end of the turn
-            if self._since.pop(key, None) is not None:
-                return key
-        return None
+        if not self._by_namespace:
+            return None
+        namespace, keys = self._by_namespace.popitem(last=False)
+        key, _ = keys.popitem(last=False)
+        self._length -= 1
+        if keys:
+            self._by_namespace[namespace] = keys  # to the end of the turn
+        return key
 
     def drop(self, key: Key) -> None:
-        self._since.pop(key, None)  # its place in the line is passed over when it comes up
+        keys = self._by_namespace.get(key.namespace)
+        if keys is not None and keys.pop(key, None) is not None:
+            self._length -= 1
+            if not keys:
+                del self._by_namespace[key.namespace]
 
     def age(self, now: float) -> float:
-        return max((now - since for since in self._since.values()), default=0.0)
+        # In a namespace the oldest is the first.
+        return max((now - next(iter(keys.values())) for keys in self._by_namespace.values()), default=0.0)
 
 
 Instant = TypeVar("Instant", datetime, float)
@@ -166,6 +174,12 @@ class Queue:
 
     def succeeded(self, key: Key) -> None:
         """Forget the failures of a key."""
+        self._failures.pop(key, None)
+
+    def forget(self, key: Key) -> None:
+        """Let go of a key about which there is nothing to decide, whatever was asked for."""
+        for waits in (self._live, self._initial, self._instants, self._backoffs):
+            waits.drop(key)
         self._failures.pop(key, None)
 
     async def get(self) -> Key:

@@ -123,19 +123,18 @@ class Primers:
         for row in (change.old, change.new):
             if row is not None:
                 yield from self._primers_for(row)
-        if change.new is None and change.old is not None:
-            self._losses.pop(change.old.uid, None)
-            self._admitted.pop(change.old.uid, None)
-            self._located.pop(change.old.uid, None)
+        if change.old is not None and (change.new is None or change.new.uid != change.old.uid):
+            for known in (self._losses, self._admitted, self._located):
+                known.pop(change.old.uid, None)
 
     def _of_job(self, change: Change[JobRow | None]) -> Iterator[Key]:
         for row in (change.old, change.new):
             if row is not None:
                 yield from self._by_cron_job_uid(row.cron_job_uid)
+        if change.old is not None:
+            self._job_uids.pop(change.old.uid, None)
         if change.new is not None:
             self._job_uids[change.new.uid] = change.key
-        elif change.old is not None:
-            self._job_uids.pop(change.old.uid, None)
 
     def _of_pod(self, change: Change[PodRow]) -> Iterator[Key]:
         row = change.new or change.old
@@ -150,7 +149,7 @@ class Primers:
         row = new or old
         if row is None:
             return
-        if old is not None and (new is None or new.is_going):
+        if old is not None and (new is None or new.is_going) and self.cron_jobs.by("uid", row.target_uid):
             self._losses[row.target_uid] = _loss(row).value
         for primer in self.primers.by("uid", row.primer_uid):
             self._promised.get(primer.key, set()).discard(change.key)
@@ -250,12 +249,14 @@ class Primers:
     async def _fetched(self, wish: Wish | Search) -> Shape | Volumes | None:
         if isinstance(wish, Wish):
             shape = await self._rehearse(wish)
-            self._admitted[wish.uid] = wish.template, shape
+            if self.cron_jobs.by("uid", wish.uid):  # else it went meanwhile
+                self._admitted[wish.uid] = wish.template, shape
             return shape
         volumes, before = await self._locate(wish), self._located.get(wish.uid)
         if volumes is None:  # it cannot be told now: they are where they were
             volumes = before.volumes if before is not None and before.claims == wish.claims else ()
-        self._located[wish.uid] = Located(wish.claims, wish.fire, volumes)
+        if self.cron_jobs.by("uid", wish.uid):
+            self._located[wish.uid] = Located(wish.claims, wish.fire, volumes)
         return volumes
 
     def heard(self, key: Key, result: Result) -> bool:

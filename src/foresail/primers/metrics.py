@@ -20,7 +20,8 @@ class PrimerMetrics(Collector):
 
     def __init__(self) -> None:
         self._lost: Counter[str] = Counter()
-        self._held: dict[tuple[str, str], float] = {}  # by namespace and resource
+        self._held: dict[str, dict[str, float]] = {}  # by namespace and resource
+        self._there: Counter[str] = Counter()  # by namespace, the Primers and placeholders that there are
         self._delay = Histogram(
             "foresail_primer_start_delay_seconds",
             "From the fire of a CronJob until its first pod ran.",
@@ -33,6 +34,7 @@ class PrimerMetrics(Collector):
 
     def changed(self, change: Change[PrimerRow]) -> None:
         """Count the losses and the start delays that have come to stand in a status."""
+        self._count(change)
         if change.old is None or change.new is None:
             return
         before = {each.uid: each for each in change.old.status.cron_jobs}
@@ -48,12 +50,20 @@ class PrimerMetrics(Collector):
     def held(self, change: Change[PlaceholderRow]) -> None:
         """Add up what a placeholder has held, once it is gone."""
         row = change.old
-        if change.new is not None or row is None or row.scheduled is None:
-            return
-        seconds = max((now() - row.scheduled).total_seconds(), 0.0)
-        for name, amount in amounts(row.requests).items():
-            at = change.key.namespace, name
-            self._held[at] = self._held.get(at, 0.0) + float(amount) * seconds
+        if change.new is None and row is not None and row.scheduled is not None:
+            seconds = max((now() - row.scheduled).total_seconds(), 0.0)
+            held = self._held.setdefault(change.key.namespace, {})
+            for name, amount in amounts(row.requests).items():
+                held[name] = held.get(name, 0.0) + float(amount) * seconds
+        self._count(change)
+
+    def _count(self, change: Change[PrimerRow] | Change[PlaceholderRow]) -> None:
+        """Forget what was held in a namespace when it has neither Primers nor placeholders any more."""
+        namespace = change.key.namespace
+        self._there[namespace] += (change.new is not None) - (change.old is not None)
+        if not self._there[namespace]:
+            del self._there[namespace]
+            self._held.pop(namespace, None)
 
     # What is asked
 
@@ -72,9 +82,10 @@ class PrimerMetrics(Collector):
         yield lost
         held = CounterMetricFamily(
             "foresail_primer_held_seconds",
-            "Amount of a resource times the seconds for which placeholders held it.",
+            "Amount of a resource times the seconds for which placeholders held it, while the namespace has Primers.",
             labels=("namespace", "resource"),
         )
-        for (namespace, resource), amount in self._held.items():
-            held.add_metric((namespace, resource), amount)
+        for namespace, amounts_of in self._held.items():
+            for resource, amount in amounts_of.items():
+                held.add_metric((namespace, resource), amount)
         yield held

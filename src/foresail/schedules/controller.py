@@ -37,6 +37,7 @@ from foresail.schedules.observe import (
 from foresail.schedules.rules import judge
 
 _ENGINE = Key("", "velero")  # no Schedule has an empty namespace
+_ANSWERS = 8  # of Velero's last rollouts or, where it has no Deployment, of the last days
 
 
 class Schedules:
@@ -80,7 +81,7 @@ class Schedules:
     # Whom a change concerns
 
     def _of_schedule(self, change: Change[ScheduleRow]) -> Iterable[Key]:
-        if change.new is None and change.old is not None:
+        if change.old is not None and (change.new is None or change.new.uid != change.old.uid):
             self._deleted.pop(change.old.uid, None)
         # Velero comes first: until it was asked, nobody can say that it does not answer.
         return (_ENGINE, change.key) if change.old is None else (change.key,)
@@ -88,11 +89,15 @@ class Schedules:
     def _of_backup(self, change: Change[BackupRow]) -> Iterable[Key]:
         if change.old is None and change.new is not None and not change.initial:
             self.metrics.came(change.new)
-        if change.new is None and change.old is not None and change.old.slot is not None:
-            uid, slot = change.old.schedule_uid, change.old.slot
-            self._deleted[uid] = max(slot, self._deleted.get(uid, slot))
+        if change.new is None and change.old is not None:
+            self._note_deleted(change.old)
         rows = [row for row in (change.old, change.new) if row is not None]
         return {Key(row.key.namespace, row.schedule) for row in rows}
+
+    def _note_deleted(self, backup: BackupRow) -> None:
+        schedule, slot = self.schedules.get(Key(backup.key.namespace, backup.schedule)), backup.slot
+        if slot is not None and schedule is not None and schedule.uid == backup.schedule_uid:
+            self._deleted[schedule.uid] = max(slot, self._deleted.get(schedule.uid, slot))
 
     def _of_location(self, change: Change[LocationRow]) -> Iterator[Key]:
         for row in self.schedules.by("location", change.key.name):
@@ -111,6 +116,8 @@ class Schedules:
         name, version = change.key.name, change.new.status.server_version
         if name.startswith(REQUESTS) and version and self._versions.get(name) != version:
             self._versions[name] = version
+            if len(self._versions) > _ANSWERS:
+                del self._versions[next(iter(self._versions))]
             yield from self.schedules
 
     # What a decision sees, and which one

@@ -222,6 +222,8 @@ class SelfService:
 
     def _of_namespace(self, change: Change[NamespaceRow]) -> Iterator[Key]:
         is_going = change.new is not None and change.new.is_going
+        if change.new is None:
+            self.metrics.gone(change.key.name)
         yield from self.downloads.here(change.key.name)
         for side in self._sides:
             rows = side.requests.by("here", change.key.name)
@@ -303,8 +305,9 @@ class SelfService:
         request, answers = side.requests.get(at), self.results.answers(asked)
         if request is None:
             self.errands.forget(key)
-            is_gone = at not in side.requests.unread
-            return ResultsSeen(key, side.family, None, self.velero_namespace, answers=answers) if is_gone else None
+            if not answers or at in side.requests.unread:
+                return None
+            return ResultsSeen(key, side.family, None, self.velero_namespace, answers=answers)
         row, backup = self._made(side, request)
         location = self.results.locations.get(Key(self.velero_namespace, location_of(backup)))
         return ResultsSeen(

@@ -53,10 +53,10 @@ class SelfServiceMetrics(Collector):
         self._namespaces = namespaces
         self._places = places
         self._policy = policy
-        self._counts: dict[str, Counter[Labels]] = {name: Counter() for name in _MEANING}
+        self._counts: dict[str, Counter[tuple[str, Labels]]] = {}  # by namespace
         self._failing: Counter[Labels] = Counter()
         self._waiting: Counter[Labels] = Counter()
-        self._waited: dict[Labels, tuple[int, float]] = {}  # how many, and for how many seconds in all
+        self._waited: dict[str, dict[Labels, tuple[int, float]]] = {}  # by namespace: how many, and how long in all
         self._wait = Histogram(
             "foresail_selfservice_queue_wait_seconds",
             "How long a tenant's backup or restore waited for Velero to begin.",
@@ -79,10 +79,13 @@ class SelfServiceMetrics(Collector):
         for each in changed(old.status if old is not None else _NOTHING, new.status):
             name = _COUNTED.get((each.type, each.status))
             if name is not None:
-                labels = (namespace, family.kind.name, each.reason)
-                self._counts[name][labels[: len(_MEANING[name][1])]] += 1
+                self._count(name, (namespace, family.kind.name, each.reason))
         if after and after != before:  # each attempt is told with the time of the next
-            self._counts["failed_deletions"][namespace,] += 1
+            self._count("failed_deletions", (namespace,))
+
+    def _count(self, name: str, labels: Labels) -> None:
+        counts = self._counts.setdefault(labels[0], Counter())
+        counts[name, labels[: len(_MEANING[name][1])]] += 1
 
     def waited(self, family: Family, change: Change[VeleroRow]) -> None:
         """Keep who waits for Velero, and measure how long one waited that Velero has just begun with."""
@@ -92,8 +95,14 @@ class SelfServiceMetrics(Collector):
             return
         seconds = max((now() - change.new.created).total_seconds(), 0.0)
         self._wait.labels(family.kind.name).observe(seconds)
-        count, total = self._waited.get(before, (0, 0.0))
-        self._waited[before] = count + 1, total + seconds
+        here = self._waited.setdefault(before[0], {})
+        count, total = here.get(before, (0, 0.0))
+        here[before] = count + 1, total + seconds
+
+    def gone(self, namespace: str) -> None:
+        """Forget what was counted in a namespace."""
+        self._counts.pop(namespace, None)
+        self._waited.pop(namespace, None)
 
     # What is asked
 
@@ -105,8 +114,10 @@ class SelfServiceMetrics(Collector):
         """Read the figures of this moment; those of a namespace go with it."""
         for name, (meaning, labels) in _MEANING.items():
             counter = CounterMetricFamily(f"foresail_selfservice_{name}", meaning, labels=labels)
-            for found, count in self._present(self._counts[name]):
-                counter.add_metric(found, count)
+            for counts in self._present(self._counts):
+                for (of, found), count in counts.items():
+                    if of == name:
+                        counter.add_metric(found, count)
             yield counter
         yield from self._wait.collect()
         yield from self._queue()
@@ -118,8 +129,9 @@ class SelfServiceMetrics(Collector):
             "How many Velero has begun with, and how long they waited in all.",
             labels=("namespace", "kind"),
         )
-        for labels, (count, total) in self._present(self._waited):
-            waited.add_metric(labels, count, total)
+        for here in self._present(self._waited):
+            for labels, (count, total) in here.items():
+                waited.add_metric(labels, count, total)
         yield waited
         waiting = GaugeMetricFamily(
             "foresail_selfservice_waiting", "How many Velero has yet to begin with.", labels=("namespace", "kind")
@@ -160,11 +172,11 @@ class SelfServiceMetrics(Collector):
         yield used
         yield limit
 
-    def _present(self, counts: dict[Labels, T]) -> Iterable[tuple[Labels, T]]:
-        """Return what was counted in namespaces that are there, and forget the rest."""
-        for labels in [each for each in counts if Key("", each[0]) not in self._namespaces]:
-            del counts[labels]
-        return counts.items()
+    def _present(self, counts: dict[str, T]) -> Iterable[T]:
+        """Return what was counted in namespaces that are there, and forget what came after its namespace had gone."""
+        for namespace in [each for each in counts if Key("", each) not in self._namespaces]:
+            del counts[namespace]
+        return counts.values()
 
 
 def _deletion_failed(row: RequestRow | None) -> str:

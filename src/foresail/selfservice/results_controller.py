@@ -60,7 +60,8 @@ class Results:
 
     def of_request(self, asked: Key, change: Change[RequestRow]) -> Iterator[Key]:
         """Return whom a change of a request concerns: those that have failed, and those of which something is left."""
-        stands = change.new.status.condition(SUCCEEDED) if change.new is not None else None
+        row = change.new or change.old
+        stands = row.status.condition(SUCCEEDED) if row is not None else None
         if (stands is not None and stands.status == FALSE and stands.reason in results.FAILED) or self.answers(asked):
             yield self.key(asked)
 

@@ -49,10 +49,12 @@ def test_a_loss_counts_by_its_cause_once_for_each_attempt() -> None:
     assert figures(metrics)["foresail_primer_lost_total[('cause', 'Preempted')]"] == 2
 
 
-def test_what_a_placeholder_held_is_added_up_when_it_is_gone() -> None:
-    metrics = PrimerMetrics()
-    row = placeholder(FIRE)
+def test_what_a_placeholder_held_is_added_up_when_it_is_gone_and_forgotten_with_the_last_primer() -> None:
+    metrics, owner, row = PrimerMetrics(), primer(), placeholder(FIRE)
+    metrics.changed(change(None, owner))
     metrics.held(Change(row.key, None, row, initial=False))
     assert figures(metrics) == {}
     metrics.held(Change(row.key, row, None, initial=False))
     assert figures(metrics)["foresail_primer_held_seconds_total[('namespace', 'reports'), ('resource', 'cpu')]"] > 0
+    metrics.changed(Change(owner.key, owner, None, initial=False))
+    assert figures(metrics) == {}
