@@ -5,7 +5,8 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -187,6 +188,17 @@ class Cluster:
         velero.switch_off(self.site, off)
         self.fault.restart(velero.VELERO)
 
+    @contextmanager
+    def velero_behind(self, proxy: Proxy) -> Iterator[None]:
+        """Let Velero talk to the API server through a proxy until the block ends; it is started again for each."""
+        velero.lead(self.site, proxy.url)
+        self.fault.restart(velero.VELERO)
+        try:
+            yield
+        finally:
+            velero.lead(self.site)
+            self.fault.restart(velero.VELERO)
+
     def bucket_objects(self) -> list[str]:
         """Return the keys of the objects in Velero's bucket."""
         return sorted(str(file.relative_to(self.site.bucket)) for file in self.site.bucket.rglob("*") if file.is_file())
@@ -234,7 +246,7 @@ class Cluster:
         return credentials.expiring_token(self.site, namespace, name, seconds)
 
     def proxy(self) -> Proxy:
-        """Return a proxy before the API server, whose streams a test can cut, stall and tear."""
+        """Return a proxy before the API server: a test can cut, stall and tear its streams, and delay its answers."""
         return Proxy(self.site)
 
     def audit(self, user: str) -> list[audit.Request]:

@@ -1,4 +1,4 @@
-"""A proxy before the API server that can cut, stall or tear a stream in the middle of a line.
+"""A proxy before the API server that can cut or stall a stream, tear it in the middle of a line, or delay an answer.
 
 It ends TLS with the cluster's own certificate and speaks TLS again to the API server, so it sees the plain bytes and
 knows where a line ends. Clients must therefore show a token: a client certificate does not pass through.
@@ -29,6 +29,7 @@ class _Stream:
     server: asyncio.StreamWriter
     target: str = ""  # of the latest request: connections are used again and again
     flowing: asyncio.Event = field(default_factory=asyncio.Event)
+    answers_at: float = 0.0  # on the loop's clock: until then, no answer passes
 
     def abort(self) -> None:
         self.client.transport.abort()
@@ -44,6 +45,8 @@ class Proxy:
         self._stalled: str | None = None
         self._tear: str | None = None
         self._torn = asyncio.Event()
+        self._delay: tuple[bytes, float] | None = None
+        self._delayed = asyncio.Event()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
         self._thread.start()
@@ -101,6 +104,19 @@ class Proxy:
         """Return when a stream has been torn."""
         self._run(asyncio.wait_for(self._torn.wait(), seconds))
 
+    def delay(self, text: str, seconds: float) -> None:
+        """Pass the next request on that carries the text, and keep its answer back for so long."""
+
+        async def delay() -> None:
+            self._delay = text.encode(), seconds
+            self._delayed.clear()
+
+        self._run(delay())
+
+    def wait_delayed(self, seconds: float = _SECONDS) -> None:
+        """Return when a request was passed on whose answer is kept back."""
+        self._run(asyncio.wait_for(self._delayed.wait(), seconds))
+
     def close(self) -> None:
         """Cut everything and stop listening."""
 
@@ -157,6 +173,8 @@ class Proxy:
         while data := await reader.read(_CHUNK):
             keep = look(stream, data)
             await stream.flowing.wait()
+            if writer is stream.client:
+                await asyncio.sleep(stream.answers_at - self._loop.time())
             writer.write(data[:keep])
             await writer.drain()
             if keep is not None:
@@ -172,6 +190,10 @@ class Proxy:
             stream.target = words[1].decode()
             if self._stalled is not None and self._stalled in stream.target:
                 stream.flowing.clear()
+        if self._delay is not None and self._delay[0] in data:
+            stream.answers_at = self._loop.time() + self._delay[1]
+            self._delay = None
+            self._delayed.set()
 
     def _maybe_tear(self, stream: _Stream, data: bytes) -> int | None:
         end = data.rfind(b"}\n")

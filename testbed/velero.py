@@ -56,7 +56,12 @@ def prepare_velero(site: Site) -> None:
     apply(site, [item for item in objects if item["kind"] == "CustomResourceDefinition"])
     wait_for_kinds(site)
     apply(site, [item for item in objects if item["kind"] != "CustomResourceDefinition"])
-    service_account_kubeconfig(site, site.folder / "velero.kubeconfig", NAMESPACE, "velero")
+    lead(site)
+
+
+def lead(site: Site, server: str | None = None) -> None:
+    """Let the server talk, from its next start on, to the API server or to a proxy before it."""
+    service_account_kubeconfig(site, _kubeconfig(site), NAMESPACE, "velero", server)
 
 
 def velero(site: Site) -> Program:
@@ -66,7 +71,7 @@ def velero(site: Site) -> Program:
         [
             str(_velero_command(site)),
             *_arguments_now(site),
-            f"--kubeconfig={site.folder / 'velero.kubeconfig'}",
+            f"--kubeconfig={_kubeconfig(site)}",
             f"--namespace={NAMESPACE}",
             f"--plugin-dir={program('velero-aws', 'velero-plugin-for-aws').parent}",
             f"--metrics-address=127.0.0.1:{site.port(Port.VELERO_METRICS)}",
@@ -114,6 +119,10 @@ def _installation(site: Site) -> list[dict[str, Any]]:
     _deployment(objects)["replicas"] = 0
     _server_arguments(objects).append(f"{_OFF}schedule")
     return objects
+
+
+def _kubeconfig(site: Site) -> Path:
+    return site.folder / "velero.kubeconfig"
 
 
 def _installed_file(site: Site) -> Path:

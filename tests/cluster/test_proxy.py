@@ -15,7 +15,8 @@ from testbed import Cluster
 from testbed.proxy import Proxy
 
 Eventually = Callable[[Callable[[], object], float], None]
-WATCH = "/api/v1/namespaces/default/configmaps?watch=true"
+CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
+WATCH = f"{CONFIG_MAPS}?watch=true"
 SECONDS = 60.0
 
 
@@ -27,11 +28,11 @@ def proxy(cluster: Cluster) -> Iterator[Proxy]:
 
 @pytest.fixture(scope="module")
 def token(cluster: Cluster, eventually: Eventually) -> str:
-    """Return the token of somebody who may watch, once the API server knows of it."""
+    """Return the token of somebody who may watch and write, once the API server knows of it."""
     name = "through-the-proxy"
     cluster.kubectl("create", "serviceaccount", name)
-    cluster.kubectl("create", "rolebinding", name, "--clusterrole=view", f"--serviceaccount=default:{name}")
-    asked = ("auth", "can-i", "watch", "configmaps", f"--as=system:serviceaccount:default:{name}")
+    cluster.kubectl("create", "rolebinding", name, "--clusterrole=edit", f"--serviceaccount=default:{name}")
+    asked = ("auth", "can-i", "create", "configmaps", f"--as=system:serviceaccount:default:{name}")
     eventually(lambda: cluster.kubectl(*asked).strip() == "yes", SECONDS)
     return cluster.service_account_token("default", name)
 
@@ -110,6 +111,27 @@ def test_a_torn_stream_ends_in_the_middle_of_a_line(cluster: Cluster, proxy: Pro
     assert half_line.startswith(b'{"type":"ADDED"')
     assert b"\n" not in half_line
     assert len(half_line) < int(size, 16)
+
+
+def test_a_delayed_answer_comes_late_though_what_was_asked_for_is_done(
+    cluster: Cluster, proxy: Proxy, token: str
+) -> None:
+    seconds = 3.0
+
+    async def run() -> None:
+        async with watching(cluster, proxy.url, token) as (session, stream):
+            await asyncio.to_thread(proxy.delay, "answered-late", seconds)
+            now = asyncio.get_running_loop().time
+            begun = now()
+            asked = asyncio.create_task(session.post(CONFIG_MAPS, json={"metadata": {"name": "answered-late"}}))
+            await asyncio.to_thread(proxy.wait_delayed)
+            await line_about(stream, "answered-late")
+            assert not asked.done()
+            async with await asked as answer:
+                assert answer.status == 201
+            assert now() - begun >= seconds
+
+    asyncio.run(run())
 
 
 def test_a_stalled_stream_stays_open_and_silent_until_it_is_resumed(cluster: Cluster, proxy: Proxy, token: str) -> None:

@@ -77,6 +77,7 @@ def test_a_deleted_namespace_comes_back_as_it_was_and_a_deleted_backup_leaves_no
     assert before == {name: what_a_user_wrote(cluster, *name) for name in names}
     cluster.kubectl(*available)
 
+    cluster.fault.restart("velero")  # now and then it takes an ended backup for one that runs until then
     cluster.apply(
         {
             "apiVersion": "velero.io/v1",

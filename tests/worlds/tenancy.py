@@ -57,6 +57,7 @@ class Tenancy:
         self.results = Found(Lines(("pods web: it is not to be had",)))  # what the bucket says of all that has failed
         self.read: list[Wanted] = []
         self.outcome: Document = {"phase": velero.COMPLETED, "progress": {"totalItems": 1}}
+        self.taken_for_running: set[str] = set()  # Backups that Velero will not delete before it has ended them again
         self.process: Process | None = None
         self.world.history.listeners.append(self._heard)
         for name in ("red", "blue", VELERO):
@@ -135,14 +136,23 @@ class Tenancy:
         at = Key(VELERO, found["metadata"]["name"])
         done(self.world.merge(_MADE_FOR[kind].velero, at, {"status": {"phase": phase, **status}}, "velero"))
 
+    def phase_of_velero(self, key: Key) -> str:
+        """Return the phase of the Velero Backup of a request."""
+        found = self.made_for(key)
+        assert found is not None
+        phase: str = found["status"]["phase"]
+        return phase
+
     def velero_deletes(self, *errors: str) -> None:
         """Let Velero answer each request to delete: do it, or say why not."""
         for name, found in self.velero_objects(velero.DELETE_REQUEST).items():
             if found.get("status", {}).get("phase") == velero.PROCESSED:
                 continue
-            at = Key(VELERO, name)
-            if errors:
-                status = {"phase": velero.PROCESSED, "errors": list(errors)}
+            at, why = Key(VELERO, name), list(errors)
+            if found["spec"]["backupName"] in self.taken_for_running:
+                why.append(f"backup deletion failed: {velero.STILL_RUNS}")
+            if why:
+                status = {"phase": velero.PROCESSED, "errors": why}
                 done(self.world.merge(velero.DELETE_REQUEST, at, {"status": status}, "velero"))
             else:
                 self.world.delete(velero.BACKUP, Key(VELERO, found["spec"]["backupName"]))
@@ -162,7 +172,9 @@ class Tenancy:
         while True:
             for kind in (velero.BACKUP, velero.RESTORE):
                 for name, found in self.velero_objects(kind).items():
-                    if found.get("status", {}).get("phase", "") in velero.WAITING:
+                    phase = found.get("status", {}).get("phase", "")
+                    if phase in velero.WAITING or phase in velero.REOPENED.values():
+                        self.taken_for_running.discard(name)
                         done(self.world.merge(kind, Key(VELERO, name), {"status": self.outcome}, "velero"))
             self.velero_deletes()
             self.velero_answers()

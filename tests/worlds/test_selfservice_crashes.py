@@ -53,6 +53,17 @@ async def made_and_deleted(tenancy: Tenancy) -> None:
     assert tenancy.velero_objects() == {}
 
 
+async def made_and_taken_for_running(tenancy: Tenancy) -> None:
+    """Delete a backup that Velero takes for one that runs until it ends it once more."""
+    tenancy.back_up(KEPT)
+    await tenancy.settle(40)
+    tenancy.taken_for_running |= tenancy.velero_objects().keys()
+    tenancy.edit(KEPT, deleteBackup=True)
+    await tenancy.settle(100)
+    assert tenancy.request(KEPT) is None
+    assert tenancy.velero_objects() == tenancy.velero_objects(velero.DELETE_REQUEST) == {}
+
+
 async def just_made(tenancy: Tenancy, count: int) -> None:
     """Wait until so many Velero Backups are there: the request of the last does not say so yet."""
     while len(tenancy.velero_objects()) < count:  # noqa: ASYNC110 - the world has no event for it
@@ -125,7 +136,9 @@ def writes_of(story: Story) -> int:
     raise AssertionError("it never ends")
 
 
-@pytest.mark.parametrize("story", [whole, made_and_deleted, changed_their_mind_at_once, left, crowded])
+@pytest.mark.parametrize(
+    "story", [whole, made_and_deleted, made_and_taken_for_running, changed_their_mind_at_once, left, crowded]
+)
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_a_death_at_any_write_is_made_good(story: Story, after: bool, figure: Callable[[str], None]) -> None:
     number = 0

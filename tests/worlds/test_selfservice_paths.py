@@ -7,6 +7,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
+import pytest
+
 from foresail.api import velero
 from foresail.api.instants import stamp
 from foresail.api.marks import ORPHANED
@@ -423,6 +425,81 @@ def test_a_deletion_that_failed_is_said_and_tried_again_later_each_time() -> Non
         await tenancy.settle(40)
         assert tenancy.velero_objects(velero.DELETE_REQUEST).keys() == second.keys()
         await tenancy.settle(40)
+        tenancy.velero_deletes()
+        await tenancy.settle()
+        assert tenancy.request(NAB) is None
+
+    tell(story)
+
+
+RUNS = "backup deletion failed: backup is still in progress"
+
+
+def attempts(tenancy: Tenancy) -> list[str]:
+    found = tenancy.velero_objects(velero.DELETE_REQUEST).values()
+    return [each["metadata"]["annotations"]["foresail.dev/attempt"] for each in found]
+
+
+@pytest.mark.parametrize(("ended", "reopened"), velero.REOPENED.items())
+def test_a_backup_that_velero_takes_for_running_though_it_has_ended_is_ended_once_more_and_deleted(
+    ended: str, reopened: str
+) -> None:
+    async def story(tenancy: Tenancy) -> None:
+        await backed_up(tenancy)
+        tenancy.velero_says(NAB, ended)
+        tenancy.edit(NAB, deleteBackup=True)
+        await tenancy.settle(5)
+        tenancy.velero_deletes(RUNS)
+        await tenancy.settle(2)
+        assert tenancy.phase_of_velero(NAB) == reopened
+        assert attempts(tenancy) == ["1"], "while Velero ends it, it would only refuse again"
+        assert tenancy.condition(NAB, "Deleting")[1:] == (
+            "DeletionPending",
+            f"backup accepted for deletion: it is {reopened}, and is deleted when that has ended",
+        )
+        tenancy.velero_says(NAB, ended)
+        await tenancy.settle(2)
+        assert attempts(tenancy) == ["2"]
+        tenancy.velero_deletes()
+        await tenancy.settle()
+        assert tenancy.request(NAB) is None
+
+    tell(story)
+
+
+def test_a_velero_that_refuses_again_and_again_is_asked_later_each_time() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        await backed_up(tenancy)
+        tenancy.edit(NAB, deleteBackup=True)
+        await tenancy.settle(5)
+        tenancy.velero_deletes(RUNS)
+        await tenancy.settle(2)
+        tenancy.velero_says(NAB, "Completed")
+        await tenancy.settle(2)
+        tenancy.velero_deletes(RUNS)
+        await tenancy.settle(40)
+        assert (attempts(tenancy), tenancy.phase_of_velero(NAB)) == (["2"], "Completed")
+        assert tenancy.condition(NAB, "Deleting")[1] == "DeletionFailed"
+        await tenancy.settle(40)
+        assert (attempts(tenancy), tenancy.phase_of_velero(NAB)) == (["2"], "Finalizing")
+        tenancy.velero_says(NAB, "Completed")
+        await tenancy.settle(2)
+        assert attempts(tenancy) == ["3"]
+
+    tell(story)
+
+
+def test_a_backup_that_ran_when_its_deletion_was_refused_is_left_alone() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        await backed_up(tenancy)
+        tenancy.edit(NAB, deleteBackup=True)
+        await tenancy.settle(5)
+        tenancy.velero_says(NAB, "InProgress")
+        tenancy.velero_deletes(RUNS)
+        await tenancy.settle(20)
+        assert (attempts(tenancy), tenancy.phase_of_velero(NAB)) == (["1"], "InProgress")
+        await tenancy.settle(20)
+        tenancy.velero_says(NAB, "Completed")
         tenancy.velero_deletes()
         await tenancy.settle()
         assert tenancy.request(NAB) is None

@@ -20,6 +20,9 @@ ORPHANED = "foresail.dev/orphaned"
 ATTEMPT = "foresail.dev/attempt"
 """On a DeleteBackupRequest: how many there were for this Backup, this one included."""
 
+REOPENED = "foresail.dev/reopened"
+"""On a Velero Backup: for which refused DeleteBackupRequest, by its UID, Velero was made to end it once more."""
+
 PRIMER_UID = "foresail.dev/primer-uid"
 TARGET_UID = "foresail.dev/cronjob-uid"
 FIRE = "foresail.dev/fire"

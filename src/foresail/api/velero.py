@@ -41,6 +41,12 @@ RUNNING = frozenset({"ReadyToStart", "InProgress"})
 TERMINAL = frozenset({COMPLETED, PARTIALLY_FAILED, FAILED, FAILED_VALIDATION, "Deleting"})
 """The phases of a Backup in which nothing runs any more; every other, one that we have never heard of too, is busy."""
 
+REOPENED = {COMPLETED: "Finalizing", PARTIALLY_FAILED: "FinalizingPartiallyFailed"}
+"""The phase from which Velero ends a Backup, by the one in which it is then."""
+
+STILL_RUNS = "backup is still in progress"
+"""In the errors of a DeleteBackupRequest: Velero's own words for why it refused."""
+
 
 class ScheduleSpec(msgspec.Struct, frozen=True, rename="camel"):
     """What a Schedule asks for; the template is passed on as it is, so it is not read here."""

@@ -7,10 +7,10 @@ from functools import lru_cache
 
 from foresail.api import nonadmin, velero
 from foresail.api.instants import stamp
-from foresail.api.marks import ATTEMPT, NAMESPACE_UID, ORPHANED, REQUEST_UID
+from foresail.api.marks import ATTEMPT, NAMESPACE_UID, ORPHANED, REOPENED, REQUEST_UID
 from foresail.plan import Create, Delete, Key, Patch
 from foresail.selfservice.families import BACKUPS, Family
-from foresail.selfservice.observe import NamespaceRow, RequestRow, Seen, VeleroRow
+from foresail.selfservice.observe import DeletionRow, NamespaceRow, RequestRow, Seen, VeleroRow
 
 _LONGEST = 63  # the name is the value of a label too
 _UUID = 36
@@ -67,6 +67,12 @@ def create_deletion(seen: Seen, backup: VeleroRow, attempt: int) -> Create:
     body = {"metadata": {"labels": labels, "annotations": origin}, "spec": {"backupName": name}}
     mark = {REQUEST_UID: request.uid, ATTEMPT: str(attempt)}
     return Create(velero.DELETE_REQUEST, Key(seen.velero_namespace, name), body, mark)
+
+
+def reopen(backup: VeleroRow, refused: DeletionRow) -> Patch:
+    """Return the write by which Velero ends a Backup once more, and then no longer takes it for one that runs."""
+    metadata = {"uid": backup.uid, "annotations": {REOPENED: refused.uid}}
+    return Patch(velero.BACKUP, backup.key, {"metadata": metadata, "status": {"phase": velero.REOPENED[backup.phase]}})
 
 
 def add_finalizer(seen: Seen) -> Patch:

@@ -224,8 +224,7 @@ def delete_backup(seen: Seen, namespace: NamespaceRow, now: datetime) -> Plan:
 def request_deletion(seen: Seen, row: VeleroRow, now: datetime) -> Plan:
     """Ask Velero to delete a backup; while it still works on it, it would only refuse."""
     if not row.is_terminal and not row.is_waiting:
-        text = f"backup accepted for deletion: it is {row.phase}, and is deleted when that has ended"
-        return _say(seen, _in_deletion(seen, Reason.DELETION_PENDING, text, now))
+        return _say(seen, _until_it_ends(seen, row, now))
     status = _in_deletion(seen, Reason.DELETION_PENDING, "backup accepted for deletion", now)
     copy = Copy(row.key.name, row.key.name, seen.velero_namespace)
     after = msgspec.structs.replace(status, deletion=copy)
@@ -233,13 +232,21 @@ def request_deletion(seen: Seen, row: VeleroRow, now: datetime) -> Plan:
 
 
 def update_from_deletion(seen: Seen, row: VeleroRow, deletion: DeletionRow, now: datetime) -> Plan:
-    """Show what became of the request to delete; if it failed, make it again, later each time."""
+    """Show what became of the request to delete; if it failed, make it again, later each time.
+
+    If Velero takes the backup for one that runs, it is made to end it once more; the first time at once.
+    """
     copy = Copy(row.key.name, deletion.key.name, seen.velero_namespace, deletion.mirror)
     before = msgspec.structs.replace(seen.request.status, deletion=copy)
     if deletion.phase != velero.PROCESSED:
         return _say(seen, before)
     again = rules.next_attempt_at(deletion)
-    if now >= again:
+    is_reopened = row.reopened == deletion.uid
+    if is_reopened and not row.is_terminal:
+        return _say(seen, _until_it_ends(seen, row, now))
+    if not is_reopened and rules.is_taken_for_running(row, deletion) and (now >= again or deletion.attempt == 1):
+        return _say(seen, before, (build.reopen(row, deletion),), is_versioned=False)
+    if is_reopened or now >= again:
         gone = Delete(velero.DELETE_REQUEST, deletion.key, deletion.uid)
         return _say(seen, before, (gone, build.create_deletion(seen, row, deletion.attempt + 1)), is_versioned=False)
     if not deletion.errors:
@@ -332,6 +339,11 @@ def _in_deletion(seen: Seen, reason: Reason, text: str, now: datetime) -> Status
     before = seen.request.status
     status = msgspec.structs.replace(before, phase=forward(before.phase, DELETING))
     return _told(seen, status, Said(IN_DELETION, TRUE, reason, text), now)
+
+
+def _until_it_ends(seen: Seen, row: VeleroRow, now: datetime) -> Status:
+    text = f"backup accepted for deletion: it is {row.phase}, and is deleted when that has ended"
+    return _in_deletion(seen, Reason.DELETION_PENDING, text, now)
 
 
 def _told(seen: Seen, status: Status, said: Said, now: datetime) -> Status:

@@ -12,7 +12,7 @@ from functools import lru_cache
 import msgspec
 
 from foresail.api import core, mirrored, nonadmin, velero
-from foresail.api.marks import ATTEMPT, NAMESPACE_UID, ORPHANED, REQUEST_UID
+from foresail.api.marks import ATTEMPT, NAMESPACE_UID, ORPHANED, REOPENED, REQUEST_UID
 from foresail.api.nonadmin import Condition
 from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS, Family
@@ -88,6 +88,7 @@ class VeleroRow(msgspec.Struct, frozen=True, gc=False):
     mirror: str
     spec: str
     source: str = ""  # of a Restore, the Velero Backup that it is made from
+    reopened: str = ""  # of a Backup, the UID of the refused deletion for which Velero was made to end it once more
 
     @property
     def is_terminal(self) -> bool:
@@ -274,6 +275,7 @@ def velero_row(wire: mirrored.Mirrored, family: Family) -> VeleroRow:
         mirror=_without_position(wire.status) if seen.queue_position else _shared(wire.status),
         spec=_shared(wire.spec) if family is BACKUPS else "{}",
         source="" if family is BACKUPS else sys.intern(_source.decode(wire.spec).backup_name or ""),
+        reopened=annotations.get(REOPENED, ""),
     )
 
 

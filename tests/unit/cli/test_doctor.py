@@ -5,13 +5,14 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from foresail.api import mirrored, velero
 from foresail.api.crds import DEFINITIONS, definition
 from foresail.api.metadata import Metadata
 from foresail.cli.doctor.checks import findings
-from foresail.cli.doctor.evidence import Backup, Evidence, Operator
+from foresail.cli.doctor.evidence import Backup, DeleteRequest, Evidence, Operator
 from foresail.cli.doctor.finding import Finding, Grade
 from foresail.cli.doctor.permissions import needed
 from foresail.cli.doctor.visit import shown, summary
@@ -40,6 +41,7 @@ HEALTHY = Evidence(
     locations=(LOCATION,),
     schedules=frozenset({"daily"}),
     backups=(),
+    deletions=(),
     permissions=dict.fromkeys(needed(schedules=True, self_service=True, primers=True), True),
 )
 
@@ -47,6 +49,13 @@ HEALTHY = Evidence(
 def backup(phase: str, age: timedelta, schedule: str = "daily") -> Backup:
     metadata = Metadata("b", creation_timestamp=NOW - age, labels={velero.SCHEDULE_LABEL: schedule})
     return Backup(metadata, mirrored.Stored("default"), velero.BackupStatus(phase))
+
+
+def refused(name: str, why: str = "backup deletion failed: backup is still in progress") -> DeleteRequest:
+    return msgspec.json.decode(
+        msgspec.json.encode({"spec": {"backupName": name}, "status": {"phase": "Processed", "errors": [why]}}),
+        type=DeleteRequest,
+    )
 
 
 def wrong(seen: Evidence) -> list[Finding]:
@@ -148,6 +157,11 @@ CASES: list[tuple[Callable[[Evidence], Evidence], Grade, str, str, str]] = [
         Grade.WARNING, "stuck", "Backup b runs for 30 h", "velero backup describe b",
     ),
     (
+        lambda seen: replace(seen, backups=(backup("Completed", LONG),), deletions=(refused("b"), refused("other"))),
+        Grade.PROBLEM, "stuck", "takes Backups for running that have ended, and will not delete them: b",
+        "rollout restart deployment velero -n velero, then delete them again",
+    ),
+    (
         lambda seen: replace(seen, permissions={needed(schedules=True, self_service=False)[0]: False}),
         Grade.PROBLEM, "permissions", "may not list deployments.apps in Velero's namespace", "helm upgrade",
     ),
@@ -181,6 +195,16 @@ def test_each_thing_that_is_wrong_is_said_with_what_to_do(
 )
 def test_a_backup_that_is_only_slow_or_waits_for_its_turn_is_not_called_stuck(backups: tuple[Backup, ...]) -> None:
     assert wrong(replace(HEALTHY, backups=backups)) == []
+
+
+@pytest.mark.parametrize(
+    ("phase", "deletion"),
+    [("InProgress", refused("b")), ("Completed", refused("b", "no such bucket")), ("Completed", DeleteRequest())],
+)
+def test_a_backup_that_is_not_deleted_for_another_reason_is_not_called_stuck(
+    phase: str, deletion: DeleteRequest
+) -> None:
+    assert wrong(replace(HEALTHY, backups=(backup(phase, timedelta(minutes=1)),), deletions=(deletion,))) == []
 
 
 def test_velero_with_its_own_schedule_controller_and_no_operator_is_well() -> None:

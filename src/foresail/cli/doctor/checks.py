@@ -21,7 +21,9 @@ _SHOWN = 5
 
 def findings(seen: Evidence) -> list[Finding]:
     """Say everything that there is to say, in the order in which it should be mended."""
-    checks = (unread, kinds, clocks, zones, veleros, attended, locations, strangers, rivals, stuck, permissions)
+    checks = (
+        unread, kinds, clocks, zones, veleros, attended, locations, strangers, rivals, stuck, undeletable, permissions,
+    )  # fmt: skip
     return [each for check in checks for each in check(seen)]
 
 
@@ -197,14 +199,30 @@ def stuck(seen: Evidence) -> Iterator[Finding]:
         yield problem(
             "stuck",
             f"{len(waiting)} Backups are Queued and none runs: Velero's queue is stuck (1.18.1 to 1.18.3)",
-            f"kubectl rollout restart deployment {seen.servers[0].key.name if seen.servers else 'velero'}"
-            f" -n {seen.namespace}",
+            _restart(seen),
         )
     for each in running:
         if _age(each, now) > _RUNS_AT_MOST:
             name = each.metadata.name
             fix = f"velero backup describe {name} --details; velero backup delete {name} if nothing moves"
             yield warning("stuck", f"Backup {name} runs for {_minutes(_age(each, now))}", fix)
+
+
+def undeletable(seen: Evidence) -> Iterator[Finding]:
+    """Say which Backups Velero will not delete before it is restarted, by a known bug."""
+    ended = {each.metadata.name for each in seen.backups if each.status.phase in velero.REOPENED}
+    refused = {
+        each.spec.backup_name
+        for each in seen.deletions
+        if any(velero.STILL_RUNS in error for error in each.status.errors)
+    }
+    held = sorted(ended & refused)
+    if held:
+        yield problem(
+            "stuck",
+            f"Velero takes Backups for running that have ended, and will not delete them: {_some(held)}",
+            f"{_restart(seen)}, then delete them again; what tenants want deleted, self-service deletes by itself",
+        )
 
 
 def permissions(seen: Evidence) -> Iterator[Finding]:
@@ -238,6 +256,11 @@ def _fields(spec: dict[str, Any]) -> set[str]:
     for version in spec.get("versions", []):
         walk(version.get("schema", {}).get("openAPIV3Schema", {}), "")
     return found
+
+
+def _restart(seen: Evidence) -> str:
+    name = seen.servers[0].key.name if seen.servers else "velero"
+    return f"kubectl rollout restart deployment {name} -n {seen.namespace}"
 
 
 def _some(names: list[str]) -> str:

@@ -38,6 +38,21 @@ class Backup(msgspec.Struct, frozen=True):
     status: velero.BackupStatus = velero.BackupStatus()
 
 
+class _Deletion(msgspec.Struct, frozen=True, rename="camel"):
+    backup_name: str = ""
+
+
+class _Refusals(msgspec.Struct, frozen=True):
+    errors: tuple[str, ...] = ()
+
+
+class DeleteRequest(msgspec.Struct, frozen=True):
+    """What Velero was asked to delete, and why it did not."""
+
+    spec: _Deletion = _Deletion()
+    status: _Refusals = _Refusals()
+
+
 class _Named(msgspec.Struct, frozen=True):
     metadata: Metadata
 
@@ -82,6 +97,7 @@ class Evidence:
     locations: tuple[velero.Location, ...]
     schedules: frozenset[str]
     backups: tuple[Backup, ...]
+    deletions: tuple[DeleteRequest, ...]
     permissions: Mapping[Permission, bool]  # of the operator
     own_permissions: Mapping[Permission, bool] = field(default_factory=dict)  # of whoever asks, where no operator is
     has_alert: bool = False  # that nobody runs the Schedules; looked for only where no operator is
@@ -113,6 +129,7 @@ async def gather(cluster: Cluster, namespace: str, account: str | None, instant:
             each.metadata.name for each in (await reader.all(velero.SCHEDULE, namespace, _Named) if has_velero else ())
         ),
         backups=tuple(await reader.all(velero.BACKUP, namespace, Backup) if has_velero else ()),
+        deletions=tuple(await reader.all(velero.DELETE_REQUEST, namespace, DeleteRequest) if has_velero else ()),
         permissions=await reader.tried(_permissions(cluster, namespace, account, operators)) or {},
         own_permissions=await reader.tried(_own_permissions(cluster, namespace)) or {} if is_bare else {},
         has_alert=is_bare and bool(await reader.tried(cluster.if_there(PROMETHEUS_RULE, alert, _Named))),
