@@ -12,7 +12,7 @@ from foresail.api import mirrored, velero
 from foresail.api.crds import DEFINITIONS, definition
 from foresail.api.metadata import Metadata
 from foresail.cli.doctor.checks import findings
-from foresail.cli.doctor.evidence import Backup, DeleteRequest, Evidence, Operator
+from foresail.cli.doctor.evidence import Backup, DeleteRequest, Evidence, Operator, Write, Written
 from foresail.cli.doctor.finding import Finding, Grade
 from foresail.cli.doctor.permissions import needed
 from foresail.cli.doctor.visit import shown, summary
@@ -46,9 +46,22 @@ HEALTHY = Evidence(
 )
 
 
-def backup(phase: str, age: timedelta, schedule: str = "daily") -> Backup:
-    metadata = Metadata("b", creation_timestamp=NOW - age, labels={velero.SCHEDULE_LABEL: schedule})
-    return Backup(metadata, mirrored.Stored("default"), velero.BackupStatus(phase))
+def backup(
+    phase: str,
+    age: timedelta,
+    schedule: str = "daily",
+    *,
+    written: timedelta | None = None,
+    ended: timedelta | None = None,
+) -> Backup:
+    metadata = Written(
+        "b",
+        creation_timestamp=NOW - age,
+        labels={velero.SCHEDULE_LABEL: schedule},
+        managed_fields=() if written is None else (Write(NOW - age), Write(NOW - written), Write()),
+    )
+    completed = None if ended is None else NOW - ended
+    return Backup(metadata, mirrored.Stored("default"), velero.BackupStatus(phase, completion_timestamp=completed))
 
 
 def refused(name: str, why: str = "backup deletion failed: backup is still in progress") -> DeleteRequest:
@@ -84,7 +97,7 @@ OLD: dict[str, Any] = {
     "versions": [{"schema": {"openAPIV3Schema": {"properties": {"spec": {"properties": {}}, "status": {}}}}}]
 }
 UNAVAILABLE = velero.Location(LOCATION.metadata, LOCATION.spec, velero.LocationStatus("Unavailable", "no such bucket"))
-LONG = timedelta(hours=2)
+LONG, MOMENT = timedelta(hours=2), timedelta(seconds=1)
 CASES: list[tuple[Callable[[Evidence], Evidence], Grade, str, str, str]] = [
     (without("backups.velero.io"), Grade.PROBLEM, "kinds", "Velero's kinds are not installed", "install Velero"),
     (
@@ -150,7 +163,8 @@ CASES: list[tuple[Callable[[Evidence], Evidence], Grade, str, str, str]] = [
     ),
     (
         lambda seen: replace(seen, backups=(backup("Queued", LONG),)),
-        Grade.PROBLEM, "stuck", "1 Backups are Queued and none runs", "rollout restart deployment velero -n velero",
+        Grade.PROBLEM, "stuck", "1 Backups are Queued and none has run for 2 h",
+        "rollout restart deployment velero -n velero",
     ),
     (
         lambda seen: replace(seen, backups=(backup("InProgress", timedelta(hours=30)),)),
@@ -189,7 +203,11 @@ def test_each_thing_that_is_wrong_is_said_with_what_to_do(
     ("backups"),
     [
         (backup("ReadyToStart", timedelta(minutes=1)),),
+        (backup("ReadyToStart", LONG, written=MOMENT),),
         (backup("Queued", LONG), backup("InProgress", LONG)),
+        (backup("Queued", LONG), backup("Completed", LONG, ended=MOMENT)),
+        (backup("Queued", LONG), backup("WaitingForPluginOperations", LONG, written=MOMENT)),
+        (backup("Queued", LONG, written=MOMENT), backup("Queued", LONG)),
         (backup("Completed", LONG),),
     ],
 )
@@ -205,6 +223,19 @@ def test_a_backup_that_is_not_deleted_for_another_reason_is_not_called_stuck(
     phase: str, deletion: DeleteRequest
 ) -> None:
     assert wrong(replace(HEALTHY, backups=(backup(phase, timedelta(minutes=1)),), deletions=(deletion,))) == []
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(backup("Queued", MOMENT), id="one has just come"),
+        pytest.param(backup("Completed", MOMENT, ended=2 * MOMENT), id="one has ended in another cluster"),
+        pytest.param(backup("Completed", 2 * LONG, ended=LONG), id="one has ended long ago"),
+    ],
+)
+def test_a_queue_is_called_stuck_though_something_has_happened_beside_it(other: Backup) -> None:
+    (said,) = wrong(replace(HEALTHY, backups=(backup("Queued", LONG), other)))
+    assert "1 Backups are Queued and none has run for 2 h" in said.says
 
 
 def test_velero_with_its_own_schedule_controller_and_no_operator_is_well() -> None:

@@ -186,19 +186,21 @@ def stuck(seen: Evidence) -> Iterator[Finding]:
     running = [each for each in seen.backups if each.status.phase == "InProgress"]
     waiting = [each for each in seen.backups if each.status.phase == "Queued" and _age(each, now) > _STARTS_WITHIN]
     forgotten = [
-        each for each in seen.backups if each.status.phase == "ReadyToStart" and _age(each, now) > _STARTS_WITHIN
+        each for each in seen.backups if each.status.phase == "ReadyToStart" and _still(each, now) > _STARTS_WITHIN
     ]
     for each in forgotten:
         name = each.metadata.name
         yield problem(
             "stuck",
-            f"Backup {name} is ReadyToStart for {_minutes(_age(each, now))}: Velero forgets those when it restarts",
+            f"Backup {name} is ReadyToStart for {_minutes(_still(each, now))}: Velero forgets those when it restarts",
             f"wake it: kubectl annotate backup {name} -n {seen.namespace} foresail.dev/woken=true",
         )
-    if waiting and not running and not forgotten:
+    still = now - max(filter(None, (_last_step(each, now) for each in seen.backups)), default=now)
+    if waiting and not running and not forgotten and still > _STARTS_WITHIN:
         yield problem(
             "stuck",
-            f"{len(waiting)} Backups are Queued and none runs: Velero's queue is stuck (1.18.1 to 1.18.3)",
+            f"{len(waiting)} Backups are Queued and none has run for {_minutes(still)}: Velero's queue is stuck"
+            " (1.18.1 to 1.18.3)",
             _restart(seen),
         )
     for each in running:
@@ -271,6 +273,25 @@ def _some(names: list[str]) -> str:
 def _age(backup: Backup, now: datetime) -> timedelta:
     since = backup.status.start_timestamp or backup.metadata.creation_timestamp or now
     return now - since
+
+
+def _still(backup: Backup, now: datetime) -> timedelta:
+    """Return for how long nobody has written to a Backup, so that it has been in its phase at least that long."""
+    return now - (backup.metadata.last_write or now)
+
+
+def _last_step(backup: Backup, now: datetime) -> datetime | None:
+    """Return when this Backup last showed that Velero's queue moves; None if it does not tell.
+
+    Velero writes their new positions to those that wait whenever it takes one from the queue. One that has just come
+    was written to as well, and one that was read from storage may have ended in another cluster.
+    """
+    ended, created = backup.status.completion_timestamp, backup.metadata.creation_timestamp
+    if backup.status.phase in velero.TERMINAL:
+        return ended if ended is not None and created is not None and ended >= created else None
+    if backup.status.phase in velero.WAITING and _age(backup, now) <= _STARTS_WITHIN:
+        return None
+    return backup.metadata.last_write
 
 
 def _minutes(span: timedelta) -> str:

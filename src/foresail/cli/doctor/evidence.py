@@ -30,10 +30,28 @@ _OTHER = "non-admin-controller"  # how Deployments of the other controller of th
 T = TypeVar("T")
 
 
+class Write(msgspec.Struct, frozen=True):
+    """When somebody last wrote to an object."""
+
+    time: datetime | None = None
+
+
+class Written(Metadata, frozen=True, rename="camel"):
+    """Who an object is, and when it was written to."""
+
+    managed_fields: tuple[Write, ...] = ()
+
+    @property
+    def last_write(self) -> datetime | None:
+        """When anybody last wrote to it; its creation, if that is not known."""
+        times = [each.time for each in self.managed_fields if each.time is not None]
+        return max(times, default=self.creation_timestamp)
+
+
 class Backup(msgspec.Struct, frozen=True):
     """A Backup, with where it is kept."""
 
-    metadata: Metadata
+    metadata: Written
     spec: mirrored.Stored = mirrored.Stored()
     status: velero.BackupStatus = velero.BackupStatus()
 
