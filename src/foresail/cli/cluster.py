@@ -58,6 +58,11 @@ class Cluster:
             raise refusal(found, "list", kind, Key(namespace, ""))
         return found
 
+    async def knows(self, kind: Kind) -> bool:
+        """Tell whether the cluster serves a kind; if that cannot be asked, the next request says why."""
+        found = await self._client.page(kind, "", {"limit": "1"}, Page)
+        return not (isinstance(found, Failure) and found.cause is Cause.NOT_FOUND)
+
     async def _every(self, kind: Kind, namespace: str, selection: dict[str, str]) -> list[msgspec.Raw] | Failure:
         found: list[msgspec.Raw] = []
         parameters = {"limit": _PAGE, **selection}

@@ -1,5 +1,8 @@
 """What `foresail install` decides before it writes: Velero's arguments, who keeps an object, and what is applied."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +15,9 @@ from foresail.cli.install.velero_arguments import others_off, switched_off, swit
 from foresail.cli.keepers import Keeper, KeptMetadata, Owner, Writer, is_ours, keeper
 from foresail.cli.main import main
 from foresail.schedules.engine import schedule_controller_is_off
+from tests.unit.cli.canned import canned
 
+NONE: dict[str, Any] = {"metadata": {}, "items": []}
 WISHES = Wishes(("schedules",), "velero", "velero", "foresail:0.1.0")
 
 
@@ -181,6 +186,33 @@ def test_what_cannot_be_installed_is_refused_before_anything_is_asked(
     error = capsys.readouterr().err
     assert said in error
     assert "hint: " in error
+
+
+RULES = "/apis/monitoring.coreos.com/v1/prometheusrules"
+
+
+@pytest.mark.parametrize(
+    ("known", "missing"),
+    [
+        ({}, "prometheusrules.monitoring.coreos.com and servicemonitors.monitoring.coreos.com"),
+        ({RULES: NONE}, "servicemonitors.monitoring.coreos.com"),
+    ],
+)
+def test_kinds_that_monitoring_needs_are_looked_for_before_anything_is_written(
+    known: dict[str, Any], missing: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    container = {"name": "velero", "image": "velero/velero:v1.18.3", "command": ["/velero"], "args": ["server"]}
+    deployment = {
+        "metadata": {"name": "velero", "namespace": "velero", "uid": "1"},
+        "spec": {"template": {"spec": {"containers": [container]}}},
+    }
+    answers = {"/apis/apps/v1/namespaces/velero/deployments": {**NONE, "items": [deployment]}, **known}
+    with canned(tmp_path, answers) as server:
+        assert main(["install", f"--kubeconfig={server.kubeconfig}", "--monitoring"]) == 1
+    error = capsys.readouterr().err
+    assert f"--monitoring: this cluster does not know {missing}, and nothing was written" in error
+    assert "hint: install the Prometheus operator" in error
+    assert server.writes == []
 
 
 def test_a_wish_that_is_none_is_an_error_that_says_what_to_do() -> None:

@@ -12,6 +12,7 @@ from functools import partial
 import msgspec
 
 from foresail.api.apps import DEPLOYMENT, Deployment
+from foresail.api.monitoring import PROMETHEUS_RULE, SERVICE_MONITOR
 from foresail.cli.cluster import Cluster, on_cluster
 from foresail.cli.doctor.evidence import is_other
 from foresail.cli.errors import CommandError
@@ -40,6 +41,7 @@ async def _install(cluster: Cluster, chosen: argparse.Namespace, patience: Patie
     wishes = replace(_wishes(chosen), velero_account=server.account)
     wishes = checked(await _without_rival(cluster, wishes))
     ours, wanted = definitions(), operators(wishes)
+    await _all_known(cluster, wanted)
     await all_free(cluster, wanted)
     await _define(cluster, ours, patience, dry_run=chosen.dry_run)
     for piece in (each for each in wanted if not each.is_operator):
@@ -70,6 +72,15 @@ def _wishes(chosen: argparse.Namespace) -> Wishes:
         skip_immediately=chosen.schedule_skip_immediately,
         monitoring=chosen.monitoring,
     )
+
+
+async def _all_known(cluster: Cluster, wanted: Sequence[Piece]) -> None:
+    """See, before anything is written, that the cluster has the kinds which neither it nor Foresail brings along."""
+    kinds = [kind for kind in (PROMETHEUS_RULE, SERVICE_MONITOR) if any(each.kind == kind for each in wanted)]
+    missing = [f"{kind.plural}.{kind.group}" for kind in kinds if not await cluster.knows(kind)]
+    if missing:
+        problem = f"--monitoring: this cluster does not know {' and '.join(missing)}, and nothing was written"
+        raise CommandError(problem, "install the Prometheus operator, which brings them, or leave --monitoring out")
 
 
 async def _without_rival(cluster: Cluster, wishes: Wishes) -> Wishes:

@@ -1,0 +1,62 @@
+"""An API server of a few canned answers: for clusters that no test can afford, or that no real server can be."""
+
+import json
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+
+@dataclass
+class Canned:
+    """What it was asked, and how to reach it."""
+
+    kubeconfig: Path
+    asked: list[str] = field(default_factory=list)  # verb and path
+
+    @property
+    def writes(self) -> list[str]:
+        """The requests that were to change something."""
+        return [each for each in self.asked if not each.startswith("GET ")]
+
+
+@contextmanager
+def canned(folder: Path, answers: Mapping[str, Any], pause: float = 0.0) -> Iterator[Canned]:
+    """Answer these paths, each after a pause, and every other one with 404, until the block ends."""
+    found = Canned(folder / "kubeconfig")
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            path = self.path.partition("?")[0]
+            found.asked.append(f"{self.command} {path}")
+            time.sleep(pause)
+            status = {"kind": "Status", "reason": "NotFound", "message": "not here", "code": 404}
+            body = json.dumps(answers.get(path, status)).encode()
+            self.send_response(200 if path in answers else 404)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_POST = do_PATCH = do_DELETE = do_GET  # noqa: N815 - as the library calls them
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        cluster = {"name": "canned", "cluster": {"server": f"http://127.0.0.1:{server.server_port}"}}
+        context = {"name": "canned", "context": {"cluster": "canned", "user": "nobody"}}
+        users = [{"name": "nobody", "user": {}}]
+        content = {"clusters": [cluster], "users": users, "contexts": [context], "current-context": "canned"}
+        found.kubeconfig.write_text(json.dumps(content))
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield found
+        finally:
+            server.shutdown()
+            thread.join()
