@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 
@@ -25,15 +26,17 @@ class Canned:
 
 
 @contextmanager
-def canned(folder: Path, answers: Mapping[str, Any], pause: float = 0.0) -> Iterator[Canned]:
-    """Answer these paths, each after a pause, and every other one with 404, until the block ends."""
+def canned(
+    folder: Path, answers: Mapping[str, Any], pauses: Mapping[str, float] = MappingProxyType({})
+) -> Iterator[Canned]:
+    """Answer these paths, some after a pause, and every other one with 404, until the block ends."""
     found = Canned(folder / "kubeconfig")
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             path = self.path.partition("?")[0]
             found.asked.append(f"{self.command} {path}")
-            time.sleep(pause)
+            time.sleep(pauses.get(path, 0.0))
             status = {"kind": "Status", "reason": "NotFound", "message": "not here", "code": 404}
             body = json.dumps(answers.get(path, status)).encode()
             self.send_response(200 if path in answers else 404)

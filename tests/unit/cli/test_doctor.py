@@ -1,8 +1,10 @@
 """What the doctor says about each thing that can be wrong, and that it says nothing about what is right."""
 
+from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -11,8 +13,9 @@ import pytest
 from foresail.api import mirrored, velero
 from foresail.api.crds import DEFINITIONS, definition
 from foresail.api.metadata import Metadata
+from foresail.cli.cluster import on_cluster
 from foresail.cli.doctor.checks import findings
-from foresail.cli.doctor.evidence import Backup, DeleteRequest, Evidence, Operator, Write, Written
+from foresail.cli.doctor.evidence import Backup, DeleteRequest, Evidence, Operator, Write, Written, gather
 from foresail.cli.doctor.finding import Finding, Grade
 from foresail.cli.doctor.permissions import needed
 from foresail.cli.doctor.visit import shown, summary
@@ -20,6 +23,7 @@ from foresail.cli.errors import CommandError
 from foresail.cli.leader import Lease, LeaseSpec
 from foresail.plan import Key
 from foresail.schedules.engine import DeploymentRow
+from tests.unit.cli.canned import canned
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 OURS = {f"{each.kind.plural}.{each.kind.group}": definition(each)["spec"] for each in DEFINITIONS}
@@ -236,6 +240,25 @@ def test_a_backup_that_is_not_deleted_for_another_reason_is_not_called_stuck(
 def test_a_queue_is_called_stuck_though_something_has_happened_beside_it(other: Backup) -> None:
     (said,) = wrong(replace(HEALTHY, backups=(backup("Queued", LONG), other)))
     assert "1 Backups are Queued and none has run for 2 h" in said.says
+
+
+@pytest.mark.parametrize("off", [timedelta(seconds=8), timedelta(seconds=-8)])
+def test_an_answer_that_took_its_time_is_no_clock_that_is_wrong(off: timedelta) -> None:
+    seen = replace(HEALTHY, server_time=NOW - off, lease=Lease(LeaseSpec("pod-1", NOW - off)))
+    assert wrong(replace(seen, doubt=timedelta(seconds=4))) == []
+    assert [each.about for each in wrong(replace(seen, doubt=timedelta(seconds=2)))] == ["clock"]
+
+
+def test_the_time_is_taken_around_the_request_that_asks_for_it(tmp_path: Path) -> None:
+    with canned(tmp_path, {"/version": {}}, {"/version": 1.5}) as server:
+        chosen = Namespace(kubeconfig=str(server.kubeconfig), context=None)
+        seen = on_cluster(chosen, lambda cluster: gather(cluster, "velero", None))
+    assert seen.server_time is not None
+    assert seen.doubt >= timedelta(seconds=0.75)
+    second = timedelta(seconds=1)  # in which the API server tells the time
+    assert -seen.doubt <= seen.instant - seen.server_time <= seen.doubt + second
+    lease = "GET /apis/coordination.k8s.io/v1/namespaces/velero/leases/foresail"
+    assert server.asked[:2] == ["GET /version", lease]
 
 
 def test_velero_with_its_own_schedule_controller_and_no_operator_is_well() -> None:

@@ -61,15 +61,15 @@ def clocks(seen: Evidence) -> Iterator[Finding]:
     """Say whether this machine, the API server and the operator agree what time it is."""
     if seen.server_time is None:
         return
-    own = seen.instant - seen.server_time
+    own, allowed = seen.instant - seen.server_time, _SKEW + seen.doubt
     renewed = seen.lease.spec.renew_time if seen.lease is not None else None
-    if abs(own) > _SKEW:
+    if abs(own) > allowed:
         yield warning("clock", f"this machine is {_ahead(own)} the API server", "set its clock: see timedatectl")
-    elif renewed is not None and renewed - seen.server_time > _SKEW:
+    elif renewed is not None and renewed - seen.server_time > allowed:
         says = f"the operator's clock is {_ahead(renewed - seen.server_time)} the API server's, and so are its runs"
         yield problem("clock", says, "set the clock of its node")
     else:
-        yield good("clock", f"within {_SKEW.seconds} s of the API server's")
+        yield good("clock", f"within {allowed.total_seconds():.0f} s of the API server's")
 
 
 def zones(seen: Evidence) -> Iterator[Finding]:

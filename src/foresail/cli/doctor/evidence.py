@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from importlib.metadata import version
 from typing import Any, TypeVar
 
@@ -19,6 +19,7 @@ from foresail.cli.cluster import Cluster
 from foresail.cli.doctor.permissions import Permission, needed
 from foresail.cli.errors import CommandError
 from foresail.cli.leader import Lease
+from foresail.kube.clock import now
 from foresail.kube.lease import LEASE
 from foresail.plan import Key, Kind
 from foresail.schedules.engine import DeploymentRow, deployment_row
@@ -104,7 +105,7 @@ class Evidence:
     """What was read; what could not be is None or empty, and named in `unread`."""
 
     namespace: str
-    instant: datetime
+    instant: datetime  # by the clock of this machine, when the API server was asked for its own
     server_time: datetime | None
     tzdata: str
     definitions: Mapping[str, dict[str, Any]] | None  # the spec of each, by its name
@@ -120,12 +121,17 @@ class Evidence:
     own_permissions: Mapping[Permission, bool] = field(default_factory=dict)  # of whoever asks, where no operator is
     has_alert: bool = False  # that nobody runs the Schedules; looked for only where no operator is
     unread: tuple[CommandError, ...] = ()
+    doubt: timedelta = timedelta()  # by how much the two may differ because the answer took its time
 
 
-async def gather(cluster: Cluster, namespace: str, account: str | None, instant: datetime) -> Evidence:
+async def gather(cluster: Cluster, namespace: str, account: str | None) -> Evidence:
     """Read everything; what may not be read is noted, and the rest is read all the same."""
     reader = _Reader(cluster)
+    asked = now()
     server_time = await reader.tried(cluster.server_time())
+    doubt = (now() - asked) / 2
+    # Now: read any later, it would have been renewed after the time with which it is compared.
+    lease = await reader.tried(cluster.if_there(LEASE, Key(namespace, OPERATORS_LEASE), Lease))
     definitions = await reader.tried(_definitions(cluster))
     has_velero = definitions is None or "backups.velero.io" in definitions
     deployments = await reader.all(DEPLOYMENT, "", Deployment) or await reader.all(DEPLOYMENT, namespace, Deployment)
@@ -134,12 +140,12 @@ async def gather(cluster: Cluster, namespace: str, account: str | None, instant:
     is_bare, alert = bool(deployments) and not operators, Key(namespace, UNATTENDED)
     return Evidence(
         namespace=namespace,
-        instant=instant,
+        instant=asked + doubt,
         server_time=server_time,
         tzdata=version("tzdata"),
         definitions=definitions,
         servers=tuple(row for row in rows if row is not None),
-        lease=await reader.tried(cluster.if_there(LEASE, Key(namespace, OPERATORS_LEASE), Lease)),
+        lease=lease,
         operators=operators,
         others=tuple(Key(each.metadata.namespace, each.metadata.name) for each in deployments if is_other(each)),
         locations=tuple(await reader.all(velero.LOCATION, namespace, velero.Location) if has_velero else ()),
@@ -152,6 +158,7 @@ async def gather(cluster: Cluster, namespace: str, account: str | None, instant:
         own_permissions=await reader.tried(_own_permissions(cluster, namespace)) or {} if is_bare else {},
         has_alert=is_bare and bool(await reader.tried(cluster.if_there(PROMETHEUS_RULE, alert, _Named))),
         unread=tuple(reader.unread),
+        doubt=doubt,
     )
 
 

@@ -10,14 +10,13 @@ from foresail.cli.colour import GREEN, RED, YELLOW, painted
 from foresail.cli.doctor.checks import findings
 from foresail.cli.doctor.evidence import gather
 from foresail.cli.doctor.finding import Finding, Grade
-from foresail.kube.clock import now
 
 _COLOURS = {Grade.GOOD: GREEN, Grade.WARNING: YELLOW, Grade.PROBLEM: RED}
 
 
 def run_doctor(chosen: argparse.Namespace) -> int:
     """Run the command."""
-    seen = on_cluster(chosen, lambda cluster: gather(cluster, chosen.namespace, chosen.service_account, now()))
+    seen = on_cluster(chosen, lambda cluster: gather(cluster, chosen.namespace, chosen.service_account))
     found = findings(seen)
     if chosen.output == "json":
         print(json.dumps([_data(each) for each in found], indent=2))
