@@ -75,6 +75,17 @@ class Tenancy:
     def set_quotas(self, **quotas: int) -> None:
         done(self.world.merge(SELF_SERVICE_POLICY, Key("", "default"), {"spec": {"quotas": quotas}}, "admin"))
 
+    def allow_locations(self, *names: str) -> None:
+        spec = {"backup": {"allowed": {"storageLocations": list(names)}}}
+        done(self.world.merge(SELF_SERVICE_POLICY, Key("", "default"), {"spec": spec}, "admin"))
+
+    def make_location(self, name: str, phase: str = velero.AVAILABLE, **spec: Any) -> None:  # noqa: ANN401 - JSON
+        body = {"metadata": {"name": name}, "spec": spec, "status": {"phase": phase}}
+        done(self.world.create(velero.LOCATION, body, "admin", VELERO))
+
+    def edit_location(self, name: str, phase: str, **spec: Any) -> None:  # noqa: ANN401 - JSON
+        done(self.world.merge(velero.LOCATION, Key(VELERO, name), {"spec": spec, "status": {"phase": phase}}, "velero"))
+
     def delete_namespace(self, name: str) -> None:
         done(self.world.delete(NAMESPACE, Key("", name)))
 

@@ -711,6 +711,59 @@ def test_over_quota_a_request_waits_in_new_and_goes_ahead_when_a_place_frees() -
     tell(story, {"stored": 3})
 
 
+HELD = "the backup starts by itself when that is over; if it lasts, ask the administrator of the cluster"
+
+
+@pytest.mark.parametrize(
+    ("phase", "mode", "stands"),
+    [("Unavailable", "ReadWrite", "not available"), ("", "", "not available"), ("Available", "ReadOnly", "read-only")],
+)
+def test_where_velero_would_refuse_it_a_request_waits_in_new_and_goes_ahead_when_the_location_is_back(
+    phase: str, mode: str, stands: str
+) -> None:
+    async def story(tenancy: Tenancy) -> None:
+        tenancy.make_location("main", phase, default=True, accessMode=mode)
+        tenancy.make_location("spare")
+        tenancy.allow_locations("spare")
+        keys = [Key(namespace, f"b{number}") for namespace in ("red", "blue") for number in range(20)]
+        uids = [tenancy.back_up(key) for key in keys]
+        other = Key("red", "elsewhere")
+        tenancy.back_up(other, storageLocation="spare")
+        await tenancy.settle()
+        assert {tenancy.condition(key, "Accepted") for key in keys} == {
+            ("False", "LocationUnavailable", f"storage location main is {stands}: {HELD}")
+        }
+        assert all("veleroBackup" not in tenancy.status(key) for key in keys)
+        assert tenancy.status(other)["phase"] == "Created"
+        await tenancy.check_silence()
+        tenancy.edit_location("main", "Available", accessMode="ReadWrite")
+        await tenancy.settle()
+        assert {tuple(tenancy.phases[NON_ADMIN_BACKUP, uid]) for uid in uids} == {("", "New", "Created")}
+        tenancy.edit_location("main", "Unavailable")  # what Velero was asked for is Velero's
+        await tenancy.settle()
+        assert {tenancy.condition(key, "Accepted")[:2] for key in keys} == {("True", "BackupAccepted")}
+
+    tell(story)
+
+
+def test_a_location_that_is_not_there_is_left_to_velero_and_a_request_that_waits_can_name_another() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        tenancy.make_location("main", "Unavailable", default=True)
+        tenancy.allow_locations("spare", "typo")
+        tenancy.back_up(NAB, storageLocation="typo")
+        waiting = Key("blue", "b")
+        tenancy.back_up(waiting)
+        await tenancy.settle()
+        assert tenancy.status(NAB)["phase"] == "Created"
+        assert tenancy.condition(waiting, "Accepted")[1] == "LocationUnavailable"
+        tenancy.make_location("spare")
+        tenancy.edit(waiting, backupSpec={"storageLocation": "spare"})
+        await tenancy.settle()
+        assert tenancy.status(waiting)["phase"] == "Created"
+
+    tell(story)
+
+
 def test_one_at_a_time_means_that_the_next_starts_when_the_last_has_ended() -> None:
     async def story(tenancy: Tenancy) -> None:
         keys = [Key("red", f"b{number}") for number in range(5)]

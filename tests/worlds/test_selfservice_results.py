@@ -256,8 +256,7 @@ def test_a_download_request_of_somebody_else_s_is_left_alone() -> None:
 
 def test_the_authority_of_the_location_is_trusted() -> None:
     async def story(tenancy: Tenancy) -> None:
-        location = {"metadata": {"name": "default"}, "spec": {"objectStorage": {"caCert": "UEVN"}}}
-        done(tenancy.world.create(velero.LOCATION, location, "admin", VELERO))
+        tenancy.make_location("default", objectStorage={"caCert": "UEVN"})
         tenancy.back_up(NAB)
         await tenancy.settle(15)
         name = tenancy.status(NAB)["veleroBackup"]["name"]

@@ -103,9 +103,17 @@ class ObjectStorage(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class LocationSpec(msgspec.Struct, frozen=True, rename="camel"):
-    """Where a location is."""
+    """Where a location is, whether it is the one that is meant when none is named, and whether it takes Backups."""
 
     object_storage: ObjectStorage | None = None
+    default: bool | None = None
+    access_mode: str = ""
+
+
+class LocationStatus(msgspec.Struct, frozen=True):
+    """Whether Velero could reach a location when it last tried."""
+
+    phase: str = ""
 
 
 class Location(msgspec.Struct, frozen=True):
@@ -113,3 +121,4 @@ class Location(msgspec.Struct, frozen=True):
 
     metadata: Metadata
     spec: LocationSpec = LocationSpec()
+    status: LocationStatus = LocationStatus()

@@ -1,6 +1,6 @@
 """The controller of self-service: what it watches, whom a change concerns, and which decision to ask."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -19,6 +19,7 @@ from foresail.selfservice.decide import creates, decide, promises
 from foresail.selfservice.downloads_controller import Downloads
 from foresail.selfservice.downloads_observe import AnswerRow, DownloadRow, DownloadSeen, answer_row, download_row
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
+from foresail.selfservice.locations import LocationRow, location_row
 from foresail.selfservice.metrics import SelfServiceMetrics
 from foresail.selfservice.observe import (
     ClaimRow,
@@ -43,7 +44,7 @@ from foresail.selfservice.policy import PolicyRow, policy_for, policy_row
 from foresail.selfservice.queue import Line, Telling
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.results_controller import WORD, Fetch, Results, fetch
-from foresail.selfservice.results_observe import Found, ResultsSeen, Wanted, location_of, location_row
+from foresail.selfservice.results_observe import Found, ResultsSeen, Wanted, location_of
 from foresail.selfservice.status import ACCEPTED, BACKING_OFF, CREATED, DELETING
 
 _WOKEN = 16  # of those that wait for a place; each that does not take it wakes others by its going
@@ -58,7 +59,7 @@ class Side:
             {
                 "here": lambda row: [row.key.namespace],
                 "open": lambda row: [] if row.status.velero.nacuuid else [True],
-                "short of a place": lambda row: [row.key.namespace] if _lacks_a_place(row) else [],
+                "held": _held_by,
                 "source": lambda row: [row.source] if row.source and not row.status.velero.nacuuid else [],
             }
         )
@@ -117,7 +118,7 @@ class SelfService:
             _watched(velero.DELETE_REQUEST, mirrored.Mirrored, deletion_row, self.deletions, self._of_deletion, here),
         ]
         why = self.results
-        found.append(_watched(why.kind, mirrored.Location, location_row, why.locations, _nobody, here))
+        found.append(_watched(why.kind, mirrored.Location, location_row, why.locations, self._of_location, here))
         for side in self._sides:
             family = side.family
             to_request, to_velero = partial(request_row, family=family), partial(velero_row, family=family)
@@ -198,7 +199,7 @@ class SelfService:
             yield from self._short_of_a_place(namespace)
 
     def _short_of_a_place(self, namespace: str) -> Iterator[Key]:
-        waiting = self.backups.requests.by("short of a place", namespace)
+        waiting = self.backups.requests.by("held", (Reason.QUOTA_EXCEEDED, namespace))
         return self.backups.keys(sorted(waiting, key=lambda row: (row.created, row.key))[:_WOKEN])
 
     def _restores_of(self, backup: Key) -> Iterator[Key]:
@@ -233,6 +234,9 @@ class SelfService:
         for side in self._sides:
             yield from side.keys(side.requests.by("open", True))  # noqa: FBT003 - a value of the index
 
+    def _of_location(self, _change: Change[LocationRow]) -> Iterator[Key]:
+        return self.backups.keys(self.backups.requests.by("held", Reason.LOCATION_UNAVAILABLE))
+
     # What a decision sees, and which one
 
     def observe(self, key: Key) -> Seen | DownloadSeen | ResultsSeen | None:
@@ -262,6 +266,7 @@ class SelfService:
             source=self._source(request) if side is self.restores else None,
             stored=self.places.stored(uid, key.namespace, made),
             active=self.places.active(uid, key.namespace, made),
+            locations=tuple(self.results.locations.rows()) if not rules.has_nacuuid(request) else (),
             transfers=movements(transfers.by("of", made)),
             volumes=movements(copies.by("of", made)),
             place=Place(side.line.position(made) if made in side.line or at in side.velero else side.line.last),
@@ -359,9 +364,17 @@ class SelfService:
         return Source(backup, self.backups.velero.get(Key(self.velero_namespace, build.nacuuid(backup))))
 
 
-def _lacks_a_place(row: RequestRow) -> bool:
+def _held_by(row: RequestRow) -> list[Hashable]:
+    """Return what a request waits for: a place in its namespace, or a storage location."""
     accepted = row.status.condition(ACCEPTED)
-    return accepted is not None and accepted.reason == Reason.QUOTA_EXCEEDED.value
+    if accepted is not None and accepted.reason == Reason.QUOTA_EXCEEDED:
+        return [(Reason.QUOTA_EXCEEDED, row.key.namespace)]
+    is_held = accepted is not None and accepted.reason == Reason.LOCATION_UNAVAILABLE
+    return [Reason.LOCATION_UNAVAILABLE] if is_held else []
+
+
+def _lacks_a_place(row: RequestRow) -> bool:
+    return (Reason.QUOTA_EXCEEDED, row.key.namespace) in _held_by(row)
 
 
 def _nobody(_: Change[Any]) -> Iterator[Key]:

@@ -16,6 +16,7 @@ from foresail.api.marks import ATTEMPT, NAMESPACE_UID, ORPHANED, REOPENED, REQUE
 from foresail.api.nonadmin import Condition
 from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS, Family
+from foresail.selfservice.locations import LocationRow
 from foresail.selfservice.policy import PolicyRow
 
 Counts = tuple[tuple[str, int], ...]
@@ -169,6 +170,7 @@ class Seen(msgspec.Struct, frozen=True):
     source: Source | None = None  # of a restore
     stored: int = 0  # backups of this namespace, without this one
     active: int = 0
+    locations: tuple[LocationRow, ...] = ()  # of a backup that is not accepted yet
     transfers: Counts = ()
     volumes: Counts = ()
     place: Place = Place()

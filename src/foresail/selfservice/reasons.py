@@ -22,6 +22,7 @@ class Reason(StrEnum):
     NO_POLICY = "NoPolicy"
     QUOTA_EXCEEDED = "QuotaExceeded"
     BACKUP_NOT_READY = "BackupNotReady"
+    LOCATION_UNAVAILABLE = "LocationUnavailable"
 
     WAITING = "Waiting"
     RUNNING = "Running"

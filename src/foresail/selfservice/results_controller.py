@@ -13,9 +13,10 @@ from foresail.kube.store import Store
 from foresail.plan import Key
 from foresail.selfservice import results
 from foresail.selfservice.downloads_observe import AnswerRow
+from foresail.selfservice.locations import LocationRow
 from foresail.selfservice.observe import RequestRow
 from foresail.selfservice.results_file import MOST_BYTES, lines_about
-from foresail.selfservice.results_observe import Found, LocationRow, ResultsSeen, Wanted
+from foresail.selfservice.results_observe import Found, ResultsSeen, Wanted
 from foresail.selfservice.status import FALSE, SUCCEEDED
 
 _log = logging.getLogger(__name__)

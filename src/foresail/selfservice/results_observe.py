@@ -27,12 +27,6 @@ class Found(msgspec.Struct, frozen=True):
     problem: str = ""
 
 
-class LocationRow(msgspec.Struct, frozen=True):
-    """A BackupStorageLocation: whom to trust there."""
-
-    authority: str
-
-
 class ResultsSeen(msgspec.Struct, frozen=True):
     """Everything that a decision about the results of one request depends on, but the time."""
 
@@ -46,12 +40,6 @@ class ResultsSeen(msgspec.Struct, frozen=True):
     answers: tuple[AnswerRow, ...] = ()
     authority: str = ""
     brought: Brought[Wanted, Found] | None = None
-
-
-def location_row(wire: mirrored.Location) -> LocationRow:
-    """Return what is kept of a BackupStorageLocation."""
-    stored = wire.spec.object_storage
-    return LocationRow(stored.ca_cert.decode() if stored is not None and stored.ca_cert else "")
 
 
 def location_of(backup: VeleroRow | None) -> str:

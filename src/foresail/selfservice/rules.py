@@ -12,6 +12,7 @@ from foresail.api import velero
 from foresail.api.instants import instant, stamp
 from foresail.selfservice.build import nacuuid
 from foresail.selfservice.families import RESTORES, Family
+from foresail.selfservice.locations import closed
 from foresail.selfservice.observe import DeletionRow, NamespaceRow, RequestRow, Seen, VeleroRow, glimpse
 from foresail.selfservice.policy import no_policy
 from foresail.selfservice.quotas import over_quota
@@ -35,7 +36,7 @@ UNSEEN = timedelta(seconds=10)
 
 _FIRST_PAUSE, _LONGEST_PAUSE = timedelta(seconds=30), timedelta(hours=1)
 _RESTORABLE = (velero.COMPLETED, velero.PARTIALLY_FAILED)
-WAITS = (Reason.NO_POLICY, Reason.QUOTA_EXCEEDED, Reason.BACKUP_NOT_READY)
+WAITS = (Reason.NO_POLICY, Reason.QUOTA_EXCEEDED, Reason.BACKUP_NOT_READY, Reason.LOCATION_UNAVAILABLE)
 """What is refused for these is not wrong: it goes ahead by itself when the reason is gone, and its phase stays New."""
 
 
@@ -110,7 +111,8 @@ def velero_spec(seen: Seen) -> dict[str, Any] | Refused:
     found = backup_spec(tenant, request.key.namespace, policy)
     if isinstance(found, Refused) or has_nacuuid(request):  # it has its place already
         return found
-    return over_quota(policy, seen.stored, seen.active) or found
+    location = found.get("storageLocation", "")
+    return over_quota(policy, seen.stored, seen.active) or closed(location, seen.locations) or found
 
 
 def _not_restorable(seen: Seen) -> Refused | None:

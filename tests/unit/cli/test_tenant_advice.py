@@ -70,6 +70,12 @@ SAID = {
     "BackupNotReady": (
         "the backup to restore from has not ended: wait for that backup, and the restore starts by itself",
     ),
+    "LocationUnavailable": (
+        (
+            "Velero cannot store backups where this one is to be: wait until it can, and the backup starts by itself, "
+            "or ask the administrator of the cluster about the storage location"
+        ),
+    ),
     "Waiting": (
         "Velero has others to do before it: wait for it with foresail backup wait daily -n shop",
         "Velero has others to do before it: wait for it with foresail restore wait daily -n shop",

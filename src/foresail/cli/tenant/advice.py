@@ -59,6 +59,11 @@ ADVICE = {
     Reason.BACKUP_NOT_READY: Advice(
         "the backup to restore from has not ended", "wait for that backup, and the restore starts by itself"
     ),
+    Reason.LOCATION_UNAVAILABLE: Advice(
+        "Velero cannot store backups where this one is to be",
+        "wait until it can, and the backup starts by itself, or ask the administrator of the cluster about the "
+        "storage location",
+    ),
     Reason.WAITING: Advice("Velero has others to do before it", _WAIT),
     Reason.RUNNING: Advice("Velero works on it", _WAIT),
     Reason.COMPLETED: Advice(
