@@ -205,11 +205,14 @@ class Loop(Generic[Seen]):
         kind = one.interest.kind
 
         def changed(change: Change[Any]) -> None:
-            for each in list(one.keys(change)):
+            unlooked: list[Key] = []
+            for each in one.keys(change):
                 key, may_wait = (each.key, True) if isinstance(each, Later) else (each, change.initial)
                 self.queue.add(key, initial=may_wait)
                 if change.new is None and not self.is_working:
-                    self._pass_over(key)
+                    unlooked.append(key)
+            for key in unlooked:
+                self._pass_over(key)
 
         def unreadable(found: Unreadable) -> None:
             with about(self.controller.name, found.key):
