@@ -108,6 +108,7 @@ class Telling:
         self._told: dict[str, datetime] = {}
         self._slots: dict[str, datetime] = {}
         self._taken: dict[int, int] = {}  # how many are told in each second to come
+        self._beyond: dict[int, int] = {}  # of each second that is full, a later one before which none has room
 
     def when(self, name: str, shown: int | None, position: int, now: datetime) -> datetime | None:
         """Return when a position is to be told that is not shown yet; None for at once."""
@@ -146,13 +147,24 @@ class Telling:
 
     def _free_slot(self, due: datetime, now: datetime) -> datetime:
         """Return the first instant from then on in whose second not too many are told."""
-        while self._taken and (first := next(iter(self._taken))) < _second(now):
-            del self._taken[first]
-        second = _second(due) + 1
-        while self._taken.get(second, 0) >= PER_SECOND:
-            second += 1
+        for passing in (self._taken, self._beyond):
+            while passing and (first := next(iter(passing))) < _second(now):
+                del passing[first]
+        second = self._with_room(_second(due) + 1)
         taken = self._taken[second] = self._taken.get(second, 0) + 1
+        if taken >= PER_SECOND:
+            self._beyond[second] = second + 1
         return datetime.fromtimestamp(second, UTC) + timedelta(seconds=(taken - 1) / PER_SECOND)
+
+    def _with_room(self, second: int) -> int:
+        """Return the first second from then on with room; thousands that ask in turn do not count them all again."""
+        full = []
+        while second in self._beyond:
+            full.append(second)
+            second = self._beyond[second]
+        for each in full:
+            self._beyond[each] = second
+        return second
 
 
 def _second(at: datetime) -> int:

@@ -1,5 +1,6 @@
 """The line: who stands where, whoever numbers them; and the telling: near at once, far in their own time."""
 
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -134,3 +135,23 @@ def test_those_that_come_late_do_not_come_together() -> None:
     seconds = [int(each.timestamp()) for each in later if each is not None]
     assert len(seconds) == count - PER_SECOND
     assert max(seconds.count(second) for second in seconds) == PER_SECOND
+
+
+def test_each_is_told_in_the_first_second_with_room_whoever_asked_before() -> None:
+    telling, count = Telling(), 40 * PER_SECOND  # the seconds of those at once reach those of half a minute later
+    soon, late = ([f"{word}{number}" for number in range(count)] for word in ("soon", "late"))
+    for name in late:
+        telling.told(name, NOW)
+    slots: dict[str, int] = {}
+    for pair in zip(soon, late, strict=True):
+        for name, position in zip(pair, (500, 999), strict=True):
+            at = telling.when(name, 1_000, position, NOW)
+            assert at is not None
+            slots[name] = int(at.timestamp())
+    told = Counter(slots.values())
+    assert max(told.values()) == PER_SECOND
+    first = int(NOW.timestamp()) + 1
+    assert all(told[second] == PER_SECOND for second in range(first, max(slots[name] for name in soon)))
+    half_a_minute = first + int(LATEST.total_seconds())
+    assert all(told[second] == PER_SECOND for second in range(half_a_minute, max(slots.values())))
+    assert min(slots[name] for name in late) == half_a_minute
