@@ -1,7 +1,9 @@
 """The client at a real API server, as a ServiceAccount: what it returns, and what it returns instead."""
 
 import asyncio
+import tracemalloc
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 
 import msgspec
 import pytest
@@ -120,3 +122,22 @@ def test_a_client_certificate_connects_too(cluster: Cluster) -> None:
 def test_a_missing_kubeconfig_says_so() -> None:
     with pytest.raises(ConnectError, match="cannot connect to a cluster"):
         asyncio.run(connect("/no/such/kubeconfig"))
+
+
+def test_a_watch_holds_little_memory_while_it_is_silent(cluster: Cluster) -> None:
+    number = 20
+
+    async def work(client: Client) -> None:
+        tracemalloc.start()
+        try:
+            async with AsyncExitStack() as stack:
+                for _ in range(number):
+                    stream = await client.stream(THING, "default", {"watch": "true", "resourceVersion": "0"})
+                    assert not isinstance(stream, Failure), stream
+                    await stack.enter_async_context(stream)
+                held, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert held / number < 128 << 10, "asyncio's own buffer is 256 KiB for each"
+
+    as_watcher(cluster, work)

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import random
+from asyncio import sslproto
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from email.utils import parsedate_to_datetime
@@ -37,6 +38,10 @@ _TIMEOUT = aiohttp.ClientTimeout(total=30.0, sock_connect=5.0)
 _ENDLESS = aiohttp.ClientTimeout(total=None, sock_connect=5.0)  # of a watch; the session's own would end it
 _encoder = msgspec.json.Encoder()
 
+# asyncio gives every TLS connection a buffer of 256 KiB for as long as it lives. An operator has some thirty watches
+# open, and whoever gains the lead opens up to one more for each worker; of what these leave in the heap when they are
+# closed, little is given back. A record of TLS has at most 16 KiB: four at a time took no more processor time.
+sslproto.SSLProtocol.max_size = 64 << 10
 
 _decoders: dict[type[Any], msgspec.json.Decoder[Any]] = {}
 

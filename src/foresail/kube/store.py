@@ -69,8 +69,14 @@ class Store(Generic[Row]):
         return 0 if keys is None else 1 if isinstance(keys, Key) else len(keys)
 
     def put(self, key: Key, row: Row) -> Row | None:
-        """Take a row in, and return the one that it replaces."""
+        """Take a row in, and return the one that was there; an equal one stays in its place.
+
+        When everything is read again, nearly all rows are as they were. Exchanged one by one, each would move to
+        another place in memory, and bring a key and texts beside those that the store and its indexes hold already.
+        """
         old = self._rows.get(key)
+        if old is not None and old == row:
+            return old
         self._rows[key] = row
         for name, values_of in self._indexers.items():
             before = set(values_of(old)) if old is not None else set()

@@ -1,4 +1,4 @@
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,3 +49,21 @@ def test_a_value_under_which_nothing_is_found_costs_nothing() -> None:
     store.remove(row.key)
     assert store.by("owner", "o1") == []
     assert store._found == {"owner": {}, "label": {}}  # noqa: SLF001 - memory is what this is about
+
+
+def test_a_row_that_is_equal_does_not_take_the_place_of_the_one_there() -> None:
+    store = new_store()
+    first, other = Child(Key("a", "x"), "o1", ("p",)), Child(Key("a", "x"), "o1", ("q",))
+    store.put(first.key, first)
+    assert store.put(Key("a", "x"), replace(first)) is first
+    assert store.get(first.key) is first
+    assert store.put(other.key, other) is first
+    assert store.get(first.key) is other
+
+
+def test_a_row_of_nothing_keeps_its_key() -> None:
+    store = Store[Child | None]()
+    key = Key("a", "x")
+    assert store.put(key, None) is None
+    assert store.put(key, None) is None
+    assert list(store) == [key]
