@@ -87,6 +87,7 @@ def _completions(cluster: Cluster, line: Sequence[tuple[str, str]], count: int) 
     before = len(cluster.audit(USER))
     steps: list[datetime] = []
     with administrator(cluster) as (runner, client), Arrivals(cluster, NON_ADMIN_BACKUP, note=positions) as arrivals:
+        arrivals.wait(len(line), _PATIENCE)  # what it is told at first: all that are there
         for (_, done), (_, next_one) in pairwise(line[: count + 1]):
             begun = time.monotonic()
             steps.append(now())
