@@ -97,6 +97,27 @@ def test_a_velero_backup_removed_behind_our_back_is_said_and_cannot_be_restored(
     dan.wait("nonadminbackup/daily", "--for=delete")
 
 
+def test_a_backup_waits_while_its_location_takes_none_and_then_goes_ahead(
+    served: Cluster, eventually: Eventually
+) -> None:
+    ivy = arrive(served, "held", eventually)
+    location = ("patch", "backupstoragelocation", "default", f"--namespace={VELERO}", "--type=merge")
+    served.kubectl(*location, '--patch={"spec":{"accessMode":"ReadOnly"}}')
+    try:
+        time.sleep(2)  # for the operator's watch to show it; nothing tells when it has
+        ivy.back_up("daily")
+        ivy.wait("nonadminbackup/daily", "--for=condition=Accepted=false")
+        status = ivy.status("nonadminbackup/daily")
+        assert status["phase"] == "New"
+        reason, message = condition(status, "Accepted")[1:]
+        assert reason == "LocationUnavailable"
+        assert message.startswith("storage location default is read-only: the backup starts by itself when")
+        assert not of_namespace(served, "backups", "held"), "Velero would refuse it for good"
+    finally:
+        served.kubectl(*location, '--patch={"spec":{"accessMode":"ReadWrite"}}')
+    ivy.wait("nonadminbackup/daily", "--for=condition=Succeeded")
+
+
 def test_a_backup_is_deleted_when_velero_is_back(served: Cluster, eventually: Eventually) -> None:
     eve = arrive(served, "patient", eventually)
     made = completed(eve, "daily")
