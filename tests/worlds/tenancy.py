@@ -26,6 +26,7 @@ from tests.worlds.world import Definition, World, done
 
 VELERO = "velero"
 SETTLED = 90.0
+STILL_RUNS = "backup deletion failed: backup is still in progress"
 ORDER = ["", "New", "BackingOff", "Created", "Deleting"]
 _MADE_FOR = {NON_ADMIN_BACKUP: BACKUPS, NON_ADMIN_RESTORE: RESTORES}
 _VELEROS = (
@@ -161,7 +162,7 @@ class Tenancy:
                 continue
             at, why = Key(VELERO, name), list(errors)
             if found["spec"]["backupName"] in self.taken_for_running:
-                why.append(f"backup deletion failed: {velero.STILL_RUNS}")
+                why.append(STILL_RUNS)
             if why:
                 status = {"phase": velero.PROCESSED, "errors": why}
                 done(self.world.merge(velero.DELETE_REQUEST, at, {"status": status}, "velero"))

@@ -18,7 +18,7 @@ from foresail.selfservice.families import BACKUPS
 from tests.flowchart import Arrow, walks
 from tests.worlds import virtual_time
 from tests.worlds.garbage import NAMESPACE
-from tests.worlds.tenancy import VELERO, Tenancy
+from tests.worlds.tenancy import STILL_RUNS, VELERO, Tenancy
 from tests.worlds.world import done
 
 NAB = Key("red", "shop")
@@ -402,6 +402,11 @@ def test_a_deletion_is_velero_s_work_and_the_request_goes_after_it() -> None:
     tell(story)
 
 
+def attempts(tenancy: Tenancy) -> list[str]:
+    found = tenancy.velero_objects(velero.DELETE_REQUEST).values()
+    return [each["metadata"]["annotations"]["foresail.dev/attempt"] for each in found]
+
+
 def test_a_deletion_that_failed_is_said_and_tried_again_later_each_time() -> None:
     async def story(tenancy: Tenancy) -> None:
         await backed_up(tenancy)
@@ -417,7 +422,7 @@ def test_a_deletion_that_failed_is_said_and_tried_again_later_each_time() -> Non
         )
         await tenancy.settle(30)
         second = tenancy.velero_objects(velero.DELETE_REQUEST)
-        assert [each["metadata"]["annotations"]["foresail.dev/attempt"] for each in second.values()] == ["2"]
+        assert attempts(tenancy) == ["2"]
         assert [each["metadata"]["uid"] for each in first.values()] != [
             each["metadata"]["uid"] for each in second.values()
         ]
@@ -432,14 +437,6 @@ def test_a_deletion_that_failed_is_said_and_tried_again_later_each_time() -> Non
     tell(story)
 
 
-RUNS = "backup deletion failed: backup is still in progress"
-
-
-def attempts(tenancy: Tenancy) -> list[str]:
-    found = tenancy.velero_objects(velero.DELETE_REQUEST).values()
-    return [each["metadata"]["annotations"]["foresail.dev/attempt"] for each in found]
-
-
 @pytest.mark.parametrize(("ended", "reopened"), velero.REOPENED.items())
 def test_a_backup_that_velero_takes_for_running_though_it_has_ended_is_ended_once_more_and_deleted(
     ended: str, reopened: str
@@ -449,7 +446,7 @@ def test_a_backup_that_velero_takes_for_running_though_it_has_ended_is_ended_onc
         tenancy.velero_says(NAB, ended)
         tenancy.edit(NAB, deleteBackup=True)
         await tenancy.settle(5)
-        tenancy.velero_deletes(RUNS)
+        tenancy.velero_deletes(STILL_RUNS)
         await tenancy.settle(2)
         assert tenancy.phase_of_velero(NAB) == reopened
         assert attempts(tenancy) == ["1"], "while Velero ends it, it would only refuse again"
@@ -472,11 +469,11 @@ def test_a_velero_that_refuses_again_and_again_is_asked_later_each_time() -> Non
         await backed_up(tenancy)
         tenancy.edit(NAB, deleteBackup=True)
         await tenancy.settle(5)
-        tenancy.velero_deletes(RUNS)
+        tenancy.velero_deletes(STILL_RUNS)
         await tenancy.settle(2)
         tenancy.velero_says(NAB, "Completed")
         await tenancy.settle(2)
-        tenancy.velero_deletes(RUNS)
+        tenancy.velero_deletes(STILL_RUNS)
         await tenancy.settle(40)
         assert (attempts(tenancy), tenancy.phase_of_velero(NAB)) == (["2"], "Completed")
         assert tenancy.condition(NAB, "Deleting")[1] == "DeletionFailed"
@@ -495,7 +492,7 @@ def test_a_backup_that_ran_when_its_deletion_was_refused_is_left_alone() -> None
         tenancy.edit(NAB, deleteBackup=True)
         await tenancy.settle(5)
         tenancy.velero_says(NAB, "InProgress")
-        tenancy.velero_deletes(RUNS)
+        tenancy.velero_deletes(STILL_RUNS)
         await tenancy.settle(20)
         assert (attempts(tenancy), tenancy.phase_of_velero(NAB)) == (["1"], "InProgress")
         await tenancy.settle(20)

@@ -7,6 +7,7 @@ from datetime import datetime
 
 import msgspec
 
+from foresail.api import velero
 from foresail.api.metadata import Metadata
 
 _NOTHING = msgspec.Raw(b"{}")
@@ -102,23 +103,13 @@ class ObjectStorage(msgspec.Struct, frozen=True, rename="camel"):
     ca_cert: bytes | None = None
 
 
-class LocationSpec(msgspec.Struct, frozen=True, rename="camel"):
-    """Where a location is, whether it is the one that is meant when none is named, and whether it takes Backups."""
+class LocationSpec(velero.LocationSpec, frozen=True, rename="camel"):
+    """The same as elsewhere, and where the location is."""
 
     object_storage: ObjectStorage | None = None
-    default: bool | None = None
-    access_mode: str = ""
 
 
-class LocationStatus(msgspec.Struct, frozen=True):
-    """Whether Velero could reach a location when it last tried."""
-
-    phase: str = ""
-
-
-class Location(msgspec.Struct, frozen=True):
+class Location(velero.Location, frozen=True):
     """A BackupStorageLocation."""
 
-    metadata: Metadata
     spec: LocationSpec = LocationSpec()
-    status: LocationStatus = LocationStatus()

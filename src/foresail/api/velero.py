@@ -3,6 +3,7 @@
 Velero's kinds have no status subresource: spec and status are written together, on the main resource.
 """
 
+from collections.abc import Iterable
 from datetime import datetime
 
 import msgspec
@@ -44,8 +45,17 @@ TERMINAL = frozenset({COMPLETED, PARTIALLY_FAILED, FAILED, FAILED_VALIDATION, "D
 REOPENED = {COMPLETED: "Finalizing", PARTIALLY_FAILED: "FinalizingPartiallyFailed"}
 """The phase from which Velero ends a Backup, by the one in which it is then."""
 
-STILL_RUNS = "backup is still in progress"
-"""In the errors of a DeleteBackupRequest: Velero's own words for why it refused."""
+_STILL_RUNS = "backup is still in progress"  # Velero's own words, in the errors of a DeleteBackupRequest
+_DEFAULT_LOCATION = "default"
+
+
+def is_taken_for_running(phase: str, errors: Iterable[str]) -> bool:
+    """Whether Velero refused to delete a Backup in this phase as one that runs, though it has ended by its own word.
+
+    Velero puts a Backup on its list of those that run once more after another part of it has ended the Backup, if an
+    answer of the API server is late, and takes it off only when it ends the Backup again or is restarted.
+    """
+    return phase in REOPENED and any(_STILL_RUNS in each for each in errors)
 
 
 class ScheduleSpec(msgspec.Struct, frozen=True, rename="camel"):
@@ -110,6 +120,11 @@ class LocationSpec(msgspec.Struct, frozen=True, rename="camel"):
     default: bool | None = None
     access_mode: str = ""
 
+    @property
+    def is_read_only(self) -> bool:
+        """Whether it takes none."""
+        return self.access_mode == "ReadOnly"
+
 
 class LocationStatus(msgspec.Struct, frozen=True):
     """Whether Velero could reach a location when it last tried."""
@@ -124,6 +139,14 @@ class Location(msgspec.Struct, frozen=True):
     metadata: Metadata
     spec: LocationSpec = LocationSpec()
     status: LocationStatus = LocationStatus()
+
+
+def location_meant(name: str, defaults: Iterable[str]) -> str:
+    """Return the name of the location that a Backup means: the one that it names, or the default one.
+
+    If several are said to be that, it is the first by name; if none is, Velero takes the one of that name.
+    """
+    return name or min(defaults, default=_DEFAULT_LOCATION)
 
 
 class StatusRequestStatus(msgspec.Struct, frozen=True, rename="camel"):

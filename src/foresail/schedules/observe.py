@@ -12,7 +12,6 @@ from foresail.cron import Dialect
 from foresail.plan import Key
 
 _template = msgspec.json.Decoder(velero.Template)
-_DEFAULT_LOCATION = "default"  # Velero's own, where no location says that it is the default one
 
 
 class ScheduleRow(msgspec.Struct, frozen=True):
@@ -153,7 +152,7 @@ def location_row(wire: velero.Location) -> LocationRow:
     return LocationRow(
         key=Key(wire.metadata.namespace, wire.metadata.name),
         is_default=bool(wire.spec.default),
-        is_read_only=wire.spec.access_mode == "ReadOnly",
+        is_read_only=wire.spec.is_read_only,
         phase=wire.status.phase,
         message=wire.status.message,
     )
@@ -161,7 +160,5 @@ def location_row(wire: velero.Location) -> LocationRow:
 
 def location_of(name: str, locations: Iterable[LocationRow]) -> LocationRow | None:
     """Return the location that a template means: the one that it names, or the default one."""
-    rows = sorted(locations, key=lambda row: row.key)
-    if not name:
-        name = next((row.key.name for row in rows if row.is_default), _DEFAULT_LOCATION)
-    return next((row for row in rows if row.key.name == name), None)
+    rows = {row.key.name: row for row in locations}
+    return rows.get(velero.location_meant(name, (row.key.name for row in rows.values() if row.is_default)))

@@ -266,12 +266,15 @@ class SelfService:
             source=self._source(request) if side is self.restores else None,
             stored=self.places.stored(uid, key.namespace, made),
             active=self.places.active(uid, key.namespace, made),
-            locations=tuple(self.results.locations.rows()) if not rules.has_nacuuid(request) else (),
+            locations=self._locations() if side is self.backups and not rules.has_nacuuid(request) else (),
             transfers=movements(transfers.by("of", made)),
             volumes=movements(copies.by("of", made)),
             place=Place(side.line.position(made) if made in side.line or at in side.velero else side.line.last),
         )
         return self._with_claims(side, seen) if side is self.backups and volumes.is_new(seen) else seen
+
+    def _locations(self) -> tuple[LocationRow, ...]:
+        return tuple(self.results.locations.rows())
 
     def _with_claims(self, side: Side, seen: Seen) -> Seen:
         """Add the volumes that a namespace has, and whose data is in a backup that has just ended."""

@@ -244,7 +244,8 @@ def update_from_deletion(seen: Seen, row: VeleroRow, deletion: DeletionRow, now:
     is_reopened = row.reopened == deletion.uid
     if is_reopened and not row.is_terminal:
         return _say(seen, _until_it_ends(seen, row, now))
-    if not is_reopened and rules.is_taken_for_running(row, deletion) and (now >= again or deletion.attempt == 1):
+    is_held = velero.is_taken_for_running(row.phase, deletion.errors)
+    if not is_reopened and is_held and (now >= again or deletion.attempt == 1):
         return _say(seen, before, (build.reopen(row, deletion),), is_versioned=False)
     if is_reopened or now >= again:
         gone = Delete(velero.DELETE_REQUEST, deletion.key, deletion.uid)

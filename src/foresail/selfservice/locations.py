@@ -7,8 +7,6 @@ import msgspec
 from foresail.api import mirrored, velero
 from foresail.selfservice.reasons import Reason, Refused
 
-_DEFAULT = "default"  # Velero's own, where no location says that it is the default one
-
 
 class LocationRow(msgspec.Struct, frozen=True):
     """A BackupStorageLocation."""
@@ -27,7 +25,7 @@ def location_row(wire: mirrored.Location) -> LocationRow:
         name=wire.metadata.name,
         authority=stored.ca_cert.decode() if stored is not None and stored.ca_cert else "",
         is_default=bool(wire.spec.default),
-        is_read_only=wire.spec.access_mode == "ReadOnly",
+        is_read_only=wire.spec.is_read_only,
         is_available=wire.status.phase == velero.AVAILABLE,
     )
 
@@ -39,7 +37,7 @@ def closed(name: str, locations: Iterable[LocationRow]) -> Refused | None:
     What Velero says about one that it cannot reach is for the administrator: it names addresses and buckets.
     """
     rows = {row.name: row for row in locations}
-    meant = name or min((row.name for row in rows.values() if row.is_default), default=_DEFAULT)
+    meant = velero.location_meant(name, (row.name for row in rows.values() if row.is_default))
     row = rows.get(meant)
     if row is None or (row.is_available and not row.is_read_only):
         return None

@@ -210,15 +210,6 @@ def next_attempt_at(row: DeletionRow) -> datetime:
     return row.created + min(pause, _LONGEST_PAUSE)
 
 
-def is_taken_for_running(backup: VeleroRow, deletion: DeletionRow) -> bool:
-    """Whether Velero refused to delete a Backup as one that runs though it has ended, by its own word.
-
-    Velero puts a Backup on its list of those that run once more after another part of it has ended the Backup, if an
-    answer of the API server is late, and takes it off only when it ends the Backup again or is restarted.
-    """
-    return backup.phase in velero.REOPENED and any(velero.STILL_RUNS in each for each in deletion.errors)
-
-
 def deletion_failed(row: DeletionRow) -> str:
     """Return in words why Velero did not delete a Backup, and when it is asked again."""
     why = "; ".join(row.errors) or "it gave no reason"

@@ -1,15 +1,16 @@
 """An API server of a few canned answers: for clusters that no test can afford, or that no real server can be."""
 
 import json
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+
+from tests.unit.served import served
 
 
 @dataclass
@@ -50,16 +51,10 @@ def canned(
         def log_message(self, *_: object) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    with served(Handler) as server:
         cluster = {"name": "canned", "cluster": {"server": f"http://127.0.0.1:{server.server_port}"}}
         context = {"name": "canned", "context": {"cluster": "canned", "user": "nobody"}}
         users = [{"name": "nobody", "user": {}}]
         content = {"clusters": [cluster], "users": users, "contexts": [context], "current-context": "canned"}
         found.kubeconfig.write_text(json.dumps(content))
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield found
-        finally:
-            server.shutdown()
-            thread.join()
+        yield found

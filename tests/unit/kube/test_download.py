@@ -3,12 +3,10 @@
 import asyncio
 import gzip
 import ssl
-import threading
 import time
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import ClassVar
 
@@ -18,6 +16,7 @@ from hypothesis import strategies as st
 
 from foresail.kube.download import DownloadError, Unpacker, download, trusting
 from testbed.pki import make_authority
+from tests.unit.served import served
 
 MIB = 1 << 20
 Answer = tuple[int, bytes]
@@ -45,22 +44,10 @@ class Bucket(BaseHTTPRequestHandler):
         pass
 
 
-@contextmanager
-def serving() -> Iterator[ThreadingHTTPServer]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Bucket) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
-
-
 @pytest.fixture
 def bucket() -> Iterator[str]:
     Bucket.files, Bucket.asked, Bucket.pause = {"/elsewhere": (200, gzip.compress(b"elsewhere"))}, [], 0.0
-    with serving() as server:
+    with served(Bucket) as server:
         yield f"http://127.0.0.1:{server.server_port}"
 
 

@@ -9,7 +9,8 @@ import pytest
 from foresail.selfservice.results_controller import fetch
 from foresail.selfservice.results_file import Lines
 from foresail.selfservice.results_observe import Found, Wanted
-from tests.unit.kube.test_download import Bucket, serving
+from tests.unit.kube.test_download import Bucket
+from tests.unit.served import served
 
 OWN = b'{"errors": {"namespaces": {"shop": ["it is full"], "bank": ["secret"]}}}'
 
@@ -26,7 +27,7 @@ OWN = b'{"errors": {"namespaces": {"shop": ["it is full"], "bank": ["secret"]}}}
 )
 def test_what_is_behind_a_url(answer: tuple[int, bytes], found: Found) -> None:
     Bucket.files, Bucket.pause = {"/results.gz": answer}, 0.0
-    with serving() as server:
+    with served(Bucket) as server:
         url = f"http://127.0.0.1:{server.server_port}/results.gz?signature=s3cr3t"
         assert asyncio.run(fetch(Wanted(url, "", "shop"))) == found
 

@@ -212,17 +212,13 @@ def stuck(seen: Evidence) -> Iterator[Finding]:
 
 def undeletable(seen: Evidence) -> Iterator[Finding]:
     """Say which Backups Velero will not delete before it is restarted, by a known bug."""
-    ended = {each.metadata.name for each in seen.backups if each.status.phase in velero.REOPENED}
-    refused = {
-        each.spec.backup_name
-        for each in seen.deletions
-        if any(velero.STILL_RUNS in error for error in each.status.errors)
-    }
-    held = sorted(ended & refused)
+    phases = {each.metadata.name: each.status.phase for each in seen.backups}
+    asked = ((each.spec.backup_name, each.status.errors) for each in seen.deletions)
+    held = {name for name, errors in asked if velero.is_taken_for_running(phases.get(name, ""), errors)}
     if held:
         yield problem(
             "stuck",
-            f"Velero takes Backups for running that have ended, and will not delete them: {_some(held)}",
+            f"Velero takes Backups for running that have ended, and will not delete them: {_some(sorted(held))}",
             f"{_restart(seen)}, then delete them again; what tenants want deleted, self-service deletes by itself",
         )
 
