@@ -19,6 +19,7 @@ BLANKS = {
     "image.repository": "FORESAIL-IMAGE",
     "image.tag": "TAG",
     "primers.pauseImage": "PAUSE-IMAGE",
+    "selfService.requesterStamp": "Always",
     "monitoring.rules": "true",
     "monitoring.serviceMonitor": "true",
 }

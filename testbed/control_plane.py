@@ -75,6 +75,7 @@ def controller_manager(site: Site) -> Program:
             *_common(site, Port.CONTROLLER_MANAGER),
             f"--service-account-private-key-file={site.pki / 'service-accounts.key'}",
             f"--root-ca-file={site.pki / 'ca.crt'}",
+            "--use-service-account-credentials=true",  # as elsewhere: admission can tell controllers from people
         ],
         {},
         lambda: is_ok(f"{site.url(Port.CONTROLLER_MANAGER)}/healthz", site.admin_trust) and _controllers_work(site),

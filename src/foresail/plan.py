@@ -69,6 +69,19 @@ class Patch:
 
 
 @dataclass(frozen=True, slots=True)
+class JsonPatch:
+    """Change single items of an object by JSON patch (RFC 6902), only if the object still has that version.
+
+    A merge patch replaces a whole list, so its writer must hold the list. This one names one item by its index.
+    """
+
+    kind: Kind
+    key: Key
+    operations: tuple[Body, ...]
+    resource_version: str
+
+
+@dataclass(frozen=True, slots=True)
 class Apply:
     """Declare the fields that are ours, by server-side apply."""
 
@@ -87,7 +100,7 @@ class Delete:
     uid: str
 
 
-Action = Create | Patch | Apply | Delete
+Action = Create | Patch | JsonPatch | Apply | Delete
 
 
 class Level(Enum):
@@ -127,6 +140,8 @@ class Plan:
     notes: tuple[Note, ...] = ()
     wake_at: datetime | None = None
     subject: Subject | None = None
+    read: object = None
+    """What to read in the background before the next decision; its controller knows what it is."""
 
     @property
     def writes(self) -> tuple[Action, ...]:
@@ -136,7 +151,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Brought(Generic[Wish, Found]):
-    """What came of an errand, when it was sent out, and how often for the same wish."""
+    """What came of an errand, when it began, and how often for the same wish."""
 
     wish: Wish
     found: Found

@@ -1,15 +1,92 @@
-{{/* What every object of the operator itself is found by. */}}
+{{/* The Deployments, each also the name of its Lease: primers run apart, for they may create pods in all namespaces. */}}
+{{- define "foresail.deployments" -}}
+{{- if not .Values.primers.enabled -}}
+foresail
+{{- else if or .Values.schedules.enabled .Values.selfService.enabled -}}
+foresail foresail-primers
+{{- else -}}
+foresail-primers
+{{- end -}}
+{{- end }}
+
+{{/* The ServiceAccount of a Deployment. */}}
+{{- define "foresail.account" -}}
+{{- $own := .root.Values.primers.serviceAccount.name -}}
+{{- if eq .name "foresail" -}}
+{{ .root.Values.serviceAccount.name }}
+{{- else if eq $own .root.Values.serviceAccount.name -}}
+{{- fail "primers.serviceAccount.name: must differ from serviceAccount.name, or both may do everything" -}}
+{{- else -}}
+{{ $own }}
+{{- end -}}
+{{- end }}
+
+{{/* What every object of a Deployment is found by. A selector cannot be changed later, so the names differ. */}}
 {{- define "foresail.selector" -}}
-app.kubernetes.io/name: foresail
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ .name }}
+app.kubernetes.io/instance: {{ .root.Release.Name }}
 {{- end }}
 
 {{- define "foresail.labels" -}}
 {{ include "foresail.selector" . }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
+app.kubernetes.io/part-of: foresail
+app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 {{- end }}
 
 {{- define "foresail.image" -}}
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end }}
+
+{{/* As whom the API server knows the operator, and Velero. */}}
+{{- define "foresail.user" -}}
+system:serviceaccount:{{ .Release.Namespace }}:{{ .Values.serviceAccount.name }}
+{{- end }}
+
+{{- define "foresail.veleroUser" -}}
+system:serviceaccount:{{ .Values.veleroNamespace }}:{{ .Values.veleroServiceAccount }}
+{{- end }}
+
+{{/* Whether the API server can set the requester of a request itself. */}}
+{{- define "foresail.stampsRequester" -}}
+{{- if eq .Values.selfService.requesterStamp "Always" -}}
+true
+{{- else if and (eq .Values.selfService.requesterStamp "Auto") (.Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy") -}}
+true
+{{- end -}}
+{{- end }}
+
+{{/* Who asks, who asked before, and whether this write asks for something. */}}
+{{- define "foresail.requesterVariables" -}}
+- name: groups
+  expression: "request.userInfo.?groups.orValue([])"
+- name: requester
+  expression: 'object.metadata.?annotations[?"foresail.dev/requester"].orValue("")'
+- name: requesterGroups # one per line
+  expression: 'object.metadata.?annotations[?"foresail.dev/requester-groups"].orValue("")'
+- name: oldRequester
+  expression: >-
+    oldObject == null ? "" : oldObject.metadata.?annotations[?"foresail.dev/requester"].orValue("")
+- name: oldGroups
+  expression: >-
+    oldObject == null ? "" : oldObject.metadata.?annotations[?"foresail.dev/requester-groups"].orValue("")
+- name: asks
+  expression: >- {{- include "foresail.asks" . | nindent 4 }}
+{{- end }}
+
+{{/* Whether a write asks for something: a new request, another spec, or a restored request that is released. */}}
+{{- define "foresail.asks" -}}
+request.operation == "CREATE"
+|| object.?spec.orValue({}) != oldObject.?spec.orValue({})
+|| ("velero.io/restore-name" in oldObject.metadata.?labels.orValue({})
+&& oldObject.metadata.?labels[?"velero.io/restore-name"] != object.metadata.?labels[?"velero.io/restore-name"])
+{{- end }}
+
+{{/* Whether Velero acts on an annotation with this key, and whether one of a map's is such, or the map is too large. */}}
+{{- define "foresail.isForVelero" -}}
+key.startsWith("snapshot.velero.io/") || key.contains("hook.backup.velero.io/") || key.contains("hook.restore.velero.io/") || key in ["velero.io/restore-status", "backup.velero.io/must-include-additional-items", "restore.velero.io/must-include-additional-items", "velero.io/csi-volumesnapshot-handle", "velero.io/csi-volumegroupsnapshot-handle", "velero.io/csi-driver-name", "velero.io/csi-vsc-deletion-policy", "velero.io/csi-volumesnapshot-class", "velero.io/csi-volume-group-snapshot-class"]
+{{- end }}
+
+{{- define "foresail.hasAnnotationsForVelero" -}}
+each.size() > 1000 || each.exists(key, {{ include "foresail.isForVelero" . }})
 {{- end }}

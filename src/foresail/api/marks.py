@@ -14,6 +14,19 @@ NAMESPACE_UID = "foresail.dev/namespace-uid"
 The names are in the annotations of the existing controller; but a name can be taken again by someone else.
 """
 
+REQUESTER = "foresail.dev/requester"
+REQUESTER_GROUPS = "foresail.dev/requester-groups"
+"""On a request, and on the Velero object made for it: the user who asked, and that user's groups, one per line.
+
+Admission policies set them and refuse every other value.
+"""
+
+BACKUP_UID = "foresail.dev/backup-uid"
+"""On a DownloadRequest that the operator reads itself: the Velero Backup whose contents it is for."""
+
+POD_VOLUME_TIMEOUT = "velero.io/pod-volume-timeout"
+"""On a Velero Backup or Restore: how long Velero waits for the data of pods' volumes, instead of its own four hours."""
+
 ORPHANED = "foresail.dev/orphaned"
 """On a Velero Backup: since when the namespace is gone that it was made for."""
 
@@ -39,3 +52,6 @@ JOB_VARIABLE = "FORESAIL_JOB"
 
 OPERATORS_LEASE = "foresail"
 """The name of the Lease that the leading replica of the operator holds."""
+
+PRIMERS_LEASE = "foresail-primers"
+"""The same of the operator of primers, which runs apart under its own ServiceAccount."""

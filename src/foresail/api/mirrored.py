@@ -74,6 +74,7 @@ class Glimpse(msgspec.Struct, frozen=True, rename="camel"):
     progress: Progress | None = None
     hook_status: HookStatus | None = None
     start_timestamp: datetime | None = None
+    completion_timestamp: datetime | None = None
     volume_snapshots_completed: int = 0
     csi_volume_snapshots_completed: int = 0
 
@@ -109,7 +110,14 @@ class LocationSpec(velero.LocationSpec, frozen=True, rename="camel"):
     object_storage: ObjectStorage | None = None
 
 
+class LocationStatus(velero.LocationStatus, frozen=True, rename="camel"):
+    """The same as elsewhere, and when Velero last compared its Backups with the bucket."""
+
+    last_synced_time: datetime | None = None
+
+
 class Location(velero.Location, frozen=True):
     """A BackupStorageLocation."""
 
     spec: LocationSpec = LocationSpec()
+    status: LocationStatus = LocationStatus()

@@ -121,6 +121,10 @@ class BackupPolicy(Wire, frozen=True):
     ttl: Between = Bounds()
     csi_snapshot_timeout: Between = Bounds()
     item_operation_timeout: Between = Bounds()
+    pod_volume_timeout: Annotated[
+        Duration,
+        _described("How long Velero waits for the volumes that it copies from or to pods; others wait meanwhile."),
+    ] = "1h"
     parallel_files: Annotated[Positive, _described("The most files that one upload may take at once.")] | None = None
     allowed: BackupAllowed = BackupAllowed()
     hooks: Hooks = Hooks()
@@ -162,16 +166,48 @@ class RestoredKinds(Wire, frozen=True):
     ) = None
 
 
+Authorization = Literal["Requester", "Policy"]
+Volumes = Literal["BackedUp", "AsIs"]
+VeleroAnnotations = Literal["Refused", "Allowed"]
+
+
 class RestorePolicy(Wire, frozen=True):
     """What holds for NonAdminRestores."""
 
+    authorization: Annotated[
+        Authorization,
+        _described(
+            "Requester: restores only the kinds that the requester may create. Policy: restores what kinds allows."
+        ),
+    ] = "Requester"
+    volumes: Annotated[
+        Volumes,
+        _described(
+            "BackedUp: refuses to re-create a volume that was not backed up and is not deleted with its claim."
+            " AsIs: re-creates it as it was."
+        ),
+    ] = "BackedUp"
     defaults: RestoreValues = RestoreValues()
     required: RestoreValues = RestoreValues()
     item_operation_timeout: Between = Bounds()
+    pod_volume_timeout: Annotated[
+        Duration,
+        _described("How long Velero waits for the volumes that it copies from or to pods; others wait meanwhile."),
+    ] = "1h"
     parallel_files: Annotated[Positive, _described("The most files that one download may take at once.")] | None = None
     allowed: RestoreAllowed = RestoreAllowed()
     kinds: RestoredKinds = RestoredKinds()
     hooks: Hooks = Hooks()
+
+
+class RestoreQuotas(Wire, frozen=True):
+    """How many restores one namespace may have; without a number, no limit."""
+
+    active: Annotated[Count, _described("Restores that have not finished yet.")] | None = None
+    stored: Annotated[Count, _described("Accepted restores that exist, in any phase.")] | None = None
+    history: Annotated[
+        Count, _described("Finished restores to keep; older ones are deleted with their Velero Restores.")
+    ] = 20
 
 
 class Quotas(Wire, frozen=True):
@@ -179,6 +215,16 @@ class Quotas(Wire, frozen=True):
 
     stored: Annotated[Count, _described("Backups that exist, in any phase.")] | None = None
     active: Annotated[Count, _described("Backups that Velero has not finished yet.")] | None = None
+    restores: RestoreQuotas = RestoreQuotas()
+
+
+class DeletionPolicy(Wire, frozen=True):
+    """What protects backups from deletion by their tenants."""
+
+    minimum_age: Annotated[Duration, _described("Backups younger than this are not deleted.")] | None = None
+    keep_last_good: Annotated[
+        Count, _described("Completed backups of the namespace to keep; the newest ones are not deleted.")
+    ] = 0
 
 
 class SelfServicePolicySpec(Wire, frozen=True):
@@ -190,9 +236,17 @@ class SelfServicePolicySpec(Wire, frozen=True):
     priority: Annotated[
         int, msgspec.Meta(ge=-1_000_000, le=1_000_000, description="The highest that matches holds.")
     ] = 0
+    weight: Annotated[
+        Positive, _described("Share of Velero's time of each namespace, relative to other namespaces that wait.")
+    ] = 1
     backup: BackupPolicy = BackupPolicy()
     restore: RestorePolicy = RestorePolicy()
     quotas: Quotas = Quotas()
+    deletion: DeletionPolicy = DeletionPolicy()
+    velero_annotations: Annotated[
+        VeleroAnnotations,
+        _described("Whether objects may carry annotations that make Velero run commands or restore a status."),
+    ] = "Refused"
 
 
 class PolicyMetadata(Wire, frozen=True):

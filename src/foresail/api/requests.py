@@ -170,7 +170,10 @@ class Target(Wire, frozen=True):
         DownloadTarget, msgspec.Meta(description="BackupLog, BackupResults, RestoreLog and RestoreResults are served.")
     ]
     name: Annotated[
-        str, msgspec.Meta(min_length=1, description="The NonAdminBackup or NonAdminRestore, in this namespace.")
+        str,
+        msgspec.Meta(
+            min_length=1, max_length=253, description="The NonAdminBackup or NonAdminRestore, in this namespace."
+        ),
     ]
 
 

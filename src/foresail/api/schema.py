@@ -43,10 +43,10 @@ def _rendered(kind: Type) -> Schema:
             return _nullable(types)
         case StructType():
             return _object(kind)
-        case VarTupleType(item_type=item, min_length=least):
-            return _without_none(type="array", items=_rendered(item), minItems=least)
-        case DictType(value_type=value):
-            return {"type": "object", **_values(value)}
+        case VarTupleType(item_type=item, min_length=least, max_length=most):
+            return _without_none(type="array", items=_rendered(item), minItems=least, maxItems=most)
+        case DictType(value_type=value, max_length=most):
+            return _without_none(type="object", maxProperties=most, **_values(value))
         case _:
             return _scalar(kind)
 

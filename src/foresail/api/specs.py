@@ -23,7 +23,18 @@ Duration = Annotated[
         pattern=DURATION_PATTERN, min_length=1, max_length=64, description="A duration, such as 90m or 720h0m0s."
     ),
 ]
-Names = tuple[str, ...]
+MOST_ENTRIES = 512
+"""Of a list or a map, for the API server: twice what self-service accepts, which refuses in better words."""
+
+_FEW = msgspec.Meta(max_length=MOST_ENTRIES)
+Text = Annotated[str, msgspec.Meta(max_length=1024)]
+"""A name or a label: the longest that Kubernetes has is 317 characters."""
+
+LongText = Annotated[str, msgspec.Meta(max_length=16_384)]
+"""A command, or an order of objects: as long as a whole spec may be."""
+
+Names = Annotated[tuple[Text, ...], _FEW]
+Labels = Annotated[dict[str, Text], _FEW]
 _ATOMIC = msgspec.Meta(extra_json_schema={"x-kubernetes-map-type": "atomic"})
 _ATOMIC_LIST = msgspec.Meta(extra_json_schema={"x-kubernetes-list-type": "atomic"})
 
@@ -35,7 +46,7 @@ class Wire(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 class LabelRequirement(Wire, frozen=True):
     """One condition on a label."""
 
-    key: str
+    key: Text
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
     values: Annotated[Names, _ATOMIC_LIST] | None = None
 
@@ -43,20 +54,20 @@ class LabelRequirement(Wire, frozen=True):
 class LabelSelector(Wire, frozen=True):
     """Which objects, by their labels: all conditions together; an empty selector means every object."""
 
-    match_labels: dict[str, str] | None = None
-    match_expressions: Annotated[tuple[LabelRequirement, ...], _ATOMIC_LIST] | None = None
+    match_labels: Labels | None = None
+    match_expressions: Annotated[tuple[LabelRequirement, ...], _ATOMIC_LIST, _FEW] | None = None
 
 
 Selector = Annotated[LabelSelector, _ATOMIC]
-Selectors = tuple[Selector, ...]
+Selectors = Annotated[tuple[Selector, ...], _FEW]
 
 
 class LocalReference(Wire, frozen=True):
     """An object in Velero's namespace, by kind and name."""
 
-    kind: str
-    name: str
-    api_group: str | None = None
+    kind: Text
+    name: Text
+    api_group: Text | None = None
 
 
 Reference = Annotated[LocalReference, _ATOMIC]
@@ -65,7 +76,7 @@ Reference = Annotated[LocalReference, _ATOMIC]
 class BackupMetadata(Wire, frozen=True):
     """Labels for the Velero Backup."""
 
-    labels: dict[str, str] | None = None
+    labels: Labels | None = None
 
 
 class UploaderConfigForBackup(Wire, frozen=True):
@@ -77,8 +88,8 @@ class UploaderConfigForBackup(Wire, frozen=True):
 class ExecHook(Wire, frozen=True):
     """A command that Velero runs in a container of a pod."""
 
-    command: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
-    container: str | None = None
+    command: Annotated[tuple[LongText, ...], msgspec.Meta(min_length=1, max_length=MOST_ENTRIES)]
+    container: Text | None = None
     on_error: Literal["Continue", "Fail"] | None = None
     timeout: Duration | None = None
 
@@ -92,20 +103,20 @@ class BackupResourceHook(Wire, frozen=True):
 class BackupHookRule(Wire, frozen=True):
     """Hooks, and the pods that they are for."""
 
-    name: str
+    name: Text
     included_namespaces: Names | None = None
     excluded_namespaces: Names | None = None
     included_resources: Names | None = None
     excluded_resources: Names | None = None
     label_selector: Selector | None = None
-    pre: tuple[BackupResourceHook, ...] | None = None
-    post: tuple[BackupResourceHook, ...] | None = None
+    pre: Annotated[tuple[BackupResourceHook, ...], _FEW] | None = None
+    post: Annotated[tuple[BackupResourceHook, ...], _FEW] | None = None
 
 
 class BackupHooks(Wire, frozen=True):
     """All hooks of a backup."""
 
-    resources: tuple[BackupHookRule, ...] | None = None
+    resources: Annotated[tuple[BackupHookRule, ...], _FEW] | None = None
 
 
 class BackupSpec(Wire, frozen=True):
@@ -123,17 +134,17 @@ class BackupSpec(Wire, frozen=True):
     include_cluster_resources: bool | None = None
     label_selector: Selector | None = None
     or_label_selectors: Selectors | None = None
-    ordered_resources: dict[str, str] | None = None
+    ordered_resources: Annotated[dict[str, LongText], _FEW] | None = None
     hooks: BackupHooks | None = None
-    storage_location: str | None = None
+    storage_location: Text | None = None
     volume_snapshot_locations: Names | None = None
     ttl: Duration | None = None
     snapshot_volumes: bool | None = None
     snapshot_move_data: bool | None = None
     default_volumes_to_fs_backup: bool | None = None
     default_volumes_to_restic: bool | None = None
-    volume_group_snapshot_label_key: str | None = None
-    datamover: str | None = None
+    volume_group_snapshot_label_key: Text | None = None
+    datamover: Text | None = None
     resource_policy: Reference | None = None
     csi_snapshot_timeout: Duration | None = None
     item_operation_timeout: Duration | None = None
@@ -157,8 +168,8 @@ class RestoreStatusSpec(Wire, frozen=True):
 class ExecRestoreHook(Wire, frozen=True):
     """A command that Velero runs in a container of a restored pod."""
 
-    command: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
-    container: str | None = None
+    command: Annotated[tuple[LongText, ...], msgspec.Meta(min_length=1, max_length=MOST_ENTRIES)]
+    container: Text | None = None
     on_error: Literal["Continue", "Fail"] | None = None
     exec_timeout: Duration | None = None
     wait_timeout: Duration | None = None
@@ -168,7 +179,7 @@ class ExecRestoreHook(Wire, frozen=True):
 class InitRestoreHook(Wire, frozen=True):
     """Init containers that Velero adds to a restored pod."""
 
-    init_containers: tuple[dict[str, Any], ...] | None = None
+    init_containers: Annotated[tuple[Annotated[dict[str, Any], _FEW], ...], _FEW] | None = None
     timeout: Duration | None = None
 
 
@@ -182,31 +193,31 @@ class RestoreResourceHook(Wire, frozen=True):
 class RestoreHookRule(Wire, frozen=True):
     """Hooks, and the pods that they are for."""
 
-    name: str
+    name: Text
     included_namespaces: Names | None = None
     excluded_namespaces: Names | None = None
     included_resources: Names | None = None
     excluded_resources: Names | None = None
     label_selector: Selector | None = None
-    post_hooks: tuple[RestoreResourceHook, ...] | None = None
+    post_hooks: Annotated[tuple[RestoreResourceHook, ...], _FEW] | None = None
 
 
 class RestoreHooks(Wire, frozen=True):
     """All hooks of a restore."""
 
-    resources: tuple[RestoreHookRule, ...] | None = None
+    resources: Annotated[tuple[RestoreHookRule, ...], _FEW] | None = None
 
 
 class RestoreSpec(Wire, frozen=True):
     """Velero's RestoreSpec; `backupName` is the name of a NonAdminBackup where a tenant writes it."""
 
-    backup_name: str | None = None
-    schedule_name: str | None = None
+    backup_name: Text | None = None
+    schedule_name: Text | None = None
     included_namespaces: Names | None = None
     excluded_namespaces: Names | None = None
     included_resources: Names | None = None
     excluded_resources: Names | None = None
-    namespace_mapping: dict[str, str] | None = None
+    namespace_mapping: Labels | None = None
     label_selector: Selector | None = None
     or_label_selectors: Selectors | None = None
     restore_pvs: bool | None = msgspec.field(default=None, name="restorePVs")
@@ -214,7 +225,7 @@ class RestoreSpec(Wire, frozen=True):
     preserve_node_ports: bool | None = None
     include_cluster_resources: bool | None = None
     hooks: RestoreHooks | None = None
-    existing_resource_policy: str | None = None
+    existing_resource_policy: Text | None = None
     item_operation_timeout: Duration | None = None
     resource_modifier: Reference | None = None
     resource_policy: Reference | None = None

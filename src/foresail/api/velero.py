@@ -42,6 +42,16 @@ RUNNING = frozenset({"ReadyToStart", "InProgress"})
 TERMINAL = frozenset({COMPLETED, PARTIALLY_FAILED, FAILED, FAILED_VALIDATION, "Deleting"})
 """The phases of a Backup in which nothing runs any more; every other, one that we have never heard of too, is busy."""
 
+AFTER_THE_QUEUE = frozenset(
+    {
+        "WaitingForPluginOperations",
+        "WaitingForPluginOperationsPartiallyFailed",
+        "Finalizing",
+        "FinalizingPartiallyFailed",
+    }
+)
+"""The phases in which a Backup is not finished, but no longer counts against Velero's concurrency."""
+
 REOPENED = {COMPLETED: "Finalizing", PARTIALLY_FAILED: "FinalizingPartiallyFailed"}
 """The phase from which Velero ends a Backup, by the one in which it is then."""
 

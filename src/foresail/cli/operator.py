@@ -4,6 +4,7 @@ import argparse
 import os
 from typing import TYPE_CHECKING, Any
 
+from foresail.api.marks import OPERATORS_LEASE
 from foresail.cli.errors import CommandError
 from foresail.cli.yes_or_no import add_switch
 
@@ -36,6 +37,12 @@ def _fill(operator: argparse.ArgumentParser) -> None:
     where.add_argument("--velero-namespace", default="velero", metavar="NAMESPACE", help="Velero's (default: velero)")
     where.add_argument("--lease-namespace", metavar="NAMESPACE", help="of the Lease (default: Velero's namespace)")
     where.add_argument(
+        "--lease-name",
+        default=OPERATORS_LEASE,
+        metavar="NAME",
+        help=f"the Lease, one for all replicas with the same capabilities (default: {OPERATORS_LEASE})",
+    )
+    where.add_argument(
         "--identity",
         default=os.environ.get("POD_NAME") or socket.gethostname(),
         help="who this replica is, unlike every other (default: POD_NAME, or the host's name)",
@@ -67,11 +74,34 @@ def _fill(operator: argparse.ArgumentParser) -> None:
         help="a label or annotation that Backups do not get from their Schedule, or a family such as example.com/*;"
         " may be repeated, and replaces the default list",
     )
+    tenants = run.add_argument_group("self-service")
+    tenants.add_argument(
+        "--self-service-window",
+        type=whole_number,
+        metavar="N",
+        help="tenants' Backups that Velero gets at a time; the others wait in a fair queue. 0: all at once"
+        " (default: Velero's --concurrent-backups plus 1)",
+    )
+    tenants.add_argument(
+        "--self-service-restore-window",
+        type=whole_number,
+        default=1,
+        metavar="N",
+        help="the same for tenants' Restores (default: 1)",
+    )
     add_primer_settings(run)
     run.add_argument(
         "--dry-run", action="store_true", help="print what would be done, and do nothing: no write, no Event, no Lease"
     )
     run.add_argument("--log-level", default="info", choices=["debug", "info", "warning", "error"])
+
+
+def whole_number(text: str) -> int:
+    """Read a number that is not negative."""
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError("must be 0 or more")
+    return number
 
 
 def _run(chosen: argparse.Namespace) -> int:
@@ -111,6 +141,8 @@ def _settings(chosen: argparse.Namespace) -> Any:  # noqa: ANN401 - imported lat
         identity=chosen.identity,
         velero_namespace=chosen.velero_namespace,
         lease_namespace=chosen.lease_namespace or chosen.velero_namespace,
+        lease_name=chosen.lease_name,
+        own_namespace=os.environ.get("POD_NAMESPACE", ""),
         kubeconfig=chosen.kubeconfig,
         context=chosen.context,
         host=chosen.host,
@@ -119,6 +151,8 @@ def _settings(chosen: argparse.Namespace) -> Any:  # noqa: ANN401 - imported lat
         runs_schedules=chosen.schedules,
         runs_self_service=chosen.self_service,
         runs_primers=chosen.primers,
+        self_service_window=chosen.self_service_window,
+        self_service_restore_window=chosen.self_service_restore_window,
         velero_dialect=Dialect(chosen.velero_dialect) if chosen.velero_dialect else None,
         schedules=schedules,
         **({"primers": primer_settings(chosen)} if chosen.primers else {}),

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import random
 from asyncio import sslproto
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
@@ -27,7 +27,9 @@ _log = logging.getLogger(__name__)
 _JSON = "application/json"
 _METADATA = f"{_JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _METADATA_LIST = f"{_JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+_DISCOVERY = f"{_JSON};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _MERGE = "application/merge-patch+json"
+_JSON_PATCH = "application/json-patch+json"
 _MERGE_BY_NAME = "application/strategic-merge-patch+json"
 _NONE: dict[str, str] = {}
 _DRY_RUN = {"dryRun": "All"}
@@ -100,6 +102,10 @@ class Client:
         accept = _METADATA_LIST if metadata_only else _JSON
         return await self._read(address(kind, namespace), parameters, of, accept)
 
+    async def discover(self, of: type[T]) -> T | Failure:
+        """Read which resources the API server serves outside the core group, all groups in one answer."""
+        return await self._read("/apis", {}, of, _DISCOVERY)
+
     async def server_time(self) -> datetime | Failure:
         """Return what time it is at the API server, to the second."""
         answer = await self._open("/version", {}, _JSON, _TIMEOUT)
@@ -125,6 +131,10 @@ class Client:
     async def merge(self, kind: Kind, key: Key, body: Body, of: type[T], subresource: str = "") -> T | Failure:
         """Merge into an object; with a resourceVersion in the body, only if it is still the newest."""
         return await self._write("PATCH", address(kind, key.namespace, key.name, subresource), body, _MERGE, of)
+
+    async def json_patch(self, kind: Kind, key: Key, operations: Sequence[Body], of: type[T]) -> T | Failure:
+        """Apply the operations of a JSON patch, all or none."""
+        return await self._write("PATCH", address(kind, key.namespace, key.name), operations, _JSON_PATCH, of)
 
     async def merge_by_name(
         self, kind: Kind, key: Key, body: Body, of: type[T], *, dry_run: bool = False
@@ -197,7 +207,13 @@ class Client:
         return await self._persist(lambda: self._once("GET", path, parameters, None, accept, of), again)
 
     async def _write(
-        self, method: str, path: str, body: Body, content: str, of: type[T], parameters: Mapping[str, str] = _NONE
+        self,
+        method: str,
+        path: str,
+        body: Body | Sequence[Body],
+        content: str,
+        of: type[T],
+        parameters: Mapping[str, str] = _NONE,
     ) -> T | Failure:
         # A write is sent once. Whatever it waits for before a second time, a refusal's Retry-After or new credentials,
         # the lead may be lost meanwhile: so its sender looks again, decides again, and asks again whether it may write.

@@ -19,6 +19,10 @@ class DownloadError(Exception):
     """Why a file could not be read, in a few words without its address."""
 
 
+class MissingFileError(DownloadError):
+    """The bucket has no such file."""
+
+
 class Unpacker:
     """Unpacks gzip piece by piece; what would become larger than allowed ends there, however small it came."""
 
@@ -74,6 +78,8 @@ async def download(url: str, *, most: int, seconds: float, tls: ssl.SSLContext) 
             ) as session,
             session.get(url, allow_redirects=False) as reply,
         ):
+            if reply.status == HTTPStatus.NOT_FOUND:
+                raise MissingFileError(f"the bucket answers {reply.status}")
             if reply.status != HTTPStatus.OK:
                 raise DownloadError(f"the bucket answers {reply.status}")
             async for packed in reply.content.iter_chunked(_PIECE):

@@ -11,7 +11,7 @@ from foresail.kube.clock import now
 from foresail.kube.connect import Connection
 from foresail.kube.execute import Outcome, Result
 from foresail.kube.loop import Controller, Loop
-from foresail.plan import Action, Apply, Create, Delete, Patch, Plan
+from foresail.plan import Action, Apply, Create, Delete, JsonPatch, Patch, Plan
 
 _encoder = msgspec.json.Encoder(order="sorted")
 
@@ -52,6 +52,8 @@ def _line(action: Action) -> str:
         case Patch():
             at = f"patch {action.subresource} of" if action.subresource else "patch"
             return f"{at} {action.kind.name} {action.key}: {_encoder.encode(action.body).decode()}"
+        case JsonPatch():
+            verb, rest = "patch", _encoder.encode(action.operations).decode()
         case Delete():
             verb, rest = "delete", f"uid {action.uid}"
         case _:

@@ -11,7 +11,7 @@ import msgspec
 from foresail.kube.echoes import Written
 from foresail.kube.failures import Cause, Failure
 from foresail.kube.server import Server
-from foresail.plan import Action, Apply, Body, Create, Delete, Patch, Plan
+from foresail.plan import Action, Apply, Body, Create, Delete, JsonPatch, Patch, Plan
 
 
 class Outcome(Enum):
@@ -86,7 +86,7 @@ class Executor:
         for action in plan.writes:
             if not self._may_write():
                 return Result(Outcome.LOOK_AGAIN, action, _NOT_LEADING, tuple(written))
-            self.writes[action.kind.name, type(action).__name__.lower()] += 1
+            self.writes[action.kind.name, _verb(action)] += 1
             self._before_write()
             answer = await self._act(action)
             self._after_write()
@@ -105,6 +105,8 @@ class Executor:
                 return await client.create(action.kind, action.key, _addressed(action, action.mark), _Answer)
             case Patch():
                 return await client.merge(action.kind, action.key, _versioned(action), _Answer, action.subresource)
+            case JsonPatch():
+                return await client.json_patch(action.kind, action.key, _guarded(action), _Answer)
             case Apply():
                 return await client.apply(action.kind, action.key, _addressed(action, {}), _Answer, action.subresource)
             case Delete():
@@ -145,6 +147,16 @@ def _addressed(action: Create | Apply, mark: Mapping[str, str]) -> Body:
         **action.body,
         "metadata": {**known, "name": action.key.name, **place, **noted},
     }
+
+
+def _verb(action: Action) -> str:
+    return "patch" if isinstance(action, JsonPatch) else type(action).__name__.lower()
+
+
+def _guarded(action: JsonPatch) -> tuple[Body, ...]:
+    """Return the operations with the version among them: an object that has changed since is then a conflict."""
+    version = {"op": "replace", "path": "/metadata/resourceVersion", "value": action.resource_version}
+    return (version, *action.operations)
 
 
 def _versioned(action: Patch) -> Body:

@@ -142,6 +142,7 @@ class Loop(Generic[Seen]):
         self._errands = controller.errands if isinstance(controller, SendsErrands) else None
         if self._errands is not None:
             self._errands.wake = self.queue.add
+            self._errands.clock = now
         self.looked: Callable[[str, float], None] = _nothing  # takes the outcome of each look and its seconds
         self.is_working = False
         self._executor = executor

@@ -28,6 +28,7 @@ Wire = TypeVar("Wire")
 Row = TypeVar("Row")
 
 _PAGE = "500"
+_LONGEST_PROBLEM = 500
 _END_OF_INITIAL = "k8s.io/initial-events-end"
 
 
@@ -218,7 +219,7 @@ class Reflector(Generic[Wire, Row]):
             self._note(key)
             self.store.unread.pop(key, None)  # said anew below; gone it is not
             self._remove(key)
-            found = self.store.unread[key] = Unreadable(key, named.uid, str(problem))
+            found = self.store.unread[key] = Unreadable(key, named.uid, _short(problem))
             self.unreadable(found)
             return
         key = getattr(row, "key", key)  # a row that knows its key brings it along: one is kept, not two
@@ -267,8 +268,13 @@ class Reflector(Generic[Wire, Row]):
         try:
             return decoded(_named, raw).metadata
         except msgspec.DecodeError as problem:
-            self.unreadable(Unreadable(Key("", ""), "", str(problem)))
+            self.unreadable(Unreadable(Key("", ""), "", _short(problem)))
             return None
+
+
+def _short(problem: Exception) -> str:
+    """Return a decoder's complaint, cut: it may quote what somebody wrote."""
+    return str(problem)[:_LONGEST_PROBLEM]
 
 
 def _failure(raw: msgspec.Raw) -> Failure:

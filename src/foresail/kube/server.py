@@ -1,6 +1,6 @@
 """What the runtime asks of an API server: the client asks a real one, and the worlds of the tests stand in for it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Protocol, Self, TypeVar
 
@@ -39,6 +39,9 @@ class Server(Protocol):
 
     async def merge(self, kind: Kind, key: Key, body: Body, of: type[T], subresource: str = "") -> T | Failure:
         """Merge into an object; with a resourceVersion in the body, only if it is still the newest."""
+
+    async def json_patch(self, kind: Kind, key: Key, operations: Sequence[Body], of: type[T]) -> T | Failure:
+        """Apply the operations of a JSON patch, all or none."""
 
     async def apply(self, kind: Kind, key: Key, body: Body, of: type[T], subresource: str = "") -> T | Failure:
         """Declare our fields of an object; fields that someone else owns are a conflict."""

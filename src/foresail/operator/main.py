@@ -1,6 +1,5 @@
 """Puts the operator together: one connection, one controller for each capability, one Lease."""
 
-from foresail.api.marks import OPERATORS_LEASE
 from foresail.kube import dry_run, replica
 from foresail.kube.client import Client
 from foresail.kube.connect import Connection, connect
@@ -10,7 +9,9 @@ from foresail.primers.controller import Primers
 from foresail.primers.rehearsal import rehearsing
 from foresail.primers.search import locating
 from foresail.schedules.controller import Schedules
+from foresail.selfservice.access_controller import AccessReader
 from foresail.selfservice.controller import SelfService
+from foresail.selfservice.turns import Limits, no_slots
 
 
 async def run(settings: Settings) -> None:
@@ -27,7 +28,7 @@ async def _run(settings: Settings, connection: Connection, chosen: list[Schedule
     place = replica.Place(
         name="foresail",
         identity=settings.identity,
-        lease=Key(settings.lease_namespace, OPERATORS_LEASE),
+        lease=Key(settings.lease_namespace, settings.lease_name),
         host=settings.host,
         port=settings.port,
     )
@@ -37,10 +38,25 @@ async def _run(settings: Settings, connection: Connection, chosen: list[Schedule
 def controllers(settings: Settings, client: Client) -> list[Schedules | SelfService | Primers]:
     """Return a controller for each capability that is switched on."""
     found: list[Schedules | SelfService | Primers] = []
+    schedules = None
     if settings.runs_schedules:
-        found.append(Schedules(settings.velero_namespace, settings.schedules, settings.velero_dialect))
+        schedules = Schedules(settings.velero_namespace, settings.schedules, settings.velero_dialect)
+        found.append(schedules)
     if settings.runs_self_service:
-        found.append(SelfService(settings.velero_namespace, never=(settings.lease_namespace,)))
+        limits, never = _limits(settings, schedules), (settings.lease_namespace, settings.own_namespace)
+        found.append(SelfService(settings.velero_namespace, never, limits=limits, access=AccessReader(client)))
     if settings.runs_primers:
         found.append(Primers(settings.primers, rehearsing(client), locating(client)))
     return found
+
+
+def _limits(settings: Settings, schedules: Schedules | None) -> Limits:
+    """Return how much Velero gets from tenants at a time; what only Schedules know is asked there."""
+
+    def window() -> int:
+        if settings.self_service_window is not None:
+            return settings.self_service_window
+        return (schedules.concurrency if schedules is not None else 1) + 1
+
+    next_slot = no_slots if schedules is None else schedules.next_slot
+    return Limits(window, lambda: settings.self_service_restore_window, next_slot)

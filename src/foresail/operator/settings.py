@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from foresail.api.marks import OPERATORS_LEASE
 from foresail.cron import Dialect
 from foresail.primers.observe import Settings as PrimerSettings
 from foresail.schedules.observe import Settings as ScheduleSettings
@@ -14,6 +15,8 @@ class Settings:
     identity: str  # unlike that of any other replica; in a pod, its name
     velero_namespace: str = "velero"
     lease_namespace: str = "velero"
+    lease_name: str = OPERATORS_LEASE  # of all replicas among which one leads
+    own_namespace: str = ""  # of the operator's pod, out of reach of self-service; empty outside a pod
     kubeconfig: str | None = None
     context: str | None = None
     host: str | None = None
@@ -22,6 +25,8 @@ class Settings:
     runs_schedules: bool = True
     runs_self_service: bool = False
     runs_primers: bool = False
+    self_service_window: int | None = None  # None: Velero's concurrency and one more
+    self_service_restore_window: int = 1
     velero_dialect: Dialect | None = None
     schedules: ScheduleSettings = field(default_factory=ScheduleSettings)
     primers: PrimerSettings = field(default_factory=PrimerSettings)

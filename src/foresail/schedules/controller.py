@@ -1,7 +1,7 @@
 """The controller of Schedules: what it watches, whom a change concerns, and which decision to ask."""
 
 from collections.abc import Iterable, Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from foresail.api import velero
 from foresail.api.apps import DEPLOYMENT, Deployment
@@ -37,6 +37,7 @@ from foresail.schedules.observe import (
 from foresail.schedules.rules import judge
 
 _ENGINE = Key("", "velero")  # no Schedule has an empty namespace
+_SOON = timedelta(seconds=5)  # in which a Schedule that nobody has looked at yet may be due
 _ANSWERS = 8  # of Velero's last rollouts or, where it has no Deployment, of the last days
 
 
@@ -55,6 +56,8 @@ class Schedules:
         self.answers = Store[velero.StatusRequest]()
         self.metrics = ScheduleMetrics(self.locations)
         self._flag = dialect
+        self._next: dict[Key, datetime] = {}  # the next run of each Schedule
+        self._decided: set[Key] = set()  # the Schedules that were looked at since this process leads
         self._deleted: dict[str, datetime] = {}  # the slot of the last Backup that was deleted, by its Schedule's UID
         self._question: Question | None = None
         self._versions: dict[str, str] = {}  # by the name of the request; Velero deletes those that it has answered
@@ -130,6 +133,8 @@ class Schedules:
         schedule = self.schedules.get(key)
         if schedule is None:
             self.metrics.gone(key)
+            self._next.pop(key, None)
+            self._decided.discard(key)
             return None
         return Seen(
             schedule=schedule,
@@ -146,8 +151,27 @@ class Schedules:
             self._question, asking = decide_question(seen, now)
             return asking
         verdict = judge(seen, now)
+        self._decided.add(seen.schedule.key)
         self.metrics.judged(seen, verdict)
+        self._note_next(seen.schedule.key, None if verdict.refused or seen.schedule.paused else verdict.upcoming)
         return plan(seen, verdict, now)
+
+    def next_slot(self, after: datetime) -> datetime | None:
+        """Return the next slot of any Schedule after an instant; one not looked at yet may be due any moment."""
+        if any(row.key not in self._decided and not row.paused for row in self.schedules.rows()):
+            return after + _SOON
+        return min((each for each in self._next.values() if each > after), default=None)
+
+    @property
+    def concurrency(self) -> int:
+        """How many Backups Velero runs at a time, by the flags of its Deployment."""
+        return max((row.concurrency for row in self._servers()), default=1)
+
+    def _note_next(self, key: Key, slot: datetime | None) -> None:
+        if slot is None:
+            self._next.pop(key, None)
+        else:
+            self._next[key] = slot
 
     def _engine(self) -> Engine:
         asked = self._question

@@ -28,6 +28,8 @@ _FIRST_GO_CRON = (1, 18, 3)
 _VERSION = re.compile(r"v?([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})(?:[-+.].*)?")
 _OFF = "--disable-controllers"
 _NO_BACKUPS = "--restore-only"
+_CONCURRENCY = "--concurrent-backups"
+_DIGITS = 5  # a number with as many digits is no sensible concurrency
 _TRUE = ("1", "t", "T", "true", "True", "TRUE")  # as Go reads a flag
 
 
@@ -40,6 +42,7 @@ class DeploymentRow(msgspec.Struct, frozen=True):
     tag: str
     schedules_itself: bool
     is_rolled_out: bool
+    concurrency: int = 1  # how many Backups it runs at a time
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -71,7 +74,21 @@ def deployment_row(wire: Deployment) -> DeploymentRow | None:
         tag=server.image.rpartition("/")[2].partition("@")[0].partition(":")[2],
         schedules_itself=not schedule_controller_is_off([*server.command, *server.args]),
         is_rolled_out=status.observed_generation >= meta.generation and status.updated_replicas == status.replicas,
+        concurrency=concurrent_backups([*server.command, *server.args]),
     )
+
+
+def concurrent_backups(arguments: Iterable[str]) -> int:
+    """Return how many Backups a Velero server that is started like this runs at a time."""
+    found, is_next = "", False
+    for argument in arguments:
+        name, _, value = argument.partition("=")
+        if is_next:
+            found = argument
+        elif name == _CONCURRENCY:
+            found = value or found
+        is_next = argument == _CONCURRENCY
+    return max(int(found), 1) if found.isdecimal() and len(found) < _DIGITS else 1
 
 
 def schedule_controller_is_off(arguments: Iterable[str]) -> bool:

@@ -7,13 +7,14 @@ from functools import lru_cache
 
 from foresail.api import nonadmin, velero
 from foresail.api.instants import stamp
-from foresail.api.marks import ATTEMPT, NAMESPACE_UID, ORPHANED, REOPENED, REQUEST_UID
-from foresail.plan import Create, Delete, Key, Patch
+from foresail.api.marks import ATTEMPT, NAMESPACE_UID, ORPHANED, POD_VOLUME_TIMEOUT, REOPENED, REQUEST_UID, REQUESTER
+from foresail.plan import Body, Create, Delete, JsonPatch, Key, Patch
 from foresail.selfservice.families import BACKUPS, Family
 from foresail.selfservice.observe import DeletionRow, NamespaceRow, RequestRow, Seen, VeleroRow
 
 _LONGEST = 63  # the name is the value of a label too
 _UUID = 36
+_FINALIZERS = "/metadata/finalizers"
 _SPACE = uuid.UUID("5f0b1d0c-8f5b-5d1e-9a43-6f1c8b3a7e21")  # ours, drawn once: the seed of every name below
 
 
@@ -50,7 +51,11 @@ def create_velero_object(seen: Seen, namespace: NamespaceRow, spec: Mapping[str,
     family, request = seen.family, seen.request
     name = nacuuid(request)
     labels = {**nonadmin.LABELS, family.nacuuid_label: name}
-    body = {"metadata": {"labels": labels}, "spec": spec}
+    annotations = {REQUESTER: request.requester} if request.requester else {}
+    if seen.policy is not None:
+        rules = seen.policy.spec.backup if family is BACKUPS else seen.policy.spec.restore
+        annotations[POD_VOLUME_TIMEOUT] = rules.pod_volume_timeout
+    body = {"metadata": {"labels": labels, "annotations": annotations}, "spec": spec}
     return Create(family.velero, Key(seen.velero_namespace, name), body, record(family, request, namespace))
 
 
@@ -75,27 +80,27 @@ def reopen(backup: VeleroRow, refused: DeletionRow) -> Patch:
     return Patch(velero.BACKUP, backup.key, {"metadata": metadata, "status": {"phase": velero.REOPENED[backup.phase]}})
 
 
-def add_finalizer(seen: Seen) -> Patch:
+def add_finalizer(seen: Seen) -> JsonPatch:
     """Return the write that lets a request go only with our consent; refused if the request has changed since.
 
     It is written even if the finalizer is there already, as the test that the request still is what it was.
     """
     request, ours = seen.request, seen.family.finalizer
-    finalizers = [*(each for each in request.finalizers if each != ours), ours]
-    if ours in request.finalizers:
-        finalizers = list(request.finalizers)
-    return _finalizers(seen, finalizers)
+    if request.has_finalizer:
+        return _finalizers(seen)
+    if request.has_others_finalizers:
+        return _finalizers(seen, {"op": "add", "path": f"{_FINALIZERS}/-", "value": ours})
+    return _finalizers(seen, {"op": "add", "path": _FINALIZERS, "value": [ours]})
 
 
-def release(seen: Seen) -> Patch:
+def release(seen: Seen) -> JsonPatch:
     """Return the write that lets a request go."""
-    return _finalizers(seen, [each for each in seen.request.finalizers if each != seen.family.finalizer])
+    return _finalizers(seen, {"op": "remove", "path": f"{_FINALIZERS}/{seen.request.finalizer_index}"})
 
 
-def _finalizers(seen: Seen, finalizers: list[str]) -> Patch:
-    request = seen.request
-    body = {"metadata": {"finalizers": finalizers or None}}
-    return Patch(seen.family.kind, request.key, body, request.version)
+def _finalizers(seen: Seen, *operations: Body) -> JsonPatch:
+    """Return a write that needs no list of all finalizers: a tenant can make that as long as an object may be."""
+    return JsonPatch(seen.family.kind, seen.request.key, operations, seen.request.version)
 
 
 def delete_request(seen: Seen) -> Delete:

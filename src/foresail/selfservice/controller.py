@@ -10,15 +10,28 @@ import msgspec
 from foresail.api import core, mirrored, nonadmin, velero
 from foresail.api.policy import SELF_SERVICE_POLICY, SelfServicePolicy
 from foresail.kube.errands import Errands
+from foresail.kube.execute import Result
 from foresail.kube.loop import Later, Watched
 from foresail.kube.reflector import Change, Interest
 from foresail.kube.store import Store
 from foresail.plan import Key, Kind, Plan
-from foresail.selfservice import build, downloads, results, rules, volumes
+from foresail.selfservice import build, downloads, hand_over, protection, results, rules, strays, volumes
+from foresail.selfservice.access_controller import AccessReader
+from foresail.selfservice.access_observe import (
+    PREFIXES,
+    AccessSeen,
+    Check,
+    Checked,
+    FileRow,
+    PodCheck,
+    PodsChecked,
+    file_name,
+)
 from foresail.selfservice.decide import creates, decide, promises
 from foresail.selfservice.downloads_controller import Downloads
 from foresail.selfservice.downloads_observe import AnswerRow, DownloadRow, DownloadSeen, answer_row, download_row
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
+from foresail.selfservice.forced import Lingering, forced_at
 from foresail.selfservice.locations import LocationRow, location_row
 from foresail.selfservice.metrics import SelfServiceMetrics
 from foresail.selfservice.observe import (
@@ -41,32 +54,39 @@ from foresail.selfservice.observe import (
 )
 from foresail.selfservice.places import Places
 from foresail.selfservice.policy import PolicyRow, policy_for, policy_row
-from foresail.selfservice.queue import Line, Telling
+from foresail.selfservice.queue import NEAR, Line, Telling
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.results_controller import WORD, Fetch, Results, fetch
 from foresail.selfservice.results_observe import Found, ResultsSeen, Wanted, location_of
 from foresail.selfservice.status import ACCEPTED, BACKING_OFF, CREATED, DELETING
+from foresail.selfservice.strays import StraySeen
+from foresail.selfservice.turns import UNLIMITED, Limits, Turns
 
+_READS = 8  # in the background at once
 _WOKEN = 16  # of those that wait for a place; each that does not take it wakes others by its going
 
 
 class Side:
     """Everything that is known of one family: backups, or restores."""
 
-    def __init__(self, family: Family, transfer: Kind, volume: Kind, label: str) -> None:
+    def __init__(self, family: Family, transfer: Kind, volume: Kind, turns: Turns) -> None:
         self.family = family
+        self.turns = turns
+        self.places = Places()
         self.requests = Store[RequestRow](
             {
                 "here": lambda row: [row.key.namespace],
                 "open": lambda row: [] if row.status.velero.nacuuid else [True],
                 "held": _held_by,
+                "ended": lambda row: [row.key.namespace] if family is RESTORES and rules.has_ended(row) else [],
+                "awaits": lambda row: [row.source] if row.source and _awaits_hand_over(row) else [],
                 "source": lambda row: [row.source] if row.source and not row.status.velero.nacuuid else [],
             }
         )
-        self.velero = Store[VeleroRow]()
+        self.velero = Store[VeleroRow]({"waits in": self._waits_in, "of namespace": self._of_namespace})
         self.moves = {kind: Store[MovementRow]({"of": lambda row: [row.of]}) for kind in (transfer, volume)}
         self.line, self.telling = Line(), Telling()
-        self.label = label
+        self.label = velero.BACKUP_NAME_LABEL if family is BACKUPS else velero.RESTORE_NAME_LABEL
 
     def key(self, key: Key) -> Key:
         """Return the key under which a request is looked at."""
@@ -76,34 +96,62 @@ class Side:
         """Return the keys of requests."""
         return (self.key(row.key) for row in rows)
 
+    def stray_keys(self, rows: Iterable[VeleroRow]) -> Iterator[Key]:
+        """Return the keys of the waiting Velero objects among some."""
+        return (key for row in rows if (key := strays.key_for(self.family, row)) is not None)
+
+    def _of_namespace(self, row: VeleroRow) -> list[Hashable]:
+        return [row.namespace_uid] if self.family is BACKUPS and strays.is_recorded(row) else []
+
+    def deleted_stray_keys(self, row: VeleroRow) -> Iterator[Key]:
+        """Return the key of a Velero object that was deleted, if it was made for a request."""
+        key = strays.deleted_key_for(self.family, row)
+        return iter(() if key is None else (key,))
+
+    def _waits_in(self, row: VeleroRow) -> list[Hashable]:
+        key = strays.key_for(self.family, row)
+        return [] if key is None else [key.namespace]
+
 
 class SelfService:
     """Lets tenants back up and restore their own namespaces, through one Velero."""
 
     name = "selfservice"
 
-    def __init__(self, velero_namespace: str, never: Iterable[str] = (), fetch: Fetch = fetch) -> None:
+    def __init__(
+        self,
+        velero_namespace: str,
+        never: Iterable[str] = (),
+        fetch: Fetch = fetch,
+        limits: Limits = UNLIMITED,
+        access: AccessReader | None = None,
+    ) -> None:
         self.velero_namespace = velero_namespace
         self.never = frozenset((*never, velero_namespace))
-        self.backups = Side(BACKUPS, velero.DATA_UPLOAD, velero.POD_VOLUME_BACKUP, velero.BACKUP_NAME_LABEL)
-        self.restores = Side(RESTORES, velero.DATA_DOWNLOAD, velero.POD_VOLUME_RESTORE, velero.RESTORE_NAME_LABEL)
+        turns, restore_turns = Turns(limits.window, limits.next_slot), Turns(limits.restore_window)
+        self.backups = Side(BACKUPS, velero.DATA_UPLOAD, velero.POD_VOLUME_BACKUP, turns)
+        self.restores = Side(RESTORES, velero.DATA_DOWNLOAD, velero.POD_VOLUME_RESTORE, restore_turns)
         self.downloads = Downloads()
-        self.results = Results(self.downloads.answers, fetch)
+        self.access = access or AccessReader(None)
+        self._fetch = fetch
+        self.errands = Errands[Any, Any](self._read, at_once=_READS, is_quick=hand_over.is_quick)
+        self.results = Results(self.downloads.answers, self.errands)
         self.deletions = Store[DeletionRow]()
         self.namespaces = Store[NamespaceRow]()
         self.policies = Store[PolicyRow]()
         self.claims = Store[ClaimRow]({"here": lambda row: [row.namespace]})
-        self.places = Places()
-        self.metrics = SelfServiceMetrics(self.namespaces, self.places, self._policy)
+        self._unseen: dict[str, datetime] = {}  # since when a Velero object may exist that is not seen
+        self.lingering = Lingering()
+        self.backups.places = Places(self.lingering.names)
+        self.metrics = SelfServiceMetrics(self.namespaces, self.backups.places, self._policy)
 
     @property
     def _sides(self) -> tuple[Side, Side]:
         return self.backups, self.restores
 
-    @property
-    def errands(self) -> Errands[Wanted, Found]:
-        """The results of what has failed, on their way."""
-        return self.results.errands
+    async def _read(self, wish: Wanted | Check | PodCheck) -> Found | Checked | PodsChecked:
+        """Do one background read."""
+        return await (self._fetch(wish) if isinstance(wish, Wanted) else self.access.run(wish))
 
     @property
     def watched(self) -> tuple[Watched, ...]:
@@ -132,8 +180,10 @@ class SelfService:
 
     # Whom a change concerns
 
-    def _of_request(self, side: Side, change: Change[RequestRow]) -> Iterator[Key]:
+    def _of_request(self, side: Side, change: Change[RequestRow]) -> Iterator[Key | Later]:
         old, new = change.old, change.new
+        if side is self.backups:
+            self._linger(new or old, is_gone=new is None)
         yield side.key(change.key)
         yield from self.downloads.about(side.family, change.key)
         yield from self.results.of_request(side.key(change.key), change)
@@ -145,33 +195,92 @@ class SelfService:
         if (new is None or not rules.has_nacuuid(new)) and Key(self.velero_namespace, name) not in side.velero:
             side.line.leave(name)  # it never came to Velero, and will not
             side.telling.forget(name)
-        if side is self.restores:
-            return
+        yield from self._queue(side, name, row, is_deleted=new is None)
         if new is None or new.status.phase in (CREATED, DELETING):
-            self.places.settle(namespace, name)
+            side.places.settle(namespace, name)
         elif rules.has_nacuuid(new):
-            self.places.promise(namespace, name)
+            side.places.promise(namespace, name)
         if new is None or new.status.phase == BACKING_OFF or (old is not None and _lacks_a_place(old)):
-            yield from self._short_of_a_place(namespace)  # it does not need a place any more, or has found one
-        if old is None or new is None or old.status.phase != new.status.phase:
+            yield from self._short_of_a_place(side, namespace)  # it does not need a place any more, or has found one
+        if side is self.restores:
+            if new is not None and rules.has_ended(new) and not (old is not None and rules.has_ended(old)):
+                yield from side.keys(self._past_history(namespace))
+            return
+        if old is None or new is None or _restorability(old) != _restorability(new):
             yield from self._restores_of(change.key)
+
+    def _linger(self, row: RequestRow | None, *, is_gone: bool) -> None:
+        """Count a backup that was deleted by force until Velero has lost it, even if its request is gone."""
+        if row is None:
+            return
+        name = build.nacuuid(row)
+        self.lingering.take(name, row)
+        if is_gone:
+            self.lingering.forget_if_lost(name, self._locations())
 
     def _of_velero(self, side: Side, change: Change[VeleroRow]) -> Iterator[Key | Later]:
         row = change.new or change.old
         if row is None:
             return
         self.metrics.waited(side.family, change)
+        if change.old is None:
+            yield from side.stray_keys((row,))
+        if change.new is None:
+            yield from side.deleted_stray_keys(row)
+            self.access.discard(row.uid)
         if row.owner is not None:
             yield side.key(row.owner)
             yield from self.downloads.about(side.family, row.owner)
-            if side is self.backups:
-                yield from self._take_place(change, row.owner.namespace)
-                if change.old is None or change.new is None or change.old.phase != change.new.phase:
-                    yield from self._restores_of(row.owner)
-        if self._moved(side, change):
-            yield from self._asked_for(side, side.line.first())
-            farther = (name for name in side.line.rest() if not side.telling.waits(name))
-            yield from map(Later, self._asked_for(side, farther))  # thousands, before whom nobody near is to wait
+            yield from self._take_place(side, change, row.owner.namespace)
+            is_another = change.old is None or change.new is None or change.old.phase != change.new.phase
+            if side is self.backups and is_another:
+                yield from self._restores_of(row.owner)
+                protected = side.requests.by("held", (Reason.DELETION_PROTECTED, row.owner.namespace))
+                yield from side.keys(protected)
+        self._note_left(side, change)
+        turns = side.turns
+        is_free = turns.lose(change.key.name) if change.new is None else turns.see(row, change.old, change.initial)
+        if is_free:
+            yield from self._next_turns(side)
+        is_first_read = change.initial and change.old is None  # then everybody is looked at anyway
+        if self._moved(side, change) and not is_first_read:
+            yield from self._all_in_line(side)
+
+    def _note_left(self, side: Side, change: Change[VeleroRow]) -> None:
+        """Note how long an object ran whose data is still moved, for its turn is over."""
+        old, new, clock = change.old, change.new, self.errands.clock
+        if old is not None and new is not None and clock is not None and old.is_queued:
+            side.turns.note_left(new, clock())
+
+    def _queue(self, side: Side, name: str, row: RequestRow, *, is_deleted: bool) -> Iterator[Key | Later]:
+        """Let an accepted request wait for its turn, or take one off the queue that needs none any more."""
+        is_made = row.status.phase in (CREATED, DELETING) or Key(self.velero_namespace, name) in side.velero
+        if not is_deleted and not is_made and rules.has_nacuuid(row) and not row.is_to_go:
+            side.turns.enter(name, row.key, row.created)
+            self._weigh(row.key.namespace)
+            return
+        if is_deleted or is_made or not row.has_finalizer:
+            self._unseen.pop(name, None)
+        if (not is_made or row.status.position == 0) and side.turns.leave(name):
+            yield from self._next_turns(side)
+            yield from self._near(side)
+
+    def _near(self, side: Side) -> Iterator[Key]:
+        """Return those at the front of our queue."""
+        return (side.key(side.turns.queue.key(name)) for name in side.turns.queue.first(NEAR))
+
+    def _next_turns(self, side: Side) -> Iterator[Key]:
+        """Return the requests that may be handed over now."""
+        return (side.key(side.turns.queue.key(name)) for name in side.turns.next_names())
+
+    def _all_in_line(self, side: Side) -> Iterator[Key | Later]:
+        """Return everybody whose position may have changed: the near ones at once, the others later."""
+        line, queue, is_told = side.line, side.turns.queue, side.telling.waits
+        yield from self._asked_for(side, line.first())
+        yield from self._near(side)
+        farther = (name for name in line.rest() if not is_told(name))
+        yield from map(Later, self._asked_for(side, farther))  # thousands, before whom nobody near is to wait
+        yield from (Later(side.key(queue.key(name))) for name in list(queue) if not is_told(name))
 
     def _asked_for(self, side: Side, names: Iterable[str]) -> Iterator[Key]:
         """Return the requests for which Velero objects were made."""
@@ -190,17 +299,26 @@ class SelfService:
         is_running = new.phase in velero.RUNNING
         return side.line.change(name, is_waiting=new.is_waiting, is_running=is_running, number=new.queue_position)
 
-    def _take_place(self, change: Change[VeleroRow], namespace: str) -> Iterator[Key]:
-        old, new = change.old, change.new
+    def _take_place(self, side: Side, change: Change[VeleroRow], namespace: str) -> Iterator[Key]:
+        old, new, places = change.old, change.new, side.places
         if old is not None and (new is None or new.namespace_uid != old.namespace_uid):
-            self.places.free(old.namespace_uid, change.key.name)
-            yield from self._short_of_a_place(namespace)
-        if new is not None and self.places.hold(new.namespace_uid, change.key.name, is_active=not new.is_terminal):
-            yield from self._short_of_a_place(namespace)
+            places.free(old.namespace_uid, change.key.name)
+            yield from self._short_of_a_place(side, namespace)
+        if new is not None and places.hold(new.namespace_uid, change.key.name, is_active=not new.is_terminal):
+            yield from self._short_of_a_place(side, namespace)
 
-    def _short_of_a_place(self, namespace: str) -> Iterator[Key]:
-        waiting = self.backups.requests.by("held", (Reason.QUOTA_EXCEEDED, namespace))
-        return self.backups.keys(sorted(waiting, key=lambda row: (row.created, row.key))[:_WOKEN])
+    def _short_of_a_place(self, side: Side, namespace: str) -> Iterator[Key]:
+        waiting = side.requests.by("held", (Reason.QUOTA_EXCEEDED, namespace))
+        return side.keys(sorted(waiting, key=lambda row: (row.created, row.key))[:_WOKEN])
+
+    def _past_history(self, namespace: str) -> list[RequestRow]:
+        """Return the finished restores of a namespace that its policy does not keep any longer."""
+        policy = self._policy(namespace)
+        ended = self.restores.requests.by("ended", namespace)
+        if policy is None or len(ended) <= policy.spec.quotas.restores.history:
+            return []
+        newest_first = sorted(ended, key=lambda row: (row.created, row.key), reverse=True)
+        return newest_first[policy.spec.quotas.restores.history :]
 
     def _restores_of(self, backup: Key) -> Iterator[Key]:
         rows = self.restores.requests.by("source", backup.name)
@@ -214,6 +332,17 @@ class SelfService:
     def _of_answer(self, change: Change[AnswerRow]) -> Iterator[Key]:
         yield from self.downloads.of_answer(change)
         yield from self.results.of_answer(change)
+        row = change.new or change.old
+        if row is not None and row.target.kind in PREFIXES:
+            yield from self._awaiting(row.target.name)
+
+    def _awaiting(self, velero_backup: str) -> Iterator[Key]:
+        """Return the restores that wait to be handed over from a Velero Backup."""
+        backup = self.backups.velero.get(Key(self.velero_namespace, velero_backup))
+        owner = backup.owner if backup is not None else None
+        if owner is not None:
+            rows = self.restores.requests.by("awaits", owner.name)
+            yield from self.restores.keys(row for row in rows if row.key.namespace == owner.namespace)
 
     def _of_movement(self, side: Side, change: Change[MovementRow]) -> Iterator[Key]:
         row = change.new or change.old
@@ -225,23 +354,52 @@ class SelfService:
         is_going = change.new is not None and change.new.is_going
         if change.new is None:
             self.metrics.gone(change.key.name)
+            self.lingering.leave(change.key.name)
+        self._weigh(change.key.name, is_deleted=change.new is None)
         yield from self.downloads.here(change.key.name)
         for side in self._sides:
             rows = side.requests.by("here", change.key.name)
-            yield from side.keys(row for row in rows if is_going or not row.status.velero.nacuuid)
+            yield from side.keys(
+                row for row in rows if is_going or not row.status.velero.nacuuid or protection.is_protected(row.status)
+            )
+            if change.new is None or is_going or change.old is None or change.old.uid != change.new.uid:
+                yield from side.stray_keys(side.velero.by("waits in", change.key.name))
 
-    def _of_policy(self, _change: Change[PolicyRow]) -> Iterator[Key]:
+    def _weigh(self, namespace: str, *, is_deleted: bool = False) -> None:
+        """Set the share of a namespace from its policy."""
+        policy = None if is_deleted else self._policy(namespace)
         for side in self._sides:
-            yield from side.keys(side.requests.by("open", True))  # noqa: FBT003 - a value of the index
+            if is_deleted:
+                side.turns.queue.forget(namespace)
+            elif policy is not None:
+                side.turns.queue.set_weight(namespace, policy.spec.weight)
 
-    def _of_location(self, _change: Change[LocationRow]) -> Iterator[Key]:
-        return self.backups.keys(self.backups.requests.by("held", Reason.LOCATION_UNAVAILABLE))
+    def _of_policy(self, change: Change[PolicyRow]) -> Iterator[Key | Later]:
+        if not change.initial:
+            for namespace in {row.key.namespace for row in self.restores.requests.rows() if rules.has_ended(row)}:
+                yield from map(Later, self.restores.keys(self._past_history(namespace)))
+        for side in self._sides:
+            for namespace in side.turns.queue.namespaces:
+                self._weigh(namespace)
+            yield from side.keys(side.requests.by("open", True))  # noqa: FBT003 - a value of the index
+            yield from side.keys(side.requests.by("held", Reason.DELETION_PROTECTED))
+        yield from self.downloads.unanswered()
+
+    def _of_location(self, change: Change[LocationRow]) -> Iterator[Key]:
+        requests, old, new = self.backups.requests, change.old, change.new
+        if old is None or new is None or old != msgspec.structs.replace(new, last_synced=old.last_synced):
+            yield from self.backups.keys(requests.by("held", Reason.LOCATION_UNAVAILABLE))
+        yield from self.backups.keys(requests.by("held", Reason.FORCE_DELETED))
+        for lost in self.lingering.forget_lost(self._locations()):
+            yield from self._short_of_a_place(self.backups, lost.namespace)
 
     # What a decision sees, and which one
 
-    def observe(self, key: Key) -> Seen | DownloadSeen | ResultsSeen | None:
+    def observe(self, key: Key) -> Seen | DownloadSeen | ResultsSeen | StraySeen | None:
         """Collect what is known about a request."""
         plural, _, name = key.name.partition("/")
+        if plural == strays.WORD:
+            return self._stray(key.namespace, name)
         if plural == WORD:
             return self._results(key, Key(key.namespace, name))
         if plural == self.downloads.kind.plural:
@@ -249,6 +407,7 @@ class SelfService:
         side = self.backups if plural == BACKUPS.kind.plural else self.restores
         request = side.requests.get(Key(key.namespace, name))
         if request is None:
+            self.errands.forget(key)
             return None
         made = build.nacuuid(request)
         at = Key(self.velero_namespace, made)
@@ -260,18 +419,65 @@ class SelfService:
             request=request,
             velero_namespace=self.velero_namespace,
             namespace=namespace,
-            policy=None if request.status.phase in (CREATED, DELETING) else self._policy(key.namespace),
+            policy=self._policy(key.namespace) if _needs_policy(request) else None,
             velero=side.velero.get(at),
             deletion=self.deletions.get(at) if side is self.backups else None,
             source=self._source(request) if side is self.restores else None,
-            stored=self.places.stored(uid, key.namespace, made),
-            active=self.places.active(uid, key.namespace, made),
-            locations=self._locations() if side is self.backups and not rules.has_nacuuid(request) else (),
+            stored=side.places.stored(uid, key.namespace, made),
+            active=side.places.active(uid, key.namespace, made),
+            history=self._history(side, request),
+            good=self._good(side, request, uid),
+            locations=self._locations() if side is self.backups and _needs_locations(request) else (),
             transfers=movements(transfers.by("of", made)),
             volumes=movements(copies.by("of", made)),
-            place=Place(side.line.position(made) if made in side.line or at in side.velero else side.line.last),
+            place=self._place(side, request, made, at),
         )
+        if request.status.phase not in (CREATED, DELETING):
+            seen = msgspec.structs.replace(seen, access=self._access(key, seen.source))
         return self._with_claims(side, seen) if side is self.backups and volumes.is_new(seen) else seen
+
+    def _place(self, side: Side, request: RequestRow, made: str, at: Key) -> Place:
+        """Return where a request stands: in Velero's queue, or in ours behind everything that Velero has."""
+        if made in side.line or at in side.velero:
+            return Place(side.line.position(made))
+        if not side.turns.is_bounded:
+            return Place(side.line.last if rules.has_nacuuid(request) else None)
+        return Place(side.line.last + side.turns.queue.rank(request.key.namespace, (request.created, made)))
+
+    def _history(self, side: Side, request: RequestRow) -> int | None:
+        """Return how many finished restores are kept, if this one is not among them any longer."""
+        if side is self.backups or not rules.has_ended(request):
+            return None
+        is_past = any(row.uid == request.uid for row in self._past_history(request.key.namespace))
+        policy = self._policy(request.key.namespace) if is_past else None
+        return policy.spec.quotas.restores.history if policy is not None else None
+
+    def _good(self, side: Side, request: RequestRow, namespace_uid: str) -> tuple[VeleroRow, ...]:
+        """Return when the complete backups of a namespace began that nobody deletes."""
+        if side is not self.backups or not (request.is_to_be_deleted or request.is_to_be_forced):
+            return ()
+        rows = side.velero.by("of namespace", namespace_uid)
+        return protection.good_backups(row for row in rows if row.key not in self.deletions)
+
+    def _access(self, key: Key, source: Source | None) -> AccessSeen:
+        """Collect what is known about access to what a request would bring back."""
+        backup = source.velero if source is not None else None
+        brought = self.errands.brought(key)
+        if backup is None:
+            return AccessSeen(reserved=self.never, brought=brought)
+        rows = self.downloads.answers.by("contents of", backup.key.name)
+        location = self.results.locations.get(Key(self.velero_namespace, location_of(backup)))
+        return AccessSeen(
+            has_contents=self.access.knows(backup.uid),
+            files=tuple(
+                FileRow(row.key, row.uid, row.target.kind, row.created, row.url, row.expires)
+                for row in rows
+                if row.key.name == file_name(row.target.kind, backup.uid)
+            ),
+            authority=location.authority if location is not None else "",
+            reserved=self.never,
+            brought=brought,
+        )
 
     def _locations(self) -> tuple[LocationRow, ...]:
         return tuple(self.results.locations.rows())
@@ -283,8 +489,11 @@ class SelfService:
         claims = tuple(self.claims.by("here", seen.request.key.namespace))
         return msgspec.structs.replace(seen, claims=claims, saved=saved)
 
-    def decide(self, seen: Seen | DownloadSeen | ResultsSeen, now: datetime) -> Plan:
+    def decide(self, seen: Seen | DownloadSeen | ResultsSeen | StraySeen, now: datetime) -> Plan:
         """Say what is to be done, and remember what the stores will only show later."""
+        self._expire(now)
+        if isinstance(seen, StraySeen):
+            return strays.decide(seen, now)
         if isinstance(seen, ResultsSeen):
             self.results.send(seen, now)
             return results.decide(seen, now)
@@ -295,15 +504,89 @@ class SelfService:
         if position is not None and (shown is None or position < shown):
             at = side.telling.when(name, shown, position, now)
             seen = msgspec.structs.replace(seen, place=Place(position, at))
+        seen = self._with_turn(side, name, seen, now)
         plan = decide(seen, now)
-        if side is self.backups and not rules.has_nacuuid(seen.request):
-            keep = self.places.promise if promises(plan, seen) else self.places.settle
+        self._take_turn(side, name, seen, plan, now)
+        self._send(seen, plan, now)
+        if not rules.has_nacuuid(seen.request):
+            keep = side.places.promise if promises(plan, seen) else side.places.settle
             keep(seen.request.key.namespace, name)
         if creates(plan, seen):
             side.line.enter(name)
-        if plan.status is not None and name in side.line:
+        if plan.status is not None and (name in side.line or name in side.turns.queue):
             side.telling.told(name, now)
         return plan
+
+    def _expire(self, now: datetime) -> None:
+        """Let backups that were deleted by force count no longer than they would have lived."""
+        for namespace in {key.namespace for key in self.lingering.forget_expired(now)}:
+            for key in self._short_of_a_place(self.backups, namespace):
+                self.errands.wake(key)
+
+    def _with_turn(self, side: Side, name: str, seen: Seen, now: datetime) -> Seen:
+        """Add whether a request may be handed over now, and since when its Velero object may exist unseen."""
+        request = seen.request
+        if seen.velero is not None or request.status.phase in (CREATED, DELETING):
+            return seen
+        is_accepted = rules.has_nacuuid(request)
+        unseen = self._unseen.setdefault(name, now) if is_accepted and request.has_finalizer else None
+        if is_accepted:
+            turn = side.turns.turn(name, request.key.namespace, side.family.word, now)
+        else:
+            turn = side.turns.expected_turn(side.family.word)
+        return msgspec.structs.replace(seen, turn=turn, unseen_since=unseen)
+
+    def _take_turn(self, side: Side, name: str, seen: Seen, plan: Plan, now: datetime) -> None:
+        """Note a hand-over, or let others go before a request that cannot use its turn."""
+        request, turns = seen.request, side.turns
+        if creates(plan, seen):
+            turns.hand_over(name, request.key.namespace, now)
+            return
+        if hand_over.is_quick(plan.read):
+            return  # the answer comes in a moment, and the order stays fair
+        if promises(plan, seen):
+            turns.promise(name, request.key, request.created)
+            self._weigh(request.key.namespace)
+        elif name in turns.queue and not seen.turn.is_blocked:
+            turns.set_aside(name)
+        if name in turns.queue and seen.turn.until is None:
+            for key in self._next_turns(side):
+                if key != side.key(request.key):
+                    self.errands.wake(key)
+
+    def heard(self, key: Key, result: Result) -> bool:
+        """Let others go first if a Velero object could not be created."""
+        del result
+        plural, _, name = key.name.partition("/")
+        for side in self._sides:
+            request = side.requests.get(Key(key.namespace, name)) if plural == side.family.kind.plural else None
+            if request is None:
+                continue
+            made = build.nacuuid(request)
+            if Key(self.velero_namespace, made) not in side.velero and side.turns.take_back(
+                made, request.key, request.created
+            ):
+                side.line.leave(made)
+                for each in self._next_turns(side):
+                    self.errands.wake(each)
+        return False
+
+    def _stray(self, namespace: str, path: str) -> StraySeen | None:
+        """Collect what is known about a waiting Velero object and its namespace."""
+        plural, _, name = path.partition("/")
+        side = self.backups if plural == BACKUPS.velero.plural else self.restores
+        row, at = side.velero.get(Key(self.velero_namespace, name)), Key("", namespace)
+        if row is None or at in self.namespaces.unread:
+            return None
+        return StraySeen(side.family, row, self.namespaces.get(at))
+
+    def _send(self, seen: Seen, plan: Plan, now: datetime) -> None:
+        """Send for what a Plan needs read, and forget what no Plan needs any more."""
+        key = seen.family.looked_at(seen.request.key)
+        if plan.read is not None:
+            self.errands.send(key, plan.read, now)
+        elif creates(plan, seen) or seen.access is None or not rules.has_nacuuid(seen.request):
+            self.errands.forget(key)
 
     def _results(self, key: Key, asked: Key) -> ResultsSeen | None:
         """Collect what is known about the results of a request; of one that cannot be read, nothing."""
@@ -354,7 +637,9 @@ class SelfService:
         about = side.requests.get(Key(namespace, request.target.name))
         row, backup = self._made(side, about) if about is not None else (None, None)
         row_of_namespace = self.namespaces.get(Key("", namespace))
-        return msgspec.structs.replace(seen, namespace=row_of_namespace, about=about, velero=row, backup=backup)
+        has_policy = self._policy(namespace) is not None
+        seen = msgspec.structs.replace(seen, namespace=row_of_namespace, has_policy=has_policy)
+        return msgspec.structs.replace(seen, about=about, velero=row, backup=backup)
 
     def _policy(self, namespace: str) -> PolicyRow | None:
         row = self.namespaces.get(Key("", namespace))
@@ -367,13 +652,36 @@ class SelfService:
         return Source(backup, self.backups.velero.get(Key(self.velero_namespace, build.nacuuid(backup))))
 
 
+def _restorability(backup: RequestRow) -> tuple[str, bool]:
+    """Return what a restore from a backup depends on: its phase, and whether it is on its way out."""
+    return backup.status.phase, rules.is_being_deleted(backup)
+
+
+def _needs_policy(request: RequestRow) -> bool:
+    is_to_go = request.is_to_be_deleted or request.is_to_be_forced
+    return is_to_go or request.status.phase not in (CREATED, DELETING)
+
+
+def _needs_locations(request: RequestRow) -> bool:
+    return request.is_to_be_forced or not rules.has_nacuuid(request) or forced_at(request.status) is not None
+
+
 def _held_by(row: RequestRow) -> list[Hashable]:
     """Return what a request waits for: a place in its namespace, or a storage location."""
+    if forced_at(row.status) is not None:
+        return [Reason.FORCE_DELETED]
+    if protection.is_protected(row.status):
+        return [Reason.DELETION_PROTECTED, (Reason.DELETION_PROTECTED, row.key.namespace)]
     accepted = row.status.condition(ACCEPTED)
     if accepted is not None and accepted.reason == Reason.QUOTA_EXCEEDED:
         return [(Reason.QUOTA_EXCEEDED, row.key.namespace)]
     is_held = accepted is not None and accepted.reason == Reason.LOCATION_UNAVAILABLE
     return [Reason.LOCATION_UNAVAILABLE] if is_held else []
+
+
+def _awaits_hand_over(row: RequestRow) -> bool:
+    """Whether a request is accepted and Velero's object was not made yet."""
+    return bool(row.status.velero.nacuuid) and row.status.phase not in (CREATED, DELETING)
 
 
 def _lacks_a_place(row: RequestRow) -> bool:

@@ -5,18 +5,24 @@ written last time is what the next look finds, so a crash between any two writes
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 
 import msgspec
 
 from foresail.api import velero
+from foresail.api.nonadmin import Condition
 from foresail.plan import Action, Create, Delete, Level, Note, Patch, Plan, Subject
-from foresail.selfservice import build, rules, volumes, why
+from foresail.selfservice import build, forced, hand_over, rules, volumes, why
+from foresail.selfservice.access import Cleared
 from foresail.selfservice.families import BACKUPS
+from foresail.selfservice.hand_over import Waiting
 from foresail.selfservice.observe import Copy, DeletionRow, NamespaceRow, Seen, Status, VeleroRow
+from foresail.selfservice.protection import Protected, protection
 from foresail.selfservice.reasons import Reason, Refused
 from foresail.selfservice.status import (
     ACCEPTED,
+    AUTHORIZED,
     BACKING_OFF,
     CREATED,
     DELETING,
@@ -36,6 +42,8 @@ from foresail.selfservice.status import (
     untold,
 )
 
+_NO_NEWS = ((ACCEPTED, TRUE), (QUEUED, FALSE), (AUTHORIZED, FALSE))
+
 Path = Callable[[Seen, NamespaceRow, datetime], Plan]
 
 
@@ -43,7 +51,12 @@ def decide(seen: Seen, now: datetime) -> Plan:
     """Say what is to be done about a request now, and when to look again."""
     if seen.namespace is None:
         return Plan()  # what is known is in pieces: the missing one brings the next look
-    return path_of(seen, seen.namespace)(seen, seen.namespace, now)
+    path = path_of(seen, seen.namespace)
+    if path in (force_delete, delete_backup):
+        protected = protection(seen, now)
+        if protected is not None:
+            return keep_protected(seen, protected, now)
+    return path(seen, seen.namespace, now)
 
 
 def path_of(seen: Seen, namespace: NamespaceRow) -> Path:
@@ -51,7 +64,7 @@ def path_of(seen: Seen, namespace: NamespaceRow) -> Path:
     request = seen.request
     if namespace.is_going:
         return namespace_goes
-    if request.is_to_be_forced:
+    if request.is_to_be_forced and not (request.is_to_be_deleted and rules.came_back(seen)):
         return force_delete
     if request.is_to_be_deleted:
         return delete_backup
@@ -66,6 +79,8 @@ def path_of(seen: Seen, namespace: NamespaceRow) -> Path:
 def create_or_update(seen: Seen, namespace: NamespaceRow, now: datetime) -> Plan:
     """Validate once, then make Velero's object, then only mirror it."""
     row = rules.own(seen)
+    if seen.history is not None:
+        return remove_from_history(seen, row, seen.history)
     if row is not None:
         return update_from_velero(seen, row, now)
     if seen.request.status.phase in (CREATED, DELETING):
@@ -76,10 +91,10 @@ def create_or_update(seen: Seen, namespace: NamespaceRow, now: datetime) -> Plan
 
 
 def validate(seen: Seen, now: datetime) -> Plan:
-    """Accept a request and write down the name of its Velero object, or refuse it."""
-    if rules.is_refused_as_it_is(seen.request):
-        return Plan()
+    """Accept a request and write down the name of its Velero object, or refuse it; at each look anew."""
     spec = rules.velero_spec(seen)
+    if not isinstance(spec, Refused) and hand_over.is_held(seen):
+        return Plan()
     return refuse(seen, spec, now) if isinstance(spec, Refused) else accept(seen, now)
 
 
@@ -88,28 +103,79 @@ def refuse(seen: Seen, refused: Refused, now: datetime) -> Plan:
     before = seen.request.status
     phase = NEW if refused.reason in rules.WAITS else BACKING_OFF
     after = msgspec.structs.replace(before, phase=forward(before.phase, phase), velero=Copy())
+    after = untold(untold(after, QUEUED), AUTHORIZED)  # it may have waited for its turn
     return _say(seen, _told(seen, after, Said(ACCEPTED, FALSE, refused.reason, refused.message), now))
+
+
+def refuse_hand_over(seen: Seen, refused: Refused, now: datetime) -> Plan:
+    """Refuse a request after the check of access, which is not repeated for the same spec."""
+    before = seen.request.status
+    after = msgspec.structs.replace(before, phase=forward(before.phase, BACKING_OFF), velero=Copy())
+    after = untold(after, QUEUED)
+    for kind in (ACCEPTED, AUTHORIZED):
+        after = _told(seen, after, Said(kind, FALSE, refused.reason, refused.message), now)
+    return _say(seen, after)
 
 
 def accept(seen: Seen, now: datetime) -> Plan:
     """Write down the nacuuid, in the very version of the request that was validated: from here on the spec is fixed."""
     before, name = seen.request.status, build.nacuuid(seen.request)
     copy = Copy(name, name, seen.velero_namespace)
-    after = msgspec.structs.replace(before, phase=forward(before.phase, NEW), velero=copy)
+    position = _position(before.position, seen.place.position)
+    after = msgspec.structs.replace(before, phase=forward(before.phase, NEW), velero=copy, position=position)
     family = seen.family
-    return _say(seen, _told(seen, after, Said(ACCEPTED, TRUE, family.accepted, f"{family.word} accepted"), now))
+    after = _told(seen, after, Said(ACCEPTED, TRUE, family.accepted, f"{family.word} accepted"), now)
+    return _say(seen, _waiting(seen, after, now))
+
+
+def wait_for_turn(seen: Seen, now: datetime) -> Plan:
+    """Report the position of an accepted request that Velero does not get yet, and what it waits for."""
+    before = seen.request.status
+    after = _waiting(seen, before, now)
+    position, at = _position(before.position, seen.place.position), seen.place.tell_at
+    wakes = [each for each in (at, seen.turn.until) if each is not None and each > now]
+    if after == before and position != before.position and at is not None and at > now:
+        return Plan(wake_at=min(wakes))
+    return _say(seen, msgspec.structs.replace(after, position=position), wake_at=seen.turn.until)
+
+
+def _waiting(seen: Seen, status: Status, now: datetime) -> Status:
+    if not seen.turn.is_blocked:
+        return status
+    return _told(seen, status, Said(QUEUED, FALSE, Reason.WAITING_FOR_TURN, seen.turn.message), now)
 
 
 def create_velero_object(seen: Seen, namespace: NamespaceRow, now: datetime) -> Plan:
-    """Set the finalizer, make Velero's object, and say that it is Created: in this order."""
+    """Check access, set the finalizer, make Velero's object, and say that it is Created: in this order."""
+    before = seen.request.status
     spec = rules.velero_spec(seen)
     if isinstance(spec, Refused):  # the policy, or the backup to restore from, has changed since it was accepted
         return _wait_for_absence(seen, now) or refuse(seen, spec, now)
-    shown = msgspec.json.encode(spec).decode() if seen.family is BACKUPS else "{}"
+    if seen.turn.is_blocked:
+        plan, early = wait_for_turn(seen, now), hand_over.prepare(seen, spec, now)
+        return plan if early is None else replace(plan, actions=early.writes, read=early.read)
+    checked = hand_over.clear(seen, spec, now)
+    if isinstance(checked, Waiting):
+        return check_access(seen, checked, now)
+    if isinstance(checked, Refused):
+        return _wait_for_absence(seen, now) or refuse_hand_over(seen, checked, now)
+    status = _authorized(seen, checked, now)
+    if checked.reason is Reason.KINDS_LEFT_OUT and status != seen.request.status:
+        return _say(seen, status)  # first, so that a crash after the creation loses nothing
+    seen = _with_status(seen, status)
+    shown = msgspec.json.encode(checked.spec).decode() if seen.family is BACKUPS else "{}"
     after = _created(seen, "{}", shown, now)
-    return _say(
-        seen, after, (build.add_finalizer(seen), build.create_velero_object(seen, namespace, spec)), is_versioned=False
-    )
+    actions = (build.add_finalizer(seen), build.create_velero_object(seen, namespace, checked.spec))
+    return _say(seen, after, actions, is_versioned=False, before=before)
+
+
+def check_access(seen: Seen, waiting: Waiting, now: datetime) -> Plan:
+    """Have read what the check before the hand-over needs; only what takes long is shown."""
+    if not waiting.message:
+        return Plan(waiting.writes, wake_at=waiting.wake_at, subject=_subject(seen), read=waiting.read)
+    said = Said(AUTHORIZED, UNKNOWN, Reason.CHECKING_ACCESS, waiting.message)
+    plan = _say(seen, _told(seen, seen.request.status, said, now), waiting.writes, wake_at=waiting.wake_at)
+    return replace(plan, read=waiting.read)
 
 
 def update_from_velero(seen: Seen, row: VeleroRow, now: datetime) -> Plan:
@@ -124,12 +190,16 @@ def update_from_velero(seen: Seen, row: VeleroRow, now: datetime) -> Plan:
 
 
 def velero_object_is_gone(seen: Seen, now: datetime) -> Plan:
-    """Say that there is nothing behind a request any more; what has expired takes its request with it."""
+    """Report that Velero's object was removed; delete the request of a backup once it has expired.
+
+    What `Succeeded` reports stays true. Our clock may be behind Velero's, so an expiration to come is waited for.
+    """
     waiting = _wait_for_absence(seen, now)
     if waiting is not None:
         return waiting
     request, family = seen.request, seen.family
-    if family is BACKUPS and rules.has_expired(request, now):
+    expires = rules.expires_at(request) if family is BACKUPS else None
+    if expires is not None and expires <= now:
         text = (
             f"the time of the backup has passed, and Velero has deleted it: NonAdminBackup {request.key.name} goes too"
         )
@@ -138,8 +208,20 @@ def velero_object_is_gone(seen: Seen, now: datetime) -> Plan:
         )
     if family is not BACKUPS and seen.request.status.position == 0:
         return Plan()  # it has ended, and how it went is still true
-    after = msgspec.structs.replace(request.status, position=0)
-    return _say(seen, _told(seen, after, Said(SUCCEEDED, FALSE, family.not_found, rules.why_gone(seen)), now))
+    text, after = rules.why_gone(seen), msgspec.structs.replace(request.status, position=0)
+    after = _told(seen, after, Said(ACCEPTED, FALSE, family.not_found, text), now)
+    if not rules.has_ended(request):
+        after = _told(seen, after, Said(SUCCEEDED, FALSE, family.not_found, text), now)
+    return _say(seen, after, wake_at=expires)
+
+
+def remove_from_history(seen: Seen, row: VeleroRow | None, history: int) -> Plan:
+    """Delete a finished restore, and its Velero Restore first, beyond the number that the policy keeps."""
+    name = seen.request.key.name
+    text = f"Deleted NonAdminRestore {name}: the policy keeps the newest {history} finished restores of a namespace"
+    gone = (Delete(seen.family.velero, row.key, row.uid),) if row is not None and not row.is_going else ()
+    note = _note(seen, Reason.RESTORE_HISTORY, text)
+    return Plan((*gone, build.delete_request(seen)), notes=(note,), subject=_subject(seen))
 
 
 # API delete
@@ -148,9 +230,11 @@ def velero_object_is_gone(seen: Seen, now: datetime) -> Plan:
 def api_delete(seen: Seen, namespace: NamespaceRow, now: datetime) -> Plan:
     """Wait for the tenant to say what is to become of the backup; a restore has nothing to keep, and goes."""
     del namespace
-    if seen.family.finalizer not in seen.request.finalizers:
+    if not seen.request.has_finalizer:
         return Plan()
     row = rules.own(seen)
+    if forced.forced_at(seen.request.status) is not None:
+        return wait_for_loss(seen, row, now)
     if row is None:
         return _wait_for_absence(seen, now) or _release(seen)
     if seen.family is BACKUPS:
@@ -159,21 +243,54 @@ def api_delete(seen: Seen, namespace: NamespaceRow, now: datetime) -> Plan:
     return _say(seen, status, () if row.is_going else (Delete(seen.family.velero, row.key, row.uid),))
 
 
+# Protected from deletion
+
+
+def keep_protected(seen: Seen, protected: Protected, now: datetime) -> Plan:
+    """Report why a backup is not deleted yet, and go on showing what Velero reports of it."""
+    row, status = rules.own(seen), seen.request.status
+    if row is not None and not seen.request.is_going:
+        status = _created(seen, row.mirror, row.spec, now)
+    said = Said(IN_DELETION, FALSE, Reason.DELETION_PROTECTED, protected.message)
+    return _say(seen, _told(seen, status, said, now), wake_at=protected.until)
+
+
 # Force delete
 
 
 def force_delete(seen: Seen, namespace: NamespaceRow, now: datetime) -> Plan:
-    """Delete the objects in Velero's namespace, wait for nothing, and let the request go; the bucket is left alone."""
+    """Delete the objects in Velero's namespace once; the request stays until Velero has lost the backup."""
     del namespace
     accepted = accept_deletion(seen, now)
     if accepted is not None:
         return accepted
-    row, deletion = rules.own(seen), rules.own_deletion(seen)
-    if row is None:
-        waiting = _wait_for_absence(seen, now)
-        if waiting is not None:
-            return waiting
-    return _release(seen, delete_velero_objects(row, deletion))
+    request, row = seen.request, rules.own(seen)
+    if forced.forced_at(request.status) is not None:
+        return wait_for_loss(seen, row, now)
+    if row is not None and forced.is_busy(row):
+        return _say(seen, _until_it_ends(seen, row, now))
+    waiting = _wait_for_absence(seen, now) if row is None else None
+    if waiting is not None:
+        return waiting
+    gone = delete_velero_objects(row, rules.own_deletion(seen))
+    if not forced.may_have_data(request, row) or forced.is_lost(request.status, seen.locations, now):
+        return _release(seen, gone)
+    text = forced.message(request, seen.locations, is_back=False)
+    before = untold(msgspec.structs.replace(request.status, deletion=Copy()), IN_DELETION)  # its time is that of now
+    said = Said(IN_DELETION, TRUE, Reason.FORCE_DELETED, text)
+    return _say(seen, _told(seen, before, said, now), gone, is_versioned=False, wake_at=rules.expires_at(request))
+
+
+def wait_for_loss(seen: Seen, row: VeleroRow | None, now: datetime) -> Plan:
+    """Release a request whose backup Velero cannot bring back; else report where its data is and what to do."""
+    if row is None and forced.is_lost(seen.request.status, seen.locations, now):
+        return _release(seen, delete_velero_objects(None, rules.own_deletion(seen)))
+    if row is not None and row.is_going:
+        return Plan()
+    text = forced.message(seen.request, seen.locations, is_back=row is not None)
+    after = _told(seen, seen.request.status, Said(IN_DELETION, TRUE, Reason.FORCE_DELETED, text), now)
+    expires = rules.expires_at(seen.request)
+    return _say(seen, after, wake_at=expires if row is None else None)
 
 
 def accept_deletion(seen: Seen, now: datetime) -> Plan | None:
@@ -184,7 +301,7 @@ def accept_deletion(seen: Seen, now: datetime) -> Plan | None:
     after = None if is_said else _in_deletion(seen, Reason.DELETION_PENDING, "backup accepted for deletion", now)
     if request.is_going:
         return None if after is None else _say(seen, after)
-    if rules.own(seen) is not None and seen.family.finalizer not in request.finalizers:
+    if rules.own(seen) is not None and not request.has_finalizer:
         return Plan((build.add_finalizer(seen),), subject=_subject(seen))  # somebody took it off: hold it till the end
     plan = Plan(subject=_subject(seen)) if after is None else _say(seen, after)
     writes = (*plan.writes, build.delete_request(seen))
@@ -210,9 +327,11 @@ def delete_backup(seen: Seen, namespace: NamespaceRow, now: datetime) -> Plan:
     accepted = accept_deletion(seen, now)
     if accepted is not None:
         return accepted
-    if seen.family.finalizer not in seen.request.finalizers:
+    if not seen.request.has_finalizer:
         return Plan()
     row, deletion = rules.own(seen), rules.own_deletion(seen)
+    if row is None and forced.forced_at(seen.request.status) is not None:
+        return wait_for_loss(seen, row, now)
     if row is None:
         # Velero takes its request away with the backup. If that was seen first, it was asked again: for nothing.
         return _wait_for_absence(seen, now) or _release(seen, delete_velero_objects(None, deletion))
@@ -261,14 +380,16 @@ def update_from_deletion(seen: Seen, row: VeleroRow, deletion: DeletionRow, now:
 
 
 def namespace_goes(seen: Seen, namespace: NamespaceRow, now: datetime) -> Plan:
-    """Let a request go with its namespace at once; whatever it had asked for, the backup stays until its time."""
+    """Release a request with its namespace: delete a waiting Velero object, keep a started backup until it expires."""
     del namespace
-    if not seen.request.is_going or seen.family.finalizer not in seen.request.finalizers:
+    if not seen.request.is_going or not seen.request.has_finalizer:
         return Plan()
     row = rules.own(seen)
     if row is None:
         return _wait_for_absence(seen, now) or _release(seen)
     unasked = delete_velero_objects(None, rules.own_deletion(seen))  # else Velero, once it is back, would delete it
+    if row.is_waiting:  # else Velero would run it in a namespace of this name that is another team's, or re-create it
+        return _release(seen, (*unasked, Delete(seen.family.velero, row.key, row.uid)))
     if row.is_orphaned or seen.family is not BACKUPS:
         return _release(seen, unasked)
     until = f" until {row.expires:%Y-%m-%d %H:%M} UTC" if row.expires is not None else ""
@@ -311,6 +432,8 @@ def _created(seen: Seen, mirror: str, spec: str, now: datetime) -> Status:
     )
     made = Said(QUEUED, TRUE, family.scheduled, f"Created Velero {family.word.capitalize()} object")
     status = _told(seen, status, made, now)
+    if rules.was_missing(before, family):
+        status = _told(seen, status, Said(ACCEPTED, TRUE, family.accepted, f"{family.word} accepted"), now)
     said = rules.outcome(family, mirror)
     if said is not None:
         status = _told(seen, status, why.kept(before.condition(SUCCEEDED), said), now)
@@ -338,6 +461,8 @@ def _position(before: int | None, after: int | None) -> int | None:
 
 def _in_deletion(seen: Seen, reason: Reason, text: str, now: datetime) -> Status:
     before = seen.request.status
+    if forced.forced_at(before) is not None:  # remembered, so that the same path is taken until the end
+        reason = Reason.FORCE_DELETED
     status = msgspec.structs.replace(before, phase=forward(before.phase, DELETING))
     return _told(seen, status, Said(IN_DELETION, TRUE, reason, text), now)
 
@@ -358,6 +483,7 @@ def _say(
     *,
     is_versioned: bool = True,
     wake_at: datetime | None = None,
+    before: Status | None = None,
 ) -> Plan:
     """Return the Plan that ends with this status, and with an Event for each condition that says something new.
 
@@ -365,27 +491,45 @@ def _say(
     A status is written into the version that was seen, or, after a write that has changed it, into the same object.
     """
     request, family = seen.request, seen.family
-    body = patch_body(family, request.status, after)
+    before = request.status if before is None else before
+    body = patch_body(family, before, after)
     version = request.version if is_versioned else None
     whose = {} if is_versioned else {"metadata": {"uid": request.uid}}
     status = Patch(family.kind, request.key, {**whose, "status": body}, version, "status") if body else None
     notes = tuple(
-        _note(seen, Reason(each.reason), each.message, Level.WARNING if each.status == FALSE else Level.NORMAL)
-        for each in changed(request.status, after)
-        if each.status != UNKNOWN and (each.type, each.status) != (ACCEPTED, TRUE)
+        _note(seen, Reason(each.reason), _event(seen, each), Level.WARNING if each.status == FALSE else Level.NORMAL)
+        for each in changed(before, after)
+        if each.status != UNKNOWN and (each.type, each.status) not in _NO_NEWS
     )
     return Plan(actions, status, notes, wake_at, _subject(seen))
 
 
+def _event(seen: Seen, said: Condition) -> str:
+    """Return the message of an Event; that of a hand-over names who asked."""
+    requester = seen.request.requester
+    return f"{said.message}, requested by {requester}" if said.type == QUEUED and requester else said.message
+
+
+def _authorized(seen: Seen, cleared: Cleared, now: datetime) -> Status:
+    """Return the status with what the check of access has found."""
+    if cleared.reason is None:
+        return untold(seen.request.status, AUTHORIZED)
+    return _told(seen, seen.request.status, Said(AUTHORIZED, TRUE, cleared.reason, cleared.message), now)
+
+
+def _with_status(seen: Seen, status: Status) -> Seen:
+    return msgspec.structs.replace(seen, request=msgspec.structs.replace(seen.request, status=status))
+
+
 def _release(seen: Seen, before: tuple[Action, ...] = ()) -> Plan:
-    if seen.family.finalizer not in seen.request.finalizers:
+    if not seen.request.has_finalizer:
         return Plan(before, subject=_subject(seen))
     return Plan((*before, build.release(seen)), subject=_subject(seen))
 
 
 def _wait_for_absence(seen: Seen, now: datetime) -> Plan | None:
     """Return the Plan that waits until a Velero object that is not to be seen is surely not there; None if it is so."""
-    at = rules.absence_counts_at(seen.request)
+    at = rules.absence_counts_at(seen.request, seen.unseen_since)
     return Plan(wake_at=at) if at is not None and now < at else None
 
 

@@ -25,9 +25,11 @@ from foresail.selfservice.downloads_observe import (
 )
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
 from foresail.selfservice.observe import Copy, NamespaceRow, RequestRow, Status, VeleroRow
+from foresail.selfservice.policy import no_policy
 from foresail.selfservice.reasons import Reason
-from foresail.selfservice.rules import absence_counts_at, is_owned
+from foresail.selfservice.rules import absence_counts_at, is_owned, is_refused
 from foresail.selfservice.status import (
+    ACCEPTED,
     BACKING_OFF,
     CREATED,
     FALSE,
@@ -74,6 +76,9 @@ def decide(seen: DownloadSeen, now: datetime) -> Plan:
 
 def serve(seen: DownloadSeen, request: DownloadRow, namespace: NamespaceRow, now: datetime) -> Plan:
     """Ask Velero for a file and show its answer, or say why not; whose the file is, is looked at each time."""
+    if not seen.has_policy:
+        why = no_policy(request.key.namespace)
+        return _say(request, refused(request, Said(PROCESSED, FALSE, why.reason, why.message), now))
     if seen.about is not None and seen.velero is None:
         at = absence_counts_at(seen.about)
         if at is not None and now < at:
@@ -135,10 +140,10 @@ def file_of(seen: DownloadSeen, request: DownloadRow, namespace: NamespaceRow) -
 def _not_there(family: Family, about: RequestRow) -> Said:
     """Say why there is no Velero object: it will come, or it will not."""
     name = about.key.name
-    if about.status.phase in ("", NEW):
+    if about.status.phase in ("", NEW, BACKING_OFF):
+        if is_refused(about.status.phase, about.status.condition(ACCEPTED)):
+            return _missing(family, f"{family.kind.name} {name} was refused, its own conditions say why")
         return _waits(f"{family.kind.name} {name} has not begun: the download follows when it has ended")
-    if about.status.phase == BACKING_OFF:
-        return _missing(family, f"{family.kind.name} {name} was refused, its own conditions say why")
     return _missing(family, f"{_made(family)} of {name} does not exist")
 
 
@@ -209,7 +214,7 @@ def show_answer(request: DownloadRow, answer: AnswerRow, now: datetime) -> Plan:
 
 def refused(request: DownloadRow, why: Said, now: datetime) -> Status:
     """Return the status of a request that cannot be served, or not yet; what only waits stays New."""
-    return _said(request, NEW if why.reason is Reason.WAITING else BACKING_OFF, why, now)
+    return _said(request, NEW if why.reason in (Reason.WAITING, Reason.NO_POLICY) else BACKING_OFF, why, now)
 
 
 def _said(request: DownloadRow, phase: str, said: Said, now: datetime) -> Status:

@@ -7,6 +7,7 @@ from foresail.api.requests import NON_ADMIN_DOWNLOAD_REQUEST
 from foresail.kube.reflector import Change
 from foresail.kube.store import Store
 from foresail.plan import Key
+from foresail.selfservice.access_observe import PREFIXES
 from foresail.selfservice.downloads import family_of
 from foresail.selfservice.downloads_observe import AnswerRow, DownloadRow
 from foresail.selfservice.families import Family
@@ -29,6 +30,7 @@ class Downloads:
             {
                 "for": lambda row: [row.owner] if row.owner is not None else [],
                 "results of": lambda row: [row.results_of] if row.results_of is not None else [],
+                "contents of": lambda row: [row.target.name] if _is_about_contents(row) else [],
             }
         )
 
@@ -50,9 +52,18 @@ class Downloads:
         """Return those that have no URL yet and wait for one of a backup or a restore."""
         return (self.key(row.key) for row in self.requests.by("open about", (family.word, key)))
 
+    def unanswered(self) -> Iterator[Key]:
+        """Return those of all namespaces that have no URL yet."""
+        return (self.key(row.key) for row in self.requests.rows() if not row.url)
+
     def here(self, namespace: str) -> Iterator[Key]:
         """Return those of a namespace that have no URL yet."""
         return (self.key(row.key) for row in self.requests.by("open here", namespace))
+
+
+def _is_about_contents(row: AnswerRow) -> bool:
+    prefix = PREFIXES.get(row.target.kind)
+    return prefix is not None and row.key.name.startswith(prefix) and row.owner is None
 
 
 def _about(row: DownloadRow) -> tuple[str, Key]:

@@ -9,7 +9,7 @@ from foresail.api import mirrored, nonadmin
 from foresail.api.marks import REQUEST_UID
 from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS, RESTORES
-from foresail.selfservice.observe import Copy, NamespaceRow, RequestRow, Status, VeleroRow
+from foresail.selfservice.observe import LONGEST_NAME, Copy, NamespaceRow, RequestRow, Status, VeleroRow, up_to
 
 ORIGIN_NAME = "openshift.io/oadp-nadr-origin-name"
 ORIGIN_NAMESPACE = "openshift.io/oadp-nadr-origin-namespace"
@@ -65,6 +65,7 @@ class DownloadSeen(msgspec.Struct, frozen=True):
     velero: VeleroRow | None = None  # by its name; whose it is, is for the rules to say
     backup: VeleroRow | None = None  # the Velero Backup in whose location the file lies
     answers: tuple[AnswerRow, ...] = ()
+    has_policy: bool = True  # whether a SelfServicePolicy selects the namespace
 
 
 def download_row(wire: nonadmin.Download) -> DownloadRow:
@@ -81,7 +82,7 @@ def download_row(wire: nonadmin.Download) -> DownloadRow:
         generation=meta.generation,
         created=meta.creation_timestamp,
         is_going=meta.deletion_timestamp is not None,
-        target=File(wire.spec.target.kind, wire.spec.target.name),
+        target=File(up_to(LONGEST_NAME, wire.spec.target.kind), up_to(LONGEST_NAME, wire.spec.target.name)),
         url=said.download_url,
         expires=said.expiration,
         status=Status(status.phase, tuple(status.conditions or ()), Copy(mirror=mirror)),

@@ -15,7 +15,7 @@ from foresail.api.specs import (
     RestoreResourceHook,
 )
 from foresail.selfservice.kinds import names
-from foresail.selfservice.values import Refusal, duration, few_enough, selector
+from foresail.selfservice.values import Violation, duration, few_enough, selector
 
 LONGEST = "10m"
 """Of any timeout of a hook, where the policy has no maximum: meanwhile Velero works for nobody else."""
@@ -69,12 +69,12 @@ def restore_hooks(hooks: RestoreHooks | None, namespace: str, rules: Hooks, poli
 
 def _allowed(path: str, rules: Hooks, policy: str) -> None:
     if not rules.allowed:
-        raise Refusal(f"{path} are not allowed by SelfServicePolicy {policy}: remove them")
+        raise Violation(f"{path} are not allowed by SelfServicePolicy {policy}: remove them")
 
 
 def _only(path: str, rule: BackupHookRule | RestoreHookRule, namespace: str) -> Names:
     if rule.excluded_namespaces or any(each != namespace for each in rule.included_namespaces or ()):
-        raise Refusal(f"{path} is restricted, can not contain namespaces other than: {namespace}")
+        raise Violation(f"{path} is restricted, can not contain namespaces other than: {namespace}")
     return (namespace,)
 
 
@@ -98,7 +98,7 @@ def _after(
     found: list[RestoreResourceHook] = []
     for each in hooks or ():
         if each.init is not None:
-            raise Refusal(f"{path}.init is restricted: no policy allows init containers, remove it")
+            raise Violation(f"{path}.init is restricted: no policy allows init containers, remove it")
         if each.exec is not None:
             found.append(RestoreResourceHook(exec=_later_command(path, each.exec, rules)))
     return tuple(found) or None

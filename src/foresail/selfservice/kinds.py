@@ -12,7 +12,7 @@ import msgspec
 
 from foresail.api.policy import REFUSED_KINDS, RestoredKinds
 from foresail.api.specs import BackupSpec, Names
-from foresail.selfservice.values import Refusal, few_enough, shown
+from foresail.selfservice.values import Refusal, Violation, few_enough, shown
 
 EVERYTHING = "*"
 
@@ -72,11 +72,13 @@ REFUSED_BY_OTHER_NAMES = (
 """Left out with REFUSED_KINDS: the same rights under OpenShift's names, and what the `edit` role may not write."""
 
 _CLAIMS = ("persistentvolumeclaims", "persistentvolumeclaim", "pvc")
-_COME_WITH_CLAIMS = (
+COME_WITH_CLAIMS = (
     "persistentvolumes",
     "volumesnapshots.snapshot.storage.k8s.io",
     "volumesnapshotcontents.snapshot.storage.k8s.io",
 )
+"""What Velero restores a claim from: restored with it, and not asked about."""
+
 _COME_ALONG = (
     *("persistentvolumes", "persistentvolume", "pv", "namespaces", "namespace", "ns"),
     *("volumesnapshotcontents", "volumesnapshotcontents.snapshot.storage.k8s.io"),
@@ -119,7 +121,7 @@ def backed_up(spec: BackupSpec, path: str) -> BackedUp:
     _contradiction(path, included, excluded)
     for each in included:
         if _is_among(each, NEVER_BACKED_UP):
-            raise Refusal(f"{where} has {each}, which is not backed up: remove it")
+            raise Violation(f"{where} has {each}, which is not backed up: remove it")
     everything = EVERYTHING in cluster_scoped
     return BackedUp(
         included=included or None,
@@ -140,7 +142,7 @@ def restored(
     never = _with(NEVER_RESTORED, _refused(kinds))
     for each in asked:
         if _is_among(each, never):
-            raise Refusal(f"{where} has {each}, which SelfServicePolicy {policy} does not let come back: remove it")
+            raise Violation(f"{where} has {each}, which SelfServicePolicy {policy} does not let come back: remove it")
     if kinds.allowed is not None:
         asked = _of_the_allowed(
             asked, tuple(each for each in kinds.allowed if not _is_among(each, never)), path, policy
@@ -150,7 +152,7 @@ def restored(
             raise Refusal(f"nothing is left to restore, change {path}.excludedResources")
     left_out = _with(unwanted, never)
     if any(each in _CLAIMS for each in asked):
-        asked = _with(asked, tuple(each for each in _COME_WITH_CLAIMS if not _is_among(each, left_out)))
+        asked = _with(asked, tuple(each for each in COME_WITH_CLAIMS if not _is_among(each, left_out)))
     return asked or None, left_out
 
 
@@ -176,20 +178,20 @@ def _of_policy(entries: Names | None, policy: str) -> Names | None:
     for each in entries or ():
         if not _NAME.fullmatch(each.removeprefix("*.")):
             text = f"SelfServicePolicy {policy} has {shown(each)} in restore.kinds, which is not the name of a kind"
-            raise Refusal(f"{text}: ask the administrator to correct it")
+            raise Violation(f"{text}: ask the administrator to correct it")
     return None if entries is None else tuple(each.lower() for each in entries)
 
 
 def _refused(kinds: RestoredKinds) -> Names:
-    if kinds.refused is not None:
-        return kinds.refused
+    """Return the refused kinds; the other names of the same rights stay refused whatever list the policy has."""
     wanted = kinds.allowed or ()
-    return tuple(each for each in (*REFUSED_KINDS, *REFUSED_BY_OTHER_NAMES) if each not in wanted)
+    chosen = tuple(each for each in REFUSED_KINDS if each not in wanted) if kinds.refused is None else kinds.refused
+    return _with(chosen, tuple(each for each in REFUSED_BY_OTHER_NAMES if each not in wanted))
 
 
 def _of_the_allowed(asked: Names, allowed: Names, path: str, policy: str) -> Names:
     if not allowed:
-        raise Refusal(f"SelfServicePolicy {policy} lets no kind come back: ask the administrator to allow some")
+        raise Violation(f"SelfServicePolicy {policy} lets no kind come back: ask the administrator to allow some")
     if not asked or EVERYTHING in asked:
         return allowed
     found: list[str] = []
@@ -197,7 +199,7 @@ def _of_the_allowed(asked: Names, allowed: Names, path: str, policy: str) -> Nam
         meant = [one for one in allowed if each in (one, one.partition(".")[0])]
         if not meant:
             text = f"{path}.includedResources has {each}, which SelfServicePolicy {policy} does not let come back"
-            raise Refusal(f"{text}: choose from {shown(', '.join(allowed))}")
+            raise Violation(f"{text}: choose from {shown(', '.join(allowed))}")
         found += meant
     return tuple(dict.fromkeys(found))
 

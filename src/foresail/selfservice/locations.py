@@ -1,6 +1,7 @@
 """Where backups are stored, and whether Velero would store one there now."""
 
 from collections.abc import Iterable
+from datetime import datetime
 
 import msgspec
 
@@ -16,6 +17,7 @@ class LocationRow(msgspec.Struct, frozen=True):
     is_default: bool = False
     is_read_only: bool = False
     is_available: bool = True
+    last_synced: datetime | None = None  # when Velero last compared its Backups with the bucket
 
 
 def location_row(wire: mirrored.Location) -> LocationRow:
@@ -27,6 +29,7 @@ def location_row(wire: mirrored.Location) -> LocationRow:
         is_default=bool(wire.spec.default),
         is_read_only=wire.spec.is_read_only,
         is_available=wire.status.phase == velero.AVAILABLE,
+        last_synced=wire.status.last_synced_time,
     )
 
 

@@ -78,7 +78,8 @@ class SelfServiceMetrics(Collector):
             return
         for each in changed(old.status if old is not None else _NOTHING, new.status):
             name = _COUNTED.get((each.type, each.status))
-            if name is not None:
+            is_removal = each.type == ACCEPTED and each.reason == family.not_found
+            if name is not None and not is_removal:
                 self._count(name, (namespace, family.kind.name, each.reason))
         if after and after != before:  # each attempt is told with the time of the next
             self._count("failed_deletions", (namespace,))

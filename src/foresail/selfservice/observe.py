@@ -7,17 +7,28 @@ collection of cycles: they hold nothing that could lead back to them.
 
 import sys
 from datetime import datetime
-from functools import lru_cache
 
 import msgspec
 
 from foresail.api import core, mirrored, nonadmin, velero
-from foresail.api.marks import ATTEMPT, NAMESPACE_UID, ORPHANED, REOPENED, REQUEST_UID
+from foresail.api.marks import ATTEMPT, NAMESPACE_UID, ORPHANED, REOPENED, REQUEST_UID, REQUESTER, REQUESTER_GROUPS
 from foresail.api.nonadmin import Condition
 from foresail.plan import Key
+from foresail.selfservice.access_observe import AccessSeen
 from foresail.selfservice.families import BACKUPS, Family
 from foresail.selfservice.locations import LocationRow
 from foresail.selfservice.policy import PolicyRow
+
+LARGEST_SPEC = 16 << 10
+"""Bytes of JSON that a request's spec may have.
+
+Specs of refused and waiting requests stay in memory, so a tenant chooses how much that is. An honest spec has fewer
+than 2 KiB; 500 of the largest take 8 MiB.
+"""
+
+LONGEST_NAME = 253
+_LONGEST_USER = 1 << 10
+_LONGEST_GROUPS = 16 << 10
 
 Counts = tuple[tuple[str, int], ...]
 """How many volumes are how far, by the names that the status has for it; only what is not zero."""
@@ -64,12 +75,27 @@ class RequestRow(msgspec.Struct, frozen=True, gc=False):
     generation: int
     created: datetime
     is_going: bool
-    finalizers: tuple[str, ...]
+    finalizer_index: int  # of our finalizer among all of them; -1 if it is not there
+    has_others_finalizers: bool
     is_to_be_deleted: bool  # spec.deleteBackup
     is_to_be_forced: bool  # spec.forceDeleteBackup
     source: str  # of a restore, the NonAdminBackup
-    spec: str  # what the tenant asks for, as it came; empty once Velero's object was made
+    spec: str  # what the tenant asks for, as it came; empty if it is oversized or Velero's object was made
     status: Status
+    requester: str = ""  # the user who asked; empty if no admission policy recorded it
+    requester_groups: tuple[str, ...] = ()
+    restored_by: str = ""  # the Velero Restore that brought this request back; empty if nobody restored it
+    is_oversized: bool = False  # whether the spec is larger than LARGEST_SPEC
+
+    @property
+    def is_to_go(self) -> bool:
+        """Whether it is deleted or is to be deleted, in whatever way."""
+        return self.is_going or self.is_to_be_deleted or self.is_to_be_forced
+
+    @property
+    def has_finalizer(self) -> bool:
+        """Whether our finalizer is on it."""
+        return self.finalizer_index >= 0
 
 
 class VeleroRow(msgspec.Struct, frozen=True, gc=False):
@@ -89,6 +115,7 @@ class VeleroRow(msgspec.Struct, frozen=True, gc=False):
     mirror: str
     spec: str
     source: str = ""  # of a Restore, the Velero Backup that it is made from
+    is_scheduled: bool = False  # of a Backup, whether a Schedule made it
     reopened: str = ""  # of a Backup, the UID of the refused deletion for which Velero was made to end it once more
 
     @property
@@ -100,6 +127,11 @@ class VeleroRow(msgspec.Struct, frozen=True, gc=False):
     def is_waiting(self) -> bool:
         """Whether Velero has not begun with it."""
         return self.phase in velero.WAITING
+
+    @property
+    def is_queued(self) -> bool:
+        """Whether it takes part in Velero's queue: it waits or runs, and not only its data is still moving."""
+        return not self.is_terminal and self.phase not in velero.AFTER_THE_QUEUE
 
 
 class DeletionRow(msgspec.Struct, frozen=True, gc=False):
@@ -150,6 +182,14 @@ class Place(msgspec.Struct, frozen=True):
     tell_at: datetime | None = None  # None: at once
 
 
+class Turn(msgspec.Struct, frozen=True):
+    """Whether a request may be handed over to Velero now, and if not, what it waits for."""
+
+    is_blocked: bool = False
+    message: str = ""
+    until: datetime | None = None  # when to reconcile again; None if an event does
+
+
 class Source(msgspec.Struct, frozen=True):
     """What a restore is made from: the tenant's backup and Velero's."""
 
@@ -168,13 +208,18 @@ class Seen(msgspec.Struct, frozen=True):
     velero: VeleroRow | None = None  # by its name; whose it is, is for the rules to say
     deletion: DeletionRow | None = None
     source: Source | None = None  # of a restore
-    stored: int = 0  # backups of this namespace, without this one
+    stored: int = 0  # backups, or restores, of this namespace, without this one
     active: int = 0
     locations: tuple[LocationRow, ...] = ()  # of a backup that is not accepted yet
     transfers: Counts = ()
     volumes: Counts = ()
     place: Place = Place()
+    turn: Turn = Turn()
+    history: int | None = None  # how many finished restores are kept, if this one is not among them
+    unseen_since: datetime | None = None  # since when its Velero object may exist and is not seen
     claims: tuple[ClaimRow, ...] = ()  # of the namespace; only when a backup is complete and nobody has said so
+    good: tuple[VeleroRow, ...] = ()  # the complete backups of the namespace; only if a deletion is asked for
+    access: AccessSeen | None = None  # None: a backup is not checked, a restore waits
     saved: frozenset[str] = frozenset()  # the UIDs of those whose data was copied or moved
 
 
@@ -186,9 +231,10 @@ def request_row(wire: nonadmin.Request, family: Family) -> RequestRow:
     meta, spec, status = wire.metadata, wire.spec, wire.status
     if meta.creation_timestamp is None:
         raise ValueError("it has no creationTimestamp")
-    is_backup = family is BACKUPS
+    annotations, is_backup = meta.annotations or {}, family is BACKUPS
     asked = spec.backup_spec if is_backup else spec.restore_spec
     source = None if is_backup else _source.decode(asked).backup_name
+    is_oversized = memoryview(asked).nbytes > LARGEST_SPEC
     return RequestRow(
         key=Key(sys.intern(meta.namespace), meta.name),
         uid=meta.uid,
@@ -196,13 +242,27 @@ def request_row(wire: nonadmin.Request, family: Family) -> RequestRow:
         generation=meta.generation,
         created=meta.creation_timestamp,
         is_going=meta.deletion_timestamp is not None,
-        finalizers=_kept_once(meta.finalizers),
+        finalizer_index=_index(meta.finalizers, family.finalizer),
+        has_others_finalizers=any(each != family.finalizer for each in meta.finalizers),
         is_to_be_deleted=bool(spec.delete_backup),
         is_to_be_forced=bool(spec.force_delete_backup),
-        source=source or "",
-        spec="" if status.phase in ("Created", "Deleting") else bytes(asked).decode(),
+        source=up_to(LONGEST_NAME, source or ""),
+        spec="" if is_oversized or status.phase in ("Created", "Deleting") else bytes(asked).decode(),
         status=_status(status, is_backup=is_backup),
+        requester=sys.intern(up_to(_LONGEST_USER, annotations.get(REQUESTER, ""))),
+        requester_groups=_groups(up_to(_LONGEST_GROUPS, annotations.get(REQUESTER_GROUPS, ""))),
+        restored_by=sys.intern((meta.labels or {}).get(velero.RESTORE_NAME_LABEL, "")),
+        is_oversized=is_oversized,
     )
+
+
+def up_to(most: int, text: str) -> str:
+    """Return a tenant's text if it is no longer than that, else nothing: a part of it could name someone else."""
+    return text if len(text) <= most else ""
+
+
+def _groups(lines: str) -> tuple[str, ...]:
+    return tuple(sys.intern(each) for each in lines.split("\n") if each)
 
 
 def _status(wire: nonadmin.RequestStatus, *, is_backup: bool) -> Status:
@@ -237,9 +297,8 @@ def _condition(wire: Condition, since: str) -> Condition:
     )
 
 
-@lru_cache(maxsize=1024)
-def _kept_once(texts: tuple[str, ...]) -> tuple[str, ...]:
-    return texts
+def _index(texts: tuple[str, ...], text: str) -> int:
+    return texts.index(text) if text in texts else -1
 
 
 _NO_COPY = Copy()
@@ -277,6 +336,7 @@ def velero_row(wire: mirrored.Mirrored, family: Family) -> VeleroRow:
         mirror=_without_position(wire.status) if seen.queue_position else _shared(wire.status),
         spec=_shared(wire.spec) if family is BACKUPS else "{}",
         source="" if family is BACKUPS else sys.intern(_source.decode(wire.spec).backup_name or ""),
+        is_scheduled=velero.SCHEDULE_LABEL in (meta.labels or {}),
         reopened=annotations.get(REOPENED, ""),
     )
 

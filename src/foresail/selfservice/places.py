@@ -6,12 +6,14 @@ both get the last place.
 """
 
 from collections import Counter
+from collections.abc import Callable, Iterable
 
 
 class Places:
     """Counts without going through anything: every question is answered from sizes."""
 
-    def __init__(self) -> None:
+    def __init__(self, lingering: Callable[[str], Iterable[str]] = lambda _: ()) -> None:
+        self._lingering = lingering  # of a namespace, what was deleted by force and may come back
         self._held: dict[str, str] = {}  # Velero's Backups, and the UID of the namespace that each is of
         self._stored: Counter[str] = Counter()  # by the namespace's UID
         self._active: dict[str, set[str]] = {}  # by the namespace's UID
@@ -20,7 +22,10 @@ class Places:
 
     def stored(self, uid: str, namespace: str, but: str) -> int:
         """Return how many backups a namespace has, one left out."""
-        return self._stored[uid] - (self._held.get(but) == uid) + self._unseen_of(namespace, but)
+        coming = sum(
+            name not in self._held and name not in self._promised and name != but for name in self._lingering(namespace)
+        )
+        return self._stored[uid] - (self._held.get(but) == uid) + self._unseen_of(namespace, but) + coming
 
     def active(self, uid: str, namespace: str, but: str) -> int:
         """Return how many of them Velero has not finished, one left out."""

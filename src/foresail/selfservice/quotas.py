@@ -24,3 +24,22 @@ def over_quota(policy: PolicyRow, stored: int, active: int) -> Refused | None:
             f"administrator to raise quotas.active of SelfServicePolicy {policy.name}",
         )
     return None
+
+
+def over_restore_quota(policy: PolicyRow, stored: int, active: int) -> Refused | None:
+    """Say why one more restore does not fit beside those that a namespace has; None if it does."""
+    quotas = policy.spec.quotas.restores
+    if quotas.stored is not None and stored >= quotas.stored:
+        return Refused(
+            Reason.QUOTA_EXCEEDED,
+            f"{stored} of {quotas.stored} restores exist: delete a NonAdminRestore, or ask the administrator to raise "
+            f"quotas.restores.stored of SelfServicePolicy {policy.name}",
+        )
+    if quotas.active is not None and active >= quotas.active:
+        wait = "starts automatically when one finishes" if quotas.active else "no restore may start"
+        return Refused(
+            Reason.QUOTA_EXCEEDED,
+            f"Limit of {quotas.active} concurrent restores reached; {wait}. To raise it, ask the administrator about "
+            f"quotas.restores.active of SelfServicePolicy {policy.name}",
+        )
+    return None

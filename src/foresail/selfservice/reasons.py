@@ -23,6 +23,17 @@ class Reason(StrEnum):
     QUOTA_EXCEEDED = "QuotaExceeded"
     BACKUP_NOT_READY = "BackupNotReady"
     LOCATION_UNAVAILABLE = "LocationUnavailable"
+    POLICY_VIOLATION = "PolicyViolation"
+    RESTORED_FROM_BACKUP = "RestoredFromBackup"
+
+    WAITING_FOR_TURN = "WaitingForTurn"
+    RESTORE_HISTORY = "RestoreHistory"
+    REQUESTER_UNKNOWN = "RequesterUnknown"
+    CHECKING_ACCESS = "CheckingAccess"
+    ALL_KINDS_ALLOWED = "AllKindsAllowed"
+    KINDS_LEFT_OUT = "KindsLeftOut"
+    ACCESS_DENIED = "AccessDenied"
+    VOLUME_NOT_BACKED_UP = "VolumeNotBackedUp"
 
     WAITING = "Waiting"
     RUNNING = "Running"
@@ -40,8 +51,11 @@ class Reason(StrEnum):
     DOWNLOAD_EXPIRED = "DownloadExpired"
 
     DELETION_FAILED = "DeletionFailed"
+    FORCE_DELETED = "ForceDeleted"
+    DELETION_PROTECTED = "DeletionProtected"
     BACKUP_EXPIRED = "BackupExpired"
     BACKUP_ORPHANED = "BackupOrphaned"
+    NAMESPACE_GONE = "NamespaceGone"
 
 
 class Refused(msgspec.Struct, frozen=True):

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import datetime
+from typing import Any
 
 from foresail.api import velero
 from foresail.kube.download import DownloadError, download, trusting
@@ -46,9 +47,9 @@ class Results:
 
     kind = velero.LOCATION
 
-    def __init__(self, answers: Store[AnswerRow], fetch: Fetch) -> None:
+    def __init__(self, answers: Store[AnswerRow], errands: Errands[Any, Any]) -> None:
         self.locations = Store[LocationRow]()
-        self.errands = Errands[Wanted, Found](fetch)
+        self.errands = errands
         self._answers = answers
 
     def key(self, asked: Key) -> Key:

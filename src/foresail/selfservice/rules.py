@@ -10,12 +10,24 @@ import msgspec
 
 from foresail.api import velero
 from foresail.api.instants import instant, stamp
+from foresail.api.nonadmin import Condition
+from foresail.selfservice import annotations
+from foresail.selfservice.access import requester_problem
 from foresail.selfservice.build import nacuuid
 from foresail.selfservice.families import RESTORES, Family
 from foresail.selfservice.locations import closed
-from foresail.selfservice.observe import DeletionRow, NamespaceRow, RequestRow, Seen, VeleroRow, glimpse
-from foresail.selfservice.policy import no_policy
-from foresail.selfservice.quotas import over_quota
+from foresail.selfservice.observe import (
+    LARGEST_SPEC,
+    DeletionRow,
+    NamespaceRow,
+    RequestRow,
+    Seen,
+    Status,
+    VeleroRow,
+    glimpse,
+)
+from foresail.selfservice.policy import PolicyRow, no_policy
+from foresail.selfservice.quotas import over_quota, over_restore_quota
 from foresail.selfservice.reasons import Reason, Refused
 from foresail.selfservice.specs import backup_spec, restore_spec
 from foresail.selfservice.status import (
@@ -23,6 +35,7 @@ from foresail.selfservice.status import (
     BACKING_OFF,
     CREATED,
     FALSE,
+    IN_DELETION,
     NOTABLE,
     QUEUED,
     SUCCEEDED,
@@ -30,13 +43,20 @@ from foresail.selfservice.status import (
     UNKNOWN,
     Said,
 )
+from foresail.selfservice.values import shown
 
 UNSEEN = timedelta(seconds=10)
 """For how long a Velero object may be missing from what is known though it was made, by whoever led before us."""
 
 _FIRST_PAUSE, _LONGEST_PAUSE = timedelta(seconds=30), timedelta(hours=1)
 _RESTORABLE = (velero.COMPLETED, velero.PARTIALLY_FAILED)
-WAITS = (Reason.NO_POLICY, Reason.QUOTA_EXCEEDED, Reason.BACKUP_NOT_READY, Reason.LOCATION_UNAVAILABLE)
+WAITS = (
+    Reason.NO_POLICY,
+    Reason.QUOTA_EXCEEDED,
+    Reason.BACKUP_NOT_READY,
+    Reason.LOCATION_UNAVAILABLE,
+    Reason.RESTORED_FROM_BACKUP,
+)
 """What is refused for these is not wrong: it goes ahead by itself when the reason is gone, and its phase stays New."""
 
 
@@ -66,38 +86,46 @@ def own(seen: Seen) -> VeleroRow | None:
     return row
 
 
+def came_back(seen: Seen) -> bool:
+    """Whether Velero's sync brought back a backup that was deleted by force."""
+    said = seen.request.status.condition(IN_DELETION)
+    return said is not None and said.reason == Reason.FORCE_DELETED and own(seen) is not None
+
+
 def own_deletion(seen: Seen) -> DeletionRow | None:
     """Return the DeleteBackupRequest that we made for a request."""
     row = seen.deletion
     return row if row is not None and row.request_uid == seen.request.uid else None
 
 
-def absence_counts_at(request: RequestRow) -> datetime | None:
+def absence_counts_at(request: RequestRow, unseen_since: datetime | None = None) -> datetime | None:
     """Return from when on a Velero object that is not to be seen is not there; None if there never was one."""
     if not has_nacuuid(request):
         return None
     said = (request.status.condition(kind) for kind in (ACCEPTED, QUEUED))
     times = [since for each in said if each is not None and (since := instant(each.last_transition_time)) is not None]
+    if unseen_since is not None:
+        times.append(unseen_since)  # it may have waited long for its turn
     return max(times) + UNSEEN if times else None
 
 
 # Whether it may go ahead
 
 
-def is_refused_as_it_is(request: RequestRow) -> bool:
-    """Whether this very spec was refused for good: nothing happens until the tenant changes it."""
-    accepted = request.status.condition(ACCEPTED)
-    return (
-        request.status.phase == BACKING_OFF
-        and accepted is not None
-        and accepted.status == FALSE
-        and accepted.observed_generation == request.generation
-    )
+def is_refused(phase: str, accepted: Condition | None) -> bool:
+    """Whether somebody must change the spec or the policy before a request goes ahead, by the reason it has."""
+    if accepted is None or accepted.status != FALSE:
+        return False
+    if accepted.reason in list(Reason):
+        return accepted.reason not in WAITS
+    return phase == BACKING_OFF  # a reason that a later operator has added
 
 
 def velero_spec(seen: Seen) -> dict[str, Any] | Refused:
     """Return the spec of the Velero object that a request comes to, or why there is none."""
     request, policy = seen.request, seen.policy
+    if request.restored_by or request.is_oversized:
+        return _brought_back(seen) if request.restored_by else _oversized(seen.family)
     if policy is None:
         return no_policy(request.key.namespace)
     try:
@@ -105,9 +133,7 @@ def velero_spec(seen: Seen) -> dict[str, Any] | Refused:
     except RecursionError:
         return Refused(seen.family.invalid, f"spec.{seen.family.word}Spec is nested too deep to be read: write it flat")
     if seen.family is RESTORES:
-        backup = seen.source.velero if seen.source else None
-        found = restore_spec(tenant, request.key.namespace, backup.key.name if backup else "", policy)
-        return found if isinstance(found, Refused) else _not_restorable(seen) or found
+        return _restore_spec(seen, tenant, policy)
     found = backup_spec(tenant, request.key.namespace, policy)
     if isinstance(found, Refused) or has_nacuuid(request):  # it has its place already
         return found
@@ -115,17 +141,57 @@ def velero_spec(seen: Seen) -> dict[str, Any] | Refused:
     return over_quota(policy, seen.stored, seen.active) or closed(location, seen.locations) or found
 
 
+def _restore_spec(seen: Seen, tenant: dict[str, Any], policy: PolicyRow) -> dict[str, Any] | Refused:
+    """Return the spec of the Velero Restore, or why there is none."""
+    request, backup = seen.request, seen.source.velero if seen.source else None
+    found = restore_spec(tenant, request.key.namespace, backup.key.name if backup else "", policy)
+    found = found if isinstance(found, Refused) else annotations.removed(found, policy)
+    if isinstance(found, Refused):
+        return found
+    over = None if has_nacuuid(request) else over_restore_quota(policy, seen.stored, seen.active)
+    return _requester_problem(seen) or _not_restorable(seen) or over or found
+
+
+def _oversized(family: Family) -> Refused:
+    text = f"spec.{family.word}Spec is larger than {LARGEST_SPEC // 1024} KiB of JSON: shorten it, or split it up"
+    return Refused(family.invalid, text)
+
+
+def _brought_back(seen: Seen) -> Refused:
+    """Hold a request that a Velero Restore brought back: it was carried out before, and nobody asks again."""
+    key, kind = seen.request.key, seen.family.kind.name
+    ask = f"kubectl label {kind.lower()} {key.name} --namespace {key.namespace} {velero.RESTORE_NAME_LABEL}-"
+    text = f"Velero Restore {seen.request.restored_by} brought this {kind} back, so it does not run again"
+    return Refused(Reason.RESTORED_FROM_BACKUP, f"{text}; to run it: {ask}")
+
+
+def _requester_problem(seen: Seen) -> Refused | None:
+    """Say why a restore has no requester whose rights count; None if it has one, or the policy needs none."""
+    if seen.policy is None or seen.policy.spec.restore.authorization != "Requester":
+        return None
+    reserved = seen.access.reserved if seen.access is not None else frozenset({seen.velero_namespace})
+    return requester_problem(seen.request.requester, reserved)
+
+
 def _not_restorable(seen: Seen) -> Refused | None:
     """Say why the backup that a restore names cannot be restored from; None if it can."""
     name, source = seen.request.source, seen.source
     if source is None or source.request is None or seen.namespace is None:
-        return _invalid(f"NonAdminBackup {name} is not in namespace {seen.request.key.namespace}")
+        where = f"NonAdminBackup {shown(name)} does not exist in namespace {seen.request.key.namespace}"
+        return Refused(Reason.BACKUP_NOT_READY, f"{where}; the restore starts when that backup exists and has ended")
     backup, row = source.request, source.velero
-    if backup.is_going or backup.is_to_be_deleted or backup.is_to_be_forced:
+    if is_being_deleted(backup):
         return _invalid(f"NonAdminBackup {name} is being deleted")
     if row is not None and not is_owned(backup, seen.namespace, row):
         return _invalid(f"NonAdminBackup {name} has no Velero Backup that was made for it")
     return _not_ready(backup, row)
+
+
+def is_being_deleted(backup: RequestRow) -> bool:
+    """Whether a backup is on its way out; one that its policy protects can still be restored."""
+    said = backup.status.condition(IN_DELETION)
+    is_kept = said is not None and said.reason == Reason.DELETION_PROTECTED
+    return backup.is_going or ((backup.is_to_be_deleted or backup.is_to_be_forced) and not is_kept)
 
 
 def _not_ready(backup: RequestRow, row: VeleroRow | None) -> Refused | None:
@@ -195,10 +261,21 @@ def why_gone(seen: Seen) -> str:
     return f"{kind} is finalized and its associated Velero {word.capitalize()} has been removed. {again}"
 
 
-def has_expired(request: RequestRow, now: datetime) -> bool:
-    """Whether Velero has deleted a backup because its time had passed."""
-    expires = glimpse(request.status.velero.mirror).expiration
-    return expires is not None and expires <= now
+def has_ended(request: RequestRow) -> bool:
+    """Whether the outcome of a request is reported."""
+    succeeded = request.status.condition(SUCCEEDED)
+    return succeeded is not None and succeeded.status != UNKNOWN
+
+
+def was_missing(status: Status, family: Family) -> bool:
+    """Whether a status reports that Velero's object was removed."""
+    accepted = status.condition(ACCEPTED)
+    return accepted is not None and accepted.reason == family.not_found
+
+
+def expires_at(request: RequestRow) -> datetime | None:
+    """Return when the backup of a request expires; None if Velero has not said."""
+    return glimpse(request.status.velero.mirror).expiration
 
 
 # Deletion

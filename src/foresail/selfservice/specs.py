@@ -21,6 +21,7 @@ from foresail.selfservice.policy import PolicyRow
 from foresail.selfservice.reasons import Reason, Refused
 from foresail.selfservice.values import (
     Refusal,
+    Violation,
     anything,
     as_json,
     config_map,
@@ -48,7 +49,7 @@ def backup_spec(tenant: Mapping[str, Any], namespace: str, policy: PolicyRow) ->
     try:
         made = _backup(read(BackupSpec, tenant, _BACKUP), namespace, policy.spec.backup, policy.name)
     except Refusal as refusal:
-        return Refused(Reason.INVALID_BACKUP_SPEC, str(refusal))
+        return _refused(refusal, Reason.INVALID_BACKUP_SPEC)
     return _written(made)
 
 
@@ -63,8 +64,13 @@ def restore_spec(
         spec = read(RestoreSpec, tenant, _RESTORE)
         made = _restore(spec, namespace, velero_backup, policy.spec.restore, policy.name)
     except Refusal as refusal:
-        return Refused(Reason.INVALID_RESTORE_SPEC, str(refusal))
+        return _refused(refusal, Reason.INVALID_RESTORE_SPEC)
     return _written(made)
+
+
+def _refused(refusal: Refusal, invalid: Reason) -> Refused:
+    """Tell what the policy forbids from what is wrong or what the existing controller calls invalid."""
+    return Refused(Reason.POLICY_VIOLATION if isinstance(refusal, Violation) else invalid, str(refusal))
 
 
 def _backup(spec: BackupSpec, namespace: str, rules: BackupPolicy, policy: str) -> BackupSpec:
@@ -261,7 +267,7 @@ def _restore_restrictions(spec: RestoreSpec, namespace: str) -> None:
         text = "includeClusterResources is restricted, can only be set to false"
         raise Refusal(f"NonAdminRestore {_RESTORE}.{text}")
     if spec.restore_status is not None:
-        raise Refusal(f"NonAdminRestore {_RESTORE}.restoreStatus is restricted, remove it")
+        raise Violation(f"NonAdminRestore {_RESTORE}.restoreStatus is restricted, remove it")
 
 
 # The fields that need more than a line
@@ -288,7 +294,7 @@ def _ordered(ordered: Mapping[str, str] | None, namespace: str) -> dict[str, str
 
 def _snapshot_locations(wrote: tuple[str, ...], allowed: tuple[str, ...]) -> None:
     if any(each not in allowed for each in wrote):
-        raise Refusal(f"NonAdminBackup {_BACKUP}.volumeSnapshotLocations is restricted")
+        raise Violation(f"NonAdminBackup {_BACKUP}.volumeSnapshotLocations is restricted")
 
 
 def _upload(wrote: UploaderConfigForBackup | None, rules: BackupPolicy, policy: str) -> UploaderConfigForBackup | None:

@@ -16,6 +16,7 @@ NEW, BACKING_OFF, CREATED, DELETING = "New", "BackingOff", "Created", "Deleting"
 _ORDER = ("", NEW, BACKING_OFF, CREATED, DELETING)
 
 ACCEPTED, QUEUED, IN_DELETION, SUCCEEDED, NOTABLE = "Accepted", "Queued", "Deleting", "Succeeded", "Notable"
+AUTHORIZED = "Authorized"
 TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
 
 _LONGEST_MESSAGE = 2048

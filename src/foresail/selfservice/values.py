@@ -31,6 +31,10 @@ class Refusal(Exception):  # noqa: N818 - the answer to a tenant, not an error o
     """Ends the making of a spec with what the tenant is told."""
 
 
+class Violation(Refusal):
+    """A refusal of a well-formed value that the policy, or a bound of ours, does not allow."""
+
+
 def shown(value: object, most: int = 80) -> str:
     """Return a value as it stands in a message: never longer than a line, whatever a tenant wrote."""
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
@@ -81,7 +85,7 @@ def settled(path: str, wrote: T | None, required: T | None, default: T | None, c
     """Return the value of a field; `check` is for what the tenant wrote, the administrator's own is taken as it is."""
     if required is not None:
         if wrote is not None and wrote != required:
-            raise Refusal(f"the administrator has restricted {path} field value to {shown(required)}")
+            raise Violation(f"the administrator has restricted {path} field value to {shown(required)}")
         return required
     if wrote is None:
         return default
@@ -99,7 +103,7 @@ def listed(path: str, allowed: Collection[str], policy: str) -> Callable[[str], 
     def check(value: str) -> None:
         if value not in allowed:
             choice = f"choose one of {shown(', '.join(allowed))}" if allowed else "leave it out"
-            raise Refusal(f"{path} {shown(value)} is not allowed by SelfServicePolicy {policy}: {choice}")
+            raise Violation(f"{path} {shown(value)} is not allowed by SelfServicePolicy {policy}: {choice}")
 
     return check
 
@@ -136,15 +140,15 @@ def duration(
     asked = length(path, wrote) if wrote is not None else 0
     if required is not None:
         if asked and asked != length(path, required):
-            raise Refusal(f"the administrator has restricted {path} field value to {required}")
+            raise Violation(f"the administrator has restricted {path} field value to {required}")
         return required
     if wrote is None or not asked:
         return default
     maximum = bounds.maximum or ceiling
     if bounds.minimum is not None and asked < length(path, bounds.minimum):
-        raise Refusal(f"{path} {shown(wrote)} is too short: the least is {bounds.minimum}")
+        raise Violation(f"{path} {shown(wrote)} is too short: the least is {bounds.minimum}")
     if maximum is not None and asked > length(path, maximum):
-        raise Refusal(f"{path} {shown(wrote)} is too long: the most is {maximum}")
+        raise Violation(f"{path} {shown(wrote)} is too long: the most is {maximum}")
     return wrote
 
 
@@ -159,7 +163,7 @@ def files_at_once(path: str, most: int | None, policy: str) -> Callable[[int | N
     def check(count: int | None) -> None:
         limit = MOST_FILES if most is None else most
         if count is not None and not 0 <= count <= limit:
-            raise Refusal(f"{path} {count} is not allowed by SelfServicePolicy {policy}: write at most {limit}")
+            raise Violation(f"{path} {count} is not allowed by SelfServicePolicy {policy}: write at most {limit}")
 
     return check
 
@@ -204,7 +208,7 @@ def own_labels(path: str, labels: Mapping[str, str] | None) -> dict[str, str] | 
         _label(path, key, text)
         domain = key.rpartition("/")[0]
         if any(domain == each or domain.endswith(f".{each}") for each in _RESERVED):
-            raise Refusal(f"{path} {shown(key)} is reserved, choose a label without {domain}")
+            raise Violation(f"{path} {shown(key)} is reserved, choose a label without {domain}")
     return dict(labels) if labels else None
 
 
@@ -219,4 +223,4 @@ def _label(path: str, key: str, text: str) -> None:
 def few_enough(path: str, entries: Collection[object] | None) -> None:
     """Refuse what is longer than anyone needs."""
     if entries is not None and len(entries) > MOST_ENTRIES:
-        raise Refusal(f"{path} has {len(entries)} entries, shorten it to at most {MOST_ENTRIES}")
+        raise Violation(f"{path} has {len(entries)} entries, shorten it to at most {MOST_ENTRIES}")

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from itertools import combinations
 from typing import Any
 
 from foresail.api import velero
 from foresail.api.crds import DEFINITIONS, definition
+from foresail.api.marks import PRIMERS_LEASE
 from foresail.api.monitoring import UNATTENDED
 from foresail.cli.doctor.evidence import Backup, Evidence
 from foresail.cli.doctor.finding import Finding, good, problem, warning
@@ -22,7 +24,8 @@ _SHOWN = 5
 def findings(seen: Evidence) -> list[Finding]:
     """Say everything that there is to say, in the order in which it should be mended."""
     checks = (
-        unread, kinds, clocks, zones, veleros, attended, locations, strangers, rivals, stuck, undeletable, permissions,
+        unread, kinds, clocks, zones, veleros, attended, primed, locations, strangers, rivals, stuck, undeletable,
+        permissions, requesters,
     )  # fmt: skip
     return [each for check in checks for each in check(seen)]
 
@@ -31,6 +34,24 @@ def unread(seen: Evidence) -> Iterator[Finding]:
     """Say what could not be looked at."""
     for each in seen.unread:
         yield warning("access", f"not looked at: {each.problem}", each.hint or "")
+
+
+def requesters(seen: Evidence) -> Iterator[Finding]:
+    """Report who sets the requester of a request, and which authorization of restores is in force."""
+    if not any(each.self_service for each in seen.operators):
+        return
+    if not seen.is_requester_checked:
+        fix = "install the chart's admission policies: helm upgrade foresail charts/foresail, or foresail install"
+        yield problem("requester", "nobody validates who asked, so tenants can ask in another's name", fix)
+    elif seen.is_requester_set:
+        yield good("requester", "the API server sets who asked, and refuses any other value")
+    else:
+        fix = "set selfService.requesterStamp=Always if the API server has MutatingAdmissionPolicies"
+        yield warning("requester", "only the command line sets who asked; kubectl needs the annotation", fix)
+    for each in sorted(seen.policies, key=lambda policy: policy.metadata.name):
+        by = each.spec.restore.authorization
+        means = "what the requester may create" if by == "Requester" else "what the policy allows, whoever asks"
+        yield good("restores", f"SelfServicePolicy {each.metadata.name}: authorization {by}, restores {means}")
 
 
 def kinds(seen: Evidence) -> Iterator[Finding]:
@@ -132,6 +153,21 @@ def attended(seen: Evidence) -> Iterator[Finding]:
         yield good("schedules", f"{holder} runs them")
 
 
+def primed(seen: Evidence) -> Iterator[Finding]:
+    """Report whether somebody works on Primers, where an operator of their own should."""
+    apart = [each for each in seen.operators if each.lease == PRIMERS_LEASE]
+    if not apart:
+        return
+    known = seen.server_time
+    holder = leader(seen.primers_lease, known, BY_SERVER_TIME) if known else leader(seen.primers_lease, seen.instant)
+    if holder:
+        yield good("primers", f"{holder} holds capacity for them")
+    else:
+        key = apart[0].key
+        fix = f"kubectl describe pods -n {key.namespace} -l app.kubernetes.io/name={key.name}"
+        yield problem("primers", f"Deployment {key}: no replica leads, so nothing is held for CronJobs", fix)
+
+
 def locations(seen: Evidence) -> Iterator[Finding]:
     """Say whether Velero can reach its buckets."""
     if not seen.servers:
@@ -175,9 +211,13 @@ def rivals(seen: Evidence) -> Iterator[Finding]:
             yield problem("rivals", f"Deployment {other} works on the same NonAdminBackups as self-service", fix)
         else:
             yield good("rivals", f"Deployment {other} serves the non-admin kinds; self-service is off here")
-    if len(seen.operators) > 1:
-        names = ", ".join(str(each.key) for each in seen.operators)
-        yield problem("rivals", f"there are several operators: {names}", "remove all but one")
+    for one, second in combinations(seen.operators, 2):
+        names = f"{one.key}, {second.key}"
+        if one.has_work_of(second):
+            yield problem("rivals", f"there are several operators: {names}", "remove all but one")
+        elif one.lease == second.lease:
+            says = f"Deployments {names}: both go by Lease {one.lease}, so only one of them works"
+            yield problem("rivals", says, "start one of them with another --lease-name")
 
 
 def stuck(seen: Evidence) -> Iterator[Finding]:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from importlib.metadata import version
 from typing import Any, TypeVar
@@ -12,9 +12,10 @@ import msgspec
 from foresail.api import mirrored, velero
 from foresail.api.apps import DEPLOYMENT, Deployment
 from foresail.api.core import DEFINITION
-from foresail.api.marks import OPERATORS_LEASE
+from foresail.api.marks import OPERATORS_LEASE, PRIMERS_LEASE
 from foresail.api.metadata import Metadata
 from foresail.api.monitoring import PROMETHEUS_RULE, UNATTENDED
+from foresail.api.policy import SELF_SERVICE_POLICY, SelfServicePolicy
 from foresail.cli.cluster import Cluster
 from foresail.cli.doctor.permissions import Permission, needed
 from foresail.cli.errors import CommandError
@@ -26,7 +27,15 @@ from foresail.schedules.engine import DeploymentRow, deployment_row
 
 REVIEW = Kind("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False)
 OWN_REVIEW = Kind("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", namespaced=False)
+_ADMISSION = "admissionregistration.k8s.io"
+_STAMP = Kind(_ADMISSION, "v1", "mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding", namespaced=False)
+_CHECK = Kind(
+    _ADMISSION, "v1", "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", namespaced=False
+)
+_REQUESTER = Key("", "foresail-requester")
 _NAME = "app.kubernetes.io/name"
+_OURS = ("foresail", "foresail-primers")
+_LEASE_NAME = "--lease-name="
 _OTHER = "non-admin-controller"  # how Deployments of the other controller of these kinds are called
 T = TypeVar("T")
 
@@ -98,6 +107,12 @@ class Operator:
     self_service: bool
     primers: bool
     service_account: str
+    lease: str = OPERATORS_LEASE
+
+    def has_work_of(self, other: "Operator") -> bool:
+        """Tell whether the two have a capability in common."""
+        shared = (self.schedules and other.schedules, self.self_service and other.self_service)
+        return any((*shared, self.primers and other.primers))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +136,10 @@ class Evidence:
     own_permissions: Mapping[Permission, bool] = field(default_factory=dict)  # of whoever asks, where no operator is
     has_alert: bool = False  # that nobody runs the Schedules; looked for only where no operator is
     unread: tuple[CommandError, ...] = ()
+    is_requester_set: bool = False  # the API server sets who asked
+    is_requester_checked: bool = False  # the API server refuses a wrong one
+    policies: tuple[SelfServicePolicy, ...] = ()
+    primers_lease: Lease | None = None
     doubt: timedelta = timedelta()  # by how much the two may differ because the answer took its time
 
 
@@ -132,11 +151,13 @@ async def gather(cluster: Cluster, namespace: str, account: str | None) -> Evide
     doubt = (now() - asked) / 2
     # Now: read any later, it would have been renewed after the time with which it is compared.
     lease = await reader.tried(cluster.if_there(LEASE, Key(namespace, OPERATORS_LEASE), Lease))
+    primers_lease = await reader.tried(cluster.if_there(LEASE, Key(namespace, PRIMERS_LEASE), Lease))
     definitions = await reader.tried(_definitions(cluster))
     has_velero = definitions is None or "backups.velero.io" in definitions
     deployments = await reader.all(DEPLOYMENT, "", Deployment) or await reader.all(DEPLOYMENT, namespace, Deployment)
     rows = [deployment_row(each) for each in deployments if each.metadata.namespace == namespace]
-    operators = tuple(_operator(each) for each in deployments if (each.metadata.labels or {}).get(_NAME) == "foresail")
+    operators = tuple(_operator(each) for each in deployments if (each.metadata.labels or {}).get(_NAME) in _OURS)
+    has_policies = f"{SELF_SERVICE_POLICY.plural}.{SELF_SERVICE_POLICY.group}" in (definitions or ())
     is_bare, alert = bool(deployments) and not operators, Key(namespace, UNATTENDED)
     return Evidence(
         namespace=namespace,
@@ -146,6 +167,7 @@ async def gather(cluster: Cluster, namespace: str, account: str | None) -> Evide
         definitions=definitions,
         servers=tuple(row for row in rows if row is not None),
         lease=lease,
+        primers_lease=primers_lease,
         operators=operators,
         others=tuple(Key(each.metadata.namespace, each.metadata.name) for each in deployments if is_other(each)),
         locations=tuple(await reader.all(velero.LOCATION, namespace, velero.Location) if has_velero else ()),
@@ -157,6 +179,9 @@ async def gather(cluster: Cluster, namespace: str, account: str | None) -> Evide
         permissions=await reader.tried(_permissions(cluster, namespace, account, operators)) or {},
         own_permissions=await reader.tried(_own_permissions(cluster, namespace)) or {} if is_bare else {},
         has_alert=is_bare and bool(await reader.tried(cluster.if_there(PROMETHEUS_RULE, alert, _Named))),
+        is_requester_set=bool(await reader.tried(cluster.if_there(_STAMP, _REQUESTER, _Named))),
+        is_requester_checked=bool(await reader.tried(cluster.if_there(_CHECK, _REQUESTER, _Named))),
+        policies=tuple(await reader.all(SELF_SERVICE_POLICY, "", SelfServicePolicy) if has_policies else ()),
         unread=tuple(reader.unread),
         doubt=doubt,
     )
@@ -191,12 +216,14 @@ async def _definitions(cluster: Cluster) -> dict[str, dict[str, Any]]:
 def _operator(wire: Deployment) -> Operator:
     pod = wire.spec.template.spec
     words = [word for container in pod.containers for word in container.args]
+    leases = [word.removeprefix(_LEASE_NAME) for word in words if word.startswith(_LEASE_NAME)]
     return Operator(
         Key(wire.metadata.namespace, wire.metadata.name),
         schedules="--schedules=false" not in words,
         self_service=bool({"--self-service", "--self-service=true"} & set(words)),
         primers=bool({"--primers", "--primers=true"} & set(words)),
         service_account=f"{wire.metadata.namespace}/{pod.service_account_name or 'default'}",
+        lease=leases[-1] if leases else OPERATORS_LEASE,
     )
 
 
@@ -209,18 +236,20 @@ def is_other(wire: Deployment) -> bool:
 async def _permissions(
     cluster: Cluster, namespace: str, account: str | None, operators: tuple[Operator, ...]
 ) -> dict[Permission, bool]:
-    """Ask the API server what the operator's ServiceAccount may do."""
-    operator = operators[0] if operators else None
-    account = account or (operator.service_account if operator else "")
-    if not account:
-        return {}
-    wanted = needed(
-        schedules=operator.schedules if operator else True,
-        self_service=operator.self_service if operator else False,
-        primers=operator.primers if operator else False,
-    )
-    user = f"system:serviceaccount:{account.replace('/', ':')}"
-    return await _allowed(cluster, namespace, wanted, REVIEW, {"user": user})
+    """Ask the API server what the ServiceAccount of each operator may do; what one of them lacks is lacking."""
+    chosen = list(operators)
+    if account and account not in {each.service_account for each in operators}:
+        first = chosen[0] if chosen else Operator(Key("", ""), True, False, False, account)  # noqa: FBT003
+        chosen = [replace(first, service_account=account)]
+    elif account:
+        chosen = [each for each in operators if each.service_account == account]
+    found: dict[Permission, bool] = {}
+    for operator in chosen:
+        wanted = needed(schedules=operator.schedules, self_service=operator.self_service, primers=operator.primers)
+        user = f"system:serviceaccount:{operator.service_account.replace('/', ':')}"
+        answers = await _allowed(cluster, namespace, wanted, REVIEW, {"user": user}, operator.lease)
+        found |= {each: is_allowed and found.get(each, True) for each, is_allowed in answers.items()}
+    return found
 
 
 async def _own_permissions(cluster: Cluster, namespace: str) -> dict[Permission, bool]:
@@ -229,13 +258,19 @@ async def _own_permissions(cluster: Cluster, namespace: str) -> dict[Permission,
 
 
 async def _allowed(
-    cluster: Cluster, namespace: str, wanted: Sequence[Permission], review: Kind, whose: Mapping[str, str]
+    cluster: Cluster,
+    namespace: str,
+    wanted: Sequence[Permission],
+    review: Kind,
+    whose: Mapping[str, str],
+    lease: str = OPERATORS_LEASE,
 ) -> dict[Permission, bool]:
-    answers = await asyncio.gather(*(_may(cluster, namespace, each, review, whose) for each in wanted))
+    asked = [_attributes(namespace, each, lease) for each in wanted]
+    answers = await asyncio.gather(*(_may(cluster, each, review, whose) for each in asked))
     return dict(zip(wanted, answers, strict=True))
 
 
-async def _may(cluster: Cluster, namespace: str, wanted: Permission, review: Kind, whose: Mapping[str, str]) -> bool:
+def _attributes(namespace: str, wanted: Permission, lease: str) -> dict[str, str]:
     resource, _, subresource = wanted.resource.partition("/")
     asked = {
         "group": wanted.group,
@@ -245,7 +280,11 @@ async def _may(cluster: Cluster, namespace: str, wanted: Permission, review: Kin
         "namespace": "" if wanted.everywhere else namespace,
     }
     if resource == "leases" and wanted.verb != "create":
-        asked["name"] = OPERATORS_LEASE
+        asked["name"] = lease
+    return asked
+
+
+async def _may(cluster: Cluster, asked: Mapping[str, str], review: Kind, whose: Mapping[str, str]) -> bool:
     body = {"apiVersion": review.api_version, "kind": review.name, "spec": {**whose, "resourceAttributes": asked}}
     made = await cluster.create(review, Key("", ""), body)
     return msgspec.json.decode(made, type=_Review).status.allowed

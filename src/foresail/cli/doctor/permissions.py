@@ -36,7 +36,7 @@ SCHEDULES = (
 )
 SELF_SERVICE = (
     *_each("oadp.openshift.io", "nonadminbackups", "list watch patch delete", everywhere=True),
-    *_each("oadp.openshift.io", "nonadminrestores", "list watch patch", everywhere=True),
+    *_each("oadp.openshift.io", "nonadminrestores", "list watch patch delete", everywhere=True),
     *_each("oadp.openshift.io", "nonadmindownloadrequests", "list watch delete", everywhere=True),
     *_each(
         "oadp.openshift.io",
@@ -47,6 +47,8 @@ SELF_SERVICE = (
     *_each("foresail.dev", "selfservicepolicies", "list watch", everywhere=True),
     *_each("", "namespaces", "list watch", everywhere=True),
     *_each("", "persistentvolumeclaims", "list watch", everywhere=True),
+    *_each("", "pods", "list", everywhere=True),
+    *_each("authorization.k8s.io", "subjectaccessreviews", "create", everywhere=True),
     *_each("events.k8s.io", "events", "create", everywhere=True),
     *_each("velero.io", "backups", "get list watch create patch delete"),
     *_each("velero.io", "restores deletebackuprequests downloadrequests", "get list watch create delete"),

@@ -12,16 +12,27 @@ from functools import partial
 import msgspec
 
 from foresail.api.apps import DEPLOYMENT, Deployment
+from foresail.api.marks import OPERATORS_LEASE, REQUESTER
 from foresail.api.monitoring import PROMETHEUS_RULE, SERVICE_MONITOR
 from foresail.cli.cluster import Cluster, on_cluster
 from foresail.cli.doctor.evidence import is_other
 from foresail.cli.errors import CommandError
-from foresail.cli.install.manifests import CAPABILITIES, Piece, Wishes, checked, definitions, operators
+from foresail.cli.install.manifests import (
+    CAPABILITIES,
+    STAMP,
+    STAMP_BINDING,
+    Piece,
+    Wishes,
+    checked,
+    definitions,
+    operators,
+)
 from foresail.cli.install.objects import all_free, applied, deleted, is_established, leading, told
 from foresail.cli.install.patience import STOPPED, Patience
 from foresail.cli.install.velero import switch, velero_server
 from foresail.cli.waiting import deadline, interruptible
 from foresail.kube.clock import now
+from foresail.plan import Key
 
 _SELF_SERVICE = "self-service"
 
@@ -40,7 +51,7 @@ async def _install(cluster: Cluster, chosen: argparse.Namespace, patience: Patie
         raise CommandError(problem, "install Velero first, or name its namespace with --velero-namespace")
     wishes = replace(_wishes(chosen), velero_account=server.account)
     wishes = checked(await _without_rival(cluster, wishes))
-    ours, wanted = definitions(), operators(wishes)
+    ours, wanted = definitions(), await without_stamp(cluster, operators(wishes))
     await _all_known(cluster, wanted)
     await all_free(cluster, wanted)
     await _define(cluster, ours, patience, dry_run=chosen.dry_run)
@@ -57,7 +68,8 @@ async def _install(cluster: Cluster, chosen: argparse.Namespace, patience: Patie
     if chosen.dry_run:
         print("Nothing was written: this was a dry run.", file=sys.stderr)
         return 0
-    await _led(cluster, wishes, patience)
+    for piece in (each for each in wanted if each.is_operator):
+        await _led(cluster, wishes, piece.key, patience)
     return 0
 
 
@@ -81,6 +93,18 @@ async def _all_known(cluster: Cluster, wanted: Sequence[Piece]) -> None:
     if missing:
         problem = f"--monitoring: this cluster does not know {' and '.join(missing)}, and nothing was written"
         raise CommandError(problem, "install the Prometheus operator, which brings them, or leave --monitoring out")
+
+
+async def without_stamp(cluster: Cluster, wanted: list[Piece]) -> list[Piece]:
+    """Leave out the policy that sets the requester, if the API server has no such policies."""
+    if not any(each.kind is STAMP for each in wanted) or await cluster.knows(STAMP):
+        return wanted
+    print(
+        "the API server has no MutatingAdmissionPolicies, so it does not set who asked: `foresail backup create` does,"
+        f" and with kubectl the annotation {REQUESTER} is needed",
+        file=sys.stderr,
+    )
+    return [each for each in wanted if each.kind not in (STAMP, STAMP_BINDING)]
 
 
 async def _without_rival(cluster: Cluster, wishes: Wishes) -> Wishes:
@@ -126,17 +150,18 @@ def _no_longer(wishes: Wishes, wanted: Sequence[Piece]) -> list[Piece]:
     return [each for each in operators(everything) if (each.kind, each.key) not in there]
 
 
-async def _led(cluster: Cluster, wishes: Wishes, patience: Patience) -> None:
-    """Wait until the operator leads: until then nobody runs the Schedules."""
-    namespace = wishes.namespace
+async def _led(cluster: Cluster, wishes: Wishes, key: Key, patience: Patience) -> None:
+    """Wait until a Deployment's operator leads, by the Lease of the same name: until then nobody runs the Schedules."""
 
     async def is_led() -> bool:
-        return bool(await leading(cluster, namespace))
+        return bool(await leading(cluster, key))
 
-    problem = f"Deployment {namespace}/foresail: no replica of the operator leads"
-    hint = f"kubectl describe pods -n {namespace} -l app.kubernetes.io/name=foresail; can nodes pull {wishes.image}?"
-    if "schedules" in wishes.capabilities:
+    problem = f"Deployment {key}: no replica of the operator leads"
+    hint = (
+        f"kubectl describe pods -n {key.namespace} -l app.kubernetes.io/name={key.name}; can nodes pull {wishes.image}?"
+    )
+    if "schedules" in wishes.capabilities and key.name == OPERATORS_LEASE:
         problem += ", so nobody runs the Schedules"
         hint += " `foresail uninstall` gives the Schedules back to Velero"
-    await patience.wait("a replica of the operator leads", is_led, CommandError(problem, hint))
-    print(f"{await leading(cluster, namespace)} leads. To look at the whole: foresail doctor", file=sys.stderr)
+    await patience.wait(f"a replica of Deployment {key} leads", is_led, CommandError(problem, hint))
+    print(f"{await leading(cluster, key)} leads. To look at the whole: foresail doctor", file=sys.stderr)

@@ -20,10 +20,15 @@ _SOURCE = re.compile(r"^# Source: [^/]+/templates/(.+)$", re.MULTILINE)
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]*")
 _CORE, _RBAC, _ADMISSION = "", "rbac.authorization.k8s.io", "admissionregistration.k8s.io"
+STAMP = Kind(_ADMISSION, "v1", "mutatingadmissionpolicies", "MutatingAdmissionPolicy", namespaced=False)
+STAMP_BINDING = Kind(
+    _ADMISSION, "v1", "mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding", namespaced=False
+)
 _KINDS = (
     DEFINITION,
     Kind(_CORE, "v1", "serviceaccounts", "ServiceAccount"),
     Kind(_CORE, "v1", "services", "Service"),
+    Kind(_CORE, "v1", "configmaps", "ConfigMap"),
     Kind(_RBAC, "v1", "clusterroles", "ClusterRole", namespaced=False),
     Kind(_RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False),
     Kind(_RBAC, "v1", "roles", "Role"),
@@ -34,6 +39,8 @@ _KINDS = (
     DEPLOYMENT,
     Kind(_ADMISSION, "v1", "validatingadmissionpolicies", "ValidatingAdmissionPolicy", namespaced=False),
     Kind(_ADMISSION, "v1", "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", namespaced=False),
+    STAMP,
+    STAMP_BINDING,
     SELF_SERVICE_POLICY,
     PROMETHEUS_RULE,
     SERVICE_MONITOR,

@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 
 from foresail.api.core import DEFINITION
-from foresail.api.marks import OPERATORS_LEASE
 from foresail.cli.cluster import Cluster
 from foresail.cli.errors import CommandError
 from foresail.cli.install.manifests import Piece
@@ -91,9 +90,9 @@ async def is_established(cluster: Cluster, piece: Piece) -> bool:
     return found is not None and _Condition("Established", "True") in (found.status.conditions or ())
 
 
-async def leading(cluster: Cluster, namespace: str) -> str:
-    """Return which replica of the operator leads; empty if none does."""
-    lease = await cluster.if_there(LEASE, Key(namespace, OPERATORS_LEASE), Lease)
+async def leading(cluster: Cluster, key: Key) -> str:
+    """Return which replica holds a Lease of the operator; empty if none does."""
+    lease = await cluster.if_there(LEASE, key, Lease)
     return leader(lease, await cluster.server_time(), BY_SERVER_TIME)
 
 

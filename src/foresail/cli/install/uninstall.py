@@ -6,13 +6,14 @@ nothing from then on, so the two never run the Schedules both, and somebody alwa
 
 import argparse
 import sys
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from foresail.api import velero
 from foresail.api.batch import CRON_JOB, JOB_NAME_LABEL
-from foresail.api.marks import OBSERVED, OPERATORS_LEASE, PRIMER_LABEL
+from foresail.api.marks import OBSERVED, OPERATORS_LEASE, PRIMER_LABEL, PRIMERS_LEASE
 from foresail.api.metadata import Metadata
 from foresail.api.monitoring import UNATTENDED
 from foresail.api.pods import POD
@@ -76,17 +77,19 @@ class _Uninstall:
         self._and_kinds: bool = chosen.crds
         wishes = Wishes(CAPABILITIES, self._namespace, "velero", "foresail", "pause", monitoring=True)
         self._pieces = operators(checked(wishes))
+        self._leases = [Key(self._namespace, name) for name in (OPERATORS_LEASE, PRIMERS_LEASE)]
 
     async def run(self) -> int:
         if not self._leaves_stopped:
             await self._hand_back()
-        (operator,) = (each for each in self._pieces if each.is_operator)
-        maker = await other_maker(self._cluster, operator)
-        if maker:
-            problem = f"{operator} stays, for {maker} has made it"
-            hint = "remove it with the tool that keeps it, such as helm uninstall, then do this again for the rest"
-            raise CommandError(problem, hint)
-        await deleted(self._cluster, [operator], dry_run=self._dry_run)
+        running = [each for each in self._pieces if each.is_operator]
+        for operator in running:
+            maker = await other_maker(self._cluster, operator)
+            if maker:
+                problem = f"{operator} stays, for {maker} has made it"
+                hint = "remove it with the tool that keeps it, such as helm uninstall, then do this again for the rest"
+                raise CommandError(problem, hint)
+        await deleted(self._cluster, running, dry_run=self._dry_run)
         if not self._dry_run:
             await self._ended()
         await self._forget()
@@ -121,13 +124,14 @@ class _Uninstall:
 
     async def _ended(self) -> None:
         """Wait until no replica leads any more: it would write again what is taken away here."""
+        for key in self._leases:
+            problem = f"Lease {key}: an operator still leads"
+            hint = "end whoever holds it (foresail doctor names it), then try it again"
+            is_gone = partial(self._is_free, key)
+            await self._patience.wait("the operator has ended", is_gone, CommandError(problem, hint))
 
-        async def is_gone() -> bool:
-            return not await leading(self._cluster, self._namespace)
-
-        problem = f"Lease {self._namespace}/{OPERATORS_LEASE}: an operator still leads"
-        hint = "end whoever holds it (foresail doctor names it), then try it again"
-        await self._patience.wait("the operator has ended", is_gone, CommandError(problem, hint))
+    async def _is_free(self, key: Key) -> bool:
+        return not await leading(self._cluster, key)
 
     async def _forget(self) -> None:
         """Take away what the operator wrote on the objects of others, and what it made for a while."""
@@ -143,9 +147,10 @@ class _Uninstall:
         for kind, labels in ((POD, f"{PRIMER_LABEL},!{JOB_NAME_LABEL}"), (CRON_JOB, PRIMER_LABEL)):
             for each in await self._listed(kind, labels=labels):
                 await self._delete(kind, each)
-        lease = await self._cluster.if_there(LEASE, Key(self._namespace, OPERATORS_LEASE), _Named)
-        if lease is not None:
-            await self._delete(LEASE, lease)
+        for key in self._leases:
+            lease = await self._cluster.if_there(LEASE, key, _Named)
+            if lease is not None:
+                await self._delete(LEASE, lease)
 
     async def _listed(self, kind: Kind, namespace: str = "", labels: str = "") -> list[_Named]:
         raw = (

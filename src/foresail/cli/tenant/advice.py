@@ -48,21 +48,59 @@ ADVICE = {
         "the Velero Restore behind it was removed before it had ended",
         "create another, and let this one go with foresail restore delete {name} -n {namespace}",
     ),
+    Reason.POLICY_VIOLATION: Advice(
+        "the policy of namespace {namespace} forbids what the {word} asks for",
+        "change the field that the message names with kubectl edit {kind} {name} -n {namespace}, or ask the "
+        "administrator of the cluster to allow it, and the {word} starts by itself",
+    ),
+    Reason.RESTORED_FROM_BACKUP: Advice(
+        "a restore of the namespace brought this request back, and it does not run again by itself",
+        "run it with kubectl label {kind} {name} -n {namespace} velero.io/restore-name- or delete it with foresail "
+        "{word} delete {name} -n {namespace}",
+    ),
     Reason.NO_POLICY: Advice(
         "no policy opens self-service in namespace {namespace}",
         "ask the administrator of the cluster to open it, and the {word} starts by itself",
     ),
     Reason.QUOTA_EXCEEDED: Advice(
-        "namespace {namespace} has as many backups as its policy allows",
+        "namespace {namespace} has as many {word}s as its policy allows",
         "wait until one has ended or let one go with foresail backup delete, and this one starts by itself",
     ),
+    Reason.RESTORE_HISTORY: Advice(
+        "the policy keeps only the newest finished restores of a namespace",
+        "ask the administrator to keep more",
+    ),
+    Reason.WAITING_FOR_TURN: Advice(
+        "other backups and restores are before it in the queue", "wait, and it starts automatically when its turn comes"
+    ),
     Reason.BACKUP_NOT_READY: Advice(
-        "the backup to restore from has not ended", "wait for that backup, and the restore starts by itself"
+        "the backup to restore from does not exist or has not ended",
+        "create or wait for that backup, and the restore starts by itself",
     ),
     Reason.LOCATION_UNAVAILABLE: Advice(
         "Velero cannot store backups where this one is to be",
         "wait until it can, and the backup starts by itself, or ask the administrator of the cluster about the "
         "storage location",
+    ),
+    Reason.REQUESTER_UNKNOWN: Advice(
+        "the restore does not say who asked for it, so nobody's access can be checked",
+        "create it again with foresail restore create NAME --from-backup BACKUP -n {namespace}, or ask the "
+        "administrator to install the admission policies",
+    ),
+    Reason.CHECKING_ACCESS: Advice("the operator checks what the requester may create", _WAIT),
+    Reason.ALL_KINDS_ALLOWED: Advice("the requester may create everything that comes back", _WAIT),
+    Reason.KINDS_LEFT_OUT: Advice(
+        "the requester may not create some of the kinds in the backup, so they are left out",
+        "ask the administrator for access to the kinds that the message names, and create another restore",
+    ),
+    Reason.ACCESS_DENIED: Advice(
+        "the requester may not create any of the kinds in the backup",
+        "ask the administrator for access to the kinds that the message names, and create another restore",
+    ),
+    Reason.VOLUME_NOT_BACKED_UP: Advice(
+        "a volume of the backup would come back as it was, not from backed-up data",
+        "create a restore with --exclude-resources persistentvolumeclaims,pods, or ask the administrator for "
+        "restore.volumes: AsIs",
     ),
     Reason.WAITING: Advice("Velero has others to do before it", _WAIT),
     Reason.RUNNING: Advice("Velero works on it", _WAIT),
@@ -106,6 +144,14 @@ ADVICE = {
         "wait for the next attempt, ask the administrator whether the storage location is there, or give the data up "
         "with foresail backup delete {name} -n {namespace} --force",
     ),
+    Reason.FORCE_DELETED: Advice(
+        "the backup was deleted by force and its data still counts as stored",
+        "delete the data too with foresail backup delete {name} -n {namespace}",
+    ),
+    Reason.DELETION_PROTECTED: Advice(
+        "the policy of namespace {namespace} protects the backup from deletion",
+        "wait, and it is deleted as soon as the policy allows it, or ask the administrator of the cluster",
+    ),
     Reason.BACKUP_EXPIRED: Advice(
         "the time of the backup had passed, so Velero deleted it",
         "create another, with a longer --ttl if it may have one",
@@ -113,6 +159,10 @@ ADVICE = {
     Reason.BACKUP_ORPHANED: Advice(
         "namespace {namespace} was deleted, and the backup stays until its time",
         "ask the administrator of the cluster to restore it",
+    ),
+    Reason.NAMESPACE_GONE: Advice(
+        "namespace {namespace} was deleted while the {word} waited for Velero",
+        "create a new {kind} in the namespace that exists now",
     ),
 }
 

@@ -9,7 +9,8 @@ from foresail.api.nonadmin import Condition, Reference, Request
 from foresail.cli.errors import CommandError
 from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS, Family
-from foresail.selfservice.status import ACCEPTED, BACKING_OFF, DELETING, FALSE, IN_DELETION, QUEUED, SUCCEEDED, TRUE
+from foresail.selfservice.rules import is_refused
+from foresail.selfservice.status import ACCEPTED, DELETING, FALSE, IN_DELETION, QUEUED, SUCCEEDED, TRUE
 
 _any = msgspec.json.Decoder(dict[str, Any])
 _request = msgspec.json.Decoder(Request)
@@ -111,10 +112,10 @@ class Asked:
 
     @property
     def is_refused(self) -> bool:
-        """Whether it was refused as it is now written, so that nothing happens before it is changed."""
+        """Whether somebody must change it, or its policy, before anything happens; by the reason, not the phase."""
         accepted = self.condition(ACCEPTED)
         is_current = accepted is not None and accepted.observed_generation in (0, self.request.metadata.generation)
-        return self.phase == BACKING_OFF and is_current
+        return is_current and is_refused(self.phase, accepted)
 
 
 def asked(family: Family, raw: msgspec.Raw | bytes) -> Asked:

@@ -8,6 +8,7 @@ import msgspec
 
 from foresail.cli.cluster import Cluster
 from foresail.cli.tenant.place import in_namespace
+from foresail.cli.tenant.requester import stamped
 from foresail.cli.tenant.spec import request_object
 from foresail.cli.tenant.wait import wait_for
 from foresail.cli.waiting import deadline, interruptible
@@ -28,7 +29,7 @@ async def _create(cluster: Cluster, family: Family, chosen: argparse.Namespace) 
         print(as_text([body], chosen.output if chosen.output in ("json", "yaml", "name") else "yaml"))
         return 0
     key = Key(chosen.namespace, chosen.name)
-    made = await cluster.create(family.kind, key, body)
+    made = await cluster.create(family.kind, key, await stamped(cluster, body))
     if chosen.output == "name":
         print(as_text([msgspec.json.decode(made, type=dict[str, Any])], "name"), flush=True)
     print(f"{family.kind.name} {key} created.", file=sys.stderr)

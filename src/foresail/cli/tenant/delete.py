@@ -13,6 +13,7 @@ from foresail.cli.errors import CommandError
 from foresail.cli.requests import Request, shown
 from foresail.cli.tenant.asked import Asked
 from foresail.cli.tenant.place import chosen_ones, in_namespace
+from foresail.cli.tenant.requester import stamped
 from foresail.cli.tenant.wait import wait_until_gone
 from foresail.cli.waiting import deadline, interruptible
 from foresail.cli.words import as_text
@@ -64,7 +65,7 @@ async def _send(cluster: Cluster, request: Request, each: Asked) -> None:
     if request.body is None:
         await cluster.delete(request.kind, request.key, each.request.metadata.uid)
     else:
-        await cluster.merge(request.kind, request.key, request.body)
+        await cluster.merge(request.kind, request.key, await stamped(cluster, request.body))
 
 
 def _say(each: Asked, chosen: argparse.Namespace) -> None:

@@ -68,9 +68,11 @@ def _steps(each: Asked) -> Iterator[Step]:
     yield Step("it is not being deleted", NO if each.is_going else YES, going.message if going else "")
     yield Step("the operator has looked at it", YES if each.phase else WAITS)
     yield _said("it is accepted", accepted)
-    yield _said(f"Velero was asked for the {word}", queued)
+    asked = _said(f"Velero was asked for the {word}", queued)
+    is_in_line = queued is not None and queued.reason == Reason.WAITING_FOR_TURN
+    yield Step(asked.rule, WAITS, asked.because) if is_in_line else asked
     waits = succeeded is not None and succeeded.status == UNKNOWN and succeeded.reason == Reason.WAITING
-    place = f"place {each.position} in Velero's queue" if each.position else ""
+    place = f"position {each.position} in the queue" if each.position else ""
     yield Step("its turn has come", WAITS if waits or succeeded is None else YES, place)
     yield _said("it is complete", succeeded)
     if notable is not None:

@@ -33,13 +33,13 @@ from foresail.selfservice.downloads_observe import download_row
 from foresail.selfservice.families import Family
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.results_file import MOST_BYTES
-from foresail.selfservice.status import BACKING_OFF
 
 _FILES = NON_ADMIN_DOWNLOAD_REQUEST
 _PAUSE = 0.5
 _SECONDS = 600.0
 _LONGEST_LOG = 1 << 30
 _LONGEST_NAME = 200
+_NO_FILE = (Reason.ERROR, Reason.TARGET_NOT_SERVED, Reason.VELERO_SILENT)
 
 WHAT_TO_DO = {
     "certificate": "name its authority in PEM with --cacert FILE",
@@ -98,7 +98,7 @@ async def _url(cluster: Cluster, family: Family, about: Key, key: Key, until: da
         url, stands = download_row(wire).url, next(iter(wire.status.conditions or ()), None)
         if url:
             return url
-        ended = verdict(wire.status.phase, stands, family, about)
+        ended = verdict(stands, family, about)
         if ended is not None:
             raise ended
         news = remark(stands, now() - began, family, about)
@@ -111,9 +111,9 @@ async def _url(cluster: Cluster, family: Family, about: Key, key: Key, until: da
         await asyncio.sleep(_PAUSE)
 
 
-def verdict(phase: str, stands: Condition | None, family: Family, about: Key) -> CommandError | None:
+def verdict(stands: Condition | None, family: Family, about: Key) -> CommandError | None:
     """Return why there will be no file; None if there is still hope."""
-    if stands is None or not (phase == BACKING_OFF or stands.reason == Reason.VELERO_SILENT):
+    if stands is None or stands.reason not in _NO_FILE:
         return None
     return CommandError(
         f"{family.kind.name} {about}: {stands.message}",

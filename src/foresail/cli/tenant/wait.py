@@ -29,6 +29,7 @@ PATIENCE = timedelta(seconds=15)
 """After which somebody who waits for a first look is told whom to ask."""
 
 _FOR_THE_CAUSE = timedelta(seconds=10)
+_NOT_BY_ITSELF = (Reason.NO_POLICY, Reason.RESTORED_FROM_BACKUP)  # somebody has to act first
 
 
 def wait(chosen: argparse.Namespace) -> int:
@@ -106,7 +107,7 @@ def verdict(each: Asked) -> CommandError | str | None:
     if holding is None:
         return None
     is_over = holding.type == SUCCEEDED and holding.status == FALSE
-    if is_over or each.is_refused or holding.reason == Reason.NO_POLICY:
+    if is_over or each.is_refused or holding.reason in _NOT_BY_ITSELF:
         return CommandError(f"{name} is {holding.reason}: {holding.message}", _next(each, holding))
     return None
 

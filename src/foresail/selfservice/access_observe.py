@@ -1,0 +1,69 @@
+"""What a hand-over sees of access: the files about the backup, and what the last background read found."""
+
+from datetime import datetime
+
+import msgspec
+
+from foresail.plan import Brought, Key
+from foresail.selfservice.access import Options, Verdict
+
+LIST, VOLUME_INFOS = "BackupResourceList", "BackupVolumeInfos"
+PREFIXES = {LIST: "contents-", VOLUME_INFOS: "volumes-"}
+"""The files that are read, and how the names of the DownloadRequests for them begin."""
+
+
+class Check(msgspec.Struct, frozen=True):
+    """The question whether a restore may be handed over; with URLs, only the contents of the backup are read."""
+
+    backup_uid: str
+    options: Options
+    list_url: str = ""
+    volumes_url: str = ""
+    authority: str = ""
+
+
+class Checked(msgspec.Struct, frozen=True):
+    """The answer, or why there is none."""
+
+    verdict: Verdict | None = None
+    problem: str = ""
+
+
+class PodCheck(msgspec.Struct, frozen=True):
+    """The question whether a pod of a namespace makes Velero run a command."""
+
+    namespace: str
+
+
+class PodsChecked(msgspec.Struct, frozen=True):
+    """The first such pod with its annotation, or why there is no answer."""
+
+    pod: str = ""
+    annotation: str = ""
+    problem: str = ""
+
+
+class FileRow(msgspec.Struct, frozen=True):
+    """A DownloadRequest for a file about a backup."""
+
+    key: Key
+    uid: str
+    kind: str
+    created: datetime
+    url: str
+    expires: datetime | None
+
+
+class AccessSeen(msgspec.Struct, frozen=True):
+    """What is known about access to what a request would bring back."""
+
+    has_contents: bool = False
+    files: tuple[FileRow, ...] = ()
+    authority: str = ""
+    reserved: frozenset[str] = frozenset()  # namespaces whose ServiceAccounts are never requesters
+    brought: Brought[Check | PodCheck, Checked | PodsChecked] | None = None
+
+
+def file_name(kind: str, backup_uid: str) -> str:
+    """Return the name of the DownloadRequest for a file about a backup."""
+    return f"{PREFIXES[kind]}{backup_uid}"

@@ -1,0 +1,100 @@
+"""Which kinds a backup holds, and which volumes Velero would re-create as they were.
+
+Velero stores both beside a backup: the names of all objects by kind, and how each volume was backed up. A completed
+backup never changes, so they are read once. The files come from a bucket and may hold anything.
+"""
+
+import msgspec
+
+MOST_BYTES = 16 << 20
+"""The largest file that is read, unpacked: some 200,000 objects."""
+
+_MOST_KINDS = 2000
+_MOST_VOLUMES = 10_000
+_VOLUMES = "v1/PersistentVolume"
+_SAFE = ("PodVolumeBackup", "CSISnapshot")  # Velero provisions a new volume for these
+_NATIVE = "NativeSnapshot"
+
+
+class ContentKind(msgspec.Struct, frozen=True, order=True):
+    """A kind of object in a backup, as the objects name it."""
+
+    group: str
+    kind: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}.{self.group}" if self.group else self.kind
+
+
+class VolumeRow(msgspec.Struct, frozen=True, order=True):
+    """A PersistentVolume in a backup that Velero may re-create as it was."""
+
+    name: str
+    claim: str = ""
+    has_snapshot: bool = False  # a native snapshot: re-created as it was only if volumes are not restored
+
+
+class Contents(msgspec.Struct, frozen=True):
+    """What is kept of the contents of one backup."""
+
+    kinds: tuple[ContentKind, ...] = ()
+    """The kinds with objects in the tenant's namespace."""
+    cluster_kinds: tuple[ContentKind, ...] = ()
+    volumes: tuple[VolumeRow, ...] = ()
+
+
+class _VolumeDetails(msgspec.Struct, rename="camel"):
+    reclaim_policy: str = ""
+
+
+class _VolumeInfo(msgspec.Struct, rename="camel"):
+    pv_name: str = ""
+    pvc_name: str = ""
+    pvc_namespace: str = ""
+    backup_method: str = ""
+    result: str = ""
+    pv_info: _VolumeDetails | None = None
+
+
+_lists = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_names = msgspec.json.Decoder(list[str])
+_infos = msgspec.json.Decoder(list[_VolumeInfo] | None)
+
+
+def contents_of(namespace: str, resources: bytes, volumes: bytes | None) -> Contents | None:
+    """Return the contents of a backup of one namespace; None if the files are not of Velero's shape."""
+    try:
+        lists = _lists.decode(resources)
+        infos = _infos.decode(volumes) or [] if volumes is not None else []
+        names = _names.decode(lists[_VOLUMES]) if _VOLUMES in lists else []
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return None
+    if len(lists) > _MOST_KINDS or len(names) > _MOST_VOLUMES or len(infos) > _MOST_VOLUMES:
+        return None
+    here, elsewhere = f'"{namespace}/'.encode(), b"/"
+    found = {_kind(each): bytes(raw) for each, raw in lists.items()}
+    return Contents(
+        kinds=tuple(sorted(kind for kind, raw in found.items() if here in raw)),
+        cluster_kinds=tuple(sorted(kind for kind, raw in found.items() if elsewhere not in raw)),
+        volumes=tuple(sorted(_as_they_were(names, infos))),
+    )
+
+
+def _as_they_were(names: list[str], infos: list[_VolumeInfo]) -> list[VolumeRow]:
+    """Return the volumes that Velero does not provision anew; one without information counts among them."""
+    known = {each.pv_name: each for each in infos if each.pv_name}
+    found: list[VolumeRow] = []
+    for name in names:
+        info = known.get(name, _VolumeInfo())
+        is_native = info.backup_method == _NATIVE and info.result != "failed"
+        is_deleted = info.pv_info is not None and info.pv_info.reclaim_policy == "Delete"
+        if info.backup_method in _SAFE or (is_deleted and info.backup_method != _NATIVE):
+            continue
+        found.append(VolumeRow(name, info.pvc_name, has_snapshot=is_native))
+    return found
+
+
+def _kind(name: str) -> ContentKind:
+    """Return the kind that Velero writes as `apps/v1/Deployment` or `v1/Pod`."""
+    parts = name.split("/")
+    return ContentKind("/".join(parts[:-2]), parts[-1])

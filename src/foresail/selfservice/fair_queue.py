@@ -1,0 +1,246 @@
+"""Start-time fair queueing over namespaces: who is handed over to Velero next, and at which rank each request waits.
+
+Each namespace has a virtual start: the share of Velero's time that it has used, divided by its weight. The lowest goes
+next and pays the duration of its last backup. Numbers are integers, so equal shares compare as equal.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from heapq import heapify, heappop, heappush, heappushpop, heapreplace
+from statistics import median
+
+import msgspec
+
+from foresail.plan import Key
+
+UNKNOWN = 60.0
+"""Seconds that a backup is expected to take in a cluster where none has finished yet."""
+
+REMEMBERED = 2_000
+"""How many hand-overs are replayed after a restart."""
+
+_SHORTEST = 1.0  # seconds: Velero's timestamps have whole seconds
+_UNIT = 720_720  # divisible by the small weights, so that their shares are exact
+_NEVER = datetime.max.replace(tzinfo=UTC)
+_PAUSE = 5.0  # seconds between two hand-overs of one busy period, at most
+
+Order = tuple[datetime, str]
+
+
+class HandOver(msgspec.Struct, frozen=True, order=True):
+    """A hand-over of the past: when, of which request, how long it took and when it ended."""
+
+    at: datetime
+    name: str
+    namespace: str
+    seconds: float = 0.0  # 0 while it runs
+    end: datetime = _NEVER
+
+
+class FairQueue:
+    """The requests of one kind that wait, and how much of Velero's time each namespace has used."""
+
+    def __init__(self) -> None:
+        self.aside: set[str] = set()  # requests that cannot be handed over now: nobody waits for them
+        self._keys: dict[str, tuple[Key, Order]] = {}
+        self._backlogs: dict[str, list[Order]] = {}
+        self._weights: dict[str, int] = {}
+        self._durations: dict[str, tuple[datetime, float]] = {}
+        self._starts: dict[str, int] = {}  # the virtual start of each namespace's next request
+        self._virtual = 0
+        self._charged: dict[str, int] = {}  # by the name of what was handed over and has not ended
+        self._steps: dict[str, int] = {}  # what a hand-over of each namespace costs; only of those that were asked for
+        self._typical = UNKNOWN
+        self._past: list[HandOver] = []  # a heap, until it is replayed
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._keys
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._keys)
+
+    def key(self, name: str) -> Key:
+        """Return the key of a request that waits."""
+        return self._keys[name][0]
+
+    @property
+    def namespaces(self) -> list[str]:
+        """The namespaces that have requests waiting."""
+        return list(self._backlogs)
+
+    @property
+    def oldest(self) -> datetime | None:
+        """The creation time of the oldest request that waits."""
+        return min((each[0][0] for each in self._backlogs.values()), default=None)
+
+    # Requests
+
+    def enter(self, name: str, key: Key, created: datetime) -> None:
+        """Add a request, unless it waits already."""
+        if name not in self._keys:
+            self._keys[name] = key, (created, name)
+            insort(self._backlogs.setdefault(key.namespace, []), (created, name))
+
+    def leave(self, name: str) -> bool:
+        """Remove a request; return whether it waited."""
+        found = self._keys.pop(name, None)
+        if found is None:
+            return False
+        key, order = found
+        backlog = self._backlogs[key.namespace]
+        del backlog[bisect_left(backlog, order)]
+        if not backlog:
+            del self._backlogs[key.namespace]
+        return True
+
+    # Shares
+
+    def set_weight(self, namespace: str, weight: int) -> None:
+        """Set the share of a namespace, relative to others."""
+        self._weights[namespace] = weight
+        self._steps.pop(namespace, None)
+
+    def note_duration(self, namespace: str, began: datetime, seconds: float) -> None:
+        """Note how long a backup took; the newest one counts."""
+        known = self._durations.get(namespace)
+        if known is None or known[0] <= began:
+            self._durations[namespace] = began, max(seconds, _SHORTEST)
+            self._typical = 0.0
+            self._steps.clear()
+
+    def duration(self, namespace: str) -> float | None:
+        """Return how long the last backup of a namespace took, in seconds."""
+        known = self._durations.get(namespace)
+        return known[1] if known is not None else None
+
+    @property
+    def typical(self) -> float:
+        """The median duration over all namespaces, in seconds."""
+        if not self._typical:
+            self._typical = median(seconds for _, seconds in self._durations.values())
+        return self._typical
+
+    def forget(self, namespace: str) -> None:
+        """Forget a namespace that was deleted."""
+        for known in (self._weights, self._starts, self._steps):
+            known.pop(namespace, None)
+        if self._durations.pop(namespace, None) is not None:
+            self._typical = 0.0 if self._durations else UNKNOWN
+
+    def pay(self, namespace: str, name: str = "") -> None:
+        """Charge a namespace for one hand-over, by the duration that is expected; once for each name."""
+        self._replay()
+        if name in self._charged:
+            return
+        step = self._step(namespace)
+        self._charge(namespace, step)
+        if name:
+            self._charged[name] = step
+
+    def settle(self, namespace: str, name: str, seconds: float | None) -> None:
+        """Correct the charge of a hand-over to the duration that it had; None if nothing is known of it."""
+        step = self._charged.pop(name, None)
+        if step is not None and seconds is not None and namespace in self._starts:
+            self._starts[namespace] += self._cost(namespace, seconds) - step
+
+    def refund(self, namespace: str, name: str) -> None:
+        """Take back the charge of a hand-over that failed."""
+        step = self._charged.pop(name, None)
+        if step is not None and namespace in self._starts:
+            self._starts[namespace] -= step
+
+    def rest(self) -> None:
+        """Forget who used how much: nobody waits and nothing runs."""
+        self._starts.clear()
+        self._charged.clear()
+        self._past.clear()
+        self._virtual = 0
+
+    def is_recent(self, namespace: str, at: datetime) -> bool:
+        """Whether a hand-over at that instant may be among the newest ones, of all or of its namespace."""
+        known = self._durations.get(namespace)
+        return len(self._past) < REMEMBERED or at > self._past[0].at or known is None or known[0] <= at
+
+    def recall(self, past: HandOver) -> None:
+        """Take a hand-over that was found after a restart."""
+        if len(self._past) < REMEMBERED:
+            heappush(self._past, past)
+        else:
+            heappushpop(self._past, past)
+
+    # Questions
+
+    def rank(self, namespace: str, order: Order) -> int:
+        """Return how many requests go before this one, which need not wait yet; costs a step per namespace."""
+        self._replay()
+        place = bisect_left(self._backlogs.get(namespace, []), order)
+        start = self._start(namespace) + place * self._step(namespace)
+        virtual, starts, steps = self._virtual, self._starts, self._steps
+        for other, backlog in self._backlogs.items():  # the one loop over all namespaces, so nothing is called in it
+            ahead = start - max(virtual, starts.get(other, 0))
+            if ahead >= 0 and other != namespace:
+                whole, part = divmod(ahead, steps.get(other) or self._step(other))
+                place += min(whole + (part > 0 or other < namespace), len(backlog))  # of equals the first by name
+        return place
+
+    def first(self, count: int) -> list[str]:
+        """Return the names of those that go next, in their order."""
+        self._replay()
+        line = [(self._start(namespace), namespace, 0) for namespace in self._backlogs]
+        heapify(line)
+        found: list[str] = []
+        while len(found) < min(count, len(self._keys)):
+            start, namespace, place = line[0]
+            backlog = self._backlogs[namespace]
+            found.append(backlog[place][1])
+            following = start + self._step(namespace) if place + 1 < len(backlog) else None
+            if following is None:
+                heappop(line)
+            else:
+                heapreplace(line, (following, namespace, place + 1))
+        return found
+
+    # Virtual time
+
+    def _start(self, namespace: str) -> int:
+        return max(self._virtual, self._starts.get(namespace, 0))
+
+    def _step(self, namespace: str) -> int:
+        step = self._steps.get(namespace)
+        if step is None:
+            step = self._steps[namespace] = self._cost(namespace, self.duration(namespace) or self.typical)
+        return step
+
+    def _cost(self, namespace: str, seconds: float) -> int:
+        return round(max(seconds, _SHORTEST) * 1000) * _UNIT // self._weights.get(namespace, 1)
+
+    def _charge(self, namespace: str, step: int) -> None:
+        start = self._start(namespace)
+        self._starts[namespace] = start + step
+        others = (other for other in self._backlogs if other != namespace and self._can_go(other))
+        lowest = min(map(self._start, others), default=start)
+        self._virtual = max(self._virtual, min(start, lowest))
+
+    def _can_go(self, namespace: str) -> bool:
+        return any(name not in self.aside for _, name in self._backlogs[namespace])
+
+    def _replay(self) -> None:
+        """Charge the hand-overs of the busy period that was under way when this process started."""
+        if not self._past:
+            return
+        past, self._past = sorted(self._past), []
+        begin, end = 0, past[0].at
+        for number, each in enumerate(past):
+            if (each.at - end).total_seconds() > _PAUSE:
+                begin = number
+            end = max(end, each.end)
+        oldest = self.oldest or _NEVER
+        if end < _NEVER and (oldest - end).total_seconds() > _PAUSE:
+            return  # it was over before anybody waited
+        for each in past[begin:]:
+            self._virtual = self._start(each.namespace)
+            self._starts[each.namespace] = self._virtual + self._cost(each.namespace, each.seconds or self.typical)

@@ -1,0 +1,194 @@
+"""The last check before Velero gets an object: what the requester may create, and what the pods carry.
+
+    contents of the backup → access reviews, at most a minute old → the kinds that Velero may restore
+
+The answers come from background reads. They are kept in memory only, so a restart asks again.
+"""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from foresail.api import nonadmin, velero
+from foresail.api.marks import BACKUP_UID
+from foresail.plan import Action, Create, Delete, Key
+from foresail.selfservice import access, annotations
+from foresail.selfservice.access import Cleared, Options
+from foresail.selfservice.access_observe import (
+    LIST,
+    VOLUME_INFOS,
+    AccessSeen,
+    Check,
+    Checked,
+    FileRow,
+    PodCheck,
+    PodsChecked,
+    file_name,
+)
+from foresail.selfservice.families import BACKUPS
+from foresail.selfservice.observe import Seen, VeleroRow
+from foresail.selfservice.policy import PolicyRow
+from foresail.selfservice.reasons import Reason, Refused
+from foresail.selfservice.status import AUTHORIZED, FALSE
+
+FRESH = timedelta(seconds=60)
+"""How old an answer about access may be when Velero gets the object."""
+
+SILENCE = timedelta(seconds=30)
+"""After which a tenant reads that Velero has not answered."""
+
+_PAUSES = (timedelta(seconds=2), timedelta(seconds=10), timedelta(seconds=30), timedelta(minutes=2))
+_MARGIN = timedelta(seconds=30)  # of the validity of a URL
+_FILES = (LIST, VOLUME_INFOS)
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    """What is still missing: writes, a background read, when to look again, and what the tenant reads meanwhile."""
+
+    writes: tuple[Action, ...] = ()
+    read: Check | PodCheck | None = None
+    wake_at: datetime | None = None
+    message: str = ""
+
+
+def clear(seen: Seen, spec: dict[str, Any], now: datetime) -> Cleared | Refused | Waiting:
+    """Return what Velero gets, why it gets nothing, or what is still to be asked."""
+    if seen.policy is None:
+        return Waiting()
+    if seen.family is BACKUPS:
+        return _clear_backup(seen, seen.policy, spec, now)
+    return _clear_restore(seen, seen.policy, spec, now)
+
+
+def prepare(seen: Seen, spec: dict[str, Any], now: datetime) -> Waiting | None:
+    """Return what can be read before it is a restore's turn: what the backup holds; None if nothing."""
+    if seen.policy is None or seen.family is BACKUPS or (seen.access is not None and seen.access.has_contents):
+        return None
+    found = _clear_restore(seen, seen.policy, spec, now)
+    return found if isinstance(found, Waiting) and (found.writes or found.read is not None) else None
+
+
+def is_quick(read: object) -> bool:
+    """Whether a background read asks the API server only, so that nobody else should go first meanwhile."""
+    return isinstance(read, PodCheck) or (isinstance(read, Check) and not read.list_url)
+
+
+def is_held(seen: Seen) -> bool:
+    """Whether this very spec was refused at its hand-over for something that the policy still asks for."""
+    said, policy = seen.request.status.condition(AUTHORIZED), seen.policy
+    if said is None or said.status != FALSE or said.observed_generation != seen.request.generation or policy is None:
+        return False
+    rules = policy.spec.restore
+    if said.reason == Reason.VOLUME_NOT_BACKED_UP:
+        return rules.volumes != "AsIs"
+    if said.reason == Reason.POLICY_VIOLATION:
+        return annotations.are_refused(policy)
+    return rules.authorization == "Requester"
+
+
+# Backups: no pod makes Velero wait
+
+
+def _clear_backup(seen: Seen, policy: PolicyRow, spec: dict[str, Any], now: datetime) -> Cleared | Refused | Waiting:
+    if seen.access is None or not annotations.are_refused(policy):
+        return Cleared(spec)
+    wish, brought = PodCheck(seen.request.key.namespace), seen.access.brought
+    if brought is None or not isinstance(brought.found, PodsChecked) or brought.sent + FRESH < now:
+        return Waiting(read=wish)
+    found = brought.found
+    again = _next_attempt(seen.access)
+    if found.problem and again is not None:
+        text = f"the pods of namespace {wish.namespace} cannot be read"
+        message = _retried(text, found.problem)
+        return Waiting(read=wish, message=message) if now >= again else Waiting(wake_at=again, message=message)
+    return annotations.hooked(found.pod, found.annotation, policy) if found.pod else Cleared(spec)
+
+
+# Restores: only what the requester may create
+
+
+def _clear_restore(seen: Seen, policy: PolicyRow, spec: dict[str, Any], now: datetime) -> Cleared | Refused | Waiting:
+    options = options_of(seen, policy, spec)
+    backup = seen.source.velero if seen.source is not None else None
+    if not options.is_by_requester and not options.checks_volumes:
+        return Cleared(spec)
+    if backup is None:
+        return Waiting()
+    known = seen.access or AccessSeen()
+    brought = known.brought
+    if brought is not None and isinstance(brought.wish, Check) and isinstance(brought.found, Checked):
+        is_same = (brought.wish.backup_uid, brought.wish.options) == (backup.uid, options)
+        if is_same and brought.found.verdict is not None and now <= brought.sent + FRESH:
+            return access.cleared(spec, brought.found.verdict, options)
+        again = _next_attempt(known)
+        if is_same and brought.found.problem and again is not None and now < again:
+            text = f"access to what backup {seen.request.source} holds cannot be checked"
+            return Waiting(wake_at=again, message=_retried(text, brought.found.problem))
+    waiting = None if known.has_contents else _files(seen, backup, known, now)
+    return waiting or Waiting(read=_wish(known, backup, options))
+
+
+def options_of(seen: Seen, policy: PolicyRow, spec: dict[str, Any]) -> Options:
+    """Return what access depends on in a restore."""
+    request, rules = seen.request, policy.spec.restore
+    is_by_requester = rules.authorization == "Requester"
+    return Options(
+        namespace=request.key.namespace,
+        user=request.requester if is_by_requester else "",
+        groups=request.requester_groups if is_by_requester else (),
+        included=tuple(spec.get("includedResources") or ()),
+        excluded=tuple(spec.get("excludedResources") or ()),
+        is_update=spec.get("existingResourcePolicy") == "update",
+        restores_volumes=spec.get("restorePVs") is not False,
+        is_by_requester=is_by_requester,
+        checks_volumes=rules.volumes != "AsIs",
+    )
+
+
+def _wish(known: AccessSeen, backup: VeleroRow, options: Options) -> Check:
+    urls = {each.kind: each.url for each in known.files} if not known.has_contents else {}
+    return Check(backup.uid, options, urls.get(LIST, ""), urls.get(VOLUME_INFOS, ""), known.authority)
+
+
+def _files(seen: Seen, backup: VeleroRow, known: AccessSeen, now: datetime) -> Waiting | None:
+    """Return what is missing until both files can be read; None if they can."""
+    rows = {each.kind: each for each in known.files}
+    old = tuple(each for each in rows.values() if each.expires is not None and each.expires - _MARGIN <= now)
+    if old:
+        return Waiting(tuple(Delete(velero.DOWNLOAD_REQUEST, each.key, each.uid) for each in old))
+    missing = tuple(_ask(seen, backup, kind) for kind in _FILES if kind not in rows)
+    if missing:
+        return Waiting(missing)
+    return _unanswered([each for each in rows.values() if not each.url], seen, now)
+
+
+def _unanswered(rows: list[FileRow], seen: Seen, now: datetime) -> Waiting | None:
+    if not rows:
+        return None
+    late = max(each.created for each in rows) + SILENCE
+    if now < late:
+        return Waiting(wake_at=late)
+    return Waiting(
+        message=f"Velero has not answered where the contents of backup {seen.request.source} are: wait for it"
+    )
+
+
+def _ask(seen: Seen, backup: VeleroRow, kind: str) -> Create:
+    """Return the creation of Velero's DownloadRequest for a file about a backup."""
+    body = {
+        "metadata": {"labels": dict(nonadmin.LABELS)},
+        "spec": {"target": {"kind": kind, "name": backup.key.name}},
+    }
+    key = Key(seen.velero_namespace, file_name(kind, backup.uid))
+    return Create(velero.DOWNLOAD_REQUEST, key, body, {BACKUP_UID: backup.uid})
+
+
+def _next_attempt(known: AccessSeen) -> datetime | None:
+    """Return when a background read that failed is repeated: later each time."""
+    brought = known.brought
+    return None if brought is None else brought.sent + _PAUSES[min(brought.tries, len(_PAUSES)) - 1]
+
+
+def _retried(text: str, problem: str) -> str:
+    return f"{text}: {problem}. The operator retries by itself"
