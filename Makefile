@@ -12,7 +12,7 @@ MINUTES ?= 60
 .PHONY: help setup lint format test test-cluster cluster-build cluster-up cluster-down \
   cron-oracle cron-shift cron-fuzz schedule-year schedule-gitops schedule-kills schedule-clusters compat selfservice-specs \
   crds manifests docs docs-site licences sbom wheel audit bench-cron bench-runtime bench-schedules bench-selfservice bench-primers primer-year primer-kills primer-kept \
-  runtime-kills selfservice-kills selfservice-queue chart-upgrade soak lock ci
+  runtime-kills selfservice-kills selfservice-queue restore-authorization redteam chart-upgrade soak lock ci
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -132,11 +132,18 @@ schedule-clusters: setup cluster-build ## two clusters on one bucket, 20 common 
 compat: setup cluster-build ## the schedules end to end with Velero 1.17: minutes
 	FORESAIL_VELERO=velero-1.17 $(BIN)/pytest tests/cluster/test_schedules_velero.py
 
-selfservice-specs: setup ## try ten thousand random specs of tenants against the invariant: minutes
-	FORESAIL_EXAMPLES=10000 $(BIN)/pytest tests/unit/selfservice/test_any_spec.py
+selfservice-specs: setup ## try 60,000 random specs and 10,000 random restores against the invariant: minutes
+	FORESAIL_EXAMPLES=10000 $(BIN)/pytest tests/unit/selfservice/test_any_spec.py tests/unit/selfservice/test_any_restore.py
 
 selfservice-kills: setup cluster-build ## kill the operator 200 times amid tenants' requests: no backup twice, none nobody's
 	FORESAIL_FULL=1 $(BIN)/pytest tests/cluster/test_selfservice_kills.py
+
+restore-authorization: setup cluster-build ## 1,000 restores with random kinds and rights against a model, 60 on a real cluster
+	$(BIN)/pytest tests/worlds/test_selfservice_access.py
+	FORESAIL_RESTORES=60 $(BIN)/pytest tests/cluster/test_selfservice_authorization.py
+
+redteam: setup cluster-build ## attack self-service on a real cluster as a hostile tenant; the last line is JSON: minutes
+	$(BIN)/python -m tests.redteam
 
 primer-kills: setup cluster-build ## kill the operator 100 times while warm-ups are due: no placeholder twice, none orphaned
 	FORESAIL_FULL=1 $(BIN)/pytest tests/cluster/test_primers_kills.py

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from bench.processes import Process, free_port
 from testbed import Cluster
+from tests.cluster.operators import lease_of
 
 NAMESPACE, ACCOUNT = "velero", "foresail"
 USER = f"system:serviceaccount:{NAMESPACE}:{ACCOUNT}"
@@ -17,7 +18,7 @@ class Operator(Process):
 
     def __init__(self, cluster: Cluster, *flags: str, identity: str = "measured", log: Path | None = None) -> None:
         port = free_port()
-        kubeconfig = cluster.service_account_kubeconfig(NAMESPACE, ACCOUNT)
+        kubeconfig = cluster.service_account_kubeconfig(NAMESPACE, lease_of(flags))
         command = [sys.executable, "-m", "foresail", "operator", "run", f"--kubeconfig={kubeconfig}"]
         command += [f"--port={port}", "--host=127.0.0.1", f"--identity={identity}", "--log-level=warning", *flags]
         super().__init__(command, port, keep=False, log=log)

@@ -6,7 +6,8 @@ of kinds mean is worked out by trying every kind of `CLUSTER_SCOPED` and `NAMESP
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -33,6 +34,9 @@ CLUSTER_SCOPED = (
     "widgets.example.com",  # a kind that nobody has thought of
 )
 MAY_COME_ALONG = {"persistentvolumes", "namespaces", "volumesnapshotcontents.snapshot.storage.k8s.io"}
+
+REMOVES_ANNOTATIONS = "foresail-remove-velero-annotations"
+"""The chart's resource modifier, which every restore gets unless the policy allows Velero's annotations."""
 
 REQUESTS = ("nonadminbackups.oadp.openshift.io", "nonadminrestores.oadp.openshift.io")
 VELEROS = ("backups.velero.io", "schedules.velero.io", "backupstoragelocations.velero.io")
@@ -344,7 +348,86 @@ RESTORE: Mapping[str, Rule] = {
     "hooks": _hooks(("postHooks",), ("execTimeout", "waitTimeout")),
     "existingResourcePolicy": _listed("existingResourcePolicy", "existingResourcePolicies", ("none",)),
     "itemOperationTimeout": _bounded("itemOperationTimeout", seconds("24h")),
-    "resourceModifier": _listed("resourceModifier", "resourceModifiers"),
+    "resourceModifier": _listed("resourceModifier", "resourceModifiers", (REMOVES_ANNOTATIONS,)),
     "resourcePolicy": _listed("resourcePolicy", "resourcePolicies"),
     "uploaderConfig": _uploader("parallelFilesDownload"),
 }
+
+
+# What a restore brings back, given the contents of the backup and the rights of whoever asked
+
+
+@dataclass(frozen=True)
+class Held:
+    """A kind of object that a backup holds."""
+
+    name: str  # as plural.group
+    is_namespaced: bool = True
+
+
+@dataclass(frozen=True)
+class HeldVolume:
+    """A PersistentVolume that a backup holds."""
+
+    name: str
+    reclaim: str
+    method: str = ""  # how its data was backed up; empty if it was not
+
+
+Rights = Callable[[str, str], bool]
+"""Whether the requester has a verb on a kind; the verb `create` on persistentvolumes counts in the whole cluster."""
+
+_RESTORED_WITH_CLAIMS = ("persistentvolumes", "volumesnapshots.", "volumesnapshotcontents.")
+_NEW_VOLUME = ("PodVolumeBackup", "CSISnapshot")
+_RBAC_VERBS = {
+    "roles.rbac.authorization.k8s.io": (("escalate", "roles.rbac.authorization.k8s.io"),),
+    "rolebindings.rbac.authorization.k8s.io": (
+        ("bind", "roles.rbac.authorization.k8s.io"),
+        ("bind", "clusterroles.rbac.authorization.k8s.io"),
+    ),
+}
+
+
+def breaches_of_contents(
+    spec: Spec, held: Iterable[Held], volumes: Iterable[HeldVolume], may: Rights, policy: Spec
+) -> list[str]:
+    """Return which objects the Velero Restore would create that the requester could not have created."""
+    rules = policy.get("restore", {})
+    included, excluded = spec.get("includedResources") or [], spec.get("excludedResources") or []
+    taken = [each for each in held if _is_taken(each.name, included, excluded)]
+    found = []
+    if rules.get("authorization", "Requester") == "Requester":
+        if not included or "*" in included:
+            found.append("every kind comes back, those that the requester may not create among them")
+        found += [breach for each in taken for breach in _not_creatable(each, taken, spec, may)]
+    if rules.get("volumes", "BackedUp") == "BackedUp" and _brings_claims(taken):
+        as_they_were = [each.name for each in volumes if _comes_as_it_was(each, spec)]
+        may_anyway = rules.get("authorization", "Requester") == "Requester" and may("create", "persistentvolumes")
+        found += [] if may_anyway else [f"volume {name} comes back as it was" for name in as_they_were]
+    return found
+
+
+def _not_creatable(kind: Held, taken: list[Held], spec: Spec, may: Rights) -> Iterator[str]:
+    if kind.name.startswith(_RESTORED_WITH_CLAIMS) and any(each.name == "persistentvolumeclaims" for each in taken):
+        return
+    if not kind.is_namespaced:
+        if kind.name not in MAY_COME_ALONG:
+            yield f"{kind.name} has no namespace and comes back"
+        return
+    verbs = [("create", kind.name)]
+    verbs += [("update", kind.name)] if spec.get("existingResourcePolicy") == "update" else []
+    verbs += _RBAC_VERBS.get(kind.name, ())
+    yield from (f"{kind.name} comes back without the right to {verb} {of}" for verb, of in verbs if not may(verb, of))
+
+
+def _brings_claims(taken: list[Held]) -> bool:
+    return any(each.name in {"persistentvolumeclaims", "pods"} for each in taken)
+
+
+def _comes_as_it_was(volume: HeldVolume, spec: Spec) -> bool:
+    """Whether Velero would create the volume as the backup has it, the node's folder or the disk of another in it."""
+    if volume.method in _NEW_VOLUME:
+        return False
+    if volume.method == "NativeSnapshot":
+        return spec.get("restorePVs") is False
+    return volume.reclaim != "Delete"

@@ -25,7 +25,7 @@ from foresail.kube.connect import connect
 from foresail.kube.events import Events
 from foresail.kube.failures import Failure
 from foresail.kube.loop import WORKERS
-from foresail.plan import Body, Create, Note, Patch, Plan
+from foresail.plan import Body, Create, JsonPatch, Note, Patch, Plan
 from foresail.selfservice.controller import SelfService
 from foresail.selfservice.decide import decide
 from foresail.selfservice.families import BACKUPS
@@ -44,7 +44,7 @@ class _Answer(msgspec.Struct):
 @dataclass(frozen=True, slots=True)
 class _Writes:
     accepted: Patch
-    finalizer: Patch
+    finalizer: JsonPatch
     backup: Create
     created: Patch
     notes: tuple[Note, ...]
@@ -58,7 +58,7 @@ def _writes(wire: dict[str, Any], seen: Seen) -> _Writes:
     then = msgspec.structs.replace(seen, request=_row({**wire, "status": accepted.body["status"]}))
     plan: Plan = decide(then, now())
     match plan.actions, plan.status:
-        case (Patch() as finalizer, Create() as backup), Patch() as created:
+        case (JsonPatch() as finalizer, Create() as backup), Patch() as created:
             return _Writes(accepted, finalizer, backup, created, plan.notes)
         case _:
             raise MeasurementError(f"{seen.request.key} is not made")
@@ -87,7 +87,8 @@ async def _write(client: Client, left: Iterator[_Writes], emit: Callable[[Note],
         body = _versioned(first.body, first.resource_version or "")
         answer = await client.merge(kind, key, body, _Answer, first.subresource)
         version = _must_succeed(answer).metadata.resource_version
-        _must_succeed(await client.merge(kind, key, _versioned(each.finalizer.body, version), _Answer))
+        guard = {"op": "replace", "path": "/metadata/resourceVersion", "value": version}
+        _must_succeed(await client.json_patch(kind, key, (guard, *each.finalizer.operations), _Answer))
         _must_succeed(await client.create(each.backup.kind, each.backup.key, _addressed(each.backup), _Answer))
         _must_succeed(await client.merge(kind, key, each.created.body, _Answer, each.created.subresource))
         for note in each.notes:

@@ -26,7 +26,9 @@ from testbed.control_plane import CONTROLLER_MANAGER
 from testbed.velero import VELERO
 from tests.cluster import tenants
 
-FLAGS = ("--schedules=false", "--self-service")
+FLAGS = ("--schedules=false", "--self-service", "--self-service-window=0", "--self-service-restore-window=0")
+"""With the queue before Velero off: these measure the operator alone."""
+
 TENANTS = 100
 
 
@@ -37,11 +39,19 @@ def world(*, audit: bool = False) -> Iterator[Cluster]:
     with Cluster.create(name, Options(velero="velero", audit=audit), owned=True) as cluster:
         cluster.fault.kill(VELERO)
         tenants.install(cluster)
-        spec = {"namespaceSelector": {"matchLabels": {OPT_IN_LABEL: OPT_IN_VALUE}}}
-        cluster.apply(_object(SELF_SERVICE_POLICY.api_version, SELF_SERVICE_POLICY.name, Key("", "measured"), spec))
+        install_policy(cluster)
         # Nothing here needs it any more, and its garbage collector would read along on the same two cores.
         cluster.fault.kill(CONTROLLER_MANAGER)
         yield cluster
+
+
+def install_policy(
+    cluster: Cluster, name: str = "measured", labels: Mapping[str, str] | None = None, **spec: object
+) -> None:
+    """Create a policy without quotas, for every namespace that may back up or for those with these labels."""
+    selector = {"matchLabels": labels or {OPT_IN_LABEL: OPT_IN_VALUE}}
+    body = {"namespaceSelector": selector, **spec}
+    cluster.apply(_object(SELF_SERVICE_POLICY.api_version, SELF_SERVICE_POLICY.name, Key("", name), body))
 
 
 def create_namespaces(cluster: Cluster, names: Iterable[str]) -> None:

@@ -16,7 +16,18 @@ from testbed.build import program
 from testbed.charts import CHARTS
 
 FLAGS = ("--self-service", "--primers", "--primer-pause-image=pause")
-_SWITCHES = "selfService.enabled=true,primers.enabled=true,primers.pauseImage=pause,replicas=0"
+_SWITCHES = (
+    "selfService.enabled=true,selfService.requesterStamp=Always,"
+    "primers.enabled=true,primers.pauseImage=pause,replicas=0"
+)
+# In a cluster primers run apart. Here one process has everything, so that what it holds and does is seen in one place.
+_PRIMERS_TOO = {
+    "apiVersion": "rbac.authorization.k8s.io/v1",
+    "kind": "ClusterRoleBinding",
+    "metadata": {"name": "soak-primers"},
+    "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "foresail-primers"},
+    "subjects": [{"kind": "ServiceAccount", "name": "foresail", "namespace": "velero"}],
+}
 
 
 @contextmanager
@@ -27,6 +38,7 @@ def world(numbers: Numbers) -> Iterator[Cluster]:
         _install(cluster, "foresail-crds")
         cluster.wait_for_kinds()
         _install(cluster, "foresail", f"--set={_SWITCHES}")
+        cluster.apply(_PRIMERS_TOO)
         spec = {"namespaceSelector": {"matchLabels": {OPT_IN_LABEL: OPT_IN_VALUE}}}
         kind = {"apiVersion": SELF_SERVICE_POLICY.api_version, "kind": SELF_SERVICE_POLICY.name}
         cluster.apply({**kind, "metadata": {"name": "soak"}, "spec": spec})

@@ -12,28 +12,44 @@ _DEPLOYMENTS = "/apis/apps/v1/namespaces/velero/deployments"
 
 
 class Kubelet:
-    """Looks at both Deployments, restarts Velero when its arguments change, and runs one replica of the operator."""
+    """Looks at the Deployments, restarts Velero when its arguments change, and runs one replica of each operator."""
 
     def __init__(self, cluster: Cluster, folder: Path) -> None:
         self._cluster, self._folder = cluster, folder
         self._velero = self._arguments("velero")
-        self._running: list[str] = []
-        self.operator: Operator | None = None
+        self._running: dict[str, list[str]] = {}
+        self._operators: dict[str, Operator] = {}
+
+    @property
+    def operator(self) -> Operator | None:
+        """The operator of everything but primers."""
+        return self._operators.get("foresail")
+
+    @property
+    def runs_any(self) -> bool:
+        """Whether any operator runs."""
+        return bool(self._operators)
 
     def look(self) -> None:
         """Bring what runs in line with the Deployments, Velero first."""
-        velero, wanted = self._arguments("velero"), self._arguments("foresail")
+        velero = self._arguments("velero")
         if velero != self._velero:
             self._cluster.fault.restart("velero")
             self._velero = velero
-        if wanted != self._running and self.operator is not None:
-            self.operator.stop()
-            self.operator = None
-        if wanted and self.operator is None:
+        for name in ("foresail", "foresail-primers"):
+            self._look_at(name)
+
+    def _look_at(self, name: str) -> None:
+        wanted = self._arguments(name)
+        if wanted != self._running.get(name, []) and name in self._operators:
+            self._operators[name].stop()
+            del self._operators[name]
+        if wanted and name not in self._operators:
             assert wanted[:2] == ["operator", "run"]
-            self.operator = Operator(self._cluster, self._folder, *wanted[2:])
-            self.operator.start()
-        self._running = wanted
+            operator = Operator(self._cluster, self._folder, *wanted[2:])
+            self._operators[name] = operator
+            operator.start()
+        self._running[name] = wanted
 
     def _arguments(self, name: str) -> list[str]:
         one = [each for each in self._cluster.listed(_DEPLOYMENTS) if each["metadata"]["name"] == name]
@@ -41,8 +57,8 @@ class Kubelet:
 
     def end(self) -> None:
         """Let nothing of it run on."""
-        if self.operator is not None:
-            self.operator.kill()
+        for each in self._operators.values():
+            each.kill()
 
 
 @contextmanager

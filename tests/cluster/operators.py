@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,6 +14,8 @@ from tests.cluster.speaking import Speaking
 
 CHART = Path(__file__).parents[2] / "charts" / "foresail"
 USER = "system:serviceaccount:velero:foresail"
+PRIMERS_USER = "system:serviceaccount:velero:foresail-primers"
+_LEASE = "--lease-name="
 _READY_SECONDS = 180.0  # on a machine that does much else beside it
 
 
@@ -24,14 +26,19 @@ def install(cluster: Cluster) -> None:
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", text=rendered)
 
 
+def lease_of(flags: Sequence[str]) -> str:
+    """Return the Lease that flags name, whose name the chart gives to the ServiceAccount too."""
+    return next((flag.removeprefix(_LEASE) for flag in flags if flag.startswith(_LEASE)), "foresail")
+
+
 class Operator(Speaking):
     """One replica, always under the same name: killed and started again as often as a test likes."""
 
     def __init__(self, cluster: Cluster, folder: Path, *flags: str) -> None:
-        super().__init__(folder / "operator.log")
+        super().__init__(folder / ("operator.log" if lease_of(flags) == "foresail" else f"{lease_of(flags)}.log"))
         self._command = [
             sys.executable, "-m", "foresail", "operator", "run",
-            f"--kubeconfig={cluster.service_account_kubeconfig('velero', 'foresail')}",
+            f"--kubeconfig={cluster.service_account_kubeconfig('velero', lease_of(flags))}",
             "--identity=operator", "--host=127.0.0.1", "--port=0", *flags,
         ]  # fmt: skip
         self._process: subprocess.Popen[bytes] | None = None
@@ -92,4 +99,4 @@ def running(cluster: Cluster, folder: Path, *flags: str) -> Iterator[Operator]:
         yield operator
     finally:
         operator.kill()
-        cluster.kubectl("delete", "lease", "foresail", "--namespace=velero", "--ignore-not-found")
+        cluster.kubectl("delete", "lease", lease_of(flags), "--namespace=velero", "--ignore-not-found")

@@ -12,7 +12,13 @@ from testbed.nodes import END_SECONDS, READY_SECONDS, RUN_SECONDS
 
 CHARTS = Path(__file__).parents[2] / "charts"
 SCHEDULED_AT = "batch.kubernetes.io/cronjob-scheduled-timestamp"
-FLAGS = ("--schedules=false", "--primers", "--primer-pause-image=pause", "--primer-hold-image=hold")
+FLAGS = (
+    "--lease-name=foresail-primers",
+    "--schedules=false",
+    "--primers",
+    "--primer-pause-image=pause",
+    "--primer-hold-image=hold",
+)
 _HELD_UNTIL = timedelta(seconds=5)  # before the fire: KWOK may take a moment
 
 

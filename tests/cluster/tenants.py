@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from foresail.api.marks import REQUESTER
 from foresail.api.policy import OPT_IN_LABEL, OPT_IN_VALUE
 from foresail.kube.client import Client
 from foresail.kube.connect import connect
@@ -23,17 +24,19 @@ from tests.cluster.history import recorded
 CHARTS = Path(__file__).parents[2] / "charts"
 API = "oadp.openshift.io/v1alpha1"
 VELERO = "velero"
+SELF_SERVICE = "selfService.enabled=true,selfService.requesterStamp=Always"
 Eventually = Callable[[Callable[[], object], float], None]
 _REQUESTS = ("nonadminbackups", "nonadminrestores")
 _ORDER = ("", "New", "BackingOff", "Created", "Deleting")
+_TRIED = {"apiVersion": API, "kind": "NonAdminBackup", "metadata": {"name": "tried"}, "spec": {"backupSpec": {}}}
 _MAY_BACK_UP = ("auth", "can-i", "create", "nonadminbackups.oadp.openshift.io")
 
 
-def install(cluster: Cluster) -> None:
+def install(cluster: Cluster, *, schedules: bool = False) -> None:
     """Install both charts with self-service on."""
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", text=_rendered("foresail-crds"))
     cluster.wait_for_kinds()
-    chart = _rendered("foresail", "--set=selfService.enabled=true,schedules.enabled=false")
+    chart = _rendered("foresail", f"--set={SELF_SERVICE},schedules.enabled={str(schedules).lower()}")
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", text=chart)
 
 
@@ -146,13 +149,19 @@ def tenant(cluster: Cluster, namespace: str) -> Tenant:
     return found
 
 
+def as_velero(cluster: Cluster, namespace: str) -> Tenant:
+    """Return Velero, who may write what tenants may not, such as objects that are older than the chart."""
+    return Tenant(cluster.service_account_kubeconfig(VELERO, "velero"), namespace)
+
+
 def arrive(cluster: Cluster, namespace: str, eventually: Eventually) -> Tenant:
-    """Return a tenant, once the built-in role has our rules."""
+    """Return a tenant, once the built-in role has our rules and the API server sets who asked."""
     found = tenant(cluster, namespace)
 
     def may() -> bool:
         try:
-            return found.kubectl(*_MAY_BACK_UP).strip() == "yes"
+            tried = found.kubectl("create", "--dry-run=server", "--output=json", "--filename=-", body=_TRIED)
+            return found.kubectl(*_MAY_BACK_UP).strip() == "yes" and REQUESTER in tried
         except AssertionError:
             return False
 
@@ -167,6 +176,14 @@ def quotas(namespace: str, cluster: Cluster, **numbers: int) -> None:
     meta = {"name": f"quotas-of-{namespace}"}
     body = {"apiVersion": "foresail.dev/v1alpha1", "kind": "SelfServicePolicy", "metadata": meta, "spec": spec}
     cluster.apply(body)
+
+
+def allow_annotations(namespace: str, cluster: Cluster) -> None:
+    """Let Velero act on the annotations of the pods of that namespace."""
+    selector = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
+    spec = {"namespaceSelector": selector, "veleroAnnotations": "Allowed"}
+    meta = {"name": f"annotations-of-{namespace}"}
+    cluster.apply({"apiVersion": "foresail.dev/v1alpha1", "kind": "SelfServicePolicy", "metadata": meta, "spec": spec})
 
 
 def create(tenant: Tenant, names: list[str], spec: dict[str, Any]) -> None:

@@ -1,6 +1,7 @@
 """The chart of the operator, rendered by Helm and judged by a real API server."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,8 @@ from foresail.cli.install.manifests import CAPABILITIES, Wishes, definitions, op
 from testbed import Cluster, TestbedError, charts
 from testbed.build import program
 from tests.cluster import monitoring
-from tests.cluster.operators import CHART
+from tests.cluster.operators import CHART, PRIMERS_USER, USER
+from tests.cluster.test_selfservice_api import may
 
 SHIPPED = Path(__file__).parents[2] / "src" / "foresail" / "manifests"
 
@@ -36,8 +38,9 @@ SWITCHES = [
     ("schedules.enabled=false",),
     ("selfService.enabled=true",),
     ("selfService.enabled=true", "selfService.defaultPolicy=false", "schedules.enabled=false", *PRIMERS),
+    ("selfService.enabled=true", "selfService.requesterStamp=Always"),
     (*PRIMERS, "primers.flags={--primer-longest-warm-up=2h}"),
-    ("selfService.enabled=true", *PRIMERS, "replicas=1", "networkPolicy=false"),
+    ("selfService.enabled=true", *PRIMERS, "replicas=1", "networkPolicy.enabled=false"),
     ("schedules.veleroDialect=robfig", "schedules.notCopied={example.com/*,team}", "schedules.skipImmediately=true"),
     ("priorityClassName=high", "nodeSelector.disk=fast", "image.tag=1.2.3", "image.pullSecrets[0].name=registry"),
 ]
@@ -148,18 +151,23 @@ def test_no_role_has_a_wildcard_or_reads_secrets() -> None:
 @pytest.mark.parametrize("switches", SWITCHES, ids=",".join)
 def test_the_arguments_are_those_that_the_operator_takes(switches: tuple[str, ...], tmp_path: Path) -> None:
     """The operator reads them all, and fails only because there is no cluster where the kubeconfig says."""
-    (deployment,) = (each for each in objects(*switches) if each["kind"] == "Deployment")
-    arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
     missing = tmp_path / "missing"
-    done = subprocess.run(
-        [sys.executable, "-m", "foresail", *arguments, f"--kubeconfig={missing}"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode != 0
-    is_off = switches == ("schedules.enabled=false",)
-    assert ("nothing is switched on" if is_off else str(missing)) in done.stderr, done.stderr
+    for each in arguments(*switches).values():
+        done = subprocess.run(
+            [sys.executable, "-m", "foresail", *each, f"--kubeconfig={missing}"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode != 0
+        is_off = switches == ("schedules.enabled=false",)
+        assert ("nothing is switched on" if is_off else str(missing)) in done.stderr, done.stderr
+
+
+def arguments(*switches: str) -> dict[str, list[str]]:
+    """Return the arguments of each Deployment."""
+    found = {each["metadata"]["name"]: each for each in objects(*switches) if each["kind"] == "Deployment"}
+    return {name: each["spec"]["template"]["spec"]["containers"][0]["args"] for name, each in found.items()}
 
 
 @pytest.mark.parametrize(
@@ -178,7 +186,7 @@ def test_alerts_and_dashboards_come_with_what_is_on(switches: tuple[str, ...], w
     assert rules == {
         f"foresail-{each}": yaml.safe_load((CHART / "rules" / f"{each}.yaml").read_text()) for each in watched | alone
     }
-    maps = [each["data"] for each in found if each["kind"] == "ConfigMap"]
+    maps = [each["data"] for each in found if "grafana_dashboard" in each["metadata"].get("labels", {})]
     assert {name: json.loads(text) for data in maps for name, text in data.items()} == {
         f"foresail-{each}.json": json.loads((CHART / "dashboards" / f"{each}.json").read_text()) for each in watched
     }
@@ -201,6 +209,7 @@ def test_the_command_installs_what_helm_would_with_the_same_values(count: int) -
         "selfService.enabled": str(count > 1).lower(),
         "primers.enabled": str(count > 2).lower(),
         "primers.pauseImage": "example.com/pause:3",
+        "selfService.requesterStamp": "Always",
     }
     text = charts.rendered("foresail", "backup", values)
     by_helm = [each for each in yaml.safe_load_all(text.replace("managed-by: Helm", "managed-by: foresail")) if each]
@@ -211,3 +220,99 @@ def test_the_command_installs_what_helm_would_with_the_same_values(count: int) -
 def test_the_command_installs_the_definitions_of_the_chart() -> None:
     text = charts.rendered("foresail-crds", "default", {})
     assert [dict(each.body) for each in definitions()] == [each for each in yaml.safe_load_all(text) if each]
+
+
+def test_finding_9_metrics_are_read_by_nobody_but_whom_the_values_name() -> None:
+    """The testbed has no network of pods that could enforce it."""
+    (closed,) = (each["spec"] for each in objects() if each["kind"] == "NetworkPolicy")
+    assert (closed["policyTypes"], closed.get("ingress")) == (["Ingress"], None)
+    switch = "networkPolicy.metricsFrom[0].namespaceSelector.matchLabels.team=monitoring"
+    (opened,) = (each["spec"] for each in objects(switch) if each["kind"] == "NetworkPolicy")
+    peers = [{"namespaceSelector": {"matchLabels": {"team": "monitoring"}}}]
+    assert opened["ingress"] == [{"from": peers, "ports": [{"port": "metrics"}]}]
+
+
+def test_finding_9_the_namespace_of_the_operator_reaches_it() -> None:
+    (deployment,) = (each for each in objects() if each["kind"] == "Deployment")
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    fields = {each["name"]: each["valueFrom"]["fieldRef"]["fieldPath"] for each in container["env"]}
+    assert fields["POD_NAMESPACE"] == "metadata.namespace"
+
+
+OFF = ("schedules.enabled=false",)
+BOTH = {"foresail", "foresail-primers"}
+
+
+@pytest.mark.parametrize(
+    ("switches", "names"),
+    [
+        ((), {"foresail"}),
+        (PRIMERS, BOTH),
+        ((*PRIMERS, *OFF), {"foresail-primers"}),
+        ((*PRIMERS, *OFF, "selfService.enabled=true"), BOTH),
+    ],
+)
+def test_finding_9_primers_run_apart_with_their_own_account_lease_and_selectors(
+    switches: tuple[str, ...], names: set[str]
+) -> None:
+    found = objects(*switches, "monitoring.serviceMonitor=true")
+    kinds = ("Deployment", "ServiceAccount", "PodDisruptionBudget", "NetworkPolicy", "Service", "ServiceMonitor")
+    for kind in kinds:
+        assert {each["metadata"]["name"] for each in found if each["kind"] == kind} == names, kind
+    for each in (each for each in found if each["kind"] == "Deployment"):
+        name, pod = each["metadata"]["name"], each["spec"]["template"]
+        words = set(pod["spec"]["containers"][0]["args"])
+        assert pod["spec"]["serviceAccountName"] == name
+        assert {f"--lease-name={name}", f"--primers={str(name != 'foresail').lower()}"} <= words
+        assert name == "foresail" or {"--schedules=false", "--self-service=false"} <= words
+    for each in (each for each in found if each["kind"] in kinds):
+        assert f"app.kubernetes.io/name': '{each['metadata']['name']}'" in repr(each)
+        assert len(set(re.findall(r"app.kubernetes.io/name': '([^']+)'", repr(each)))) == 1, "it finds its own alone"
+
+
+def test_finding_9_only_the_account_of_primers_is_bound_to_their_role() -> None:
+    found = objects(*PRIMERS, "selfService.enabled=true", "primers.serviceAccount.name=warm")
+    bound: dict[str, set[str]] = {}
+    for each in (each for each in found if each["kind"].endswith("RoleBinding")):
+        for subject in each["subjects"]:
+            bound.setdefault(subject["name"], set()).add(each["roleRef"]["name"])
+    assert bound["warm"] == {"foresail-primers", "foresail-primers-leadership"}
+    assert not bound["foresail"] & bound["warm"]
+    roles = {each["metadata"]["name"]: each["rules"] for each in found if each["kind"] in {"Role", "ClusterRole"}}
+    makes_pods = [rule for name in bound["foresail"] for rule in roles[name] if "pods" in rule["resources"]]
+    assert all("create" not in rule["verbs"] for rule in makes_pods)
+    assert not [rule for name in bound["warm"] for rule in roles[name] if "velero.io" in rule["apiGroups"]]
+
+
+def test_finding_9_either_token_is_of_no_use_for_the_work_of_the_other(prepared: Cluster) -> None:
+    kinds = ("ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
+    wanted = [each for each in objects(*PRIMERS, "selfService.enabled=true") if each["kind"] in kinds]
+    text = yaml.safe_dump_all(wanted)
+    prepared.kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", text=text)
+    try:
+        makes = [f"{verb} {kind}" for kind in ("pods", "cronjobs.batch") for verb in ("create", "delete")]
+        by_primers = [*makes, "patch primers.foresail.dev/status"]
+        by_main = [
+            *(
+                f"{verb} {kind}.velero.io velero"
+                for kind in ("backups", "restores")
+                for verb in ("get", "list", "create")
+            ),
+            *(f"create {kind}.velero.io velero" for kind in ("deletebackuprequests", "downloadrequests")),
+            "patch schedules.velero.io velero",
+            "patch nonadminbackups.oadp.openshift.io",
+        ]
+        in_velero = [f"{each} velero" for each in by_primers]
+        assert may(prepared, USER, by_main) == dict.fromkeys(by_main, True)
+        assert may(prepared, USER, by_primers + in_velero) == dict.fromkeys(by_primers + in_velero, False)
+        assert may(prepared, PRIMERS_USER, by_primers) == dict.fromkeys(by_primers, True)
+        foreign = [*by_main, "patch leases.coordination.k8s.io velero", "get secrets velero"]
+        assert may(prepared, PRIMERS_USER, foreign) == dict.fromkeys(foreign, False)
+    finally:
+        prepared.kubectl("delete", "--filename=-", text=text)
+
+
+def test_finding_9_one_account_for_both_is_refused() -> None:
+    words = [f"--set={each}" for each in (*PRIMERS, "primers.serviceAccount.name=foresail")]
+    done = helm("template", "foresail", str(CHART), *words)
+    assert "primers.serviceAccount.name: must differ" in done.stderr

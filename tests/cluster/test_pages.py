@@ -35,7 +35,8 @@ def served(own_velero_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory
     with reading(cluster, folder / "administrator") as administrator:
         administrator.type("helm install foresail-crds charts/foresail-crds")
         administrator.type(f"helm install foresail charts/foresail -n velero --set {VALUES}")
-    with operators.running(cluster, folder, "--self-service", "--primers", "--primer-pause-image=pause@sha256:0"):
+    apart = ("--lease-name=foresail-primers", "--schedules=false", "--primers", "--primer-pause-image=pause@sha256:0")
+    with operators.running(cluster, folder, "--self-service"), operators.running(cluster, folder, *apart):
         yield cluster
 
 

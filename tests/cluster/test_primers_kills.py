@@ -9,7 +9,7 @@ from typing import Any
 from foresail.kube.clock import now
 from testbed import Cluster
 from tests.cluster import primers
-from tests.cluster.operators import USER, Operator, running
+from tests.cluster.operators import PRIMERS_USER, Operator, running
 from tests.cluster.schedules import FULL, Eventually, Figure
 
 KILLS = 100 if FULL else 8
@@ -57,7 +57,7 @@ def test_however_often_it_is_killed_no_placeholder_is_made_twice_and_none_is_lef
         made = placeholders(cluster, names)
         targets = {pod["metadata"]["annotations"]["foresail.dev/cronjob-uid"] for pod in made}
         assert len(targets) == CRON_JOBS
-        asked = [each for each in cluster.audit(USER) if each.resource == "pods" and each.at >= begun]
+        asked = [each for each in cluster.audit(PRIMERS_USER) if each.resource == "pods" and each.at >= begun]
         codes = [each.code for each in asked if each.verb == "create" and "dryRun" not in each.uri]
         cut_off = codes.count(HTTPStatus.GATEWAY_TIMEOUT)
         assert codes.count(HTTPStatus.CREATED) <= CRON_JOBS <= codes.count(HTTPStatus.CREATED) + cut_off

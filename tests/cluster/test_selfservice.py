@@ -79,7 +79,7 @@ def test_a_plain_delete_waits_and_its_own_words_lead_on(served: Cluster, eventua
 
 
 @walks(Arrow.FORCE_DELETE, Arrow.FORCE_OBJECTS)
-def test_a_force_delete_does_not_wait_for_velero(served: Cluster, eventually: Eventually) -> None:
+def test_a_force_delete_does_not_wait_for_velero_and_its_data_counts(served: Cluster, eventually: Eventually) -> None:
     cat = arrive(served, "forced", eventually)
     cat.back_up("gone")
     cat.wait("nonadminbackup/gone", "--for=condition=Succeeded")
@@ -87,9 +87,9 @@ def test_a_force_delete_does_not_wait_for_velero(served: Cluster, eventually: Ev
     served.fault.stop("velero")
     try:
         cat.wants("gone", forceDeleteBackup=True)
-        cat.wait("nonadminbackup/gone", "--for=delete")
-        assert not of_namespace(served, "backups", "forced")
+        eventually(lambda: not of_namespace(served, "backups", "forced"), 60)
         assert in_bucket(served, name), "a force delete leaves the bucket alone"
+        eventually(lambda: condition(cat.status("nonadminbackup/gone"), "Deleting")[1] == "ForceDeleted", 30)
     finally:
         served.fault.cont("velero")
 
@@ -101,7 +101,7 @@ def test_an_invalid_spec_is_refused_and_an_edit_makes_it_good(served: Cluster, e
     dan.wait("nonadminbackup/mine", "--for=jsonpath={.status.phase}=BackingOff")
     assert condition(dan.status("nonadminbackup/mine"), "Accepted")[:2] == ("False", "InvalidBackupSpec")
     assert not of_namespace(served, "backups", "edited")
-    dan.restore("back", "mine-not")
+    dan.restore("back", "")
     dan.wait("nonadminrestore/back", "--for=jsonpath={.status.phase}=BackingOff")
     assert condition(dan.status("nonadminrestore/back"), "Accepted")[:2] == ("False", "InvalidRestoreSpec")
     dan.wants("mine", backupSpec={"includedNamespaces": ["edited"]})
@@ -130,10 +130,10 @@ def test_a_namespace_goes_with_requests_in_every_phase_while_velero_is_down(
         served.kubectl("delete", "namespace", "leaving", "--timeout=60s")
         figure(f"self-service: a namespace with 4 backups and a restore gone after {time.monotonic() - began:.1f} s")
         left = of_namespace(served, "backups", "leaving")
-        assert len(left) == 3
+        assert sorted(each["metadata"]["name"] for each in left) == sorted(kept), "what Velero has not begun is deleted"
         assert all("foresail.dev/orphaned" in each["metadata"]["annotations"] for each in left)
         assert all(in_bucket(served, name) for name in kept)
         said = ("get", "events", "--namespace=velero", "--output=jsonpath={.items[*].reason}")
-        eventually(lambda: served.kubectl(*said).split().count("BackupOrphaned") >= 3, 60)
+        eventually(lambda: served.kubectl(*said).split().count("BackupOrphaned") >= 2, 60)
     finally:
         served.fault.cont("velero")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
+from foresail.api.policy import OPT_IN_LABEL, OPT_IN_VALUE
 from testbed import Cluster
 from tests.cluster.tenants import Tenant, arrive, condition, install, operator
 
@@ -68,3 +69,16 @@ def test_a_tenant_reads_the_logs_of_the_own_backup_and_restore_and_nobody_else_d
     ann.download("how", "RestoreLog", "back")
     restore = ann.status("nonadminrestore/back")["veleroRestore"]["name"]
     assert f"restore=velero/{restore}" in content(ann, "how")
+
+
+def test_finding_9_downloads_need_a_policy(served: Cluster, eventually: Eventually) -> None:
+    cat = arrive(served, "unruled", eventually)
+    cat.back_up("mine")
+    cat.wait("nonadminbackup/mine", "--for=condition=Succeeded")
+    served.kubectl("label", "namespace", "unruled", f"{OPT_IN_LABEL}-")
+    cat.download("why", "BackupLog", "mine")
+    cat.wait("nonadmindownloadrequest/why", "--for=condition=Processed=false")
+    status = cat.status("nonadmindownloadrequest/why")
+    assert (status["phase"], condition(status, "Processed")[1]) == ("New", "NoPolicy")
+    served.kubectl("label", "namespace", "unruled", f"{OPT_IN_LABEL}={OPT_IN_VALUE}")
+    assert "backup=velero/unruled-mine-" in content(cat, "why")

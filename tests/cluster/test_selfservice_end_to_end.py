@@ -84,10 +84,11 @@ def test_a_velero_backup_removed_behind_our_back_is_said_and_cannot_be_restored(
     made = completed(dan, "daily")
     served.fault.restart("velero")  # now and then it takes an ended backup for one that runs until then
     served.velero("backup", "delete", made, "--confirm")
-    dan.wait("nonadminbackup/daily", "--for=condition=Succeeded=false")
+    dan.wait("nonadminbackup/daily", "--for=condition=Accepted=false")
     status = dan.status("nonadminbackup/daily")
     assert status["phase"] == "Created"
-    assert condition(status, "Succeeded")[1] == "VeleroBackupNotFound"
+    assert condition(status, "Accepted")[1] == "VeleroBackupNotFound"
+    assert condition(status, "Succeeded")[:2] == ("True", "Completed"), "finding of part 5: it did succeed"
     dan.restore("back", "daily")
     dan.wait("nonadminrestore/back", "--for=jsonpath={.status.phase}=BackingOff")
     assert "does not exist" in condition(dan.status("nonadminrestore/back"), "Accepted")[2]
@@ -191,33 +192,34 @@ def test_a_backup_that_velero_did_not_live_to_finish_has_failed_and_the_next_one
     assert len(of_namespace(served, "backups", "interrupted")) == 1
 
 
-def test_what_velero_syncs_back_after_a_force_delete_is_never_adopted_and_takes_a_place(
-    served: Cluster, eventually: Eventually
-) -> None:
+def test_finding_1_7_what_is_forced_counts_is_seen_and_can_be_deleted(served: Cluster, eventually: Eventually) -> None:
+    """With `stored: 1`, create and force in a loop stores one backup, and its tenant can delete it."""
     fay = arrive(served, "forgetful", eventually)
     made = completed(fay, "daily")
     fay.wants("daily", forceDeleteBackup=True)
-    fay.wait("nonadminbackup/daily", "--for=delete")
-    assert not of_namespace(served, "backups", "forgetful")
+    eventually(lambda: not of_namespace(served, "backups", "forgetful"), 60)
     assert in_bucket(served, made)
+    for number in range(5):
+        fay.back_up(f"more-{number}")
+        fay.wait(f"nonadminbackup/more-{number}", "--for=condition=Accepted=false")
+        assert condition(fay.status(f"nonadminbackup/more-{number}"), "Accepted")[1] == "QuotaExceeded"
+        fay.wants(f"more-{number}", forceDeleteBackup=True)
+        fay.wait(f"nonadminbackup/more-{number}", "--for=delete")
     with velero_arguments(served, f"--backup-sync-period={SYNC_SECONDS}s"):
         sync(served, eventually)
         synced = of_namespace(served, "backups", "forgetful")[0]["metadata"]
         assert synced["name"] == made
-        fay.back_up("daily")  # the same name again
-        fay.restore("back", "daily")
-        for _ in range(3):
+        told = "data is still in storage location default and counts until"
+        eventually(lambda: condition(fay.status("nonadminbackup/daily"), "Deleting")[2].startswith(told), 30)
+        for _ in range(2):
             sync(served, eventually)
-            fay.wait("nonadminbackup/daily", "--for=condition=Accepted=false")
-            assert condition(fay.status("nonadminbackup/daily"), "Accepted")[1] == "QuotaExceeded"
-            assert "veleroBackup" not in fay.status("nonadminbackup/daily")
-            fay.wait("nonadminrestore/back", "--for=condition=Accepted=false")
-            assert not of_namespace(served, "restores", "forgetful")
             assert [each["metadata"]["uid"] for each in of_namespace(served, "backups", "forgetful")] == [synced["uid"]]
-        served.velero("backup", "delete", made, "--confirm")  # by the administrator: the place is free
+        fay.wants("daily", deleteBackup=True)
+        fay.wait("nonadminbackup/daily", "--for=delete")
+        assert not in_bucket(served, made)
+        fay.back_up("daily")  # the place is free
         fay.wait("nonadminbackup/daily", "--for=condition=Succeeded")
         assert fay.status("nonadminbackup/daily")["veleroBackup"]["name"] != made
-        fay.wait("nonadminrestore/back", "--for=condition=Succeeded")
 
 
 @contextmanager
@@ -268,15 +270,16 @@ def test_a_namespace_with_50_requests_goes_while_velero_is_down_and_its_backups_
         gus.kubectl("delete", "nonadminbackup", done[0], waiting[0], "--wait=false")
         gus.wants(done[1], deleteBackup=True)
         gus.wants(waiting[1], deleteBackup=True)
-        going = {done[0], done[1], waiting[0], waiting[1]}
-        expected = {"Created": len(done) + len(waiting) - len(going), "Deleting": len(going), "BackingOff": 10}
-        eventually(lambda: phases(gus) == expected, 240)
+        # Velero gets two of the 36; of those that wait for their turn, the two that are not wanted are deleted at once.
+        eventually(lambda: phases(gus).get("BackingOff") == 10 and phases(gus).get("New", 0) in range(32, 35), 240)
+        eventually(lambda: phases(gus).get("Created", 0) + phases(gus).get("Deleting", 0) == 6, 60)
+        assert len(of_namespace(served, "backups", "crowded")) <= len(done) + 2
         began = time.monotonic()
         served.kubectl("delete", "namespace", "crowded", f"--timeout={NAMESPACE_SECONDS}s")
         took = time.monotonic() - began
         figure(f"self-service: a namespace with 50 backups in three phases, Velero down: gone after {took:.1f} s")
         left = of_namespace(served, "backups", "crowded")
-        assert len(left) == len(done) + len(waiting)
+        assert {each["metadata"]["name"] for each in left} == set(kept), "what Velero had not begun is deleted"
         assert all("foresail.dev/orphaned" in each["metadata"]["annotations"] for each in left)
         mine = of_namespace(served, "deletebackuprequests", "crowded")
         assert not mine, "Velero, once it is back, would delete what has to stay"

@@ -23,7 +23,8 @@ AIM_SECONDS = 20.0  # by then a process that was to kill itself at a write has c
 WRITES = 12  # of so many that are due after each start, one is aimed at
 MADE = f"/apis/velero.io/v1/namespaces/{VELERO}/backups"
 REQUEST = "foresail.dev/request-uid"
-FLAGS = ("--schedules=false", "--self-service")
+WITH_WINDOW = ("--schedules=false", "--self-service")
+FLAGS = (*WITH_WINDOW, "--self-service-window=0")  # Velero is frozen, and would get no more than a window
 
 
 @contextmanager
@@ -91,6 +92,37 @@ def test_however_often_it_is_killed_each_request_has_one_velero_backup_and_none_
     assert len(requests) >= len(kept)
     how = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
     figure(f"self-service: {KILLS} kills ({how}): {len(made)} Velero Backups for {EACH * KILLS} requests, none twice")
+
+
+def test_however_often_it_is_killed_each_request_is_handed_over_once_and_velero_gets_a_window(
+    own_velero_cluster: Cluster, tmp_path: Path, eventually: Eventually, figure: Callable[[str], None]
+) -> None:
+    cluster = own_velero_cluster
+    install(cluster)
+    quotas("queued", cluster, stored=EACH * KILLS)
+    chance = random.Random(8)  # noqa: S311 - chance, not secrecy
+    hal = arrive(cluster, "queued", eventually)
+    asked: list[str] = []
+    with running(cluster, tmp_path, *WITH_WINDOW) as operator, recorded(cluster, MADE) as states:
+        operator.kill()
+        for number in range(KILLS):
+            fresh = [f"q{number}-{one}" for one in range(EACH)]
+            create(hal, fresh, {})
+            asked += fresh
+            kill(operator, chance, aimed=bool(number % 2))
+        operator.start()
+        hal.kubectl("wait", "nonadminbackups", "--all", "--for=condition=Succeeded", f"--timeout={20 * len(asked)}s")
+    ours = [each for each in states if REQUEST in each["metadata"].get("annotations", {})]
+    made = {(each["metadata"]["annotations"][REQUEST], each["metadata"]["uid"]) for each in ours}
+    assert len(made) == len({request for request, _ in made}) == len(asked), "each once, and none lost"
+    unfinished: set[str] = set()
+    most = 0
+    for each in ours:
+        is_busy = each.get("status", {}).get("phase", "") in ("", "New", "Queued", "ReadyToStart", "InProgress")
+        (unfinished.add if is_busy else unfinished.discard)(each["metadata"]["name"])
+        most = max(most, len(unfinished))
+    assert most <= 2, "Velero never gets more than its window"
+    figure(f"self-service: {KILLS} kills with a window: {len(made)} Velero Backups for {len(asked)}, {most} at a time")
 
 
 def phases_by_name(tenant: Tenant) -> dict[str, str]:

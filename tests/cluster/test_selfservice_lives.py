@@ -111,7 +111,7 @@ def test_a_backup_is_force_deleted_in_four_lives(lives: Lives) -> None:
     lives.life()
     assert lives.stands("forced") == ("Deleting", True, True, True, False)
     lives.life()
-    lives.tenant.wait("nonadminbackup/forced", "--for=delete")
+    assert condition(lives.request("forced")["status"], "Deleting")[:2] == ("True", "ForceDeleted")
 
 
 @walks(Arrow.DELETE_TO_SAY, Arrow.DELETE_SAID, Arrow.DELETE_TO_MARK, Arrow.DELETE_MARKED, Arrow.DELETE_FINALIZER)

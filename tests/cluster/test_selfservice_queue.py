@@ -52,7 +52,7 @@ def test_the_number_in_the_queue_only_falls_to_one_and_then_to_zero(
         try:
             for tenant in tenants:
                 create(tenant, backups, {})
-                wait(tenant, "--for=jsonpath={.status.phase}=Created")
+                wait(tenant, "--for=condition=Accepted")
         finally:
             served.fault.cont("velero")
         for tenant in tenants:
@@ -65,4 +65,4 @@ def test_the_number_in_the_queue_only_falls_to_one_and_then_to_zero(
         assert shown[-2:] == [1, 0], f"{name} showed {shown}"
     highest = max(shown[0] for shown in mine.values())
     assert highest == TENANTS * EACH, "the last to come has all others before it"
-    figure(f"self-service: {len(mine)} backups of {TENANTS} tenants in Velero's queue, numbers from {highest} to 0")
+    figure(f"self-service: {len(mine)} backups of {TENANTS} tenants in the queue, numbers from {highest} to 0")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from testbed import Cluster
-from tests.cluster.tenants import Eventually, Tenant, arrive, condition, install, operator
+from tests.cluster.tenants import Eventually, Tenant, allow_annotations, arrive, as_velero, condition, install, operator
 
 
 @pytest.fixture(scope="module")
@@ -69,8 +69,9 @@ def test_what_velero_says_of_no_namespace_is_counted_and_the_command_named(
     served: Cluster, eventually: Eventually
 ) -> None:
     bob = arrive(served, "hooks", eventually)
+    allow_annotations("hooks", served)
     hook = {"pre.hook.backup.velero.io/command": '["/bin/false"]', "pre.hook.backup.velero.io/container": "web"}
-    run_pod(bob, hook)
+    run_pod(as_velero(served, "hooks"), hook)
     bob.back_up("hook")
     assert why(bob, "nonadminbackup/hook", eventually) == (
         "the backup is partial with 1 error, 1 failed hook. "

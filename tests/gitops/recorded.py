@@ -17,6 +17,7 @@ EXPECTED = {
     "backup-unseen": ("Progressing", "waits"),
     "backup-without-policy": ("Progressing", "InProgress"),
     "backup-refused": ("Degraded", "Failed"),
+    "backup-corrected": ("Progressing", "InProgress"),
     "backup-queued": ("Progressing", "InProgress"),
     "backup-underway": ("Progressing", "InProgress"),
     "backup-complete": ("Healthy", "Current"),

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from lupa.lua51 import LuaRuntime
 
-from tests.gitops.recorded import EXPECTED, FOLDER, health_checks, recorded
+from foresail.selfservice.rules import WAITS
+from tests.gitops.recorded import EXPECTED, FOLDER, HEALTH, health_checks, recorded
 
 
 def judged(body: dict[str, Any]) -> dict[str, str]:
@@ -39,6 +40,12 @@ def test_argo_cd_shows_each_recorded_object_as_it_is(name: str) -> None:
 def test_the_message_is_the_operators_own() -> None:
     assert judged(recorded("backup-refused"))["message"].startswith("NonAdminBackup spec.backupSpec.includedNamespaces")
     assert "never fires" in judged(recorded("schedule-invalid"))["message"]
+
+
+def test_both_health_checks_know_every_reason_that_ends_by_itself() -> None:
+    for file in ("argocd-cm.yaml", "flux-kustomization.yaml"):
+        text = (HEALTH / file).read_text()
+        assert [each.value for each in WAITS if each.value not in text] == [], file
 
 
 def test_every_recorded_object_has_its_line_in_the_table() -> None:

@@ -197,6 +197,39 @@ async def a_finalizer_holds_an_object_until_it_is_taken_away(stage: Stage) -> No
     assert cause(await stage.server.get(THING, stage.key("a"), Seen)) == NOT_FOUND
 
 
+@case
+async def a_json_patch_adds_and_removes_single_finalizers(stage: Stage) -> None:
+    key = stage.key("a")
+    made = await stage.made("a")
+    version = {"op": "replace", "path": "/metadata/resourceVersion", "value": made.metadata.version}
+    first = {"op": "add", "path": "/metadata/finalizers", "value": ["foresail.dev/one"]}
+    one = seen(await stage.server.json_patch(THING, key, [version, first], Seen))
+    assert one.metadata.finalizers == ["foresail.dev/one"]
+    second = {"op": "add", "path": "/metadata/finalizers/-", "value": "foresail.dev/two"}
+    assert cause(await stage.server.json_patch(THING, key, [version, second], Seen)) == CONFLICT
+    assert seen(await stage.server.get(THING, key, Seen)) == one
+    version["value"] = one.metadata.version
+    assert seen(await stage.server.json_patch(THING, key, [version], Seen)) == one, "it changes nothing"
+    two = seen(await stage.server.json_patch(THING, key, [version, second], Seen))
+    assert two.metadata.finalizers == ["foresail.dev/one", "foresail.dev/two"]
+    left = seen(await stage.server.json_patch(THING, key, [{"op": "remove", "path": "/metadata/finalizers/0"}], Seen))
+    assert left.metadata.finalizers == ["foresail.dev/two"]
+    absent = {"op": "remove", "path": "/metadata/finalizers/7"}
+    assert cause(await stage.server.json_patch(THING, key, [absent], Seen)) == INVALID
+    none = seen(await stage.server.json_patch(THING, key, [{"op": "remove", "path": "/metadata/finalizers/0"}], Seen))
+    assert none.metadata.finalizers == []
+    assert cause(await stage.server.json_patch(THING, stage.key("nobody"), [second], Seen)) == NOT_FOUND
+
+
+@case
+async def removing_the_last_finalizer_by_json_patch_ends_an_object_that_is_being_deleted(stage: Stage) -> None:
+    made = await stage.made("a", metadata={"finalizers": ["foresail.dev/hold"]})
+    assert await stage.server.delete(THING, stage.key("a"), made.metadata.uid) is None
+    free = {"op": "remove", "path": "/metadata/finalizers/0"}
+    assert not isinstance(await stage.server.json_patch(THING, stage.key("a"), [free], Seen), Failure)
+    assert cause(await stage.server.get(THING, stage.key("a"), Seen)) == NOT_FOUND
+
+
 def _owned_by(owner: Seen, kind: Kind = THING) -> dict[str, object]:
     reference = {
         "apiVersion": kind.api_version,

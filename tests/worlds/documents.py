@@ -1,7 +1,8 @@
 """JSON objects as an API server treats them: merged, selected and compared; none is ever changed in place."""
 
+import copy
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 Document = dict[str, Any]
@@ -28,6 +29,30 @@ def merged(old: object, patch: object) -> Any:  # noqa: ANN401 - JSON
         else:
             known[name] = merged(known.get(name), value)
     return known
+
+
+def patched(document: Document, operations: Sequence[Document]) -> Document:
+    """Return what RFC 6902 makes of a document; an operation that does not fit is a LookupError or a ValueError."""
+    new = copy.deepcopy(document)
+    for each in operations:
+        *parents, last = each["path"].split("/")[1:]
+        at: Any = new
+        for name in parents:
+            at = at[int(name)] if isinstance(at, list) else at[name]
+        place = int(last) if isinstance(at, list) and last != "-" else last
+        match each["op"], place:
+            case "add", "-" if isinstance(at, list):
+                at.append(each["value"])
+            case "add", str():
+                at[place] = each["value"]
+            case "replace", _:
+                del at[place]
+                at[place] = each["value"]
+            case "remove", _:
+                del at[place]
+            case _:
+                raise ValueError(f"this world knows no {each}")
+    return new
 
 
 def with_metadata(document: Document, **changed: object) -> Document:

@@ -6,18 +6,23 @@ from typing import Any
 
 from foresail.api import core, velero
 from foresail.api.instants import stamp
-from foresail.api.marks import REQUEST_UID
+from foresail.api.marks import REQUEST_UID, REQUESTER, REQUESTER_GROUPS
+from foresail.api.pods import POD
 from foresail.api.policy import SELF_SERVICE_POLICY
 from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_DOWNLOAD_REQUEST, NON_ADMIN_RESTORE
 from foresail.plan import Key, Kind
+from foresail.selfservice.access_controller import AccessReader
+from foresail.selfservice.access_observe import PREFIXES
 from foresail.selfservice.controller import SelfService
 from foresail.selfservice.families import BACKUPS, RESTORES
 from foresail.selfservice.results_file import Lines
 from foresail.selfservice.results_observe import Found, Wanted
+from foresail.selfservice.turns import Limits
 from tests.worlds.documents import Document
 from tests.worlds.garbage import NAMESPACE
 from tests.worlds.history import Happening
 from tests.worlds.process import Moment, Process
+from tests.worlds.reviews import Reviewer, Reviews
 from tests.worlds.roles import Role
 from tests.worlds.streams import Weather
 from tests.worlds.virtual_time import WallClock
@@ -42,13 +47,19 @@ _VELEROS = (
 )
 
 
+def asked_by_tenant(name: str) -> Document:
+    """Return the metadata of a request as the API server stores it: admission has named the requester."""
+    return {"name": name, "annotations": {REQUESTER: "tenant", REQUESTER_GROUPS: "system:authenticated"}}
+
+
 class Tenancy:
     """One world with its people: tenants in `red` and `blue`, an administrator, Velero, and the controller."""
 
-    def __init__(self, quotas: dict[str, int] | None = None) -> None:
+    def __init__(self, quotas: dict[str, int] | None = None, window: int = 0, restore_window: int = 0) -> None:
+        self.limits = Limits(lambda: window, lambda: restore_window)
         self.clock = WallClock()
         definitions = [Definition(kind, status=False) for kind in _VELEROS]
-        definitions.append(Definition(core.CLAIM))
+        definitions += [Definition(core.CLAIM), Definition(POD)]
         requests = [Definition(kind) for kind in (*_MADE_FOR, NON_ADMIN_DOWNLOAD_REQUEST)]
         self.world = World(self.clock, *requests, Definition(SELF_SERVICE_POLICY), *definitions)
         self.weather = Weather()
@@ -57,9 +68,12 @@ class Tenancy:
         self.deaths = 0
         self.results = Found(Lines(("pods web: it is not to be had",)))  # what the bucket says of all that has failed
         self.read: list[Wanted] = []
+        self.reviews = Reviews()
+        self.signs_contents = True  # whether Velero answers at once where the contents of backups are
         self.outcome: Document = {"phase": velero.COMPLETED, "progress": {"totalItems": 1}}
         self.taken_for_running: set[str] = set()  # Backups that Velero will not delete before it has ended them again
         self.process: Process | None = None
+        self.reader: AccessReader | None = None
         self.world.history.listeners.append(self._heard)
         for name in ("red", "blue", VELERO):
             labels = {} if name == VELERO else {"foresail.dev/self-service": "enabled"}
@@ -73,7 +87,7 @@ class Tenancy:
         spec = {"namespaceSelector": selector, "quotas": quotas}
         done(self.world.create(SELF_SERVICE_POLICY, {"metadata": {"name": name}, "spec": spec}, "admin"))
 
-    def set_quotas(self, **quotas: int) -> None:
+    def set_quotas(self, **quotas: Any) -> None:  # noqa: ANN401 - JSON
         done(self.world.merge(SELF_SERVICE_POLICY, Key("", "default"), {"spec": {"quotas": quotas}}, "admin"))
 
     def allow_locations(self, *names: str) -> None:
@@ -93,11 +107,11 @@ class Tenancy:
     # Tenants
 
     def back_up(self, key: Key, **spec: Any) -> str:  # noqa: ANN401 - JSON
-        body = {"metadata": {"name": key.name}, "spec": {"backupSpec": spec}}
+        body = {"metadata": asked_by_tenant(key.name), "spec": {"backupSpec": spec}}
         return str(done(self.world.create(NON_ADMIN_BACKUP, body, "tenant", key.namespace))["metadata"]["uid"])
 
     def restore(self, key: Key, backup: str, **spec: Any) -> str:  # noqa: ANN401 - JSON
-        body = {"metadata": {"name": key.name}, "spec": {"restoreSpec": {"backupName": backup, **spec}}}
+        body = {"metadata": asked_by_tenant(key.name), "spec": {"restoreSpec": {"backupName": backup, **spec}}}
         return str(done(self.world.create(NON_ADMIN_RESTORE, body, "tenant", key.namespace))["metadata"]["uid"])
 
     def download(self, key: Key, target: str, name: str) -> str:
@@ -174,10 +188,18 @@ class Tenancy:
         """Let Velero sign a URL for each file that it is asked for; it is good for ten minutes."""
         for name, found in self.velero_objects(velero.DOWNLOAD_REQUEST).items():
             if "status" not in found:
-                url = f"https://bucket/{found['spec']['target']['name']}/{found['spec']['target']['kind']}"
-                expiration = stamp(self.clock() + timedelta(minutes=10))
-                status = {"phase": velero.PROCESSED, "downloadURL": url, "expiration": expiration}
-                done(self.world.merge(velero.DOWNLOAD_REQUEST, Key(VELERO, name), {"status": status}, "velero"))
+                self._sign(Key(VELERO, name), found)
+
+    def _sign(self, key: Key, found: Document) -> None:
+        url = f"https://bucket/{found['spec']['target']['name']}/{found['spec']['target']['kind']}"
+        expiration = stamp(self.clock() + timedelta(minutes=10))
+        status = {"phase": velero.PROCESSED, "downloadURL": url, "expiration": expiration}
+        done(self.world.merge(velero.DOWNLOAD_REQUEST, key, {"status": status}, "velero"))
+
+    def _sign_contents(self, key: Key) -> None:
+        found = self.world.history.present(velero.DOWNLOAD_REQUEST).get(key)
+        if found is not None and "status" not in found and found["spec"]["target"]["kind"] in PREFIXES:
+            self._sign(key, found)
 
     async def velero_works(self) -> None:
         """Let Velero do what it is asked for, each second, until cancelled."""
@@ -198,9 +220,11 @@ class Tenancy:
     # The controller
 
     def start(self, dies: Moment | None = None, workers: int = 16) -> Process:
+        visitor = Visitor(self.world, weather=self.weather, role=Role("self-service"))
+        reader = self.reader = AccessReader(Reviewer(visitor, self.reviews), self.reviews.contents)
         self.process = Process(
-            Visitor(self.world, weather=self.weather, role=Role("self-service")),
-            SelfService(VELERO, fetch=self._fetched),
+            visitor,
+            SelfService(VELERO, fetch=self._fetched, limits=self.limits, access=reader),
             dies=dies,
             workers=workers,
         )
@@ -261,6 +285,8 @@ class Tenancy:
         after = happening.after
         if after is None:
             return
+        if happening.kind == velero.DOWNLOAD_REQUEST and happening.before is None and self.signs_contents:
+            asyncio.get_running_loop().call_later(0.05, self._sign_contents, happening.key)
         if happening.kind in (*_MADE_FOR, NON_ADMIN_DOWNLOAD_REQUEST):
             seen = self.phases.setdefault((happening.kind, after["metadata"]["uid"]), [""])
             phase = after.get("status", {}).get("phase", "")

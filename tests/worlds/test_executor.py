@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from foresail.kube.execute import Executor, Outcome
-from foresail.plan import Action, Apply, Create, Delete, Key, Patch, Plan
+from foresail.plan import Action, Apply, Create, Delete, JsonPatch, Key, Patch, Plan
 from tests.cluster.things import THING
 from tests.worlds import virtual_time
 from tests.worlds.documents import Document
@@ -15,6 +15,7 @@ from tests.worlds.world import Definition, World, done
 
 KEY, ABSENT = Key("default", "a"), Key("default", "absent")
 MARK = {"foresail.dev/owner": "us"}
+HOLD = {"op": "add", "path": "/metadata/finalizers", "value": ["foresail.dev/hold"]}
 OTHER = "00000000-0000-0000-0000-000000000000"
 
 
@@ -30,6 +31,8 @@ CASES: list[tuple[str, Document, Callable[[Document], Action], Outcome]] = [
     ("fresh", {}, lambda found: Patch(THING, KEY, {"spec": {"size": 2}}, found["resourceVersion"]), Outcome.DONE),
     ("stale", {}, lambda _: Patch(THING, KEY, {"spec": {"size": 2}}, "1"), Outcome.LOOK_AGAIN),
     ("stale status", {}, lambda _: Patch(THING, KEY, {"status": {"x": 1}}, "1", "status"), Outcome.LOOK_AGAIN),
+    ("fresh item", {}, lambda found: JsonPatch(THING, KEY, (HOLD,), found["resourceVersion"]), Outcome.DONE),
+    ("stale item", {}, lambda _: JsonPatch(THING, KEY, (HOLD,), "1"), Outcome.LOOK_AGAIN),
     ("gone", {}, lambda _: Patch(THING, ABSENT, {"spec": {"size": 2}}), Outcome.LOOK_AGAIN),
     ("owned otherwise", {}, lambda _: Apply(THING, KEY, {"spec": {"size": 2}}), Outcome.LOOK_AGAIN),
     ("owned by nobody", {}, lambda _: Apply(THING, KEY, {"spec": {"colour": "red"}}), Outcome.DONE),

@@ -14,6 +14,7 @@ from tests.worlds import test_primers as primers
 from tests.worlds import test_schedules as schedules
 from tests.worlds import test_selfservice_downloads as downloads
 from tests.worlds import test_selfservice_paths as paths
+from tests.worlds import test_selfservice_turns as turns
 from tests.worlds.primer_scene import PrimerScene
 from tests.worlds.roles import Grant, circumstances, granted
 
@@ -54,6 +55,7 @@ STORIES: dict[str, tuple[Story, ...]] = {
         paths.test_a_force_delete_takes_velero_s_objects_and_the_request_and_waits_for_nothing,
         paths.test_a_namespace_goes_with_requests_in_every_phase_and_leaves_its_backups_marked,
         paths.test_a_restore_is_made_from_the_tenant_s_own_complete_backup,
+        turns.test_finished_restores_beyond_the_history_go_with_their_velero_restores,
         downloads.test_a_request_goes_at_the_instant_its_url_expires_and_takes_velero_s_with_it,
     ),
     "primers": (

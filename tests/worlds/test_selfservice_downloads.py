@@ -36,7 +36,8 @@ def is_gone(tenancy: Tenancy, key: Key = NADR) -> bool:
 def asked(tenancy: Tenancy) -> list[dict[str, str]]:
     """Return what Velero is asked for by tenants; what the operator asks for itself, it takes away itself."""
     made = tenancy.velero_objects(velero.DOWNLOAD_REQUEST)
-    return [each["spec"]["target"] for name, each in made.items() if not name.startswith("results-")]
+    own = ("results-", "contents-", "volumes-")
+    return [each["spec"]["target"] for name, each in made.items() if not name.startswith(own)]
 
 
 async def restored(tenancy: Tenancy) -> None:

@@ -25,7 +25,8 @@ COULD_NOT = f"Velero's results could not be read, for the bucket answers 404: {_
 
 
 def asked(tenancy: Tenancy) -> list[str]:
-    return sorted(tenancy.velero_objects(velero.DOWNLOAD_REQUEST))
+    made = tenancy.velero_objects(velero.DOWNLOAD_REQUEST)
+    return sorted(each for each in made if not each.startswith(("contents-", "volumes-")))
 
 
 def message(tenancy: Tenancy, kind: Kind = NON_ADMIN_BACKUP) -> str:

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -74,6 +74,10 @@ class Visitor:
         return await self._write(
             verb, kind, key, lambda: self.world.merge(kind, key, sent, self.manager, subresource), of
         )
+
+    async def json_patch(self, kind: Kind, key: Key, operations: Sequence[Body], of: type[T]) -> T | Failure:
+        sent = [_sent(each) for each in operations]
+        return await self._write("patch", kind, key, lambda: self.world.json_patch(kind, key, sent, self.manager), of)
 
     async def apply(self, kind: Kind, key: Key, body: Body, of: type[T], subresource: str = "") -> T | Failure:
         sent = _sent(body)

@@ -10,7 +10,7 @@ from datetime import datetime
 from foresail.kube.failures import Failure, failure
 from foresail.plan import Key, Kind
 from tests.worlds import garbage, ownership
-from tests.worlds.documents import Document, is_name, merged, metadata_of, selection, with_metadata
+from tests.worlds.documents import Document, is_name, merged, metadata_of, patched, selection, with_metadata
 from tests.worlds.garbage import NAMESPACE
 from tests.worlds.history import History
 from tests.worlds.ownership import Manager, Owners, Taken
@@ -85,6 +85,24 @@ class World:
         new = self._limited(kind, old, merged(old, patch), subresource)
         manager = Manager(by, "Update", subresource)
         return self._change(kind, key, new, ownership.updated(self._owned(kind, key), manager, old, new))
+
+    def json_patch(self, kind: Kind, key: Key, operations: Sequence[Document], by: str) -> Answer:
+        """Apply the operations of a JSON patch, all or none."""
+        old = self.get(kind, key)
+        if isinstance(old, Failure):
+            return old
+        try:
+            new = patched(old, operations)
+        except (LookupError, ValueError) as problem:
+            return failure(422, "Invalid", f"the server rejected our request due to an error in our request: {problem}")
+        refusal = self._target(kind, key, new, "")
+        if isinstance(refusal, Failure):
+            return refusal
+        new = self._limited(kind, old, new, "")
+        if not new["metadata"].get("finalizers"):
+            new = with_metadata(new, finalizers=None)  # the API server leaves an empty list out
+        owners = ownership.updated(self._owned(kind, key), Manager(by, "Update"), old, new)
+        return self._change(kind, key, new, owners)
 
     def apply(self, kind: Kind, key: Key, declared: Document, by: str, subresource: str = "") -> Answer:
         """Set the declared fields; those that someone else has otherwise are a conflict."""

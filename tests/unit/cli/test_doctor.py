@@ -13,8 +13,9 @@ import pytest
 from foresail.api import mirrored, velero
 from foresail.api.crds import DEFINITIONS, definition
 from foresail.api.metadata import Metadata
+from foresail.api.policy import SelfServicePolicy
 from foresail.cli.cluster import on_cluster
-from foresail.cli.doctor.checks import findings
+from foresail.cli.doctor.checks import findings, requesters
 from foresail.cli.doctor.evidence import Backup, DeleteRequest, Evidence, Operator, Write, Written, gather
 from foresail.cli.doctor.finding import Finding, Grade
 from foresail.cli.doctor.permissions import needed
@@ -29,7 +30,15 @@ NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 OURS = {f"{each.kind.plural}.{each.kind.group}": definition(each)["spec"] for each in DEFINITIONS}
 SERVER = DeploymentRow(Key("velero", "velero"), "u", 1, "v1.18.3", schedules_itself=False, is_rolled_out=True)
 OPERATOR = Operator(
-    Key("velero", "foresail"), schedules=True, self_service=True, primers=True, service_account="velero/foresail"
+    Key("velero", "foresail"), schedules=True, self_service=True, primers=False, service_account="velero/foresail"
+)
+APART = Operator(
+    Key("velero", "foresail-primers"),
+    schedules=False,
+    self_service=False,
+    primers=True,
+    service_account="velero/foresail-primers",
+    lease="foresail-primers",
 )
 LOCATION = velero.Location(Metadata("default"), velero.LocationSpec(default=True), velero.LocationStatus("Available"))
 HEALTHY = Evidence(
@@ -40,13 +49,16 @@ HEALTHY = Evidence(
     definitions={"backups.velero.io": {}, **OURS},
     servers=(SERVER,),
     lease=Lease(LeaseSpec("pod-1", NOW - timedelta(seconds=3))),
-    operators=(OPERATOR,),
+    primers_lease=Lease(LeaseSpec("pod-2", NOW - timedelta(seconds=3))),
+    operators=(OPERATOR, APART),
     others=(),
     locations=(LOCATION,),
     schedules=frozenset({"daily"}),
     backups=(),
     deletions=(),
     permissions=dict.fromkeys(needed(schedules=True, self_service=True, primers=True), True),
+    is_requester_set=True,
+    is_requester_checked=True,
 )
 
 
@@ -83,7 +95,7 @@ def test_nothing_is_wrong_with_what_is_as_it_should_be() -> None:
     assert wrong(HEALTHY) == []
     assert summary(findings(HEALTHY)) == "Nothing is wrong."
     assert {each.about for each in findings(HEALTHY)} == {
-        "kinds", "clock", "zones", "velero", "schedules", "locations", "permissions",
+        "kinds", "clock", "zones", "velero", "schedules", "primers", "locations", "permissions", "requester",
     }  # fmt: skip
 
 
@@ -160,6 +172,18 @@ CASES: list[tuple[Callable[[Evidence], Evidence], Grade, str, str, str]] = [
     (
         lambda seen: replace(seen, operators=(OPERATOR, replace(OPERATOR, key=Key("other", "foresail")))),
         Grade.PROBLEM, "rivals", "several operators: velero/foresail, other/foresail", "all but one",
+    ),
+    (
+        lambda seen: replace(seen, operators=(replace(OPERATOR, primers=True), APART)),
+        Grade.PROBLEM, "rivals", "several operators: velero/foresail, velero/foresail-primers", "all but one",
+    ),
+    (
+        lambda seen: replace(seen, operators=(OPERATOR, replace(APART, lease="foresail"))),
+        Grade.PROBLEM, "rivals", "both go by Lease foresail", "--lease-name",
+    ),
+    (
+        lambda seen: replace(seen, primers_lease=None),
+        Grade.PROBLEM, "primers", "velero/foresail-primers: no replica leads", "kubectl describe pods",
     ),
     (
         lambda seen: replace(seen, backups=(backup("ReadyToStart", LONG),)),
@@ -289,3 +313,32 @@ def test_before_there_is_an_operator_one_learns_whether_one_could_install_it() -
 def test_the_other_controller_alone_is_well() -> None:
     seen = replace(HEALTHY, others=(Key("oadp", "c"),), operators=(replace(OPERATOR, self_service=False),))
     assert wrong(seen) == []
+
+
+@pytest.mark.parametrize(
+    ("is_set", "is_checked", "said"),
+    [
+        (True, True, "the API server sets who asked"),
+        (False, True, "only the command line sets who asked"),
+        (True, False, "nobody validates who asked"),
+        (False, False, "nobody validates who asked"),
+    ],
+)
+def test_the_doctor_says_who_sets_and_who_checks_the_requester(is_set: bool, is_checked: bool, said: str) -> None:
+    seen = replace(HEALTHY, is_requester_set=is_set, is_requester_checked=is_checked)
+    (found,) = requesters(seen)
+    assert said in found.says
+
+
+def test_the_doctor_says_how_each_policy_authorizes_restores() -> None:
+    spec = {"namespaceSelector": {}, "restore": {"authorization": "Policy"}}
+    policies = [
+        {"metadata": {"name": "b"}, "spec": {"namespaceSelector": {}}},
+        {"metadata": {"name": "a"}, "spec": spec},
+    ]
+    seen = replace(HEALTHY, policies=tuple(msgspec.convert(each, SelfServicePolicy) for each in policies))
+    said = [each.says for each in requesters(seen)][1:]
+    assert [each.split(",")[0] for each in said] == [
+        "SelfServicePolicy a: authorization Policy",
+        "SelfServicePolicy b: authorization Requester",
+    ]

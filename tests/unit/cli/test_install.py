@@ -1,5 +1,7 @@
 """What `foresail install` decides before it writes: Velero's arguments, who keeps an object, and what is applied."""
 
+import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -7,10 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from foresail.cli.cluster import on_cluster
 from foresail.cli.doctor.permissions import Permission, needed
 from foresail.cli.errors import CommandError
 from foresail.cli.install.changes import change
-from foresail.cli.install.manifests import CAPABILITIES, Wishes, checked, definitions, operators
+from foresail.cli.install.install import without_stamp
+from foresail.cli.install.manifests import (
+    CAPABILITIES,
+    STAMP,
+    STAMP_BINDING,
+    Piece,
+    Wishes,
+    checked,
+    definitions,
+    operators,
+)
 from foresail.cli.install.velero_arguments import others_off, switched_off, switched_on
 from foresail.cli.keepers import Keeper, KeptMetadata, Owner, Writer, is_ours, keeper
 from foresail.cli.main import main
@@ -161,6 +174,22 @@ def test_the_operator_comes_last_and_the_definitions_are_all_of_ours() -> None:
     assert {each.kind.name for each in definitions()} == {"CustomResourceDefinition"}
 
 
+@pytest.mark.parametrize(
+    ("capabilities", "names"),
+    [
+        (CAPABILITIES[:2], ["foresail"]),
+        (CAPABILITIES[2:], ["foresail-primers"]),
+        (CAPABILITIES, ["foresail", "foresail-primers"]),
+    ],
+)
+def test_primers_have_a_deployment_and_an_account_of_their_own(capabilities: tuple[str, ...], names: list[str]) -> None:
+    pieces = operators(Wishes(capabilities, "velero", "velero", "foresail", "pause"))
+    running = [each for each in pieces if each.is_operator]
+    assert [each.key.name for each in running] == names
+    assert pieces[-len(running) :] == running
+    assert [each.body["spec"]["template"]["spec"]["serviceAccountName"] for each in running] == names
+
+
 def test_no_blank_is_left_in_what_is_applied() -> None:
     wishes = Wishes(CAPABILITIES, "backup", "sails", "a.example/f@sha256:0", "b.example/pause", True, True)  # noqa: FBT003
     text = repr([each.body for each in operators(wishes)])
@@ -215,6 +244,20 @@ def test_kinds_that_monitoring_needs_are_looked_for_before_anything_is_written(
     assert server.writes == []
 
 
+@pytest.mark.parametrize("is_served", [True, False])
+def test_where_the_api_server_cannot_set_the_requester_the_rest_is_installed_and_this_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], *, is_served: bool
+) -> None:
+    wanted = operators(Wishes(("self-service",), "velero", "velero", "foresail"))
+    path = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies"
+    with canned(tmp_path, {path: NONE} if is_served else {}) as server:
+        chosen = argparse.Namespace(kubeconfig=str(server.kubeconfig), context=None)
+        kept = on_cluster(chosen, lambda cluster: without_stamp(cluster, wanted))
+    left_out = [each.kind for each in wanted if each not in kept]
+    assert left_out == ([] if is_served else [STAMP, STAMP_BINDING])
+    assert ("has no MutatingAdmissionPolicies" in capsys.readouterr().err) == (not is_served)
+
+
 def test_a_wish_that_is_none_is_an_error_that_says_what_to_do() -> None:
     with pytest.raises(CommandError, match="nothing is switched on"):
         checked(Wishes((), "velero", "velero", "foresail"))
@@ -224,14 +267,29 @@ def test_a_wish_that_is_none_is_an_error_that_says_what_to_do() -> None:
 def test_the_doctor_asks_for_exactly_the_permissions_that_are_installed(capabilities: tuple[str, ...]) -> None:
     pieces = operators(Wishes(capabilities, "velero", "velero", "foresail", "pause"))
     bound = {each.body["roleRef"]["name"] for each in pieces if each.kind.name.endswith("RoleBinding")}
-    roles = [each for each in pieces if each.kind.name.endswith("Role") and each.key.name in bound]
-    installed = {
+    installed = _permissions([each for each in pieces if each.key.name in bound])
+    switches = {each.replace("-", "_"): each in capabilities for each in CAPABILITIES}
+    assert set(needed(**switches)) == installed
+
+
+def test_each_account_is_bound_to_exactly_what_the_doctor_asks_for_its_work() -> None:
+    pieces = operators(Wishes(CAPABILITIES, "velero", "velero", "foresail", "pause"))
+    for account, wanted in (
+        ("foresail", needed(schedules=True, self_service=True)),
+        ("foresail-primers", needed(schedules=False, self_service=False, primers=True)),
+    ):
+        bindings = [each.body for each in pieces if each.kind.name.endswith("RoleBinding")]
+        bound = {each["roleRef"]["name"] for each in bindings if each["subjects"][0]["name"] == account}
+        assert set(wanted) == _permissions([each for each in pieces if each.key.name in bound])
+
+
+def _permissions(pieces: Sequence[Piece]) -> set[Permission]:
+    return {
         Permission(group, resource, verb, everywhere=role.kind.name == "ClusterRole")
-        for role in roles
+        for role in pieces
+        if role.kind.name.endswith("Role")
         for rule in role.body["rules"]
         for group in rule["apiGroups"]
         for resource in rule["resources"]
         for verb in rule["verbs"]
     }
-    switches = {each.replace("-", "_"): each in capabilities for each in CAPABILITIES}
-    assert set(needed(**switches)) == installed

@@ -185,6 +185,8 @@ def test_nothing_is_deleted_that_nobody_confirms() -> None:
         (with_velero("InProgress", position=1), None),
         (refused("QuotaExceeded", "New"), None),
         (refused("BackupNotReady", "New"), None),
+        (refused("QuotaExceeded", "BackingOff"), None),
+        (refused("LocationUnavailable", "BackingOff"), None),
         (seen(), None),
     ],
 )
@@ -196,6 +198,9 @@ def test_a_wait_ends_well_or_goes_on(each: Asked, text: str | None) -> None:
     ("each", "said"),
     [
         (refused("InvalidBackupSpec", "BackingOff"), "daily is InvalidBackupSpec: because\nhint: correct the field"),
+        (refused("PolicyViolation", "BackingOff"), "daily is PolicyViolation: because\nhint: change the field"),
+        (refused("RestoredFromBackup", "New"), "daily is RestoredFromBackup: because\nhint: run it with"),
+        (refused("VeleroBackupNotFound", "Created"), "daily is VeleroBackupNotFound: because\nhint: create another"),
         (refused("NoPolicy", "New"), "daily is NoPolicy: because\nhint: ask the administrator"),
         (with_velero("Failed", failureReason="no bucket"), "daily is Failed: the backup failed: no bucket\nhint: "),
         (with_velero("PartiallyFailed", errors=1), "daily is PartiallyFailed: the backup is partial with 1 error"),

@@ -15,6 +15,7 @@ KEY = Key("shop", "daily")
 EDIT = "correct the field that the message names with kubectl edit"
 WHY = "read why with foresail {0} describe daily -n shop or in full with foresail {0} logs daily -n shop, "
 AGAIN = "daily -n shop, remove the cause and create another"
+ACCESS = "ask the administrator for access to the kinds that the message names, and create another restore"
 
 SAID = {
     "InvalidBackupSpec": (f"the backup asks for something that it may not have: {EDIT} nonadminbackup daily -n shop",),
@@ -61,14 +62,44 @@ SAID = {
             "restore starts by itself"
         ),
     ),
+    "RequesterUnknown": (
+        (
+            "the restore does not say who asked for it, so nobody's access can be checked: create it again with "
+            "foresail restore create NAME --from-backup BACKUP -n shop, or ask the administrator to install the "
+            "admission policies"
+        ),
+    ),
+    "CheckingAccess": (
+        "the operator checks what the requester may create: wait for it with foresail backup wait daily -n shop",
+    ),
+    "AllKindsAllowed": (
+        "the requester may create everything that comes back: wait for it with foresail backup wait daily -n shop",
+    ),
+    "KindsLeftOut": (f"the requester may not create some of the kinds in the backup, so they are left out: {ACCESS}",),
+    "AccessDenied": (f"the requester may not create any of the kinds in the backup: {ACCESS}",),
+    "VolumeNotBackedUp": (
+        (
+            "a volume of the backup would come back as it was, not from backed-up data: create a restore with "
+            "--exclude-resources persistentvolumeclaims,pods, or ask the administrator for restore.volumes: AsIs"
+        ),
+    ),
     "QuotaExceeded": (
         (
             "namespace shop has as many backups as its policy allows: wait until one has ended or let one go with "
             "foresail backup delete, and this one starts by itself"
         ),
     ),
+    "RestoreHistory": (
+        "the policy keeps only the newest finished restores of a namespace: ask the administrator to keep more",
+    ),
+    "WaitingForTurn": (
+        "other backups and restores are before it in the queue: wait, and it starts automatically when its turn comes",
+    ),
     "BackupNotReady": (
-        "the backup to restore from has not ended: wait for that backup, and the restore starts by itself",
+        (
+            "the backup to restore from does not exist or has not ended: create or wait for that backup, and the "
+            "restore starts by itself"
+        ),
     ),
     "LocationUnavailable": (
         (
@@ -148,6 +179,38 @@ SAID = {
         (
             "namespace shop was deleted, and the backup stays until its time: ask the administrator of the cluster to "
             "restore it"
+        ),
+    ),
+    "PolicyViolation": (
+        (
+            "the policy of namespace shop forbids what the backup asks for: change the field that the message names "
+            "with kubectl edit nonadminbackup daily -n shop, or ask the administrator of the cluster to allow it, and "
+            "the backup starts by itself"
+        ),
+    ),
+    "RestoredFromBackup": (
+        (
+            "a restore of the namespace brought this request back, and it does not run again by itself: run it with "
+            "kubectl label nonadminrestore daily -n shop velero.io/restore-name- or delete it with foresail restore "
+            "delete daily -n shop"
+        ),
+    ),
+    "ForceDeleted": (
+        (
+            "the backup was deleted by force and its data still counts as stored: delete the data too with foresail "
+            "backup delete daily -n shop"
+        ),
+    ),
+    "DeletionProtected": (
+        (
+            "the policy of namespace shop protects the backup from deletion: wait, and it is deleted as soon as the "
+            "policy allows it, or ask the administrator of the cluster"
+        ),
+    ),
+    "NamespaceGone": (
+        (
+            "namespace shop was deleted while the backup waited for Velero: create a new nonadminbackup in the "
+            "namespace that exists now"
         ),
     ),
 }

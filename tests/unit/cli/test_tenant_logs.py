@@ -42,14 +42,14 @@ def test_no_two_requests_have_one_name_and_every_name_can_be_one() -> None:
 
 def test_there_is_hope_until_it_is_refused_or_velero_is_silent() -> None:
     waits = Condition("Processed", "False", "Waiting", "it is InProgress")
-    assert verdict("", None, BACKUPS, ABOUT) is None
-    assert verdict("New", waits, BACKUPS, ABOUT) is None
-    silent = verdict("New", Condition("Processed", "False", "VeleroSilent", "Velero is silent"), BACKUPS, ABOUT)
+    assert verdict(None, BACKUPS, ABOUT) is None
+    assert verdict(waits, BACKUPS, ABOUT) is None
+    silent = verdict(Condition("Processed", "False", "VeleroSilent", "Velero is silent"), BACKUPS, ABOUT)
     assert str(silent) == (
         "error: NonAdminBackup shop/daily: Velero is silent\n"
         "hint: ask the administrator of the cluster whether Velero runs"
     )
-    gone = verdict("BackingOff", Condition("NonAdminBackupNotAvailable", "True", "Error", "gone"), BACKUPS, ABOUT)
+    gone = verdict(Condition("NonAdminBackupNotAvailable", "True", "Error", "gone"), BACKUPS, ABOUT)
     assert str(gone) == ("error: NonAdminBackup shop/daily: gone\nhint: see foresail backup explain daily -n shop")
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from foresail.kube.dry_run import DryRun
 from foresail.kube.execute import Outcome
-from foresail.plan import Apply, Create, Delete, Key, Kind, Note, Patch, Plan
+from foresail.plan import Apply, Create, Delete, JsonPatch, Key, Kind, Note, Patch, Plan
 
 THING = Kind("examples.foresail.dev", "v1", "things", "Thing")
 KEY = Key("red", "one")
@@ -25,6 +25,7 @@ def test_each_write_and_each_event_is_a_line_and_the_next_look_is_the_last() -> 
             Apply(THING, KEY, {"spec": {}}),
             Delete(THING, KEY, "u-1"),
             Patch(THING, KEY, {"spec": {"size": 2}}),
+            JsonPatch(THING, KEY, ({"op": "remove", "path": "/metadata/finalizers/1"},), "7"),
         ),
         status=Patch(THING, KEY, {"status": {"phase": "Ready"}}, "7", "status"),
         notes=(Note(THING, KEY, "u-1", "Grown", "It has grown."),),
@@ -35,6 +36,7 @@ def test_each_write_and_each_event_is_a_line_and_the_next_look_is_the_last() -> 
         'apply Thing red/one: {"spec":{}}',
         "delete Thing red/one: uid u-1",
         'patch Thing red/one: {"spec":{"size":2}}',
+        'patch Thing red/one: [{"op":"remove","path":"/metadata/finalizers/1"}]',
         'patch status of Thing red/one: {"status":{"phase":"Ready"}}',
         "say Grown of Thing red/one: It has grown.",
         "look again at 2026-11-15T03:00:00+00:00",

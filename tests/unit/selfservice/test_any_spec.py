@@ -245,7 +245,11 @@ def a_spec(draw: st.DrawFn, fields: Mapping[str, st.SearchStrategy[Any]], always
 
 
 def is_a_good_refusal(refused: Refused, reason: Reason) -> bool:
-    return refused.reason is reason and 10 < len(refused.message) < 700 and refused.message.isprintable()
+    return (
+        refused.reason in (reason, Reason.POLICY_VIOLATION)
+        and 10 < len(refused.message) < 700
+        and refused.message.isprintable()
+    )
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=["open", "wide", "strict"])

@@ -11,11 +11,11 @@ from foresail.api.instants import stamp
 from foresail.api.nonadmin import Condition
 from foresail.api.policy import SelfServicePolicySpec
 from foresail.api.specs import LabelSelector
-from foresail.plan import Create, Delete, Key, Patch, Plan
+from foresail.plan import Create, Delete, JsonPatch, Key, Patch, Plan
 from foresail.selfservice import decide as paths
 from foresail.selfservice.build import nacuuid
 from foresail.selfservice.decide import decide, path_of
-from foresail.selfservice.families import BACKUPS, RESTORES
+from foresail.selfservice.families import BACKUPS, RESTORES, Family
 from foresail.selfservice.observe import (
     Copy,
     DeletionRow,
@@ -44,7 +44,8 @@ def request(**changes: Any) -> RequestRow:  # noqa: ANN401 - any field
         generation=2,
         created=NOW,
         is_going=False,
-        finalizers=(BACKUPS.finalizer,),
+        finalizer_index=0,
+        has_others_finalizers=False,
         is_to_be_deleted=False,
         is_to_be_forced=False,
         source="",
@@ -126,18 +127,15 @@ def test_what_was_accepted_a_moment_ago_may_have_a_velero_object_that_is_not_to_
     certain = NOW - timedelta(seconds=3) + UNSEEN
     assert decide(found, NOW) == Plan(wake_at=certain)
     (released,) = decide(found, certain).writes
-    assert isinstance(released, Patch)
-    assert released.body == {"metadata": {"finalizers": None}}
+    assert isinstance(released, JsonPatch)
+    assert released.operations == ({"op": "remove", "path": "/metadata/finalizers/0"},)
 
 
 def test_a_velero_object_is_made_after_the_finalizer_and_before_the_word_created() -> None:
-    row = request(finalizers=("example.com/other",), status=accepted(timedelta(hours=1)))
+    row = request(finalizer_index=-1, has_others_finalizers=True, status=accepted(timedelta(hours=1)))
     finalizer, made, status = decide(seen(row), NOW).writes
-    assert isinstance(finalizer, Patch)
-    assert (finalizer.body, finalizer.resource_version) == (
-        {"metadata": {"finalizers": ["example.com/other", BACKUPS.finalizer]}},
-        "7",
-    )
+    added = {"op": "add", "path": "/metadata/finalizers/-", "value": BACKUPS.finalizer}
+    assert finalizer == JsonPatch(BACKUPS.kind, row.key, (added,), "7")
     assert isinstance(made, Create)
     assert made.key == Key("velero", nacuuid(row))
     assert isinstance(status, Patch)
@@ -149,7 +147,7 @@ def test_a_velero_object_is_made_after_the_finalizer_and_before_the_word_created
 
 
 def test_the_nacuuid_is_written_into_the_version_that_was_validated() -> None:
-    plan = decide(seen(request(finalizers=())), NOW)
+    plan = decide(seen(request(finalizer_index=-1)), NOW)
     assert plan.actions == ()
     assert plan.status is not None
     assert plan.status.resource_version == "7"
@@ -187,6 +185,7 @@ def test_a_velero_backup_whose_record_differs_is_neither_shown_nor_deleted_nor_r
 
     own = request(status=status)
     asked = request(key=Key("red", "back"), uid="r", source="shop", spec='{"backupName":"shop"}')
+    asked = replace(asked, requester="ann")
     refused = decide(seen(asked, family=RESTORES, source=Source(own, foreign)), NOW)
     assert refused.status is not None
     said: Any = refused.status.body["status"]
@@ -212,16 +211,27 @@ def test_a_request_to_velero_that_came_after_the_end_of_the_backup_goes_with_the
     late = DeletionRow(Key("velero", nacuuid(row)), "late", NOW, None, row.uid, 1, "Processed", ("not found",), "{}")
     gone, released = decide(seen(row, deletion=late), NOW + UNSEEN).actions
     assert gone == Delete(velero.DELETE_REQUEST, late.key, late.uid)
-    assert isinstance(released, Patch)
-    assert released.body == {"metadata": {"finalizers": None}}
+    assert isinstance(released, JsonPatch)
+    assert released.operations == ({"op": "remove", "path": "/metadata/finalizers/0"},)
     anothers = replace(late, request_uid="another")
     assert decide(seen(row, deletion=anothers), NOW + UNSEEN).actions == (released,)
+
+
+@pytest.mark.parametrize(("family", "reason"), [(BACKUPS, "InvalidBackupSpec"), (RESTORES, "InvalidRestoreSpec")])
+def test_a_spec_that_is_too_large_is_refused_in_words(family: Family, reason: str) -> None:
+    row = request(spec="", is_oversized=True, finalizer_index=-1)
+    said = decide(seen(row, family=family, source=Source(None, None)), NOW).status
+    assert said is not None
+    body: Any = said.body["status"]
+    (accepted,) = body["conditions"]
+    assert (body["phase"], accepted["status"], accepted["reason"]) == ("BackingOff", "False", reason)
+    assert "is larger than 16 KiB of JSON: shorten it" in accepted["message"]
 
 
 @pytest.mark.parametrize("levels", [300, 800, 900, 950, 2_000])
 def test_a_spec_of_any_depth_is_refused_in_words(levels: int) -> None:
     deep = '{"init":' * levels + "{}" + "}" * levels
-    row = request(spec=f'{{"backupName":"shop","hooks":{deep}}}', source="shop", finalizers=())
+    row = request(spec=f'{{"backupName":"shop","hooks":{deep}}}', source="shop", finalizer_index=-1)
     said = decide(seen(row, family=RESTORES, source=Source(None, None)), NOW).status
     assert said is not None
     body: Any = said.body["status"]

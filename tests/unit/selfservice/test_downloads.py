@@ -1,6 +1,7 @@
 """Downloads with hostile input: whatever a tenant writes, only the own files are asked for, never by their words."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import msgspec
 import pytest
@@ -26,7 +27,8 @@ BACKUP = RequestRow(
     generation=1,
     created=NOW,
     is_going=False,
-    finalizers=(),
+    finalizer_index=-1,
+    has_others_finalizers=False,
     is_to_be_deleted=False,
     is_to_be_forced=False,
     source="",
@@ -163,3 +165,11 @@ def test_rows_are_read_from_what_the_api_server_sends() -> None:
     document = {"metadata": meta, "spec": {"target": target}, "status": reply}
     answer = answer_row(msgspec.json.decode(msgspec.json.encode(document), type=mirrored.Download))
     assert (answer.url, answer.owner, answer.request_uid) == ("u", None, "")
+
+
+def test_without_a_policy_a_download_waits_and_velero_is_not_asked() -> None:
+    plan = decide(msgspec.structs.replace(seen(asking("BackupLog")), has_policy=False), NOW)
+    assert plan.actions == ()
+    assert plan.status is not None
+    status = msgspec.convert(plan.status.body["status"], dict[str, Any])
+    assert (status["phase"], [each["reason"] for each in status["conditions"]]) == ("New", ["NoPolicy"])

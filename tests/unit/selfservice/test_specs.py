@@ -166,6 +166,14 @@ def test_a_kind_that_is_refused_by_default_comes_back_where_the_policy_names_it(
     assert "rolebindings.rbac.authorization.k8s.io" in made["excludedResources"]
 
 
+def test_a_list_of_refused_kinds_keeps_the_other_names_of_the_same_rights_refused() -> None:
+    made = restore_spec({"backupName": "daily"}, "shop", "b", policy(restore={"kinds": {"refused": ["secrets"]}}))
+    assert isinstance(made, dict)
+    aliases = {"rolebindings.authorization.openshift.io", "endpoints", "endpointslices.discovery.k8s.io"}
+    assert {"secrets", *aliases} <= set(made["excludedResources"])
+    assert "roles.rbac.authorization.k8s.io" not in made["excludedResources"]
+
+
 def test_the_spec_that_is_made_shares_nothing_with_the_tenants() -> None:
     tenant = {"orderedResources": {"pods": "shop/a"}, "labelSelector": {"matchLabels": {"a": "b"}}}
     made = backup_spec(tenant, "shop", policy())

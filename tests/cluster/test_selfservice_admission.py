@@ -1,0 +1,425 @@
+"""What the API server itself refuses to tenants and to the operator, by the admission policies of the chart.
+
+No operator runs here: nothing but the API server decides.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from foresail.api.marks import REQUESTER, REQUESTER_GROUPS
+from testbed import Cluster
+from tests.cluster.tenants import API, VELERO, Eventually, Tenant, arrive, as_velero, install
+
+STAMP = "mutatingadmissionpolicybinding/foresail-requester"
+RESTORED = "velero.io/restore-name"
+
+
+@pytest.fixture(scope="module")
+def guarded(velero_cluster: Cluster) -> Cluster:
+    """Both charts with self-service on, and no operator."""
+    install(velero_cluster)
+    return velero_cluster
+
+
+@pytest.fixture(scope="module")
+def amy(guarded: Cluster, eventually: Eventually) -> Tenant:
+    """A tenant, once the API server sets who asked and refuses reserved keys."""
+    found = arrive(guarded, "guarded", eventually)
+    eventually(lambda: requester(found, backup("canary"), "--dry-run=server") == ("tenant-of-guarded", True), 60)
+    canary = backup("canary", labels={"foresail.dev/canary": "x"})
+    eventually(lambda: refusal(found, "create", "--dry-run=server", body=canary), 60)
+    return found
+
+
+@pytest.fixture(scope="module")
+def eve(guarded: Cluster, amy: Tenant) -> Tenant:
+    """Somebody else with `edit` in the same namespace."""
+    where = f"--namespace={amy.namespace}"
+    guarded.kubectl("create", "rolebinding", "eve", "--clusterrole=edit", "--user=eve", where)
+    return Tenant(guarded.user_kubeconfig("eve"), amy.namespace)
+
+
+@pytest.fixture
+def unstamped(guarded: Cluster, amy: Tenant, eventually: Eventually) -> Iterator[None]:
+    """An API server that does not set who asked, as those without MutatingAdmissionPolicies."""
+    binding = json.loads(guarded.kubectl("get", STAMP, "--output=json"))
+    guarded.kubectl("delete", STAMP)
+    try:
+        eventually(lambda: refusal(amy, "create", "--dry-run=server", body=backup("canary")), 60)
+        yield
+    finally:
+        meta = {"name": binding["metadata"]["name"]}
+        guarded.apply(
+            {"apiVersion": binding["apiVersion"], "kind": binding["kind"], "metadata": meta, "spec": binding["spec"]}
+        )
+        eventually(lambda: not refusal(amy, "create", "--dry-run=server", body=backup("canary")), 60)
+
+
+def backup(name: str, **metadata: object) -> dict[str, Any]:
+    """Return a NonAdminBackup."""
+    return {
+        "apiVersion": API,
+        "kind": "NonAdminBackup",
+        "metadata": {"name": name, **metadata},
+        "spec": {"backupSpec": {}},
+    }
+
+
+def refusal(person: Tenant, *words: str, body: object = None) -> str:
+    """Return why kubectl failed; empty if it did not."""
+    try:
+        person.kubectl(*words, *(() if body is None else ("--filename=-",)), body=body)
+    except AssertionError as refused:
+        return str(refused)
+    return ""
+
+
+def requester(person: Tenant, body: object, *words: str) -> tuple[str, bool]:
+    """Create an object, and return its requester, and whether the group of all users is among the groups."""
+    made = json.loads(person.kubectl("create", "--filename=-", "--output=json", *words, body=body))
+    return stamp(made)
+
+
+def stamp(made: dict[str, Any]) -> tuple[str, bool]:
+    annotations = made["metadata"].get("annotations", {})
+    groups = annotations.get(REQUESTER_GROUPS, "").split("\n")
+    return annotations.get(REQUESTER, ""), "system:authenticated" in groups
+
+
+def stored(person: Tenant, name: str) -> tuple[str, bool]:
+    return stamp(json.loads(person.kubectl("get", "nonadminbackup", name, "--output=json")))
+
+
+def change(what: object) -> tuple[str, ...]:
+    return ("--type=merge", f"--patch={json.dumps(what)}")
+
+
+def test_the_requester_is_who_created_a_request_and_then_who_changed_its_spec(amy: Tenant, eve: Tenant) -> None:
+    lie = backup("mine", annotations={REQUESTER: "system:admin", REQUESTER_GROUPS: "system:masters"})
+    assert requester(amy, lie) == ("tenant-of-guarded", True)
+    eve.kubectl("label", "nonadminbackup", "mine", "team=x")
+    eve.kubectl("annotate", "nonadminbackup", "mine", f"{REQUESTER}=eve", "--overwrite")
+    assert stored(amy, "mine") == ("tenant-of-guarded", True), "neither labels nor a lie change who asked"
+    amy.kubectl("apply", "--server-side", "--filename=-", body=backup("mine"))
+    amy.kubectl("replace", "--filename=-", body=backup("mine"))
+    assert stored(amy, "mine") == ("tenant-of-guarded", True), "who leaves the annotations out keeps the requester"
+    eve.kubectl("patch", "nonadminbackup", "mine", *change({"spec": {"backupSpec": {"ttl": "2h"}}}))
+    assert stored(amy, "mine") == ("eve", True)
+
+
+def test_who_releases_a_request_that_velero_restored_becomes_its_requester(
+    guarded: Cluster, amy: Tenant, eve: Tenant
+) -> None:
+    velero = as_velero(guarded, amy.namespace)
+    was = {REQUESTER: "system:admin", REQUESTER_GROUPS: "system:masters"}
+    velero.kubectl("create", "--filename=-", body=backup("back", labels={RESTORED: "r"}, annotations=was))
+    assert stored(amy, "back")[0] != "system:admin"
+    eve.kubectl("label", "nonadminbackup", "back", f"{RESTORED}-")
+    assert stored(amy, "back") == ("eve", True)
+
+
+@pytest.mark.usefixtures("unstamped")
+def test_without_mutating_policies_nobody_asks_in_anothers_name(guarded: Cluster, amy: Tenant, eve: Tenant) -> None:
+    me = "tenant-of-guarded"
+    assert f'foresail.dev/requester must be \\"{me}\\"' in refusal(amy, "create", body=backup("plain")).replace(
+        '"', '\\"'
+    )
+    assert "must be" in refusal(amy, "create", body=backup("lie", annotations={REQUESTER: "eve"}))
+    groups = {REQUESTER: me, REQUESTER_GROUPS: "system:authenticated\nsystem:masters"}
+    assert "a group that you are not in" in refusal(amy, "create", body=backup("lie", annotations=groups))
+    amy.kubectl("create", "--filename=-", body=backup("honest", annotations={REQUESTER: me}))
+    edit = {"spec": {"backupSpec": {"ttl": "2h"}}}
+    assert "must be" in refusal(eve, "patch", "nonadminbackup", "honest", *change(edit))
+    taken = {"metadata": {"annotations": {REQUESTER: "eve"}}}
+    assert "change only with the spec" in refusal(eve, "patch", "nonadminbackup", "honest", *change(taken))
+    eve.kubectl("patch", "nonadminbackup", "honest", *change({**edit, **taken}))
+    assert stored(amy, "honest") == ("eve", False)
+
+    velero = as_velero(guarded, amy.namespace)
+    assert "must be" in refusal(velero, "create", body=backup("forged", annotations={REQUESTER: "system:admin"}))
+    held = backup("held", labels={RESTORED: "r"}, annotations={REQUESTER: "system:admin"})
+    velero.kubectl("create", "--filename=-", body=held)
+    assert "must be" in refusal(amy, "label", "nonadminbackup", "held", f"{RESTORED}-")
+
+    foresail(amy, "backup", "create", "by-command")
+    assert stored(amy, "by-command") == (me, True)
+    foresail(amy, "backup", "delete", "by-command", "--confirm")
+
+
+def foresail(person: Tenant, *words: str) -> str:
+    """Run our command line as somebody, and see that it succeeds."""
+    command = [sys.executable, "-m", "foresail", *words, "-n", person.namespace]
+    environment = {**os.environ, "KUBECONFIG": str(person.kubeconfig)}
+    done = subprocess.run(
+        command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+# Finding 1.8: deletion
+
+
+def test_finding_8_the_flags_that_delete_a_backup_need_the_verb_delete(
+    guarded: Cluster, amy: Tenant, eventually: Eventually
+) -> None:
+    where = f"--namespace={amy.namespace}"
+    resource = "--resource=nonadminbackups.oadp.openshift.io"
+    guarded.kubectl("create", "role", "writer", "--verb=get,list,create,update,patch", resource, where)
+    guarded.kubectl("create", "rolebinding", "dan", "--role=writer", "--user=dan", where)
+    dan = Tenant(guarded.user_kubeconfig("dan"), amy.namespace)
+    eventually(lambda: not refusal(dan, "get", "nonadminbackups"), 60)
+    amy.kubectl("create", "--filename=-", body=backup("precious"))
+    for flag in ("deleteBackup", "forceDeleteBackup"):
+        words = change({"spec": {flag: True}})
+        assert "precious: you may not delete it" in refusal(dan, "patch", "nonadminbackup", "precious", *words)
+        born = backup("born")
+        born["spec"][flag] = True
+        assert "born: you may not delete it" in refusal(dan, "create", body=born)
+        amy.kubectl("patch", "nonadminbackup", "precious", *words, "--dry-run=server")
+    dan.kubectl("patch", "nonadminbackup", "precious", *change({"spec": {"backupSpec": {"ttl": "2h"}}}))
+    amy.kubectl("patch", "nonadminbackup", "precious", *change({"spec": {"deleteBackup": True}}))
+    dan.kubectl("label", "nonadminbackup", "precious", "noted=yes")
+    assert refusal(dan, "patch", "nonadminbackup", "precious", *change({"spec": {"forceDeleteBackup": True}}))
+
+
+# Finding 1.3: annotations that Velero acts on
+
+COMMAND = "post.hook.restore.velero.io/command"
+FOR_VELERO = (
+    COMMAND,
+    "post.hook.restore.velero.io/wait-timeout",
+    "init.hook.restore.velero.io/command",
+    "hook.backup.velero.io/command",
+    "pre.hook.backup.velero.io/command",
+    "post.hook.backup.velero.io/timeout",
+    "velero.io/restore-status",
+    "backup.velero.io/must-include-additional-items",
+    "restore.velero.io/must-include-additional-items",
+    "velero.io/csi-volumesnapshot-handle",
+    "velero.io/csi-volumegroupsnapshot-handle",
+    "velero.io/csi-driver-name",
+    "velero.io/csi-vsc-deletion-policy",
+    "velero.io/csi-volumesnapshot-class",
+    "velero.io/csi-volume-group-snapshot-class",
+    "snapshot.velero.io/data",
+)
+ONLY = {"restartPolicy": "Never", "containers": [{"name": "only", "image": "only"}]}
+
+
+def template(annotations: dict[str, str]) -> dict[str, Any]:
+    return {"metadata": {"labels": {"app": "x"}, "annotations": annotations}, "spec": ONLY}
+
+
+def config_map(name: str, annotations: dict[str, str]) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "annotations": annotations}}
+
+
+def listed(items: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "List", "items": items}
+
+
+def carriers(annotations: dict[str, str]) -> list[dict[str, Any]]:
+    """Return an object of every sort that takes annotations to a pod."""
+    spec = template(annotations)
+    always = {**spec, "spec": {**ONLY, "restartPolicy": "Always"}}
+    apps = {"selector": {"matchLabels": {"app": "x"}}, "template": always}
+    job = {"spec": {"template": spec}}
+    every = {"schedule": "@yearly"}
+    named = {"metadata": {"name": "carrier"}}
+    return [
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "carrier", "annotations": annotations}, "spec": ONLY},
+        {"apiVersion": "apps/v1", "kind": "Deployment", **named, "spec": apps},
+        {"apiVersion": "apps/v1", "kind": "StatefulSet", **named, "spec": {**apps, "serviceName": "x"}},
+        {"apiVersion": "apps/v1", "kind": "DaemonSet", **named, "spec": apps},
+        {"apiVersion": "apps/v1", "kind": "ReplicaSet", **named, "spec": apps},
+        {"apiVersion": "v1", "kind": "ReplicationController", **named, "spec": {**apps, "selector": {"app": "x"}}},
+        {"apiVersion": "batch/v1", "kind": "Job", **named, **job},
+        {"apiVersion": "batch/v1", "kind": "CronJob", **named, "spec": {**every, "jobTemplate": job}},
+        {
+            "apiVersion": "batch/v1",
+            "kind": "CronJob",
+            **named,
+            "spec": {
+                **every,
+                "jobTemplate": {"metadata": {"annotations": annotations}, "spec": {"template": template({})}},
+            },
+        },
+    ]
+
+
+@pytest.fixture(scope="module")
+def annotating(amy: Tenant, eventually: Eventually) -> Tenant:
+    """A tenant, once the API server refuses Velero's annotations."""
+    canary = config_map("canary", {COMMAND: "x"})
+    eventually(lambda: refusal(amy, "create", "--dry-run=server", body=canary), 60)
+    return amy
+
+
+def test_finding_3_annotations_for_velero_are_refused_on_every_object_and_template(annotating: Tenant) -> None:
+    marked = [config_map("x", {key: "true", "team": "x"}) for key in FOR_VELERO]
+    said = refusal(annotating, "create", "--dry-run=server", body=listed(marked))
+    for key in FOR_VELERO:
+        assert f"refused by SelfServicePolicy foresail-default: leave out {key}, or ask" in said, key
+    said = refusal(annotating, "create", "--dry-run=server", body=listed(carriers({COMMAND: "[]"})))
+    assert said.count(f"leave out {COMMAND}, or ask") == len(carriers({})), said
+    annotating.kubectl("create", "--dry-run=server", "--filename=-", body=listed(carriers({"team": "x"})))
+    many = {f"a{number}": "" for number in range(1001)}
+    assert "more than 1000 annotations" in refusal(
+        annotating, "create", "--dry-run=server", body=config_map("x", {**many, COMMAND: "x"})
+    )
+    hostile = {f"a{number}": "" for number in range(30_000)}
+    assert "more than 1000 annotations" in refusal(
+        annotating, "create", "--dry-run=server", body=config_map("x", {**hostile, COMMAND: "x"})
+    ), "no error that comes of its size lets it through"
+
+
+def test_what_has_such_annotations_already_goes_on_and_velero_brings_it_back(
+    guarded: Cluster, annotating: Tenant, eventually: Eventually
+) -> None:
+    """As before the chart was installed: the pods of an older Deployment, and changes of something else."""
+    where = f"--namespace={annotating.namespace}"
+    velero = as_velero(guarded, annotating.namespace)
+    deployment = carriers({COMMAND: "[]"})[1]
+    velero.kubectl("create", "--filename=-", body=deployment)
+    velero.kubectl("create", "--filename=-", body=config_map("old", {COMMAND: "[]"}))
+    annotating.kubectl("set", "image", "deployment/carrier", "only=other")
+    eventually(lambda: len(guarded.get("pods", where, "--selector=app=x")["items"]) >= 1, 60)
+    annotating.kubectl("label", "configmap", "old", "team=x")
+    assert f"leave out {COMMAND}" in refusal(annotating, "annotate", "configmap", "old", f"{COMMAND}=x", "--overwrite")
+    annotating.kubectl("annotate", "configmap", "old", f"{COMMAND}-")
+    annotating.kubectl("delete", "deployment/carrier", "configmap/old")
+
+
+def test_a_policy_can_allow_such_annotations_where_no_other_refuses_them(
+    guarded: Cluster, annotating: Tenant, eventually: Eventually
+) -> None:
+    key, name = "kubernetes.io/metadata.name", "hooks-allowed"
+    labels = {"metadata": {"name": name, "labels": {"team": "x"}}}
+    guarded.apply({"apiVersion": "v1", "kind": "Namespace", **labels})
+    admin = Tenant(guarded.kubeconfig, name)
+    body = config_map("x", {COMMAND: "x"})
+    admin.kubectl("create", "--dry-run=server", "--filename=-", body=body)  # no policy selects the namespace
+
+    def policy(named: str, value: str, **selector: object) -> None:
+        spec = {"namespaceSelector": selector, "veleroAnnotations": value}
+        meta = {"name": named}
+        guarded.apply(
+            {"apiVersion": "foresail.dev/v1alpha1", "kind": "SelfServicePolicy", "metadata": meta, "spec": spec}
+        )
+
+    def is_refused() -> bool:
+        return bool(refusal(admin, "create", "--dry-run=server", body=body))
+
+    policy("hooks", "Allowed", matchExpressions=[{"key": key, "operator": "In", "values": [name]}])
+    assert not is_refused()
+    for selector in (
+        {"matchLabels": {"team": "x"}},
+        {"matchExpressions": [{"key": key, "operator": "In", "values": ["other", name]}]},
+        {"matchExpressions": [{"key": "team", "operator": "Exists"}, {"key": "none", "operator": "DoesNotExist"}]},
+        {"matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["y"]}], "matchLabels": {key: name}},
+    ):
+        policy("strict", "Refused", **selector)
+        eventually(is_refused, 30)
+        guarded.kubectl("delete", "selfservicepolicy", "strict")
+        eventually(lambda: not is_refused(), 30)
+    guarded.kubectl("delete", "selfservicepolicy", "hooks")
+    guarded.kubectl("delete", "namespace", name, "--wait=false")
+    assert refusal(annotating, "create", "--dry-run=server", body=body), "others are as they were"
+
+
+# Finding 1.9: the operator's own token
+
+RECORD = {"foresail.dev/request-uid": "1", "foresail.dev/namespace-uid": "2"}
+MADE = "guarded-b-5d1e9a43-8f5b-5d1e-9a43-6f1c8b3a7e21"
+SCHEDULED = {"foresail.dev/schedule-uid": "1", "foresail.dev/slot": "2026-01-01T00:00:00Z"}
+
+
+def velero_object(kind: str, spec: dict[str, Any], name: str = "tried", **metadata: Any) -> dict[str, Any]:  # noqa: ANN401
+    meta = {"name": name, "namespace": VELERO, **metadata}
+    return {"apiVersion": "velero.io/v1", "kind": kind, "metadata": meta, "spec": spec}
+
+
+def of_tenant(kind: str, namespace: str = "guarded", **spec: Any) -> dict[str, Any]:  # noqa: ANN401
+    """Return what the operator makes for a request of a namespace, or a variation of it."""
+    short = "nab" if kind == "Backup" else "nar"
+    whole = {"includedNamespaces": [namespace], **({} if kind == "Backup" else {"backupName": "b"}), **spec}
+    annotations = {**RECORD, f"openshift.io/oadp-{short}-origin-namespace": namespace}
+    return velero_object(kind, whole, annotations=annotations)
+
+
+@pytest.fixture(scope="module")
+def thief(guarded: Cluster, eventually: Eventually) -> Tenant:
+    """Somebody with the operator's token, once the API server fences it."""
+    found = Tenant(guarded.service_account_kubeconfig(VELERO, "foresail"), VELERO)
+    eventually(lambda: refusal(found, "create", "--dry-run=server", body=velero_object("Backup", {})), 60)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (velero_object("Restore", {"backupName": "nightly"}), "recorded as a request"),
+        (velero_object("Backup", {}), "recorded as a request"),
+        (velero_object("Backup", {}, annotations=SCHEDULED, labels={"velero.io/schedule-name": "x"}), "recorded as a"),
+        (of_tenant("Restore", VELERO), "recorded as a request"),
+        (of_tenant("Backup", VELERO), "recorded as a request"),
+        (of_tenant("Backup", "kube-system"), "recorded as a request"),
+        (of_tenant("Restore", "*"), "recorded as a request"),
+        (of_tenant("Backup", "[k]ube-system"), "recorded as a request"),
+        (of_tenant("Restore", includedNamespaces=["guarded", "other"]), "exactly one namespace"),
+        (of_tenant("Restore", includedNamespaces=["other"]), "exactly one namespace"),
+        (of_tenant("Restore", includedNamespaces=["*"]), "exactly one namespace"),
+        (of_tenant("Backup", includedNamespaces=[]), "exactly one namespace"),
+        (of_tenant("Restore", namespaceMapping={"guarded": "kube-system"}), "into another namespace"),
+        (of_tenant("Restore", includeClusterResources=True), "no cluster-scoped resources"),
+        (of_tenant("Backup", includeClusterResources=True), "no cluster-scoped resources"),
+        (of_tenant("Backup", includedClusterScopedResources=["*"]), "no cluster-scoped resources"),
+        (of_tenant("Restore", scheduleName="nightly"), "from a Schedule"),
+        (of_tenant("Restore", restoreStatus={"includedResources": ["*"]}), "nor a status"),
+        (
+            velero_object("DownloadRequest", {"target": {"kind": "BackupContents", "name": "b"}}),
+            "never what was backed",
+        ),
+        (velero_object("DeleteBackupRequest", {"backupName": MADE}, name=MADE), "that it made for a tenant"),
+        (
+            velero_object("DeleteBackupRequest", {"backupName": "nightly"}, name="nightly", annotations=RECORD),
+            "that it made for a tenant",
+        ),
+        (
+            velero_object("DeleteBackupRequest", {"backupName": "nightly"}, name=MADE, annotations=RECORD),
+            "that it made for a tenant",
+        ),
+    ],
+    ids=str,
+)
+def test_finding_9_the_operators_token_makes_nothing_but_what_a_tenant_may_have(
+    thief: Tenant, body: dict[str, Any], why: str
+) -> None:
+    assert why in refusal(thief, "create", "--dry-run=server", body=body)
+
+
+def test_finding_9_the_operators_token_makes_what_tenants_ask_for_and_changes_nothing_of_others(
+    guarded: Cluster, thief: Tenant
+) -> None:
+    made = [of_tenant("Restore"), of_tenant("Backup", includeClusterResources=False)]
+    kinds = ("BackupLog", "BackupResults", "RestoreLog", "RestoreResults", "BackupResourceList", "BackupVolumeInfos")
+    made += [velero_object("DownloadRequest", {"target": {"kind": kind, "name": "b"}}) for kind in kinds]
+    made += [velero_object("DeleteBackupRequest", {"backupName": MADE}, name=MADE, annotations=RECORD)]
+    thief.kubectl("create", "--dry-run=server", "--filename=-", body=listed(made))
+
+    guarded.apply(velero_object("Backup", {"storageLocation": "none"}, name="nightly"))
+    stolen = change({"metadata": {"annotations": of_tenant("Backup")["metadata"]["annotations"]}})
+    assert "does not change the record" in refusal(thief, "patch", "backups.velero.io", "nightly", *stolen)
+    wider = change({"spec": {"includedNamespaces": ["other"]}})
+    assert "changes no spec" in refusal(thief, "patch", "backups.velero.io", "nightly", *wider)
+    marked = change({"metadata": {"annotations": {"foresail.dev/orphaned": "x"}}})
+    assert "only what it made for a tenant" in refusal(thief, "patch", "backups.velero.io", "nightly", *marked)
+    assert "only what it made for a tenant" in refusal(thief, "delete", "backups.velero.io", "nightly")
+    guarded.kubectl("delete", "backups.velero.io", "nightly", f"--namespace={VELERO}")

@@ -1,0 +1,242 @@
+"""Attacks on the time, memory and storage of others: quotas, the queue, oversized objects, deletion."""
+
+import http.client
+import json
+from functools import partial
+from typing import Any
+
+from tests.redteam.attack import attack
+from tests.redteam.world import (
+    HOSTILE,
+    IDLE,
+    NAB,
+    NAR,
+    PROTECTED,
+    SCARCE,
+    World,
+    body_of,
+    may_edit,
+    namespace,
+    path,
+    reason,
+    until,
+    user,
+)
+
+_MEGABYTE = "x" * 1_000_000
+_PATCHES = 3  # each keeps the API server busy for seconds
+_REFUSED = 40
+_MOST_MEMORY = 20.0  # MiB
+_EMPTY: dict[str, Any] = {"backupSpec": {}}
+_NO_PLACE = {"QuotaExceeded"}
+_FINAL = {"Completed", "PartiallyFailed", "Failed", "FailedValidation"}
+
+
+def _unfinished(world: World, plural: str, of: str) -> list[str]:
+    """Return the Velero objects of a namespace that Velero has not finished."""
+    found = [each for each in world.made_for(plural, of) if each.get("status", {}).get("phase") not in _FINAL]
+    return [each["metadata"]["name"] for each in found]
+
+
+def _memory_moved(world: World, before: float) -> list[str]:
+    moved = world.memory() - before
+    return [f"the operator's memory moved by {moved:.0f} MiB"] if moved > _MOST_MEMORY else []
+
+
+@attack
+def fill_the_memory_with_finalizers(world: World) -> list[str]:
+    """Patch a request with finalizers of one megabyte, again and again."""
+    world.ask(NAB, "fat", {"backupSpec": {"includedNamespaces": ["x"]}})
+    world.decided(NAB, "fat")
+    before, target = world.memory(), path(NAB, HOSTILE, "fat")
+    for number in range(_PATCHES):
+        finalizers = [f"example.com/{number}-{each}-{'y' * 200}" for each in range(2_000)]
+        world.hostile.patch(target, {"metadata": {"finalizers": finalizers}})
+    _answers_others(world, "after-finalizers")
+    world.hostile.patch(target, {"metadata": {"finalizers": None}})
+    return _memory_moved(world, before)
+
+
+@attack
+def fill_the_memory_with_refused_specs(world: World) -> list[str]:
+    """Create requests of one megabyte that are refused."""
+    before = world.memory()
+    for number in range(_REFUSED):
+        world.ask(NAB, f"big-{number}", {"backupSpec": {"labelSelector": {"matchLabels": {"x": _MEGABYTE}}}})
+    _answers_others(world, "after-specs")
+    found = _memory_moved(world, before)
+    for number in range(_REFUSED):
+        world.admin.delete(path(NAB, HOSTILE, f"big-{number}"))
+    return found
+
+
+def _answers_others(world: World, name: str) -> None:
+    """Wait until the operator has answered a harmless request, so that it has seen all that came before."""
+    world.ask(NAB, name, {"backupSpec": {"includedNamespaces": ["x"]}})
+    world.decided(NAB, name)
+
+
+@attack
+def nest_deeper_than_anyone_reads(world: World) -> list[str]:
+    """Nest five thousand levels below a field without a schema, so that whoever reads it ends."""
+    root = {"name": "root", "image": "root", "deep": "%"}
+    hooks = {"resources": [{"name": "hook", "postHooks": [{"init": {"initContainers": [root]}}]}]}
+    text = json.dumps(body_of(NAR, "deep", {"restoreSpec": {"backupName": "any", "hooks": hooks}}))
+    world.hostile.send("POST", path(NAR, HOSTILE), text.replace('"%"', '{"a":' * 5_000 + "1" + "}" * 5_000))
+    _answers_others(world, "after-depth")
+    world.admin.delete(path(NAR, HOSTILE, "deep"))
+    return [] if world.operator.poll() is None else ["the operator has ended"]
+
+
+@attack
+def flood_the_queue(world: World) -> list[str]:
+    """Ask for thirty backups at once and see how many stand in Velero's queue before everybody else's."""
+    names = [f"flood-{number}" for number in range(30)]
+    with world.velero_stopped():
+        for name in names:
+            world.ask(NAB, name, _EMPTY)
+        for name in names:
+            world.decided(NAB, name)
+        queued = _unfinished(world, "backups", HOSTILE)
+        for name in names:
+            world.hostile.patch(path(NAB, HOSTILE, name), {"spec": {"forceDeleteBackup": True}})
+        until(lambda: not _unfinished(world, "backups", HOSTILE), 60, "the flood is gone")
+    return [f"{len(queued)} backups are in Velero's queue"] if len(queued) > 3 else []
+
+
+@attack
+def flood_with_restores(world: World) -> list[str]:
+    """Ask for ten restores where the quota is one at a time and two in all."""
+    world.ask(NAB, "one", _EMPTY, SCARCE)
+    world.finished(NAB, "one", SCARCE)
+    world.ask(NAR, "first", {"restoreSpec": {"backupName": "one"}}, SCARCE)  # then the operator knows the contents
+    world.finished(NAR, "first", SCARCE)
+    world.hostile.delete(path(NAR, SCARCE, "first"))
+    until(lambda: not world.made_for("restores", SCARCE), 60, "the first restore is gone")
+    names = [f"flood-{number}" for number in range(10)]
+    with world.velero_stopped():
+        for name in names:
+            world.ask(NAR, name, {"restoreSpec": {"backupName": "one"}}, SCARCE)
+        for name in names:
+            world.decided(NAR, name, SCARCE)
+        queued = _unfinished(world, "restores", SCARCE)
+    found = [f"{len(queued)} restores are with Velero at once"] if len(queued) > 1 else []
+    world.finished(NAR, names[0], SCARCE)
+    until(lambda: not _unfinished(world, "restores", SCARCE), 120, "the restores end")
+    made = world.made_for("restores", SCARCE)
+    found += [f"{len(made)} restores were made"] if len(made) > 2 else []
+    for name in names:
+        world.hostile.delete(path(NAR, SCARCE, name))
+    return found
+
+
+@attack
+def restore_in_spite_of_a_quota_of_nothing(world: World) -> list[str]:
+    """Ask for a restore where the policy allows none."""
+    world.ask(NAB, "one", _EMPTY, IDLE)
+    world.finished(NAB, "one", IDLE)
+    world.ask(NAR, "none", {"restoreSpec": {"backupName": "one"}}, IDLE)
+    until(
+        lambda: world.made_for("restores", IDLE) or reason(world.request(NAR, "none", IDLE)) in _NO_PLACE,
+        60,
+        "the operator decides about the quota",
+    )
+    return [f"{len(world.made_for('restores', IDLE))} restores were made"] if world.made_for("restores", IDLE) else []
+
+
+def _is_forced(world: World, name: str) -> bool:
+    """Tell whether a request is gone, or says what its deletion waits for."""
+    found = world.request(NAB, name, SCARCE)
+    return not found or bool(found.get("status", {}).get("phase") == "Deleting")
+
+
+def _stored(world: World, of: str) -> set[str]:
+    """Return the backups of a namespace that are in the bucket."""
+    folder = world.cluster.site.bucket / "backups"
+    return {each.name for each in folder.iterdir() if each.name.startswith(f"{of}-")}
+
+
+@attack
+def force_backups_out_of_the_quota(world: World) -> list[str]:
+    """Make a backup and force it away, again and again, where only one may be stored."""
+    world.ask(NAB, "one", _EMPTY, SCARCE)
+    world.finished(NAB, "one", SCARCE)
+    for name in ("one", "two", "three"):
+        world.ask(NAB, name, _EMPTY, SCARCE)
+        if reason(world.decided(NAB, name, SCARCE)) == "QuotaExceeded":
+            continue
+        world.finished(NAB, name, SCARCE)
+        world.hostile.patch(path(NAB, SCARCE, name), {"spec": {"forceDeleteBackup": True}})
+        until(partial(_is_forced, world, name), 60, "it is forced away")
+    stored = _stored(world, SCARCE)
+    return [f"{len(stored)} backups are stored where one is allowed"] if len(stored) > 1 else []
+
+
+@attack
+def drop_the_finalizer_to_leave_the_quota(world: World) -> list[str]:
+    """Delete a request without its finalizer, so that its backup counts no more."""
+    for name in ("four", "five"):
+        world.ask(NAB, name, _EMPTY, SCARCE)
+        world.decided(NAB, name, SCARCE)
+        target = path(NAB, SCARCE, name)
+        world.hostile.delete(target)
+        world.hostile.patch(target, {"metadata": {"finalizers": None}})
+    stored = {each["metadata"]["name"] for each in world.made_for("backups", SCARCE)} | _stored(world, SCARCE)
+    return [f"{len(stored)} backups exist where one is allowed"] if len(stored) > 1 else []
+
+
+@attack
+def destroy_data_without_the_right_to_delete(world: World) -> list[str]:
+    """Set the delete flags as somebody who may patch requests and not delete them."""
+    role = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": "clerk"},
+        "rules": [
+            {
+                "apiGroups": ["oadp.openshift.io"],
+                "resources": [NAB],
+                "verbs": ["get", "list", "create", "patch"],
+            }
+        ],
+    }
+    world.cluster.apply(role, may_edit(HOSTILE, "clerk", "clerk"))
+    clerk = user(world.cluster, "clerk")
+    until(lambda: clerk.get(path(NAB, HOSTILE)), 30, "the clerk may read")
+    world.ask(NAB, "filed", _EMPTY)
+    world.finished(NAB, "filed")
+    for flag in ("deleteBackup", "forceDeleteBackup"):
+        clerk.patch(path(NAB, HOSTILE, "filed"), {"spec": {flag: True}})
+    spec = world.request(NAB, "filed").get("spec", {})
+    born = clerk.create(path(NAB, HOSTILE), body_of(NAB, "stillborn", {**_EMPTY, "forceDeleteBackup": True}))
+    world.admin.delete(path("clusterroles", name="clerk"))
+    world.admin.delete(path("rolebindings", HOSTILE, "clerk-clerk"))
+    found = [f"{flag} is set" for flag in ("deleteBackup", "forceDeleteBackup") if not spec or spec.get(flag)]
+    return found if born.code != http.client.INTERNAL_SERVER_ERROR else [*found, "the API server fails"]
+
+
+@attack
+def delete_a_protected_backup(world: World) -> list[str]:
+    """Delete, by flag, by force and without the finalizer, the only good backup where the policy protects it."""
+    world.ask(NAB, "kept", _EMPTY, PROTECTED)
+    world.finished(NAB, "kept", PROTECTED)
+    target = path(NAB, PROTECTED, "kept")
+    made = {each["metadata"]["name"] for each in world.made_for("backups", PROTECTED)}
+    world.hostile.patch(target, {"spec": {"deleteBackup": True}})
+    world.hostile.patch(target, {"spec": {"forceDeleteBackup": True}})
+    world.hostile.delete(target)
+    _answers_others(world, "after-deletion")
+    world.hostile.patch(target, {"metadata": {"finalizers": None}})
+    _answers_others(world, "after-finalizer")
+    asked = {each["spec"]["backupName"] for each in world.velero("deletebackuprequests")}
+    left = {each["metadata"]["name"] for each in world.made_for("backups", PROTECTED)}
+    found = [f"Velero was asked to delete {each}" for each in made & asked]
+    return found + [f"{each} is gone" for each in made - left]
+
+
+@attack
+def make_namespaces_for_a_longer_queue(world: World) -> list[str]:
+    """Create a namespace to get a second share of the queue, or delete the own one."""
+    made = world.hostile.create(path("namespaces"), namespace("sybil"))
+    gone = world.hostile.delete(f"{path('namespaces', name=HOSTILE)}?dryRun=All")
+    return [f"{each.code}" for each in (made, gone) if each.code < http.client.BAD_REQUEST]

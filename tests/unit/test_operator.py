@@ -1,0 +1,17 @@
+"""How the operator is put together."""
+
+from typing import TYPE_CHECKING, cast
+
+from foresail.operator.main import controllers
+from foresail.operator.settings import Settings
+from foresail.selfservice.controller import SelfService
+
+if TYPE_CHECKING:
+    from foresail.kube.client import Client
+
+
+def test_finding_9_the_operators_own_namespace_is_out_of_reach_wherever_velero_runs() -> None:
+    settings = Settings("one", "velero", "leases", own_namespace="ours", runs_schedules=False, runs_self_service=True)
+    (found,) = controllers(settings, cast("Client", None))
+    assert isinstance(found, SelfService)
+    assert found.never >= {"velero", "leases", "ours"}
