@@ -114,7 +114,7 @@ class LiteralSearch:
         later = self._sets.days[(self._day - day + 5) % 7] >> (day + 1)
         to_match = (later & -later).bit_length() if later else DAY
         leap = min(to_match, month_length(self._year, self._month) - day + 1)
-        return 1 if self._table.has_gap(self._day, self._day + leap) else leap
+        return max(1, min(leap, self._table.next_gap(self._day) - self._day - 1))
 
     def _to_hour(self) -> bool:
         hour = self._second // _HOUR

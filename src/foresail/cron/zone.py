@@ -59,9 +59,12 @@ class Table:
 
     def has_gap(self, after: int, until: int) -> bool:
         """Tell whether a day after `after` and not after `until` has no midnight."""
-        gaps = self.gaps
-        i = bisect_right(gaps, after)
-        return i < len(gaps) and gaps[i] <= until
+        return self.next_gap(after) <= until
+
+    def next_gap(self, after: int) -> int:
+        """Return the first day after `after` that has no midnight."""
+        i = bisect_right(self.gaps, after)
+        return self.gaps[i] if i < len(self.gaps) else _ALWAYS
 
     def _days_without_midnight(self, reach: dict[int, int]) -> list[int]:
         gaps: set[int] = set()
