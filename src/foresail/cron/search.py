@@ -88,16 +88,12 @@ class Search(Forward):
         later, its_segment = 0, _UNQUIET
         for day in self._matching_days(today if last_today is not None else today - 1):
             segment = bisect_right(table.starts, day * DAY) - 1
-            if not table.quiet_from[segment] <= day < table.quiet_until[segment]:
+            if not table.quiet_from[segment] <= day < table.quiet_until[segment] or _skips_month(table, day):
                 segment = _UNQUIET
             if segment == its_segment != _UNQUIET:
                 at = last_today if later == today and last_today is not None else self._last_second
                 return later * DAY + at - table.offsets[segment]
             later, its_segment = day, segment
-            if segment != _UNQUIET and table.gaps:
-                # A month that began without a midnight may have been stepped over as a whole.
-                first = day - civil(day)[2] + 1
-                its_segment = _UNQUIET if table.has_gap(first - 1, first) else segment
         return None
 
     def _matching_days(self, last: int) -> Iterator[int]:
@@ -127,3 +123,9 @@ class Search(Forward):
         if earlier:
             return (earlier.bit_length() - 1) * 3600 + (self._minutes.bit_length() - 1) * 60
         return None
+
+
+def _skips_month(table: Table, day: int) -> bool:
+    """Tell whether a search may step over the whole month of a day, because the month began without a midnight."""
+    first = day - civil(day)[2] + 1
+    return bool(table.gaps) and table.has_gap(first - 1, first)

@@ -146,6 +146,14 @@ def test_nothing_fires_between_previous_and_the_instant(schedule: Schedule, befo
     assert following is None or following >= before
 
 
+def test_previous_skips_the_month_that_next_steps_over() -> None:
+    # Havana had no midnight on 1 April 2001: from January the search steps over April and reaches 2 July.
+    schedule = parse("*/5 17 * */3 *", Dialect.ROBFIG, "America/Havana")
+    january, july = at("2001-01-31T22:55Z"), at("2001-07-02T21:00Z")
+    assert schedule.next(january) == july
+    assert schedule.previous(july) == january
+
+
 @settings(max_examples=600, deadline=None, derandomize=True)
 @given(schedules(), instants())
 def test_previous_undoes_next_within_a_chain(schedule: Schedule, start: datetime) -> None:
