@@ -191,6 +191,7 @@ class Client:
                 params=parameters,
                 headers={**await self._connection.headers(), "Accept": accept},
                 timeout=patience,
+                allow_redirects=False,
             )
             if response.status == HTTPStatus.OK:
                 return response
@@ -255,13 +256,15 @@ class Client:
                     data=data,
                     headers=headers,
                     timeout=_TIMEOUT,
+                    allow_redirects=False,
+                    middlewares=() if data is None else (_send_once,),
                 ) as response,
             ):
                 if response.status == HTTPStatus.TOO_MANY_REQUESTS:
                     self._places.refused()
                 else:
                     self._places.admitted()
-                if response.status >= HTTPStatus.BAD_REQUEST:
+                if response.status >= HTTPStatus.MULTIPLE_CHOICES:
                     return await _refusal(response)
                 received = await response.read()
         except ConnectError as problem:
@@ -305,8 +308,19 @@ class Response:
             await asyncio.sleep(0)  # the event loop closes the socket in its next turn
 
 
+async def _send_once(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+    """Send a request without aiohttp's own retry: it resends a DELETE whose connection dies, done or not."""
+    try:
+        return await send(request)
+    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as problem:
+        raise aiohttp.ClientConnectionError(str(problem) or type(problem).__name__) from problem
+
+
 async def _refusal(response: aiohttp.ClientResponse) -> Failure:
     received = await response.read()
+    if response.status < HTTPStatus.BAD_REQUEST:
+        text = f"{response.method} {response.url.path}: redirect to {response.headers.get('Location')} not followed"
+        return failure(response.status, "", text)
     try:
         status = decoder(Status).decode(received)
     except msgspec.DecodeError:

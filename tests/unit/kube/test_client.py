@@ -1,12 +1,16 @@
 """The client, at a server that no API server can be made to be."""
 
 import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import aiohttp
 import pytest
 
+from foresail.kube.client import Client
 from foresail.kube.failures import Cause, Failure
+from foresail.plan import Key, Kind
 from tests.unit.kube.nowhere import nowhere
 
 
@@ -32,3 +36,84 @@ def test_who_takes_the_connection_and_never_answers_is_not_waited_for(
     answer = asyncio.run(ask())
     assert isinstance(answer, Failure)
     assert answer.cause is Cause.UNREACHABLE
+
+
+THING = Kind("runtime.foresail.dev", "v1", "things", "Thing")
+KEY = Key("ns", "a")
+WRITES: dict[str, Callable[[Client], Awaitable[object]]] = {
+    "create": lambda client: client.create(THING, KEY, {}, object),
+    "merge": lambda client: client.merge(THING, KEY, {}, object),
+    "json_patch": lambda client: client.json_patch(THING, KEY, [], object),
+    "merge_by_name": lambda client: client.merge_by_name(THING, KEY, {}, object),
+    "apply": lambda client: client.apply(THING, KEY, {}, object),
+    "delete": lambda client: client.delete(THING, KEY, "uid"),
+}
+_OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+_ELSEWHERE = b"HTTP/1.1 307 Temporary Redirect\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n"
+
+
+class Counting:
+    """A server that counts requests, and answers a write with these bytes: with none, it closes the connection."""
+
+    def __init__(self, to_writes: bytes) -> None:
+        self.requests: list[str] = []
+        self.connections = 0
+        self._to_writes = to_writes
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        try:
+            while head := (await reader.readuntil(b"\r\n\r\n")).decode():
+                length = [line for line in head.lower().splitlines() if line.startswith("content-length:")]
+                await reader.readexactly(int(length[0].partition(":")[2]) if length else 0)
+                self.requests.append(head.split(" ")[0])
+                answer = _OK if self.requests[-1] == "GET" else self._to_writes
+                if not answer:
+                    return
+                writer.write(answer)
+        except asyncio.IncompleteReadError:
+            pass  # the client has closed it
+        finally:
+            writer.close()
+
+    @asynccontextmanager
+    async def client(self, folder: Path) -> AsyncIterator[Client]:
+        async with (
+            await asyncio.start_server(self.serve, "127.0.0.1", 0) as server,
+            nowhere(folder, server.sockets[0].getsockname()[1]) as client,
+            asyncio.timeout(20),
+        ):
+            yield client
+
+
+@pytest.mark.parametrize("verb", WRITES)
+@pytest.mark.parametrize("kept_alive", [False, True], ids=["new connection", "kept-alive connection"])
+def test_a_write_whose_connection_dies_is_not_sent_again(tmp_path: Path, verb: str, *, kept_alive: bool) -> None:
+    server = Counting(to_writes=b"")
+
+    async def ask() -> object:
+        async with server.client(tmp_path) as client:
+            if kept_alive:
+                await client.get(THING, KEY, object)
+            return await WRITES[verb](client)
+
+    answer = asyncio.run(ask())
+    assert len([method for method in server.requests if method != "GET"]) == 1
+    assert server.connections == 1
+    assert isinstance(answer, Failure)
+    assert answer.cause is Cause.UNREACHABLE
+
+
+@pytest.mark.parametrize("verb", WRITES)
+def test_a_redirect_of_a_write_is_a_failure_and_not_followed(tmp_path: Path, verb: str) -> None:
+    server = Counting(to_writes=_ELSEWHERE)
+
+    async def ask() -> object:
+        async with server.client(tmp_path) as client:
+            return await WRITES[verb](client)
+
+    answer = asyncio.run(ask())
+    assert len(server.requests) == 1
+    assert isinstance(answer, Failure)
+    assert (answer.cause, answer.code) == (Cause.OTHER, 307)
+    assert "/elsewhere" in answer.message
