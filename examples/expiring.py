@@ -41,7 +41,7 @@ class Expiring:
         interest = Interest(CONFIG_MAP, ConfigMap, lambda it: it, labels="expiring", metadata_only=True)
         self.watched = (Watched(interest, self.store, lambda change: [change.key]),)
 
-    def observe(self, key: Key) -> tuple[Key, ConfigMap] | None:  # noqa: D102 - reads from the stores alone
+    def observe(self, key: Key, _now: datetime) -> tuple[Key, ConfigMap] | None:  # noqa: D102 - reads from the stores alone
         return (key, it) if (it := self.store.get(key)) else None
 
     def decide(self, seen: tuple[Key, ConfigMap], now: datetime) -> Plan:

@@ -68,7 +68,7 @@ class OneChildEach:
             Watched(Interest(CHILD, Object, owner, labels=OWNER), self.children, lambda change: [change.key]),
         )
 
-    def observe(self, key: Key) -> tuple[Key, Parent, str | None] | None:
+    def observe(self, key: Key, _now: datetime) -> tuple[Key, Parent, str | None] | None:
         """Read the parent and its child."""
         parent = self.parents.get(key)
         return None if parent is None else (key, parent, self.children.get(key))

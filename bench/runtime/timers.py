@@ -43,7 +43,7 @@ class Punctual:
         self._instant = instant
         self._single: tuple[Key, datetime] | None = None
 
-    def observe(self, key: Key) -> Key | None:
+    def observe(self, key: Key, _now: datetime) -> Key | None:
         """Read whether there is such a Parent."""
         return key if key in self.parents else None
 

@@ -276,7 +276,7 @@ def test_a_watch_that_dies_ends_the_loop_and_is_named_by_the_probe(cluster: Clus
         name = "broken"
         watched = (Watched(Interest(PARENT, object, row), Store[object](), lambda change: [change.key]),)
 
-        def observe(self, key: Key) -> Key | None:
+        def observe(self, key: Key, _now: datetime) -> Key | None:
             return key
 
         def decide(self, _seen: Key, _now: datetime) -> Plan:

@@ -27,6 +27,25 @@ class Moment:
         return f"{'after' if self.after else 'before'} write {self.write}"
 
 
+class Turnover:
+    """Follows until it is told to lead."""
+
+    def __init__(self) -> None:
+        self._leads = asyncio.Event()
+
+    def lead(self) -> None:
+        """Lead from now on."""
+        self._leads.set()
+
+    async def gained(self) -> None:
+        """Return when it leads."""
+        await self._leads.wait()
+
+    async def lost(self) -> None:
+        """Never return."""
+        await asyncio.Event().wait()
+
+
 class Process:
     """Runs one controller; its stores, its queue and its open requests go with it."""
 

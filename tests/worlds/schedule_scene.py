@@ -15,7 +15,7 @@ from foresail.schedules.observe import Settings
 from tests.worlds.documents import Document
 from tests.worlds.garbage import NAMESPACE
 from tests.worlds.history import Happening
-from tests.worlds.process import Moment, Process
+from tests.worlds.process import Moment, Process, Turnover
 from tests.worlds.roles import Role
 from tests.worlds.streams import Weather
 from tests.worlds.velero_stand_in import Ending, StandIn, in_a_moment
@@ -63,6 +63,7 @@ class ScheduleScene:
         version: str = "v1.18.3",
         ending: Ending = in_a_moment,
         ttl: timedelta | None = None,
+        image: str = "",
     ) -> None:
         self.clock = WallClock()
         whole = (velero.SCHEDULE, velero.BACKUP, velero.LOCATION, velero.STATUS_REQUEST)
@@ -75,12 +76,12 @@ class ScheduleScene:
         self.visitors: list[Visitor] = []
         self.world.create(NAMESPACE, {"metadata": {"name": HOME}}, "admin")
         self.velero = StandIn(self.world, version=version, ending=ending, ttl=ttl)
-        self._install(version)
+        self._install(image or f"velero/velero:{version}")
         self.world.history.listeners.append(self._heard)
 
-    def _install(self, version: str) -> None:
+    def _install(self, image: str) -> None:
         args = ["server", "--disable-controllers=schedule"]
-        container = {"image": f"velero/velero:{version}", "command": ["/velero"], "args": args}
+        container = {"image": image, "command": ["/velero"], "args": args}
         spec = {"template": {"spec": {"containers": [container]}}}
         done(self.world.create(DEPLOYMENT, {"metadata": {"name": "velero"}, "spec": spec}, "admin", HOME))
         rolled_out = {"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1}
@@ -121,6 +122,12 @@ class ScheduleScene:
         controller = Schedules(HOME, self.settings)
         self.process = Process(visitor, controller, dies=dies, workers=workers, patience=patience)
         return self.process
+
+    def follow(self, leads: Turnover, patience: Patience = CALM) -> Process:
+        """Start a replica that leads from when it is told to."""
+        visitor = Visitor(self.world, weather=self.weather, role=Role("schedules"))
+        self.visitors.append(visitor)
+        return Process(visitor, Schedules(HOME, self.settings), leads=leads, workers=2, patience=patience)
 
     async def stop(self) -> None:
         """End the operator where it stands."""

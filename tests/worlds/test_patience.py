@@ -149,9 +149,9 @@ class Crowded(Ticking):
 
         return (Watched(Interest(TICKER, Ticker, lambda row: row), self.tickers, keys),)
 
-    def observe(self, key: Key) -> tuple[Key, Ticker] | None:
+    def observe(self, key: Key, _now: datetime) -> tuple[Key, Ticker] | None:
         self.seen.append(key.name)
-        return super().observe(key)
+        return super().observe(key, _now)
 
 
 def test_what_may_wait_is_looked_at_after_what_happens_meanwhile() -> None:

@@ -16,7 +16,7 @@ from foresail.plan import Key
 from foresail.schedules.observe import Settings
 from tests.worlds import virtual_time
 from tests.worlds.documents import Document
-from tests.worlds.process import Moment
+from tests.worlds.process import Moment, Turnover
 from tests.worlds.schedule_scene import HOME, ScheduleScene
 from tests.worlds.streams import Weather
 from tests.worlds.world import done
@@ -124,6 +124,26 @@ def test_an_operator_that_finds_everything_done_writes_nothing() -> None:
         return scene
 
     virtual_time.run(live())
+
+
+def test_a_new_leader_reads_what_the_dialects_differ_on_by_the_answer_that_it_saw_as_a_follower() -> None:
+    """It held the Schedule as DialectUnknown, and nothing woke it: whatever it had seen change came before Velero."""
+
+    async def live() -> ScheduleScene:
+        scene = ScheduleScene(image="velero/velero@sha256:0123456789abcdef")
+        scene.start()
+        scene.make("differs", "*/10 * 1 * 4")
+        leads = Turnover()
+        follower = scene.follow(leads)
+        await scene.until(BEGINNING + 15 * MINUTE)
+        assert scene.record.slots_of("differs") == slots(10)
+        await scene.stop()
+        leads.lead()
+        await scene.until(BEGINNING + 35 * MINUTE)
+        await follower.kill()
+        return scene
+
+    assert virtual_time.run(live()).record.slots_of("differs") == slots(10, 20, 30)
 
 
 # Bad weather

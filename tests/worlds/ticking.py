@@ -47,7 +47,7 @@ class Ticking:
     def watched(self) -> Sequence[Watched]:
         return (Watched(Interest(TICKER, Ticker, lambda row: row), self.tickers, lambda change: [change.key]),)
 
-    def observe(self, key: Key) -> tuple[Key, Ticker] | None:
+    def observe(self, key: Key, _now: datetime) -> tuple[Key, Ticker] | None:
         ticker = self.tickers.get(key)
         return None if ticker is None else (key, ticker)
 

@@ -70,8 +70,8 @@ class Controller(Protocol, Generic[Seen]):
     def watched(self) -> Sequence[Watched]:
         """What it must know."""
 
-    def observe(self, key: Key) -> Seen | None:
-        """Collect from the stores what a decision about the key needs; None if there is nothing to decide."""
+    def observe(self, key: Key, now: datetime) -> Seen | None:
+        """Collect what a decision about the key needs; None if there is nothing to decide."""
 
     def decide(self, seen: Seen, now: datetime) -> Plan:
         """Say what is to be done; a pure function."""
@@ -226,7 +226,7 @@ class Loop(Generic[Seen]):
     def _pass_over(self, key: Key) -> None:
         """Let go of what went while nobody works here: a follower would keep the key of all that has ever been."""
         with suppress(Exception):  # if it cannot be told, whoever works looks at it, and says what is wrong
-            if self.controller.observe(key) is None:
+            if self.controller.observe(key, self._now()) is None:
                 self.queue.forget(key)
 
     async def _work(self) -> None:
@@ -259,12 +259,12 @@ class Loop(Generic[Seen]):
         return written
 
     async def _look(self, key: Key) -> tuple[str, tuple[Written, ...]]:
-        seen = self.controller.observe(key)
+        now = self._now()
+        seen = self.controller.observe(key, now)
         if seen is None:
             self.queue.succeeded(key)
-            self._wake(key, None, self._now())
+            self._wake(key, None, now)
             return "absent", ()
-        now = self._now()
         plan = self.controller.decide(seen, now)
         result = await self._executor.execute(plan)
         if result.outcome is Outcome.DONE:

@@ -192,7 +192,7 @@ class Primers:
 
     # What a decision sees, and which one
 
-    def observe(self, key: Key) -> Seen | None:
+    def observe(self, key: Key, _now: datetime) -> Seen | None:
         """Collect what is known about a Primer."""
         primer = self.primers.get(key)
         if primer is None:

@@ -19,6 +19,7 @@ from foresail.schedules.engine import (
     decide_question,
     deployment_row,
     engine,
+    question,
     request_name,
 )
 from foresail.schedules.metrics import ScheduleMetrics
@@ -125,7 +126,7 @@ class Schedules:
 
     # What a decision sees, and which one
 
-    def observe(self, key: Key) -> Seen | EngineSeen | None:
+    def observe(self, key: Key, now: datetime) -> Seen | EngineSeen | None:
         """Collect what is known about a Schedule, or about Velero."""
         if key == _ENGINE:
             requests = {*self._versions, *(each.name for each in self.answers)}
@@ -140,7 +141,7 @@ class Schedules:
             schedule=schedule,
             backups=tuple(self.backups.by("schedule", key.name)),
             location=location_of(schedule.location, self.locations.rows()),
-            engine=self._engine(),
+            engine=self._engine(now),
             settings=self.settings,
             deleted=self._deleted.get(schedule.uid),
         )
@@ -173,10 +174,12 @@ class Schedules:
         else:
             self._next[key] = slot
 
-    def _engine(self) -> Engine:
-        asked = self._question
+    def _engine(self, now: datetime) -> Engine:
+        # What is to be asked is derived, not remembered: a new leader may know the answer before it asks.
+        servers = self._servers()
+        asked = question(servers, self._question, now)
         answer = self._versions.get(request_name(asked), "") if asked else ""
-        return engine(self._servers(), answer, self._flag, asked.asked if asked else None)
+        return engine(servers, answer, self._flag, asked.asked if asked else None)
 
     def _servers(self) -> tuple[DeploymentRow, ...]:
         return tuple(row for row in self.deployments.rows() if row is not None)

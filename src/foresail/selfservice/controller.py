@@ -395,7 +395,7 @@ class SelfService:
 
     # What a decision sees, and which one
 
-    def observe(self, key: Key) -> Seen | DownloadSeen | ResultsSeen | StraySeen | None:
+    def observe(self, key: Key, _now: datetime) -> Seen | DownloadSeen | ResultsSeen | StraySeen | None:
         """Collect what is known about a request."""
         plural, _, name = key.name.partition("/")
         if plural == strays.WORD:

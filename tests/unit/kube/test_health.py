@@ -29,7 +29,7 @@ class Idle:
     def __init__(self) -> None:
         self.watched = (Watched(Interest(THING, msgspec.Raw, bytes), Store[bytes](), lambda change: [change.key]),)
 
-    def observe(self, key: Key) -> Key | None:
+    def observe(self, key: Key, _now: datetime) -> Key | None:
         return key
 
     def decide(self, _seen: Key, _now: datetime) -> Plan:

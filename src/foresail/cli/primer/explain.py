@@ -40,7 +40,7 @@ async def _explained(cluster: Cluster, chosen: argparse.Namespace) -> list[str]:
     known, at = await primers_of(cluster, chosen), now()
     found = []
     for key in names:
-        seen = known.observe(key)
+        seen = known.observe(key, at)
         if seen is None:
             continue
         if not seen.targets:
