@@ -12,7 +12,7 @@ from prometheus_client.registry import Collector
 from foresail.schedules.controller import Schedules
 from foresail.schedules.observe import Settings
 from foresail.selfservice.controller import SelfService
-from testbed.promtool import promtool
+from testbed.prometheus import promtool
 
 CHART = Path(__file__).parents[2] / "charts" / "foresail"
 METRICS: dict[str, Collector] = {

@@ -33,7 +33,7 @@ _RULE = _object(
 )
 _GROUP = _object(("name",), name=TEXT, interval=TEXT, labels=TEXTS, rules=_list(_RULE))
 _SELECTOR = _object(matchLabels=TEXTS)
-_ENDPOINT = _object(port=TEXT, path=TEXT, scheme=TEXT, interval=TEXT, scrapeTimeout=TEXT)
+_ENDPOINT = _object(port=TEXT, path=TEXT, scheme=TEXT, interval=TEXT, scrapeTimeout=TEXT, honorLabels={"type": "boolean"})
 _SPECS = {
     PROMETHEUS_RULE: _object(groups=_list(_GROUP)),
     SERVICE_MONITOR: _object(

@@ -21,7 +21,7 @@ from foresail.api.marks import OBSERVED
 from foresail.cli.main import main
 from foresail.kube.clock import now
 from testbed import Cluster, Options
-from testbed.promtool import promtool
+from testbed.prometheus import promtool
 from tests.cluster import monitoring
 from tests.cluster.kubelet import kubelet
 from tests.cluster.operators import PRIMERS_USER, USER

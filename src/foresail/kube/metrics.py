@@ -11,6 +11,7 @@ from prometheus_client.registry import Collector
 from foresail.kube.events import Events
 from foresail.kube.execute import Executor
 from foresail.kube.loop import Loop
+from foresail.kube.reflector import Interest
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -107,11 +108,11 @@ class Metrics(Collector):
 
     def _stores(self) -> Iterable[Metric]:
         watches = [
-            ((loop.controller.name, watch.reflector.interest.kind.name), watch.reflector)
+            (_watch_labels(loop.controller.name, watch.reflector.interest), watch.reflector)
             for loop in self._loops
             for watch in loop.watches
         ]
-        by = ("controller", "kind")
+        by = ("controller", "kind", "selector")
         yield _gauge(
             "foresail_store_objects",
             "Objects that are known.",
@@ -147,6 +148,11 @@ def _counter(name: str, meaning: str, labels: Sequence[str], samples: Samples) -
     for values, value in samples:
         family.add_metric(values, value)
     return family
+
+
+def _watch_labels(controller: str, interest: Interest[Any, Any]) -> tuple[str, ...]:
+    """Return what distinguishes a watch: one kind may be watched twice, with different selectors."""
+    return controller, interest.kind.name, ",".join(interest.selectors.values())
 
 
 def _observer(looks: Histogram, controller: str) -> Callable[[str, float], None]:

@@ -59,7 +59,7 @@ def test_without_its_server_a_process_is_healthy_and_not_ready_and_says_why(tmp_
                 assert code == 200
                 assert "foresail_leader 0.0" in text
                 assert "process_resident_memory_bytes" in text
-                assert 'foresail_watch_restarts_total{controller="idle",kind="Thing"} 1.0' in text
+                assert 'foresail_watch_restarts_total{controller="idle",kind="Thing",selector=""} 1.0' in text
                 running.cancel()
                 await asyncio.wait([running])
                 assert await ask("/healthz") == (503, "idle: the watch of Thing has ended\n")

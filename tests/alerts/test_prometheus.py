@@ -1,0 +1,119 @@
+"""The whole chain with a real Prometheus: scrape, rules, and the labels of alerts."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from foresail.kube.clock import now
+from foresail.kube.events import Events
+from foresail.kube.execute import Executor
+from foresail.kube.loop import Loop
+from foresail.kube.metrics import CONTENT_TYPE, Metrics
+from foresail.operator.main import controllers
+from foresail.operator.settings import Settings
+from foresail.plan import Key
+from tests.alerts.server import eventually, scraping
+from tests.unit.kube.nowhere import nowhere
+from tests.worlds.tenancy import Tenancy
+from tests.worlds.test_selfservice_paths import tell
+
+if TYPE_CHECKING:
+    from foresail.kube.client import Client
+
+EVERYTHING = Settings("one", runs_self_service=True, runs_primers=True)
+
+
+def of_all_capabilities(folder: Path) -> bytes:
+    """Return the figures of a replica with all three capabilities that has read nothing yet."""
+
+    async def render() -> bytes:
+        async with nowhere(folder) as client:
+            executor = Executor(client)
+            loops = [Loop(client, each, executor, now) for each in controllers(EVERYTHING, cast("Client", client))]
+            others = [each.controller.metrics for each in loops]
+            return Metrics(loops, executor, Events(client, "one", "one", now), lambda: True, others).text()
+
+    return asyncio.run(render())
+
+
+def of_two_tenants() -> bytes:
+    """Return the figures of a replica with a failed backup in each of two namespaces."""
+    found: list[bytes] = []
+
+    async def story(tenancy: Tenancy) -> None:
+        for namespace in ("red", "blue"):
+            tenancy.back_up(Key(namespace, "shop"))
+        await tenancy.settle()
+        for namespace in ("red", "blue"):
+            tenancy.velero_says(Key(namespace, "shop"), "Failed", failureReason="no")
+        await tenancy.settle()
+        process = tenancy.process
+        assert process is not None
+        metrics = process.loop.controller.metrics  # type: ignore[attr-defined]
+        executor = Executor(process.visitor)
+        events = Events(process.visitor, "one", "one", now)
+        found.append(Metrics([process.loop], executor, events, lambda: True, [metrics]).text())
+
+    tell(story)
+    return found[0]
+
+
+@contextmanager
+def served(text: bytes) -> Iterator[int]:
+    """Serve figures on loopback; yield the port."""
+
+    class Page(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:  # noqa: N802 - its name there
+            self.send_response(200)
+            self.send_header("Content-Type", CONTENT_TYPE)
+            self.end_headers()
+            self.wfile.write(text)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Page)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield server.server_port
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_no_series_is_there_twice_with_all_capabilities(tmp_path: Path) -> None:
+    text = of_all_capabilities(tmp_path).decode()
+    found = [
+        (sample.name, *sorted(sample.labels.items()))
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    ]
+    assert sorted(found) == sorted(set(found))
+
+
+def test_prometheus_takes_a_scrape_of_all_capabilities_without_complaint(tmp_path: Path) -> None:
+    with served(of_all_capabilities(tmp_path)) as port, scraping({"foresail-1": port}, tmp_path) as prometheus:
+        eventually(lambda: bool(prometheus.targets()))
+        (target,) = prometheus.targets()
+        assert (target["health"], target["lastError"]) == ("up", "")
+        eventually(lambda: bool(prometheus.series("foresail_store_objects")))
+        pods = prometheus.series('foresail_store_objects{kind="Pod", controller="primers"}')
+        assert len(pods) == 2
+    assert "duplicate" not in (tmp_path / "prometheus.log").read_text()
+
+
+def test_an_alert_about_a_tenant_names_the_tenants_namespace(tmp_path: Path) -> None:
+    with served(of_two_tenants()) as port, scraping({"foresail-1": port}, tmp_path) as prometheus:
+        eventually(lambda: len(prometheus.alerts("ForesailTenantRequestFailed")) > 1)
+        alerts = prometheus.alerts("ForesailTenantRequestFailed")
+        assert sorted(each["namespace"] for each in alerts) == ["blue", "red"]
+        assert not any("exported_namespace" in each for each in alerts)
+        assert prometheus.series("foresail_leader{namespace='velero', pod='foresail-1'}")
