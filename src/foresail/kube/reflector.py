@@ -1,15 +1,16 @@
 """The watch as a state machine without I/O: what to ask for next, and what each line and each ending means.
 
 ```
-            ┌────────── refused ─────────→ LISTING ──────────┐
+            ┌─────────── failed ─────────→ LISTING ──────────┐
 START → INITIAL                                              ├→ WATCHING ─┐
   ↑         └──── bookmark "initial events end" ─────────────┘            │
   └─────────────────────────── 410, gone ─────────────────────────────────┘
 ```
-INITIAL asks for the present state as a stream (WatchList); LISTING asks for it in pages, where the server does not
-offer that. Either way the store is brought up to date object by object, and what was not among them is removed at
-the end: after a gap, the deletions that were missed come out like any other. In WATCHING an ending stream is opened
-again where it stopped; only if the server has forgotten that place is everything read anew.
+INITIAL asks for the present state as a stream (WatchList); LISTING asks for it in pages, if that stream failed for
+whatever reason: a server may not offer it, and a proxy may end it each time. Either way the store is brought up to
+date object by object, and what was not among them is removed at the end: after a gap, the deletions that were missed
+come out like any other. In WATCHING an ending stream is opened again where it stopped; only if the server has
+forgotten that place is everything read anew.
 """
 
 from collections.abc import Callable, Mapping
@@ -192,18 +193,14 @@ class Reflector(Generic[Wire, Row]):
         match self.phase:
             case Phase.INITIAL:
                 self._seen.clear()  # the next one begins at the beginning
-                if why is not None and why.cause is Cause.INVALID:
-                    self.phase = Phase.LISTING  # the server does not stream initial events
-                    return False
-                return True
+                self.phase = Phase.LISTING
+                return why is None or why.cause is not Cause.INVALID  # then the server just does not stream lists
             case Phase.LISTING:
-                if why is not None and why.cause is Cause.EXPIRED:
-                    self._next_page = ""  # the pages come from a state that is gone by now
+                self._next_page = ""  # the failure may be the token's: a state that is gone, or another server's
                 return True
             case Phase.WATCHING:
                 if why is not None and why.cause in (Cause.EXPIRED, Cause.NOT_FOUND):
                     self.phase = Phase.INITIAL
-                    return why.cause is Cause.NOT_FOUND  # the kind is gone: it may come back, as something new
                 return why is not None
 
     def _put(self, raw: msgspec.Raw) -> None:

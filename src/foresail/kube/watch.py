@@ -40,17 +40,18 @@ class Watch(Generic[Wire, Row]):
         self._client = client
         self._reached = reached  # is told up to which version the store is true
         self._stall = stall
-        self._brought = False  # whether the present request brought anything; if not, the next one waits longer
+        self._brought = False  # whether the present request brought anything; if not, the next one waits
+        self._followed = False  # whether it brought anything new: a list alone does not end a back-off
 
     async def run(self) -> None:
         """Follow the interest until cancelled; no answer of the server's ends it."""
         pause = _FIRST_PAUSE
         while True:
-            self._brought = False
+            self._brought = self._followed = False
             failure = await self._request()
             self.last_failure = failure
             wait = self.reflector.ended(failure)
-            if self._brought:
+            if self._followed:
                 pause = _FIRST_PAUSE
             if wait or (failure is None and not self._brought):
                 await asyncio.sleep(pause * random.uniform(0.75, 1.25))  # noqa: S311 - to spread, not to hide
@@ -65,10 +66,12 @@ class Watch(Generic[Wire, Row]):
         async with stream:
             try:
                 async for line in self._lines(stream):
+                    was_whole = self.reflector.phase is Phase.WATCHING
                     failure = self.reflector.line(line)
                     if failure is not None:
                         return failure
                     self._brought = True
+                    self._followed |= was_whole
                     self._tell()
                     if self.reflector.synced and not self.synced.is_set():
                         self.synced.set()

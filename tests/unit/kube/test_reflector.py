@@ -103,7 +103,7 @@ def test_what_went_while_nobody_watched_comes_out_as_a_deletion(recorder: Record
     gone: Failure | None = failure(410, "Expired", "too old resource version")
     if how == "as an event":
         gone = recorder.machine.line(event("ERROR", {"code": 410, "reason": "Expired", "message": "too old"}))
-    assert recorder.machine.ended(gone) is False
+    assert recorder.machine.ended(gone) is True
     assert recorder.machine.phase is Phase.INITIAL
     _ = recorder.machine.parameters
     recorder.feed(event("ADDED", thing("a", 1)), event("ADDED", thing("c", 30)), bookmark(31, initial_end=True))
@@ -142,9 +142,36 @@ def test_an_initial_stream_that_breaks_off_deletes_nothing(recorder: Recorder) -
     _ = recorder.machine.parameters
     recorder.feed(event("ADDED", thing("c", 30)))
     assert recorder.machine.ended(Failure(Cause.UNREACHABLE, "reset")) is True
-    _ = recorder.machine.parameters
-    recorder.feed(event("ADDED", thing("a", 1)), event("ADDED", thing("b", 2)), bookmark(40, initial_end=True))
+    items = [msgspec.Raw(json.dumps(thing(name, 1)).encode()) for name in ("a", "b")]
+    recorder.machine.page(Page(ListMetadata("40", ""), items))
     assert recorder.changes == [("c", None, 1, True), ("c", 1, None, False)]
+
+
+@pytest.mark.parametrize(
+    "why",
+    [
+        None,
+        failure(400, "BadRequest", "no"),
+        failure(403, "Forbidden", "no"),
+        failure(404, "NotFound", "no"),
+        failure(410, "Expired", "no"),
+        failure(429, "TooManyRequests", "no"),
+        failure(500, "InternalError", "no"),
+        failure(504, "Timeout", "no"),
+        Failure(Cause.UNREACHABLE, "reset"),
+        Failure(Cause.UNREADABLE, "no event"),
+    ],
+    ids=str,
+)
+def test_a_streamed_list_that_fails_is_asked_for_in_pages_and_a_page_that_fails_from_the_first(
+    recorder: Recorder, why: Failure | None
+) -> None:
+    machine = recorder.machine
+    machine.ended(why)
+    assert machine.parameters == {"limit": "500"}
+    machine.page(Page(ListMetadata("9", "more"), [msgspec.Raw(json.dumps(thing("a", 1)).encode())]))
+    assert machine.ended(why) is True
+    assert machine.parameters == {"limit": "500"}
 
 
 def test_a_server_that_does_not_stream_is_asked_for_pages(recorder: Recorder) -> None:
