@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
 
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -23,9 +22,6 @@ from tests.unit.kube.nowhere import nowhere
 from tests.worlds.tenancy import Tenancy
 from tests.worlds.test_selfservice_paths import tell
 
-if TYPE_CHECKING:
-    from foresail.kube.client import Client
-
 EVERYTHING = Settings("one", runs_self_service=True, runs_primers=True)
 
 
@@ -35,8 +31,9 @@ def of_all_capabilities(folder: Path) -> bytes:
     async def render() -> bytes:
         async with nowhere(folder) as client:
             executor = Executor(client)
-            loops = [Loop(client, each, executor, now) for each in controllers(EVERYTHING, cast("Client", client))]
-            others = [each.controller.metrics for each in loops]
+            chosen = controllers(EVERYTHING, client)
+            loops = [Loop(client, each, executor, now) for each in chosen]
+            others = [each.metrics for each in chosen]
             return Metrics(loops, executor, Events(client, "one", "one", now), lambda: True, others).text()
 
     return asyncio.run(render())
@@ -69,7 +66,7 @@ def served(text: bytes) -> Iterator[int]:
     """Serve figures on loopback; yield the port."""
 
     class Page(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:  # noqa: N802 - its name there
+        def do_GET(self) -> None:
             self.send_response(200)
             self.send_header("Content-Type", CONTENT_TYPE)
             self.end_headers()

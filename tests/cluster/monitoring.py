@@ -32,8 +32,9 @@ _RULE = _object(
     **{"for": TEXT},
 )
 _GROUP = _object(("name",), name=TEXT, interval=TEXT, labels=TEXTS, rules=_list(_RULE))
+_FLAG = {"type": "boolean"}
 _SELECTOR = _object(matchLabels=TEXTS)
-_ENDPOINT = _object(port=TEXT, path=TEXT, scheme=TEXT, interval=TEXT, scrapeTimeout=TEXT, honorLabels={"type": "boolean"})
+_ENDPOINT = _object(port=TEXT, path=TEXT, scheme=TEXT, interval=TEXT, scrapeTimeout=TEXT, honorLabels=_FLAG)
 _SPECS = {
     PROMETHEUS_RULE: _object(groups=_list(_GROUP)),
     SERVICE_MONITOR: _object(
