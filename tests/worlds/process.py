@@ -7,6 +7,7 @@ from typing import Any
 
 from foresail.kube.execute import Executor
 from foresail.kube.loop import Controller, Leads, Loop, Patience
+from foresail.plan import Note
 from tests.worlds.visitor import Visitor
 
 WORKERS = 16
@@ -49,7 +50,7 @@ class Turnover:
 class Process:
     """Runs one controller; its stores, its queue and its open requests go with it."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a process is put together from
         self,
         visitor: Visitor,
         controller: Controller[Any],
@@ -59,6 +60,7 @@ class Process:
         patience: Patience | None = None,
         may_write: Callable[[], bool] = lambda: True,
         leads: Leads | None = None,
+        say: Callable[[Note], None] = lambda _: None,
     ) -> None:
         self.visitor = visitor
         self._dies = dies
@@ -66,7 +68,7 @@ class Process:
         executor = Executor(visitor, may_write=may_write, before_write=self._before, after_write=self._after)
         clock = visitor.world.clock
         self.loop = Loop(
-            visitor, controller, executor, clock, leads=leads, workers=workers, patience=patience or Patience()
+            visitor, controller, executor, clock, leads=leads, say=say, workers=workers, patience=patience or Patience()
         )
         self._task = asyncio.create_task(self.loop.run())
 

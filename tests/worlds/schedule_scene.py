@@ -9,7 +9,7 @@ from foresail.api import velero
 from foresail.api.apps import DEPLOYMENT
 from foresail.api.marks import SCHEDULE_UID, SLOT
 from foresail.kube.loop import Patience
-from foresail.plan import Key
+from foresail.plan import Key, Note
 from foresail.schedules.controller import Schedules
 from foresail.schedules.observe import Settings
 from tests.worlds.documents import Document
@@ -74,6 +74,7 @@ class ScheduleScene:
         self.record = Record()
         self.process: Process | None = None
         self.visitors: list[Visitor] = []
+        self.notes: list[Note] = []
         self.world.create(NAMESPACE, {"metadata": {"name": HOME}}, "admin")
         self.velero = StandIn(self.world, version=version, ending=ending, ttl=ttl)
         self._install(image or f"velero/velero:{version}")
@@ -120,7 +121,9 @@ class ScheduleScene:
         visitor = Visitor(self.world, weather=self.weather, role=Role("schedules"))
         self.visitors.append(visitor)
         controller = Schedules(HOME, self.settings)
-        self.process = Process(visitor, controller, dies=dies, workers=workers, patience=patience)
+        self.process = Process(
+            visitor, controller, dies=dies, workers=workers, patience=patience, say=self.notes.append
+        )
         return self.process
 
     def follow(self, leads: Turnover, patience: Patience = CALM) -> Process:

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
+import msgspec
 import pytest
 
 from foresail.api import velero
@@ -192,10 +193,51 @@ def test_a_clock_that_is_set_brings_no_slot_twice(step: timedelta) -> None:
         return scene
 
     found = virtual_time.run(live()).record.slots_of("often")
-    assert found == sorted(set(found))
-    # Forward, the slots that were jumped over make one late run. Back, nothing runs until the time is new again.
-    expected = [*range(10, 50, 10), *range(100, 210, 10)] if step > timedelta(0) else range(10, 90, 10)
-    assert found == slots(*expected)
+    assert len(found) == len(set(found))
+    # Forward, the slots that were jumped over make one late run. Back, a slot that has its Backup gets no second one.
+    later = range(100, 210, 10) if step > timedelta(0) else (-10, 0, *range(50, 90, 10))
+    assert found == slots(*range(10, 50, 10), *later)
+
+
+@pytest.mark.parametrize("restarts", [False, True], ids=["same process", "restarted"])
+def test_a_clock_that_jumps_a_year_ahead_and_back_stops_no_schedule(restarts: bool) -> None:
+    """The runs of the wrong year stand alone; before and after them each slot has one run, on time."""
+    year = timedelta(days=365)
+
+    async def live() -> ScheduleScene:
+        scene = ScheduleScene(ttl=HOUR)
+        scene.start(patience=Patience())
+        scene.make("often", "*/10 * * * *")
+        scene.make("skips", "*/10 * * * *", paused=True, skipImmediately=True)
+        scene.make("edited", "5 * * * *")
+        scene.make("paused", "* * * * *")
+        await asyncio.sleep(45.5 * 60)
+        scene.clock.step(year)
+        scene.write("skips", paused=False)
+        scene.write("edited", schedule="*/10 * * * *")
+        scene.write("paused", paused=True)
+        scene.make("made-then", "*/10 * * * *")
+        await asyncio.sleep(10)
+        scene.clock.step(-year)
+        if restarts:
+            await scene.stop()
+            scene.start(patience=Patience())
+        await asyncio.sleep(3 * 3600)
+        await scene.stop()
+        return scene
+
+    scene = virtual_time.run(live())
+    after = slots(*range(50, 230, 10))
+    for name, before in {"often": slots(10, 20, 30, 40), "edited": slots(5), "skips": [], "made-then": []}.items():
+        found = scene.record.slots_of(name)
+        assert len(found) == len(set(found))
+        assert [slot for slot in found if slot < BEGINNING + year / 2] == [*before, *after], name
+        assert len(found) <= len(before) + len(after) + 1
+        assert datetime.fromisoformat(scene.read(name)["status"]["lastBackup"]) == after[-1]
+    memory = msgspec.json.decode(scene.read("paused")["metadata"]["annotations"][OBSERVED])
+    assert datetime.fromisoformat(memory["paused"]) < BEGINNING + 2 * HOUR
+    in_future = [note for note in scene.notes if note.reason == "TimeInFuture"]
+    assert {note.key.name for note in in_future} == {"often", "skips", "edited", "made-then"}
 
 
 def test_a_backup_that_is_deleted_the_moment_it_is_there_is_not_made_again() -> None:

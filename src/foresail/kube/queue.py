@@ -18,6 +18,7 @@ from foresail.plan import Key
 _FIRST_BACKOFF, _LONGEST_BACKOFF = 0.2, 60.0
 _SPARE = 64  # places in order that may stand for nothing
 LOOK_AT_THE_CLOCK = 1.0  # seconds; the wall clock may be set while we wait for it
+_SET_BACK = 60.0  # seconds by which the wall clock must step back for every instant to be decided anew
 
 
 class _Line:
@@ -98,6 +99,12 @@ class _Agenda(Generic[Instant]):
             heapq.heappop(self._order)  # taken back, or asked for again at another instant
         return self._order[0][0] if self._order else None
 
+    def take_all(self) -> list[Key]:
+        keys = list(self._due)
+        self._due.clear()
+        self._order.clear()
+        return keys
+
     def take(self, now: Instant) -> Iterator[Key]:
         while (instant := self.next()) is not None and instant <= now:
             _, key = heapq.heappop(self._order)
@@ -119,6 +126,7 @@ class Queue:
         self._failures: dict[Key, int] = {}
         self._idle: deque[asyncio.Future[None]] = deque()  # one for each worker that waits, the longest first
         self._alarm: asyncio.TimerHandle | None = None
+        self._lead = 0.0  # seconds of the wall clock before the loop's, which nobody can set
 
     def __len__(self) -> int:
         return len(self._live) + len(self._initial)
@@ -221,6 +229,11 @@ class Queue:
     def _take_due(self) -> None:
         """Line up the keys whose instant has come, and set the alarm for the next."""
         now, passed = self._now(), asyncio.get_running_loop().time()
+        lead = now.timestamp() - passed
+        if self._lead - lead > _SET_BACK:  # an instant that a wrong clock asked for may be a year away
+            for key in self._instants.take_all():
+                self.add(key, initial=True)
+        self._lead = lead
         for key in (*self._instants.take(now), *self._backoffs.take(passed)):
             self.add(key)
         self._set_alarm()

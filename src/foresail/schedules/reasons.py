@@ -40,6 +40,11 @@ class Reason(StrEnum):
     LOCATION_UNAVAILABLE = "LocationUnavailable"
     """The storage location is missing, read-only or not Available: mend it, and the run starts by itself."""
 
+    TIME_IN_FUTURE = "TimeInFuture"
+    """A recorded time is in the future, because a clock was wrong or somebody wrote it; runs are counted from now:
+    check the clocks with `foresail doctor`.
+    """
+
     SKIPPED = "Skipped"
     """`skipImmediately` was applied: nothing is to be done."""
 

@@ -11,7 +11,7 @@ from itertools import islice
 import msgspec
 
 from foresail.api import velero
-from foresail.api.instants import stamp, whole
+from foresail.api.instants import instant, stamp, whole
 from foresail.cron import Schedule, chain, outlook
 from foresail.schedules.build import backup_name
 from foresail.schedules.observe import BackupRow, ScheduleRow, Seen
@@ -23,9 +23,11 @@ LONGEST_NAME = 63  # of a label's value: the name of a Schedule stands in a labe
 UNSEEN = timedelta(seconds=10)
 """For how long a Backup that was just made may be missing from what is known, and an answer of Velero's may take."""
 
+SKEW = timedelta(minutes=5)
+"""How far ahead of our clock a recorded time may be: clocks of two replicas differ by less."""
+
 _MOST_COUNTED = 100
 _SIGHT = timedelta(days=4 * 365)  # both libraries look further ahead than that before they give up
-_FUTURE = timedelta(days=1)  # no clock of ours is that wrong: whoever wrote of such an instant was somebody else
 _AGAIN = timedelta(days=180)
 
 
@@ -43,6 +45,7 @@ class Verdict(msgspec.Struct, frozen=True):
     held: Because | None = None
     redialled: Because | None = None  # the dialect has changed, and with it some fires
     is_settling: bool = False  # too early to tell: look again in a moment
+    in_future: Because | None = None  # a recorded time was not trusted
 
     @property
     def fires(self) -> datetime | None:
@@ -93,16 +96,35 @@ def noted_text(text: str) -> str:
 # From where, and when
 
 
+def is_in_future(moment: datetime | None, now: datetime) -> bool:
+    """Whether a recorded time is later than any clock could say now."""
+    return moment is not None and moment - now > SKEW
+
+
+def times_in_future(schedule: ScheduleRow, memory: Observed | None, now: datetime) -> dict[str, datetime]:
+    """Return the recorded times that are not to be trusted, by field: a clock was wrong, or somebody wrote them.
+
+    A creationTimestamp stays as it is for ever; once an instant to count from is recorded, it does not matter.
+    """
+    since = memory.edited if memory else None
+    created = None if since is not None and not is_in_future(since, now) else schedule.created
+    recorded = {
+        "lastBackup": schedule.last_backup,
+        "lastSkipped": schedule.last_skipped,
+        "since": since,
+        "creationTimestamp": created,
+    }
+    return {field: moment for field, moment in recorded.items() if moment and is_in_future(moment, now)}
+
+
 def base_of(seen: Seen, observed: Observed, now: datetime) -> datetime:
-    """Return the instant that the next run is counted from.
+    """Return the instant that the next run is counted from; times in the future do not count.
 
     The last slot for which there is a Backup counts too: whoever made it may have been killed before it could say so.
     """
-    schedule, edited = seen.schedule, observed.edited
-    if edited is not None and edited - now > _FUTURE:
-        edited = None
-    marks = [schedule.last_backup or schedule.created, schedule.last_skipped, edited, last_slot(seen, now)]
-    return max(mark for mark in marks if mark is not None)
+    schedule = seen.schedule
+    marks = [schedule.last_backup or schedule.created, schedule.last_skipped, observed.edited, last_slot(seen, now)]
+    return max((mark for mark in marks if mark is not None and not is_in_future(mark, now)), default=whole(now))
 
 
 def last_slot(seen: Seen, now: datetime) -> datetime | None:
@@ -187,7 +209,7 @@ HOLDS: tuple[Callable[[Seen, datetime], Because | None], ...] = (velero_schedule
 def is_settling(seen: Seen, now: datetime) -> bool:
     """Whether the Backup of the last run should be there and is not: then nobody knows whether it still runs."""
     last = seen.schedule.last_backup
-    if last is None or now - last >= UNSEEN:
+    if last is None or now - last >= UNSEEN or is_in_future(last, now):
         return False
     name = backup_name(seen.schedule, last)
     return all(each.key.name != name for each in seen.backups)
@@ -195,7 +217,7 @@ def is_settling(seen: Seen, now: datetime) -> bool:
 
 def is_awaited(seen: Seen, now: datetime) -> bool:
     """Whether Velero was just asked for its version, and may answer yet."""
-    return seen.engine.asked is not None and now - seen.engine.asked < UNSEEN
+    return seen.engine.asked is not None and abs(now - seen.engine.asked) < UNSEEN
 
 
 # All together
@@ -210,7 +232,8 @@ def judge(seen: Seen, now: datetime) -> Verdict:
     is_unknown = isinstance(cron, Because) and cron.reason is Reason.DIALECT_UNKNOWN
     skipped = is_skipped(schedule, memory, default=seen.settings.skip_immediately)
     edited = is_edited(schedule, memory)
-    observed = _observed(seen, memory, now, skipped=skipped, edited=edited)
+    future = times_in_future(schedule, memory, now)
+    observed = _observed(seen, memory, now, skipped=skipped, anew=edited or bool(future), edited=edited)
     base = base_of(seen, observed, now)
     if skipped:
         base = max(base, whole(now))
@@ -227,8 +250,16 @@ def judge(seen: Seen, now: datetime) -> Verdict:
         last_backup=_unsaid(seen, now),
         last_skipped=whole(now) if skipped else None,
         takes_skip=skipped and schedule.skip is True,
+        clears=tuple(field for field in ("lastBackup", "lastSkipped") if field in future),
     )
-    verdict = Verdict(changes, base, skipped=skipped, edited=edited, redialled=_redialled(seen, memory, now))
+    verdict = Verdict(
+        changes,
+        base,
+        skipped=skipped,
+        edited=edited,
+        redialled=_redialled(seen, memory, now),
+        in_future=_in_future(future),
+    )
     if isinstance(cron, Because):
         if not is_unknown:
             return msgspec.structs.replace(verdict, refused=cron)
@@ -257,11 +288,15 @@ def look_again(verdict: Verdict, now: datetime) -> datetime | None:
     return verdict.upcoming
 
 
-def _observed(seen: Seen, memory: Observed | None, now: datetime, *, skipped: bool, edited: bool) -> Observed:
+def _observed(
+    seen: Seen, memory: Observed | None, now: datetime, *, skipped: bool, edited: bool, anew: bool
+) -> Observed:
     schedule = seen.schedule
     paused = (memory.paused if memory and memory.paused else stamp(now)) if schedule.paused else ""
+    if is_in_future(instant(paused), now):
+        paused = stamp(now)
     consumed = not schedule.paused and ((skipped and schedule.skip is True) or (memory is not None and memory.consumed))
-    since = stamp(now) if edited else memory.since if memory else ""
+    since = stamp(now) if anew else memory.since if memory else ""
     return Observed(noted_text(schedule.text), paused, consumed, since, _dialect(seen, memory, now, edited=edited))
 
 
@@ -297,7 +332,15 @@ def _redialled(seen: Seen, memory: Observed | None, now: datetime) -> Because | 
 def _unsaid(seen: Seen, now: datetime) -> datetime | None:
     """Return the slot of a Backup that was made without status.lastBackup saying so."""
     slot, said = last_slot(seen, now), seen.schedule.last_backup
-    return slot if slot is not None and (said is None or slot > said) else None
+    return slot if slot is not None and (said is None or slot > said or is_in_future(said, now)) else None
+
+
+def _in_future(fields: dict[str, datetime]) -> Because | None:
+    if not fields:
+        return None
+    named = " and ".join(f"{field} ({stamp(value)})" for field, value in fields.items())
+    text = f"{named} is in the future, so it is ignored and the next run is counted from now. Check the clocks."
+    return Because(Reason.TIME_IN_FUTURE, text)
 
 
 def _name_too_long(schedule: ScheduleRow) -> Because | None:

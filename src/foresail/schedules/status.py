@@ -70,6 +70,7 @@ class Changes(msgspec.Struct, frozen=True):
     last_backup: datetime | None = None
     last_skipped: datetime | None = None
     takes_skip: bool = False  # spec.skipImmediately goes back to nil
+    clears: tuple[str, ...] = ()  # fields of the status to remove, unless they get another value
 
 
 def patch_body(schedule: ScheduleRow, changes: Changes) -> dict[str, object]:
@@ -79,7 +80,7 @@ def patch_body(schedule: ScheduleRow, changes: Changes) -> dict[str, object]:
         body["metadata"] = {"annotations": {OBSERVED: _encoder.encode(changes.observed).decode()}}
     if changes.takes_skip:
         body["spec"] = {"skipImmediately": None}
-    status: dict[str, object] = {}
+    status: dict[str, object] = dict.fromkeys(changes.clears)
     if schedule.phase != changes.phase:
         status["phase"] = changes.phase
     if schedule.errors != changes.errors:

@@ -129,10 +129,53 @@ def test_what_is_never_due_in_sight_is_refused_and_looked_at_again_one_day() -> 
 
 
 @pytest.mark.parametrize("last", [NOON + 30 * DAY, datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)])
-def test_nothing_is_due_before_a_last_backup_that_lies_ahead(last: datetime) -> None:
-    verdict = judge(seen(watched(schedule(last_backup=last))), NOON + HOUR)
-    assert verdict.due is None
-    assert verdict.upcoming is None or verdict.upcoming > last
+def test_a_last_backup_in_the_future_is_ignored_cleared_and_reported(last: datetime) -> None:
+    row = watched(schedule(last_backup=last))
+    verdict = judge(seen(row), NOON + MINUTE)
+    assert (verdict.due, verdict.upcoming) == (None, NOON + HOUR)
+    plan = decide(seen(row), NOON + MINUTE)
+    assert [note.reason for note in plan.notes] == ["TimeInFuture"]
+    assert plan.status is not None
+    assert plan.status.body["status"] == {"lastBackup": None}
+    corrected = watched(schedule(), since="2026-03-10T12:01:00Z")
+    assert decide(seen(corrected), NOON + 2 * MINUTE).writes == ()
+    assert judge(seen(corrected), NOON + HOUR).fires == NOON + HOUR
+
+
+def test_a_last_backup_in_the_future_gives_way_to_the_last_slot_that_has_a_backup() -> None:
+    row = watched(schedule(last_backup=NOON + 365 * DAY))
+    plan = decide(seen(row, backup(slot=NOON)), NOON + MINUTE)
+    assert plan.status is not None
+    assert plan.status.body["status"] == {"lastBackup": "2026-03-10T12:00:00Z"}
+
+
+@pytest.mark.parametrize("ahead", [MINUTE, 5 * MINUTE])
+def test_clocks_of_two_replicas_may_differ_by_minutes(ahead: timedelta) -> None:
+    row = watched(schedule(text="* * * * *", last_backup=NOON + ahead))
+    verdict = judge(seen(row, backup(slot=NOON + ahead)), NOON)
+    assert (verdict.in_future, verdict.due, verdict.upcoming) == (None, None, NOON + ahead + MINUTE)
+
+
+def test_a_schedule_made_by_a_wrong_clock_counts_from_when_it_was_first_seen() -> None:
+    first = decide(seen(schedule(created=NOON + 365 * DAY)), NOON)
+    assert [note.reason for note in first.notes] == ["TimeInFuture"]
+    known = watched(schedule(created=NOON + 365 * DAY), since="2026-03-10T12:00:00Z")
+    later = decide(seen(known), NOON + HOUR)
+    assert later.notes == ()
+    assert len(later.actions) == 1
+
+
+def test_an_edit_in_the_future_counts_from_now() -> None:
+    row = watched(schedule(last_backup=NOON - 3 * HOUR), since="9999-12-31T23:59:59Z")
+    verdict = judge(seen(row), NOON + MINUTE)
+    assert (verdict.due, verdict.upcoming) == (None, NOON + HOUR)
+    assert verdict.changes.observed.edited == NOON + MINUTE
+
+
+def test_a_skip_in_the_future_still_skips_what_was_due() -> None:
+    row = watched(schedule(last_backup=NOON - 3 * HOUR, last_skipped=NOON + 365 * DAY))
+    verdict = judge(seen(row), NOON + MINUTE)
+    assert (verdict.due, verdict.upcoming, verdict.changes.clears) == (None, NOON + HOUR, ("lastSkipped",))
 
 
 def test_a_base_of_the_year_one_is_as_good_as_any() -> None:
