@@ -251,6 +251,27 @@ def test_restores_with_random_kinds_and_random_rights_bring_back_what_the_reques
         assert back == set(rights), (number, owner.status(f"nonadminrestore/{name}"))
 
 
+def test_a_denied_restore_starts_by_itself_once_its_requester_has_access(
+    served: Cluster, eventually: Eventually
+) -> None:
+    owner = arrive(served, "granted", eventually)
+    here = f"--namespace={owner.namespace}"
+    backed_up(owner, "all", includedResources=["configmaps"])
+    meta = {"name": "restorer", "namespace": owner.namespace}
+    rules = [{"apiGroups": ["oadp.openshift.io"], "resources": ["*"], "verbs": ["*"]}]
+    served.apply({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": meta, "rules": rules})
+    served.kubectl("create", "rolebinding", "restorer", "--role=restorer", "--user=restorer", here)
+    requester = Tenant(served.user_kubeconfig("restorer"), owner.namespace)
+    eventually(partial(can_restore, requester), 30)
+    owner.kubectl("delete", "configmap", "settings")
+    requester.restore("denied", "all")
+    owner.wait("nonadminrestore/denied", "--for=jsonpath={.status.phase}=BackingOff", seconds=90)
+    assert condition(owner.status("nonadminrestore/denied"), "Accepted")[:2] == ("False", "AccessDenied")
+    served.kubectl("create", "rolebinding", "edits", "--clusterrole=edit", "--user=restorer", here)
+    owner.wait("nonadminrestore/denied", "--for=condition=Succeeded", seconds=240)
+    assert owner.names("configmap/settings") == ["configmap/settings"]
+
+
 def can_restore(tenant: Tenant) -> bool:
     try:
         return tenant.kubectl("auth", "can-i", "create", "nonadminrestores.oadp.openshift.io").strip() == "yes"

@@ -124,6 +124,76 @@ def test_a_requester_who_may_create_nothing_is_refused_and_an_edit_asks_again() 
     tell(story)
 
 
+def test_a_denied_restore_notices_new_access_by_itself() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        tenancy.reviews.may = lambda *_: False
+        await backed_up(tenancy)
+        tenancy.restore(NAR, NAB.name)
+        await tenancy.settle(130)
+        assert refused(tenancy)[0] == "AccessDenied"
+        tenancy.reviews.may = lambda *_: True
+        await tenancy.settle(130)
+        velero_restore(tenancy)
+        assert tenancy.condition(NAR, "Authorized", NON_ADMIN_RESTORE)[:2] == ("True", "AllKindsAllowed")
+
+    tell(story)
+
+
+def test_a_denied_restore_writes_nothing_and_asks_later_each_time() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        tenancy.reviews.may = lambda *_: False
+        await backed_up(tenancy)
+        tenancy.restore(NAR, NAB.name)
+        await tenancy.settle(30)
+        assert tenancy.process is not None
+        kinds, revision = len(tenancy.reviews.asked), tenancy.world.history.revision
+        writes, found = len(tenancy.process.visitor.writes), []
+        for _ in range(60):
+            before = len(tenancy.reviews.asked)
+            await tenancy.settle(60)
+            found.append((len(tenancy.reviews.asked) - before) // kinds)
+        asked_in = [minute for minute, count in enumerate(found, 1) if count]
+        assert asked_in == [1, 3, 7, 15, 25, 35, 45, 55]
+        assert set(found) == {0, 1}
+        assert tenancy.world.history.revision == revision
+        assert tenancy.process.visitor.writes[writes:] == []
+
+    tell(story)
+
+
+def test_a_restart_keeps_the_times_at_which_a_denied_restore_is_checked() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        tenancy.reviews.may = lambda *_: False
+        await backed_up(tenancy)
+        tenancy.restore(NAR, NAB.name)
+        await tenancy.settle(16 * 60)
+        asked = len(tenancy.reviews.asked)
+        await tenancy.stop()
+        tenancy.start()
+        await tenancy.settle(8 * 60)
+        assert len(tenancy.reviews.asked) == asked, "it is not its time"
+        tenancy.reviews.may = lambda *_: True
+        await tenancy.settle(120)
+        velero_restore(tenancy)
+
+    tell(story)
+
+
+def test_a_hundred_denied_restores_of_one_requester_ask_at_most_once_a_minute_for_each_kind() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        tenancy.reviews.may = lambda *_: False
+        await backed_up(tenancy)
+        for number in range(100):
+            tenancy.restore(Key("red", f"back-{number}"), NAB.name)
+            await tenancy.settle(7)
+        before, minutes = len(tenancy.reviews.asked), 60
+        await tenancy.settle(60 * minutes)
+        asked = len(tenancy.reviews.asked) - before
+        assert 0 < asked <= (minutes + 1) * len(tenancy.reviews.held.kinds)
+
+    tell(story)
+
+
 def test_a_volume_that_was_not_backed_up_is_refused_and_named() -> None:
     async def story(tenancy: Tenancy) -> None:
         tenancy.reviews.held = WITH_VOLUME
@@ -318,7 +388,7 @@ def test_a_thousand_restores_with_random_kinds_and_random_rights_bring_back_what
             tenancy.reader.forget()
             updates = dice.random() < 0.3
             await one_restore(tenancy, number, rights, kinds, volumes=bool(volumes), updates=updates)
-        await tenancy.settle()
+        await tenancy.settle(900)  # what was forgotten is read once more for those that were denied
 
     tell(story)
 

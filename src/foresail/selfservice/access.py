@@ -242,7 +242,7 @@ def cleared(spec: dict[str, Any], verdict: Verdict, options: Options) -> Cleared
 def _nothing_left(verdict: Verdict, options: Options) -> Refused:
     if verdict.denied:
         text = f"{options.user} may not create any kind of this restore in {options.namespace}"
-        return Refused(Reason.ACCESS_DENIED, f"{text}: {listed(verdict.denied)}. Get access, then create it again")
+        return Refused(Reason.ACCESS_DENIED, f"{text}: {listed(verdict.denied)}. Get access: it is checked again")
     text = "nothing in the backup matches the restore"
     more = f", the cluster does not serve {listed(verdict.unserved)}" if verdict.unserved else ""
     return Refused(Reason.INVALID_RESTORE_SPEC, f"{text}{more}: change spec.restoreSpec.includedResources")

@@ -27,6 +27,8 @@ _SECONDS = 60.0  # for one file
 _SERVED_SECONDS = 300.0
 _MOST_BACKUPS = 1024
 _AT_ONCE = 8  # access reviews of one restore
+_DENIED_SECONDS = 60.0
+_MOST_DENIED = 4096
 _PODS_PER_PAGE = "500"
 _NOT_VELEROS = "Velero's list of its contents cannot be read, make a new backup"
 _NOT_ASKED = "the API server cannot be asked"
@@ -76,6 +78,7 @@ class AccessReader:
         self._contents: OrderedDict[str, Contents] = OrderedDict()
         self._served: tuple[Served, ...] = ()
         self._served_until = 0.0
+        self._denied: OrderedDict[tuple[str, tuple[str, ...], Question], float] = OrderedDict()  # until when it counts
 
     def knows(self, backup_uid: str) -> bool:
         """Whether the contents of a backup are kept."""
@@ -95,7 +98,7 @@ class AccessReader:
             if isinstance(wish, PodCheck):
                 return await self._hooked_pod(wish.namespace)
             contents = await self._contents_for(wish)
-            return Checked() if wish.list_url else Checked(await self._verdict(contents, wish.options))
+            return Checked() if wish.list_url else Checked(await self._verdict(contents, wish))
         except (NotAnsweredError, DownloadError) as error:
             problem = str(error)
         except Exception as error:  # noqa: BLE001 - whatever one backup does to us must not end the work on others
@@ -116,7 +119,8 @@ class AccessReader:
 
     # What the requester may create
 
-    async def _verdict(self, contents: Contents, options: Options) -> Verdict:
+    async def _verdict(self, contents: Contents, wish: Check) -> Verdict:
+        options = wish.options
         served = await self._serves()
         asked, unserved = access.candidates(contents, served, options)
         along = access.brought_along(asked, contents, served)
@@ -124,20 +128,20 @@ class AccessReader:
         if not options.is_by_requester:
             return Verdict(tuple(names), volumes=access.volumes_at_risk(contents, names, options))
         extra = {one.name: one for rest in along.values() for one in rest if one.name not in names}
-        may = await self._reviewed((*asked, *extra.values()), options)
+        may = await self._reviewed((*asked, *extra.values()), options, is_repeat=wish.is_repeat)
         allowed, denied = access.allowed_resources(asked, may, along)
         risky = access.volumes_at_risk(contents, allowed, options)
         if risky and await self._may(Question("create", "", access.VOLUMES, ""), options):
             risky = ()
         return Verdict(tuple(allowed), tuple(denied), tuple(unserved), risky)
 
-    async def _reviewed(self, resources: tuple[Served, ...], options: Options) -> dict[str, bool]:
+    async def _reviewed(self, resources: tuple[Served, ...], options: Options, *, is_repeat: bool) -> dict[str, bool]:
         limit = asyncio.Semaphore(_AT_ONCE)
 
         async def ask(resource: Served) -> bool:
             async with limit:
                 for each in access.questions(resource, options):
-                    if not await self._may(each, options):
+                    if (is_repeat and self._is_denied(each, options)) or not await self._may(each, options):
                         return False
             return True
 
@@ -154,7 +158,22 @@ class AccessReader:
         spec = {"user": options.user, "groups": list(options.groups), "resourceAttributes": attributes}
         kind = SUBJECT_ACCESS_REVIEW
         body = {"apiVersion": kind.api_version, "kind": kind.name, "spec": spec}
-        return _answer(await self._asked().create(kind, Key("", ""), body, Review)).status.allowed
+        is_allowed = _answer(await self._asked().create(kind, Key("", ""), body, Review)).status.allowed
+        if not is_allowed:
+            self._remember_denied(question, options)
+        return is_allowed
+
+    def _is_denied(self, question: Question, options: Options) -> bool:
+        """Whether the answer was no within the last minute, so that many waiting restores ask as little as one."""
+        until = self._denied.get((options.user, options.groups, question))
+        return until is not None and asyncio.get_running_loop().time() < until
+
+    def _remember_denied(self, question: Question, options: Options) -> None:
+        key = options.user, options.groups, question
+        self._denied[key] = asyncio.get_running_loop().time() + _DENIED_SECONDS
+        self._denied.move_to_end(key)
+        if len(self._denied) > _MOST_DENIED:
+            self._denied.popitem(last=False)
 
     async def _serves(self) -> tuple[Served, ...]:
         if monotonic() >= self._served_until:

@@ -20,6 +20,7 @@ class Check(msgspec.Struct, frozen=True):
     list_url: str = ""
     volumes_url: str = ""
     authority: str = ""
+    is_repeat: bool = False  # asked again after a refusal: a recent no still counts
 
 
 class Checked(msgspec.Struct, frozen=True):

@@ -7,6 +7,7 @@ written last time is what the next look finds, so a crash between any two writes
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 import msgspec
 
@@ -94,7 +95,7 @@ def validate(seen: Seen, now: datetime) -> Plan:
     """Accept a request and write down the name of its Velero object, or refuse it; at each look anew."""
     spec = rules.velero_spec(seen)
     if not isinstance(spec, Refused) and hand_over.is_held(seen):
-        return Plan()
+        return wait_for_access(seen, spec, now) if hand_over.waits_for_access(seen) else Plan()
     return refuse(seen, spec, now) if isinstance(spec, Refused) else accept(seen, now)
 
 
@@ -117,6 +118,16 @@ def refuse_hand_over(seen: Seen, refused: Refused, now: datetime) -> Plan:
     return _say(seen, after)
 
 
+def wait_for_access(seen: Seen, spec: dict[str, Any], now: datetime) -> Plan:
+    """Check again, later each time, whether a requester who was denied has access now; accept the restore then."""
+    found = hand_over.recheck(seen, spec, now)
+    if isinstance(found, Cleared):
+        return accept(seen, now)  # the hand-over checks once more
+    if isinstance(found, Waiting):
+        return Plan(found.writes, wake_at=found.wake_at, subject=_subject(seen), read=found.read)
+    return replace(refuse_hand_over(seen, found, now), wake_at=hand_over.next_recheck(seen, now))
+
+
 def accept(seen: Seen, now: datetime) -> Plan:
     """Write down the nacuuid, in the very version of the request that was validated: from here on the spec is fixed."""
     before, name = seen.request.status, build.nacuuid(seen.request)
@@ -124,6 +135,7 @@ def accept(seen: Seen, now: datetime) -> Plan:
     position = _position(before.position, seen.place.position)
     after = msgspec.structs.replace(before, phase=forward(before.phase, NEW), velero=copy, position=position)
     family = seen.family
+    after = untold(after, AUTHORIZED)
     after = _told(seen, after, Said(ACCEPTED, TRUE, family.accepted, f"{family.word} accepted"), now)
     return _say(seen, _waiting(seen, after, now))
 

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from foresail.api import nonadmin, velero
+from foresail.api.instants import instant
 from foresail.api.marks import BACKUP_UID
 from foresail.plan import Action, Create, Delete, Key
 from foresail.selfservice import access, annotations
@@ -38,6 +39,10 @@ FRESH = timedelta(seconds=60)
 SILENCE = timedelta(seconds=30)
 """After which a tenant reads that Velero has not answered."""
 
+RECHECK_PAUSES = tuple(timedelta(minutes=each) for each in (1, 2, 4, 8, 10))
+"""How long a restore that was denied waits before access is checked again; the last pause repeats."""
+
+_VELERO_ANSWERS = timedelta(seconds=5)  # how soon a file about a backup is looked for
 _PAUSES = (timedelta(seconds=2), timedelta(seconds=10), timedelta(seconds=30), timedelta(minutes=2))
 _MARGIN = timedelta(seconds=30)  # of the validity of a URL
 _FILES = (LIST, VOLUME_INFOS)
@@ -85,6 +90,57 @@ def is_held(seen: Seen) -> bool:
     if said.reason == Reason.POLICY_VIOLATION:
         return annotations.are_refused(policy)
     return rules.authorization == "Requester"
+
+
+# Restores that were denied: new access is noticed without watching RBAC
+
+
+def waits_for_access(seen: Seen) -> bool:
+    """Whether a restore was denied for what its requester may not create, so that new access changes the answer."""
+    said = seen.request.status.condition(AUTHORIZED)
+    return said is not None and said.reason == Reason.ACCESS_DENIED
+
+
+def recheck_times(since: datetime, now: datetime) -> tuple[datetime | None, datetime]:
+    """Return the last time up to now at which access is checked again, and the next one.
+
+    Both follow from when access was denied, so a restart neither forgets a check nor starts all of them at once.
+    """
+    last, at, number = None, since + RECHECK_PAUSES[0], 1
+    while at <= now and number < len(RECHECK_PAUSES):
+        last, at, number = at, at + RECHECK_PAUSES[number], number + 1
+    if at <= now:
+        last = at + (now - at) // RECHECK_PAUSES[-1] * RECHECK_PAUSES[-1]
+        at = last + RECHECK_PAUSES[-1]
+    return last, at
+
+
+def recheck(seen: Seen, spec: dict[str, Any], now: datetime) -> Cleared | Refused | Waiting:
+    """Return what a restore that was denied comes to, if access is to be checked again now; else when it is."""
+    due, later = recheck_times(_denied_since(seen), now)
+    if due is None or now > due + FRESH:
+        return Waiting(wake_at=later)
+    known = seen.access
+    if known is not None and known.brought is not None and known.brought.sent < due:
+        seen = msgspec.structs.replace(seen, access=msgspec.structs.replace(known, brought=None))
+    found = clear(seen, spec, now)
+    if not isinstance(found, Waiting):
+        return found
+    if isinstance(found.read, Check):
+        return Waiting(found.writes, msgspec.structs.replace(found.read, is_repeat=True), later)
+    is_answered_soon = not found.message and now + _VELERO_ANSWERS <= due + FRESH
+    return Waiting(found.writes, wake_at=now + _VELERO_ANSWERS if is_answered_soon else later)
+
+
+def next_recheck(seen: Seen, now: datetime) -> datetime:
+    """Return when access is checked again after now."""
+    return recheck_times(_denied_since(seen), now)[1]
+
+
+def _denied_since(seen: Seen) -> datetime:
+    said = seen.request.status.condition(AUTHORIZED)
+    since = instant(said.last_transition_time) if said is not None else None
+    return since or seen.request.created
 
 
 # Backups: no pod makes Velero wait

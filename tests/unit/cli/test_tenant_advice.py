@@ -76,7 +76,12 @@ SAID = {
         "the requester may create everything that comes back: wait for it with foresail backup wait daily -n shop",
     ),
     "KindsLeftOut": (f"the requester may not create some of the kinds in the backup, so they are left out: {ACCESS}",),
-    "AccessDenied": (f"the requester may not create any of the kinds in the backup: {ACCESS}",),
+    "AccessDenied": (
+        (
+            "the requester may not create any of the kinds in the backup: ask the administrator for access to the "
+            "kinds that the message names, and the restore starts by itself within ten minutes"
+        ),
+    ),
     "VolumeNotBackedUp": (
         (
             "a volume of the backup would come back as it was, not from backed-up data: create a restore with "

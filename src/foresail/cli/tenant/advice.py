@@ -95,7 +95,8 @@ ADVICE = {
     ),
     Reason.ACCESS_DENIED: Advice(
         "the requester may not create any of the kinds in the backup",
-        "ask the administrator for access to the kinds that the message names, and create another restore",
+        "ask the administrator for access to the kinds that the message names, and the restore starts by itself within "
+        "ten minutes",
     ),
     Reason.VOLUME_NOT_BACKED_UP: Advice(
         "a volume of the backup would come back as it was, not from backed-up data",
