@@ -6,18 +6,21 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 import pytest
-from one_child_each import PARENT, OneChildEach
+from one_child_each import CHILD, PARENT, OneChildEach
 
+from foresail.kube.failures import Cause, Failure, failure
 from foresail.kube.loop import Later, Watched
 from foresail.kube.reflector import Change, Interest
-from foresail.plan import Key, Plan
+from foresail.kube.refusals import WRITE_REFUSED
+from foresail.plan import Key, Kind, Note, Plan
 from tests.worlds import virtual_time
+from tests.worlds.documents import Document
 from tests.worlds.process import Process
 from tests.worlds.scene import Scene, eventually
 from tests.worlds.ticking import TICK, TICKER, Ticker, Ticking, ticker
 from tests.worlds.virtual_time import BEGINNING, WallClock
 from tests.worlds.visitor import RETRY_AFTER, Visitor
-from tests.worlds.world import Definition, World, done
+from tests.worlds.world import Answer, Definition, World, done
 
 A = Key("red", "a")
 
@@ -37,6 +40,49 @@ def test_a_write_that_is_one_too_many_is_sent_again_no_sooner_than_the_server_as
         return took
 
     assert 3 * RETRY_AFTER <= virtual_time.run(live()) <= 3 * RETRY_AFTER + 1
+
+
+@pytest.mark.parametrize(
+    ("refusal", "is_reported"),
+    [
+        (failure(422, "Invalid", "spec.ttl: Invalid value."), True),
+        (failure(403, "Forbidden", "admission policy p denied it."), True),
+        (failure(400, "BadRequest", "admission webhook w denied it."), True),
+        (failure(403, "Forbidden", "namespace red is forbidden because it is being terminated"), False),
+        (failure(500, "InternalError", "etcd is away"), False),
+        (Failure(Cause.UNREACHABLE, "reset"), False),
+    ],
+    ids=str,
+)
+def test_a_write_that_is_refused_for_what_it_is_becomes_the_same_event_at_each_retry(
+    refusal: Failure, *, is_reported: bool
+) -> None:
+    async def live() -> None:
+        scene = Scene()
+        notes: list[Note] = []
+        process = Process(Visitor(scene.world), OneChildEach(), say=notes.append)
+        create = scene.world.create
+
+        def refusing(kind: Kind, body: Document, by: str, namespace: str = "") -> Answer:
+            return refusal if kind == CHILD else create(kind, body, by, namespace)
+
+        scene.world.create = refusing  # type: ignore[method-assign]
+        scene.make_parent(A)
+        await scene.settle(30)
+        assert len(process.visitor.writes) > 3
+        found = {(note.kind, note.key, note.uid, note.reason, note.message) for note in notes}
+        text = (
+            f"The API server refused to create ConfigMap red/a: {refusal.message} "
+            "The operator retries; correct what the message names."
+        )
+        uid = scene.world.history.present(PARENT)[A]["metadata"]["uid"]
+        assert found == ({(PARENT, A, uid, WRITE_REFUSED, text)} if is_reported else set())
+        scene.world.create = create  # type: ignore[method-assign]
+        await scene.settle()
+        scene.check()
+        await process.kill()
+
+    virtual_time.run(live())
 
 
 def test_a_write_that_was_one_too_many_is_not_sent_again_once_the_lead_is_lost() -> None:

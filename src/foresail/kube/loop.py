@@ -16,6 +16,7 @@ from foresail.kube.failures import Cause
 from foresail.kube.logs import about
 from foresail.kube.queue import LOOK_AT_THE_CLOCK, Queue
 from foresail.kube.reflector import Change, Interest, Reflector
+from foresail.kube.refusals import refusal_note
 from foresail.kube.server import Server
 from foresail.kube.store import Store, Unreadable
 from foresail.kube.watch import STALL_SECONDS, Watch
@@ -305,6 +306,8 @@ class Loop(Generic[Seen]):
             _log.warning("%s: %s, looking again in %g s: %s", name, key, wait, failure)
         if result.outcome is Outcome.REFUSED and result.action is not None:
             self._say(_refused(plan.subject, result.action))
+        elif result.action is not None and (note := refusal_note(plan.subject, result.action, failure)) is not None:
+            self._say(note)
 
 
 def _unreadable(kind: Kind, found: Unreadable) -> Note:

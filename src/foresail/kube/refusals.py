@@ -1,0 +1,32 @@
+"""Writes that the API server refuses for what they are: a retry does not help, so people must learn of them."""
+
+from foresail.kube.failures import Cause, Failure
+from foresail.plan import Action, Apply, Create, Delete, Level, Note, Subject
+
+WRITE_REFUSED = "WriteRefused"
+_REFUSALS = (Cause.INVALID, Cause.FORBIDDEN)
+_TERMINATING = "because it is being terminated"  # of a namespace: nothing to correct, and no Event could be created
+
+
+def refusal_note(subject: Subject | None, action: Action, failure: Failure | None) -> Note | None:
+    """Return the Event about a refused write; None if the failure may pass, or is about a terminating namespace."""
+    if failure is None or failure.cause not in _REFUSALS or _TERMINATING in failure.message:
+        return None
+    text = (
+        f"The API server refused to {_verb(action)} {action.kind.name} {action.key}: {failure.message} "
+        "The operator retries; correct what the message names."
+    )
+    about = subject or Subject(action.kind, action.key, "")
+    return Note(about.kind, about.key, about.uid, WRITE_REFUSED, text, Level.WARNING)
+
+
+def _verb(action: Action) -> str:
+    match action:
+        case Create():
+            return "create"
+        case Apply():
+            return "apply"
+        case Delete():
+            return "delete"
+        case _:
+            return "patch"
