@@ -8,6 +8,7 @@ import msgspec
 
 from foresail.api.authorization import SUBJECT_ACCESS_REVIEW
 from foresail.kube.client import decoder
+from foresail.kube.download import TooLargeError
 from foresail.kube.failures import Failure
 from foresail.plan import Body, Key, Kind
 from foresail.selfservice.access_controller import NotAnsweredError
@@ -41,12 +42,15 @@ class Reviews:
     may: May = everything
     held: Contents = HELD
     broken: str = ""  # why nothing can be read from the bucket
+    is_too_large: bool = False  # whether the lists in the bucket are
     asked: list[tuple[str, str, str]] = field(default_factory=list)  # verb, resource, namespace
     discovered: int = 0
     read: list[Check] = field(default_factory=list)
 
     async def contents(self, wish: Check) -> Contents:
         self.read.append(wish)
+        if self.is_too_large:
+            raise TooLargeError("it is larger than 16 MiB")
         if self.broken:
             raise NotAnsweredError(self.broken)
         return self.held

@@ -285,6 +285,28 @@ def test_a_bucket_that_cannot_be_read_holds_the_restore_and_says_so() -> None:
     tell(story)
 
 
+def test_a_backup_that_holds_too_much_is_refused_until_the_policy_checks_nothing() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        tenancy.reviews.is_too_large = True
+        await backed_up(tenancy)
+        tenancy.restore(NAR, NAB.name)
+        await tenancy.settle(30)
+        reason, message = refused(tenancy)
+        assert reason == "BackupTooLarge"
+        assert f"what backup {NAB.name} holds is larger than 16 MiB" in message
+        read = len(tenancy.reviews.read)
+        await tenancy.settle(3600)
+        assert len(tenancy.reviews.read) == read, "it never gets smaller"
+        policy(tenancy, restore={"authorization": "Policy"})
+        await tenancy.settle(30)
+        assert refused(tenancy)[0] == "BackupTooLarge", "its volumes are still to be checked"
+        policy(tenancy, restore={"authorization": "Policy", "volumes": "AsIs"})
+        await tenancy.settle(30)
+        velero_restore(tenancy)
+
+    tell(story)
+
+
 def test_a_url_that_has_expired_is_asked_for_again() -> None:
     async def story(tenancy: Tenancy) -> None:
         tenancy.reviews.broken = "the bucket answers 403"

@@ -23,6 +23,10 @@ class MissingFileError(DownloadError):
     """The bucket has no such file."""
 
 
+class TooLargeError(DownloadError):
+    """The file is larger than allowed."""
+
+
 class Unpacker:
     """Unpacks gzip piece by piece; what would become larger than allowed ends there, however small it came."""
 
@@ -61,7 +65,7 @@ class Unpacker:
 
     def _bounded(self, size: int) -> int:
         if size > self._most:
-            raise DownloadError(f"it is larger than {self._most >> 20} MiB")
+            raise TooLargeError(f"it is larger than {self._most >> 20} MiB")
         return size
 
 

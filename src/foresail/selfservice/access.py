@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from foresail.selfservice.contents import ContentKind, Contents, VolumeRow
+from foresail.selfservice.contents import MOST_BYTES, ContentKind, Contents, VolumeRow
 from foresail.selfservice.kinds import COME_WITH_CLAIMS, EVERYTHING
 from foresail.selfservice.reasons import Reason, Refused
 
@@ -253,6 +253,13 @@ def _not_backed_up(volumes: tuple[VolumeRow, ...]) -> Refused:
     text = f"the backup has no data of volume {names}, so Velero would re-create it as it was"
     more = "exclude persistentvolumeclaims and pods, or ask the administrator to set restore.volumes: AsIs"
     return Refused(Reason.VOLUME_NOT_BACKED_UP, f"{text}: {more}")
+
+
+def too_large(backup: str) -> Refused:
+    """Refuse a restore whose backup holds more than can be checked."""
+    text = f"the list of what backup {backup} holds is larger than {MOST_BYTES >> 20} MiB, so access cannot be checked"
+    more = "restore from a smaller backup, or ask the administrator to restore it"
+    return Refused(Reason.BACKUP_TOO_LARGE, f"{text}: {more}")
 
 
 def listed(names: Collection[str]) -> str:

@@ -12,7 +12,7 @@ import msgspec
 from foresail.api.authorization import SUBJECT_ACCESS_REVIEW, Discovery, Review
 from foresail.api.metadata import Metadata
 from foresail.api.pods import POD
-from foresail.kube.download import DownloadError, MissingFileError, download, trusting
+from foresail.kube.download import DownloadError, MissingFileError, TooLargeError, download, trusting
 from foresail.kube.failures import Failure
 from foresail.plan import Body, Key, Kind
 from foresail.selfservice import access, annotations
@@ -99,6 +99,8 @@ class AccessReader:
                 return await self._hooked_pod(wish.namespace)
             contents = await self._contents_for(wish)
             return Checked() if wish.list_url else Checked(await self._verdict(contents, wish))
+        except TooLargeError:
+            return Checked(is_too_large=True)
         except (NotAnsweredError, DownloadError) as error:
             problem = str(error)
         except Exception as error:  # noqa: BLE001 - whatever one backup does to us must not end the work on others

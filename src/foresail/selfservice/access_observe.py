@@ -28,6 +28,7 @@ class Checked(msgspec.Struct, frozen=True):
 
     verdict: Verdict | None = None
     problem: str = ""
+    is_too_large: bool = False  # what the backup holds is more than can be checked, and stays so
 
 
 class PodCheck(msgspec.Struct, frozen=True):

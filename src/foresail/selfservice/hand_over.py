@@ -85,6 +85,8 @@ def is_held(seen: Seen) -> bool:
     if said is None or said.status != FALSE or said.observed_generation != seen.request.generation or policy is None:
         return False
     rules = policy.spec.restore
+    if said.reason == Reason.BACKUP_TOO_LARGE:
+        return rules.authorization == "Requester" or rules.volumes != "AsIs"
     if said.reason == Reason.VOLUME_NOT_BACKED_UP:
         return rules.volumes != "AsIs"
     if said.reason == Reason.POLICY_VIOLATION:
@@ -177,6 +179,8 @@ def _clear_restore(seen: Seen, policy: PolicyRow, spec: dict[str, Any], now: dat
         is_same = (brought.wish.backup_uid, brought.wish.options) == (backup.uid, options)
         if is_same and brought.found.verdict is not None and now <= brought.sent + FRESH:
             return access.cleared(spec, brought.found.verdict, options)
+        if is_same and brought.found.is_too_large:
+            return access.too_large(seen.request.source)
         again = _next_attempt(known)
         if is_same and brought.found.problem and again is not None and now < again:
             text = f"access to what backup {seen.request.source} holds cannot be checked"

@@ -34,6 +34,7 @@ class Reason(StrEnum):
     KINDS_LEFT_OUT = "KindsLeftOut"
     ACCESS_DENIED = "AccessDenied"
     VOLUME_NOT_BACKED_UP = "VolumeNotBackedUp"
+    BACKUP_TOO_LARGE = "BackupTooLarge"
 
     WAITING = "Waiting"
     RUNNING = "Running"

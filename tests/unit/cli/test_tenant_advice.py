@@ -88,6 +88,13 @@ SAID = {
             "--exclude-resources persistentvolumeclaims,pods, or ask the administrator for restore.volumes: AsIs"
         ),
     ),
+    "BackupTooLarge": (
+        (
+            "the backup holds more objects than the operator can check for the requester: restore from a backup of "
+            "fewer kinds (--include-resources), or ask the administrator to restore it or to set "
+            "restore.authorization: Policy and restore.volumes: AsIs for namespace shop"
+        ),
+    ),
     "QuotaExceeded": (
         (
             "namespace shop has as many backups as its policy allows: wait until one has ended or let one go with "

@@ -103,6 +103,11 @@ ADVICE = {
         "create a restore with --exclude-resources persistentvolumeclaims,pods, or ask the administrator for "
         "restore.volumes: AsIs",
     ),
+    Reason.BACKUP_TOO_LARGE: Advice(
+        "the backup holds more objects than the operator can check for the requester",
+        "restore from a backup of fewer kinds (--include-resources), or ask the administrator to restore it or to set "
+        "restore.authorization: Policy and restore.volumes: AsIs for namespace {namespace}",
+    ),
     Reason.WAITING: Advice("Velero has others to do before it", _WAIT),
     Reason.RUNNING: Advice("Velero works on it", _WAIT),
     Reason.COMPLETED: Advice(
