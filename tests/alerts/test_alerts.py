@@ -13,12 +13,16 @@ from foresail.schedules.controller import Schedules
 from foresail.schedules.observe import Settings
 from foresail.selfservice.controller import SelfService
 from testbed.prometheus import promtool
+from tests.worlds.tenancy import Tenancy
+from tests.worlds.test_selfservice_paths import NAB, backed_up, tell
+from tests.worlds.test_selfservice_reevaluation import remove_velero_backup
 
 CHART = Path(__file__).parents[2] / "charts" / "foresail"
 METRICS: dict[str, Collector] = {
     "schedules": Schedules("velero", Settings()).metrics,
     "selfservice": SelfService("velero").metrics,
 }
+Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 each_file = pytest.mark.parametrize("file", [*METRICS, "unattended"])
 each_capability = pytest.mark.parametrize("capability", METRICS)
 
@@ -95,3 +99,55 @@ def dashboard_of(capability: str) -> Path:
 def _filled(question: str) -> str:
     """Return a question as Grafana asks it: with its variables filled in."""
     return question.replace("$__rate_interval", "5m").replace("$__range", "1h")
+
+
+def samples(tenancy: Tenancy) -> Samples:
+    """Return each figure of self-service by its name and labels."""
+    assert tenancy.process is not None
+    metrics = tenancy.process.loop.controller.metrics  # type: ignore[attr-defined]
+    return {
+        (each.name, tuple(each.labels.items())): each.value for family in metrics.collect() for each in family.samples
+    }
+
+
+def alerts_between(before: Samples, after: Samples, folder: Path) -> str:
+    """Let Prometheus read an hour of the one figures and then of the others; return which alerts it takes for wrong."""
+    series = [
+        {
+            "series": f"{name}{{{', '.join(f'{key}={json.dumps(value)}' for key, value in labels)}}}",
+            "values": f"{f'{before[name, labels]:g}' if (name, labels) in before else '_'}x60 {value:g}x60",
+        }
+        for (name, labels), value in after.items()
+    ]
+    silent = [{"eval_time": "65m", "alertname": each, "exp_alerts": []} for each in sorted(alerts_of("selfservice"))]
+    case = {"interval": "1m", "input_series": series, "alert_rule_test": silent}
+    cases = folder / "cases.yaml"
+    rules = [str(rules_of("selfservice"))]
+    cases.write_text(yaml.safe_dump({"rule_files": rules, "evaluation_interval": "1m", "tests": [case]}))
+    done = subprocess.run([promtool(), "test", "rules", cases], capture_output=True, text=True, check=False)
+    return "" if done.returncode == 0 else done.stdout + done.stderr
+
+
+def test_a_velero_backup_that_an_administrator_deletes_fires_no_alert(tmp_path: Path) -> None:
+    async def story(tenancy: Tenancy) -> None:
+        await backed_up(tenancy)
+        before = samples(tenancy)
+        remove_velero_backup(tenancy)
+        await tenancy.settle()
+        assert tenancy.condition(NAB, "Accepted")[:2] == ("False", "VeleroBackupNotFound")
+        assert tenancy.condition(NAB, "Succeeded")[:2] == ("True", "Completed")
+        assert alerts_between(before, samples(tenancy), tmp_path) == ""
+
+    tell(story)
+
+
+def test_a_backup_that_fails_fires_one(tmp_path: Path) -> None:
+    async def story(tenancy: Tenancy) -> None:
+        tenancy.back_up(NAB)
+        await tenancy.settle()
+        before = samples(tenancy)
+        tenancy.velero_says(NAB, "Failed")
+        await tenancy.settle()
+        assert "ForesailTenantRequestFailed" in alerts_between(before, samples(tenancy), tmp_path)
+
+    tell(story)
