@@ -11,9 +11,10 @@ import pytest
 from foresail.api import velero
 from foresail.api.apps import DEPLOYMENT
 from foresail.api.instants import stamp
-from foresail.api.marks import OBSERVED
+from foresail.api.marks import OBSERVED, SCHEDULE_UID, SLOT
 from foresail.kube.loop import Patience
 from foresail.plan import Key
+from foresail.schedules.controller import Schedules
 from foresail.schedules.observe import Settings
 from tests.worlds import virtual_time
 from tests.worlds.documents import Document
@@ -261,6 +262,33 @@ def test_a_backup_that_is_deleted_the_moment_it_is_there_is_not_made_again() -> 
     scene = virtual_time.run(live())
     assert scene.record.slots_of("hasty") == slots(1, 2, 3)
     assert scene.read("hasty")["status"]["lastBackup"] == stamp(BEGINNING + 3 * MINUTE)
+
+
+def test_a_backup_that_velero_syncs_from_a_bucket_is_not_measured_as_late() -> None:
+    async def live() -> float:
+        scene = ScheduleScene()
+        uid = scene.make("often", "*/10 * * * *")["metadata"]["uid"]
+        scene.start()
+        await scene.until(BEGINNING + 15 * MINUTE)
+        for number, owner in enumerate((uid, "of-another-cluster")):
+            marks = {SCHEDULE_UID: owner, SLOT: stamp(BEGINNING - 300 * 24 * HOUR)}
+            metadata = {"name": f"old-{number}", "labels": {velero.SCHEDULE_LABEL: "often"}, "annotations": marks}
+            old = {"metadata": metadata, "spec": {}, "status": {"phase": "Completed"}}
+            done(scene.world.create(velero.BACKUP, old, "velero", HOME))
+        await scene.until(BEGINNING + 25 * MINUTE)
+        assert scene.process is not None
+        controller = scene.process.loop.controller
+        assert isinstance(controller, Schedules)
+        (measured,) = [
+            sample.value
+            for family in controller.metrics.collect()
+            for sample in family.samples
+            if sample.name == "foresail_schedule_lateness_seconds_count"
+        ]
+        await scene.stop()
+        return measured
+
+    assert virtual_time.run(live()) == 2
 
 
 # GitOps

@@ -44,8 +44,8 @@ class ScheduleMetrics(Collector):
         self._verdicts.pop(key, None)
 
     def came(self, backup: BackupRow) -> None:
-        """Measure how late a Backup that just came is."""
-        if backup.slot is not None:
+        """Measure how late a Backup that was just made is."""
+        if backup.slot is not None and backup.is_waiting:
             self._lateness.observe(max((now() - backup.slot).total_seconds(), 0.0))
 
     # What is asked

@@ -53,6 +53,11 @@ class BackupRow(msgspec.Struct, frozen=True):
         """Whether nothing runs in it any more."""
         return self.phase in velero.TERMINAL
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether Velero has not begun it; what Velero synced from a bucket was begun long ago."""
+        return self.phase in velero.WAITING
+
     def is_of(self, schedule: ScheduleRow) -> bool:
         """Whether it may be this Schedule's: not if another cluster made it for its own Schedule of that name."""
         return self.schedule_uid in ("", schedule.uid)
