@@ -420,6 +420,60 @@ def test_nothing_fires_while_veleros_own_controller_is_on() -> None:
     assert virtual_time.run(live()).record.slots_of("often") == slots(10)
 
 
+UNREADABLE = "9999-12-31T23:59:59-14:00"  # the API server takes it, and it is no instant in UTC
+
+
+@pytest.mark.parametrize("was_readable", [True, False])
+def test_a_backup_that_cannot_be_read_holds_the_next_run(was_readable: bool) -> None:
+    async def live() -> ScheduleScene:
+        scene = ScheduleScene(ending=lambda _, made: (made + 5 * HOUR, "Completed"))
+        scene.start()
+        scene.make("often", "*/30 * * * *")
+        scene.make("other", "*/30 * * * *")
+        await scene.until(BEGINNING + 20 * MINUTE)
+        expiry = {"status": {"expiration": UNREADABLE}}
+        labels = {velero.SCHEDULE_LABEL: "often"}
+        body = {"metadata": {"name": "manual", "labels": labels}, "spec": {}}
+        done(scene.world.create(velero.BACKUP, {**body, **({} if was_readable else expiry)}, "user", HOME))
+        await scene.until(BEGINNING + 25 * MINUTE)
+        done(scene.world.merge(velero.BACKUP, Key(HOME, "manual"), expiry, "user"))
+        await scene.until(BEGINNING + 40 * MINUTE)
+        assert scene.record.slots_of("often") == []
+        assert scene.record.slots_of("other") == slots(30)
+        (held,) = {note.message for note in scene.notes if note.reason == "Busy" and note.key.name == "often"}
+        assert "velero/manual cannot be read" in held
+        done(scene.world.delete(velero.BACKUP, Key(HOME, "manual")))
+        await scene.until(BEGINNING + 41 * MINUTE)
+        await scene.stop()
+        return scene
+
+    (run,) = [run for run in virtual_time.run(live()).record.runs if run.schedule == "often"]
+    assert (run.slot, round((run.at - BEGINNING) / MINUTE)) == (BEGINNING + 30 * MINUTE, 40)
+
+
+@pytest.mark.parametrize("mended", [True, False], ids=["mended", "deleted"])
+def test_nothing_fires_while_veleros_deployment_cannot_be_read(mended: bool) -> None:
+    async def live() -> ScheduleScene:
+        scene = ScheduleScene()
+        server = Key(HOME, "velero")
+        done(scene.world.merge(DEPLOYMENT, server, {"status": {"replicas": "one"}}, "admin", "status"))
+        scene.start()
+        scene.make("often", "*/10 * * * *")
+        await scene.until(BEGINNING + 15 * MINUTE)
+        assert scene.record.runs == []
+        (held,) = {note.message for note in scene.notes if note.reason == "VeleroSchedules"}
+        assert "velero/velero cannot be read" in held
+        if mended:
+            done(scene.world.merge(DEPLOYMENT, server, {"status": {"replicas": 1}}, "admin", "status"))
+        else:
+            done(scene.world.delete(DEPLOYMENT, server))
+        await scene.until(BEGINNING + 16 * MINUTE)
+        await scene.stop()
+        return scene
+
+    assert virtual_time.run(live()).record.slots_of("often") == slots(10)
+
+
 def test_a_name_that_somebody_else_has_is_refused_and_taken_when_it_is_free() -> None:
     async def live() -> ScheduleScene:
         scene = ScheduleScene()

@@ -86,6 +86,14 @@ class _Named(msgspec.Struct):
     metadata: _Metadata
 
 
+class _Labels(msgspec.Struct):
+    labels: dict[str, str] | None = None
+
+
+class _Labelled(msgspec.Struct):
+    metadata: _Labels
+
+
 class _Line(msgspec.Struct):
     type: str
     object: msgspec.Raw
@@ -107,6 +115,7 @@ class Page(msgspec.Struct):
 
 _line = msgspec.json.Decoder(_Line)
 _named = msgspec.json.Decoder(_Named)
+_labelled = msgspec.json.Decoder(_Labelled)
 _status = msgspec.json.Decoder(Status)
 
 
@@ -216,7 +225,7 @@ class Reflector(Generic[Wire, Row]):
             self._note(key)
             self.store.unread.pop(key, None)  # said anew below; gone it is not
             self._remove(key)
-            found = self.store.unread[key] = Unreadable(key, named.uid, _short(problem))
+            found = self.store.unread[key] = Unreadable(key, named.uid, _short(problem), _labels(raw))
             self.unreadable(found)
             return
         key = getattr(row, "key", key)  # a row that knows its key brings it along: one is kept, not two
@@ -267,6 +276,14 @@ class Reflector(Generic[Wire, Row]):
         except msgspec.DecodeError as problem:
             self.unreadable(Unreadable(Key("", ""), "", _short(problem)))
             return None
+
+
+def _labels(raw: msgspec.Raw) -> Mapping[str, str]:
+    """Return the labels of an object that cannot be read, as far as they can."""
+    try:
+        return decoded(_labelled, raw).metadata.labels or {}
+    except (msgspec.DecodeError, RecursionError):
+        return {}
 
 
 def _short(problem: Exception) -> str:

@@ -1,7 +1,7 @@
 """What is known of the objects of one kind: flat rows of only what decisions need, found by declared indexes."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from foresail.plan import Key
@@ -18,6 +18,7 @@ class Unreadable:
     key: Key
     uid: str
     problem: str
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 class Store(Generic[Row]):

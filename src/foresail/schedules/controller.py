@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 
+import msgspec
+
 from foresail.api import velero
 from foresail.api.apps import DEPLOYMENT, Deployment
 from foresail.cron import Dialect
@@ -30,6 +32,7 @@ from foresail.schedules.observe import (
     ScheduleRow,
     Seen,
     Settings,
+    Unread,
     backup_row,
     location_of,
     location_row,
@@ -95,6 +98,8 @@ class Schedules:
             self.metrics.came(change.new)
         if change.new is None and change.old is not None:
             self._note_deleted(change.old)
+        if change.old is None and change.new is None:  # one that could not be read was deleted, and nobody knows whose
+            return tuple(self.schedules)
         rows = [row for row in (change.old, change.new) if row is not None]
         return {Key(row.key.namespace, row.schedule) for row in rows}
 
@@ -109,10 +114,9 @@ class Schedules:
         for row in self.schedules.by("location", ""):
             yield row.key
 
-    def _of_deployment(self, change: Change[DeploymentRow | None]) -> Iterator[Key]:
-        if change.old is not None or change.new is not None:
-            yield _ENGINE
-            yield from self.schedules
+    def _of_deployment(self, _: Change[DeploymentRow | None]) -> Iterator[Key]:
+        yield _ENGINE
+        yield from self.schedules
 
     def _of_answer(self, change: Change[velero.StatusRequest]) -> Iterator[Key]:
         if change.new is None:
@@ -143,6 +147,7 @@ class Schedules:
             location=location_of(schedule.location, self.locations.rows()),
             engine=self._engine(now),
             settings=self.settings,
+            unread=self._unread_backups(key),
             deleted=self._deleted.get(schedule.uid),
         )
 
@@ -179,7 +184,16 @@ class Schedules:
         servers = self._servers()
         asked = question(servers, self._question, now)
         answer = self._versions.get(request_name(asked), "") if asked else ""
-        return engine(servers, answer, self._flag, asked.asked if asked else None)
+        known = engine(servers, answer, self._flag, asked.asked if asked else None)
+        unread = next(iter(self.deployments.unread.values()), None) if not servers else None
+        return msgspec.structs.replace(known, unread=Unread(unread.key, unread.problem)) if unread else known
+
+    def _unread_backups(self, key: Key) -> tuple[Unread, ...]:
+        return tuple(
+            Unread(each.key, each.problem)
+            for each in self.backups.unread.values()
+            if each.labels.get(velero.SCHEDULE_LABEL) == key.name
+        )
 
     def _servers(self) -> tuple[DeploymentRow, ...]:
         return tuple(row for row in self.deployments.rows() if row is not None)

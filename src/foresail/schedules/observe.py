@@ -73,6 +73,13 @@ class LocationRow(msgspec.Struct, frozen=True):
     message: str
 
 
+class Unread(msgspec.Struct, frozen=True):
+    """An object that is there and cannot be read, and why."""
+
+    key: Key
+    problem: str
+
+
 class Engine(msgspec.Struct, frozen=True):
     """What is known of the Velero server; the dialect is None if nothing tells."""
 
@@ -80,6 +87,7 @@ class Engine(msgspec.Struct, frozen=True):
     version: str = ""
     schedules_itself: bool = False  # its own schedule controller is on
     asked: datetime | None = None  # since when an answer about its version is awaited
+    unread: Unread | None = None  # the Deployment that may run it
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -105,6 +113,7 @@ class Seen(msgspec.Struct, frozen=True):
     location: LocationRow | None
     engine: Engine
     settings: Settings
+    unread: tuple[Unread, ...] = ()  # its Backups that cannot be read
     deleted: datetime | None = None  # the slot of a Backup that was deleted before the Schedule could say that it ran
 
 

@@ -22,7 +22,9 @@ class Reason(StrEnum):
     """The name does not fit into the label of a Backup: make the Schedule again under a shorter one."""
 
     VELERO_SCHEDULES = "VeleroSchedules"
-    """Velero's own schedule controller is on: start Velero with `--disable-controllers=schedule`."""
+    """Velero's own schedule controller is on, or its Deployment cannot be read: start Velero with
+    `--disable-controllers=schedule`, or correct the Deployment.
+    """
 
     DIALECT_UNKNOWN = "DialectUnknown"
     """The two cron dialects differ on the expression, and nothing tells which this Velero has: start Velero, or set
@@ -35,7 +37,9 @@ class Reason(StrEnum):
     """
 
     BUSY = "Busy"
-    """A Backup of the Schedule has not ended, `Queued` and `ReadyToStart` included: wait, or look at that Backup."""
+    """A Backup of the Schedule has not ended, `Queued` and `ReadyToStart` included, or cannot be read: wait, or look
+    at that Backup.
+    """
 
     LOCATION_UNAVAILABLE = "LocationUnavailable"
     """The storage location is missing, read-only or not Available: mend it, and the run starts by itself."""

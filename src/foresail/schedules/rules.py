@@ -163,6 +163,12 @@ def missed_before(cron: Schedule, base: datetime, due: datetime) -> int:
 
 def velero_schedules(seen: Seen, _now: datetime) -> Because | None:
     """Both controllers would make a Backup for the same slot."""
+    unread = seen.engine.unread
+    if unread is not None:
+        text = (
+            f"Deployment {unread.key} cannot be read ({unread.problem}), so Velero may run Schedules itself; correct it"
+        )
+        return Because(Reason.VELERO_SCHEDULES, f"{text}, and the run starts.")
     if not seen.engine.schedules_itself:
         return None
     text = "Velero's own schedule controller is on, so Foresail does not fire: start Velero with"
@@ -185,6 +191,9 @@ def busy(seen: Seen, now: datetime) -> Because | None:
         if is_busy(backup, seen.schedule, now):
             text = f"Backup {backup.key} is {backup.phase or 'New'}; the next run starts when it has ended."
             return Because(Reason.BUSY, text)
+    for unread in seen.unread:
+        text = f"Backup {unread.key} cannot be read ({unread.problem}), so it may still run; correct or delete it"
+        return Because(Reason.BUSY, f"{text}, and the run starts.")
     return None
 
 
