@@ -1,4 +1,4 @@
-"""A proxy before the API server that can cut or stall a stream, tear it in the middle of a line, or delay an answer.
+"""A proxy before the API server that can cut, stall or tear a stream, delay an answer, or refuse requests.
 
 It ends TLS with the cluster's own certificate and speaks TLS again to the API server, so it sees the plain bytes and
 knows where a line ends. Clients must therefore show a token: a client certificate does not pass through.
@@ -18,6 +18,7 @@ from testbed.site import Site
 
 _CHUNK = 64 * 1024
 _SECONDS = 60.0
+_TOO_MANY = b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n"
 _T = TypeVar("_T")
 
 
@@ -30,6 +31,7 @@ class _Stream:
     target: str = ""  # of the latest request: connections are used again and again
     flowing: asyncio.Event = field(default_factory=asyncio.Event)
     answers_at: float = 0.0  # on the loop's clock: until then, no answer passes
+    is_refused: bool = False  # the latest request: no byte of it is passed on
 
     def abort(self) -> None:
         self.client.transport.abort()
@@ -47,6 +49,9 @@ class Proxy:
         self._torn = asyncio.Event()
         self._delay: tuple[bytes, float] | None = None
         self._delayed = asyncio.Event()
+        self._refusal: tuple[str, float] | None = None
+        self._refusing: set[asyncio.Task[None]] = set()
+        self.refused = 0  # requests
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
         self._thread.start()
@@ -117,6 +122,14 @@ class Proxy:
         """Return when a request was passed on whose answer is kept back."""
         self._run(asyncio.wait_for(self._delayed.wait(), seconds))
 
+    def refuse(self, of: str, after: float = 0.0) -> None:
+        """Answer each further request whose target contains the text with 429, so many seconds after it came."""
+
+        async def refuse() -> None:
+            self._refusal = of, after
+
+        self._run(refuse())
+
     def close(self) -> None:
         """Cut everything and stop listening."""
 
@@ -172,6 +185,8 @@ class Proxy:
     ) -> None:
         while data := await reader.read(_CHUNK):
             keep = look(stream, data)
+            if stream.is_refused and writer is stream.server:
+                continue
             await stream.flowing.wait()
             if writer is stream.client:
                 await asyncio.sleep(stream.answers_at - self._loop.time())
@@ -190,10 +205,22 @@ class Proxy:
             stream.target = words[1].decode()
             if self._stalled is not None and self._stalled in stream.target:
                 stream.flowing.clear()
+            stream.is_refused = self._refusal is not None and self._refusal[0] in stream.target
+            if stream.is_refused and self._refusal is not None:
+                self.refused += 1
+                task = self._loop.create_task(self._refuse(stream, self._refusal[1]))
+                self._refusing.add(task)
+                task.add_done_callback(self._refusing.discard)
         if self._delay is not None and self._delay[0] in data:
             stream.answers_at = self._loop.time() + self._delay[1]
             self._delay = None
             self._delayed.set()
+
+    async def _refuse(self, stream: _Stream, after: float) -> None:
+        await asyncio.sleep(after)
+        with suppress(OSError):
+            stream.client.write(_TOO_MANY)
+            await stream.client.drain()
 
     def _maybe_tear(self, stream: _Stream, data: bytes) -> int | None:
         end = data.rfind(b"}\n")

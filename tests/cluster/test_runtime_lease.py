@@ -47,8 +47,8 @@ def start(cluster: Cluster, tmp_path: Path, eventually: Eventually) -> Iterator[
     """Start a replica and wait until it is ready; all are gone at the end, and the Lease too."""
     started: list[Replica] = []
 
-    def begin(identity: str, script: Path = EXAMPLE, argument: str = "0") -> Replica:
-        kubeconfig = cluster.service_account_kubeconfig("default", ACCOUNT)
+    def begin(identity: str, script: Path = EXAMPLE, argument: str = "0", server: str | None = None) -> Replica:
+        kubeconfig = cluster.service_account_kubeconfig("default", ACCOUNT, server)
         replica = Replica(kubeconfig, tmp_path / f"{identity}.log", script, argument)
         started.append(replica)
         eventually(replica.is_ready, 120)
@@ -141,6 +141,25 @@ def test_told_to_end_in_the_middle_of_its_work_it_leaves_nothing_half_done(
         assert set(owners(cluster, where)) == done
         assert holder(cluster) == ""
         figure(f"drained: {took:.2f} s from SIGTERM to the end, {len(done)} of {len(names)} parents were finished")
+
+
+def test_events_that_are_refused_and_slow_do_not_cost_the_lease(
+    cluster: Cluster, start: Start, eventually: Eventually
+) -> None:
+    with namespace(cluster, "slow-events") as where, cluster.proxy() as proxy:
+        replica = start("slow-events", server=proxy.url)
+        eventually(leads(cluster, replica), 30)
+        proxy.refuse("/apis/events.k8s.io", after=3)
+        names = [f"p-{number:02}" for number in range(40)]
+        cluster.apply(*parents(where, names))
+        eventually(lambda: finished(cluster, where) == set(names), 60)
+        eventually(lambda: proxy.refused >= 12, 90)  # by then the shared limiter was down to one request at a time
+        until = time.monotonic() + 15
+        while time.monotonic() < until:
+            assert not replica.said("leads no longer")
+            time.sleep(0.5)
+        cluster.apply(*parents(where, ["late"]))
+        eventually(lambda: "late" in finished(cluster, where), 10)
 
 
 def test_an_idle_pair_asks_for_nothing_but_its_lease(cluster: Cluster, start: Start, eventually: Eventually) -> None:

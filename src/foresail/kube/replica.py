@@ -61,10 +61,16 @@ async def run(
         before_write()
         kill.before_write()
 
-    async with Client(connection) as client, Client(connection) as apart:
-        leadership = Leadership(apart, place.lease, place.identity, now, place.terms)
+    async with (
+        Client(connection) as client,
+        Client(connection) as for_events,
+        Client(connection) as for_lease,  # its own connections and limiter: nothing else may delay a renewal
+    ):
+        leadership = Leadership(for_lease, place.lease, place.identity, now, place.terms)
         loops: list[Loop[Any]] = []
-        events = Events(apart, place.name, place.identity, now, is_busy=lambda: any(len(each.queue) for each in loops))
+        events = Events(
+            for_events, place.name, place.identity, now, is_busy=lambda: any(len(each.queue) for each in loops)
+        )
         executor = Executor(
             client,
             may_write=lambda: leadership.is_leader,
