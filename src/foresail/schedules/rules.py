@@ -288,6 +288,14 @@ def judge(seen: Seen, now: datetime) -> Verdict:
     )
 
 
+def cannot_run(seen: Seen, verdict: Verdict, now: datetime) -> Because | None:
+    """Return why no run will ever come unless somebody changes something; a pause is what somebody wants."""
+    if seen.schedule.paused:
+        return None
+    is_missing = seen.location is None or seen.location.is_read_only
+    return verdict.refused or (location_unavailable(seen, now) if is_missing else None)
+
+
 def look_again(verdict: Verdict, now: datetime) -> datetime | None:
     """Return the instant at which the clock alone may change the verdict."""
     if verdict.is_settling:

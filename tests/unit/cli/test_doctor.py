@@ -24,7 +24,9 @@ from foresail.cli.errors import CommandError
 from foresail.cli.leader import Lease, LeaseSpec
 from foresail.plan import Key
 from foresail.schedules.engine import DeploymentRow
+from foresail.schedules.observe import ScheduleRow, Unread
 from tests.unit.cli.canned import canned
+from tests.unit.schedules.rows import schedule
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 OURS = {f"{each.kind.plural}.{each.kind.group}": definition(each)["spec"] for each in DEFINITIONS}
@@ -53,7 +55,7 @@ HEALTHY = Evidence(
     operators=(OPERATOR, APART),
     others=(),
     locations=(LOCATION,),
-    schedules=frozenset({"daily"}),
+    schedules={"daily": schedule()},
     backups=(),
     deletions=(),
     permissions=dict.fromkeys(needed(schedules=True, self_service=True, primers=True), True),
@@ -97,6 +99,40 @@ def test_nothing_is_wrong_with_what_is_as_it_should_be() -> None:
     assert {each.about for each in findings(HEALTHY)} == {
         "kinds", "clock", "zones", "velero", "schedules", "primers", "locations", "permissions", "requester",
     }  # fmt: skip
+
+
+ELSEWHERE = velero.Location(
+    Metadata("elsewhere"), velero.LocationSpec(access_mode="ReadOnly"), velero.LocationStatus("Available")
+)
+
+
+@pytest.mark.parametrize(
+    ("row", "says"),
+    [
+        (schedule(text="61 * * * *"), "daily can never run (InvalidSchedule): invalid schedule"),
+        (schedule(text="0 0 30 2 *"), "daily can never run (NeverFires): '0 0 30 2 *' never fires"),
+        (schedule(key=Key("velero", "n" * 64)), "can never run (NameTooLong): the name has 64 characters"),
+        (schedule(location="far"), "daily can never run (LocationUnavailable): BackupStorageLocation far does not"),
+        (schedule(location="elsewhere"), "daily can never run (LocationUnavailable): BackupStorageLocation elsewhere"),
+        (Unread(Key("velero", "daily"), "Expected `str`"), "daily cannot be read: Expected `str`"),
+    ],
+)
+def test_a_schedule_that_can_never_run_is_a_problem(row: ScheduleRow | Unread, says: str) -> None:
+    seen = replace(HEALTHY, schedules={row.key.name: row}, locations=(LOCATION, ELSEWHERE))
+    (found,) = wrong(seen)
+    assert (found.grade, found.about) == (Grade.PROBLEM, "schedules")
+    assert says in found.says
+    assert found.fix
+
+
+def test_a_thousand_schedules_that_can_never_run_are_one_problem() -> None:
+    rows = {name: schedule(key=Key("velero", name), text="61 * * * *") for name in map("s{:03}".format, range(1000))}
+    (found,) = wrong(replace(HEALTHY, schedules=rows))
+    assert "s000, s001, s002, s003, s004 and 995 more can never run (InvalidSchedule)" in found.says
+
+
+def test_a_paused_schedule_is_not_meant_to_run() -> None:
+    assert wrong(replace(HEALTHY, schedules={"daily": schedule(location="far", paused=True)})) == []
 
 
 def without(name: str) -> Callable[[Evidence], Evidence]:

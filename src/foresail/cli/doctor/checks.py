@@ -13,6 +13,8 @@ from foresail.cli.doctor.evidence import Backup, Evidence
 from foresail.cli.doctor.finding import Finding, good, problem, warning
 from foresail.cli.leader import BY_SERVER_TIME, leader
 from foresail.schedules.engine import engine
+from foresail.schedules.observe import Seen, Settings, Unread, location_of, location_row
+from foresail.schedules.rules import cannot_run, judge
 
 _SKEW = timedelta(seconds=5)
 _OLD_ZONES = timedelta(days=500)
@@ -24,8 +26,8 @@ _SHOWN = 5
 def findings(seen: Evidence) -> list[Finding]:
     """Say everything that there is to say, in the order in which it should be mended."""
     checks = (
-        unread, kinds, clocks, zones, veleros, attended, primed, locations, strangers, rivals, stuck, undeletable,
-        permissions, requesters,
+        unread, kinds, clocks, zones, veleros, attended, runnable, primed, locations, strangers, rivals, stuck,
+        undeletable, permissions, requesters,
     )  # fmt: skip
     return [each for check in checks for each in check(seen)]
 
@@ -151,6 +153,26 @@ def attended(seen: Evidence) -> Iterator[Finding]:
         yield problem("schedules", "nobody runs them: Velero's controller is off, and so is the operator's", fix)
     else:
         yield good("schedules", f"{holder} runs them")
+
+
+def runnable(seen: Evidence) -> Iterator[Finding]:
+    """Report the Schedules that will never run unless somebody corrects them."""
+    known, now = engine(seen.servers, "", None), seen.server_time or seen.instant
+    places = [location_row(each) for each in seen.locations]
+    reasons: dict[str, list[tuple[str, str]]] = {}
+    for name, row in sorted(seen.schedules.items()):
+        if isinstance(row, Unread):
+            fix = f"correct that field: kubectl edit schedule.velero.io {name} -n {seen.namespace}"
+            yield problem("schedules", f"Schedule {name} cannot be read: {row.problem}", fix)
+            continue
+        each = Seen(row, (), location_of(row.location, places), known, Settings())
+        because = cannot_run(each, judge(each, now), now)
+        if because is not None:
+            reasons.setdefault(because.reason.value, []).append((name, because.message))
+    for reason, found in reasons.items():
+        name, message = found[0]
+        says = f"{_some([each for each, _ in found])} can never run ({reason}): {message}"
+        yield problem("schedules", says, f"foresail schedule explain {name} -n {seen.namespace}")
 
 
 def primed(seen: Evidence) -> Iterator[Finding]:

@@ -1,7 +1,7 @@
 """What the doctor goes by: everything that was read, before anything is said about it."""
 
 import asyncio
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from importlib.metadata import version
@@ -24,6 +24,7 @@ from foresail.kube.clock import now
 from foresail.kube.lease import LEASE
 from foresail.plan import Key, Kind
 from foresail.schedules.engine import DeploymentRow, deployment_row
+from foresail.schedules.observe import ScheduleRow, Unread, schedule_row
 
 REVIEW = Kind("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False)
 OWN_REVIEW = Kind("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", namespaced=False)
@@ -129,7 +130,7 @@ class Evidence:
     operators: tuple[Operator, ...]
     others: tuple[Key, ...]  # Deployments of the other controller of the non-admin kinds
     locations: tuple[velero.Location, ...]
-    schedules: frozenset[str]
+    schedules: Mapping[str, ScheduleRow | Unread]  # by name
     backups: tuple[Backup, ...]
     deletions: tuple[DeleteRequest, ...]
     permissions: Mapping[Permission, bool]  # of the operator
@@ -171,9 +172,7 @@ async def gather(cluster: Cluster, namespace: str, account: str | None) -> Evide
         operators=operators,
         others=tuple(Key(each.metadata.namespace, each.metadata.name) for each in deployments if is_other(each)),
         locations=tuple(await reader.all(velero.LOCATION, namespace, velero.Location) if has_velero else ()),
-        schedules=frozenset(
-            each.metadata.name for each in (await reader.all(velero.SCHEDULE, namespace, _Named) if has_velero else ())
-        ),
+        schedules=_schedules(await reader.all(velero.SCHEDULE, namespace, msgspec.Raw) if has_velero else ()),
         backups=tuple(await reader.all(velero.BACKUP, namespace, Backup) if has_velero else ()),
         deletions=tuple(await reader.all(velero.DELETE_REQUEST, namespace, DeleteRequest) if has_velero else ()),
         permissions=await reader.tried(_permissions(cluster, namespace, account, operators)) or {},
@@ -205,6 +204,17 @@ class _Reader:
         decoder = msgspec.json.Decoder(of)
         found = await self.tried(self._cluster.listed(kind, namespace))
         return [decoder.decode(each) for each in found or ()]
+
+
+def _schedules(found: Iterable[msgspec.Raw]) -> dict[str, ScheduleRow | Unread]:
+    rows: dict[str, ScheduleRow | Unread] = {}
+    for each in found:
+        metadata = msgspec.json.decode(each, type=_Named).metadata
+        try:
+            rows[metadata.name] = schedule_row(msgspec.json.decode(each, type=velero.Schedule))
+        except (msgspec.DecodeError, ValueError) as error:
+            rows[metadata.name] = Unread(Key(metadata.namespace, metadata.name), str(error))
+    return rows
 
 
 async def _definitions(cluster: Cluster) -> dict[str, dict[str, Any]]:
