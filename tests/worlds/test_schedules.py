@@ -385,6 +385,27 @@ def test_a_location_that_is_away_holds_a_slot_until_it_is_back() -> None:
     ]
 
 
+def test_a_bucket_that_answers_with_another_request_id_each_minute_is_reported_once() -> None:
+    answer = "StatusCode: 404, RequestID: {}, HostID: , api error NoSuchBucket: The specified bucket does not exist"
+
+    async def live() -> ScheduleScene:
+        scene = ScheduleScene()
+        scene.start()
+        for number in range(20):
+            scene.make(f"hourly-{number}", "0 * * * *")
+        for minute in range(50, 110):
+            await scene.until(BEGINNING + minute * MINUTE)
+            status = {"phase": "Unavailable", "message": answer.format(minute)}
+            done(scene.world.merge(velero.LOCATION, Key(HOME, "default"), {"status": status}, "velero"))
+        await scene.stop()
+        return scene
+
+    notes = virtual_time.run(live()).notes
+    assert Counter(note.key.name for note in notes) == dict.fromkeys((f"hourly-{each}" for each in range(20)), 1)
+    (message,) = {note.message for note in notes}
+    assert "velero/default is Unavailable: NoSuchBucket: The specified bucket does not exist" in message
+
+
 def test_a_backup_made_by_hand_holds_the_next_run() -> None:
     async def live() -> ScheduleScene:
         scene = ScheduleScene(ending=lambda _, made: (made + 5 * MINUTE, "Completed"))

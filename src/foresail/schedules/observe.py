@@ -10,6 +10,7 @@ from foresail.api.instants import instant, utc
 from foresail.api.marks import SCHEDULE_UID, SLOT
 from foresail.cron import Dialect
 from foresail.plan import Key
+from foresail.schedules.storage_errors import cause_of
 
 _template = msgspec.json.Decoder(velero.Template)
 
@@ -168,7 +169,7 @@ def location_row(wire: velero.Location) -> LocationRow:
         is_default=bool(wire.spec.default),
         is_read_only=wire.spec.is_read_only,
         phase=wire.status.phase,
-        message=wire.status.message,
+        message=cause_of(wire.status.message),
     )
 
 

@@ -15,6 +15,7 @@ from foresail.cli.leader import BY_SERVER_TIME, leader
 from foresail.schedules.engine import engine
 from foresail.schedules.observe import Seen, Settings, Unread, location_of, location_row
 from foresail.schedules.rules import cannot_run, judge
+from foresail.schedules.storage_errors import cause_of
 
 _SKEW = timedelta(seconds=5)
 _OLD_ZONES = timedelta(days=500)
@@ -199,7 +200,7 @@ def locations(seen: Evidence) -> Iterator[Finding]:
     for each in seen.locations:
         name = each.metadata.name
         if each.status.phase != velero.AVAILABLE:
-            said = each.status.message or "Velero has not tried it yet"
+            said = cause_of(each.status.message) or "Velero has not tried it yet"
             fix = f"velero backup-location get, kubectl describe backupstoragelocation {name} -n {seen.namespace}"
             yield problem("locations", f"{name} is {each.status.phase or 'untried'}: {said}", fix)
         else:
