@@ -8,6 +8,7 @@ from typing import assert_never
 
 import msgspec
 
+from foresail.kube.decisions import log_write
 from foresail.kube.echoes import Written
 from foresail.kube.failures import Cause, Failure
 from foresail.kube.server import Server
@@ -94,7 +95,9 @@ class Executor:
                 outcome = await self._judge(action, answer)
                 if outcome is not Outcome.DONE:
                     return Result(outcome, action, answer, tuple(written))
-            elif answer is not None and answer.metadata.version.isdecimal():
+                continue
+            log_write(action)
+            if answer is not None and answer.metadata.version.isdecimal():
                 written.append(Written(action.kind, int(answer.metadata.version)))
         return Result(Outcome.DONE, written=tuple(written))
 

@@ -27,7 +27,10 @@ def about(who: str, key: Key) -> Iterator[None]:
 
 
 class JsonLines(logging.Formatter):
-    """Makes a record into one line: time, level, message, logger, and the object and traceback if there are any."""
+    """Makes a record into one line: time, level, message, logger, and the object and traceback if there are any.
+
+    The dict `fields` in `extra` adds fields of its own.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
@@ -40,6 +43,7 @@ class JsonLines(logging.Formatter):
         subject = _about.get()
         if subject is not None:
             line["controller"], line["key"] = subject[0], str(subject[1])
+        line |= getattr(record, "fields", {})
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
         return _encoder.encode(line).decode()

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
+from foresail.kube.decisions import DecisionLog
 from foresail.kube.echoes import Echoes, Written
 from foresail.kube.errands import SendsErrands
 from foresail.kube.execute import Outcome, Result
@@ -154,6 +155,7 @@ class Loop(Generic[Seen]):
         self._watching: list[tuple[Kind, asyncio.Task[None]]] = []
         self._busy: set[asyncio.Task[None] | None] = set()
         self._hasty: set[Key] = set()  # whose last plan asked for an instant that had passed
+        self._decisions = DecisionLog()
         self._draining = asyncio.Event()
 
     async def run(self) -> None:
@@ -195,6 +197,7 @@ class Loop(Generic[Seen]):
                 await _first(self._leads.lost(), self._draining.wait())
             finally:
                 self.is_working = False
+                self._decisions = DecisionLog()
             # To drain, those at work finish their plan, for they lead still. When the lead is lost they are cut
             # off in the middle of it, as a crash would: the next leader finds what they wrote, and goes on from it.
             for worker in team:
@@ -264,6 +267,7 @@ class Loop(Generic[Seen]):
         seen = self.controller.observe(key, now)
         if seen is None:
             self.queue.succeeded(key)
+            self._decisions.forget(key)
             self._wake(key, None, now)
             return "absent", ()
         plan = self.controller.decide(seen, now)
@@ -271,6 +275,7 @@ class Loop(Generic[Seen]):
         if result.outcome is Outcome.DONE:
             self.queue.succeeded(key)
             self._wake(key, plan.wake_at, now)
+            self._decisions.note(key, plan.notes)
             for note in plan.notes:
                 self._say(note)
         else:

@@ -60,6 +60,12 @@ def test_every_line_that_is_written_while_an_object_is_worked_on_names_it_and_no
     ]
 
 
+def test_a_line_has_the_fields_that_its_writer_adds(stream: io.StringIO) -> None:
+    logging.getLogger("x").info("held", extra={"fields": {"decision": "Busy", "object": "Schedule velero/daily"}})
+    (line,) = lines(stream)
+    assert (line["decision"], line["object"]) == ("Busy", "Schedule velero/daily")
+
+
 def test_a_failure_brings_its_traceback(stream: io.StringIO) -> None:
     try:
         int("x")
