@@ -15,6 +15,7 @@ from typing import Any
 
 from bench.figures import Bounds, beside_bare, measured, verdict
 from bench.operator import ACCOUNT, NAMESPACE, USER, operator
+from bench.schedules import scrape
 from bench.schedules.world import (
     BACKUP_CONTROLLERS,
     arrivals_of_backups,
@@ -37,7 +38,7 @@ SETTLED = 120.0  # seconds in which the operator has read ten thousand new expre
 NEVER = "0 3 1 1 *"  # not while we measure
 SINGLE = 10
 NEAR, LOOKED = timedelta(seconds=3), timedelta(seconds=65)
-PARTS = ("single", "punctual", "throughput", "silence")
+PARTS = ("single", "punctual", "throughput", "silence", "scrape")
 
 AT_ANY_SIZE: Bounds = {
     "idle_writes is 0": lambda f: f["idle_writes"] == 0,
@@ -47,6 +48,7 @@ AT_ANY_SIZE: Bounds = {
 AT_FULL_SIZE: Bounds = {
     "throughput_ratio is at least 0.8": lambda f: f["throughput_ratio"] >= 0.8,
     "single_lag_s is at most 0.3": lambda f: f["single_lag_s"] <= 0.3,
+    "scrape_ms_10k_schedules is at most 50": lambda f: f["scrape_ms_10k_schedules"] <= 50,
 }
 
 
@@ -191,9 +193,11 @@ def main() -> int:
 
 
 def part_of(part: str, size: float) -> dict[str, object]:
-    """Measure one part, on a cluster of its own."""
+    """Measure one part, on a cluster of its own if it needs one."""
     if part == "single":
         return single()
+    if part == "scrape":
+        return scrape.measure(int(MANY * size))
     if part == "silence":
         return silence(int(MANY * size), IDLE_SECONDS * max(size, 0.2))
     with world() as cluster:

@@ -13,7 +13,7 @@ from foresail.kube.clock import now
 from foresail.kube.events import Events
 from foresail.kube.execute import Executor
 from foresail.kube.loop import Loop
-from foresail.kube.metrics import CONTENT_TYPE, Metrics
+from foresail.kube.metrics import CONTENT_TYPE, Metrics, text
 from foresail.operator.main import controllers
 from foresail.operator.settings import Settings
 from foresail.plan import Key
@@ -34,7 +34,8 @@ def of_all_capabilities(folder: Path) -> bytes:
             chosen = controllers(EVERYTHING, client)
             loops = [Loop(client, each, executor, now) for each in chosen]
             others = [each.metrics for each in chosen]
-            return Metrics(loops, executor, Events(client, "one", "one", now), lambda: True, others).text()
+            metrics = Metrics(loops, executor, Events(client, "one", "one", now), lambda: True, others)
+            return text(metrics.parts())
 
     return asyncio.run(render())
 
@@ -55,14 +56,14 @@ def of_two_tenants() -> bytes:
         metrics = process.loop.controller.metrics  # type: ignore[attr-defined]
         executor = Executor(process.visitor)
         events = Events(process.visitor, "one", "one", now)
-        found.append(Metrics([process.loop], executor, events, lambda: True, [metrics]).text())
+        found.append(text(Metrics([process.loop], executor, events, lambda: True, [metrics]).parts()))
 
     tell(story)
     return found[0]
 
 
 @contextmanager
-def served(text: bytes) -> Iterator[int]:
+def served(page: bytes) -> Iterator[int]:
     """Serve figures on loopback; yield the port."""
 
     class Page(BaseHTTPRequestHandler):
@@ -70,7 +71,7 @@ def served(text: bytes) -> Iterator[int]:
             self.send_response(200)
             self.send_header("Content-Type", CONTENT_TYPE)
             self.end_headers()
-            self.wfile.write(text)
+            self.wfile.write(page)
 
         def log_message(self, *_: object) -> None:
             pass
@@ -87,10 +88,10 @@ def served(text: bytes) -> Iterator[int]:
 
 
 def test_no_series_is_there_twice_with_all_capabilities(tmp_path: Path) -> None:
-    text = of_all_capabilities(tmp_path).decode()
+    page = of_all_capabilities(tmp_path).decode()
     found = [
         (sample.name, *sorted(sample.labels.items()))
-        for family in text_string_to_metric_families(text)
+        for family in text_string_to_metric_families(page)
         for sample in family.samples
     ]
     assert sorted(found) == sorted(set(found))

@@ -39,7 +39,7 @@ class Operator(Speaking):
         self._command = [
             sys.executable, "-m", "foresail", "operator", "run",
             f"--kubeconfig={cluster.service_account_kubeconfig('velero', lease_of(flags))}",
-            "--identity=operator", "--host=127.0.0.1", "--port=0", *flags,
+            "--identity=operator", "--host=127.0.0.1", "--port=0", "--schedule-metrics-for-all", *flags,
         ]  # fmt: skip
         self._process: subprocess.Popen[bytes] | None = None
 

@@ -259,7 +259,7 @@ def test_a_failed_run_stays_the_last_result_over_a_restart_and_is_not_reset_each
     stage.operator.kill()
     stage.operator.start()
     eventually(lambda: stage.operator.figures(name).get('last_result{result="Failed"}') == 1, 60)
-    assert stage.operator.figures(name)['last_result{result="Completed"}'] == 0
+    assert 'last_result{result="Completed"}' not in stage.operator.figures(name)
 
 
 # Which Velero is beside us

@@ -59,6 +59,8 @@ def _fill(operator: argparse.ArgumentParser) -> None:
     schedules = run.add_argument_group("schedules")
     skip = "what a new or unpaused Schedule without spec.skipImmediately does"
     add_switch(schedules, "--schedule-skip-immediately", skip, default=False)
+    series = "show metrics of each Schedule, not only of those that are late, held, failing, invalid or paused"
+    add_switch(schedules, "--schedule-metrics-for-all", series, default=False)
     schedules.add_argument(
         "--velero-dialect",
         choices=[each.value for each in Dialect],
@@ -149,6 +151,7 @@ def _settings(chosen: argparse.Namespace) -> Any:  # noqa: ANN401 - imported lat
         port=chosen.port,
         dry_run=chosen.dry_run,
         runs_schedules=chosen.schedules,
+        metrics_for_all_schedules=chosen.schedule_metrics_for_all,
         runs_self_service=chosen.self_service,
         runs_primers=chosen.primers,
         self_service_window=chosen.self_service_window,

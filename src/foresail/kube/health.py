@@ -1,5 +1,6 @@
 """One small HTTP server for whoever looks after the process: /metrics, /healthz and /readyz."""
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 from aiohttp import web
 
 from foresail.kube.loop import Loop
-from foresail.kube.metrics import CONTENT_TYPE, Metrics
+from foresail.kube.metrics import CONTENT_TYPE, Metrics, text
 
 
 def complaints_of_health(loops: Sequence[Loop[Any]]) -> list[str]:
@@ -33,7 +34,7 @@ async def serving(loops: Sequence[Loop[Any]], metrics: Metrics, host: str | None
     """Answer until the block ends; yield the port, which is a free one if 0 was asked for."""
 
     async def show(_: web.Request) -> web.Response:
-        return web.Response(body=metrics.text(), headers={"Content-Type": CONTENT_TYPE})
+        return web.Response(body=await _rendered(metrics), headers={"Content-Type": CONTENT_TYPE})
 
     async def healthy(_: web.Request) -> web.Response:
         return _answer(complaints_of_health(loops))
@@ -51,6 +52,15 @@ async def serving(loops: Sequence[Loop[Any]], metrics: Metrics, host: str | None
         yield runner.addresses[0][1]
     finally:
         await runner.cleanup()
+
+
+async def _rendered(metrics: Metrics) -> bytes:
+    """Read the figures in parts, and render them in a thread: the event loop has other work."""
+    parts = []
+    for part in metrics.parts():
+        parts.append(part)
+        await asyncio.sleep(0)
+    return await asyncio.to_thread(text, parts)
 
 
 def _answer(complaints: list[str]) -> web.Response:

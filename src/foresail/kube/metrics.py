@@ -1,7 +1,8 @@
 """What can be measured from outside: most of it is read when someone asks, and costs nothing before."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from itertools import chain
+from typing import Any, Protocol, runtime_checkable
 
 from prometheus_client import CollectorRegistry, Histogram, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -17,19 +18,17 @@ CONTENT_TYPE = CONTENT_TYPE_LATEST
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 
-class OfTheLeader(Collector):
-    """Figures about objects: only the leader shows them, for what another replica last knew grows old."""
+@runtime_checkable
+class InParts(Protocol):
+    """A collector that has many figures."""
 
-    def __init__(self, figures: Collector, is_leader: Callable[[], bool]) -> None:
-        self._figures, self._is_leader = figures, is_leader
+    def parts(self) -> Iterable[Iterable[Metric]]:
+        """Give the figures in parts: other tasks run between two of them, and any thread may go through a part."""
 
-    def describe(self) -> Iterable[Metric]:
-        """Return nothing: the figures are not asked for before there are any."""
-        return []
 
-    def collect(self) -> Iterable[Metric]:
-        """Read the figures of this moment, if they are ours to tell."""
-        return self._figures.collect() if self._is_leader() else []
+def parts_of(collector: Collector) -> Iterable[Iterable[Metric]]:
+    """Return the parts of any collector: if it has none, each family is one."""
+    return collector.parts() if isinstance(collector, InParts) else ((family,) for family in collector.collect())
 
 
 class Metrics(Collector):
@@ -44,9 +43,9 @@ class Metrics(Collector):
         others: Sequence[Collector] = (),
     ) -> None:
         self._loops, self._executor, self._events, self._is_leader = loops, executor, events, is_leader
+        self._others = others
         self._registry = CollectorRegistry()
-        for collector in (self, *(OfTheLeader(each, is_leader) for each in others)):
-            self._registry.register(collector)
+        self._registry.register(self)
         ProcessCollector(registry=self._registry)
         looks = Histogram(
             "foresail_reconcile_seconds",
@@ -58,9 +57,14 @@ class Metrics(Collector):
         for loop in loops:
             loop.looked = _observer(looks, loop.controller.name)
 
-    def text(self) -> bytes:
-        """Return all figures in the format that Prometheus reads."""
-        return generate_latest(self._registry)
+    def parts(self) -> Iterable[Iterable[Metric]]:
+        """Read the figures of this moment in parts.
+
+        Those about objects are the leader's alone: what another replica last knew grows old.
+        """
+        yield from parts_of(self._registry)
+        for each in self._others if self._is_leader() else ():
+            yield from parts_of(each)
 
     def describe(self) -> Iterable[Metric]:
         """Return nothing: the figures are not asked for before there is an event loop."""
@@ -131,6 +135,21 @@ class Metrics(Collector):
             by,
             [(names, reflector.restarts) for names, reflector in watches],
         )
+
+
+class _Collected(Collector):
+    """Figures that were read before."""
+
+    def __init__(self, parts: Iterable[Iterable[Metric]]) -> None:
+        self._parts = parts
+
+    def collect(self) -> Iterable[Metric]:
+        return chain.from_iterable(self._parts)
+
+
+def text(parts: Iterable[Iterable[Metric]]) -> bytes:
+    """Return figures in the format that Prometheus reads; any thread may do it."""
+    return generate_latest(_Collected(parts))
 
 
 Samples = Iterable[tuple[tuple[str, ...], float]]

@@ -41,6 +41,7 @@ def controllers(settings: Settings, client: Client) -> list[Schedules | SelfServ
     schedules = None
     if settings.runs_schedules:
         schedules = Schedules(settings.velero_namespace, settings.schedules, settings.velero_dialect)
+        schedules.metrics.shows_all = settings.metrics_for_all_schedules
         found.append(schedules)
     if settings.runs_self_service:
         limits, never = _limits(settings, schedules), (settings.lease_namespace, settings.own_namespace)

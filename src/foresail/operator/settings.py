@@ -23,6 +23,7 @@ class Settings:
     port: int = 8081
     dry_run: bool = False
     runs_schedules: bool = True
+    metrics_for_all_schedules: bool = False  # else for those that need attention
     runs_self_service: bool = False
     runs_primers: bool = False
     self_service_window: int | None = None  # None: Velero's concurrency and one more

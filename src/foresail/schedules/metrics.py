@@ -1,7 +1,15 @@
-"""What can be measured of Schedules: read when someone asks, and gone with the Schedule."""
+"""What can be measured of Schedules: all of them in numbers, and those that need attention one by one.
 
-from collections.abc import Callable, Iterable
+What a scrape shows of a Schedule is computed when the Schedule is reconciled, so a scrape reads no Backup.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from enum import StrEnum
+from heapq import nsmallest
+from math import inf
+from typing import NamedTuple
 
 from prometheus_client import Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -12,12 +20,55 @@ from foresail.kube.clock import now
 from foresail.kube.store import Store
 from foresail.plan import Key
 from foresail.schedules.observe import BackupRow, LocationRow, Seen
-from foresail.schedules.reasons import HELD
 from foresail.schedules.rules import Verdict
 
+LATE_SECONDS = 60.0  # a burst of Schedules with the same slot takes seconds, and is no lateness
+MOST_SHOWN = 1_000  # Schedules with series of their own, if not all of them are wanted
+RESULTS = ("Completed", "PartiallyFailed", "Failed", "FailedValidation")
 _BUCKETS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0)
 _LABELS = ("namespace", "schedule")
-RESULTS = ("Completed", "PartiallyFailed", "Failed", "FailedValidation")
+
+
+class State(StrEnum):
+    """How a Schedule does; the most urgent comes first."""
+
+    LATE = "late"
+    HELD = "held"
+    FAILING = "failing"
+    INVALID = "invalid"
+    PAUSED = "paused"
+    HEALTHY = "healthy"
+
+
+_RANK = {state: rank for rank, state in enumerate(State)}
+
+
+class Figures(NamedTuple):
+    """What is shown of one Schedule; instants are in seconds since 1970."""
+
+    due: float | None  # the slot of the run that is due, or the first to come
+    paused_since: float | None
+    last_success: float | None
+    result: str  # of the last run that has ended; empty if there is none
+    held: str  # the reason
+    invalid: str  # the reason
+
+    def overdue(self, instant: float) -> float:
+        """Return for how many seconds a run has been due."""
+        # The figures are as old as the last reconcile, and the slot after it may have come since.
+        return max(instant - self.due, 0.0) if self.due is not None else 0.0
+
+    def state(self, instant: float) -> State:
+        """Return how the Schedule does."""
+        if self.held:
+            return State.HELD
+        if self.due is not None and instant - self.due > LATE_SECONDS:
+            return State.LATE
+        if self.result and self.result != velero.COMPLETED:
+            return State.FAILING
+        if self.invalid:
+            return State.INVALID
+        return State.HEALTHY if self.paused_since is None else State.PAUSED
 
 
 class ScheduleMetrics(Collector):
@@ -25,7 +76,8 @@ class ScheduleMetrics(Collector):
 
     def __init__(self, locations: Store[LocationRow]) -> None:
         self._locations = locations
-        self._verdicts: dict[Key, tuple[Seen, Verdict]] = {}
+        self.shows_all = False  # whether healthy Schedules have series of their own too
+        self._figures: dict[Key, Figures] = {}
         self._lateness = Histogram(
             "foresail_schedule_lateness_seconds",
             "How long after its slot a scheduled Backup was there.",
@@ -33,22 +85,22 @@ class ScheduleMetrics(Collector):
             registry=None,
         )
 
-    # What the controller tells
+    # What the controller reports
 
     def judged(self, seen: Seen, verdict: Verdict) -> None:
-        """Remember what the rules last said about a Schedule."""
-        self._verdicts[seen.schedule.key] = (seen, verdict)
+        """Keep what the rules last found about a Schedule."""
+        self._figures[seen.schedule.key] = figures_of(seen, verdict)
 
     def gone(self, key: Key) -> None:
-        """Forget a Schedule that is no more."""
-        self._verdicts.pop(key, None)
+        """Forget a Schedule that is deleted."""
+        self._figures.pop(key, None)
 
     def came(self, backup: BackupRow) -> None:
         """Measure how late a Backup that was just made is."""
         if backup.slot is not None and backup.is_waiting:
             self._lateness.observe(max((now() - backup.slot).total_seconds(), 0.0))
 
-    # What is asked
+    # What a scrape reads
 
     def describe(self) -> Iterable[Metric]:
         """Return nothing: the figures are not asked for before there are any."""
@@ -56,72 +108,146 @@ class ScheduleMetrics(Collector):
 
     def collect(self) -> Iterable[Metric]:
         """Read the figures of this moment."""
-        yield from self._lateness.collect()
-        instant = now()
+        return self._snapshot().families()
+
+    def parts(self) -> Iterable[Iterable[Metric]]:
+        """Copy what is known, and leave the rest to another thread."""
+        yield self._snapshot().families()
+
+    def _snapshot(self) -> "_Snapshot":
+        return _Snapshot(
+            dict(self._figures), tuple(self._locations.rows()), tuple(self._lateness.collect()), self.shows_all
+        )
+
+
+class _Snapshot(NamedTuple):
+    """What is known at one moment; nobody else changes it."""
+
+    figures: Mapping[Key, Figures]
+    locations: tuple[LocationRow, ...]
+    lateness: tuple[Metric, ...]
+    shows_all: bool
+
+    def families(self) -> Iterable[Metric]:
+        """Return what a scrape shows."""
+        yield from self.lateness
+        instant = now().timestamp()
+        states = {key: each.state(instant) for key, each in self.figures.items()}
+        yield from self._all(states)
+        shown, omitted = self._shown(states)
+        yield _gauge(
+            "foresail_schedule_series_omitted",
+            "Schedules that need attention and have no series of their own, because too many do.",
+            (),
+            [((), omitted)],
+        )
+        yield from self._each(shown, instant)
+        yield self._availability()
+
+    def _all(self, states: Mapping[Key, State]) -> Iterable[Metric]:
+        """Show the Schedules of each namespace in numbers."""
+        counts: dict[str, Counter[State]] = {}
+        next_runs: dict[str, float] = {}
+        successes: dict[str, float] = {}
+        for key, state in states.items():
+            each, namespace = self.figures[key], key.namespace
+            counts.setdefault(namespace, Counter())[state] += 1
+            _keep_least(next_runs, namespace, each.due)
+            if state is not State.PAUSED:
+                _keep_least(successes, namespace, each.last_success)
+        yield _gauge(
+            "foresail_schedules",
+            "Schedules by state: the first of late, held, failing, invalid, paused and healthy that applies.",
+            ("namespace", "state"),
+            (((namespace, state), found[state]) for namespace, found in counts.items() for state in State),
+        )
+        yield _gauge(
+            "foresail_schedules_next_run_timestamp_seconds",
+            "When the first of all Schedules is due, or has been if it is late or held.",
+            ("namespace",),
+            (((namespace,), found) for namespace, found in next_runs.items()),
+        )
+        yield _gauge(
+            "foresail_schedules_oldest_success_timestamp_seconds",
+            "The oldest of the last successes of all Schedules that are not paused.",
+            ("namespace",),
+            (((namespace,), found) for namespace, found in successes.items()),
+        )
+
+    def _shown(self, states: Mapping[Key, State]) -> tuple[list[Key], int]:
+        """Return the Schedules with series of their own, and how many more need attention."""
+        if self.shows_all:
+            return list(states), 0
+        troubled = [key for key, state in states.items() if state is not State.HEALTHY]
+        if len(troubled) <= MOST_SHOWN:
+            return troubled, 0
+
+        def urgency(key: Key) -> tuple[int, float]:
+            return _RANK[states[key]], self.figures[key].due or inf
+
+        return nsmallest(MOST_SHOWN, troubled, key=urgency), len(troubled) - MOST_SHOWN
+
+    def _each(self, shown: Sequence[Key], instant: float) -> Iterable[Metric]:
         yield self._gauge(
             "next_run_timestamp_seconds",
             "When the next run is due, or has been if it is held.",
-            lambda _, verdict: verdict.next_run.timestamp() if verdict.next_run else None,
+            shown,
+            lambda each: each.due,
         )
         yield self._gauge(
             "overdue_seconds",
             "For how long a run has been due; 0 while paused.",
-            lambda _, verdict: _overdue(verdict, instant),
+            shown,
+            lambda each: each.overdue(instant),
         )
         yield self._gauge(
             "paused_since_timestamp_seconds",
             "Since when a Schedule is paused, as far as it was seen.",
-            lambda _, verdict: _since(verdict),
+            shown,
+            lambda each: each.paused_since,
         )
         yield self._gauge(
             "last_success_timestamp_seconds",
             "When the last Backup of the Schedule that completed did so.",
-            lambda seen, _: _last_success(seen),
+            shown,
+            lambda each: each.last_success,
         )
-        yield self._results()
-        yield self._held()
-        yield self._availability()
+        yield self._named("last_result", "1 for the result of the last run that has ended.", "result", shown)
+        yield self._named("held", "1 if a run that is due is held, by reason.", "held", shown, "reason")
+        yield self._named("invalid", "1 if a Schedule can never run as it is, by reason.", "invalid", shown, "reason")
 
-    def _gauge(self, name: str, meaning: str, value: Callable[[Seen, Verdict], float | None]) -> Metric:
-        family = GaugeMetricFamily(f"foresail_schedule_{name}", meaning, labels=_LABELS)
-        for key, (seen, verdict) in self._verdicts.items():
-            found = value(seen, verdict)
-            if found is not None:
-                family.add_metric((key.namespace, key.name), found)
-        return family
+    def _gauge(self, name: str, meaning: str, shown: Sequence[Key], value: Callable[[Figures], float | None]) -> Metric:
+        figures = ((key, value(self.figures[key])) for key in shown)
+        samples = (((key.namespace, key.name), found) for key, found in figures if found is not None)
+        return _gauge(f"foresail_schedule_{name}", meaning, _LABELS, samples)
 
-    def _results(self) -> Metric:
-        family = GaugeMetricFamily(
-            "foresail_schedule_last_result",
-            "1 for the result of the last run that has ended.",
-            labels=(*_LABELS, "result"),
-        )
-        for key, (seen, _) in self._verdicts.items():
-            last = last_ended(seen)
-            if last is not None:
-                for result in RESULTS:
-                    family.add_metric((key.namespace, key.name, result), float(last.phase == result))
-        return family
-
-    def _held(self) -> Metric:
-        family = GaugeMetricFamily(
-            "foresail_schedule_held", "1 if a run that is due is held, by reason.", labels=(*_LABELS, "reason")
-        )
-        for key, (_, verdict) in self._verdicts.items():
-            if verdict.held is not None and not verdict.is_settling:
-                for reason in HELD:
-                    family.add_metric((key.namespace, key.name, reason.value), float(verdict.held.reason is reason))
-        return family
+    def _named(self, name: str, meaning: str, field: str, shown: Sequence[Key], label: str = "") -> Metric:
+        """Show a word as the label of a series that is 1."""
+        words = ((key, getattr(self.figures[key], field)) for key in shown)
+        samples = (((key.namespace, key.name, word), 1.0) for key, word in words if word)
+        return _gauge(f"foresail_schedule_{name}", meaning, (*_LABELS, label or field), samples)
 
     def _availability(self) -> Metric:
-        family = GaugeMetricFamily(
+        return _gauge(
             "foresail_backup_location_available",
             "1 if Velero could reach a BackupStorageLocation when it last tried, 0 if not.",
-            labels=("namespace", "location"),
+            ("namespace", "location"),
+            (((row.key.namespace, row.key.name), float(row.phase == velero.AVAILABLE)) for row in self.locations),
         )
-        for row in self._locations.rows():
-            family.add_metric((row.key.namespace, row.key.name), float(row.phase == velero.AVAILABLE))
-        return family
+
+
+def figures_of(seen: Seen, verdict: Verdict) -> Figures:
+    """Return what is shown of a Schedule."""
+    due, paused, success = verdict.next_run, verdict.changes.observed.paused_since, _last_success(seen)
+    last = last_ended(seen)
+    return Figures(
+        due=due.timestamp() if due is not None else None,
+        paused_since=paused.timestamp() if paused is not None else None,
+        last_success=success.timestamp() if success is not None else None,
+        result=last.phase if last is not None else "",
+        held=verdict.held.reason.value if verdict.held is not None and not verdict.is_settling else "",
+        invalid=verdict.refused.reason.value if verdict.refused is not None else "",
+    )
 
 
 def last_ended(seen: Seen) -> BackupRow | None:
@@ -130,21 +256,24 @@ def last_ended(seen: Seen) -> BackupRow | None:
     return max(ended, key=lambda each: (each.slot or each.created, each.key), default=None)
 
 
-def _overdue(verdict: Verdict, instant: datetime) -> float:
-    # The verdict is as old as the last look, and the slot after it may have come since.
-    due = verdict.due or verdict.upcoming
-    return max((instant - due).total_seconds(), 0.0) if due is not None else 0.0
-
-
-def _since(verdict: Verdict) -> float | None:
-    paused = verdict.changes.observed.paused_since
-    return paused.timestamp() if paused is not None else None
-
-
-def _last_success(seen: Seen) -> float | None:
+def _last_success(seen: Seen) -> datetime | None:
     completed = [
         each.completed
         for each in seen.backups
         if each.phase == velero.COMPLETED and each.completed and each.is_of(seen.schedule)
     ]
-    return max(completed).timestamp() if completed else None
+    return max(completed, default=None)
+
+
+def _keep_least(found: dict[str, float], key: str, value: float | None) -> None:
+    if value is not None and value < found.get(key, inf):
+        found[key] = value
+
+
+def _gauge(
+    name: str, meaning: str, labels: Sequence[str], samples: Iterable[tuple[tuple[str, ...], float]]
+) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(name, meaning, labels=labels)
+    for values, value in samples:
+        family.add_metric(values, value)
+    return family

@@ -5,8 +5,9 @@ in sight for a while: of several take the highest, not the sum.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
+from typing import NamedTuple
 
 from prometheus_client import Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
@@ -24,6 +25,7 @@ from foresail.selfservice.reasons import Reason
 from foresail.selfservice.status import ACCEPTED, FALSE, IN_DELETION, NOTABLE, QUEUED, SUCCEEDED, TRUE, changed
 
 _BUCKETS = (1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14400.0, 86400.0)
+_TURN = 500  # namespaces after which other tasks get a turn
 _NOTHING = Status()
 _COUNTED = {
     (QUEUED, TRUE): "created",
@@ -41,7 +43,6 @@ _MEANING = {
 }
 
 Labels = tuple[str, ...]
-T = TypeVar("T")
 
 
 class SelfServiceMetrics(Collector):
@@ -53,10 +54,11 @@ class SelfServiceMetrics(Collector):
         self._namespaces = namespaces
         self._places = places
         self._policy = policy
-        self._counts: dict[str, Counter[tuple[str, Labels]]] = {}  # by namespace
+        self._counts: dict[str, Counter[Labels]] = {name: Counter() for name in _MEANING}
+        self._waited: dict[Labels, tuple[int, float]] = {}  # how many, and how long in all
+        self._labels: dict[str, set[tuple[str, Labels]]] = {}  # by namespace, what of it is counted and waited
         self._failing: Counter[Labels] = Counter()
         self._waiting: Counter[Labels] = Counter()
-        self._waited: dict[str, dict[Labels, tuple[int, float]]] = {}  # by namespace: how many, and how long in all
         self._wait = Histogram(
             "foresail_selfservice_queue_wait_seconds",
             "How long a tenant's backup or restore waited for Velero to begin.",
@@ -85,8 +87,9 @@ class SelfServiceMetrics(Collector):
             self._count("failed_deletions", (namespace,))
 
     def _count(self, name: str, labels: Labels) -> None:
-        counts = self._counts.setdefault(labels[0], Counter())
-        counts[name, labels[: len(_MEANING[name][1])]] += 1
+        found = labels[: len(_MEANING[name][1])]
+        self._counts[name][found] += 1
+        self._labels.setdefault(labels[0], set()).add((name, found))
 
     def waited(self, family: Family, change: Change[VeleroRow]) -> None:
         """Keep who waits for Velero, and measure how long one waited that Velero has just begun with."""
@@ -96,14 +99,17 @@ class SelfServiceMetrics(Collector):
             return
         seconds = max((now() - change.new.created).total_seconds(), 0.0)
         self._wait.labels(family.kind.name).observe(seconds)
-        here = self._waited.setdefault(before[0], {})
-        count, total = here.get(before, (0, 0.0))
-        here[before] = count + 1, total + seconds
+        count, total = self._waited.get(before, (0, 0.0))
+        self._waited[before] = count + 1, total + seconds
+        self._labels.setdefault(before[0], set()).add(("", before))
 
     def gone(self, namespace: str) -> None:
         """Forget what was counted in a namespace."""
-        self._counts.pop(namespace, None)
-        self._waited.pop(namespace, None)
+        for name, labels in self._labels.pop(namespace, ()):
+            if name:
+                del self._counts[name][labels]
+            else:
+                del self._waited[labels]
 
     # What is asked
 
@@ -112,72 +118,86 @@ class SelfServiceMetrics(Collector):
         return []
 
     def collect(self) -> Iterable[Metric]:
-        """Read the figures of this moment; those of a namespace go with it."""
-        for name, (meaning, labels) in _MEANING.items():
-            counter = CounterMetricFamily(f"foresail_selfservice_{name}", meaning, labels=labels)
-            for counts in self._present(self._counts):
-                for (of, found), count in counts.items():
-                    if of == name:
-                        counter.add_metric(found, count)
-            yield counter
-        yield from self._wait.collect()
-        yield from self._queue()
+        """Read the figures of this moment."""
+        return chain.from_iterable(self.parts())
+
+    def parts(self) -> Iterable[Iterable[Metric]]:
+        """Copy what was counted for another thread, then read how full the namespaces are, some at a time."""
+        for namespace in self._labels.keys() - {key.name for key in self._namespaces}:
+            self.gone(namespace)  # counted after its namespace had gone
+        yield _Counted(
+            {name: dict(counts) for name, counts in self._counts.items()},
+            dict(self._waited),
+            dict(self._waiting),
+            dict(self._failing),
+            tuple(self._wait.collect()),
+        ).families()
         yield from self._fullness()
 
-    def _queue(self) -> Iterable[Metric]:
-        waited = SummaryMetricFamily(
-            "foresail_selfservice_waited_seconds",
-            "How many Velero has begun with, and how long they waited in all.",
-            labels=("namespace", "kind"),
-        )
-        for here in self._present(self._waited):
-            for labels, (count, total) in here.items():
-                waited.add_metric(labels, count, total)
-        yield waited
-        waiting = GaugeMetricFamily(
-            "foresail_selfservice_waiting", "How many Velero has yet to begin with.", labels=("namespace", "kind")
-        )
-        for labels, number in self._waiting.items():
-            waiting.add_metric(labels, number)
-        yield waiting
-        failing = GaugeMetricFamily(
-            "foresail_selfservice_failing_deletions",
-            "How many backups are to be deleted that Velero could not delete when it was last asked.",
-            labels=("namespace",),
-        )
-        for labels, number in self._failing.items():
-            failing.add_metric(labels, number)
-        yield failing
-
-    def _fullness(self) -> Iterable[Metric]:
+    def _fullness(self) -> Iterable[Iterable[Metric]]:
         used = GaugeMetricFamily(
             "foresail_selfservice_backups", "How many backups a namespace has.", labels=("namespace", "which")
         )
         limit = GaugeMetricFamily(
             "foresail_selfservice_quota", "How many backups a namespace may have.", labels=("namespace", "which")
         )
-        for key in self._namespaces:
-            row, policy = self._namespaces.get(key), self._policy(key.name)
-            if row is None:
-                continue
-            stored, active = (count(row.uid, key.name, "") for count in (self._places.stored, self._places.active))
-            quotas = policy.spec.quotas if policy is not None else None
-            if quotas is None and not stored:
-                continue
-            used.add_metric((key.name, "stored"), stored)
-            used.add_metric((key.name, "active"), active)
-            if quotas is not None and quotas.stored is not None:
-                limit.add_metric((key.name, "stored"), quotas.stored)
-            if quotas is not None and quotas.active is not None:
-                limit.add_metric((key.name, "active"), quotas.active)
-        yield used
-        yield limit
+        for number, key in enumerate(tuple(self._namespaces), start=1):
+            self._add_fullness(key, used, limit)
+            if number % _TURN == 0:
+                yield ()
+        yield used, limit
 
-    def _present(self, counts: dict[str, T]) -> Iterable[T]:
-        """Return what was counted in namespaces that are there, and forget what came after its namespace had gone."""
-        for namespace in [each for each in counts if Key("", each) not in self._namespaces]:
-            del counts[namespace]
-        return counts.values()
+    def _add_fullness(self, key: Key, used: GaugeMetricFamily, limit: GaugeMetricFamily) -> None:
+        row, policy = self._namespaces.get(key), self._policy(key.name)
+        if row is None:
+            return
+        stored, active = (count(row.uid, key.name, "") for count in (self._places.stored, self._places.active))
+        quotas = policy.spec.quotas if policy is not None else None
+        if quotas is None and not stored:
+            return
+        used.add_metric((key.name, "stored"), stored)
+        used.add_metric((key.name, "active"), active)
+        if quotas is not None and quotas.stored is not None:
+            limit.add_metric((key.name, "stored"), quotas.stored)
+        if quotas is not None and quotas.active is not None:
+            limit.add_metric((key.name, "active"), quotas.active)
+
+
+class _Counted(NamedTuple):
+    """What was counted up to one moment; nobody else changes it."""
+
+    counts: Mapping[str, Mapping[Labels, int]]
+    waited: Mapping[Labels, tuple[int, float]]
+    waiting: Mapping[Labels, int]
+    failing: Mapping[Labels, int]
+    wait: tuple[Metric, ...]
+
+    def families(self) -> Iterable[Metric]:
+        """Return what a scrape shows."""
+        for name, (meaning, names) in _MEANING.items():
+            counter = CounterMetricFamily(f"foresail_selfservice_{name}", meaning, labels=names)
+            for labels, count in self.counts[name].items():
+                counter.add_metric(labels, count)
+            yield counter
+        yield from self.wait
+        waited = SummaryMetricFamily(
+            "foresail_selfservice_waited_seconds",
+            "How many Velero has begun with, and how long they waited in all.",
+            labels=("namespace", "kind"),
+        )
+        for labels, (number, total) in self.waited.items():
+            waited.add_metric(labels, number, total)
+        yield waited
+        yield _gauge("waiting", "How many Velero has yet to begin with.", ("namespace", "kind"), self.waiting)
+        meaning = "How many backups are to be deleted that Velero could not delete when it was last asked."
+        yield _gauge("failing_deletions", meaning, ("namespace",), self.failing)
+
+
+def _gauge(name: str, meaning: str, names: Sequence[str], counts: Mapping[Labels, int]) -> Metric:
+    family = GaugeMetricFamily(f"foresail_selfservice_{name}", meaning, labels=names)
+    for labels, number in counts.items():
+        family.add_metric(labels, number)
+    return family
 
 
 def _deletion_failed(row: RequestRow | None) -> str:

@@ -1,16 +1,19 @@
-"""Who shows which figures."""
+"""Which replica shows which figures."""
 
-from prometheus_client import CollectorRegistry, Gauge
+from types import SimpleNamespace
+from typing import Any
 
-from foresail.kube.metrics import OfTheLeader
+from prometheus_client import Gauge
+
+from foresail.kube.metrics import Metrics, text
 
 
 def test_figures_about_objects_are_shown_by_the_leader_alone_and_by_no_former_one() -> None:
-    overdue = Gauge("overdue_seconds", "What the last look found.", registry=None)
+    overdue = Gauge("overdue_seconds", "What the last reconcile found.", registry=None)
     overdue.set(7)
     leads = True
-    registry = CollectorRegistry()
-    registry.register(OfTheLeader(overdue, lambda: leads))
-    assert registry.get_sample_value("overdue_seconds") == 7
+    nothing: Any = SimpleNamespace(writes={}, outcomes={"written": 0, "repeated": 0, "dropped": 0})
+    metrics = Metrics((), nothing, nothing, lambda: leads, [overdue])
+    assert b"\noverdue_seconds 7.0\n" in text(metrics.parts())
     leads = False
-    assert registry.get_sample_value("overdue_seconds") is None
+    assert b"overdue_seconds" not in text(metrics.parts())

@@ -1,0 +1,135 @@
+"""What a scrape shows of Schedules: numbers of all, and series of those that need attention."""
+
+import time
+from datetime import timedelta
+
+import msgspec
+import pytest
+
+from foresail.kube.clock import now
+from foresail.kube.store import Store
+from foresail.plan import Key
+from foresail.schedules import metrics as module
+from foresail.schedules.metrics import ScheduleMetrics
+from foresail.schedules.observe import BackupRow, LocationRow, ScheduleRow, Seen
+from foresail.schedules.rules import judge
+from tests.unit.schedules.rows import AVAILABLE, DAY, HOUR, MINUTE, backup, schedule, seen, watched
+
+YEARLY = "0 0 1 1 *"
+Found = dict[tuple[str, ...], float]
+
+
+def shown(metrics: ScheduleMetrics) -> Found:
+    """Return each figure by its short name and the values of its labels, without the histogram."""
+    return {
+        (sample.name.removeprefix("foresail_schedule"), *sample.labels.values()): sample.value
+        for family in metrics.collect()
+        if family.type == "gauge"
+        for sample in family.samples
+    }
+
+
+def of(found: Found, name: str) -> set[str]:
+    """Return the names in all series that are about one Schedule."""
+    return {key[0] for key in found if name in key[1:]}
+
+
+def named(name: str, row: ScheduleRow) -> ScheduleRow:
+    return msgspec.structs.replace(row, key=Key("velero", name), uid=name)
+
+
+def ran(row: ScheduleRow, phase: str = "Completed") -> tuple[BackupRow, ...]:
+    slot = now() - HOUR
+    return (backup(phase, slot, schedule=row.key.name, schedule_uid=row.uid, completed=slot + MINUTE),)
+
+
+def known(metrics: ScheduleMetrics, each: Seen, *, ago: timedelta = timedelta()) -> None:
+    metrics.judged(each, judge(each, now() - ago))
+
+
+def healthy(name: str, **changed: object) -> ScheduleRow:
+    row = schedule(text=YEARLY, created=now() - HOUR, last_backup=now() - HOUR)
+    return watched(named(name, msgspec.structs.replace(row, **changed)))
+
+
+@pytest.fixture
+def metrics() -> ScheduleMetrics:
+    return ScheduleMetrics(Store[LocationRow]())
+
+
+def test_a_healthy_schedule_is_counted_and_has_no_series_of_its_own(metrics: ScheduleMetrics) -> None:
+    row = healthy("fine")
+    known(metrics, seen(row, *ran(row)))
+    found = shown(metrics)
+    assert found["s", "velero", "healthy"] == 1
+    assert sum(value for key, value in found.items() if key[0] == "s") == 1
+    assert found["s_next_run_timestamp_seconds", "velero"] > now().timestamp()
+    assert found["s_oldest_success_timestamp_seconds", "velero"] < now().timestamp()
+    assert of(found, "fine") == set()
+
+
+def test_all_schedules_have_series_where_they_are_wanted(metrics: ScheduleMetrics) -> None:
+    row = healthy("fine")
+    known(metrics, seen(row, *ran(row)))
+    metrics.shows_all = True
+    found = shown(metrics)
+    assert found["_overdue_seconds", "velero", "fine"] == 0
+    assert found["_last_result", "velero", "fine", "Completed"] == 1
+    assert {"_next_run_timestamp_seconds", "_last_success_timestamp_seconds"} < of(found, "fine")
+
+
+def test_what_needs_attention_has_series_of_its_own_and_says_why(metrics: ScheduleMetrics) -> None:
+    failing, paused = healthy("failing"), watched(healthy("paused", paused=True), paused="2026-01-01T00:00:00Z")
+    invalid = healthy("invalid", text="99 * * * *")
+    held = healthy("held", text="* * * * *", created=now() - DAY)
+    known(metrics, seen(failing, *ran(failing, "Failed")))
+    known(metrics, seen(paused))
+    known(metrics, seen(invalid))
+    known(metrics, seen(held, location=msgspec.structs.replace(AVAILABLE, phase="Unavailable")))
+    late = healthy("late", text="* * * * *", last_backup=now() - 3 * MINUTE)
+    known(metrics, seen(late), ago=3 * MINUTE)  # nobody came to it since
+    found = shown(metrics)
+    for state in ("failing", "paused", "invalid", "held", "late"):
+        assert found["s", "velero", state] == 1, state
+    assert found["_last_result", "velero", "failing", "Failed"] == 1
+    assert "_paused_since_timestamp_seconds" in of(found, "paused")
+    assert found["_invalid", "velero", "invalid", "InvalidSchedule"] == 1
+    assert found["_held", "velero", "held", "LocationUnavailable"] == 1
+    assert found["_overdue_seconds", "velero", "late"] > 60
+
+
+def test_a_run_that_is_due_for_a_moment_is_not_late(metrics: ScheduleMetrics) -> None:
+    row = healthy("burst", text="* * * * *", last_backup=now() - MINUTE)
+    known(metrics, seen(row), ago=MINUTE)
+    assert shown(metrics)["s", "velero", "late"] == 0
+
+
+def test_the_number_of_series_is_bounded_and_the_most_urgent_are_shown(
+    metrics: ScheduleMetrics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_SHOWN", 2)
+    for number in range(3):
+        row = healthy(f"failing-{number}")
+        known(metrics, seen(row, *ran(row, "Failed")))
+    late = healthy("tardy", text="* * * * *", last_backup=now() - 3 * MINUTE)
+    known(metrics, seen(late), ago=3 * MINUTE)
+    found = shown(metrics)
+    assert found[("_series_omitted",)] == 2
+    assert "_overdue_seconds" in of(found, "tardy")
+    assert found["s", "velero", "failing"] == 3
+    metrics.gone(late.key)
+    found = shown(metrics)
+    assert (found[("_series_omitted",)], of(found, "tardy")) == (1, set())
+
+
+def test_a_scrape_of_ten_thousand_schedules_takes_little_time_of_the_event_loop(metrics: ScheduleMetrics) -> None:
+    row = healthy("one")
+    one = seen(row, *ran(row, "Failed"))
+    verdict = judge(one, now())
+    for number in range(10_000):
+        metrics.judged(msgspec.structs.replace(one, schedule=named(f"schedule-{number}", row)), verdict)
+    begun = time.thread_time()
+    parts = list(metrics.parts())  # what the event loop does; the rest is done by another thread
+    assert time.thread_time() - begun < 0.05
+    samples = [sample for part in parts for family in part for sample in family.samples]
+    assert len(samples) < 6 * module.MOST_SHOWN
