@@ -3,8 +3,9 @@
 import asyncio
 import sys
 from datetime import datetime
+from typing import Annotated
 
-import msgspec
+from msgspec import Meta, Struct, field
 
 from foresail.kube.client import Client
 from foresail.kube.clock import now
@@ -18,16 +19,16 @@ from foresail.plan import Delete, Key, Kind, Plan
 CONFIG_MAP = Kind("", "v1", "configmaps", "ConfigMap")
 
 
-class Annotations(msgspec.Struct, frozen=True):  # noqa: D101
-    expires: datetime | None = msgspec.field(default=None, name="examples.foresail.dev/expires")
+class Annotations(Struct, frozen=True):  # noqa: D101
+    expires: Annotated[datetime, Meta(tz=True)] | None = field(default=None, name="examples.foresail.dev/expires")
 
 
-class Metadata(msgspec.Struct, frozen=True):  # noqa: D101
+class Metadata(Struct, frozen=True):  # noqa: D101
     uid: str
     annotations: Annotations = Annotations()
 
 
-class ConfigMap(msgspec.Struct, frozen=True):  # noqa: D101 - all that is decoded; what does not fit is left alone
+class ConfigMap(Struct, frozen=True):  # noqa: D101 - all that is decoded; what does not fit is left alone
     metadata: Metadata
 
 
@@ -46,8 +47,7 @@ class Expiring:
 
     def decide(self, seen: tuple[Key, ConfigMap], now: datetime) -> Plan:
         """Say what is to be done: a function of what was seen and the time."""
-        key, it = seen
-        at = it.metadata.annotations.expires
+        (key, it), at = seen, seen[1].metadata.annotations.expires
         return Plan(wake_at=at) if at is None or at > now else Plan((Delete(CONFIG_MAP, key, it.metadata.uid),))
 
 

@@ -32,6 +32,7 @@ def test_each_is_deleted_at_its_instant_and_no_other_is_touched(cluster: Cluster
         config_map("passed", "2020-02-02T02:02:02Z"),
         config_map("much-later", datetime(2100, 1, 1, tzinfo=UTC).isoformat()),
         config_map("no-instant", "tomorrow"),
+        config_map("no-zone", "2020-02-02T02:02:02"),
         config_map("says-nothing", None),
     )
 
@@ -39,7 +40,7 @@ def test_each_is_deleted_at_its_instant_and_no_other_is_touched(cluster: Cluster
         return set(cluster.kubectl("get", "configmaps", "-l", "expiring", "-o", "name").split())
 
     kubeconfig = cluster.service_account_kubeconfig("default", "expiring")
-    with subprocess.Popen([sys.executable, EXAMPLE, kubeconfig]) as process:
+    with subprocess.Popen([sys.executable, EXAMPLE, kubeconfig], stderr=subprocess.PIPE, text=True) as process:
         try:
             eventually(lambda: "configmap/passed" not in left(), 120)
             at = now().replace(microsecond=0) + timedelta(seconds=8)
@@ -48,7 +49,9 @@ def test_each_is_deleted_at_its_instant_and_no_other_is_touched(cluster: Cluster
             asked = {each.name: each.at for each in cluster.audit(USER) if each.verb == "delete"}
             assert at <= asked["soon"] < at + timedelta(seconds=5)
             assert asked.keys() == {"passed", "soon"}
-            assert left() == {f"configmap/{name}" for name in ("much-later", "no-instant", "says-nothing")}
+            assert left() == {f"configmap/{name}" for name in ("much-later", "no-instant", "no-zone", "says-nothing")}
             assert process.poll() is None
         finally:
             process.kill()
+        assert process.stderr is not None
+        assert "Traceback" not in process.stderr.read()
