@@ -20,7 +20,7 @@ from foresail.kube.clock import now
 from foresail.kube.store import Store
 from foresail.plan import Key
 from foresail.schedules.observe import BackupRow, LocationRow, Seen
-from foresail.schedules.rules import Verdict
+from foresail.schedules.rules import Verdict, cannot_run
 
 LATE_SECONDS = 60.0  # a burst of Schedules with the same slot takes seconds, and is no lateness
 MOST_SHOWN = 1_000  # Schedules with series of their own, if not all of them are wanted
@@ -239,14 +239,14 @@ class _Snapshot(NamedTuple):
 def figures_of(seen: Seen, verdict: Verdict) -> Figures:
     """Return what is shown of a Schedule."""
     due, paused, success = verdict.next_run, verdict.changes.observed.paused_since, _last_success(seen)
-    last = last_ended(seen)
+    last, blocker = last_ended(seen), cannot_run(seen, verdict)
     return Figures(
         due=due.timestamp() if due is not None else None,
         paused_since=paused.timestamp() if paused is not None else None,
         last_success=success.timestamp() if success is not None else None,
         result=last.phase if last is not None else "",
         held=verdict.held.reason.value if verdict.held is not None and not verdict.is_settling else "",
-        invalid=verdict.refused.reason.value if verdict.refused is not None else "",
+        invalid=blocker.reason.value if blocker is not None else "",
     )
 
 

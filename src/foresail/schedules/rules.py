@@ -199,6 +199,10 @@ def busy(seen: Seen, now: datetime) -> Because | None:
 
 def location_unavailable(seen: Seen, _now: datetime) -> Because | None:
     """Hold a run rather than have Velero refuse it for good."""
+    return _location_problem(seen)
+
+
+def _location_problem(seen: Seen) -> Because | None:
     location, name = seen.location, seen.schedule.location
     if location is None:
         problem = f"BackupStorageLocation {name} does not exist" if name else "there is no default storage location"
@@ -288,12 +292,12 @@ def judge(seen: Seen, now: datetime) -> Verdict:
     )
 
 
-def cannot_run(seen: Seen, verdict: Verdict, now: datetime) -> Because | None:
+def cannot_run(seen: Seen, verdict: Verdict) -> Because | None:
     """Return why no run will ever come unless somebody changes something; a pause is what somebody wants."""
     if seen.schedule.paused:
         return None
     is_missing = seen.location is None or seen.location.is_read_only
-    return verdict.refused or (location_unavailable(seen, now) if is_missing else None)
+    return verdict.refused or (_location_problem(seen) if is_missing else None)
 
 
 def look_again(verdict: Verdict, now: datetime) -> datetime | None:

@@ -98,6 +98,23 @@ def test_what_needs_attention_has_series_of_its_own_and_says_why(metrics: Schedu
     assert found["_overdue_seconds", "velero", "late"] > 60
 
 
+@pytest.mark.parametrize(
+    ("changed", "place", "reason"),
+    [
+        ({"text": "0 0 30 2 *"}, AVAILABLE, "NeverFires"),
+        ({"location": "far"}, None, "LocationUnavailable"),
+        ({}, msgspec.structs.replace(AVAILABLE, is_read_only=True), "LocationUnavailable"),
+    ],
+)
+def test_what_can_never_run_is_shown_before_it_is_due(
+    metrics: ScheduleMetrics, changed: dict[str, object], place: LocationRow | None, reason: str
+) -> None:
+    known(metrics, seen(healthy("never", **changed), location=place))
+    found = shown(metrics)
+    assert found["s", "velero", "invalid"] == 1
+    assert found["_invalid", "velero", "never", reason] == 1
+
+
 def test_a_run_that_is_due_for_a_moment_is_not_late(metrics: ScheduleMetrics) -> None:
     row = healthy("burst", text="* * * * *", last_backup=now() - MINUTE)
     known(metrics, seen(row), ago=MINUTE)

@@ -167,7 +167,7 @@ def runnable(seen: Evidence) -> Iterator[Finding]:
             yield problem("schedules", f"Schedule {name} cannot be read: {row.problem}", fix)
             continue
         each = Seen(row, (), location_of(row.location, places), known, Settings())
-        because = cannot_run(each, judge(each, now), now)
+        because = cannot_run(each, judge(each, now))
         if because is not None:
             reasons.setdefault(because.reason.value, []).append((name, because.message))
     for reason, found in reasons.items():
