@@ -2,6 +2,7 @@
 
 from foresail.api.requests import NON_ADMIN_RESTORE
 from foresail.plan import Key
+from tests.worlds import virtual_time
 from tests.worlds.tenancy import Tenancy
 from tests.worlds.test_selfservice_paths import NAB, NAR, backed_up, tell
 
@@ -116,3 +117,34 @@ def test_the_figures_of_a_namespace_go_with_it() -> None:
         assert "red" not in {label for key in figures(tenancy) for label in key}
 
     tell(story)
+
+
+def waiting_requests(tenancy: Tenancy) -> Figures:
+    return {key[1:]: value for key, value in figures(tenancy).items() if key[0] == "waiting_requests"}
+
+
+def test_each_request_that_waits_is_shown_by_namespace_and_reason_and_no_other() -> None:
+    async def live() -> None:
+        tenancy = Tenancy({"stored": 2}, window=1)
+        tenancy.start()
+        await backed_up(tenancy)
+        tenancy.back_up(Key("red", "second"))
+        await tenancy.settle()
+        tenancy.back_up(Key("red", "third"))
+        tenancy.back_up(Key("blue", "one"))
+        await tenancy.settle()
+        assert waiting_requests(tenancy) == {
+            ("red", BACKUP, "Waiting"): 1,
+            ("red", BACKUP, "QuotaExceeded"): 1,
+            ("blue", BACKUP, "WaitingForTurn"): 1,
+        }
+        tenancy.velero_says(Key("red", "second"), "Completed", progress={"totalItems": 1})
+        await tenancy.settle()
+        assert waiting_requests(tenancy) == {("red", BACKUP, "QuotaExceeded"): 1, ("blue", BACKUP, "Waiting"): 1}
+        tenancy.velero_says(Key("blue", "one"), "InProgress")
+        tenancy.delete(Key("red", "third"))
+        await tenancy.settle()
+        assert waiting_requests(tenancy) == {}
+        await tenancy.stop()
+
+    virtual_time.run(live())

@@ -22,6 +22,7 @@ from foresail.selfservice.observe import NamespaceRow, RequestRow, Status, Veler
 from foresail.selfservice.places import Places
 from foresail.selfservice.policy import PolicyRow
 from foresail.selfservice.reasons import Reason
+from foresail.selfservice.rules import waiting_for
 from foresail.selfservice.status import ACCEPTED, FALSE, IN_DELETION, NOTABLE, QUEUED, SUCCEEDED, TRUE, changed
 
 _BUCKETS = (1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14400.0, 86400.0)
@@ -59,6 +60,7 @@ class SelfServiceMetrics(Collector):
         self._labels: dict[str, set[tuple[str, Labels]]] = {}  # by namespace, what of it is counted and waited
         self._failing: Counter[Labels] = Counter()
         self._waiting: Counter[Labels] = Counter()
+        self._waiting_requests: Counter[Labels] = Counter()
         self._wait = Histogram(
             "foresail_selfservice_queue_wait_seconds",
             "How long a tenant's backup or restore waited for Velero to begin.",
@@ -76,6 +78,7 @@ class SelfServiceMetrics(Collector):
         old, new, namespace = change.old, change.new, change.key.namespace
         before, after = _deletion_failed(old), _deletion_failed(new)
         _shift(self._failing, (namespace,) if before else None, (namespace,) if after else None)
+        _shift(self._waiting_requests, _waits_for(family, old), _waits_for(family, new))
         if change.initial or new is None:
             return
         for each in changed(old.status if old is not None else _NOTHING, new.status):
@@ -129,6 +132,7 @@ class SelfServiceMetrics(Collector):
             {name: dict(counts) for name, counts in self._counts.items()},
             dict(self._waited),
             dict(self._waiting),
+            dict(self._waiting_requests),
             dict(self._failing),
             tuple(self._wait.collect()),
         ).families()
@@ -169,6 +173,7 @@ class _Counted(NamedTuple):
     counts: Mapping[str, Mapping[Labels, int]]
     waited: Mapping[Labels, tuple[int, float]]
     waiting: Mapping[Labels, int]
+    waiting_requests: Mapping[Labels, int]
     failing: Mapping[Labels, int]
     wait: tuple[Metric, ...]
 
@@ -189,6 +194,8 @@ class _Counted(NamedTuple):
             waited.add_metric(labels, number, total)
         yield waited
         yield _gauge("waiting", "How many Velero has yet to begin with.", ("namespace", "kind"), self.waiting)
+        meaning = "Requests that wait, by reason: in the operator's queue, for Velero, a policy, a quota or a location."
+        yield _gauge("waiting_requests", meaning, ("namespace", "kind", "reason"), self.waiting_requests)
         meaning = "How many backups are to be deleted that Velero could not delete when it was last asked."
         yield _gauge("failing_deletions", meaning, ("namespace",), self.failing)
 
@@ -211,6 +218,12 @@ def _waits(family: Family, row: VeleroRow | None) -> Labels | None:
     if row is None or row.owner is None or not row.request_uid or not row.is_waiting:
         return None
     return row.owner.namespace, family.kind.name
+
+
+def _waits_for(family: Family, row: RequestRow | None) -> Labels | None:
+    """Return where a request waits, and for what; None if it does not wait."""
+    reason = waiting_for(row) if row is not None else ""
+    return (row.key.namespace, family.kind.name, reason) if row is not None and reason else None
 
 
 def _shift(counts: Counter[Labels], before: Labels | None, after: Labels | None) -> None:

@@ -32,6 +32,7 @@ from foresail.selfservice.reasons import Reason, Refused
 from foresail.selfservice.specs import backup_spec, restore_spec
 from foresail.selfservice.status import (
     ACCEPTED,
+    AUTHORIZED,
     BACKING_OFF,
     CREATED,
     FALSE,
@@ -119,6 +120,22 @@ def is_refused(phase: str, accepted: Condition | None) -> bool:
     if accepted.reason in list(Reason):
         return accepted.reason not in WAITS
     return phase == BACKING_OFF  # a reason that a later operator has added
+
+
+def waiting_for(request: RequestRow) -> str:
+    """Return the reason for which a request waits without being wrong; empty if it does not wait."""
+    if request.is_to_go:
+        return ""
+    for kind, status, reasons in (
+        (ACCEPTED, FALSE, WAITS),
+        (QUEUED, FALSE, (Reason.WAITING_FOR_TURN,)),
+        (AUTHORIZED, UNKNOWN, (Reason.CHECKING_ACCESS,)),
+        (SUCCEEDED, UNKNOWN, (Reason.WAITING,)),
+    ):
+        found = request.status.condition(kind)
+        if found is not None and found.status == status and found.reason in reasons:
+            return found.reason
+    return ""
 
 
 def velero_spec(seen: Seen) -> dict[str, Any] | Refused:
