@@ -2,13 +2,17 @@
 
 import signal
 from collections.abc import Callable
+from pathlib import Path
 
 from testbed import processes
 from testbed.api import request
+from testbed.control_plane import APISERVER
+from testbed.credentials import user_kubeconfig
 from testbed.errors import TestbedError
+from testbed.pki import make_authority
 from testbed.ports import Port
 from testbed.processes import Program
-from testbed.site import Site
+from testbed.site import ADMIN, Site
 
 _GRACE_SECONDS = 90.0  # the API server waits up to a minute for open watches
 
@@ -52,6 +56,22 @@ class Faults:
         """Kill a component and start it again."""
         self.kill(component)
         self.start(component)
+
+    def replace_authority(self) -> Path:
+        """Restart the API server with a certificate of a new authority; return that authority's own.
+
+        The testbed and its kubectl trust both then. Whoever else read the old one does not know the new one.
+        """
+        pki, new = self._site.pki, self._site.folder / "new-pki"
+        make_authority(new)
+        self.kill(APISERVER)
+        (pki / "ca.crt").write_bytes((pki / "ca.crt").read_bytes() + (new / "ca.crt").read_bytes())
+        for name in ("server.crt", "server.key"):
+            (pki / name).write_bytes((new / name).read_bytes())
+        user_kubeconfig(self._site, self._site.admin_kubeconfig, ADMIN, ["system:masters"])
+        self._site.admin_trust.load_verify_locations(new / "ca.crt")
+        self.start(APISERVER)
+        return new / "ca.crt"
 
     def compact_etcd(self) -> int:
         """Take away every revision of etcd but the newest; return that revision."""

@@ -23,7 +23,7 @@ METRICS: dict[str, Collector] = {
     "selfservice": SelfService("velero").metrics,
 }
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
-each_file = pytest.mark.parametrize("file", [*METRICS, "unattended"])
+each_file = pytest.mark.parametrize("file", [*METRICS, "runtime", "unattended"])
 each_capability = pytest.mark.parametrize("capability", METRICS)
 
 

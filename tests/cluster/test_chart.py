@@ -182,7 +182,8 @@ def arguments(*switches: str) -> dict[str, list[str]]:
 def test_alerts_and_dashboards_come_with_what_is_on(switches: tuple[str, ...], watched: set[str]) -> None:
     found = objects(*switches)
     rules = {each["metadata"]["name"]: each["spec"] for each in found if each["kind"] == "PrometheusRule"}
-    alone = {"unattended"} if "schedules" in watched else set()  # it stays when the rest is uninstalled
+    alone = {"unattended"} if "schedules" in watched else set[str]()  # it stays when the rest is uninstalled
+    alone |= {"runtime"} if switches else set()
     assert rules == {
         f"foresail-{each}": yaml.safe_load((CHART / "rules" / f"{each}.yaml").read_text()) for each in watched | alone
     }

@@ -71,7 +71,7 @@ class Client:
         self._connection = connection
         self._manager = manager
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(ssl=connection.tls or True, limit=0, limit_per_host=0),
+            connector=aiohttp.TCPConnector(limit=0, limit_per_host=0),
             headers={"Accept": _JSON, "Accept-Encoding": "identity", "User-Agent": f"foresail/{__version__}"},
             auto_decompress=False,
         )
@@ -192,6 +192,7 @@ class Client:
                 headers={**await self._connection.headers(), "Accept": accept},
                 timeout=patience,
                 allow_redirects=False,
+                ssl=self._connection.tls or True,
             )
             if response.status == HTTPStatus.OK:
                 return response
@@ -199,6 +200,9 @@ class Client:
                 return await _refusal(response)
         except ConnectError as problem:
             return Failure(Cause.UNAUTHORIZED, str(problem))
+        except aiohttp.ClientConnectorCertificateError as problem:
+            await self._renew()  # the cluster's CA may have been replaced: the next request finds the new one
+            return unreachable(problem)
         except (aiohttp.ClientError, OSError, TimeoutError) as problem:
             return unreachable(problem)
 
@@ -257,6 +261,7 @@ class Client:
                     headers=headers,
                     timeout=_TIMEOUT,
                     allow_redirects=False,
+                    ssl=self._connection.tls or True,
                     middlewares=() if data is None else (_send_once,),
                 ) as response,
             ):
@@ -269,6 +274,9 @@ class Client:
                 received = await response.read()
         except ConnectError as problem:
             return Failure(Cause.UNAUTHORIZED, str(problem))
+        except aiohttp.ClientConnectorCertificateError as problem:
+            await self._renew()  # the cluster's CA may have been replaced: the next request finds the new one
+            return unreachable(problem)
         except (aiohttp.ClientError, OSError, TimeoutError) as problem:
             return unreachable(problem)
         try:
@@ -312,6 +320,8 @@ async def _send_once(request: aiohttp.ClientRequest, send: aiohttp.ClientHandler
     """Send a request without aiohttp's own retry: it resends a DELETE whose connection dies, done or not."""
     try:
         return await send(request)
+    except aiohttp.ClientConnectorError:
+        raise  # never sent, and never resent
     except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as problem:
         raise aiohttp.ClientConnectionError(str(problem) or type(problem).__name__) from problem
 

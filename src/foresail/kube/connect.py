@@ -21,9 +21,14 @@ class Connection:
     """Where the API server is, whom it may trust, and the headers that say who we are."""
 
     server: str
-    tls: ssl.SSLContext | None
     _configuration: Any = field(repr=False)
     _reload: Callable[[Any], Awaitable[None]] = field(repr=False)
+    tls: ssl.SSLContext | None = field(init=False)
+    _certificates: tuple[bytes, ...] = field(init=False, repr=False)  # as read, to notice a change
+
+    def __post_init__(self) -> None:
+        self._certificates = _read_certificates(self._configuration)
+        self.tls = _tls(self._configuration)
 
     async def headers(self) -> dict[str, str]:
         """Return the authorisation for one request; the configuration renews a token that is about to expire."""
@@ -34,9 +39,13 @@ class Connection:
         return {each["key"]: each["value"].strip() for each in settings.values() if each.get("value")}
 
     async def renew(self) -> None:
-        """Read the credentials again: the server has refused those that we have."""
+        """Read credentials and certificates again: the server has refused ours, or we its certificate."""
         try:
             await self._reload(self._configuration)
+            certificates = _read_certificates(self._configuration)
+            if certificates != self._certificates:  # else the open connections stay in use
+                self.tls = _tls(self._configuration)
+                self._certificates = certificates
         except Exception as error:
             raise _no_credentials(error) from error
 
@@ -66,9 +75,9 @@ async def connect(kubeconfig: str | None = None, context: str | None = None) -> 
     configuration = Configuration()
     try:
         await reload(configuration)
+        return Connection(configuration.host.rstrip("/"), configuration, reload)
     except (ConfigException, OSError) as error:
         raise ConnectError(f"cannot connect to a cluster: {error}") from error
-    return Connection(configuration.host.rstrip("/"), _tls(configuration), configuration, reload)
 
 
 def namespace_of_context(kubeconfig: str | None = None, context: str | None = None) -> str:
@@ -89,6 +98,11 @@ def namespace_of_context(kubeconfig: str | None = None, context: str | None = No
 
 def _is_pods_own(kubeconfig: str | None, context: str | None) -> bool:
     return kubeconfig is None and context is None and Path(_SERVICE_ACCOUNT).exists()
+
+
+def _read_certificates(configuration: Any) -> tuple[bytes, ...]:  # noqa: ANN401
+    files = (configuration.ssl_ca_cert, configuration.cert_file, configuration.key_file)
+    return (*(Path(each).read_bytes() for each in files if each), str(configuration.ca_cert_data).encode())
 
 
 def _tls(configuration: Any) -> ssl.SSLContext | None:  # noqa: ANN401

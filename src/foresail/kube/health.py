@@ -9,6 +9,7 @@ from aiohttp import web
 
 from foresail.kube.loop import Loop
 from foresail.kube.metrics import CONTENT_TYPE, Metrics, text
+from foresail.kube.watch import STALE_SECONDS
 
 
 def complaints_of_health(loops: Sequence[Loop[Any]]) -> list[str]:
@@ -18,19 +19,29 @@ def complaints_of_health(loops: Sequence[Loop[Any]]) -> list[str]:
     ]
 
 
-def complaints_of_readiness(loops: Sequence[Loop[Any]]) -> list[str]:
-    """Say what is not known yet. A follower is ready too: it must be there before the leader goes."""
-    return [
-        f"{loop.controller.name}: {watch.reflector.interest.kind.name} has not been read yet"
-        + (f": {watch.last_failure}" if watch.last_failure else "")
-        for loop in loops
-        for watch in loop.watches
-        if not watch.reflector.synced
-    ]
+def complaints_of_readiness(loops: Sequence[Loop[Any]], stale_seconds: float = STALE_SECONDS) -> list[str]:
+    """Report stores that were never read or are stale. A follower is ready too: it must be there before it leads."""
+    found = []
+    for loop in loops:
+        for watch in loop.watches:
+            name = f"{loop.controller.name}: {watch.reflector.interest.kind.name}"
+            why = f": {watch.last_failure}" if watch.last_failure else ""
+            if not watch.reflector.synced:
+                found.append(f"{name} has not been read yet{why}")
+            elif watch.age() > stale_seconds:
+                found.append(f"{name} is stale, last confirmed {watch.age():.0f} s ago{why}")
+    return found
 
 
 @asynccontextmanager
-async def serving(loops: Sequence[Loop[Any]], metrics: Metrics, host: str | None, port: int) -> AsyncIterator[int]:
+async def serving(
+    loops: Sequence[Loop[Any]],
+    metrics: Metrics,
+    host: str | None,
+    port: int,
+    *,
+    stale_seconds: float = STALE_SECONDS,
+) -> AsyncIterator[int]:
     """Answer until the block ends; yield the port, which is a free one if 0 was asked for."""
 
     async def show(_: web.Request) -> web.Response:
@@ -40,7 +51,7 @@ async def serving(loops: Sequence[Loop[Any]], metrics: Metrics, host: str | None
         return _answer(complaints_of_health(loops))
 
     async def ready(_: web.Request) -> web.Response:
-        return _answer(complaints_of_readiness(loops))
+        return _answer(complaints_of_readiness(loops, stale_seconds))
 
     application = web.Application()
     application.add_routes([web.get("/metrics", show), web.get("/healthz", healthy), web.get("/readyz", ready)])

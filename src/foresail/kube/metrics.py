@@ -112,7 +112,7 @@ class Metrics(Collector):
 
     def _stores(self) -> Iterable[Metric]:
         watches = [
-            (_watch_labels(loop.controller.name, watch.reflector.interest), watch.reflector)
+            (_watch_labels(loop.controller.name, watch.reflector.interest), watch)
             for loop in self._loops
             for watch in loop.watches
         ]
@@ -121,19 +121,31 @@ class Metrics(Collector):
             "foresail_store_objects",
             "Objects that are known.",
             by,
-            [(names, len(reflector.store)) for names, reflector in watches],
+            [(names, len(watch.reflector.store)) for names, watch in watches],
         )
         yield _gauge(
             "foresail_unreadable_objects",
             "Objects of a wrong shape, which are left alone.",
             by,
-            [(names, len(reflector.store.unread)) for names, reflector in watches],
+            [(names, len(watch.reflector.store.unread)) for names, watch in watches],
         )
         yield _counter(
             "foresail_watch_restarts",
             "How often a watch was opened again.",
             by,
-            [(names, reflector.restarts) for names, reflector in watches],
+            [(names, watch.reflector.restarts) for names, watch in watches],
+        )
+        yield _counter(
+            "foresail_watch_failures",
+            "Lists and watches that failed, by cause.",
+            (*by, "cause"),
+            [((*names, cause.value), count) for names, watch in watches for cause, count in watch.failures.items()],
+        )
+        yield _gauge(
+            "foresail_store_age_seconds",
+            "Seconds since the API server last confirmed the store, by an event, a bookmark or a list.",
+            by,
+            [(names, watch.age()) for names, watch in watches],
         )
 
 

@@ -22,6 +22,7 @@ from foresail.kube.health import serving
 from foresail.kube.lease import Leadership
 from foresail.kube.loop import Controller, Loop
 from foresail.kube.metrics import Metrics
+from foresail.kube.watch import STALE_SECONDS
 from foresail.plan import Key
 
 _log = logging.getLogger(__name__)
@@ -40,6 +41,7 @@ class Place:
     host: str | None = None  # all addresses, old and new: the kubelet and Prometheus come from outside
     port: int = 8081
     drain: float = 10.0
+    stale: float = STALE_SECONDS  # unready when a store has not been confirmed for so long
 
 
 def _nothing() -> None:
@@ -79,7 +81,7 @@ async def run(
         )
         loops += [Loop(client, each, executor, now, leads=leadership, say=events.emit) for each in controllers]
         metrics = Metrics(loops, executor, events, lambda: leadership.is_leader, figures)
-        async with serving(loops, metrics, place.host, place.port) as port:
+        async with serving(loops, metrics, place.host, place.port, stale_seconds=place.stale) as port:
             _log.info("%s answers on port %d", place.identity, port)
             telling = asyncio.create_task(events.run())
             try:

@@ -1,10 +1,13 @@
 """Runs a reflector against the API server: opens what it asks for, and feeds it what comes."""
 
 import asyncio
+import logging
 import random
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from typing import Generic, TypeVar
 
+from foresail.kube.clock import steady
 from foresail.kube.failures import Cause, Failure, unreachable
 from foresail.kube.lines import Lines
 from foresail.kube.reflector import Page, Phase, Reflector
@@ -13,8 +16,11 @@ from foresail.plan import Kind
 
 Wire = TypeVar("Wire")
 Row = TypeVar("Row")
+_log = logging.getLogger(__name__)
 
 STALL_SECONDS = 90.0  # the API server sends a bookmark each minute, so silence beyond that is a dead stream
+STALE_SECONDS = 300.0  # an older store makes the process unready; a working watch confirms it each minute
+_LOG_AGAIN = 600.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 10.0
 _TURN = 500  # lines after which other tasks get a turn
 
@@ -33,15 +39,24 @@ class Watch(Generic[Wire, Row]):
         reached: Callable[[Kind, int], None] = _nothing,
         *,
         stall: float = STALL_SECONDS,
+        clock: Callable[[], float] = steady,
     ) -> None:
         self.reflector = reflector
         self.synced = asyncio.Event()
         self.last_failure: Failure | None = None
+        self.failures: Counter[Cause] = Counter()
         self._client = client
         self._reached = reached  # is told up to which version the store is true
         self._stall = stall
+        self._clock = clock
+        self._confirmed_at = clock()  # when an event, a bookmark or a whole list last arrived
+        self._logged: dict[Cause, float] = {}  # of the failures since then
         self._brought = False  # whether the present request brought anything; if not, the next one waits
         self._followed = False  # whether it brought anything new: a list alone does not end a back-off
+
+    def age(self) -> float:
+        """Return how many seconds ago the API server last confirmed the store, by an event, a bookmark or a list."""
+        return self._clock() - self._confirmed_at
 
     async def run(self) -> None:
         """Follow the interest until cancelled; no answer of the server's ends it."""
@@ -51,6 +66,8 @@ class Watch(Generic[Wire, Row]):
             failure = await self._request()
             self.last_failure = failure
             wait = self.reflector.ended(failure)
+            if wait and failure is not None:
+                self._count(failure)
             if self._followed:
                 pause = _FIRST_PAUSE
             if wait or (failure is None and not self._brought):
@@ -71,7 +88,11 @@ class Watch(Generic[Wire, Row]):
                     if failure is not None:
                         return failure
                     self._brought = True
-                    self._followed |= was_whole
+                    if self.reflector.phase is Phase.WATCHING:
+                        self._confirmed_at = self._clock()
+                    if was_whole:
+                        self._followed = True
+                        self._log_recovery()
                     self._tell()
                     if self.reflector.synced and not self.synced.is_set():
                         self.synced.set()
@@ -119,9 +140,27 @@ class Watch(Generic[Wire, Row]):
                 return page
             self._brought = True
             self.reflector.page(page)
+        self._confirmed_at = self._clock()
         self._tell()
         self.synced.set()
         return None
+
+    def _count(self, failure: Failure) -> None:
+        """Count a failed request, and log it unless the same cause was logged a while ago."""
+        self.failures[failure.cause] += 1
+        now = self._clock()
+        if self._followed or now - self._logged.get(failure.cause, -_LOG_AGAIN) < _LOG_AGAIN:
+            return  # a stream that worked and broke is not worth a line; if it cannot be opened again, that is
+        self._logged[failure.cause] = now
+        kind = self.reflector.interest.kind.name
+        state = f"last confirmed {self.age():.0f} s ago" if self.reflector.synced else "not read yet"
+        _log.warning("cannot watch %s, %s, retrying: %s", kind, state, failure)
+
+    def _log_recovery(self) -> None:
+        if self._logged:
+            causes = ", ".join(cause.value for cause in self._logged)
+            _log.info("watching %s again after %s", self.reflector.interest.kind.name, causes)
+            self._logged.clear()
 
     def _tell(self) -> None:
         version = self.reflector.version

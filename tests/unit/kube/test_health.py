@@ -10,7 +10,8 @@ import msgspec
 from foresail.kube.clock import now
 from foresail.kube.events import Events
 from foresail.kube.execute import Executor
-from foresail.kube.health import serving
+from foresail.kube.failures import failure
+from foresail.kube.health import complaints_of_readiness, serving
 from foresail.kube.loop import Loop, Watched
 from foresail.kube.metrics import Metrics
 from foresail.kube.reflector import Interest
@@ -59,9 +60,28 @@ def test_without_its_server_a_process_is_healthy_and_not_ready_and_says_why(tmp_
                 assert code == 200
                 assert "foresail_leader 0.0" in text
                 assert "process_resident_memory_bytes" in text
+                watched = 'controller="idle",kind="Thing",selector=""'
+                assert f'foresail_watch_failures_total{{cause="Unreachable",{watched}}} ' in text
+                assert f"foresail_store_age_seconds{{{watched}}} " in text
                 assert 'foresail_watch_restarts_total{controller="idle",kind="Thing",selector=""} 1.0' in text
                 running.cancel()
                 await asyncio.wait([running])
                 assert await ask("/healthz") == (503, "idle: the watch of Thing has ended\n")
+
+    asyncio.run(run())
+
+
+def test_a_store_that_the_server_has_not_confirmed_for_long_makes_the_process_unready(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with nowhere(tmp_path) as client:
+            loop = Loop(client, Idle(), Executor(client), now)
+            (watch,) = loop.watches
+            watch.reflector.synced = True
+            assert complaints_of_readiness([loop]) == []
+            watch.last_failure = failure(403, "Forbidden", "things is forbidden")
+            await asyncio.sleep(0.01)
+            assert complaints_of_readiness([loop], stale_seconds=0.005) == [
+                "idle: Thing is stale, last confirmed 0 s ago: Forbidden: things is forbidden (403)"
+            ]
 
     asyncio.run(run())

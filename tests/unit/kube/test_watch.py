@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
@@ -9,10 +10,10 @@ from typing import Any, Self
 import msgspec
 import pytest
 
-from foresail.kube.failures import Failure, failure
+from foresail.kube.failures import Cause, Failure, failure
 from foresail.kube.reflector import Interest, Reflector
 from foresail.kube.store import Store
-from foresail.kube.watch import Watch
+from foresail.kube.watch import STALE_SECONDS, Watch
 from foresail.plan import Kind
 from tests.worlds import virtual_time
 
@@ -62,6 +63,61 @@ class Forgetful:
     async def page(self, _: Kind, __: str, ___: Mapping[str, str], of: type[Any], **____: object) -> object:
         self.lists += 1
         return msgspec.json.decode(b'{"metadata": {"resourceVersion": "5"}, "items": []}', type=of)
+
+
+class Forbidding:
+    """Lists once, refuses everything until `forbids` ends, and then sends a bookmark each minute."""
+
+    def __init__(self) -> None:
+        self.forbids = False
+
+    async def stream(self, _: Kind, __: str, ___: Mapping[str, str], **____: object) -> "Bookmarks | Failure":
+        return failure(403, "Forbidden", "things is forbidden") if self.forbids else Bookmarks(self)
+
+
+class Bookmarks(Said):
+    """A stream that ends when the server forbids it."""
+
+    def __init__(self, server: Forbidding) -> None:
+        super().__init__()
+        self._server = server
+        self._first = True
+
+    async def read(self) -> bytes:
+        if not self._first:
+            await asyncio.sleep(60)
+        self._first = False
+        return b"" if self._server.forbids else json.dumps({"type": "BOOKMARK", "object": _BOOKMARK}).encode() + b"\n"
+
+
+def test_a_watch_that_fails_for_ever_is_logged_rarely_counted_by_cause_and_makes_its_store_old(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    server = Forbidding()
+
+    async def run() -> None:
+        clock = asyncio.get_running_loop().time
+        reflector = Reflector(Interest(THING, Wire, lambda _: 0), Store[int](), lambda _: None, lambda _: None)
+        watch = Watch(server, reflector, clock=clock)  # type: ignore[arg-type]
+        running = asyncio.create_task(watch.run())
+        await asyncio.sleep(3_000)
+        assert watch.age() <= 61
+        assert (watch.failures, caplog.messages) == ({}, [])
+        server.forbids = True
+        await asyncio.sleep(1_500)
+        assert watch.age() > 1_400 > STALE_SECONDS
+        assert watch.failures.keys() == {Cause.FORBIDDEN}
+        assert watch.failures[Cause.FORBIDDEN] > 100
+        refused = "retrying: Forbidden: things is forbidden (403)"
+        assert [text.endswith(refused) for text in caplog.messages] == [True] * 3, "at first, and each ten minutes"
+        server.forbids = False
+        await asyncio.sleep(120)
+        assert watch.age() <= 61
+        assert caplog.messages[3:] == ["watching Thing again after Forbidden"]
+        running.cancel()
+
+    virtual_time.run(run())
 
 
 @pytest.mark.parametrize("streams", [True, False])
