@@ -43,6 +43,12 @@ class Key(msgspec.Struct, frozen=True, order=True):
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
+class Keyed(msgspec.Struct, frozen=True):
+    """What is kept of an object, with its key: the store uses this very key, so that it is in memory once."""
+
+    key: Key
+
+
 @dataclass(frozen=True, slots=True)
 class Create:
     """Create an object; if it is there already, it counts as done only if it carries our mark.

@@ -23,7 +23,7 @@ import msgspec
 from foresail.kube.depth import decoded
 from foresail.kube.failures import Cause, Failure, Status, failure
 from foresail.kube.store import Store, Unreadable
-from foresail.plan import Key, Kind
+from foresail.plan import Key, Keyed, Kind
 
 Wire = TypeVar("Wire")
 Row = TypeVar("Row")
@@ -228,7 +228,8 @@ class Reflector(Generic[Wire, Row]):
             found = self.store.unread[key] = Unreadable(key, named.uid, _short(problem), _labels(raw))
             self.unreadable(found)
             return
-        key = getattr(row, "key", key)  # a row that knows its key brings it along: one is kept, not two
+        if isinstance(row, Keyed):
+            key = row.key  # one is kept, not two
         self._note(key)
         self.store.unread.pop(key, None)
         old = self.store.put(key, row)

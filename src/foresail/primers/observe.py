@@ -12,7 +12,7 @@ from foresail.api.primer import PLACEHOLDER, Primer, PrimerStatus
 from foresail.api.selectors import selects
 from foresail.api.specs import LabelSelector
 from foresail.cron.duration import nanoseconds
-from foresail.plan import Key
+from foresail.plan import Key, Keyed
 from foresail.primers.shape import Shape, shape_of, shape_of_template
 
 RELEASE_AFTER = timedelta(minutes=5)
@@ -37,10 +37,9 @@ class Settings(msgspec.Struct, frozen=True):
     annotations: tuple[tuple[str, str], ...] = ()
 
 
-class PrimerRow(msgspec.Struct, frozen=True):
+class PrimerRow(Keyed, frozen=True):
     """A Primer."""
 
-    key: Key
     uid: str
     version: str
     generation: int
@@ -64,10 +63,9 @@ class PrimerRow(msgspec.Struct, frozen=True):
         return name == self.cron_job
 
 
-class CronJobRow(msgspec.Struct, frozen=True):
+class CronJobRow(Keyed, frozen=True):
     """A CronJob: one that somebody made, or a primer CronJob."""
 
-    key: Key
     uid: str
     created: datetime
     is_going: bool
@@ -84,10 +82,9 @@ class CronJobRow(msgspec.Struct, frozen=True):
     target_uid: str = ""
 
 
-class JobRow(msgspec.Struct, frozen=True):
+class JobRow(Keyed, frozen=True):
     """A run of a CronJob."""
 
-    key: Key
     uid: str
     cron_job_uid: str
     fire: datetime
@@ -96,10 +93,9 @@ class JobRow(msgspec.Struct, frozen=True):
     is_over: bool
 
 
-class PodRow(msgspec.Struct, frozen=True):
+class PodRow(Keyed, frozen=True):
     """A pod of a Job."""
 
-    key: Key
     job_uid: str
     created: datetime
     node: str
@@ -114,10 +110,9 @@ class PodRow(msgspec.Struct, frozen=True):
         return self.phase in (pods.SUCCEEDED, pods.FAILED)
 
 
-class PlaceholderRow(msgspec.Struct, frozen=True):
+class PlaceholderRow(Keyed, frozen=True):
     """A pod that holds a place."""
 
-    key: Key
     uid: str
     primer_uid: str
     target_uid: str
@@ -143,10 +138,9 @@ class NodeRow(msgspec.Struct, frozen=True):
     is_unwarmable: bool
 
 
-class QuotaRow(msgspec.Struct, frozen=True):
+class QuotaRow(Keyed, frozen=True):
     """A ResourceQuota."""
 
-    key: Key
     scopes: tuple[tuple[str, str, tuple[str, ...]], ...]  # name, operator, values
     hard: tuple[tuple[str, str], ...]
     used: tuple[tuple[str, str], ...]

@@ -14,7 +14,7 @@ import msgspec
 from foresail.api import velero
 from foresail.api.apps import Container, Deployment
 from foresail.cron import Dialect
-from foresail.plan import Create, Key, Plan
+from foresail.plan import Create, Key, Keyed, Plan
 from foresail.schedules.observe import Engine
 
 ASK_AGAIN = timedelta(days=1)
@@ -33,10 +33,9 @@ _DIGITS = 5  # a number with as many digits is no sensible concurrency
 _TRUE = ("1", "t", "T", "true", "True", "TRUE")  # as Go reads a flag
 
 
-class DeploymentRow(msgspec.Struct, frozen=True):
+class DeploymentRow(Keyed, frozen=True):
     """A Deployment that runs a Velero server."""
 
-    key: Key
     uid: str
     generation: int
     tag: str

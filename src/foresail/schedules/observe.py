@@ -9,16 +9,15 @@ from foresail.api import velero
 from foresail.api.instants import instant, utc
 from foresail.api.marks import SCHEDULE_UID, SLOT
 from foresail.cron import Dialect
-from foresail.plan import Key
+from foresail.plan import Key, Keyed
 from foresail.schedules.storage_errors import cause_of
 
 _template = msgspec.json.Decoder(velero.Template)
 
 
-class ScheduleRow(msgspec.Struct, frozen=True):
+class ScheduleRow(Keyed, frozen=True):
     """A Schedule, with everything that its Backups get from it."""
 
-    key: Key
     uid: str
     version: str
     created: datetime
@@ -37,10 +36,9 @@ class ScheduleRow(msgspec.Struct, frozen=True):
     errors: tuple[str, ...]
 
 
-class BackupRow(msgspec.Struct, frozen=True):
+class BackupRow(Keyed, frozen=True):
     """A Backup that carries the label of a Schedule, whoever made it."""
 
-    key: Key
     schedule: str
     schedule_uid: str  # empty unless Foresail made it
     slot: datetime | None  # the same
@@ -64,10 +62,9 @@ class BackupRow(msgspec.Struct, frozen=True):
         return self.schedule_uid in ("", schedule.uid)
 
 
-class LocationRow(msgspec.Struct, frozen=True):
+class LocationRow(Keyed, frozen=True):
     """A place where Backups are stored."""
 
-    key: Key
     is_default: bool
     is_read_only: bool
     phase: str

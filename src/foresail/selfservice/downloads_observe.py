@@ -7,7 +7,7 @@ import msgspec
 
 from foresail.api import mirrored, nonadmin
 from foresail.api.marks import REQUEST_UID
-from foresail.plan import Key
+from foresail.plan import Key, Keyed
 from foresail.selfservice.families import BACKUPS, RESTORES
 from foresail.selfservice.observe import LONGEST_NAME, Copy, NamespaceRow, RequestRow, Status, VeleroRow, up_to
 
@@ -25,10 +25,9 @@ class File(msgspec.Struct, frozen=True):
     name: str
 
 
-class DownloadRow(msgspec.Struct, frozen=True):
+class DownloadRow(Keyed, frozen=True):
     """A NonAdminDownloadRequest."""
 
-    key: Key
     uid: str
     version: str
     generation: int
@@ -40,10 +39,9 @@ class DownloadRow(msgspec.Struct, frozen=True):
     status: Status
 
 
-class AnswerRow(msgspec.Struct, frozen=True):
+class AnswerRow(Keyed, frozen=True):
     """A DownloadRequest of Velero's, whoever made it, with the record of whose it is."""
 
-    key: Key
     uid: str
     created: datetime
     owner: Key | None

@@ -13,7 +13,7 @@ import msgspec
 from foresail.api import core, mirrored, nonadmin, velero
 from foresail.api.marks import ATTEMPT, NAMESPACE_UID, ORPHANED, REOPENED, REQUEST_UID, REQUESTER, REQUESTER_GROUPS
 from foresail.api.nonadmin import Condition
-from foresail.plan import Key
+from foresail.plan import Key, Keyed
 from foresail.selfservice.access_observe import AccessSeen
 from foresail.selfservice.families import BACKUPS, Family
 from foresail.selfservice.locations import LocationRow
@@ -66,10 +66,9 @@ class Status(msgspec.Struct, frozen=True, gc=False):
         return next((each for each in self.conditions if each.type == kind), None)
 
 
-class RequestRow(msgspec.Struct, frozen=True, gc=False):
+class RequestRow(Keyed, frozen=True, gc=False):
     """A NonAdminBackup or a NonAdminRestore."""
 
-    key: Key
     uid: str
     version: str
     generation: int
@@ -98,10 +97,9 @@ class RequestRow(msgspec.Struct, frozen=True, gc=False):
         return self.finalizer_index >= 0
 
 
-class VeleroRow(msgspec.Struct, frozen=True, gc=False):
+class VeleroRow(Keyed, frozen=True, gc=False):
     """A Velero Backup or Restore, whoever made it, with the record of whose it is."""
 
-    key: Key
     uid: str
     created: datetime
     owner: Key | None  # the tenant's object by its names
@@ -134,10 +132,9 @@ class VeleroRow(msgspec.Struct, frozen=True, gc=False):
         return not self.is_terminal and self.phase not in velero.AFTER_THE_QUEUE
 
 
-class DeletionRow(msgspec.Struct, frozen=True, gc=False):
+class DeletionRow(Keyed, frozen=True, gc=False):
     """A DeleteBackupRequest."""
 
-    key: Key
     uid: str
     created: datetime
     owner: Key | None
@@ -148,10 +145,9 @@ class DeletionRow(msgspec.Struct, frozen=True, gc=False):
     mirror: str
 
 
-class MovementRow(msgspec.Struct, frozen=True, gc=False):
+class MovementRow(Keyed, frozen=True, gc=False):
     """The data of one volume on its way."""
 
-    key: Key
     of: str  # the Velero Backup or Restore that it belongs to
     phase: str
     claim: str = ""  # the UID of the claim; empty if the volume has none

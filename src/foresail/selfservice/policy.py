@@ -2,20 +2,17 @@
 
 from collections.abc import Collection, Iterable, Mapping
 
-import msgspec
-
 from foresail.api.policy import SelfServicePolicy, SelfServicePolicySpec
 from foresail.api.selectors import selects
-from foresail.plan import Key
+from foresail.plan import Key, Keyed
 from foresail.selfservice.reasons import Reason, Refused
 
 _SYSTEM = "kube-"
 
 
-class PolicyRow(msgspec.Struct, frozen=True):
+class PolicyRow(Keyed, frozen=True):
     """A policy, as decisions see it."""
 
-    key: Key
     spec: SelfServicePolicySpec
 
     @property

@@ -9,7 +9,7 @@ import pytest
 from foresail.kube.failures import Cause, Failure, failure
 from foresail.kube.reflector import Change, Interest, ListMetadata, Page, Phase, Reflector
 from foresail.kube.store import Store, Unreadable
-from foresail.plan import Key, Kind
+from foresail.plan import Key, Keyed, Kind
 
 
 class Spec(msgspec.Struct, frozen=True):
@@ -286,3 +286,24 @@ def test_what_cannot_be_read_is_remembered_until_it_can_be_or_is_gone(recorder: 
     _ = machine.parameters
     recorder.feed(event("ADDED", thing("a", 1)), bookmark(9, initial_end=True))
     assert machine.store.unread == {}
+
+
+class Sheet(msgspec.Struct, frozen=True):
+    key: str  # of a door
+
+
+class Card(Keyed, frozen=True):
+    size: int
+
+
+def test_only_a_keyed_row_brings_its_own_key_into_the_store() -> None:
+    kind = Kind("example.dev", "v1", "things", "Thing")
+    sheets, cards = Store[Sheet](), Store[Card]()
+    plain = Reflector(Interest(kind, Wire, lambda _: Sheet("brass")), sheets, lambda _: None, lambda _: None)
+    own = Key("ns", "a")
+    keyed = Reflector(Interest(kind, Wire, lambda _: Card(own, 1)), cards, lambda _: None, lambda _: None)
+    for machine in (plain, keyed):
+        _ = machine.parameters
+        assert machine.line(event("ADDED", thing("a", 1))) is None
+    assert list(sheets) == [own]
+    assert next(iter(cards)) is own
