@@ -11,6 +11,7 @@ import pytest
 
 from testbed import Cluster
 from tests.cluster.operators import Operator, install
+from tests.cluster.schedules import clear
 
 Eventually = Callable[[Callable[[], object], float], None]
 
@@ -38,6 +39,7 @@ def test_without_an_operator_it_says_that_nobody_runs_the_schedules_and_with_one
     schedule_cluster: Cluster, tmp_path: Path, eventually: Eventually
 ) -> None:
     cluster = schedule_cluster
+    clear(cluster)  # what other tests left may never run
     cluster.kubectl("delete", "lease", "foresail", "--namespace=velero", "--ignore-not-found")
     code, found, _ = doctor(cluster.kubeconfig)
     assert code == 1
