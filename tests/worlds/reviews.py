@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from foresail.api.authorization import SUBJECT_ACCESS_REVIEW
+from foresail.bucket import TooLargeError
 from foresail.kube.client import decoder
-from foresail.kube.download import TooLargeError
 from foresail.kube.failures import Failure
 from foresail.plan import Body, Key, Kind
 from foresail.selfservice.access_controller import NotAnsweredError

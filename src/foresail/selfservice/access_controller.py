@@ -12,7 +12,7 @@ import msgspec
 from foresail.api.authorization import SUBJECT_ACCESS_REVIEW, Discovery, Review
 from foresail.api.metadata import Metadata
 from foresail.api.pods import POD
-from foresail.kube.download import DownloadError, MissingFileError, TooLargeError, download, trusting
+from foresail.bucket import DownloadError, MissingFileError, TooLargeError, download, trusting
 from foresail.kube.failures import Failure
 from foresail.plan import Body, Key, Kind
 from foresail.selfservice import access, annotations

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from foresail.api import velero
-from foresail.kube.download import DownloadError, download, trusting
+from foresail.bucket import DownloadError, download, trusting
 from foresail.kube.errands import Errands
 from foresail.kube.reflector import Change
 from foresail.kube.store import Store

@@ -9,8 +9,8 @@ import pytest
 from foresail.selfservice.results_controller import fetch
 from foresail.selfservice.results_file import Lines
 from foresail.selfservice.results_observe import Found, Wanted
-from tests.unit.kube.test_download import Bucket
 from tests.unit.served import served
+from tests.unit.test_bucket import Bucket
 
 OWN = b'{"errors": {"namespaces": {"shop": ["it is full"], "bank": ["secret"]}}}'
 

@@ -18,6 +18,7 @@ import msgspec
 
 from foresail.api.nonadmin import Condition, Download
 from foresail.api.requests import NON_ADMIN_DOWNLOAD_REQUEST
+from foresail.bucket import DownloadError, download, trusting
 from foresail.cli.cluster import Cluster
 from foresail.cli.errors import CommandError
 from foresail.cli.hints import hint
@@ -27,7 +28,6 @@ from foresail.cli.tenant.results import as_lines
 from foresail.cli.tenant.wait import PATIENCE
 from foresail.cli.waiting import deadline, interruptible
 from foresail.kube.clock import now
-from foresail.kube.download import DownloadError, download, trusting
 from foresail.plan import Key
 from foresail.selfservice.downloads_observe import download_row
 from foresail.selfservice.families import Family

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foresail.kube.download import DownloadError, Unpacker, download, trusting
+from foresail.bucket import DownloadError, Unpacker, download, trusting
 from testbed.pki import make_authority
 from tests.unit.served import served
 

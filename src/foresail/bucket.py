@@ -1,4 +1,4 @@
-"""Reads a packed file behind a signed URL: only from there, for so long, and at most so much of it.
+"""Reads a packed file from a bucket behind a signed URL: only from there, for so long, and at most so much of it.
 
 Whoever has such a URL can read the file, so no error names it.
 """
