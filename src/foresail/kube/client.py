@@ -40,11 +40,6 @@ _TIMEOUT = aiohttp.ClientTimeout(total=30.0, sock_connect=5.0)
 _ENDLESS = aiohttp.ClientTimeout(total=None, sock_connect=5.0)  # of a watch; the session's own would end it
 _encoder = msgspec.json.Encoder()
 
-# asyncio gives every TLS connection a buffer of 256 KiB for as long as it lives. An operator has some thirty watches
-# open, and whoever gains the lead opens up to one more for each worker; of what these leave in the heap when they are
-# closed, little is given back. A record of TLS has at most 16 KiB: four at a time took no more processor time.
-sslproto.SSLProtocol.max_size = 64 << 10
-
 _decoders: dict[type[Any], msgspec.json.Decoder[Any]] = {}
 
 
@@ -68,6 +63,7 @@ class Client:
     """One identity at one API server; every method may be called from any number of tasks at once."""
 
     def __init__(self, connection: Connection, *, manager: str = "foresail", at_once: int = 64) -> None:
+        _shrink_tls_buffers()
         self._connection = connection
         self._manager = manager
         self._session = aiohttp.ClientSession(
@@ -314,6 +310,16 @@ class Response:
         if transport is not None:
             transport.abort()
             await asyncio.sleep(0)  # the event loop closes the socket in its next turn
+
+
+def _shrink_tls_buffers() -> None:
+    """Give each TLS connection of this process a buffer of 64 KiB.
+
+    asyncio gives every one 256 KiB for as long as it lives. An operator has some thirty watches open, and whoever
+    becomes leader opens up to one more for each worker; of what these leave in the heap when they are closed, little is
+    given back. A record of TLS has at most 16 KiB: four at a time took no more processor time.
+    """
+    sslproto.SSLProtocol.max_size = 64 << 10
 
 
 async def _send_once(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
