@@ -11,7 +11,8 @@ from foresail.cli.schedule.load_picture import load_picture
 from foresail.cli.schedule.sight import Sight, Situation, by_schedule, row_of, sight
 from foresail.cron import Dialect
 from foresail.plan import Key
-from foresail.schedules.observe import Engine, LocationRow, Settings
+from foresail.schedules.observe import Engine, LocationRow
+from foresail.schedules.settings import Settings
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 FIRST, DAYS, PILES = date(2026, 11, 16), 7, 2

@@ -23,7 +23,8 @@ from foresail.kube.loop import WORKERS
 from foresail.plan import Body, Create
 from foresail.schedules.build import create_backup
 from foresail.schedules.controller import Schedules
-from foresail.schedules.observe import ScheduleRow, Settings, schedule_row
+from foresail.schedules.observe import ScheduleRow, schedule_row
+from foresail.schedules.settings import Settings
 
 
 class _Version(msgspec.Struct, rename="camel"):

@@ -29,8 +29,9 @@ from foresail.plan import Key
 from foresail.primers.metrics import PrimerMetrics
 from foresail.primers.observe import PlaceholderRow, PrimerRow
 from foresail.schedules.metrics import ScheduleMetrics
-from foresail.schedules.observe import BackupRow, Engine, LocationRow, ScheduleRow, Seen, Settings
+from foresail.schedules.observe import BackupRow, Engine, LocationRow, ScheduleRow, Seen
 from foresail.schedules.rules import judge
+from foresail.schedules.settings import Settings
 from foresail.selfservice.families import BACKUPS
 from foresail.selfservice.metrics import SelfServiceMetrics
 from foresail.selfservice.observe import NamespaceRow, RequestRow, Status, VeleroRow

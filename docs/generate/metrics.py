@@ -14,7 +14,7 @@ from docs.generate.tables import code, table
 from foresail.kube.metrics import Metrics
 from foresail.primers.metrics import PrimerMetrics
 from foresail.schedules.controller import Schedules
-from foresail.schedules.observe import Settings
+from foresail.schedules.settings import Settings
 from foresail.selfservice.controller import SelfService
 
 _RULES = Path(__file__).parents[2] / "charts" / "foresail" / "rules"

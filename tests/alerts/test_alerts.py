@@ -10,7 +10,7 @@ import yaml
 from prometheus_client.registry import Collector
 
 from foresail.schedules.controller import Schedules
-from foresail.schedules.observe import Settings
+from foresail.schedules.settings import Settings
 from foresail.selfservice.controller import SelfService
 from testbed.prometheus import promtool
 from tests.worlds.tenancy import Tenancy

@@ -11,7 +11,7 @@ from foresail.api.marks import SCHEDULE_UID, SLOT
 from foresail.kube.loop import Patience
 from foresail.plan import Key, Note
 from foresail.schedules.controller import Schedules
-from foresail.schedules.observe import Settings
+from foresail.schedules.settings import Settings
 from tests.worlds.documents import Document
 from tests.worlds.garbage import NAMESPACE
 from tests.worlds.history import Happening

@@ -15,7 +15,7 @@ from foresail.api.marks import OBSERVED, SCHEDULE_UID, SLOT
 from foresail.kube.loop import Patience
 from foresail.plan import Key
 from foresail.schedules.controller import Schedules
-from foresail.schedules.observe import Settings
+from foresail.schedules.settings import Settings
 from tests.worlds import virtual_time
 from tests.worlds.documents import Document
 from tests.worlds.process import Moment, Turnover

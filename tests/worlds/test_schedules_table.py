@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from foresail.schedules.observe import Settings
+from foresail.schedules.settings import Settings
 from tests.schedules_table import ROWS, Row
 from tests.worlds import virtual_time
 from tests.worlds.schedule_scene import ScheduleScene

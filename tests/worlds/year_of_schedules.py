@@ -8,7 +8,7 @@ from functools import partial
 
 from foresail.api.marks import SLOT
 from foresail.cron import Dialect
-from foresail.schedules.observe import Settings
+from foresail.schedules.settings import Settings
 from testbed.oracle import Oracle, Question
 from tests.worlds import virtual_time
 from tests.worlds.documents import Document

@@ -127,7 +127,7 @@ def _settings(chosen: argparse.Namespace) -> Any:  # noqa: ANN401 - imported lat
     from foresail.cron import CronError, Dialect  # noqa: PLC0415
     from foresail.cron.zonename import checked_zone  # noqa: PLC0415
     from foresail.operator.settings import Settings  # noqa: PLC0415
-    from foresail.schedules.observe import Settings as ScheduleSettings  # noqa: PLC0415
+    from foresail.schedules.settings import Settings as ScheduleSettings  # noqa: PLC0415
 
     if not (chosen.schedules or chosen.self_service or chosen.primers):
         hint = "leave out --schedules=false, or add --self-service or --primers"

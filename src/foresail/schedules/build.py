@@ -9,7 +9,8 @@ from foresail.api import velero
 from foresail.api.instants import stamp
 from foresail.api.marks import SCHEDULE_UID, SLOT
 from foresail.plan import Create, Key
-from foresail.schedules.observe import ScheduleRow, Settings
+from foresail.schedules.observe import ScheduleRow
+from foresail.schedules.settings import Settings
 
 _FAMILY = "/*"
 _OURS = "foresail.dev/*"  # what is remembered about a Schedule is never true of its Backups, whatever is set

@@ -31,7 +31,6 @@ from foresail.schedules.observe import (
     LocationRow,
     ScheduleRow,
     Seen,
-    Settings,
     Unread,
     backup_row,
     location_of,
@@ -39,6 +38,7 @@ from foresail.schedules.observe import (
     schedule_row,
 )
 from foresail.schedules.rules import judge
+from foresail.schedules.settings import Settings
 
 _ENGINE = Key("", "velero")  # no Schedule has an empty namespace
 _SOON = timedelta(seconds=5)  # in which a Schedule that nobody has looked at yet may be due

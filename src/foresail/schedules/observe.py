@@ -10,6 +10,7 @@ from foresail.api.instants import instant, utc
 from foresail.api.marks import SCHEDULE_UID, SLOT
 from foresail.cron import Dialect
 from foresail.plan import Key, Keyed
+from foresail.schedules.settings import Settings
 from foresail.schedules.storage_errors import cause_of
 
 _template = msgspec.json.Decoder(velero.Template)
@@ -86,21 +87,6 @@ class Engine(msgspec.Struct, frozen=True):
     schedules_itself: bool = False  # its own schedule controller is on
     asked: datetime | None = None  # since when an answer about its version is awaited
     unread: Unread | None = None  # the Deployment that may run it
-
-
-class Settings(msgspec.Struct, frozen=True):
-    """What an administrator has set for all Schedules."""
-
-    skip_immediately: bool = False
-    zone: str = "UTC"  # in which Velero's clock stands: for expressions that name no zone of their own
-    not_copied: tuple[str, ...] = (
-        "kubectl.kubernetes.io/last-applied-configuration",
-        "argocd.argoproj.io/*",
-        "foresail.dev/*",
-        "kustomize.toolkit.fluxcd.io/*",
-        "helm.toolkit.fluxcd.io/*",
-        "app.kubernetes.io/instance",
-    )
 
 
 class Seen(msgspec.Struct, frozen=True):

@@ -9,7 +9,8 @@ import msgspec
 from foresail.cli.schedule.sight import Sight, Situation, by_schedule, row_of, sight
 from foresail.cron import Dialect
 from foresail.plan import Key
-from foresail.schedules.observe import BackupRow, Engine, LocationRow, Settings
+from foresail.schedules.observe import BackupRow, Engine, LocationRow
+from foresail.schedules.settings import Settings
 
 NOW = datetime(2026, 11, 15, 12, 0, 30, tzinfo=UTC)
 UID = "0123abcd-1111-2222-3333-444455556666"

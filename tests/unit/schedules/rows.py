@@ -11,15 +11,8 @@ from foresail.api.marks import OBSERVED
 from foresail.cron import Dialect
 from foresail.plan import Key
 from foresail.schedules.build import backup_name
-from foresail.schedules.observe import (
-    BackupRow,
-    Engine,
-    LocationRow,
-    ScheduleRow,
-    Seen,
-    Settings,
-    schedule_row,
-)
+from foresail.schedules.observe import BackupRow, Engine, LocationRow, ScheduleRow, Seen, schedule_row
+from foresail.schedules.settings import Settings
 
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)

@@ -9,9 +9,10 @@ import pytest
 from foresail.api import velero
 from foresail.plan import Key
 from foresail.schedules.build import backup_body, backup_name, create_backup
-from foresail.schedules.observe import ScheduleRow, Settings
+from foresail.schedules.observe import ScheduleRow
 from foresail.schedules.reasons import Reason
 from foresail.schedules.rules import judge
+from foresail.schedules.settings import Settings
 from tests.unit.schedules.rows import NOON, UID, schedule, seen
 
 NAME = {velero.SCHEDULE_LABEL: "daily"}

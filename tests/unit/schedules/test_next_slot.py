@@ -7,7 +7,8 @@ import pytest
 from foresail.kube.store import Store
 from foresail.plan import Key
 from foresail.schedules.controller import Schedules
-from foresail.schedules.observe import ScheduleRow, Settings
+from foresail.schedules.observe import ScheduleRow
+from foresail.schedules.settings import Settings
 from tests.unit.schedules.rows import HOUR, NOON, schedule, seen
 
 DAILY, WEEKLY = Key("velero", "daily"), Key("velero", "weekly")

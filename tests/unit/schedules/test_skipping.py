@@ -7,9 +7,10 @@ import pytest
 
 from foresail.api.instants import stamp
 from foresail.schedules.decide import decide, said
-from foresail.schedules.observe import Engine, ScheduleRow, Settings
+from foresail.schedules.observe import Engine, ScheduleRow
 from foresail.schedules.reasons import Reason
 from foresail.schedules.rules import is_edited, is_new, is_skipped, is_unpaused, judge, noted_text, turned_true
+from foresail.schedules.settings import Settings
 from foresail.schedules.status import Observed, noted_pause, remembered
 from tests.unit.schedules.rows import DAY, HOUR, MINUTE, NOON, schedule, seen, watched
 

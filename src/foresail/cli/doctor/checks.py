@@ -13,8 +13,9 @@ from foresail.cli.doctor.evidence import Backup, Evidence
 from foresail.cli.doctor.finding import Finding, good, problem, warning
 from foresail.cli.leader import BY_SERVER_TIME, leader
 from foresail.schedules.engine import engine
-from foresail.schedules.observe import Seen, Settings, Unread, location_of, location_row
+from foresail.schedules.observe import Seen, Unread, location_of, location_row
 from foresail.schedules.rules import cannot_run, judge
+from foresail.schedules.settings import Settings
 from foresail.schedules.storage_errors import cause_of
 
 _SKEW = timedelta(seconds=5)

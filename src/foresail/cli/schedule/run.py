@@ -20,8 +20,9 @@ from foresail.cli.words import as_text
 from foresail.kube.clock import now
 from foresail.plan import Key
 from foresail.schedules.build import backup_body, backup_name
-from foresail.schedules.observe import ScheduleRow, Settings, backup_row
+from foresail.schedules.observe import ScheduleRow, backup_row
 from foresail.schedules.rules import is_busy
+from foresail.schedules.settings import Settings
 
 
 def run(chosen: argparse.Namespace) -> int:

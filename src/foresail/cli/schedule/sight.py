@@ -27,7 +27,6 @@ from foresail.schedules.observe import (
     LocationRow,
     ScheduleRow,
     Seen,
-    Settings,
     backup_row,
     location_of,
     location_row,
@@ -35,6 +34,7 @@ from foresail.schedules.observe import (
 )
 from foresail.schedules.reasons import Because, Reason
 from foresail.schedules.rules import Verdict, judge
+from foresail.schedules.settings import Settings
 from foresail.schedules.status import remembered
 
 NOTED = "as the operator noted"

@@ -1,0 +1,21 @@
+"""What an administrator sets for all Schedules."""
+
+import msgspec
+
+NOT_COPIED = (
+    "kubectl.kubernetes.io/last-applied-configuration",
+    "argocd.argoproj.io/*",
+    "foresail.dev/*",
+    "kustomize.toolkit.fluxcd.io/*",
+    "helm.toolkit.fluxcd.io/*",
+    "app.kubernetes.io/instance",
+)
+"""The labels and annotations of a Schedule by which other tools would claim its Backups."""
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """What an administrator has set for all Schedules."""
+
+    skip_immediately: bool = False
+    zone: str = "UTC"  # in which Velero's clock stands: for expressions that name no zone of their own
+    not_copied: tuple[str, ...] = NOT_COPIED
