@@ -139,15 +139,17 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The writes in their order, the status after them, the Events to emit, the instant to look again, and for whom."""
+    """Everything that a decision wants: nothing else leaves it."""
 
-    actions: tuple[Action, ...] = ()
-    status: Patch | None = None
-    notes: tuple[Note, ...] = ()
-    wake_at: datetime | None = None
+    actions: tuple[Action, ...] = ()  # in their order
+    status: Patch | None = None  # written after them
+    notes: tuple[Note, ...] = ()  # the Events to emit once it is done
+    wake_at: datetime | None = None  # when to reconcile again, if nothing changes before
     subject: Subject | None = None
-    read: object = None
-    """What to read in the background before the next decision; its controller knows what it is."""
+    reads: tuple[object, ...] = ()
+    """What to read in the background; an answer requeues the key."""
+    verdict: object = None
+    """What the rules found, for the controller's metrics; the runtime does not look at it."""
 
     @property
     def writes(self) -> tuple[Action, ...]:

@@ -13,6 +13,14 @@ from tests.worlds.visitor import Visitor
 WORKERS = 16
 
 
+def _nothing(_: Controller[Any]) -> None:
+    pass
+
+
+prepare: Callable[[Controller[Any]], None] = _nothing
+"""Called with each controller before it runs; a test may put something else in its place."""
+
+
 class Died(BaseException):
     """The process ends here: no error, so nothing may catch it."""
 
@@ -62,6 +70,7 @@ class Process:
         leads: Leads | None = None,
         say: Callable[[Note], None] = lambda _: None,
     ) -> None:
+        prepare(controller)
         self.visitor = visitor
         self._dies = dies
         self._begun = self._ended = 0

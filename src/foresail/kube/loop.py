@@ -1,4 +1,9 @@
-"""The one way that data flows: watch → store → queue → observe → decide → Plan → execute → the next instant."""
+"""The one way that data flows: watch → store → learn → queue → observe → decide → Plan → begin → execute → settled.
+
+`observe`, `decide` and `keys` only read. A controller's memory changes in three places, each of which runs without
+an await: `learn` folds a change in, `begin` reserves what must count before the writes of a Plan are done, for other
+workers decide meanwhile, and `settled` takes in what became of the Plan.
+"""
 
 import asyncio
 import logging
@@ -13,7 +18,7 @@ from foresail.kube.decisions import DecisionLog
 from foresail.kube.echoes import Echoes, Written
 from foresail.kube.errands import SendsErrands
 from foresail.kube.execute import Outcome, Result
-from foresail.kube.failures import Cause
+from foresail.kube.failures import Cause, Failure
 from foresail.kube.logs import about
 from foresail.kube.queue import LOOK_AT_THE_CLOCK, Queue
 from foresail.kube.reflector import Change, Interest, Reflector
@@ -27,11 +32,17 @@ _log = logging.getLogger(__name__)
 Seen = TypeVar("Seen")
 WORKERS = 16
 _TOO_MANY, _LONGEST_TOO_MANY = 1.0, 60.0  # seconds, if the API server does not say, and however long it says
+_NO_PLAN, _DONE = Plan(), Result(Outcome.DONE)
+_CUT_OFF = Result(Outcome.LOOK_AGAIN, failure=Failure(Cause.NOT_LEADING, "the Plan was cut off"))
 _AFTER_THE_PAST = 1.0  # seconds until the next look at a key whose plan asked for one at an instant that had passed
 
 
 def _nothing(*_: object) -> None:
     pass
+
+
+def _nobody(*_: object) -> Iterable[Any]:
+    return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +54,16 @@ class Later:
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """An interest, the store that it fills, and which keys of the controller a change of it concerns."""
+    """An interest, the store that it fills, and how the controller maps its changes to keys.
+
+    `learn` folds a change into the controller's memory, and returns the keys that the change of memory concerns.
+    `keys` runs after it, and only reads.
+    """
 
     interest: Interest[Any, Any]
     store: Store[Any]
     keys: Callable[[Change[Any]], Iterable[Key | Later]]
+    learn: Callable[[Change[Any]], Iterable[Key | Later]] = _nobody
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +96,26 @@ class Controller(Protocol, Generic[Seen]):
 
 
 @runtime_checkable
-class Hears(Protocol):
-    """A controller that wants to know why a Plan of its own was not carried out."""
+class Reserves(Protocol):
+    """A controller whose decisions compete, for a quota or a turn."""
 
-    def heard(self, key: Key, result: Result) -> bool:
-        """Take in what became of a Plan; true to look again at once, for the next one will not be the same."""
+    def begin(self, key: Key, seen: Any, plan: Plan, now: datetime) -> Iterable[Key]:  # noqa: ANN401 - as observed
+        """Reserve what a Plan takes, before its first write; return the keys to reconcile now."""
+
+
+@runtime_checkable
+class Settles(Protocol):
+    """A controller that remembers what became of its Plans."""
+
+    def settled(
+        self,
+        key: Key,
+        seen: Any,  # noqa: ANN401 - as observed, None if there is nothing to decide
+        plan: Plan,
+        result: Result,
+        now: datetime,
+    ) -> Iterable[Key]:
+        """Confirm or release what was reserved; return the keys to reconcile now, the same one if need be."""
 
 
 class Executes(Protocol):
@@ -141,6 +172,8 @@ class Loop(Generic[Seen]):
             Watch(client, self._reflector(one), self._echoes.reached, stall=patience.stall)
             for one in controller.watched
         ]
+        self._begin = controller.begin if isinstance(controller, Reserves) else _nobody
+        self._settled = controller.settled if isinstance(controller, Settles) else _nobody
         self._errands = controller.errands if isinstance(controller, SendsErrands) else None
         if self._errands is not None:
             self._errands.wake = self.queue.add
@@ -211,7 +244,7 @@ class Loop(Generic[Seen]):
 
         def changed(change: Change[Any]) -> None:
             unlooked: list[Key] = []
-            for each in one.keys(change):
+            for each in (*one.learn(change), *one.keys(change)):
                 key, may_wait = (each.key, True) if isinstance(each, Later) else (each, change.initial)
                 self.queue.add(key, initial=may_wait)
                 if change.new is None and not self.is_working:
@@ -230,8 +263,10 @@ class Loop(Generic[Seen]):
     def _pass_over(self, key: Key) -> None:
         """Let go of what went while nobody works here: a follower would keep the key of all that has ever been."""
         with suppress(Exception):  # if it cannot be told, whoever works looks at it, and says what is wrong
-            if self.controller.observe(key, self._now()) is None:
+            now = self._now()
+            if self.controller.observe(key, now) is None:
                 self.queue.forget(key)
+                self._settled(key, None, _NO_PLAN, _DONE, now)
 
     async def _work(self) -> None:
         me = asyncio.current_task()
@@ -269,18 +304,36 @@ class Loop(Generic[Seen]):
             self.queue.succeeded(key)
             self._decisions.forget(key)
             self._wake(key, None, now)
+            self._requeue(self._settled(key, None, _NO_PLAN, _DONE, now))
             return "absent", ()
         plan = self.controller.decide(seen, now)
-        result = await self._executor.execute(plan)
+        self._requeue(self._begin(key, seen, plan, now))
+        if self._errands is not None:
+            for read in plan.reads:
+                self._errands.send(key, read, now)
+        try:
+            result = await self._executor.execute(plan)
+        except BaseException:  # the lead was lost, or the executor failed: whatever was reserved is released
+            self._settled(key, seen, plan, _CUT_OFF, now)
+            raise
+        again = set(self._settled(key, seen, plan, result, now))
         if result.outcome is Outcome.DONE:
             self.queue.succeeded(key)
             self._wake(key, plan.wake_at, now)
             self._decisions.note(key, plan.notes)
             for note in plan.notes:
                 self._say(note)
+        elif key in again:  # the next Plan will not be the same
+            _log.warning("%s: %s: %s", self.controller.name, key, result.failure)
+            self.queue.succeeded(key)
         else:
             self._postpone(key, plan, result)
+        self._requeue(again)
         return result.outcome.name.lower(), result.written
+
+    def _requeue(self, keys: Iterable[Key]) -> None:
+        for key in keys:
+            self.queue.add(key)
 
     def _wake(self, key: Key, at: datetime | None, now: datetime) -> None:
         """Ask for the next look; if it was to be in the past already, in a second: asked for again, it would spin."""
@@ -296,11 +349,6 @@ class Loop(Generic[Seen]):
 
     def _postpone(self, key: Key, plan: Plan, result: Result) -> None:
         failure = result.failure
-        if isinstance(self.controller, Hears) and self.controller.heard(key, result):
-            _log.warning("%s: %s: %s", self.controller.name, key, failure)
-            self.queue.succeeded(key)
-            self.queue.add(key)
-            return
         if failure is not None and failure.cause is Cause.TOO_MANY:
             wait = min(failure.retry_after or _TOO_MANY, _LONGEST_TOO_MANY)
             self.queue.add_after(key, wait)  # it is no fault of the key, so it does not wait longer each time

@@ -1,6 +1,7 @@
-"""The controller of Primers: what it watches, whom a change concerns, and which decision to ask."""
+"""The controller of Primers: what it watches, which keys a change concerns, and what it remembers."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import datetime
 
 from foresail.api import batch, pods
@@ -95,78 +96,111 @@ class Primers:
         """Primers, CronJobs, their Jobs and pods, placeholders, and what decides where pods may be."""
         of_jobs, ours = batch.JOB_NAME_LABEL, f"{PRIMER_LABEL},!{batch.JOB_NAME_LABEL}"
         return (
-            Watched(Interest(PRIMER, Primer, primer_row), self.primers, self._of_primer),
-            Watched(Interest(batch.CRON_JOB, batch.CronJob, cron_job_row), self.cron_jobs, self._of_cron_job),
-            Watched(Interest(batch.JOB, batch.Job, job_row), self.jobs, self._of_job),
-            Watched(Interest(pods.POD, pods.Pod, pod_row, labels=of_jobs), self.pods, self._of_pod),
+            Watched(Interest(PRIMER, Primer, primer_row), self.primers, self._keys_for_primer, self._learn_primer),
             Watched(
-                Interest(pods.POD, pods.Pod, placeholder_row, labels=ours), self.placeholders, self._of_placeholder
+                Interest(batch.CRON_JOB, batch.CronJob, cron_job_row),
+                self.cron_jobs,
+                self._keys_for_cron_job,
+                self._learn_cron_job,
             ),
-            Watched(Interest(pods.NODE, pods.Node, node_row), self.nodes, self._of_node),
-            Watched(Interest(pods.RESOURCE_QUOTA, pods.ResourceQuota, quota_row), self.quotas, self._of_quota),
+            Watched(Interest(batch.JOB, batch.Job, job_row), self.jobs, self._keys_for_job, self._learn_job),
+            Watched(Interest(pods.POD, pods.Pod, pod_row, labels=of_jobs), self.pods, self._keys_for_pod),
+            Watched(
+                Interest(pods.POD, pods.Pod, placeholder_row, labels=ours),
+                self.placeholders,
+                self._keys_for_placeholder,
+                self._learn_placeholder,
+            ),
+            Watched(Interest(pods.NODE, pods.Node, node_row), self.nodes, self._keys_for_node),
+            Watched(
+                Interest(pods.RESOURCE_QUOTA, pods.ResourceQuota, quota_row),
+                self.quotas,
+                self._keys_for_quota,
+                self._learn_quota,
+            ),
             Watched(Interest(pods.PRIORITY_CLASS, pods.PriorityClass, priority_row), self.priorities, _nobody),
         )
 
-    # Whom a change concerns
+    # What is learned from a change
 
-    def _of_primer(self, change: Change[PrimerRow]) -> Iterator[Key]:
-        yield change.key
+    def _learn_primer(self, change: Change[PrimerRow]) -> Iterable[Key]:
         self.metrics.changed(change)
-        old, new = change.old, change.new
-        if old is None or new is None or old.generation != new.generation:
+        if _is_another(change):
             self._refused.pop(change.key, None)
-            for row in (old, new):  # of two for one CronJob the older one primes it, so the other is concerned too
-                if row is not None:
-                    yield from (each.key for each in self._rivals(row))
+        return ()
 
-    def _of_cron_job(self, change: Change[CronJobRow]) -> Iterator[Key]:
-        for row in (change.old, change.new):
-            if row is not None:
-                yield from self._primers_for(row)
+    def _learn_cron_job(self, change: Change[CronJobRow]) -> Iterable[Key]:
         if change.old is not None and (change.new is None or change.new.uid != change.old.uid):
             for known in (self._losses, self._admitted, self._located):
                 known.pop(change.old.uid, None)
+        return ()
 
-    def _of_job(self, change: Change[JobRow | None]) -> Iterator[Key]:
-        for row in (change.old, change.new):
-            if row is not None:
-                yield from self._by_cron_job_uid(row.cron_job_uid)
+    def _learn_job(self, change: Change[JobRow | None]) -> Iterable[Key]:
         if change.old is not None:
             self._job_uids.pop(change.old.uid, None)
         if change.new is not None:
             self._job_uids[change.new.uid] = change.key
+        return ()
 
-    def _of_pod(self, change: Change[PodRow]) -> Iterator[Key]:
+    def _learn_placeholder(self, change: Change[PlaceholderRow]) -> Iterable[Key]:
+        old, new = change.old, change.new
+        self.metrics.held(change)
+        row = new or old
+        if row is None:
+            return ()
+        if old is not None and (new is None or new.is_going) and self.cron_jobs.by("uid", row.target_uid):
+            self._losses[row.target_uid] = _loss(row).value
+        for primer in self.primers.by("uid", row.primer_uid):
+            self._promised.get(primer.key, set()).discard(change.key)
+        return ()
+
+    def _learn_quota(self, change: Change[QuotaRow]) -> Iterable[Key]:
+        """Forget what a quota refused when it is another one: those Primers try again."""
+        if change.old is not None and change.new is not None and change.old.hard == change.new.hard:
+            return ()
+        freed = [each for each in self._refused if each.namespace == change.key.namespace]
+        for key in freed:
+            del self._refused[key]
+        return freed
+
+    # Which keys a change concerns
+
+    def _keys_for_primer(self, change: Change[PrimerRow]) -> Iterator[Key]:
+        yield change.key
+        if _is_another(change):
+            for row in (change.old, change.new):  # of two for one CronJob the older one primes it: the other too
+                if row is not None:
+                    yield from (each.key for each in self._rivals(row))
+
+    def _keys_for_cron_job(self, change: Change[CronJobRow]) -> Iterator[Key]:
+        for row in (change.old, change.new):
+            if row is not None:
+                yield from self._primers_for(row)
+
+    def _keys_for_job(self, change: Change[JobRow | None]) -> Iterator[Key]:
+        for row in (change.old, change.new):
+            if row is not None:
+                yield from self._by_cron_job_uid(row.cron_job_uid)
+
+    def _keys_for_pod(self, change: Change[PodRow]) -> Iterator[Key]:
         row = change.new or change.old
         key = self._job_uids.get(row.job_uid) if row is not None else None
         job = self.jobs.get(key) if key is not None else None
         if job is not None:
             yield from self._by_cron_job_uid(job.cron_job_uid)
 
-    def _of_placeholder(self, change: Change[PlaceholderRow]) -> Iterator[Key]:
-        old, new = change.old, change.new
-        self.metrics.held(change)
-        row = new or old
-        if row is None:
-            return
-        if old is not None and (new is None or new.is_going) and self.cron_jobs.by("uid", row.target_uid):
-            self._losses[row.target_uid] = _loss(row).value
-        for primer in self.primers.by("uid", row.primer_uid):
-            self._promised.get(primer.key, set()).discard(change.key)
-            yield primer.key
+    def _keys_for_placeholder(self, change: Change[PlaceholderRow]) -> Iterator[Key]:
+        row = change.new or change.old
+        if row is not None:
+            yield from (primer.key for primer in self.primers.by("uid", row.primer_uid))
 
-    def _of_node(self, change: Change[NodeRow]) -> Iterator[Key]:
+    def _keys_for_node(self, change: Change[NodeRow]) -> Iterator[Key]:
         if change.old is None or change.new is None or change.old.is_going == change.new.is_going:
             return
         for row in self.placeholders.by("at", change.key.name):
             yield from (each.key for each in self.primers.by("uid", row.primer_uid))
 
-    def _of_quota(self, change: Change[QuotaRow]) -> Iterator[Key]:
-        """Let those look again that a quota had no room for; what it refused is tried again when it is another one."""
-        if change.old is None or change.new is None or change.old.hard != change.new.hard:
-            for key in [each for each in self._refused if each.namespace == change.key.namespace]:
-                del self._refused[key]
-                yield key
+    def _keys_for_quota(self, change: Change[QuotaRow]) -> Iterator[Key]:
         if change.old != change.new:
             yield from (each.key for each in self.primers.by("short", change.key.namespace))
 
@@ -190,15 +224,12 @@ class Primers:
         for row in self.cron_jobs.by("uid", uid):
             yield from self._primers_for(row)
 
-    # What a decision sees, and which one
+    # What a decision sees, which one, and what is remembered of it
 
     def observe(self, key: Key, _now: datetime) -> Seen | None:
         """Collect what is known about a Primer."""
         primer = self.primers.get(key)
         if primer is None:
-            self._refused.pop(key, None)
-            self._promised.pop(key, None)
-            self.errands.forget(key)
             return None
         quotas = self.quotas.by("here", key.namespace)
         mine = self.placeholders.by("primer", primer.uid)
@@ -224,24 +255,36 @@ class Primers:
         )
 
     def decide(self, seen: Seen, now: datetime) -> Plan:
-        """Say what is to be done, and remember what the stores will only show later."""
-        plan = decide(seen, now)
-        for target in seen.targets:
-            wish = _wish(seen, target, now)
-            if wish is not None:
-                self.errands.send(seen.primer.key, wish, now)
-                break  # one at a time; what it brings wakes us for the next
-        self._promise(seen.primer.key, plan)
-        return plan
+        """Say what is to be done, and what to ask the API server for meanwhile."""
+        wishes = (_wish(seen, target, now) for target in seen.targets)
+        first = next((each for each in wishes if each is not None), None)  # what it brings wakes us for the next
+        return replace(decide(seen, now), reads=() if first is None else (first,))
 
-    def _promise(self, primer: Key, plan: Plan) -> None:
+    def begin(self, key: Key, _seen: Seen, plan: Plan, _now: datetime) -> Iterable[Key]:
         """Let what a Plan makes count before the store shows it; what a Plan before it was to make counts no more."""
         creates = (each for each in plan.actions if isinstance(each, Create) and each.kind == pods.POD)
         makes = {each.key for each in creates if each.key not in self.placeholders}
         if makes:
-            self._promised[primer] = makes
+            self._promised[key] = makes
         else:
-            self._promised.pop(primer, None)
+            self._promised.pop(key, None)
+        return ()
+
+    def settled(self, key: Key, seen: Seen | None, _plan: Plan, result: Result, _now: datetime) -> Iterable[Key]:
+        """Forget a Primer that is gone; take in what was refused for what it is, which is said and not tried again."""
+        if seen is None:
+            self._refused.pop(key, None)
+            self._promised.pop(key, None)
+            self.errands.forget(key)
+            return ()
+        action, failure = result.action, result.failure
+        if failure is None or not (action is None or isinstance(action, Create)):
+            return ()
+        self._promised.pop(key, None)
+        if action is None or failure.cause not in (Cause.FORBIDDEN, Cause.INVALID):
+            return ()
+        self._refused[key] = {**self._refused.get(key, {}), action.key.name: failure.message}
+        return (key,)
 
     def _promised_to_others(self, primer: Key) -> int:
         return sum(len(makes) for key, makes in self._promised.items() if key != primer)
@@ -258,17 +301,6 @@ class Primers:
         if self.cron_jobs.by("uid", wish.uid):
             self._located[wish.uid] = Located(wish.claims, wish.fire, volumes)
         return volumes
-
-    def heard(self, key: Key, result: Result) -> bool:
-        """Take in that a write was refused for what it is: to be said word for word, and not to be tried again."""
-        action, failure = result.action, result.failure
-        if not isinstance(action, Create) or failure is None:
-            return False
-        self._promised.pop(key, None)
-        if failure.cause not in (Cause.FORBIDDEN, Cause.INVALID):
-            return False
-        self._refused.setdefault(key, {})[action.key.name] = failure.message
-        return True
 
     def _chosen(self, primer: PrimerRow) -> list[CronJobRow]:
         if primer.selector is None:
@@ -307,6 +339,11 @@ class Primers:
 
     def _jobs_of(self, cron: CronJobRow) -> list[JobRow]:
         return [row for row in self.jobs.by("of", cron.uid) if row is not None]
+
+
+def _is_another(change: Change[PrimerRow]) -> bool:
+    old, new = change.old, change.new
+    return old is None or new is None or old.generation != new.generation
 
 
 def _nobody(_change: Change[PriorityRow]) -> Iterable[Key]:

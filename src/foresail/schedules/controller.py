@@ -1,4 +1,4 @@
-"""The controller of Schedules: what it watches, whom a change concerns, and which decision to ask."""
+"""The controller of Schedules: what it watches, which keys a change concerns, and what it remembers."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
@@ -8,6 +8,7 @@ import msgspec
 from foresail.api import velero
 from foresail.api.apps import DEPLOYMENT, Deployment
 from foresail.cron import Dialect
+from foresail.kube.execute import Result
 from foresail.kube.loop import Watched
 from foresail.kube.reflector import Change, Interest
 from foresail.kube.store import Store
@@ -37,7 +38,7 @@ from foresail.schedules.observe import (
     location_row,
     schedule_row,
 )
-from foresail.schedules.rules import judge
+from foresail.schedules.rules import Verdict, judge
 from foresail.schedules.settings import Settings
 
 _ENGINE = Key("", "velero")  # no Schedule has an empty namespace
@@ -72,63 +73,80 @@ class Schedules:
         here = self.namespace
         labelled = velero.SCHEDULE_LABEL
         return (
-            Watched(Interest(velero.SCHEDULE, velero.Schedule, schedule_row, here), self.schedules, self._of_schedule),
             Watched(
-                Interest(velero.BACKUP, velero.Backup, backup_row, here, labels=labelled), self.backups, self._of_backup
+                Interest(velero.SCHEDULE, velero.Schedule, schedule_row, here),
+                self.schedules,
+                _keys_for_schedule,
+                self._learn_schedule,
             ),
-            Watched(Interest(velero.LOCATION, velero.Location, location_row, here), self.locations, self._of_location),
-            Watched(Interest(DEPLOYMENT, Deployment, deployment_row, here), self.deployments, self._of_deployment),
+            Watched(
+                Interest(velero.BACKUP, velero.Backup, backup_row, here, labels=labelled),
+                self.backups,
+                self._keys_for_backup,
+                self._learn_backup,
+            ),
+            Watched(
+                Interest(velero.LOCATION, velero.Location, location_row, here), self.locations, self._keys_for_location
+            ),
+            Watched(
+                Interest(DEPLOYMENT, Deployment, deployment_row, here), self.deployments, self._keys_for_deployment
+            ),
             Watched(
                 Interest(velero.STATUS_REQUEST, velero.StatusRequest, lambda wire: wire, here),
                 self.answers,
-                self._of_answer,
+                _keys_for_answer,
+                self._learn_answer,
             ),
         )
 
-    # Whom a change concerns
+    # What is learned from a change
 
-    def _of_schedule(self, change: Change[ScheduleRow]) -> Iterable[Key]:
+    def _learn_schedule(self, change: Change[ScheduleRow]) -> Iterable[Key]:
         if change.old is not None and (change.new is None or change.new.uid != change.old.uid):
             self._deleted.pop(change.old.uid, None)
-        # Velero comes first: until it was asked, nobody can say that it does not answer.
-        return (_ENGINE, change.key) if change.old is None else (change.key,)
+        return ()
 
-    def _of_backup(self, change: Change[BackupRow]) -> Iterable[Key]:
+    def _learn_backup(self, change: Change[BackupRow]) -> Iterable[Key]:
         if change.old is None and change.new is not None and not change.initial:
             self.metrics.came(change.new)
         if change.new is None and change.old is not None:
             self._note_deleted(change.old)
-        if change.old is None and change.new is None:  # one that could not be read was deleted, and nobody knows whose
-            return tuple(self.schedules)
-        rows = [row for row in (change.old, change.new) if row is not None]
-        return {Key(row.key.namespace, row.schedule) for row in rows}
+        return ()
+
+    def _learn_answer(self, change: Change[velero.StatusRequest]) -> Iterable[Key]:
+        """Keep the version that Velero reports, after Velero has deleted the request too."""
+        name, version = change.key.name, change.new.status.server_version if change.new is not None else ""
+        if not name.startswith(REQUESTS) or not version or self._versions.get(name) == version:
+            return ()
+        self._versions[name] = version
+        if len(self._versions) > _ANSWERS:
+            del self._versions[next(iter(self._versions))]
+        return tuple(self.schedules)
 
     def _note_deleted(self, backup: BackupRow) -> None:
         schedule, slot = self.schedules.get(Key(backup.key.namespace, backup.schedule)), backup.slot
         if slot is not None and schedule is not None and schedule.uid == backup.schedule_uid:
             self._deleted[schedule.uid] = max(slot, self._deleted.get(schedule.uid, slot))
 
-    def _of_location(self, change: Change[LocationRow]) -> Iterator[Key]:
+    # Which keys a change concerns
+
+    def _keys_for_backup(self, change: Change[BackupRow]) -> Iterable[Key]:
+        if change.old is None and change.new is None:  # one that could not be read was deleted, and nobody knows whose
+            return tuple(self.schedules)
+        rows = [row for row in (change.old, change.new) if row is not None]
+        return {Key(row.key.namespace, row.schedule) for row in rows}
+
+    def _keys_for_location(self, change: Change[LocationRow]) -> Iterator[Key]:
         for row in self.schedules.by("location", change.key.name):
             yield row.key
         for row in self.schedules.by("location", ""):
             yield row.key
 
-    def _of_deployment(self, _: Change[DeploymentRow | None]) -> Iterator[Key]:
+    def _keys_for_deployment(self, _: Change[DeploymentRow | None]) -> Iterator[Key]:
         yield _ENGINE
         yield from self.schedules
 
-    def _of_answer(self, change: Change[velero.StatusRequest]) -> Iterator[Key]:
-        if change.new is None:
-            return
-        name, version = change.key.name, change.new.status.server_version
-        if name.startswith(REQUESTS) and version and self._versions.get(name) != version:
-            self._versions[name] = version
-            if len(self._versions) > _ANSWERS:
-                del self._versions[next(iter(self._versions))]
-            yield from self.schedules
-
-    # What a decision sees, and which one
+    # What a decision sees, which one, and what is remembered of it
 
     def observe(self, key: Key, now: datetime) -> Seen | EngineSeen | None:
         """Collect what is known about a Schedule, or about Velero."""
@@ -137,9 +155,6 @@ class Schedules:
             return EngineSeen(self.namespace, self._servers(), self._question, frozenset(requests))
         schedule = self.schedules.get(key)
         if schedule is None:
-            self.metrics.gone(key)
-            self._next.pop(key, None)
-            self._decided.discard(key)
             return None
         return Seen(
             schedule=schedule,
@@ -154,13 +169,25 @@ class Schedules:
     def decide(self, seen: Seen | EngineSeen, now: datetime) -> Plan:
         """Say what is to be done."""
         if isinstance(seen, EngineSeen):
-            self._question, asking = decide_question(seen, now)
-            return asking
-        verdict = judge(seen, now)
-        self._decided.add(seen.schedule.key)
-        self.metrics.judged(seen, verdict)
-        self._note_next(seen.schedule.key, None if verdict.refused or seen.schedule.paused else verdict.upcoming)
-        return plan(seen, verdict, now)
+            return decide_question(seen, now)
+        return plan(seen, judge(seen, now), now)
+
+    def settled(
+        self, key: Key, seen: Seen | EngineSeen | None, plan: Plan, _result: Result, _now: datetime
+    ) -> Iterable[Key]:
+        """Remember what was asked and when each Schedule runs next, whether or not the writes were done."""
+        if seen is None:
+            self.metrics.gone(key)
+            self._next.pop(key, None)
+            self._decided.discard(key)
+        elif isinstance(seen, EngineSeen):
+            self._question = plan.verdict if isinstance(plan.verdict, Question) else None
+        elif isinstance(plan.verdict, Verdict):
+            verdict = plan.verdict
+            self._decided.add(key)
+            self.metrics.judged(seen, verdict)
+            self._note_next(key, None if verdict.refused or seen.schedule.paused else verdict.upcoming)
+        return ()
 
     def next_slot(self, after: datetime) -> datetime | None:
         """Return the next slot of any Schedule after an instant; one not looked at yet may be due any moment."""
@@ -197,3 +224,12 @@ class Schedules:
 
     def _servers(self) -> tuple[DeploymentRow, ...]:
         return tuple(row for row in self.deployments.rows() if row is not None)
+
+
+def _keys_for_schedule(change: Change[ScheduleRow]) -> Iterable[Key]:
+    # Velero comes first: until it was asked, nobody can say that it does not answer.
+    return (_ENGINE, change.key) if change.old is None else (change.key,)
+
+
+def _keys_for_answer(_: Change[velero.StatusRequest]) -> Iterable[Key]:
+    return ()  # only a version that is new concerns anybody

@@ -29,7 +29,7 @@ def plan(seen: Seen, verdict: Verdict, now: datetime) -> Plan:
     schedule = seen.schedule
     subject = Subject(velero.SCHEDULE, schedule.key, schedule.uid)
     if schedule.is_going:
-        return Plan(subject=subject)
+        return Plan(subject=subject, verdict=verdict)
     slot = verdict.fires
     body = patch_body(schedule, verdict.changes)
     if body and slot is not None:  # something is written about it anyway
@@ -40,6 +40,7 @@ def plan(seen: Seen, verdict: Verdict, now: datetime) -> Plan:
         notes=tuple(_note(subject, each) for each in said(verdict)),
         wake_at=look_again(verdict, now),
         subject=subject,
+        verdict=verdict,
     )
 
 

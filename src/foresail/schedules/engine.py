@@ -145,17 +145,17 @@ def request_name(asked: Question) -> str:
     return f"{REQUESTS}{asked.about}"
 
 
-def decide_question(seen: EngineSeen, now: datetime) -> tuple[Question | None, Plan]:
+def decide_question(seen: EngineSeen, now: datetime) -> Plan:
     """Say what to ask Velero, if anything, and how: nothing while a new one is rolled out, for the old might answer."""
     asked = question(seen.servers, seen.before, now)
     if asked is None:
-        return None, Plan()
+        return Plan()
     again = now + ASK_AGAIN - (now - asked.asked) % ASK_AGAIN  # after now, however old the question is
     name = request_name(asked)
     if name in seen.requests:
-        return asked, Plan(wake_at=again)
+        return Plan(wake_at=again, verdict=asked)
     create = Create(velero.STATUS_REQUEST, Key(seen.namespace, name), {"spec": {}}, {_ASKS: asked.about})
-    return asked, Plan((create,), wake_at=again)
+    return Plan((create,), wake_at=again, verdict=asked)
 
 
 def is_server(container: Container) -> bool:

@@ -1,6 +1,7 @@
-"""The controller of self-service: what it watches, whom a change concerns, and which decision to ask."""
+"""The controller of self-service: what it watches, which keys a change concerns, and what it remembers."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -10,7 +11,7 @@ import msgspec
 from foresail.api import core, mirrored, nonadmin, velero
 from foresail.api.policy import SELF_SERVICE_POLICY, SelfServicePolicy
 from foresail.kube.errands import Errands
-from foresail.kube.execute import Result
+from foresail.kube.execute import Outcome, Result
 from foresail.kube.loop import Later, Watched
 from foresail.kube.reflector import Change, Interest
 from foresail.kube.store import Store
@@ -135,7 +136,7 @@ class SelfService:
         self.access = access or AccessReader(None)
         self._fetch = fetch
         self.errands = Errands[Any, Any](self._read, at_once=_READS, is_quick=hand_over.is_quick)
-        self.results = Results(self.downloads.answers, self.errands)
+        self.results = Results(self.downloads.answers)
         self.deletions = Store[DeletionRow]()
         self.namespaces = Store[NamespaceRow]()
         self.policies = Store[PolicyRow]()
@@ -157,49 +158,99 @@ class SelfService:
     def watched(self) -> tuple[Watched, ...]:
         """Requests, namespaces and policies everywhere; Velero's objects in Velero's namespace."""
         here, asked = self.velero_namespace, self.downloads
+        namespaces = core.NAMESPACE, core.Namespace, namespace_row, self.namespaces, self._keys_for_namespace
+        policies = SELF_SERVICE_POLICY, SelfServicePolicy, policy_row, self.policies, self._keys_for_policy
+        deletions = velero.DELETE_REQUEST, mirrored.Mirrored, deletion_row, self.deletions, self._keys_for_deletion
+        locations = velero.LOCATION, mirrored.Location, location_row, self.results.locations, self._keys_for_location
         found = [
             _watched(asked.kind, nonadmin.Download, download_row, asked.requests, asked.of_request),
-            _watched(asked.velero, mirrored.Download, answer_row, asked.answers, self._of_answer, here),
-            _watched(core.NAMESPACE, core.Namespace, namespace_row, self.namespaces, self._of_namespace, meta=True),
+            _watched(asked.velero, mirrored.Download, answer_row, asked.answers, self._keys_for_answer, here),
+            replace(_watched(*namespaces, meta=True), learn=self._learn_namespace),
             _watched(core.CLAIM, core.Claim, claim_row, self.claims, _nobody, meta=True),
-            _watched(SELF_SERVICE_POLICY, SelfServicePolicy, policy_row, self.policies, self._of_policy),
-            _watched(velero.DELETE_REQUEST, mirrored.Mirrored, deletion_row, self.deletions, self._of_deletion, here),
+            replace(_watched(*policies), learn=self._learn_policy),
+            _watched(*deletions, here),
+            replace(_watched(*locations, here), learn=self._learn_location),
         ]
-        why = self.results
-        found.append(_watched(why.kind, mirrored.Location, location_row, why.locations, self._of_location, here))
         for side in self._sides:
             family = side.family
             to_request, to_velero = partial(request_row, family=family), partial(velero_row, family=family)
-            of_request, of_velero = partial(self._of_request, side), partial(self._of_velero, side)
-            found.append(_watched(family.kind, nonadmin.Request, to_request, side.requests, of_request))
-            found.append(_watched(family.velero, mirrored.Mirrored, to_velero, side.velero, of_velero, here))
-            to_move, of_move = partial(movement_row, label=side.label), partial(self._of_movement, side)
+            for_request, for_velero = partial(self._keys_for_request, side), partial(self._keys_for_velero, side)
+            requests = _watched(family.kind, nonadmin.Request, to_request, side.requests, for_request)
+            made = _watched(family.velero, mirrored.Mirrored, to_velero, side.velero, for_velero, here)
+            found.append(replace(requests, learn=partial(self._learn_request, side)))
+            found.append(replace(made, learn=partial(self._learn_velero, side)))
+            to_move, for_move = partial(movement_row, label=side.label), partial(self._keys_for_movement, side)
             for kind, store in side.moves.items():
-                found.append(_watched(kind, mirrored.Movement, to_move, store, of_move, here))
+                found.append(_watched(kind, mirrored.Movement, to_move, store, for_move, here))
         return tuple(found)
 
-    # Whom a change concerns
+    # What is learned from a change
 
-    def _of_request(self, side: Side, change: Change[RequestRow]) -> Iterator[Key | Later]:
-        old, new = change.old, change.new
-        if side is self.backups:
-            self._linger(new or old, is_gone=new is None)
-        yield side.key(change.key)
-        yield from self.downloads.about(side.family, change.key)
-        yield from self.results.of_request(side.key(change.key), change)
+    def _learn_request(self, side: Side, change: Change[RequestRow]) -> list[Key | Later]:
+        new, row = change.new, change.new or change.old
         self.metrics.changed(side.family, change)
-        row = new or old
         if row is None:
-            return
+            return []
+        if side is self.backups:
+            self._linger(row, is_gone=new is None)
         name, namespace = build.nacuuid(row), change.key.namespace
         if (new is None or not rules.has_nacuuid(new)) and Key(self.velero_namespace, name) not in side.velero:
             side.line.leave(name)  # it never came to Velero, and will not
             side.telling.forget(name)
-        yield from self._queue(side, name, row, is_deleted=new is None)
+        moved = self._queue(side, name, row, is_deleted=new is None)
         if new is None or new.status.phase in (CREATED, DELETING):
             side.places.settle(namespace, name)
         elif rules.has_nacuuid(new):
             side.places.promise(namespace, name)
+        return moved
+
+    def _learn_velero(self, side: Side, change: Change[VeleroRow]) -> list[Key | Later]:
+        row = change.new or change.old
+        if row is None:
+            return []
+        self.metrics.waited(side.family, change)
+        if change.new is None:
+            self.access.discard(row.uid)
+        found: list[Key | Later] = []
+        if row.owner is not None and self._take_place(side, change):
+            found += self._short_of_a_place(side, row.owner.namespace)
+        self._note_left(side, change)
+        turns = side.turns
+        is_free = turns.lose(change.key.name) if change.new is None else turns.see(row, change.old, change.initial)
+        if is_free:
+            found += self._next_turns(side)
+        is_first_read = change.initial and change.old is None  # then everybody is looked at anyway
+        if self._moved(side, change) and not is_first_read:
+            found += self._all_in_line(side)
+        return found
+
+    def _learn_namespace(self, change: Change[NamespaceRow]) -> Iterable[Key]:
+        if change.new is None:
+            self.metrics.gone(change.key.name)
+            self.lingering.leave(change.key.name)
+        self._weigh(change.key.name, is_deleted=change.new is None)
+        return ()
+
+    def _learn_policy(self, _: Change[PolicyRow]) -> Iterable[Key]:
+        for side in self._sides:
+            for namespace in side.turns.queue.namespaces:
+                self._weigh(namespace)
+        return ()
+
+    def _learn_location(self, _: Change[LocationRow]) -> list[Key]:
+        lost = self.lingering.forget_lost(self._locations())
+        return [key for each in lost for key in self._short_of_a_place(self.backups, each.namespace)]
+
+    # Which keys a change concerns
+
+    def _keys_for_request(self, side: Side, change: Change[RequestRow]) -> Iterator[Key | Later]:
+        old, new = change.old, change.new
+        yield side.key(change.key)
+        yield from self.downloads.about(side.family, change.key)
+        yield from self.results.of_request(side.key(change.key), change)
+        if new is None and old is None:
+            return
+        namespace = change.key.namespace
         if new is None or new.status.phase == BACKING_OFF or (old is not None and _lacks_a_place(old)):
             yield from self._short_of_a_place(side, namespace)  # it does not need a place any more, or has found one
         if side is self.restores:
@@ -209,42 +260,29 @@ class SelfService:
         if old is None or new is None or _restorability(old) != _restorability(new):
             yield from self._restores_of(change.key)
 
-    def _linger(self, row: RequestRow | None, *, is_gone: bool) -> None:
+    def _linger(self, row: RequestRow, *, is_gone: bool) -> None:
         """Count a backup that was deleted by force until Velero has lost it, even if its request is gone."""
-        if row is None:
-            return
         name = build.nacuuid(row)
         self.lingering.take(name, row)
         if is_gone:
             self.lingering.forget_if_lost(name, self._locations())
 
-    def _of_velero(self, side: Side, change: Change[VeleroRow]) -> Iterator[Key | Later]:
+    def _keys_for_velero(self, side: Side, change: Change[VeleroRow]) -> Iterator[Key]:
         row = change.new or change.old
         if row is None:
             return
-        self.metrics.waited(side.family, change)
         if change.old is None:
             yield from side.stray_keys((row,))
         if change.new is None:
             yield from side.deleted_stray_keys(row)
-            self.access.discard(row.uid)
         if row.owner is not None:
             yield side.key(row.owner)
             yield from self.downloads.about(side.family, row.owner)
-            yield from self._take_place(side, change, row.owner.namespace)
             is_another = change.old is None or change.new is None or change.old.phase != change.new.phase
             if side is self.backups and is_another:
                 yield from self._restores_of(row.owner)
                 protected = side.requests.by("held", (Reason.DELETION_PROTECTED, row.owner.namespace))
                 yield from side.keys(protected)
-        self._note_left(side, change)
-        turns = side.turns
-        is_free = turns.lose(change.key.name) if change.new is None else turns.see(row, change.old, change.initial)
-        if is_free:
-            yield from self._next_turns(side)
-        is_first_read = change.initial and change.old is None  # then everybody is looked at anyway
-        if self._moved(side, change) and not is_first_read:
-            yield from self._all_in_line(side)
 
     def _note_left(self, side: Side, change: Change[VeleroRow]) -> None:
         """Note how long an object ran whose data is still moved, for its turn is over."""
@@ -252,26 +290,28 @@ class SelfService:
         if old is not None and new is not None and clock is not None and old.is_queued:
             side.turns.note_left(new, clock())
 
-    def _queue(self, side: Side, name: str, row: RequestRow, *, is_deleted: bool) -> Iterator[Key | Later]:
+    def _queue(self, side: Side, name: str, row: RequestRow, *, is_deleted: bool) -> list[Key | Later]:
         """Let an accepted request wait for its turn, or take one off the queue that needs none any more."""
         is_made = row.status.phase in (CREATED, DELETING) or Key(self.velero_namespace, name) in side.velero
         if not is_deleted and not is_made and rules.has_nacuuid(row) and not row.is_to_go:
             side.turns.enter(name, row.key, row.created)
             self._weigh(row.key.namespace)
-            return
+            return []
         if is_deleted or is_made or not row.has_finalizer:
             self._unseen.pop(name, None)
         if (not is_made or row.status.position == 0) and side.turns.leave(name):
-            yield from self._next_turns(side)
-            yield from self._near(side)
+            return [*self._next_turns(side), *self._near(side)]
+        return []
 
-    def _near(self, side: Side) -> Iterator[Key]:
+    def _near(self, side: Side) -> list[Key]:
         """Return those at the front of our queue."""
-        return (side.key(side.turns.queue.key(name)) for name in side.turns.queue.first(NEAR))
+        side.turns.queue.replay()
+        return [side.key(side.turns.queue.key(name)) for name in side.turns.queue.first(NEAR)]
 
-    def _next_turns(self, side: Side) -> Iterator[Key]:
+    def _next_turns(self, side: Side) -> list[Key]:
         """Return the requests that may be handed over now."""
-        return (side.key(side.turns.queue.key(name)) for name in side.turns.next_names())
+        side.turns.queue.replay()
+        return [side.key(side.turns.queue.key(name)) for name in side.turns.next_names()]
 
     def _all_in_line(self, side: Side) -> Iterator[Key | Later]:
         """Return everybody whose position may have changed: the near ones at once, the others later."""
@@ -299,13 +339,15 @@ class SelfService:
         is_running = new.phase in velero.RUNNING
         return side.line.change(name, is_waiting=new.is_waiting, is_running=is_running, number=new.queue_position)
 
-    def _take_place(self, side: Side, change: Change[VeleroRow], namespace: str) -> Iterator[Key]:
+    def _take_place(self, side: Side, change: Change[VeleroRow]) -> bool:
+        """Count a Velero object for its namespace, and return whether a place may have become free."""
         old, new, places = change.old, change.new, side.places
-        if old is not None and (new is None or new.namespace_uid != old.namespace_uid):
+        is_free = old is not None and (new is None or new.namespace_uid != old.namespace_uid)
+        if old is not None and is_free:
             places.free(old.namespace_uid, change.key.name)
-            yield from self._short_of_a_place(side, namespace)
         if new is not None and places.hold(new.namespace_uid, change.key.name, is_active=not new.is_terminal):
-            yield from self._short_of_a_place(side, namespace)
+            is_free = True
+        return is_free
 
     def _short_of_a_place(self, side: Side, namespace: str) -> Iterator[Key]:
         waiting = side.requests.by("held", (Reason.QUOTA_EXCEEDED, namespace))
@@ -324,12 +366,12 @@ class SelfService:
         rows = self.restores.requests.by("source", backup.name)
         return self.restores.keys(row for row in rows if row.key.namespace == backup.namespace)
 
-    def _of_deletion(self, change: Change[DeletionRow]) -> Iterator[Key]:
+    def _keys_for_deletion(self, change: Change[DeletionRow]) -> Iterator[Key]:
         row = change.new or change.old
         if row is not None and row.owner is not None:
             yield self.backups.key(row.owner)
 
-    def _of_answer(self, change: Change[AnswerRow]) -> Iterator[Key]:
+    def _keys_for_answer(self, change: Change[AnswerRow]) -> Iterator[Key]:
         yield from self.downloads.of_answer(change)
         yield from self.results.of_answer(change)
         row = change.new or change.old
@@ -344,18 +386,14 @@ class SelfService:
             rows = self.restores.requests.by("awaits", owner.name)
             yield from self.restores.keys(row for row in rows if row.key.namespace == owner.namespace)
 
-    def _of_movement(self, side: Side, change: Change[MovementRow]) -> Iterator[Key]:
+    def _keys_for_movement(self, side: Side, change: Change[MovementRow]) -> Iterator[Key]:
         row = change.new or change.old
         of = side.velero.get(Key(self.velero_namespace, row.of)) if row is not None else None
         if of is not None and of.owner is not None:
             yield side.key(of.owner)
 
-    def _of_namespace(self, change: Change[NamespaceRow]) -> Iterator[Key]:
+    def _keys_for_namespace(self, change: Change[NamespaceRow]) -> Iterator[Key]:
         is_going = change.new is not None and change.new.is_going
-        if change.new is None:
-            self.metrics.gone(change.key.name)
-            self.lingering.leave(change.key.name)
-        self._weigh(change.key.name, is_deleted=change.new is None)
         yield from self.downloads.here(change.key.name)
         for side in self._sides:
             rows = side.requests.by("here", change.key.name)
@@ -374,28 +412,24 @@ class SelfService:
             elif policy is not None:
                 side.turns.queue.set_weight(namespace, policy.spec.weight)
 
-    def _of_policy(self, change: Change[PolicyRow]) -> Iterator[Key | Later]:
+    def _keys_for_policy(self, change: Change[PolicyRow]) -> Iterator[Key | Later]:
         if not change.initial:
             for namespace in {row.key.namespace for row in self.restores.requests.rows() if rules.has_ended(row)}:
                 yield from map(Later, self.restores.keys(self._past_history(namespace)))
         for side in self._sides:
-            for namespace in side.turns.queue.namespaces:
-                self._weigh(namespace)
             yield from side.keys(side.requests.by("open", True))  # noqa: FBT003 - a value of the index
             yield from side.keys(side.requests.by("held", Reason.DELETION_PROTECTED))
         yield from self.downloads.unanswered()
 
-    def _of_location(self, change: Change[LocationRow]) -> Iterator[Key]:
+    def _keys_for_location(self, change: Change[LocationRow]) -> Iterator[Key]:
         requests, old, new = self.backups.requests, change.old, change.new
         if old is None or new is None or old != msgspec.structs.replace(new, last_synced=old.last_synced):
             yield from self.backups.keys(requests.by("held", Reason.LOCATION_UNAVAILABLE))
         yield from self.backups.keys(requests.by("held", Reason.FORCE_DELETED))
-        for lost in self.lingering.forget_lost(self._locations()):
-            yield from self._short_of_a_place(self.backups, lost.namespace)
 
-    # What a decision sees, and which one
+    # What a decision sees
 
-    def observe(self, key: Key, _now: datetime) -> Seen | DownloadSeen | ResultsSeen | StraySeen | None:
+    def observe(self, key: Key, now: datetime) -> Seen | DownloadSeen | ResultsSeen | StraySeen | None:
         """Collect what is known about a request."""
         plural, _, name = key.name.partition("/")
         if plural == strays.WORD:
@@ -407,7 +441,6 @@ class SelfService:
         side = self.backups if plural == BACKUPS.kind.plural else self.restores
         request = side.requests.get(Key(key.namespace, name))
         if request is None:
-            self.errands.forget(key)
             return None
         made = build.nacuuid(request)
         at = Key(self.velero_namespace, made)
@@ -430,19 +463,27 @@ class SelfService:
             locations=self._locations() if side is self.backups and _needs_locations(request) else (),
             transfers=movements(transfers.by("of", made)),
             volumes=movements(copies.by("of", made)),
-            place=self._place(side, request, made, at),
+            place=self._place(side, request, at, now),
         )
+        seen = self._with_turn(side, made, seen, now)
         if request.status.phase not in (CREATED, DELETING):
             seen = msgspec.structs.replace(seen, access=self._access(key, seen.source))
         return self._with_claims(side, seen) if side is self.backups and volumes.is_new(seen) else seen
 
-    def _place(self, side: Side, request: RequestRow, made: str, at: Key) -> Place:
+    def _place(self, side: Side, request: RequestRow, at: Key, now: datetime) -> Place:
+        """Return where a request stands, and when that is to be told."""
+        position, shown = self._position(side, request, at), request.status.position
+        if position is None or (shown is not None and position >= shown):
+            return Place(position)
+        return Place(position, side.telling.when(at.name, shown, position, now))
+
+    def _position(self, side: Side, request: RequestRow, at: Key) -> int | None:
         """Return where a request stands: in Velero's queue, or in ours behind everything that Velero has."""
-        if made in side.line or at in side.velero:
-            return Place(side.line.position(made))
+        if at.name in side.line or at in side.velero:
+            return side.line.position(at.name)
         if not side.turns.is_bounded:
-            return Place(side.line.last if rules.has_nacuuid(request) else None)
-        return Place(side.line.last + side.turns.queue.rank(request.key.namespace, (request.created, made)))
+            return side.line.last if rules.has_nacuuid(request) else None
+        return side.line.last + side.turns.queue.rank(request.key.namespace, (request.created, at.name))
 
     def _history(self, side: Side, request: RequestRow) -> int | None:
         """Return how many finished restores are kept, if this one is not among them any longer."""
@@ -490,38 +531,60 @@ class SelfService:
         return msgspec.structs.replace(seen, claims=claims, saved=saved)
 
     def decide(self, seen: Seen | DownloadSeen | ResultsSeen | StraySeen, now: datetime) -> Plan:
-        """Say what is to be done, and remember what the stores will only show later."""
-        self._expire(now)
+        """Say what is to be done."""
         if isinstance(seen, StraySeen):
             return strays.decide(seen, now)
         if isinstance(seen, ResultsSeen):
-            self.results.send(seen, now)
             return results.decide(seen, now)
         if isinstance(seen, DownloadSeen):
             return downloads.decide(seen, now)
-        side = self.backups if seen.family is BACKUPS else self.restores
-        name, shown, position = build.nacuuid(seen.request), seen.request.status.position, seen.place.position
-        if position is not None and (shown is None or position < shown):
-            at = side.telling.when(name, shown, position, now)
-            seen = msgspec.structs.replace(seen, place=Place(position, at))
-        seen = self._with_turn(side, name, seen, now)
-        plan = decide(seen, now)
-        self._take_turn(side, name, seen, plan, now)
-        self._send(seen, plan, now)
-        if not rules.has_nacuuid(seen.request):
+        return decide(seen, now)
+
+    # What is remembered of a Plan
+
+    def begin(
+        self, _key: Key, seen: Seen | DownloadSeen | ResultsSeen | StraySeen, plan: Plan, now: datetime
+    ) -> Iterable[Key]:
+        """Reserve the quota and the turn that a Plan takes: two Plans under way never take the last one both."""
+        if not isinstance(seen, Seen):
+            return ()
+        side, request = self.backups if seen.family is BACKUPS else self.restores, seen.request
+        name = build.nacuuid(request)
+        side.turns.queue.replay()
+        if seen.place.tell_at is not None:
+            side.telling.book(name, seen.place.tell_at, now)
+        if seen.unseen_since is not None:
+            self._unseen.setdefault(name, seen.unseen_since)
+        woken = self._take_turn(side, name, seen, plan, now)
+        if not rules.has_nacuuid(request):
             keep = side.places.promise if promises(plan, seen) else side.places.settle
-            keep(seen.request.key.namespace, name)
+            keep(request.key.namespace, name)
         if creates(plan, seen):
             side.line.enter(name)
         if plan.status is not None and (name in side.line or name in side.turns.queue):
             side.telling.told(name, now)
-        return plan
+        return woken
 
-    def _expire(self, now: datetime) -> None:
-        """Let backups that were deleted by force count no longer than they would have lived."""
-        for namespace in {key.namespace for key in self.lingering.forget_expired(now)}:
-            for key in self._short_of_a_place(self.backups, namespace):
-                self.errands.wake(key)
+    def settled(
+        self,
+        key: Key,
+        seen: Seen | DownloadSeen | ResultsSeen | StraySeen | None,
+        plan: Plan,
+        result: Result,
+        now: datetime,
+    ) -> Iterable[Key]:
+        """Release a turn that was not used, and forget the background reads that no decision needs any more."""
+        if seen is None or (not plan.reads and _needs_no_read(seen, plan)):
+            self.errands.forget(key)
+        woken = self._expired(now)
+        if isinstance(seen, Seen) and result.outcome is not Outcome.DONE:
+            woken += self._take_back(seen)
+        return woken
+
+    def _expired(self, now: datetime) -> list[Key]:
+        """Let backups that were deleted by force count no longer than they would have lived; return who may go on."""
+        namespaces = {key.namespace for key in self.lingering.forget_expired(now)}
+        return [key for namespace in namespaces for key in self._short_of_a_place(self.backups, namespace)]
 
     def _with_turn(self, side: Side, name: str, seen: Seen, now: datetime) -> Seen:
         """Add whether a request may be handed over now, and since when its Velero object may exist unseen."""
@@ -529,47 +592,45 @@ class SelfService:
         if seen.velero is not None or request.status.phase in (CREATED, DELETING):
             return seen
         is_accepted = rules.has_nacuuid(request)
-        unseen = self._unseen.setdefault(name, now) if is_accepted and request.has_finalizer else None
+        unseen = self._unseen.get(name, now) if is_accepted and request.has_finalizer else None
         if is_accepted:
             turn = side.turns.turn(name, request.key.namespace, side.family.word, now)
         else:
             turn = side.turns.expected_turn(side.family.word)
         return msgspec.structs.replace(seen, turn=turn, unseen_since=unseen)
 
-    def _take_turn(self, side: Side, name: str, seen: Seen, plan: Plan, now: datetime) -> None:
-        """Note a hand-over, or let others go before a request that cannot use its turn."""
+    def _take_turn(self, side: Side, name: str, seen: Seen, plan: Plan, now: datetime) -> list[Key]:
+        """Note a hand-over, or let others go before a request that cannot use its turn: those are returned."""
         request, turns = seen.request, side.turns
+        is_free = turns.expire(now)
+        if seen.turn.is_blocked and rules.has_nacuuid(request):
+            turns.rejoin(name)
         if creates(plan, seen):
             turns.hand_over(name, request.key.namespace, now)
-            return
-        if hand_over.is_quick(plan.read):
-            return  # the answer comes in a moment, and the order stays fair
+            return []
+        if any(map(hand_over.is_quick, plan.reads)):
+            return []  # the answer comes in a moment, and the order stays fair
         if promises(plan, seen):
             turns.promise(name, request.key, request.created)
             self._weigh(request.key.namespace)
         elif name in turns.queue and not seen.turn.is_blocked:
             turns.set_aside(name)
+        if is_free:
+            return self._next_turns(side)
         if name in turns.queue and seen.turn.until is None:
-            for key in self._next_turns(side):
-                if key != side.key(request.key):
-                    self.errands.wake(key)
+            return [key for key in self._next_turns(side) if key != side.key(request.key)]
+        return []
 
-    def heard(self, key: Key, result: Result) -> bool:
-        """Let others go first if a Velero object could not be created."""
-        del result
-        plural, _, name = key.name.partition("/")
-        for side in self._sides:
-            request = side.requests.get(Key(key.namespace, name)) if plural == side.family.kind.plural else None
-            if request is None:
-                continue
-            made = build.nacuuid(request)
-            if Key(self.velero_namespace, made) not in side.velero and side.turns.take_back(
-                made, request.key, request.created
-            ):
-                side.line.leave(made)
-                for each in self._next_turns(side):
-                    self.errands.wake(each)
-        return False
+    def _take_back(self, seen: Seen) -> list[Key]:
+        """Let others go first if a Velero object could not be created: those are returned."""
+        side, request = self.backups if seen.family is BACKUPS else self.restores, seen.request
+        made = build.nacuuid(request)
+        if request.key not in side.requests or Key(self.velero_namespace, made) in side.velero:
+            return []
+        if not side.turns.take_back(made, request.key, request.created):
+            return []
+        side.line.leave(made)
+        return self._next_turns(side)
 
     def _stray(self, namespace: str, path: str) -> StraySeen | None:
         """Collect what is known about a waiting Velero object and its namespace."""
@@ -580,14 +641,6 @@ class SelfService:
             return None
         return StraySeen(side.family, row, self.namespaces.get(at))
 
-    def _send(self, seen: Seen, plan: Plan, now: datetime) -> None:
-        """Send for what a Plan needs read, and forget what no Plan needs any more."""
-        key = seen.family.looked_at(seen.request.key)
-        if plan.read is not None:
-            self.errands.send(key, plan.read, now)
-        elif creates(plan, seen) or seen.access is None or not rules.has_nacuuid(seen.request):
-            self.errands.forget(key)
-
     def _results(self, key: Key, asked: Key) -> ResultsSeen | None:
         """Collect what is known about the results of a request; of one that cannot be read, nothing."""
         plural, _, name = asked.name.partition("/")
@@ -595,7 +648,6 @@ class SelfService:
         at = Key(asked.namespace, name)
         request, answers = side.requests.get(at), self.results.answers(asked)
         if request is None:
-            self.errands.forget(key)
             if not answers or at in side.requests.unread:
                 return None
             return ResultsSeen(key, side.family, None, self.velero_namespace, answers=answers)
@@ -650,6 +702,13 @@ class SelfService:
         if backup is None:
             return Source(None, None)
         return Source(backup, self.backups.velero.get(Key(self.velero_namespace, build.nacuuid(backup))))
+
+
+def _needs_no_read(seen: Seen | DownloadSeen | ResultsSeen | StraySeen, plan: Plan) -> bool:
+    """Whether what was read in the background is of no use any more."""
+    if isinstance(seen, Seen):
+        return creates(plan, seen) or seen.access is None or not rules.has_nacuuid(seen.request)
+    return isinstance(seen, ResultsSeen) and results.is_over(seen)
 
 
 def _restorability(backup: RequestRow) -> tuple[str, bool]:

@@ -124,7 +124,7 @@ def wait_for_access(seen: Seen, spec: dict[str, Any], now: datetime) -> Plan:
     if isinstance(found, Cleared):
         return accept(seen, now)  # the hand-over checks once more
     if isinstance(found, Waiting):
-        return Plan(found.writes, wake_at=found.wake_at, subject=_subject(seen), read=found.read)
+        return Plan(found.writes, wake_at=found.wake_at, subject=_subject(seen), reads=found.reads)
     return replace(refuse_hand_over(seen, found, now), wake_at=hand_over.next_recheck(seen, now))
 
 
@@ -165,7 +165,7 @@ def create_velero_object(seen: Seen, namespace: NamespaceRow, now: datetime) -> 
         return _wait_for_absence(seen, now) or refuse(seen, spec, now)
     if seen.turn.is_blocked:
         plan, early = wait_for_turn(seen, now), hand_over.prepare(seen, spec, now)
-        return plan if early is None else replace(plan, actions=early.writes, read=early.read)
+        return plan if early is None else replace(plan, actions=early.writes, reads=early.reads)
     checked = hand_over.clear(seen, spec, now)
     if isinstance(checked, Waiting):
         return check_access(seen, checked, now)
@@ -184,10 +184,10 @@ def create_velero_object(seen: Seen, namespace: NamespaceRow, now: datetime) -> 
 def check_access(seen: Seen, waiting: Waiting, now: datetime) -> Plan:
     """Have read what the check before the hand-over needs; only what takes long is shown."""
     if not waiting.message:
-        return Plan(waiting.writes, wake_at=waiting.wake_at, subject=_subject(seen), read=waiting.read)
+        return Plan(waiting.writes, wake_at=waiting.wake_at, subject=_subject(seen), reads=waiting.reads)
     said = Said(AUTHORIZED, UNKNOWN, Reason.CHECKING_ACCESS, waiting.message)
     plan = _say(seen, _told(seen, seen.request.status, said, now), waiting.writes, wake_at=waiting.wake_at)
-    return replace(plan, read=waiting.read)
+    return replace(plan, reads=waiting.reads)
 
 
 def update_from_velero(seen: Seen, row: VeleroRow, now: datetime) -> Plan:

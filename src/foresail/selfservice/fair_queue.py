@@ -133,7 +133,7 @@ class FairQueue:
 
     def pay(self, namespace: str, name: str = "") -> None:
         """Charge a namespace for one hand-over, by the duration that is expected; once for each name."""
-        self._replay()
+        self.replay()
         if name in self._charged:
             return
         step = self._step(namespace)
@@ -176,10 +176,9 @@ class FairQueue:
 
     def rank(self, namespace: str, order: Order) -> int:
         """Return how many requests go before this one, which need not wait yet; costs a step per namespace."""
-        self._replay()
         place = bisect_left(self._backlogs.get(namespace, []), order)
-        start = self._start(namespace) + place * self._step(namespace)
-        virtual, starts, steps = self._virtual, self._starts, self._steps
+        (virtual, starts), steps = self._shares(), self._steps
+        start = max(virtual, starts.get(namespace, 0)) + place * self._step(namespace)
         for other, backlog in self._backlogs.items():  # the one loop over all namespaces, so nothing is called in it
             ahead = start - max(virtual, starts.get(other, 0))
             if ahead >= 0 and other != namespace:
@@ -189,8 +188,8 @@ class FairQueue:
 
     def first(self, count: int) -> list[str]:
         """Return the names of those that go next, in their order."""
-        self._replay()
-        line = [(self._start(namespace), namespace, 0) for namespace in self._backlogs]
+        virtual, starts = self._shares()
+        line = [(max(virtual, starts.get(namespace, 0)), namespace, 0) for namespace in self._backlogs]
         heapify(line)
         found: list[str] = []
         while len(found) < min(count, len(self._keys)):
@@ -228,11 +227,17 @@ class FairQueue:
     def _can_go(self, namespace: str) -> bool:
         return any(name not in self.aside for _, name in self._backlogs[namespace])
 
-    def _replay(self) -> None:
+    def replay(self) -> None:
         """Charge the hand-overs of the busy period that was under way when this process started."""
+        if self._past:
+            self._virtual, self._starts = self._shares()
+            self._past = []
+
+    def _shares(self) -> tuple[int, dict[str, int]]:
+        """Return the virtual time and the virtual starts as they are once everything is replayed."""
         if not self._past:
-            return
-        past, self._past = sorted(self._past), []
+            return self._virtual, self._starts
+        past = sorted(self._past)
         begin, end = 0, past[0].at
         for number, each in enumerate(past):
             if (each.at - end).total_seconds() > _PAUSE:
@@ -240,7 +245,9 @@ class FairQueue:
             end = max(end, each.end)
         oldest = self.oldest or _NEVER
         if end < _NEVER and (oldest - end).total_seconds() > _PAUSE:
-            return  # it was over before anybody waited
+            return self._virtual, self._starts  # it was over before anybody waited
+        virtual, starts = self._virtual, dict(self._starts)
         for each in past[begin:]:
-            self._virtual = self._start(each.namespace)
-            self._starts[each.namespace] = self._virtual + self._cost(each.namespace, each.seconds or self.typical)
+            virtual = max(virtual, starts.get(each.namespace, 0))
+            starts[each.namespace] = virtual + self._cost(each.namespace, each.seconds or self.typical)
+        return virtual, starts

@@ -56,6 +56,11 @@ class Waiting(msgspec.Struct, frozen=True):
     wake_at: datetime | None = None
     message: str = ""
 
+    @property
+    def reads(self) -> tuple[Check | PodCheck, ...]:
+        """The background read as a Plan has it."""
+        return () if self.read is None else (self.read,)
+
 
 def clear(seen: Seen, spec: dict[str, Any], now: datetime) -> Cleared | Refused | Waiting:
     """Return what Velero gets, why it gets nothing, or what is still to be asked."""

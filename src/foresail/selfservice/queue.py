@@ -111,17 +111,30 @@ class Telling:
         self._beyond: dict[int, int] = {}  # of each second that is full, a later one before which none has room
 
     def when(self, name: str, shown: int | None, position: int, now: datetime) -> datetime | None:
-        """Return when a position is to be told that is not shown yet; None for at once."""
+        """Return when a position is to be told that is not shown yet, to be booked; None for at once."""
         if shown is None or position <= NEAR:
             return None
         slot = self._slots.get(name)
         if slot is None:
             since = self._told.get(name, now - LATEST)
-            due = now if abs(shown - position) >= PART * shown else max(now, since + LATEST)
-            slot = self._slots[name] = self._free_slot(due, now)
-        elif _second(slot) < _second(now):
-            slot = self._slots[name] = self._late_slot(now)
-        return slot if slot > now else None
+            return self._free_slot(now if abs(shown - position) >= PART * shown else max(now, since + LATEST))
+        # One that has missed its own gets another: where the work is late, many would come together.
+        if _second(slot) < _second(now):
+            return now if self._taken.get(_second(now), 0) < PER_SECOND else self._free_slot(now)
+        return slot
+
+    def book(self, name: str, at: datetime, now: datetime) -> None:
+        """Take the instant that `when` returned; the next one that asks gets another."""
+        if self._slots.get(name) == at:
+            return
+        for passing in (self._taken, self._beyond):
+            while passing and (first := next(iter(passing))) < _second(now):
+                del passing[first]
+        self._slots[name] = at
+        second = _second(at)
+        self._taken[second] = self._taken.get(second, 0) + 1
+        if self._taken[second] >= PER_SECOND:
+            self._beyond[second] = second + 1
 
     def told(self, name: str, now: datetime) -> None:
         """Note that a position was written."""
@@ -137,24 +150,10 @@ class Telling:
         self._told.pop(name, None)
         self._slots.pop(name, None)
 
-    def _late_slot(self, now: datetime) -> datetime:
-        """Return another instant for one that has missed its own: where the work is late, many would come together."""
-        second = _second(now)
-        if self._taken.get(second, 0) >= PER_SECOND:
-            return self._free_slot(now, now)
-        self._taken[second] = self._taken.get(second, 0) + 1
-        return now
-
-    def _free_slot(self, due: datetime, now: datetime) -> datetime:
+    def _free_slot(self, due: datetime) -> datetime:
         """Return the first instant from then on in whose second not too many are told."""
-        for passing in (self._taken, self._beyond):
-            while passing and (first := next(iter(passing))) < _second(now):
-                del passing[first]
         second = self._with_room(_second(due) + 1)
-        taken = self._taken[second] = self._taken.get(second, 0) + 1
-        if taken >= PER_SECOND:
-            self._beyond[second] = second + 1
-        return datetime.fromtimestamp(second, UTC) + timedelta(seconds=(taken - 1) / PER_SECOND)
+        return datetime.fromtimestamp(second, UTC) + timedelta(seconds=self._taken.get(second, 0) / PER_SECOND)
 
     def _with_room(self, second: int) -> int:
         """Return the first second from then on with room; thousands that ask in turn do not count them all again."""
@@ -162,7 +161,7 @@ class Telling:
         while second in self._beyond:
             full.append(second)
             second = self._beyond[second]
-        for each in full:
+        for each in full:  # a shorter way to the same answer
             self._beyond[each] = second
         return second
 

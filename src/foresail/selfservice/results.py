@@ -39,7 +39,8 @@ def decide(seen: ResultsSeen, now: datetime) -> Plan:
         return Plan((_gone(answer),), subject=_subject(seen, request))  # its URL would be of something else: ask anew
     cause = cause_of(seen, request, said, answer, now)
     if cause is None:
-        return Plan(wake_at=next_look(seen, answer, now))
+        wish = wanted(seen, now)
+        return Plan(wake_at=next_look(seen, answer, now), reads=() if wish is None else (wish,))
     return explain(seen, request, why.explained(said, cause), now)
 
 

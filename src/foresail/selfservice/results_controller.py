@@ -3,12 +3,8 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator
-from datetime import datetime
-from typing import Any
 
-from foresail.api import velero
 from foresail.bucket import DownloadError, download, trusting
-from foresail.kube.errands import Errands
 from foresail.kube.reflector import Change
 from foresail.kube.store import Store
 from foresail.plan import Key
@@ -17,7 +13,7 @@ from foresail.selfservice.downloads_observe import AnswerRow
 from foresail.selfservice.locations import LocationRow
 from foresail.selfservice.observe import RequestRow
 from foresail.selfservice.results_file import MOST_BYTES, lines_about
-from foresail.selfservice.results_observe import Found, ResultsSeen, Wanted
+from foresail.selfservice.results_observe import Found, Wanted
 from foresail.selfservice.status import FALSE, SUCCEEDED
 
 _log = logging.getLogger(__name__)
@@ -45,11 +41,8 @@ async def fetch(wanted: Wanted) -> Found:
 class Results:
     """The results that are being read, and the DownloadRequests for them."""
 
-    kind = velero.LOCATION
-
-    def __init__(self, answers: Store[AnswerRow], errands: Errands[Any, Any]) -> None:
+    def __init__(self, answers: Store[AnswerRow]) -> None:
         self.locations = Store[LocationRow]()
-        self.errands = errands
         self._answers = answers
 
     def key(self, asked: Key) -> Key:
@@ -72,11 +65,3 @@ class Results:
         row = change.new or change.old
         if row is not None and row.results_of is not None:
             yield self.key(row.results_of)
-
-    def send(self, seen: ResultsSeen, now: datetime) -> None:
-        """Send for what a decision needs, and forget what no decision needs any more."""
-        wish = results.wanted(seen, now)
-        if wish is not None:
-            self.errands.send(seen.key, wish, now)
-        elif results.is_over(seen):
-            self.errands.forget(seen.key)

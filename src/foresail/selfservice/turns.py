@@ -205,11 +205,7 @@ class Turns:
         """Say whether a request that is accepted may be handed over now."""
         if not self.is_bounded or name in self._sent or name not in self.queue:
             return _FREE
-        self._expire(now)
-        if name not in self._aside and name not in self.next_names():
-            return Turn(is_blocked=True, message=_waits(word))
-        if not self.room:
-            self._aside.discard(name)
+        if not self.room or (name not in self._aside and name not in self.next_names()):
             return Turn(is_blocked=True, message=_waits(word))
         slot = self._slot_in_the_way(namespace, now)
         if slot is None:
@@ -246,9 +242,17 @@ class Turns:
         self._aside.add(name)
         return True
 
-    def _expire(self, now: datetime) -> None:
-        for name in [name for name, (_, since) in self._sent.items() if since + _UNSEEN < now]:
+    def rejoin(self, name: str) -> None:
+        """Take that a request was set aside and finds no room: it waits for its turn in order again."""
+        if not self.room:
+            self._aside.discard(name)
+
+    def expire(self, now: datetime) -> bool:
+        """Give up what was handed over and never seen; return whether a turn may have become free."""
+        lost = [name for name, (_, since) in self._sent.items() if since + _UNSEEN < now]
+        for name in lost:
             del self._sent[name]
+        return bool(lost)
 
     # Slots of Schedules
 

@@ -171,16 +171,18 @@ def test_without_a_deployment_velero_is_asked_each_day() -> None:
 
 def test_a_request_is_made_once_and_its_name_is_the_same_after_a_restart() -> None:
     unasked = EngineSeen("velero", (SERVER,), None, frozenset())
-    asked, plan = decide_question(unasked, NOON)
+    plan = decide_question(unasked, NOON)
+    asked = plan.verdict
+    assert isinstance(asked, Question)
     (create,) = plan.actions
     assert isinstance(create, Create)
     assert create.key == Key("velero", "foresail-abcdefgh-3")
     assert create.mark == {"foresail.dev/asks-about": "abcdefgh-3"}
     assert asked is not None
     stands = EngineSeen("velero", (SERVER,), asked, frozenset({request_name(asked)}))
-    assert decide_question(stands, NOON)[1].actions == ()
+    assert decide_question(stands, NOON).actions == ()
     rolling = msgspec.structs.replace(SERVER, is_rolled_out=False)
-    assert decide_question(EngineSeen("velero", (rolling,), asked, frozenset()), NOON)[1].writes == ()
+    assert decide_question(EngineSeen("velero", (rolling,), asked, frozenset()), NOON).writes == ()
 
 
 @pytest.mark.parametrize("servers", [(SERVER,), ()])
@@ -189,6 +191,6 @@ def test_the_next_look_always_lies_ahead(servers: tuple[DeploymentRow, ...], now
     """A day after the question it lay behind: the operator looked again at once, for ever."""
     asked = question(servers, Question("abcdefgh-3", NOON) if servers else Question("20260310", NOON), now)
     assert asked is not None
-    _, plan = decide_question(EngineSeen("velero", servers, asked, frozenset({request_name(asked)})), now)
+    plan = decide_question(EngineSeen("velero", servers, asked, frozenset({request_name(asked)})), now)
     assert plan.wake_at is not None
     assert now < plan.wake_at <= now + ASK_AGAIN

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from foresail.kube.execute import Outcome, Result
 from foresail.kube.store import Store
 from foresail.plan import Key
 from foresail.schedules.controller import Schedules
@@ -19,6 +20,11 @@ def put(store: Store[ScheduleRow], *rows: ScheduleRow) -> None:
         store.put(row.key, row)
 
 
+def look_at(controller: Schedules, row: ScheduleRow) -> None:
+    sight = seen(row)
+    controller.settled(row.key, sight, controller.decide(sight, NOON), Result(Outcome.DONE), NOON)
+
+
 def test_before_every_schedule_was_looked_at_a_slot_may_be_near() -> None:
     controller = Schedules("velero", Settings())
     assert controller.next_slot(NOON) is None, "there is no Schedule"
@@ -27,9 +33,9 @@ def test_before_every_schedule_was_looked_at_a_slot_may_be_near() -> None:
     near = controller.next_slot(NOON)
     assert near is not None
     assert timedelta() < near - NOON < timedelta(seconds=10)
-    controller.decide(seen(first), NOON)
+    look_at(controller, first)
     assert controller.next_slot(NOON) == near
-    controller.decide(seen(second), NOON)
+    look_at(controller, second)
     assert controller.next_slot(NOON) == NOON + HOUR
 
 
@@ -38,5 +44,5 @@ def test_a_schedule_that_will_not_run_keeps_nobody_waiting(row: ScheduleRow) -> 
     controller = Schedules("velero", Settings())
     put(controller.schedules, row)
     if not row.paused:
-        controller.decide(seen(row), NOON)
+        look_at(controller, row)
     assert controller.next_slot(NOON) is None

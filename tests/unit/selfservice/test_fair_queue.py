@@ -223,9 +223,9 @@ def test_a_hand_over_is_charged_once() -> None:
 
 def read(service: SelfService, store: Any, key: Key, row: Any) -> None:  # noqa: ANN401 - rows of any kind
     """Let a controller read a row that was there when it started."""
-    (of,) = [each.keys for each in service.watched if each.store is store]
+    (one,) = [each for each in service.watched if each.store is store]
     store.put(key, row)
-    list(of(Change(key, None, row, initial=True)))
+    one.learn(Change(key, None, row, initial=True))
 
 
 @pytest.mark.parametrize("order", list(permutations(range(3))), ids=str)
@@ -265,7 +265,7 @@ WAITING = request(status=accepted(timedelta(hours=1)), created=BEGIN)
 
 def shares(queue: FairQueue) -> dict[str, float]:
     """Return how many backups of a minute each namespace was charged for."""
-    queue.first(1)
+    queue.replay()
     return {name: start / (720_720 * 60_000) for name, start in queue._starts.items()}  # noqa: SLF001
 
 

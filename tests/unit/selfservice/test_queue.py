@@ -97,24 +97,38 @@ def test_these_are_told_at_once(shown: int | None, position: int) -> None:
     assert Telling().when("a", shown, position, NOW) is None
 
 
+def booked(telling: Telling, name: str, shown: int, position: int, now: datetime) -> datetime | None:
+    """Return when a position is to be told, None for now, and take that instant."""
+    at = telling.when(name, shown, position, now)
+    if at is not None:
+        telling.book(name, at, now)
+    return at if at is not None and at > now else None
+
+
 def test_a_far_one_that_was_just_told_waits_unless_it_differs_by_a_tenth() -> None:
     telling = Telling()
     telling.told("a", NOW)
     telling.told("b", NOW)
-    later = telling.when("a", 500, 499, NOW + timedelta(seconds=1))
+    later = booked(telling, "a", 500, 499, NOW + timedelta(seconds=1))
     assert later is not None
     assert LATEST <= later - NOW <= LATEST + timedelta(seconds=2)
-    soon = telling.when("b", 500, 450, NOW + timedelta(seconds=1))
+    soon = booked(telling, "b", 500, 450, NOW + timedelta(seconds=1))
     assert soon is not None
     assert soon - NOW <= timedelta(seconds=3)
-    assert telling.when("b", 500, 450, soon) is None, "its instant has come"
+    assert booked(telling, "b", 500, 450, soon) is None, "its instant has come"
+
+
+def test_to_ask_when_a_position_is_told_takes_no_instant() -> None:
+    telling = Telling()
+    assert telling.when("a", 1000, 500, NOW) == telling.when("b", 1000, 500, NOW)
+    assert not telling.waits("a")
 
 
 def test_only_so_many_far_ones_are_told_in_a_second_and_each_keeps_its_instant() -> None:
     assert PER_SECOND <= 20
     telling, count = Telling(), 10 * PER_SECOND
-    instants = [telling.when(str(number), 1000, 500, NOW) for number in range(count)]
-    assert instants == [telling.when(str(number), 1000, 499, NOW) for number in range(count)]
+    instants = [booked(telling, str(number), 1000, 500, NOW) for number in range(count)]
+    assert instants == [booked(telling, str(number), 1000, 499, NOW) for number in range(count)]
     seconds = [int(each.timestamp()) for each in instants if each is not None]
     assert max(seconds.count(second) for second in seconds) == PER_SECOND
     assert max(seconds) - min(seconds) == 10 - 1
@@ -125,13 +139,13 @@ def test_only_so_many_far_ones_are_told_in_a_second_and_each_keeps_its_instant()
 def test_those_that_come_late_do_not_come_together() -> None:
     telling, count = Telling(), 3 * PER_SECOND
     names = [f"n{number}" for number in range(count)]
-    slots = [telling.when(name, 1_000, 500, NOW) for name in names]
+    slots = [booked(telling, name, 1_000, 500, NOW) for name in names]
     late = max(each for each in slots if each is not None) + timedelta(seconds=10)
-    at_once = [name for name in names if telling.when(name, 1_000, 500, late) is None]
+    at_once = [name for name in names if booked(telling, name, 1_000, 500, late) is None]
     assert len(at_once) == PER_SECOND
     for name in at_once:
         telling.told(name, late)
-    later = [telling.when(name, 1_000, 500, late) for name in names if name not in at_once]
+    later = [booked(telling, name, 1_000, 500, late) for name in names if name not in at_once]
     seconds = [int(each.timestamp()) for each in later if each is not None]
     assert len(seconds) == count - PER_SECOND
     assert max(seconds.count(second) for second in seconds) == PER_SECOND
@@ -145,7 +159,7 @@ def test_each_is_told_in_the_first_second_with_room_whoever_asked_before() -> No
     slots: dict[str, int] = {}
     for pair in zip(soon, late, strict=True):
         for name, position in zip(pair, (500, 999), strict=True):
-            at = telling.when(name, 1_000, position, NOW)
+            at = booked(telling, name, 1_000, position, NOW)
             assert at is not None
             slots[name] = int(at.timestamp())
     told = Counter(slots.values())

@@ -1,0 +1,72 @@
+"""`observe`, `decide` and `keys` of every controller set nothing, through long histories with deaths in them."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from foresail.plan import Key, Plan
+from foresail.schedules.controller import Schedules
+from tests.worlds import process, test_primers, test_schedules, test_selfservice_crashes, test_selfservice_turns
+from tests.worlds.process import Moment
+from tests.worlds.purity import Guard
+
+
+@pytest.fixture
+def guard(monkeypatch: pytest.MonkeyPatch) -> Guard:
+    found = Guard()
+    monkeypatch.setattr(process, "prepare", found)
+    return found
+
+
+def check(guard: Guard, figure: Callable[[str], None], name: str) -> None:
+    assert guard.faults == set()
+    assert min(guard.calls[each] for each in ("observe", "decide", "keys")) > 0
+    figure(f"{name}: {sum(guard.calls.values())} calls of observe, decide and keys set nothing")
+
+
+def test_schedules_set_nothing(guard: Guard, figure: Callable[[str], None]) -> None:
+    test_schedules.deaths([Moment(after=True, write=5)])
+    test_schedules.test_a_location_that_is_away_holds_a_slot_until_it_is_back()
+    check(guard, figure, "schedules")
+
+
+def test_primers_set_nothing(guard: Guard, figure: Callable[[str], None]) -> None:
+    test_primers.deaths(3, after=True)
+    test_primers.test_a_refusal_is_shown_word_for_word_and_not_tried_again_before_the_next_fire()
+    check(guard, figure, "primers")
+
+
+@pytest.mark.parametrize("story", [test_selfservice_crashes.whole, test_selfservice_crashes.crowded])
+def test_self_service_sets_nothing(
+    guard: Guard, figure: Callable[[str], None], story: test_selfservice_crashes.Story
+) -> None:
+    test_selfservice_crashes.deaths(story, [Moment(after=True, write=5)], 16)
+    check(guard, figure, f"self-service, {getattr(story, '__name__', '')}")
+
+
+@pytest.mark.parametrize(
+    "life",
+    [
+        test_selfservice_turns.test_velero_gets_a_window_and_a_late_namespace_its_share,
+        test_selfservice_turns.test_a_request_whose_object_cannot_be_created_blocks_nobody,
+    ],
+)
+def test_whose_turn_it_is_is_asked_without_taking_it(
+    guard: Guard, figure: Callable[[str], None], life: Callable[[], None]
+) -> None:
+    life()
+    check(guard, figure, "self-service with a window")
+
+
+def test_the_guard_sees_what_a_decision_remembers(guard: Guard, monkeypatch: pytest.MonkeyPatch) -> None:
+    decide = Schedules.decide
+
+    def remembering(self: Schedules, seen: Any, now: datetime) -> Plan:  # noqa: ANN401 - as observed
+        self._next[Key("", "")] = now
+        return decide(self, seen, now)
+
+    monkeypatch.setattr(Schedules, "decide", remembering)
+    test_schedules.deaths([])
+    assert any("decide changed Guarded._next" in each for each in guard.faults)
