@@ -1,4 +1,4 @@
-"""Namespaces, volumes and claims of them as they come over the wire: who they are, and to whom they belong."""
+"""Namespaces, Events, volumes and claims of them as they come over the wire: who they are, and to whom they belong."""
 
 import msgspec
 
@@ -6,6 +6,7 @@ from foresail.api.metadata import Metadata
 from foresail.plan import Kind
 
 NAMESPACE = Kind("", "v1", "namespaces", "Namespace", namespaced=False)
+EVENT = Kind("", "v1", "events", "Event")
 CLAIM = Kind("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
 VOLUME = Kind("", "v1", "persistentvolumes", "PersistentVolume", namespaced=False)
 DEFINITION = Kind(

@@ -13,7 +13,7 @@ from foresail.cli.cluster import refusal
 from foresail.cli.main import main, parser
 from foresail.cli.primer.create import body_of
 from foresail.cli.primer.describe import described
-from foresail.cli.primer.explain import chain
+from foresail.cli.primer.explain import chain, refusal_of
 from foresail.cli.primer.get import row
 from foresail.cli.primer.preview import previewed
 from foresail.cli.primer.settings import primer_settings
@@ -182,6 +182,17 @@ def test_explain_of_one_that_is_fine_says_when_it_warms_up() -> None:
     said = chain(seen(), Target(cron_job()), NOW)
     assert "warm-up 2026-01-02 02:50 UTC" in said
     assert "→" not in said
+
+
+def test_explain_names_what_the_api_server_refused() -> None:
+    status = {"cronJobs": [{"name": "daily", "reason": "Refused", "message": "violates PodSecurity"}, {"name": "b"}]}
+    assert refusal_of({"status": status}, "daily") == "violates PodSecurity"
+    assert refusal_of({"status": status}, "b") == refusal_of({}, "daily") == ""
+    said = chain(seen(), Target(cron_job()), NOW, "violates PodSecurity")
+    assert "held back by Refused" in said
+    (arrow,) = [line for line in said.splitlines() if line.startswith("→")]
+    assert "the API server accepts its writes" in arrow
+    assert arrow.endswith("violates PodSecurity")
 
 
 def known(*delays: int, primed: bool = False) -> Primers:

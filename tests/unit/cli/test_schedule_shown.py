@@ -1,12 +1,14 @@
 """What `foresail schedule get`, `describe` and `explain` show of Schedules, in situations of every kind."""
 
 import argparse
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from foresail.cli.leader import Lease, LeaseSpec, leader
 from foresail.cli.main import parser
+from foresail.cli.refused_writes import RefusedWrite
 from foresail.cli.schedule.describe import described
 from foresail.cli.schedule.explain import as_data, chain_of, explained
 from foresail.cli.schedule.get import schedule_table
@@ -105,6 +107,18 @@ def test_explain_marks_the_rule_that_holds_a_schedule_back(
     assert rule in marked[0]
     assert as_data(sight, NOW)["reason"] == reason
     assert [step.rule for step in chain_of(sight, NOW) if step.answer in ("holds", "waits")] == [rule]
+
+
+def test_explain_names_a_write_that_the_api_server_refused() -> None:
+    words = "The API server refused to create Backup velero/daily-1: spec.ttl: Invalid value."
+    sight = replace(seen(schedule_wire("0 * * * *")), refused=RefusedWrite(at("2026-11-15T12:00:01"), words))
+    first, *rest = explained(sight, NOW).splitlines()
+    assert first == "Schedule velero/daily: held back by WriteRefused"
+    (marked,) = [line for line in rest if line.startswith("→")]
+    assert "the API server accepts its writes" in marked
+    assert words in marked
+    data = as_data(sight, NOW)
+    assert (data["reason"], data["message"]) == ("WriteRefused", words)
 
 
 def test_where_nothing_tells_the_dialect_what_the_operator_noted_counts() -> None:

@@ -13,10 +13,11 @@ from foresail.cli.confirm import confirm_deletion
 from foresail.cli.errors import CommandError
 from foresail.cli.main import main, parser
 from foresail.cli.progress import bar
+from foresail.cli.refused_writes import RefusedWrite
 from foresail.cli.tenant.asked import Asked, asked
 from foresail.cli.tenant.delete import request_for
 from foresail.cli.tenant.describe import described
-from foresail.cli.tenant.explain import as_data, explained
+from foresail.cli.tenant.explain import as_data, explained, with_refusal
 from foresail.cli.tenant.get import request_table
 from foresail.cli.tenant.spec import request_object
 from foresail.cli.tenant.wait import progress_of, remark, verdict
@@ -284,6 +285,20 @@ def test_explain_points_at_the_first_step_that_holds_it() -> None:
             "with foresail backup delete, and this one starts by itself"
         ),
     ]
+
+
+def test_explain_names_a_write_that_the_api_server_refused_until_the_request_goes_on() -> None:
+    later, earlier = (datetime(2026, 11, 15, 11, 0, second, tzinfo=UTC) for second in (32, 30))
+    waiting = seen(status={"phase": "BackingOff", "conditions": [ACCEPTED]})
+    refused = with_refusal(waiting, RefusedWrite(later, "admission policy p denied it"))
+    text = explained(refused)
+    assert text.startswith("NonAdminBackup shop/daily: held by WriteRefused\n")
+    assert "→ holds       the API server accepts its writes" in text
+    assert "admission policy p denied it (2026-11-15" in text
+    assert text.endswith("correct what the message names, and the backup goes on by itself")
+    assert as_data(refused)["message"] == "admission policy p denied it"
+    assert with_refusal(waiting, RefusedWrite(earlier, "no")).refused is None
+    assert with_refusal(with_velero("Completed"), RefusedWrite(later, "no")).refused is None
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,12 @@
 import argparse
 from datetime import datetime
 
+from foresail.api.primer import PRIMER
 from foresail.cli.chain import NO, UNASKED, WAITS, YES, Step, lines
 from foresail.cli.cluster import Cluster
-from foresail.cli.primer.place import chosen_primers, in_namespace
+from foresail.cli.primer.place import Document, chosen_primers, in_namespace
 from foresail.cli.primer.sight import primers_of
+from foresail.cli.refused_writes import refused_writes
 from foresail.cli.words import moment
 from foresail.kube.clock import now
 from foresail.plan import Key
@@ -34,25 +36,36 @@ def explain(chosen: argparse.Namespace) -> int:
 
 
 async def _explained(cluster: Cluster, chosen: argparse.Namespace) -> list[str]:
-    names = [
-        Key(each["metadata"]["namespace"], each["metadata"]["name"]) for each in await chosen_primers(cluster, chosen)
-    ]
+    chosen_ones = await chosen_primers(cluster, chosen)
     known, at = await primers_of(cluster, chosen), now()
+    refused = await refused_writes(cluster, PRIMER, chosen.namespace, at)
     found = []
-    for key in names:
+    for each in chosen_ones:
+        key = Key(each["metadata"]["namespace"], each["metadata"]["name"])
         seen = known.observe(key, at)
         if seen is None:
             continue
         if not seen.targets:
             found.append(f"Primer {key}: {Reason.NO_CRON_JOB}: it chooses no CronJob that is there")
-        found += [chain(seen, target, at) for target in seen.targets]
+        event = refused.get(each["metadata"]["uid"])
+        for target in seen.targets:
+            words = refusal_of(each, target.cron.key.name) or (str(event) if event else "")
+            found.append(chain(seen, target, at, words))
     return found
 
 
-def chain(seen: Seen, target: Target, at: datetime) -> str:
+def refusal_of(primer: Document, cron_job: str) -> str:
+    """Return in what words the API server refused what is held for a CronJob, as the Primer's status reports it."""
+    status = primer.get("status") or {}
+    said = [each for each in status.get("cronJobs") or () if each.get("name") == cron_job]
+    return next((str(each.get("message", "")) for each in said if each.get("reason") == Reason.REFUSED), "")
+
+
+def chain(seen: Seen, target: Target, at: datetime, refused: str = "") -> str:
     """Return the rules for one CronJob as lines, with an arrow before the one that holds it back."""
     verdict = judge(seen, target, at)
-    first = f"Primer {seen.primer.key}, CronJob {target.cron.key.name}: {summary(seen, verdict, at)}"
+    said = f"held back by {Reason.REFUSED}" if refused and not verdict.because else summary(seen, verdict, at)
+    first = f"Primer {seen.primer.key}, CronJob {target.cron.key.name}: {said}"
     answer, steps = YES, list[Step]()
     for question, reasons in _QUESTIONS.items():
         because = verdict.because
@@ -66,6 +79,8 @@ def chain(seen: Seen, target: Target, at: datetime) -> str:
         early = verdict.early
         question = "what is held need not go before the fire"
         steps.append(Step(question, WAITS if early else YES, early.message if early else ""))
+        if refused:
+            steps.append(Step("the API server accepts its writes", NO, refused))
     return "\n".join([first, *lines(steps)])
 
 

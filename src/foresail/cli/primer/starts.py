@@ -9,12 +9,12 @@ from datetime import datetime
 import msgspec
 
 from foresail.api import pods
+from foresail.api.core import EVENT
 from foresail.api.instants import utc
 from foresail.cli.cluster import Cluster
 from foresail.cli.errors import CommandError
-from foresail.plan import Key, Kind
+from foresail.plan import Key
 
-EVENT = Kind("", "v1", "events", "Event")
 SCHEDULED, STARTED = "Scheduled", "Started"
 
 Starts = Mapping[Key, datetime]

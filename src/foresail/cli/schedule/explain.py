@@ -2,14 +2,19 @@
 
 import argparse
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from foresail.api.instants import stamp
+from foresail.api.velero import SCHEDULE
 from foresail.cli.chain import LATER, NO, STOPS, UNASKED, WAITS, YES, Step, lines
+from foresail.cli.cluster import Cluster, on_cluster
+from foresail.cli.refused_writes import RefusedWrite, refused_writes
 from foresail.cli.schedule.describe import dialect_of
 from foresail.cli.schedule.sight import Sight, looked_at
 from foresail.cli.words import document, moment, runs
+from foresail.kube.refusals import WRITE_REFUSED
 from foresail.schedules.reasons import Reason
 from foresail.schedules.rules import HOLDS
 
@@ -23,11 +28,21 @@ _QUESTIONS = {
 def explain(chosen: argparse.Namespace) -> int:
     """Print the chain of rules for each chosen Schedule."""
     sights, instant = looked_at(chosen)
+    if any(each.verdict.due for each in sights):  # a run that is due and not there may have been refused
+        sights = on_cluster(chosen, lambda cluster: _with_refusals(cluster, sights, instant))
     if chosen.output != "table":
         print(document([as_data(each, instant) for each in sights], chosen.output))
     elif sights:
         print("\n\n".join(explained(each, instant) for each in sights))
     return 0
+
+
+async def _with_refusals(cluster: Cluster, sights: list[Sight], instant: datetime) -> list[Sight]:
+    namespaces = {each.schedule.key.namespace for each in sights if each.verdict.due}
+    refused: dict[str, RefusedWrite] = {}
+    for namespace in namespaces:
+        refused |= await refused_writes(cluster, SCHEDULE, namespace, instant)
+    return [replace(each, refused=refused.get(each.schedule.uid)) if each.verdict.due else each for each in sights]
 
 
 def explained(each: Sight, instant: datetime) -> str:
@@ -41,6 +56,8 @@ def summary(each: Sight, instant: datetime) -> str:
     because, verdict = each.waits, each.verdict
     if because is not None:
         return f"held back by {because.reason}"
+    if each.refused is not None:
+        return f"held back by {WRITE_REFUSED}"
     if verdict.due is not None:
         nobody = "" if each.operator else ", and Foresail's operator does not run"
         return f"the run of {stamp(verdict.due)} is due now{nobody}"
@@ -79,6 +96,8 @@ def _steps(each: Sight, instant: datetime) -> Iterator[Step]:
         yield Step(_QUESTIONS[hold.__name__], NO if because else YES, because.message if because else "")
     operator = each.operator
     yield Step("Foresail's operator runs", YES if operator else NO, operator or "nobody holds its Lease")
+    if each.refused is not None:
+        yield Step("the API server accepts its writes", NO, str(each.refused))
 
 
 def _due(each: Sight, instant: datetime) -> Step:
@@ -109,8 +128,8 @@ def as_data(each: Sight, instant: datetime) -> dict[str, Any]:
         "nextRun": stamp(verdict.next_run) if verdict.next_run else None,
         "due": verdict.due is not None,
         "missed": verdict.missed,
-        "reason": because.reason.value if because else None,
-        "message": because.message if because else None,
+        "reason": because.reason.value if because else WRITE_REFUSED if each.refused else None,
+        "message": because.message if because else each.refused.message if each.refused else None,
         "rules": [_as_rule(step) for step in chain_of(each, instant)],
     }
 

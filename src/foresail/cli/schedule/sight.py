@@ -15,6 +15,7 @@ from foresail.api.marks import OPERATORS_LEASE
 from foresail.cli.cluster import Cluster, on_cluster
 from foresail.cli.errors import CommandError
 from foresail.cli.leader import Lease, leader
+from foresail.cli.refused_writes import RefusedWrite
 from foresail.cron import CronError, Dialect
 from foresail.cron.zonename import checked_zone
 from foresail.kube.clock import now
@@ -67,6 +68,7 @@ class Sight:
     seen: Seen
     verdict: Verdict
     operator: str
+    refused: RefusedWrite | None = None  # read by `explain` alone
 
     @property
     def schedule(self) -> ScheduleRow:

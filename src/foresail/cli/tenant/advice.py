@@ -5,6 +5,7 @@ The messages in conditions are the operator's, and name the field, the number or
 
 from dataclasses import dataclass
 
+from foresail.kube.refusals import WRITE_REFUSED
 from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS, Family
 from foresail.selfservice.reasons import Reason
@@ -190,10 +191,18 @@ def sentence(advice: Advice, family: Family, key: Key) -> str:
     return f"{_filled(advice.cause, family, key)}: {next_step(advice, family, key)}"
 
 
+REFUSED = Advice(
+    "the API server refuses a write of the operator",
+    "ask the administrator of the cluster to correct what the message names, and the {word} goes on by itself",
+)
+
+
 def advice_for(reason: str) -> Advice:
     """Return what is known of a reason; one that a later operator has added is left to its message."""
     if not reason:
         return UNSEEN
+    if reason == WRITE_REFUSED:
+        return REFUSED
     if reason in list(Reason):
         return ADVICE[Reason(reason)]
     return Advice(f"it is {reason}", "do what the message says, or ask the administrator of the cluster")

@@ -7,6 +7,7 @@ import msgspec
 
 from foresail.api.nonadmin import Condition, Reference, Request
 from foresail.cli.errors import CommandError
+from foresail.cli.refused_writes import RefusedWrite
 from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS, Family
 from foresail.selfservice.rules import is_refused
@@ -49,6 +50,7 @@ class Asked:
     content: dict[str, Any]
     request: Request
     velero: VeleroStatus
+    refused: RefusedWrite | None = None  # read by `explain` alone
 
     @property
     def key(self) -> Key:

@@ -2,26 +2,51 @@
 
 import argparse
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from foresail.api.nonadmin import Condition
 from foresail.cli.chain import NO, STOPS, UNASKED, WAITS, YES, Step, lines
+from foresail.cli.cluster import Cluster
+from foresail.cli.refused_writes import RefusedWrite, refused_writes
 from foresail.cli.tenant.advice import advice_for, sentence
 from foresail.cli.tenant.asked import Asked
-from foresail.cli.tenant.place import looked_at
+from foresail.cli.tenant.place import chosen_ones, in_namespace
 from foresail.cli.words import document
+from foresail.kube.clock import now
+from foresail.kube.refusals import WRITE_REFUSED
+from foresail.selfservice.families import Family
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.status import ACCEPTED, FALSE, IN_DELETION, NOTABLE, QUEUED, SUCCEEDED, TRUE, UNKNOWN
 
 
 def explain(chosen: argparse.Namespace) -> int:
     """Print the steps of each chosen request."""
-    found = looked_at(chosen)
+    found = in_namespace(chosen, lambda cluster, family: _read(cluster, family, chosen))
     if chosen.output != "table":
         print(document([as_data(each) for each in found], chosen.output))
     elif found:
         print("\n\n".join(explained(each) for each in found))
     return 0
+
+
+async def _read(cluster: Cluster, family: Family, chosen: argparse.Namespace) -> list[Asked]:
+    found = await chosen_ones(cluster, family, chosen)
+    refused = await refused_writes(cluster, family.kind, chosen.namespace, now()) if found else {}
+    return [with_refusal(each, refused.get(each.request.metadata.uid)) for each in found]
+
+
+def with_refusal(each: Asked, refused: RefusedWrite | None) -> Asked:
+    """Return a request with what was refused for it, unless it has gone on since then."""
+    if refused is None or each.done or any(_after(every, refused.at) for every in each.request.status.conditions or ()):
+        return each
+    return replace(each, refused=refused)
+
+
+def _after(condition: Condition, at: datetime) -> bool:
+    changed = condition.last_transition_time
+    return bool(changed) and datetime.fromisoformat(changed) > at
 
 
 def explained(each: Asked) -> str:
@@ -40,6 +65,8 @@ def summary(each: Asked) -> str:
 
 def reason_of(each: Asked) -> str:
     """Return the reason that counts now; empty if the operator has given none."""
+    if each.refused is not None:
+        return WRITE_REFUSED
     if each.is_going and each.condition(IN_DELETION) is None:
         return Reason.DELETION_PENDING.value
     notable = each.condition(NOTABLE)
@@ -66,6 +93,8 @@ def _steps(each: Asked) -> Iterator[Step]:
     accepted, queued, succeeded = (each.condition(kind) for kind in (ACCEPTED, QUEUED, SUCCEEDED))
     going, notable = each.condition(IN_DELETION), each.condition(NOTABLE)
     yield Step("it is not being deleted", NO if each.is_going else YES, going.message if going else "")
+    if each.refused is not None:
+        yield Step("the API server accepts its writes", NO, str(each.refused))
     yield Step("the operator has looked at it", YES if each.phase else WAITS)
     yield _said("it is accepted", accepted)
     asked = _said(f"Velero was asked for the {word}", queued)
@@ -97,7 +126,7 @@ def as_data(each: Asked) -> dict[str, Any]:
         "veleroPhase": each.velero.phase or None,
         "queuePosition": each.position,
         "reason": reason_of(each) or None,
-        "message": holding.message if holding else None,
+        "message": each.refused.message if each.refused else holding.message if holding else None,
         "next": advised(each),
         "steps": [{"step": step.rule, "answer": step.answer, "because": step.because} for step in steps_of(each)],
     }
