@@ -10,6 +10,7 @@ from testbed import Cluster
 from tests.cluster.operators import lease_of
 
 NAMESPACE, ACCOUNT = "velero", "foresail"
+_LEADER = "leader_election_master_status"
 USER = f"system:serviceaccount:{NAMESPACE}:{ACCOUNT}"
 
 
@@ -36,7 +37,8 @@ class Operator(Process):
 
     def _is_settled(self, controller: str) -> bool:
         found = self.figures()
-        return found.get("foresail_leader") == 1.0 and not found[f'foresail_queue_depth{{controller="{controller}"}}']
+        leads = any(name.startswith(_LEADER) and value for name, value in found.items())
+        return leads and not found[f'workqueue_depth{{name="{controller}"}}']
 
 
 @contextmanager

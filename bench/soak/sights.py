@@ -10,6 +10,9 @@ Figures = Mapping[str, Mapping[str, float]]
 """The metrics of each replica."""
 
 
+LEADER = "leader_election_master_status"
+
+
 def total(figures: Mapping[str, float], family: str) -> float:
     """Return the sum of a metric over all its labels."""
     return sum(value for name, value in figures.items() if name.partition("{")[0] == family)
@@ -17,7 +20,7 @@ def total(figures: Mapping[str, float], family: str) -> float:
 
 def leader(figures: Figures) -> str:
     """Return who says that it leads."""
-    return next((name for name, each in figures.items() if each.get("foresail_leader") == 1.0), "")
+    return next((name for name, each in figures.items() if total(each, LEADER) == 1.0), "")
 
 
 def watches_restarted(before: Figures, after: Figures) -> Iterator[str]:
@@ -36,7 +39,7 @@ def lead_moved(seen: Seen, since: datetime, figures: Figures) -> Iterator[str]:
         at, holder = moved[0]
         yield f"the Lease went to {holder} after {(at - since).total_seconds():.1f} s"
         if leader(figures):
-            yield f"foresail_leader of {leader(figures)} is 1"
+            yield f"{LEADER} of {leader(figures)} is 1"
 
 
 def requests_wait(before: Figures, during: Figures) -> Iterator[str]:

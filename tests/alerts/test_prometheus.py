@@ -114,4 +114,4 @@ def test_an_alert_about_a_tenant_names_the_tenants_namespace(tmp_path: Path) -> 
         alerts = prometheus.alerts("ForesailTenantRequestFailed")
         assert sorted(each["namespace"] for each in alerts) == ["blue", "red"]
         assert not any("exported_namespace" in each for each in alerts)
-        assert prometheus.series("foresail_leader{namespace='velero', pod='foresail-1'}")
+        assert prometheus.series("leader_election_master_status{name='foresail', namespace='velero', pod='foresail-1'}")

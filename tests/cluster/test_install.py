@@ -249,7 +249,7 @@ def alarms(rule: dict[str, Any], folder: Path, leader: str, minutes: int) -> boo
     """Ask Prometheus' own tool whether the alert fires so many minutes after the leader showed these figures."""
     (folder / "rules.yaml").write_text(yaml.safe_dump({"groups": rule["spec"]["groups"]}))
     asked = {"eval_time": f"{minutes}m", "alertname": UNATTENDED, "exp_alerts": []}
-    series = [{"series": "foresail_leader", "values": leader}]
+    series = [{"series": 'leader_election_master_status{name="foresail"}', "values": leader}]
     case = {"interval": "1m", "input_series": series, "alert_rule_test": [asked]}
     cases = {"rule_files": ["rules.yaml"], "evaluation_interval": "1m", "tests": [case]}
     (folder / "cases.yaml").write_text(yaml.safe_dump(cases))
@@ -267,7 +267,7 @@ def test_uninstalled_by_helm_without_preparation_it_is_missed_and_velero_makes_e
         eventually(lambda: played.operator is not None and played.operator.said("leads now"), 180)
         assert played.operator is not None
         operator = played.operator
-        eventually(lambda: operator.figures()["foresail_leader"] == 1, 60)
+        eventually(lambda: operator.figures()['leader_election_master_status{name="foresail"}'] == 1, 60)
         refused = foresail(cluster, "install")
         assert refused.returncode == 1
         assert "Helm (release foresail in namespace velero) has made it" in refused.stderr

@@ -358,14 +358,19 @@ def test_it_tells_users_in_events_operators_in_metrics_and_probes_and_everyone_i
         assert replica.ask("/healthz") == (200, "ok\n")
         eventually(lambda: shown(replica)['foresail_queue_age_seconds{controller="one-child-each"}'] == "0.0", 60)
         figures = shown(replica)
-        assert figures["foresail_leader"] == "1.0"
+        assert [value for name, value in figures.items() if name.startswith("leader_election_")] == ["1.0"]
+        assert float(figures['workqueue_adds_total{name="one-child-each"}']) >= 3
+        assert float(figures['workqueue_queue_duration_seconds_count{name="one-child-each"}']) >= 3
+        created = [name for name in figures if name.startswith('rest_client_requests_total{code="201"')]
+        assert created
+        assert 'method="POST"' in created[0]
         assert float(figures['foresail_writes_total{kind="ConfigMap",verb="create"}']) >= 3
         assert float(figures['foresail_writes_total{kind="Parent",verb="patch"}']) >= 2
         assert float(figures['foresail_store_objects{controller="one-child-each",kind="Parent",selector=""}']) >= 3
         assert figures['foresail_unreadable_objects{controller="one-child-each",kind="Parent",selector=""}'] == "1.0"
         restarts = 'foresail_watch_restarts_total{controller="one-child-each",kind="ConfigMap",selector="'
         assert any(each.startswith(restarts) for each in figures)
-        assert float(figures['foresail_reconcile_seconds_count{controller="one-child-each",outcome="refused"}']) >= 2
+        assert float(figures['foresail_reconciles_total{controller="one-child-each",outcome="refused"}']) >= 2
 
         about = {line["key"] for line in replica.lines if line.get("key", "").startswith(f"{where}/")}
         assert about == {"told/taken", "told/wrong"}

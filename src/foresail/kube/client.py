@@ -19,6 +19,7 @@ from foresail.kube.connect import ConnectError, Connection
 from foresail.kube.depth import decoded
 from foresail.kube.failures import Cause, Failure, Status, failure, unreachable
 from foresail.kube.places import Places
+from foresail.kube.requests import RequestMetrics
 from foresail.plan import Body, Key, Kind
 
 T = TypeVar("T")
@@ -62,7 +63,14 @@ def address(kind: Kind, namespace: str = "", name: str = "", subresource: str = 
 class Client:
     """One identity at one API server; every method may be called from any number of tasks at once."""
 
-    def __init__(self, connection: Connection, *, manager: str = "foresail", at_once: int = 64) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        manager: str = "foresail",
+        at_once: int = 64,
+        metrics: RequestMetrics | None = None,
+    ) -> None:
         _shrink_tls_buffers()
         self._connection = connection
         self._manager = manager
@@ -70,6 +78,7 @@ class Client:
             connector=aiohttp.TCPConnector(limit=0, limit_per_host=0),
             headers={"Accept": _JSON, "Accept-Encoding": "identity", "User-Agent": f"foresail/{__version__}"},
             auto_decompress=False,
+            trace_configs=[metrics.tracing()] if metrics is not None else None,
         )
         self._places = Places(at_once)  # watches do not count: they would take the places for good
 

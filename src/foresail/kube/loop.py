@@ -226,6 +226,7 @@ class Loop(Generic[Seen]):
             team = [group.create_task(self._work()) for _ in range(self._workers)]
             away = [group.create_task(self._errands.work())] if self._errands is not None else []
             self.is_working = True
+            self.queue.attended_since = asyncio.get_running_loop().time()
             try:
                 await _first(self._leads.lost(), self._draining.wait())
             finally:

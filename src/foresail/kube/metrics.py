@@ -1,5 +1,6 @@
 """What can be measured from outside: most of it is read when someone asks, and costs nothing before."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import Any, Protocol, runtime_checkable
@@ -15,7 +16,7 @@ from foresail.kube.loop import Loop
 from foresail.kube.reflector import Interest
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
-_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+_BUCKETS = (1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0, 1000.0)  # of client-go's, those that we can meet
 
 
 @runtime_checkable
@@ -41,21 +42,27 @@ class Metrics(Collector):
         events: Events,
         is_leader: Callable[[], bool],
         others: Sequence[Collector] = (),
+        *,
+        lease: str = "foresail",
+        always: Sequence[Collector] = (),
     ) -> None:
         self._loops, self._executor, self._events, self._is_leader = loops, executor, events, is_leader
-        self._others = others
+        self._others, self._lease = others, lease
         self._registry = CollectorRegistry()
-        self._registry.register(self)
+        for collector in (self, *always):
+            self._registry.register(collector)
         ProcessCollector(registry=self._registry)
-        looks = Histogram(
-            "foresail_reconcile_seconds",
-            "How long one look at one object took, its writes included.",
-            ["controller", "outcome"],
-            buckets=_BUCKETS,
-            registry=self._registry,
+        worked, waited = (
+            Histogram(f"workqueue_{name}_duration_seconds", text, ["name"], buckets=_BUCKETS, registry=self._registry)
+            for name, text in (
+                ("work", "How long one reconcile took, its writes included."),
+                ("queue", "How long an object waited in the queue before it was reconciled."),
+            )
         )
+        self._reconciles: Counter[tuple[str, str]] = Counter()  # by controller and outcome
         for loop in loops:
-            loop.looked = _observer(looks, loop.controller.name)
+            loop.looked = self._observer(loop.controller.name, worked)
+            loop.queue.waited = waited.labels(loop.controller.name).observe
 
     def parts(self) -> Iterable[Iterable[Metric]]:
         """Read the figures of this moment in parts.
@@ -72,7 +79,15 @@ class Metrics(Collector):
 
     def collect(self) -> Iterable[Metric]:
         """Read the figures of this moment."""
-        yield _gauge("foresail_leader", "1 if this replica leads, 0 if it follows.", (), [((), self._is_leader())])
+        yield _gauge(
+            "leader_election_master_status",
+            "1 if this replica holds the Lease, 0 if not.",
+            ("name",),
+            [((self._lease,), self._is_leader())],
+        )
+        yield _counter(
+            "foresail_reconciles", "Reconciles by outcome.", ("controller", "outcome"), self._reconciles.items()
+        )
         yield _counter(
             "foresail_writes",
             "Writes that were sent, by kind and verb.",
@@ -88,15 +103,48 @@ class Metrics(Collector):
         yield from self._queues()
         yield from self._stores()
 
+    def _observer(self, controller: str, worked: Histogram) -> Callable[[str, float], None]:
+        seconds_of = worked.labels(controller)
+
+        def observe(outcome: str, seconds: float) -> None:
+            self._reconciles[controller, outcome] += 1
+            seconds_of.observe(seconds)
+
+        return observe
+
     def _queues(self) -> Iterable[Metric]:
         queues = [((loop.controller.name,), loop.queue, loop.is_working) for loop in self._loops]
-        by = ("controller",)
         yield _gauge(
-            "foresail_queue_depth",
-            "Objects that wait for a look; on a follower, those that it has not looked at yet.",
-            by,
+            "workqueue_depth",
+            "Objects that wait to be reconciled; on a follower, those that it has not reconciled yet.",
+            ("name",),
             [(name, len(queue)) for name, queue, _ in queues],
         )
+        yield _counter(
+            "workqueue_adds",
+            "Objects that were added to the queue.",
+            ("name",),
+            [(name, queue.adds) for name, queue, _ in queues],
+        )
+        yield _counter(
+            "workqueue_retries",
+            "Objects that were added again after a failure.",
+            ("name",),
+            [(name, queue.retries) for name, queue, _ in queues],
+        )
+        yield _gauge(
+            "workqueue_unfinished_work_seconds",
+            "For how long all objects together have been worked on that are not done.",
+            ("name",),
+            [(name, sum(queue.unfinished())) for name, queue, _ in queues],
+        )
+        yield _gauge(
+            "workqueue_longest_running_processor_seconds",
+            "For how long one object has been worked on, or waits until its own writes were observed.",
+            ("name",),
+            [(name, max(queue.unfinished(), default=0.0)) for name, queue, _ in queues],
+        )
+        by = ("controller",)
         yield _gauge(
             "foresail_queue_age_seconds",
             "How long the oldest of them has waited; 0 on a follower, which has nobody to look.",
@@ -184,10 +232,3 @@ def _counter(name: str, meaning: str, labels: Sequence[str], samples: Samples) -
 def _watch_labels(controller: str, interest: Interest[Any, Any]) -> tuple[str, ...]:
     """Return what distinguishes a watch: one kind may be watched twice, with different selectors."""
     return controller, interest.kind.name, ",".join(interest.selectors.values())
-
-
-def _observer(looks: Histogram, controller: str) -> Callable[[str, float], None]:
-    def observe(outcome: str, seconds: float) -> None:
-        looks.labels(controller, outcome).observe(seconds)
-
-    return observe

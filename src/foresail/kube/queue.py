@@ -21,6 +21,10 @@ LOOK_AT_THE_CLOCK = 1.0  # seconds; the wall clock may be set while we wait for 
 _SET_BACK = 60.0  # seconds by which the wall clock must step back for every instant to be decided anew
 
 
+def _nothing(*_: object) -> None:
+    pass
+
+
 class _Line:
     """Keys in the order of their coming, the namespaces taking turns; each with the time at which it came."""
 
@@ -44,15 +48,16 @@ class _Line:
             keys[key] = now
             self._length += 1
 
-    def pop(self) -> Key | None:
+    def pop(self) -> tuple[Key, float] | None:
+        """Return the next key, and when it came."""
         if not self._by_namespace:
             return None
         namespace, keys = self._by_namespace.popitem(last=False)
-        key, _ = keys.popitem(last=False)
+        found = keys.popitem(last=False)
         self._length -= 1
         if keys:
             self._by_namespace[namespace] = keys  # to the end of the turn
-        return key
+        return found
 
     def drop(self, key: Key) -> None:
         keys = self._by_namespace.get(key.namespace)
@@ -116,10 +121,13 @@ class Queue:
     """Hands out keys to any number of workers of one event loop."""
 
     def __init__(self, now: Callable[[], datetime], *, look_at_the_clock: float = LOOK_AT_THE_CLOCK) -> None:
+        self.adds = self.retries = 0
+        self.attended_since = 0.0  # when the workers came, by the loop's clock: nobody waits for them before
+        self.waited: Callable[[float], None] = _nothing  # takes how many seconds a key has waited for a worker
         self._now = now
         self._look = look_at_the_clock
         self._live, self._initial = _Line(), _Line()
-        self._working: set[Key] = set()
+        self._working: dict[Key, float] = {}  # and since when
         self._again: set[Key] = set()  # changed while being worked on
         self._instants = _Agenda[datetime]()
         self._backoffs = _Agenda[float]()
@@ -136,6 +144,11 @@ class Queue:
         """How many keys wait for an instant, or for their back-off."""
         return len(self._instants) + len(self._backoffs)
 
+    def unfinished(self) -> list[float]:
+        """Return for how many seconds each key has been worked on that is not done."""
+        now = asyncio.get_running_loop().time()
+        return [now - since for since in self._working.values()]
+
     def age(self) -> float:
         """Return how many seconds the oldest key has waited for a worker."""
         now = asyncio.get_running_loop().time()
@@ -144,9 +157,11 @@ class Queue:
     def add(self, key: Key, *, initial: bool = False) -> None:
         """Ask for a look at a key: soon, or after all live changes if it is read for the first time or may wait."""
         if key in self._working:
+            self.adds += key not in self._again
             self._again.add(key)
             return
         now = asyncio.get_running_loop().time()
+        self.adds += key not in self._live and key not in self._initial
         if initial:
             if key not in self._live:
                 self._initial.push(key, now)
@@ -175,6 +190,7 @@ class Queue:
 
     def retry(self, key: Key, at_least: float = 0.0) -> float:
         """Ask for another look after a failure, later each time; return after how many seconds."""
+        self.retries += 1
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         wait = min(max(_FIRST_BACKOFF * 2.0 ** min(failures - 1, 16), at_least), _LONGEST_BACKOFF)
         self.add_after(key, wait)
@@ -194,17 +210,20 @@ class Queue:
         """Return the next key; it is nobody else's until `done` is called with it."""
         while True:
             self._take_due()
-            key = self._live.pop() or self._initial.pop()
-            if key is not None:
-                self._working.add(key)
+            found = self._live.pop() or self._initial.pop()
+            if found is not None:
+                key, since = found
+                now = self._working[key] = asyncio.get_running_loop().time()
+                self.waited(now - max(since, self.attended_since))
                 return key
             await self._until_woken()
 
     def done(self, key: Key) -> None:
         """Give a key back; if it changed meanwhile, it comes again."""
-        self._working.discard(key)
+        self._working.pop(key, None)
         if key in self._again:
             self._again.discard(key)
+            self.adds -= 1  # it was counted when it was asked for
             self.add(key)
 
     async def _until_woken(self) -> None:

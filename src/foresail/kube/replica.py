@@ -22,6 +22,7 @@ from foresail.kube.health import serving
 from foresail.kube.lease import Leadership
 from foresail.kube.loop import Controller, Loop
 from foresail.kube.metrics import Metrics
+from foresail.kube.requests import RequestMetrics
 from foresail.kube.watch import STALE_SECONDS
 from foresail.plan import Key
 
@@ -63,10 +64,12 @@ async def run(
         before_write()
         kill.before_write()
 
+    requests = RequestMetrics()
     async with (
-        Client(connection) as client,
-        Client(connection) as for_events,
-        Client(connection) as for_lease,  # its own connections and limiter: nothing else may delay a renewal
+        Client(connection, metrics=requests) as client,
+        Client(connection, metrics=requests) as for_events,
+        # Its own connections and limiter: nothing else may delay a renewal.
+        Client(connection, metrics=requests) as for_lease,
     ):
         leadership = Leadership(for_lease, place.lease, place.identity, now, place.terms)
         loops: list[Loop[Any]] = []
@@ -80,7 +83,9 @@ async def run(
             after_write=kill.after_write,
         )
         loops += [Loop(client, each, executor, now, leads=leadership, say=events.emit) for each in controllers]
-        metrics = Metrics(loops, executor, events, lambda: leadership.is_leader, figures)
+        metrics = Metrics(
+            loops, executor, events, lambda: leadership.is_leader, figures, lease=place.lease.name, always=[requests]
+        )
         async with serving(loops, metrics, place.host, place.port, stale_seconds=place.stale) as port:
             _log.info("%s answers on port %d", place.identity, port)
             telling = asyncio.create_task(events.run())

@@ -392,8 +392,9 @@ def test_tenants_change_their_minds_only_about_what_they_asked_for() -> None:
 
 
 def test_a_fault_is_seen_in_metrics_and_events() -> None:
-    before = {"a": {"foresail_leader": 1.0, 'foresail_watch_restarts_total{kind="Pod"}': 2.0}}
-    after = {"a": {"foresail_leader": 1.0, 'foresail_watch_restarts_total{kind="Pod"}': 5.0}}
+    leader = 'leader_election_master_status{name="foresail"}'
+    before = {"a": {leader: 1.0, 'foresail_watch_restarts_total{kind="Pod"}': 2.0}}
+    after = {"a": {leader: 1.0, 'foresail_watch_restarts_total{kind="Pod"}': 5.0}}
     assert list(sights.watches_restarted(before, after)) == ["foresail_watch_restarts_total of a rose by 3"]
     assert list(sights.watches_restarted(after, after)) == []
     waits = {"a": {'foresail_selfservice_waiting{namespace="red"}': 2.0}}
@@ -407,7 +408,7 @@ def test_a_fault_is_seen_in_metrics_and_events() -> None:
     seen.leaders = [(BEGINS - SECOND, "b"), (BEGINS + 10 * SECOND, "a")]
     assert list(sights.lead_moved(seen, BEGINS, after)) == [
         "the Lease went to a after 10.0 s",
-        "foresail_leader of a is 1",
+        "leader_election_master_status of a is 1",
     ]
     seen.said = [Said(BEGINS, "Schedule", "often", "velero", "LocationUnavailable", "away")]
     assert list(sights.said_since(seen, BEGINS, "LocationUnavailable")) == [

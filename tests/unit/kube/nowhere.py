@@ -7,10 +7,11 @@ from pathlib import Path
 
 from foresail.kube.client import Client
 from foresail.kube.connect import connect
+from foresail.kube.requests import RequestMetrics
 
 
 @asynccontextmanager
-async def nowhere(folder: Path, port: int = 9) -> AsyncIterator[Client]:
+async def nowhere(folder: Path, port: int = 9, metrics: RequestMetrics | None = None) -> AsyncIterator[Client]:
     """Yield a client whose every request is refused at once, unless somebody listens at the port."""
     kubeconfig = folder / "kubeconfig"
     content = {
@@ -20,5 +21,5 @@ async def nowhere(folder: Path, port: int = 9) -> AsyncIterator[Client]:
         "current-context": "nowhere",
     }
     kubeconfig.write_text(json.dumps(content))
-    async with Client(await connect(str(kubeconfig))) as client:
+    async with Client(await connect(str(kubeconfig)), metrics=metrics) as client:
         yield client

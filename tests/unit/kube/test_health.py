@@ -58,7 +58,7 @@ def test_without_its_server_a_process_is_healthy_and_not_ready_and_says_why(tmp_
                 assert text.startswith("idle: Thing has not been read yet: Unreachable: ")
                 code, text = await ask("/metrics")
                 assert code == 200
-                assert "foresail_leader 0.0" in text
+                assert 'leader_election_master_status{name="foresail"} 0.0' in text
                 assert "process_resident_memory_bytes" in text
                 watched = 'controller="idle",kind="Thing",selector=""'
                 assert f'foresail_watch_failures_total{{cause="Unreachable",{watched}}} ' in text

@@ -313,3 +313,40 @@ def test_an_instant_that_is_asked_for_at_every_look_or_taken_back_takes_no_more_
         assert held < 100_000
 
     run(test)
+
+
+def test_what_was_added_retried_and_how_long_it_waited_is_counted_once_for_each_reconcile() -> None:
+    async def test(queue: Queue, _: Clock) -> None:
+        waits: list[float] = []
+        queue.waited = waits.append
+        for _again in range(2):
+            queue.add(Key("ns", "a"), initial=True)
+        queue.add(Key("ns", "a"))
+        assert queue.adds == 1
+        key = await queue.get()
+        assert len(queue.unfinished()) == 1
+        for _again in range(2):
+            queue.add(key)  # it changes while it is worked on
+        queue.done(key)
+        assert queue.adds == 2
+        assert queue.unfinished() == []
+        assert await take(queue, 1) == ["ns/a"]
+        queue.retry(key)
+        assert (queue.retries, len(waits)) == (1, 2)
+        assert await take(queue, 1) == ["ns/a"]
+        assert queue.adds == 3
+
+    run(test)
+
+
+def test_a_key_that_waited_on_a_follower_is_measured_from_the_moment_that_it_leads() -> None:
+    async def test(queue: Queue, _: Clock) -> None:
+        waits: list[float] = []
+        queue.waited = waits.append
+        queue.add(Key("ns", "a"))
+        await asyncio.sleep(0.2)
+        queue.attended_since = asyncio.get_running_loop().time()
+        await take(queue, 1)
+        assert waits[0] < 0.2
+
+    run(test)
