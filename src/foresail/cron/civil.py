@@ -3,9 +3,11 @@
 from datetime import date
 
 EPOCH = date(1970, 1, 1).toordinal()
-_CYCLE_DAYS = 146097
+CYCLE_DAYS = 146_097
+"""After so many days the calendar repeats, weekdays included: they are 400 years."""
+LONGEST = (0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+"""Days of each month at its longest, by month number; a day beyond them exists in no year."""
 _CYCLE_YEARS = 400
-_LENGTHS = (0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _FEBRUARY = 2
 _from_ordinal = date.fromordinal
 
@@ -15,14 +17,14 @@ def civil(day: int) -> tuple[int, int, int]:
     try:
         found = _from_ordinal(day + EPOCH)
     except (ValueError, OverflowError):
-        cycles = day // _CYCLE_DAYS
-        year, month, day = civil(day - cycles * _CYCLE_DAYS)
+        cycles = day // CYCLE_DAYS
+        year, month, day = civil(day - cycles * CYCLE_DAYS)
         return year + cycles * _CYCLE_YEARS, month, day
     return found.year, found.month, found.day
 
 
 def month_length(year: int, month: int) -> int:
     """Return how many days a month has."""
-    if month == _FEBRUARY and year % 4 == 0 and (year % 100 != 0 or year % 400 == 0):
-        return 29
-    return _LENGTHS[month]
+    if month == _FEBRUARY and (year % 4 or (year % 100 == 0 and year % 400)):
+        return 28
+    return LONGEST[month]

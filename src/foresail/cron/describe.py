@@ -3,13 +3,17 @@
 from collections.abc import Callable, Sequence
 
 from foresail.cron.dialect import Dialect
-from foresail.cron.fields import Fields
+from foresail.cron.fields import (
+    ALL_DAYS,
+    ALL_HOURS,
+    ALL_MINUTES,
+    ALL_MONTHS,
+    ALL_WEEKDAYS,
+    Fields,
+    spans_of,
+    values_of,
+)
 
-_ALL_MINUTES = (1 << 60) - 1
-_ALL_HOURS = (1 << 24) - 1
-_ALL_DAYS = (1 << 32) - 2
-_ALL_MONTHS = (1 << 13) - 2
-_ALL_WEEKDAYS = (1 << 7) - 1
 _WORK_DAYS = 0b0111110
 _MONTHS = (
     "",
@@ -28,7 +32,6 @@ _MONTHS = (
 )
 _WEEKDAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
 _FEW_TIMES = 6
-_RUN = 3
 
 
 def describe_calendar(fields: Fields, dialect: Dialect, zone: str) -> str:
@@ -37,7 +40,7 @@ def describe_calendar(fields: Fields, dialect: Dialect, zone: str) -> str:
     if reason:
         return f"never: {reason}"
     days = _days(fields, both=fields.joins_days_with_and(dialect))
-    months = "" if fields.months == _ALL_MONTHS else " in " + _list(fields.months, lambda month: _MONTHS[month])
+    months = "" if fields.months == ALL_MONTHS else " in " + _list(fields.months, lambda month: _MONTHS[month])
     return f"{_times(fields)}, {days}{months} ({zone})"
 
 
@@ -53,12 +56,12 @@ def describe_period(seconds: int) -> str:
 
 
 def _times(fields: Fields) -> str:
-    minutes = _values(fields.minutes)
-    hours = _values(fields.hours)
+    minutes = values_of(fields.minutes)
+    hours = values_of(fields.hours)
     if len(minutes) * len(hours) <= _FEW_TIMES:
         return "at " + _and([f"{hour:02}:{minute:02}" for hour in hours for minute in minutes])
     step = _step(minutes, 60)
-    if fields.minutes == _ALL_MINUTES:
+    if fields.minutes == ALL_MINUTES:
         within = "every minute"
     elif step:
         within = f"every {step} minutes"
@@ -66,7 +69,7 @@ def _times(fields: Fields) -> str:
         within = "on the hour"
     else:
         within = f"at minute{'s' if len(minutes) > 1 else ''} {_list(fields.minutes, str)}"
-    if fields.hours == _ALL_HOURS:
+    if fields.hours == ALL_HOURS:
         return "every hour, " + within if not within.startswith("every") else within
     hour_step = _step(hours, 24)
     if hour_step:
@@ -75,8 +78,8 @@ def _times(fields: Fields) -> str:
 
 
 def _days(fields: Fields, *, both: bool) -> str:
-    all_days = fields.days == _ALL_DAYS
-    all_weekdays = fields.weekdays == _ALL_WEEKDAYS
+    all_days = fields.days == ALL_DAYS
+    all_weekdays = fields.weekdays == ALL_WEEKDAYS
     if (all_days and all_weekdays) or (not both and (all_days or all_weekdays)):
         return "every day"
     on_days = f"on the {_list(fields.days, _ordinal)}"
@@ -93,10 +96,6 @@ def _days(fields: Fields, *, both: bool) -> str:
     return f"{on_days} and also every {weekdays}"
 
 
-def _values(bits: int) -> list[int]:
-    return [value for value in range(bits.bit_length()) if bits >> value & 1]
-
-
 def _step(values: Sequence[int], size: int) -> int | None:
     """Return n if the values are each n-th of the whole cycle, counted from 0."""
     if len(values) <= 1 or len(values) == size:
@@ -107,14 +106,8 @@ def _step(values: Sequence[int], size: int) -> int | None:
 
 def _list(bits: int, word: Callable[[int], str]) -> str:
     """Return the values as words, three or more in a row as `first to last`."""
-    words: list[str] = []
-    run: list[int] = []
-    for value in [*_values(bits), -1]:
-        if run and value != run[-1] + 1:
-            words += [f"{word(run[0])} to {word(run[-1])}"] if len(run) >= _RUN else [word(one) for one in run]
-            run = []
-        run.append(value)
-    return _and(words)
+    spans = spans_of(values_of(bits))
+    return _and([word(first) if first == last else f"{word(first)} to {word(last)}" for first, last in spans])
 
 
 def _and(words: Sequence[str]) -> str:

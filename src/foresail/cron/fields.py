@@ -1,13 +1,37 @@
 """The five fields of a calendar schedule as sets of bits."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import groupby
 
+from foresail.cron.civil import LONGEST
 from foresail.cron.dialect import Dialect
 
 # A month starts on one of seven weekdays. Multiplying the seven bits of a week by this repeats them over
 # day 1 to day 35, so one multiplication turns a set of weekdays into a set of days of that month.
 _FIVE_WEEKS = sum(1 << (7 * week + 1) for week in range(5))
-_LAST_DAY = (0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_A_RUN = 3  # 1-3 reads better than 1,2,3; 1,2 reads better than 1-2
+
+ALL_MINUTES = (1 << 60) - 1
+ALL_HOURS = (1 << 24) - 1
+ALL_DAYS = (1 << 32) - 2
+ALL_MONTHS = (1 << 13) - 2
+ALL_WEEKDAYS = (1 << 7) - 1
+"""The set of a field that leaves nothing out; the four above as well."""
+
+
+def values_of(bits: int) -> list[int]:
+    """Return the values of a set, in order."""
+    return [value for value in range(bits.bit_length()) if bits >> value & 1]
+
+
+def spans_of(values: Iterable[int]) -> list[tuple[int, int]]:
+    """Return values in order as first and last of each run of three or more; any other value is a span of its own."""
+    spans: list[tuple[int, int]] = []
+    for _, pairs in groupby(enumerate(values), lambda pair: pair[1] - pair[0]):
+        run = [value for _, value in pairs]
+        spans += [(run[0], run[-1])] if len(run) >= _A_RUN else [(value, value) for value in run]
+    return spans
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +72,8 @@ class Fields:
         both = self.joins_days_with_and(dialect)
         sets = []
         for first in range(7):
-            week = (self.weekdays >> first | self.weekdays << (7 - first)) & 0x7F
-            by_weekday = week * _FIVE_WEEKS & 0xFFFFFFFE
+            week = (self.weekdays >> first | self.weekdays << (7 - first)) & ALL_WEEKDAYS
+            by_weekday = week * _FIVE_WEEKS & ALL_DAYS
             sets.append(self.days & by_weekday if both else self.days | by_weekday)
         return tuple(sets)
 
@@ -62,7 +86,7 @@ class Fields:
         for name, allowed in (("minute", self.minutes), ("hour", self.hours), ("month", self.months)):
             if not allowed:
                 return f"the {name} field is an empty list"
-        exists = any(self.months >> month & 1 and self.days & ((2 << _LAST_DAY[month]) - 1) for month in range(1, 13))
+        exists = any(self.months >> month & 1 and self.days & ((2 << LONGEST[month]) - 1) for month in range(1, 13))
         if not self.joins_days_with_and(dialect):
             exists = exists or self.weekdays > 0
         elif not self.weekdays:

@@ -8,9 +8,10 @@ dialect's own behaviour around every change, and holds until then.
 
 import enum
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Final, assert_never
 
+from foresail.cron.instant import EPOCH
 from foresail.cron.offsets import minutes_east
 from foresail.cron.schedule import Calendar, Every, Never, Schedule, parse
 from foresail.cron.shift_cover import Unsayable
@@ -26,7 +27,6 @@ AHEAD: Final = timedelta(days=1826)
 LONGEST: Final = 366 * 24 * 60
 """The longest shift in minutes: a year."""
 _MINUTE: Final = timedelta(minutes=1)
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 _ADVICE: Final = (
     "Act on instants: let the operator warm up at each fire minus the lead time (method Placeholder), "
@@ -91,7 +91,7 @@ def shift(schedule: Schedule, minutes: int, since: datetime) -> Shifted:
     """Say a schedule `minutes` earlier, judged from the instant `since` on, which must be aware."""
     if not 0 <= minutes <= LONGEST:
         raise ValueError(f"cannot shift {schedule.text!r} by {minutes} minutes: allowed are 0 to {LONGEST}")
-    since = _EPOCH - (_EPOCH - since) // _MINUTE * _MINUTE  # a fire is at a full minute: this one or the next
+    since = EPOCH - (EPOCH - since) // _MINUTE * _MINUTE  # a fire is at a full minute: this one or the next
     match schedule:
         case Every():
             return _interval(schedule)

@@ -7,7 +7,8 @@ A day that a month never has (30 February) belongs to a box or not, whichever ma
 from dataclasses import dataclass
 from typing import Final
 
-from foresail.cron.shift_days import ALL_MONTHS, LONGEST
+from foresail.cron.civil import LONGEST
+from foresail.cron.fields import ALL_MONTHS
 
 _PATIENCE: Final = 4_000  # steps of the search for fewer boxes before the best found so far stands
 

@@ -12,10 +12,10 @@ import enum
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from foresail.cron.fields import ALL_MONTHS
 from foresail.cron.schedule import Dialect
 from foresail.cron.shift_boxes import boxes_for, existing
 from foresail.cron.shift_days import (
-    ALL_MONTHS,
     EVERY_DAY,
     DayRule,
     day_bits,

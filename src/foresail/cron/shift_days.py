@@ -5,20 +5,18 @@ them: one Python integer, a bit a day, decides any question about it for all tim
 """
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache, lru_cache
 from typing import Final
 
+from foresail.cron.civil import CYCLE_DAYS, LONGEST, month_length
+from foresail.cron.fields import ALL_DAYS, ALL_MONTHS, ALL_WEEKDAYS
 from foresail.cron.schedule import Dialect, Fields
 
-CYCLE: Final = 146_097
-CYCLE_STARTS: Final = 2000  # day 0 is 1 January 2000
+CYCLE: Final = CYCLE_DAYS
+_FIRST_YEAR: Final = 2000
+CYCLE_STARTS: Final = datetime(_FIRST_YEAR, 1, 1, tzinfo=UTC)  # day 0
 EVERY_DAY: Final = (1 << CYCLE) - 1
-ALL_MONTHS: Final = 0b1_1111_1111_1110
-ALL_DAYS: Final = (1 << 32) - 2
-ALL_WEEKDAYS: Final = 0b111_1111
-LONGEST: Final = (0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
-"""Days of each month at its longest, by month number; a day beyond them exists in no year."""
-
 _SATURDAY: Final = 6  # the weekday of day 0
 
 
@@ -42,7 +40,7 @@ class DayRule:
 @lru_cache(maxsize=1024)
 def day_rule(fields: Fields, dialect: Dialect) -> DayRule | None:
     """Say which days an expression allows, in the one canonical form; None when it allows none."""
-    if dialect is Dialect.ROBFIG and not (fields.any_day or fields.any_weekday):
+    if not fields.joins_days_with_and(dialect):
         rule = _either(fields)
     else:
         rule = DayRule(
@@ -108,10 +106,9 @@ def _union(mask: int, bits: tuple[int, ...]) -> int:
 def _month_starts() -> tuple[int, ...]:
     """Give the number of the first day of each month of the cycle, with the day after the last at the end."""
     starts, day = [0], 0
-    for year in range(CYCLE_STARTS, CYCLE_STARTS + 400):
-        leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    for year in range(_FIRST_YEAR, _FIRST_YEAR + 400):
         for month in range(1, 13):
-            day += 28 if month == 2 and not leap else LONGEST[month]  # noqa: PLR2004 - February
+            day += month_length(year, month)
             starts.append(day)
     return tuple(starts)
 
@@ -147,5 +144,5 @@ def day_bits() -> tuple[int, ...]:
 @cache
 def weekday_bits() -> tuple[int, ...]:
     """Give the days of each weekday, Sunday first."""
-    weekly = EVERY_DAY // 0b111_1111  # a bit every seventh day
+    weekly = EVERY_DAY // ALL_WEEKDAYS  # a bit every seventh day
     return tuple(weekly << ((weekday - _SATURDAY) % 7) for weekday in range(7))

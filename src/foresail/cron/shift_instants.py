@@ -7,7 +7,7 @@ only there, the schedule itself is asked, fire by fire.
 
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from foresail.cron.offsets import changes, minutes_east
@@ -20,7 +20,6 @@ _DAY: Final = timedelta(days=1)
 _BEFORE: Final = timedelta(hours=3)
 _AFTER: Final = timedelta(hours=27)
 _SOME: Final = re.compile(rb"[^\0]", re.DOTALL)
-_EPOCH: Final = datetime(CYCLE_STARTS, 1, 1, tzinfo=UTC)
 
 
 def compare(
@@ -81,5 +80,5 @@ def _wall_clock(schedule: Calendar, first: datetime, last: datetime) -> int:
     hours = sum(fields.minutes << (60 * hour) for hour in range(24) if fields.hours >> hour & 1)
     fires, idle = hours.to_bytes(_DAY // _MINUTE // 8, "little"), bytes(_DAY // _MINUTE // 8)
     span = (last - first).days
-    days = earlier(days_of(rule, schedule.dialect), (first - _EPOCH).days) & ((1 << span) - 1)
+    days = earlier(days_of(rule, schedule.dialect), (first - CYCLE_STARTS).days) & ((1 << span) - 1)
     return int.from_bytes(b"".join([fires if days >> day & 1 else idle for day in range(span)]), "little")

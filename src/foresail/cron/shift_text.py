@@ -8,15 +8,14 @@ robfig joins the two day fields).
 from itertools import pairwise
 from typing import Final
 
+from foresail.cron.fields import ALL_HOURS, ALL_MINUTES, ALL_MONTHS, spans_of, values_of
 from foresail.cron.schedule import Calendar
-from foresail.cron.shift_days import ALL_MONTHS, DayRule
+from foresail.cron.shift_days import DayRule
 
 _FIELDS: Final = 5
-_ALL_MINUTES: Final = (1 << 60) - 1
-_ALL_HOURS: Final = (1 << 24) - 1
 _WEEKDAYS: Final = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 _MONTHS: Final = ("", "JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
-_A_RUN: Final = 3  # 1-3 reads better than 1,2,3; 1,2 reads better than 1-2
+_A_FEW: Final = 3  # fewer values are listed, and not written with a step
 _A_STEP: Final = 5  # 5,20,35,50 is still read at a glance; five and more values are written with a step
 
 
@@ -37,9 +36,9 @@ class Writer:
         if words and minutes == self._fields.minutes:
             minute = words[0]
         else:
-            minute = _numbers(minutes, _ALL_MINUTES, stepped_star=True)
+            minute = _numbers(minutes, ALL_MINUTES, stepped_star=True)
         as_written = words[1] if words and hours == self._fields.hours else None
-        hour = as_written or _numbers(hours, _ALL_HOURS, stepped_star=True)
+        hour = as_written or _numbers(hours, ALL_HOURS, stepped_star=True)
         return f"{minute} {hour} {self._days(rule)}"
 
     def _days(self, rule: DayRule) -> str:
@@ -66,13 +65,16 @@ def _numbers(
     """Write a mask as `*`, `*/n`, `a-b/n`, or a list of values and ranges."""
     if mask == everything:
         return "*"
-    values = [value for value in range(mask.bit_length()) if mask >> value & 1]
+    values = values_of(mask)
     step = _step(values)
-    if stepped_star and len(values) >= _A_RUN and step > 1 and not values[0] and values[-1] + step > _top(everything):
+    if stepped_star and len(values) >= _A_FEW and step > 1 and not values[0] and values[-1] + step > _top(everything):
         return f"*/{step}"
     if len(values) >= _A_STEP and step > 1:
         return f"{_word(values[0], names)}-{_word(values[-1], names)}/{step}"
-    return ",".join(_runs(values, names))
+    return ",".join(
+        _word(first, names) if first == last else f"{_word(first, names)}-{_word(last, names)}"
+        for first, last in spans_of(values)
+    )
 
 
 def _step(values: list[int]) -> int:
@@ -83,20 +85,6 @@ def _step(values: list[int]) -> int:
 
 def _top(everything: int) -> int:
     return everything.bit_length() - 1
-
-
-def _runs(values: list[int], names: tuple[str, ...] | None) -> list[str]:
-    items: list[str] = []
-    run: list[int] = []
-    for value in [*values, -1]:
-        if run and value != run[-1] + 1:
-            if len(run) >= _A_RUN:
-                items.append(f"{_word(run[0], names)}-{_word(run[-1], names)}")
-            else:
-                items += [_word(each, names) for each in run]
-            run = []
-        run.append(value)
-    return items
 
 
 def _word(value: int, names: tuple[str, ...] | None) -> str:

@@ -6,14 +6,13 @@ its set of days over the 400 years of the calendar. Equal layouts are equal for 
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from foresail.cron.schedule import Dialect, Fields
 from foresail.cron.shift_days import CYCLE_STARTS, day_rule, days_of, earlier
 
 _DAY: Final = 24 * 60
-_EPOCH: Final = datetime(CYCLE_STARTS, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +87,10 @@ def _placed(reader: Reader, dialect: Dialect) -> list[tuple[int, int]]:
 
 def instants(layout: Layout, start: datetime, end: datetime) -> list[datetime]:
     """List the instants of a layout in [start, end), in order."""
-    first = (start - _EPOCH).days
+    first = (start - CYCLE_STARTS).days
     span = (1 << ((end - start).days + 2)) - 1
     found = [
-        _EPOCH + timedelta(days=first + day, minutes=minute)
+        CYCLE_STARTS + timedelta(days=first + day, minutes=minute)
         for minutes, days in layout
         for day in _numbers(earlier(days, first) & span)
         for minute in _numbers(minutes)

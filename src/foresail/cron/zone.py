@@ -8,13 +8,13 @@ from bisect import bisect_right
 from datetime import date
 from functools import cache
 
+from foresail.cron.civil import CYCLE_DAYS, EPOCH
 from foresail.cron.footer import Footer, read_footer
 from foresail.cron.tzif import read
 
 DAY = 86400
-LEAP_CYCLE = 146097 * DAY  # the calendar and each footer rule repeat after 400 years
+LEAP_CYCLE = CYCLE_DAYS * DAY  # the calendar and each footer rule repeat after 400 years
 _ALWAYS = 1 << 62
-_EPOCH = date(1970, 1, 1).toordinal()
 _NEAR_YEARS = 2060
 _LONGEST_SEARCH = 8  # years; a search goes forward five, and starts in the last days of one
 _LONGEST_RETURN = 50  # years; the rarest date, 29 February on a given weekday, leaves gaps of forty
@@ -130,11 +130,11 @@ def zone(name: str) -> Zone:
 
 def year_of(instant: int) -> int:
     """Return the year of an instant in UTC."""
-    return date.fromordinal(instant // DAY + _EPOCH).year
+    return date.fromordinal(instant // DAY + EPOCH).year
 
 
 def _new_year(year: int) -> int:
-    return (date(year, 1, 1).toordinal() - _EPOCH) * DAY
+    return (date(year, 1, 1).toordinal() - EPOCH) * DAY
 
 
 def _yearly(footer: Footer, first: int, last: int, since: int) -> list[tuple[int, int]]:

@@ -5,7 +5,7 @@ import json
 import sys
 from collections.abc import Iterator
 from datetime import datetime, time, timedelta
-from itertools import groupby, islice
+from itertools import islice
 
 from foresail.cli.cron.fires import identity
 from foresail.cli.cron.words import instant_of, schedule_of, utc_time, wall_time
@@ -14,10 +14,10 @@ from foresail.cli.table import table
 from foresail.cron import Calendar, Dialect, Every, Schedule, chain
 from foresail.cron.clock_changes import ClockChange, clock_changes
 from foresail.cron.difference import Change, difference
+from foresail.cron.fields import spans_of, values_of
 
 _YEAR = timedelta(days=366)
 _SHOWN = 3
-_RUN = 3
 _READERS = {
     Dialect.ROBFIG: "robfig/cron v3: CronJobs, and Velero up to 1.18.2",
     Dialect.GOCRON: "go-cron v0.15: Velero from 1.18.3 on",
@@ -120,10 +120,7 @@ def _times(times: tuple[time, ...]) -> str:
 
 def _ranges(values: list[int]) -> str:
     """Return numbers in order, with three or more in a row as a range."""
-    parts: list[str] = []
-    for _, run in groupby(enumerate(values), lambda pair: pair[1] - pair[0]):
-        numbers = [number for _, number in run]
-        parts += [f"{numbers[0]}-{numbers[-1]}"] if len(numbers) >= _RUN else map(str, numbers)
+    parts = [str(first) if first == last else f"{first}-{last}" for first, last in spans_of(values)]
     return ", ".join(parts) or "(none)"
 
 
@@ -134,7 +131,4 @@ def _fields(schedule: Schedule) -> list[tuple[str, str, list[int]]]:
     words = schedule.text.split()[-5:] if "@" not in schedule.text else [""] * 5
     sets = (fields.minutes, fields.hours, fields.days, fields.months, fields.weekdays)
     names = ("minute", "hour", "day of month", "month", "day of week (0 is Sunday)")
-    return [
-        (name, word, [value for value in range(60) if bits >> value & 1])
-        for name, word, bits in zip(names, words, sets, strict=True)
-    ]
+    return [(name, word, values_of(bits)) for name, word, bits in zip(names, words, sets, strict=True)]
