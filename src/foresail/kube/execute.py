@@ -11,6 +11,7 @@ import msgspec
 from foresail.kube.decisions import log_write
 from foresail.kube.echoes import Written
 from foresail.kube.failures import Cause, Failure
+from foresail.kube.nothing import nothing
 from foresail.kube.server import Server
 from foresail.plan import Action, Apply, Body, Create, Delete, JsonPatch, Patch, Plan
 
@@ -53,10 +54,6 @@ class _Marked(msgspec.Struct):
 _NOT_LEADING = Failure(Cause.NOT_LEADING, "this replica does not lead, so it has not written")
 
 
-def _nothing() -> None:
-    pass
-
-
 def _always() -> bool:
     return True
 
@@ -72,8 +69,8 @@ class Executor:
         client: Server,
         *,
         may_write: Callable[[], bool] = _always,
-        before_write: Callable[[], None] = _nothing,
-        after_write: Callable[[], None] = _nothing,
+        before_write: Callable[[], None] = nothing,
+        after_write: Callable[[], None] = nothing,
     ) -> None:
         self.writes: Counter[tuple[str, str]] = Counter()  # by kind and verb
         self._client = client

@@ -20,6 +20,7 @@ from foresail.kube.errands import SendsErrands
 from foresail.kube.execute import Outcome, Result
 from foresail.kube.failures import Cause, Failure
 from foresail.kube.logs import about
+from foresail.kube.nothing import nothing
 from foresail.kube.queue import LOOK_AT_THE_CLOCK, Queue
 from foresail.kube.reflector import Change, Interest, Reflector
 from foresail.kube.refusals import refusal_note
@@ -35,10 +36,6 @@ _TOO_MANY, _LONGEST_TOO_MANY = 1.0, 60.0  # seconds, if the API server does not 
 _NO_PLAN, _DONE = Plan(), Result(Outcome.DONE)
 _CUT_OFF = Result(Outcome.LOOK_AGAIN, failure=Failure(Cause.NOT_LEADING, "the Plan was cut off"))
 _AFTER_THE_PAST = 1.0  # seconds until the next look at a key whose plan asked for one at an instant that had passed
-
-
-def _nothing(*_: object) -> None:
-    pass
 
 
 def _nobody(*_: object) -> Iterable[Any]:
@@ -161,7 +158,7 @@ class Loop(Generic[Seen]):
         now: Callable[[], datetime],
         *,
         leads: Leads | None = None,
-        say: Callable[[Note], None] = _nothing,
+        say: Callable[[Note], None] = nothing,
         workers: int = WORKERS,
         patience: Patience = _PATIENCE,
     ) -> None:
@@ -178,7 +175,7 @@ class Loop(Generic[Seen]):
         if self._errands is not None:
             self._errands.wake = self.queue.add
             self._errands.clock = now
-        self.looked: Callable[[str, float], None] = _nothing  # takes the outcome of each look and its seconds
+        self.looked: Callable[[str, float], None] = nothing  # takes the outcome of each look and its seconds
         self.is_working = False
         self._executor = executor
         self._now = now

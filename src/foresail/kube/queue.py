@@ -13,16 +13,13 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Generic, TypeVar
 
+from foresail.kube.nothing import nothing
 from foresail.plan import Key
 
 _FIRST_BACKOFF, _LONGEST_BACKOFF = 0.2, 60.0
 _SPARE = 64  # places in order that may stand for nothing
 LOOK_AT_THE_CLOCK = 1.0  # seconds; the wall clock may be set while we wait for it
 _SET_BACK = 60.0  # seconds by which the wall clock must step back for every instant to be decided anew
-
-
-def _nothing(*_: object) -> None:
-    pass
 
 
 class _Line:
@@ -123,7 +120,7 @@ class Queue:
     def __init__(self, now: Callable[[], datetime], *, look_at_the_clock: float = LOOK_AT_THE_CLOCK) -> None:
         self.adds = self.retries = 0
         self.attended_since = 0.0  # when the workers came, by the loop's clock: nobody waits for them before
-        self.waited: Callable[[float], None] = _nothing  # takes how many seconds a key has waited for a worker
+        self.waited: Callable[[float], None] = nothing  # takes how many seconds a key has waited for a worker
         self._now = now
         self._look = look_at_the_clock
         self._live, self._initial = _Line(), _Line()

@@ -22,6 +22,7 @@ from foresail.kube.health import serving
 from foresail.kube.lease import Leadership
 from foresail.kube.loop import Controller, Loop
 from foresail.kube.metrics import Metrics
+from foresail.kube.nothing import nothing
 from foresail.kube.requests import RequestMetrics
 from foresail.kube.watch import STALE_SECONDS
 from foresail.plan import Key
@@ -45,17 +46,13 @@ class Place:
     stale: float = STALE_SECONDS  # unready when a store has not been confirmed for so long
 
 
-def _nothing() -> None:
-    pass
-
-
 async def run(
     connection: Connection,
     controllers: Sequence[Controller[Any]],
     place: Place,
     *,
     figures: Sequence[Collector] = (),
-    before_write: Callable[[], None] = _nothing,
+    before_write: Callable[[], None] = nothing,
 ) -> None:
     """Run the controllers until SIGTERM or SIGINT; then finish what was begun, release the Lease, and return."""
     kill = AimedKill.asked_for(os.environ)

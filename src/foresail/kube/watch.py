@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 from foresail.kube.clock import steady
 from foresail.kube.failures import Cause, Failure, unreachable
 from foresail.kube.lines import Lines
+from foresail.kube.nothing import nothing
 from foresail.kube.reflector import Page, Phase, Reflector
 from foresail.kube.server import Server, Stream
 from foresail.plan import Kind
@@ -25,10 +26,6 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 10.0
 _TURN = 500  # lines after which other tasks get a turn
 
 
-def _nothing(*_: object) -> None:
-    pass
-
-
 class Watch(Generic[Wire, Row]):
     """One stream for one interest, kept open for as long as `run` runs."""
 
@@ -36,7 +33,7 @@ class Watch(Generic[Wire, Row]):
         self,
         client: Server,
         reflector: Reflector[Wire, Row],
-        reached: Callable[[Kind, int], None] = _nothing,
+        reached: Callable[[Kind, int], None] = nothing,
         *,
         stall: float = STALL_SECONDS,
         clock: Callable[[], float] = steady,
