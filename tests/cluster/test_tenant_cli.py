@@ -221,3 +221,34 @@ def is_closed(line: Foresail) -> bool:
     line.tenant.back_up("canary", includedNamespaces=["default"])
     line.tenant.wait("nonadminbackup/canary", "--for=condition=Accepted=false")
     return condition(line.tenant.status("nonadminbackup/canary"), "Accepted")[1] == "NoPolicy"
+
+
+def test_a_backup_that_holds_nothing_that_was_asked_for_is_no_success(served: Cluster, eventually: Eventually) -> None:
+    eve = command_line(served, "hollow", eventually)
+    said = eve("backup", "create", "nothing", "-l", "app=nope", "--wait", "--timeout", "300s")
+    assert said.code == 1, said.err
+    assert (
+        "NonAdminBackup hollow/nothing is NothingBackedUp: the backup is complete, but nothing was backed" in said.err
+    )
+    assert "hint: create another with a --selector" in said.err
+
+    said = eve("backup", "create", "typo", "--include-resources", "deploymnts", "--wait", "--timeout", "300s")
+    assert said.code == 1
+    assert "serves none of the kinds to include: deploymnts (did you mean deployments.apps?)" in said.err
+    assert eve.tenant.names("nonadminbackup") == ["nonadminbackup.oadp.openshift.io/nothing"]
+
+    said = eve.done("backup", "create", "half", "--include-resources", "deploymnts,cm", "--wait", "--timeout", "300s")
+    assert "hint: not in the backup, for the cluster does not serve it: deploymnts (did you mean" in said.err
+    said_of_it = condition(eve.tenant.status("nonadminbackup/half"), "Notable")
+    assert said_of_it[:2] == ("True", "KindsNotServed")
+    assert "does not serve deploymnts, so" in said_of_it[2]
+
+    eve.tenant.back_up("applied", includedResources=["deploymnts"])  # as kubectl does, without a word of warning
+    eve.tenant.wait("nonadminbackup/applied", "--for=condition=Succeeded", seconds=120)
+    assert condition(eve.tenant.status("nonadminbackup/applied"), "Notable")[1] == "NothingBackedUp"
+
+    eve.tenant.kubectl("label", "configmap", "settings", "app=yes")
+    eve.done(
+        *("backup", "create", "one", "-l", "app=yes", "--include-cluster-resources=false"), "--wait", "--timeout=300s"
+    )
+    assert condition(eve.tenant.status("nonadminbackup/one"), "Notable") == ("", "", "")

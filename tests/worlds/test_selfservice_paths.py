@@ -6,6 +6,7 @@ The arrows have their names in `tests/flowchart.py`.
 import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -171,6 +172,53 @@ def test_a_complete_backup_with_nothing_in_it_says_so() -> None:
         assert tenancy.condition(NAB, "Notable")[:2] == ("True", "NothingBackedUp")
 
     tell(story)
+
+
+@pytest.mark.parametrize(
+    ("spec", "items", "is_empty"),
+    [
+        ({"labelSelector": {"matchLabels": {"app": "nope"}}}, 1, True),  # the Namespace alone
+        ({"labelSelector": {"matchLabels": {"app": "web"}}}, 2, False),
+        ({"includeClusterResources": False}, 1, False),  # then Velero leaves the Namespace out
+        ({"includeClusterResources": False}, 0, True),
+        ({"excludedClusterScopedResources": ["ns"]}, 1, False),
+    ],
+)
+def test_a_backup_that_holds_the_namespace_alone_is_empty(spec: dict[str, Any], items: int, is_empty: bool) -> None:
+    async def story(tenancy: Tenancy) -> None:
+        tenancy.back_up(NAB, **spec)
+        await tenancy.settle()
+        tenancy.velero_says(NAB, "Completed", progress={"totalItems": items})
+        await tenancy.settle()
+        assert tenancy.condition(NAB, "Notable")[1] == ("NothingBackedUp" if is_empty else "")
+
+    tell(story)
+
+
+def test_kinds_that_the_cluster_does_not_serve_are_named_before_and_after_the_backup() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        tenancy.back_up(NAB, includedResources=["deploymnts", "cm", "Deployments"])
+        await tenancy.settle()
+        status, reason, message = tenancy.condition(NAB, "Notable")
+        assert (status, reason) == ("True", "KindsNotServed")
+        assert "the cluster does not serve deploymnts, so" in message
+        assert tenancy.status(NAB)["phase"] == "Created"
+        tenancy.velero_says(NAB, "Completed", progress={"totalItems": 2})
+        await tenancy.settle()
+        assert tenancy.condition(NAB, "Notable") == (status, reason, message)
+
+    async def empty(tenancy: Tenancy) -> None:
+        tenancy.back_up(NAB, includedResources=["deploymnts"])
+        await tenancy.settle()
+        tenancy.velero_says(NAB, "Completed", progress={"totalItems": 1})
+        await tenancy.settle()
+        _, reason, message = tenancy.condition(NAB, "Notable")
+        assert reason == "NothingBackedUp"
+        assert "nothing was backed up" in message
+        assert "does not serve deploymnts" in message
+
+    tell(story)
+    tell(empty)
 
 
 def test_the_volumes_of_a_backup_are_counted() -> None:

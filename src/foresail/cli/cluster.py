@@ -9,6 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from foresail.api import velero
+from foresail.api.authorization import Discovery
 from foresail.api.primer import PRIMER
 from foresail.cli.errors import CommandError
 from foresail.kube.client import Client, address
@@ -90,6 +91,11 @@ class Cluster:
                 return None
             raise refusal(found, "get", kind, key)
         return found
+
+    async def discovered(self) -> Discovery | None:
+        """Return which resources are served outside the core group; None if that cannot be asked."""
+        found = await self._client.discover(Discovery)
+        return None if isinstance(found, Failure) else found
 
     async def server_time(self) -> datetime:
         """Return what time it is at the API server, to the second."""

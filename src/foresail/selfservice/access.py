@@ -14,6 +14,7 @@ import msgspec
 from foresail.selfservice.contents import MOST_BYTES, ContentKind, Contents, VolumeRow
 from foresail.selfservice.kinds import COME_WITH_CLAIMS, EVERYTHING
 from foresail.selfservice.reasons import Reason, Refused
+from foresail.selfservice.served import CORE, Served, is_name_of
 
 CLAIMS, PODS, VOLUMES = "persistentvolumeclaims", "pods", "persistentvolumes"
 _ACCOUNTS = "serviceaccounts"
@@ -28,47 +29,6 @@ BRINGS = {PODS: (CLAIMS, "priorityclasses.scheduling.k8s.io")}
 Velero obeys `restore.velero.io/must-include-additional-items` before resource modifiers run, so a kind is restored only
 if the requester may create these too, as far as the backup holds them.
 """
-
-
-class Served(msgspec.Struct, frozen=True):
-    """A resource that the API server serves."""
-
-    group: str
-    plural: str
-    kind: str
-    is_namespaced: bool = True
-    aliases: tuple[str, ...] = ()  # the singular name and the short names
-
-    @property
-    def name(self) -> str:
-        """Its name as Velero and people write it."""
-        return f"{self.plural}.{self.group}" if self.group else self.plural
-
-
-CORE = tuple(
-    Served("", plural, kind, is_namespaced, aliases)
-    for plural, kind, is_namespaced, aliases in (
-        ("bindings", "Binding", True, ("binding",)),
-        ("configmaps", "ConfigMap", True, ("configmap", "cm")),
-        ("endpoints", "Endpoints", True, ("ep",)),
-        ("events", "Event", True, ("event", "ev")),
-        ("limitranges", "LimitRange", True, ("limitrange", "limits")),
-        ("persistentvolumeclaims", "PersistentVolumeClaim", True, ("persistentvolumeclaim", "pvc")),
-        ("pods", "Pod", True, ("pod", "po")),
-        ("podtemplates", "PodTemplate", True, ("podtemplate",)),
-        ("replicationcontrollers", "ReplicationController", True, ("replicationcontroller", "rc")),
-        ("resourcequotas", "ResourceQuota", True, ("resourcequota", "quota")),
-        ("secrets", "Secret", True, ("secret",)),
-        ("serviceaccounts", "ServiceAccount", True, ("serviceaccount", "sa")),
-        ("services", "Service", True, ("service", "svc")),
-        ("namespaces", "Namespace", False, ("namespace", "ns")),
-        ("nodes", "Node", False, ("node", "no")),
-        ("persistentvolumes", "PersistentVolume", False, ("persistentvolume", "pv")),
-    )
-)
-"""The core group, which is the same in every cluster: discovery is asked for the other groups only."""
-
-_CORE_NAMES = frozenset(name for each in CORE for name in (each.plural, each.kind.lower(), *each.aliases))
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -198,17 +158,7 @@ def _is_asked_for(resource: Served, options: Options) -> bool:
 
 
 def _is_named(resource: Served, names: Iterable[str]) -> bool:
-    return any(_names(each, resource) for each in names)
-
-
-def _names(name: str, resource: Served) -> bool:
-    if "*" in name:
-        return fnmatchcase(resource.name, name)
-    first, _, group = name.partition(".")
-    is_first = first in (resource.plural, resource.kind.lower(), *resource.aliases)
-    if not group and first in _CORE_NAMES:  # Velero means the core group then
-        return is_first and not resource.group
-    return is_first and resource.group.startswith(group)
+    return any(is_name_of(each, resource) for each in names)
 
 
 # What it comes to
@@ -253,6 +203,12 @@ def _not_backed_up(volumes: tuple[VolumeRow, ...]) -> Refused:
     text = f"the backup has no data of volume {names}, so Velero would re-create it as it was"
     more = "exclude persistentvolumeclaims and pods, or ask the administrator to set restore.volumes: AsIs"
     return Refused(Reason.VOLUME_NOT_BACKED_UP, f"{text}: {more}")
+
+
+def kinds_not_served(spec: dict[str, Any], names: Collection[str]) -> Cleared:
+    """Let a backup go ahead that names kinds which Velero cannot find, and name them."""
+    text = f"the cluster does not serve {listed(names)}, so Velero leaves them out: check the names of the kinds"
+    return Cleared(spec, Reason.KINDS_NOT_SERVED, text)
 
 
 def too_large(backup: str) -> Refused:

@@ -16,15 +16,17 @@ from foresail.bucket import DownloadError, MissingFileError, TooLargeError, down
 from foresail.kube.failures import Failure
 from foresail.plan import Body, Key, Kind
 from foresail.selfservice import access, annotations
-from foresail.selfservice.access import Options, Question, Served, Verdict
+from foresail.selfservice.access import Options, Question, Verdict
 from foresail.selfservice.access_observe import Check, Checked, PodCheck, PodsChecked
 from foresail.selfservice.contents import MOST_BYTES, Contents, contents_of
+from foresail.selfservice.served import Served, served_by, unserved_names
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _SECONDS = 60.0  # for one file
 _SERVED_SECONDS = 300.0
+_NEW_KINDS_SECONDS = 10.0  # how often discovery is read again at most because of a name that it does not have
 _MOST_BACKUPS = 1024
 _AT_ONCE = 8  # access reviews of one restore
 _DENIED_SECONDS = 60.0
@@ -96,7 +98,8 @@ class AccessReader:
         """Answer one question; whatever goes wrong is an answer too."""
         try:
             if isinstance(wish, PodCheck):
-                return await self._hooked_pod(wish.namespace)
+                found = await self._hooked_pod(wish.namespace) if wish.checks_pods else PodsChecked()
+                return msgspec.structs.replace(found, unserved=await self._unserved(wish.kinds))
             contents = await self._contents_for(wish)
             return Checked() if wish.list_url else Checked(await self._verdict(contents, wish))
         except TooLargeError:
@@ -183,6 +186,19 @@ class AccessReader:
             self._served_until = monotonic() + _SERVED_SECONDS
         return self._served
 
+    async def _unserved(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the kinds that are not served; those that came since discovery was read are."""
+        if not names:
+            return ()
+        try:
+            found = unserved_names(names, await self._serves())
+            if found and monotonic() >= self._served_until - _SERVED_SECONDS + _NEW_KINDS_SECONDS:
+                self._served_until = 0.0
+                found = unserved_names(found, await self._serves())
+        except NotAnsweredError:
+            return ()  # it only adds to what the tenant reads
+        return found
+
     # What the pods carry
 
     async def _hooked_pod(self, namespace: str) -> PodsChecked:
@@ -229,16 +245,3 @@ async def read_contents(wish: Check) -> Contents:
 async def _file(url: str, authority: str) -> bytes:
     pieces = [each async for each in download(url, most=MOST_BYTES, seconds=_SECONDS, tls=trusting(authority))]
     return b"".join(pieces)
-
-
-def served_by(discovery: Discovery) -> tuple[Served, ...]:
-    """Return the resources of all groups, each once."""
-    found: dict[tuple[str, str, str], Served] = {}
-    for group in discovery.items or ():
-        for version in group.versions or ():
-            for each in version.resources or ():
-                name, kind = group.metadata.name, each.response_kind.kind if each.response_kind is not None else ""
-                names = tuple(filter(None, (each.singular_resource, *(each.short_names or ()))))
-                row = Served(name, each.resource, kind, each.scope == "Namespaced", names)
-                found.setdefault((name, each.resource, kind), row)
-    return tuple(found.values())

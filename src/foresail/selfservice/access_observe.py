@@ -32,17 +32,20 @@ class Checked(msgspec.Struct, frozen=True):
 
 
 class PodCheck(msgspec.Struct, frozen=True):
-    """The question whether a pod of a namespace makes Velero run a command."""
+    """The questions whether a pod of a namespace makes Velero run a command, and which kinds are not served."""
 
     namespace: str
+    checks_pods: bool = True
+    kinds: tuple[str, ...] = ()  # that the backup names
 
 
 class PodsChecked(msgspec.Struct, frozen=True):
-    """The first such pod with its annotation, or why there is no answer."""
+    """The first such pod with its annotation, or why there is no answer; and the kinds that are not served."""
 
     pod: str = ""
     annotation: str = ""
     problem: str = ""
+    unserved: tuple[str, ...] = ()
 
 
 class FileRow(msgspec.Struct, frozen=True):

@@ -172,7 +172,7 @@ def create_velero_object(seen: Seen, namespace: NamespaceRow, now: datetime) -> 
     if isinstance(checked, Refused):
         return _wait_for_absence(seen, now) or refuse_hand_over(seen, checked, now)
     status = _authorized(seen, checked, now)
-    if checked.reason is Reason.KINDS_LEFT_OUT and status != seen.request.status:
+    if checked.reason in (Reason.KINDS_LEFT_OUT, Reason.KINDS_NOT_SERVED) and status != seen.request.status:
         return _say(seen, status)  # first, so that a crash after the creation loses nothing
     seen = _with_status(seen, status)
     shown = msgspec.json.encode(checked.spec).decode() if seen.family is BACKUPS else "{}"
@@ -449,18 +449,23 @@ def _created(seen: Seen, mirror: str, spec: str, now: datetime) -> Status:
     said = rules.outcome(family, mirror)
     if said is not None:
         status = _told(seen, status, why.kept(before.condition(SUCCEEDED), said), now)
-    return _remarked(seen, status, mirror, now) if family is BACKUPS else status
+    return _remarked(seen, status, mirror, spec, now) if family is BACKUPS else status
 
 
-def _remarked(seen: Seen, status: Status, mirror: str, now: datetime) -> Status:
+def _remarked(seen: Seen, status: Status, mirror: str, spec: str, now: datetime) -> Status:
     """Return the status with what a tenant should know of a backup though it is complete."""
-    remark = rules.notable(mirror)
+    stands = status.condition(NOTABLE)
+    reason = stands.reason if stands is not None else ""
+    remark = rules.nothing_backed_up(mirror, spec)
+    if remark is not None and reason == remark.reason:
+        return status  # it may name the kinds that are not served
     if remark is None and volumes.is_new(seen):
         remark = volumes.left_out(seen, mirror)
+    is_unserved = reason == Reason.KINDS_NOT_SERVED
     if remark is not None:
-        return _told(seen, status, remark, now)
-    stands = status.condition(NOTABLE)
-    is_kept = stands is not None and stands.reason == Reason.VOLUMES_LEFT_OUT.value and not volumes.is_new(seen)
+        more = f"; {stands.message}" if stands is not None and is_unserved else ""
+        return _told(seen, status, msgspec.structs.replace(remark, message=f"{remark.message}{more}"), now)
+    is_kept = is_unserved or (reason == Reason.VOLUMES_LEFT_OUT and not volumes.is_new(seen))
     return status if is_kept else untold(status, NOTABLE)
 
 
@@ -525,8 +530,9 @@ def _event(seen: Seen, said: Condition) -> str:
 def _authorized(seen: Seen, cleared: Cleared, now: datetime) -> Status:
     """Return the status with what the check of access has found."""
     if cleared.reason is None:
-        return untold(seen.request.status, AUTHORIZED)
-    return _told(seen, seen.request.status, Said(AUTHORIZED, TRUE, cleared.reason, cleared.message), now)
+        return untold(untold(seen.request.status, AUTHORIZED), NOTABLE)
+    kind = NOTABLE if cleared.reason is Reason.KINDS_NOT_SERVED else AUTHORIZED
+    return _told(seen, seen.request.status, Said(kind, TRUE, cleared.reason, cleared.message), now)
 
 
 def _with_status(seen: Seen, status: Status) -> Seen:

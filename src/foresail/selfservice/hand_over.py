@@ -154,9 +154,11 @@ def _denied_since(seen: Seen) -> datetime:
 
 
 def _clear_backup(seen: Seen, policy: PolicyRow, spec: dict[str, Any], now: datetime) -> Cleared | Refused | Waiting:
-    if seen.access is None or not annotations.are_refused(policy):
+    kinds = tuple(spec.get("includedNamespaceScopedResources") or ())
+    wish = PodCheck(seen.request.key.namespace, annotations.are_refused(policy), kinds)
+    if seen.access is None or not (wish.checks_pods or kinds):
         return Cleared(spec)
-    wish, brought = PodCheck(seen.request.key.namespace), seen.access.brought
+    brought = seen.access.brought
     if brought is None or not isinstance(brought.found, PodsChecked) or brought.sent + FRESH < now:
         return Waiting(read=wish)
     found = brought.found
@@ -165,7 +167,9 @@ def _clear_backup(seen: Seen, policy: PolicyRow, spec: dict[str, Any], now: date
         text = f"the pods of namespace {wish.namespace} cannot be read"
         message = _retried(text, found.problem)
         return Waiting(read=wish, message=message) if now >= again else Waiting(wake_at=again, message=message)
-    return annotations.hooked(found.pod, found.annotation, policy) if found.pod else Cleared(spec)
+    if found.pod:
+        return annotations.hooked(found.pod, found.annotation, policy)
+    return access.kinds_not_served(spec, found.unserved) if found.unserved else Cleared(spec)
 
 
 # Restores: only what the requester may create

@@ -42,6 +42,7 @@ class Reason(StrEnum):
     PARTIALLY_FAILED = "PartiallyFailed"
     FAILED = "Failed"
     FAILED_VALIDATION = "FailedValidation"
+    KINDS_NOT_SERVED = "KindsNotServed"
     NOTHING_BACKED_UP = "NothingBackedUp"
     VOLUMES_LEFT_OUT = "VolumesLeftOut"
 

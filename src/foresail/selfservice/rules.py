@@ -4,6 +4,7 @@ Each rule is one small function with the name of what it answers; `decide` asks 
 """
 
 from datetime import datetime, timedelta
+from fnmatch import fnmatchcase
 from typing import Any
 
 import msgspec
@@ -231,6 +232,13 @@ def _invalid(text: str) -> Refused:
 # How it went
 
 
+_NAMESPACES = ("namespaces", "namespace", "ns")
+
+
+class _LeftOut(msgspec.Struct, frozen=True, rename="camel"):
+    excluded_cluster_scoped_resources: tuple[str, ...] | None = None
+
+
 _ENDED = {
     velero.COMPLETED: (TRUE, Reason.COMPLETED, "the {} is complete"),
     velero.PARTIALLY_FAILED: (FALSE, Reason.PARTIALLY_FAILED, "the {} is partial"),
@@ -258,13 +266,21 @@ def outcome(family: Family, mirror: str) -> Said | None:
     return Said(SUCCEEDED, status, reason, said)
 
 
-def notable(mirror: str) -> Said | None:
-    """Return what a tenant should know of a backup though it is complete."""
+def nothing_backed_up(mirror: str, spec: str) -> Said | None:
+    """Return that a complete backup has nothing of what was asked for: at most the Namespace, which Velero counts."""
     seen = glimpse(mirror)
-    if seen.phase != velero.COMPLETED or seen.progress is None or seen.progress.total_items:
+    if seen.phase != velero.COMPLETED or seen.progress is None or seen.progress.total_items > 1:
         return None
-    text = "the backup is complete, and there is nothing in it: no object of the namespace matches its selectors"
+    if seen.progress.total_items and not _holds_namespace(spec):
+        return None
+    text = "the backup is complete, but nothing was backed up: no object of the namespace matches what it asks for"
     return Said(NOTABLE, TRUE, Reason.NOTHING_BACKED_UP, text)
+
+
+def _holds_namespace(spec: str) -> bool:
+    """Whether Velero takes the Namespace itself along, unless the spec leaves it out."""
+    left_out = msgspec.json.decode(spec, type=_LeftOut).excluded_cluster_scoped_resources or ()
+    return not any(fnmatchcase(name, each) for each in left_out for name in _NAMESPACES)
 
 
 def why_gone(seen: Seen) -> str:

@@ -204,6 +204,10 @@ def test_a_wait_ends_well_or_goes_on(each: Asked, text: str | None) -> None:
         (refused("VeleroBackupNotFound", "Created"), "daily is VeleroBackupNotFound: because\nhint: create another"),
         (refused("NoPolicy", "New"), "daily is NoPolicy: because\nhint: ask the administrator"),
         (with_velero("Failed", failureReason="no bucket"), "daily is Failed: the backup failed: no bucket\nhint: "),
+        (
+            with_velero("Completed", condition("Notable", "True", "NothingBackedUp")),
+            "daily is NothingBackedUp: because\nhint: create another with a --selector",
+        ),
         (with_velero("PartiallyFailed", errors=1), "daily is PartiallyFailed: the backup is partial with 1 error"),
         (seen(spec={"backupSpec": {}, "deleteBackup": True}), "daily is being deleted\nhint: say that its data"),
         (

@@ -143,6 +143,12 @@ SAID = {
         f"Velero refused it before it began: read its conditions with foresail backup describe {AGAIN}",
         f"Velero refused it before it began: read its conditions with foresail restore describe {AGAIN}",
     ),
+    "KindsNotServed": (
+        (
+            "the backup names kinds that the cluster does not serve, so they are not in it: check their names with "
+            "kubectl api-resources, and create another"
+        ),
+    ),
     "NothingBackedUp": (
         (
             "nothing in the namespace matches what the backup asks for: create another with a --selector or "

@@ -119,6 +119,10 @@ ADVICE = {
     Reason.PARTIALLY_FAILED: Advice("Velero could do only a part of it", _WHY),
     Reason.FAILED: Advice("Velero could not do it", _WHY),
     Reason.FAILED_VALIDATION: Advice("Velero refused it before it began", _AGAIN),
+    Reason.KINDS_NOT_SERVED: Advice(
+        "the backup names kinds that the cluster does not serve, so they are not in it",
+        "check their names with kubectl api-resources, and create another",
+    ),
     Reason.NOTHING_BACKED_UP: Advice(
         "nothing in the namespace matches what the backup asks for",
         "create another with a --selector or --include-resources that matches something",

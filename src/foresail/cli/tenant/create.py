@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from foresail.cli.cluster import Cluster
+from foresail.cli.tenant.kinds import check_kinds
 from foresail.cli.tenant.place import in_namespace
 from foresail.cli.tenant.requester import stamped
 from foresail.cli.tenant.spec import request_object
@@ -28,6 +29,7 @@ async def _create(cluster: Cluster, family: Family, chosen: argparse.Namespace) 
     if chosen.dry_run or chosen.output in ("json", "yaml"):
         print(as_text([body], chosen.output if chosen.output in ("json", "yaml", "name") else "yaml"))
         return 0
+    await check_kinds(cluster, family, body)
     key = Key(chosen.namespace, chosen.name)
     made = await cluster.create(family.kind, key, await stamped(cluster, body))
     if chosen.output == "name":

@@ -20,6 +20,12 @@ from foresail.selfservice.families import Family
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.status import ACCEPTED, FALSE, IN_DELETION, NOTABLE, QUEUED, SUCCEEDED, TRUE, UNKNOWN
 
+_EXPECTED: dict[str, str] = {
+    Reason.NOTHING_BACKED_UP: "there is something in it",
+    Reason.VOLUMES_LEFT_OUT: "all volumes are in it",
+    Reason.KINDS_NOT_SERVED: "the cluster serves all kinds that it names",
+}
+
 
 def explain(chosen: argparse.Namespace) -> int:
     """Print the steps of each chosen request."""
@@ -105,8 +111,7 @@ def _steps(each: Asked) -> Iterator[Step]:
     yield Step("its turn has come", WAITS if waits or succeeded is None else YES, place)
     yield _said("it is complete", succeeded)
     if notable is not None:
-        is_empty = notable.reason == Reason.NOTHING_BACKED_UP
-        yield Step("there is something in it" if is_empty else "all volumes are in it", NO, notable.message)
+        yield Step(_EXPECTED.get(notable.reason, "there is nothing more to know"), NO, notable.message)
 
 
 def _said(rule: str, condition: Condition | None) -> Step:

@@ -101,6 +101,9 @@ def verdict(each: Asked) -> CommandError | str | None:
     name = f"{each.family.kind.name} {each.key}"
     if each.is_going:
         return CommandError(f"{name} is being deleted", _next(each, each.condition(IN_DELETION)))
+    notable = each.condition(NOTABLE)
+    if each.done and notable is not None and notable.reason == Reason.NOTHING_BACKED_UP:
+        return CommandError(f"{name} is {notable.reason}: {notable.message}", _next(each, notable))
     if each.done:
         return each.done.message
     holding = each.holding

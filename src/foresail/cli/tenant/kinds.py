@@ -1,0 +1,36 @@
+"""Whether the cluster serves the kinds that a new request names: Velero leaves out the others without a word."""
+
+from collections.abc import Collection
+from typing import Any
+
+from foresail.cli.cluster import Cluster
+from foresail.cli.errors import CommandError
+from foresail.cli.hints import hint
+from foresail.selfservice.families import Family
+from foresail.selfservice.served import Served, not_served, served_by, unserved_names
+
+_INCLUDED = ("includedResources", "includedNamespaceScopedResources")
+_EXCLUDED = ("excludedResources", "excludedNamespaceScopedResources", "excludedClusterScopedResources")
+
+
+async def check_kinds(cluster: Cluster, family: Family, body: dict[str, Any]) -> None:
+    """Refuse a request all of whose kinds are unknown to the cluster; name those of others on standard error."""
+    spec: dict[str, Any] = body["spec"][f"{family.word}Spec"]
+    if not any(spec.get(field) for field in (*_INCLUDED, *_EXCLUDED)):
+        return
+    discovery = await cluster.discovered()
+    if discovery is not None:
+        judge(family, spec, served_by(discovery))
+
+
+def judge(family: Family, spec: dict[str, Any], served: Collection[Served]) -> None:
+    """Raise or print what is wrong with the names of kinds in a spec."""
+    included = [name for field in _INCLUDED for name in spec.get(field) or ()]
+    unknown = unserved_names(included, served)
+    if unknown and len(unknown) == len(included):
+        text = f"the cluster serves none of the kinds to include: {not_served(unknown, served)}"
+        raise CommandError(text, "list the kinds that it serves with kubectl api-resources --namespaced")
+    excluded = unserved_names([name for field in _EXCLUDED for name in spec.get(field) or ()], served)
+    for names, effect in ((unknown, f"not in the {family.word}"), (excluded, "excluded for nothing")):
+        if names:
+            hint(f"{effect}, for the cluster does not serve it: {not_served(names, served)}")

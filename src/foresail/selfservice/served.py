@@ -1,0 +1,106 @@
+"""Which resources the API server serves, and which of them a name means, as Velero reads it."""
+
+from collections.abc import Collection, Iterable, Mapping
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+
+import msgspec
+
+from foresail.api.authorization import Discovery
+
+
+class Served(msgspec.Struct, frozen=True):
+    """A resource that the API server serves."""
+
+    group: str
+    plural: str
+    kind: str
+    is_namespaced: bool = True
+    aliases: tuple[str, ...] = ()  # the singular name and the short names
+
+    @property
+    def name(self) -> str:
+        """Its name as Velero and people write it."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+
+CORE = tuple(
+    Served("", plural, kind, is_namespaced, aliases)
+    for plural, kind, is_namespaced, aliases in (
+        ("bindings", "Binding", True, ("binding",)),
+        ("configmaps", "ConfigMap", True, ("configmap", "cm")),
+        ("endpoints", "Endpoints", True, ("ep",)),
+        ("events", "Event", True, ("event", "ev")),
+        ("limitranges", "LimitRange", True, ("limitrange", "limits")),
+        ("persistentvolumeclaims", "PersistentVolumeClaim", True, ("persistentvolumeclaim", "pvc")),
+        ("pods", "Pod", True, ("pod", "po")),
+        ("podtemplates", "PodTemplate", True, ("podtemplate",)),
+        ("replicationcontrollers", "ReplicationController", True, ("replicationcontroller", "rc")),
+        ("resourcequotas", "ResourceQuota", True, ("resourcequota", "quota")),
+        ("secrets", "Secret", True, ("secret",)),
+        ("serviceaccounts", "ServiceAccount", True, ("serviceaccount", "sa")),
+        ("services", "Service", True, ("service", "svc")),
+        ("namespaces", "Namespace", False, ("namespace", "ns")),
+        ("nodes", "Node", False, ("node", "no")),
+        ("persistentvolumes", "PersistentVolume", False, ("persistentvolume", "pv")),
+    )
+)
+"""The core group, which is the same in every cluster: discovery is asked for the other groups only."""
+
+_CORE_NAMES = frozenset(name for each in CORE for name in (each.plural, each.kind.lower(), *each.aliases))
+
+
+def served_by(discovery: Discovery) -> tuple[Served, ...]:
+    """Return the resources of all groups, each once."""
+    found: dict[tuple[str, str, str], Served] = {}
+    for group in discovery.items or ():
+        for version in group.versions or ():
+            for each in version.resources or ():
+                name, kind = group.metadata.name, each.response_kind.kind if each.response_kind is not None else ""
+                names = tuple(filter(None, (each.singular_resource, *(each.short_names or ()))))
+                row = Served(name, each.resource, kind, each.scope == "Namespaced", names)
+                found.setdefault((name, each.resource, kind), row)
+    return tuple(found.values())
+
+
+def is_name_of(name: str, resource: Served) -> bool:
+    """Whether a name in a list of kinds means a resource."""
+    if "*" in name:
+        return fnmatchcase(resource.name, name)
+    first, _, group = name.partition(".")
+    is_first = first in (resource.plural, resource.kind.lower(), *resource.aliases)
+    if not group and first in _CORE_NAMES:  # Velero means the core group then
+        return is_first and not resource.group
+    return is_first and resource.group.startswith(group)
+
+
+def unserved_names(names: Iterable[str], served: Iterable[Served]) -> tuple[str, ...]:
+    """Return the names that mean no resource of the cluster, so that Velero leaves them out without a word."""
+    by_word: dict[str, list[Served]] = {}
+    for each in (*CORE, *served):
+        for word in (each.plural, each.kind.lower(), *each.aliases):
+            by_word.setdefault(word, []).append(each)
+    return tuple(name for name in names if "*" not in name and not _meant(name.lower(), by_word))
+
+
+def _meant(name: str, by_word: Mapping[str, list[Served]]) -> bool:
+    return any(is_name_of(name, each) for each in by_word.get(name.partition(".")[0], ()))
+
+
+def closest(name: str, served: Collection[Served]) -> str:
+    """Return the resource that a misspelt name probably means; empty if none is close."""
+    first, _, group = name.lower().partition(".")
+    by_name = {
+        word: each.name
+        for each in (*served, *CORE)
+        if each.is_namespaced and each.group.startswith(group)
+        for word in (*each.aliases, each.kind.lower(), each.plural)
+    }
+    found = get_close_matches(first, by_name, n=1, cutoff=0.75)
+    return by_name[found[0]] if found else ""
+
+
+def not_served(names: Collection[str], served: Collection[Served]) -> str:
+    """Return in words which names mean nothing, each with what it probably means."""
+    meant = ((each, closest(each, served)) for each in names)
+    return ", ".join(f"{each} (did you mean {other}?)" if other else each for each, other in meant)
