@@ -67,6 +67,12 @@ class _Line:
         # In a namespace the oldest is the first.
         return max((now - next(iter(keys.values())) for keys in self._by_namespace.values()), default=0.0)
 
+    def oldest(self) -> Iterator[tuple[float, Key]]:
+        """Return the oldest key of each namespace, and when it came."""
+        for keys in self._by_namespace.values():
+            key, since = next(iter(keys.items()))
+            yield since, key
+
 
 Instant = TypeVar("Instant", datetime, float)
 
@@ -140,6 +146,24 @@ class Queue:
     def waiting_for_an_instant(self) -> int:
         """How many keys wait for an instant, or for their back-off."""
         return len(self._instants) + len(self._backoffs)
+
+    def contents(self, most: int) -> dict[str, object]:
+        """Describe what waits, for whoever debugs it; of keys, so many at most."""
+        now = asyncio.get_running_loop().time()
+        oldest = heapq.nsmallest(most, (*self._live.oldest(), *self._initial.oldest()))
+        failing = heapq.nlargest(most, ((count, key) for key, count in self._failures.items()))
+        working = heapq.nsmallest(most, ((since, key) for key, since in self._working.items()))
+        instant = self._instants.next()
+        return {
+            "live": len(self._live),
+            "initial": len(self._initial),
+            "oldest": {str(key): round(now - since, 1) for since, key in oldest},
+            "working": {str(key): round(now - since, 1) for since, key in working},
+            "failing": {str(key): count for count, key in failing},
+            "in_back_off": len(self._backoffs),
+            "at_an_instant": len(self._instants),
+            "next_instant": instant.isoformat() if instant is not None else None,
+        }
 
     def unfinished(self) -> list[float]:
         """Return for how many seconds each key has been worked on that is not done."""

@@ -16,6 +16,7 @@ from foresail.kube.candidate import Terms
 from foresail.kube.client import Client
 from foresail.kube.clock import now
 from foresail.kube.connect import Connection
+from foresail.kube.debug import debugging
 from foresail.kube.events import Events
 from foresail.kube.execute import Executor
 from foresail.kube.health import serving
@@ -87,7 +88,8 @@ async def run(
             _log.info("%s answers on port %d", place.identity, port)
             telling = asyncio.create_task(events.run())
             try:
-                await _work_until_told_to_end(leadership, loops, place.drain)
+                with debugging(loops):
+                    await _work_until_told_to_end(leadership, loops, place.drain)
             finally:
                 # Nothing is written any more, whether it ended in order or a watch died: another may take over.
                 await leadership.release()

@@ -1,0 +1,129 @@
+"""What a process does at this moment, for whoever debugs it: on SIGUSR1 as lines of the log.
+
+If the event loop is stuck it cannot log. So the stacks of all threads go to stderr first, by code that needs no loop.
+"""
+
+import asyncio
+import faulthandler
+import logging
+import signal
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from foresail.kube.loop import Loop
+from foresail.kube.store import Store
+
+_log = logging.getLogger(__name__)
+_KEYS = 10  # of each queue
+_FRAMES = 8  # of each task
+_SAMPLE = 100  # rows of each store, whose size stands for that of all
+_PAGE = 4096
+
+Fields = dict[str, object]
+
+
+@contextmanager
+def debugging(loops: Sequence[Loop[Any]]) -> Iterator[None]:
+    """Report on SIGUSR1 until the block ends."""
+    running = asyncio.get_running_loop()
+    running.add_signal_handler(signal.SIGUSR1, _report, loops)
+    stderr = _has_file(sys.stderr)
+    if stderr:
+        faulthandler.register(signal.SIGUSR1, all_threads=True, chain=True)
+    try:
+        yield
+    finally:
+        if stderr:
+            faulthandler.unregister(signal.SIGUSR1)
+        running.remove_signal_handler(signal.SIGUSR1)
+
+
+def _report(loops: Sequence[Loop[Any]]) -> None:
+    for message, fields in report(loops):
+        _log.info("debug: %s", message, extra={"fields": fields})
+
+
+def report(loops: Sequence[Loop[Any]]) -> Iterator[tuple[str, Fields]]:
+    """Return the lines of a report: memory, stores, queues and tasks."""
+    stores = [
+        {
+            "controller": loop.controller.name,
+            "kind": watch.reflector.interest.kind.name,
+            "selector": ",".join(watch.reflector.interest.selectors.values()),
+            "phase": watch.reflector.phase.name.lower(),
+            "objects": len(watch.reflector.store),
+            "unreadable": len(watch.reflector.store.unread),
+            "bytes": store_bytes(watch.reflector.store),
+            "age_seconds": round(watch.age(), 1),
+        }
+        for loop in loops
+        for watch in loop.watches
+    ]
+    rooms: dict[str, int] = {}
+    for each in stores:
+        name = str(each["controller"])
+        rooms[name] = rooms.get(name, 0) + int(str(each["bytes"]))
+    yield "memory", {"resident_bytes": _resident(), "store_bytes": rooms}
+    for each in stores:
+        yield "store", each
+    for loop in loops:
+        yield "queue", {"controller": loop.controller.name, "is_working": loop.is_working, **loop.queue.contents(_KEYS)}
+    for task in sorted(asyncio.all_tasks(), key=asyncio.Task.get_name):
+        yield "task", {"task": task.get_name(), "stack": _stack(task)}
+
+
+def store_bytes(store: Store[Any]) -> int:
+    """Estimate how much memory the rows of a store take, by a sample of them."""
+    seen: set[int] = set()
+    sample = list(islice(store.rows(), _SAMPLE))
+    return sum(_size(row, seen) for row in sample) * len(store) // len(sample) if sample else 0
+
+
+def _size(value: object, seen: set[int]) -> int:
+    if id(value) in seen:
+        return 0
+    seen.add(id(value))
+    return sys.getsizeof(value) + sum(_size(part, seen) for part in _parts(value))
+
+
+def _parts(value: Any) -> Iterable[object]:  # noqa: ANN401 - anything that a row may have
+    if isinstance(value, dict):
+        return (*value, *value.values())
+    if isinstance(value, tuple | list | set | frozenset):
+        return value
+    return [getattr(value, name) for name in getattr(value, "__struct_fields__", ())]
+
+
+def _stack(task: asyncio.Task[Any]) -> list[str]:
+    """Return where a task waits, from the outside in."""
+    return [
+        f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno} {frame.f_code.co_qualname}" for frame in _frames(task)
+    ][-_FRAMES:]
+
+
+def _frames(task: asyncio.Task[Any]) -> Iterator[Any]:
+    """Return the frames of a task; asyncio itself knows only the outermost of one that waits."""
+    awaited: Any = task.get_coro()
+    while awaited is not None:
+        frame = getattr(awaited, "cr_frame", None) or getattr(awaited, "gi_frame", None)
+        frame = frame or getattr(awaited, "ag_frame", None)
+        if frame is None:
+            return
+        yield frame
+        awaited = getattr(awaited, "cr_await", None) or getattr(awaited, "gi_yieldfrom", None)
+
+
+def _resident() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE
+
+
+def _has_file(stream: Any) -> bool:  # noqa: ANN401 - stderr, or what a test has put there
+    try:
+        stream.fileno()
+    except (AttributeError, OSError, ValueError):
+        return False
+    return True
