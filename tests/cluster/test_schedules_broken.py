@@ -2,14 +2,26 @@
 
 import json
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from foresail.kube.clock import now
 from testbed import Cluster
 from tests.cluster.operators import Operator, running
-from tests.cluster.schedules import TEMPLATE, Eventually, clear, put_status, reasons, schedule
+from tests.cluster.schedules import (
+    TEMPLATE,
+    Eventually,
+    clear,
+    instant_of,
+    put_status,
+    reasons,
+    schedule,
+    show,
+    slots,
+)
 from tests.cluster.test_doctor import doctor
 
 PLACE = "no-bucket"
@@ -103,3 +115,17 @@ def test_a_backup_that_cannot_be_read_holds_the_next_run_until_it_is_deleted(
     assert decisions(operator, "behind") == ["Busy"]
     cluster.kubectl("delete", "backup.velero.io", "odd", "--namespace=velero")
     eventually(lambda: "Created" in decisions(operator, "behind"), 60)
+
+
+def test_a_last_backup_in_the_future_stops_no_schedule(
+    cluster: Cluster, operator: Operator, eventually: Eventually
+) -> None:
+    cluster.apply(schedule("jumped", "@every 5s"))
+    eventually(lambda: "Created" in decisions(operator, "jumped"), 60)
+    put_status(cluster, "schedules", "jumped", lastBackup="2099-01-01T00:00:00Z")
+    eventually(lambda: "lastBackup (2099-01-01T00:00:00Z)" in reasons(cluster, "jumped")["TimeInFuture"], 60)
+    eventually(lambda: decisions(operator, "jumped")[-1] == "Created", 60)
+    last = instant_of(show(cluster, "jumped"), "lastBackup")
+    assert last is None or last < now() + timedelta(minutes=1)
+    due = slots(cluster, "jumped")
+    assert len(due) == len(set(due))
