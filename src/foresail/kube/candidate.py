@@ -18,6 +18,7 @@ resourceVersion is refused, a UID that is gone is gone. That is why every Plan m
 from dataclasses import dataclass, replace
 
 NEVER = float("-inf")
+_STAMPS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ class Candidate:
     terms: Terms = Terms()
     seen: Record | None = None  # as it was last read or written
     since: float = NEVER  # when holder, renewal and transitions were first seen to be so
-    stamps: frozenset[str] = frozenset()  # renewals that are ours, those among them that may yet arrive
+    stamps: tuple[str, ...] = ()  # renewals that are ours, those among them that may yet arrive
     leads_until: float = NEVER
     unsure: bool = True  # nobody knows what the Lease says now
     not_before: float = NEVER  # the next request
@@ -115,7 +116,7 @@ class Candidate:
         unchanged = found is not None and self.seen is not None and _signs(found) == _signs(self.seen)
         stamps = self.stamps
         if first and found is not None and found.holder == self.identity:
-            stamps |= {found.renewed}  # this process has just begun, so whoever wrote that is gone: it is ours at once
+            stamps += (found.renewed,)  # this process has just begun, so whoever wrote that is gone: it is ours at once
         seen = replace(self, seen=found, since=self.since if unchanged else now, stamps=stamps, unsure=False)
         if found is None or seen.owns(found):
             return replace(seen, not_before=now)
@@ -123,12 +124,15 @@ class Candidate:
 
     def sending(self, stamp: str) -> "Candidate":
         """Remember a renewal before it is sent: it is ours even if no answer comes."""
-        return replace(self, stamps=self.stamps | {stamp})
+        # Old ones are dropped: the API server gives up on a request after a minute, and one is sent each second.
+        latest = (*self.stamps, stamp)[-_STAMPS:]
+        present = (self.seen.renewed,) if self.seen is not None and self.owns(self.seen) else ()
+        return replace(self, stamps=tuple(dict.fromkeys((*present, *latest))))
 
     def held(self, record: Record, sent: float, now: float) -> "Candidate":
         """Take in that our write was done; the deadline counts from before it was sent."""
         until = sent + self.terms.renew_deadline
-        mine = replace(self, seen=record, since=now, stamps=frozenset({record.renewed}), leads_until=until)
+        mine = replace(self, seen=record, since=now, stamps=(record.renewed,), leads_until=until)
         return replace(mine, unsure=False, not_before=sent + self.terms.retry)
 
     def failed(self, now: float, *, overtaken: bool) -> "Candidate":

@@ -24,6 +24,17 @@ def follower(now: float = 100.0) -> Candidate:
     return Candidate("a").looked(THEIRS, now)
 
 
+def test_while_the_lease_can_be_read_and_not_written_no_more_than_the_latest_stamps_are_kept() -> None:
+    candidate, now = leader(), 101.0
+    for number in range(10_000):
+        candidate = candidate.sending(f"late-{number}").failed(now, overtaken=False).looked(MINE, now + 1)
+        assert candidate.owns(MINE), "what the Lease says is ours as long as it says so"
+        now += 2
+    assert len(candidate.stamps) <= 66
+    assert candidate.owns(replace(MINE, renewed="late-9936")), "it was sent two minutes ago and may yet arrive"
+    assert not candidate.owns(replace(MINE, renewed="late-9000"))
+
+
 @pytest.mark.parametrize(
     ("candidate", "now", "move"),
     [
