@@ -1,7 +1,8 @@
 """The cases about single objects: what each verb does, and what it refuses."""
 
+from foresail.kube.execute import Executor, Outcome
 from foresail.kube.failures import Cause, Failure
-from foresail.plan import Key, Kind
+from foresail.plan import Delete, Key, Kind, Plan
 from tests.cluster.things import THING, WHOLE
 from tests.worlds.conformance import CONFIG, CONFLICT, Cases, Seen, Stage, cause, seen
 
@@ -165,6 +166,9 @@ async def a_delete_is_for_one_uid(stage: Stage) -> None:
     made = await stage.made("a")
     wrong = await stage.server.delete(THING, stage.key("a"), "00000000-0000-0000-0000-000000000000")
     assert cause(wrong) == CONFLICT
+    another = Delete(THING, stage.key("a"), "00000000-0000-0000-0000-000000000000")
+    done = await Executor(stage.server).execute(Plan((another,)))
+    assert done.outcome is Outcome.DONE, "the executor knows that conflict by its words"
     assert seen(await stage.server.get(THING, stage.key("a"), Seen)) == made
     assert await stage.server.delete(THING, stage.key("a"), made.metadata.uid) is None
     assert cause(await stage.server.get(THING, stage.key("a"), Seen)) == NOT_FOUND

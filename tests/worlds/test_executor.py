@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from foresail.kube.execute import Executor, Outcome
+from foresail.kube.failures import failure
 from foresail.plan import Action, Apply, Create, Delete, JsonPatch, Key, Patch, Plan
 from tests.cluster.things import THING
 from tests.worlds import virtual_time
@@ -60,6 +61,17 @@ def test_a_plan_ends_where_going_on_would_be_wrong(
 
     outcome, made = virtual_time.run(run())
     assert (outcome, made) == (expected, ["after"] if expected is Outcome.DONE else [])
+
+
+def test_a_conflict_of_a_delete_that_is_not_about_its_uid_is_decided_again() -> None:
+    terminating = 'Operation cannot be fulfilled on namespaces "a": The system is ensuring all content is removed'
+
+    async def run() -> Outcome:
+        world = World(WallClock(), Definition(THING))
+        world.delete = lambda *_: failure(409, "Conflict", terminating)  # type: ignore[method-assign]
+        return (await Executor(Visitor(world)).execute(Plan((Delete(THING, KEY, OTHER),)))).outcome
+
+    assert virtual_time.run(run()) is Outcome.LOOK_AGAIN
 
 
 def test_a_write_whose_answer_is_lost_has_failed_and_the_plan_goes_no_further() -> None:

@@ -1,5 +1,6 @@
 """The only writer: carries out a Plan, action by action, and stops where going on would be wrong."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from foresail.kube.failures import Cause, Failure
 from foresail.kube.nothing import nothing
 from foresail.kube.server import Server
 from foresail.plan import Action, Apply, Body, Create, Delete, JsonPatch, Patch, Plan
+
+_WRONG_UID = re.compile(r"\bUID in (the )?precondition\b")  # a namespace that is terminating is a conflict too
 
 
 class Outcome(Enum):
@@ -118,7 +121,7 @@ class Executor:
         match action, failure.cause:
             case Create(), Cause.ALREADY_EXISTS:
                 return await self._whose(action)
-            case Delete(), Cause.CONFLICT:
+            case Delete(), Cause.CONFLICT if _WRONG_UID.search(failure.message):
                 return Outcome.DONE  # that UID is gone; what has the name now is another object
             case _, Cause.CONFLICT | Cause.NOT_FOUND | Cause.ALREADY_EXISTS:
                 return Outcome.LOOK_AGAIN
