@@ -1,8 +1,9 @@
 """A controller as a process of its own in a world: it can die at any write, and leaves nothing but what it wrote."""
 
 import asyncio
+import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from foresail.kube.execute import Executor
@@ -55,6 +56,11 @@ class Turnover:
         await asyncio.Event().wait()
 
 
+def _seeded(patience: Patience) -> Patience:
+    """Return the patience with a back-off that is spread by chance, and the same way in each life."""
+    return replace(patience, jitter=random.Random(0).random)  # noqa: S311 - to spread, not to hide
+
+
 class Process:
     """Runs one controller; its stores, its queue and its open requests go with it."""
 
@@ -77,7 +83,14 @@ class Process:
         executor = Executor(visitor, may_write=may_write, before_write=self._before, after_write=self._after)
         clock = visitor.world.clock
         self.loop = Loop(
-            visitor, controller, executor, clock, leads=leads, say=say, workers=workers, patience=patience or Patience()
+            visitor,
+            controller,
+            executor,
+            clock,
+            leads=leads,
+            say=say,
+            workers=workers,
+            patience=_seeded(patience or Patience()),
         )
         self._task = asyncio.create_task(self.loop.run())
 

@@ -7,6 +7,7 @@ workers decide meanwhile, and `settled` takes in what became of the Plan.
 
 import asyncio
 import logging
+import random
 import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
@@ -69,6 +70,7 @@ class Patience:
 
     look_at_the_clock: float = LOOK_AT_THE_CLOCK
     stall: float = STALL_SECONDS
+    jitter: Callable[[], float] = random.random  # from 0 to 1, by which back-offs are spread
 
 
 _PATIENCE = Patience()
@@ -163,10 +165,10 @@ class Loop(Generic[Seen]):
         patience: Patience = _PATIENCE,
     ) -> None:
         self.controller = controller
-        self.queue = Queue(now, look_at_the_clock=patience.look_at_the_clock)
+        self.queue = Queue(now, look_at_the_clock=patience.look_at_the_clock, jitter=patience.jitter)
         self._echoes = Echoes((one.interest.kind for one in controller.watched), self.queue.done)
         self.watches = [
-            Watch(client, self._reflector(one), self._echoes.reached, stall=patience.stall)
+            Watch(client, self._reflector(one), self._echoes.reached, stall=patience.stall, jitter=patience.jitter)
             for one in controller.watched
         ]
         self._begin = controller.begin if isinstance(controller, Reserves) else _nobody

@@ -1,13 +1,15 @@
 """What is to be looked at next: each key once, never by two workers at a time, and no tenant before the others.
 
-Two lines wait: live changes, and behind them what was there at the start. In each the namespaces take turns, so
-that ten thousand objects of one tenant do not delay the first of another. A key can also wait for an instant of
-the wall clock, or for its back-off after a failure: that one is measured on the clock that nobody can set.
+Two lines wait: live changes, and behind them what was there at the start; of ten keys one comes from there, so that
+changes without end do not keep it waiting for ever. In each the namespaces take turns, so that ten thousand objects
+of one tenant do not delay the first of another. A key can also wait for an instant of the wall clock, or for its
+back-off after a failure: that one is measured on the clock that nobody can set, and spread by chance.
 Each key that comes wakes one worker, and no worker wakes for an instant before it has come.
 """
 
 import asyncio
 import heapq
+import random
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -17,6 +19,8 @@ from foresail.kube.nothing import nothing
 from foresail.plan import Key
 
 _FIRST_BACKOFF, _LONGEST_BACKOFF = 0.2, 60.0
+_SPREAD = 0.25  # by how much a back-off is longer at most, so that keys that failed together come back one by one
+_LIVE_IN_A_ROW = 9
 _SPARE = 64  # places in order that may stand for nothing
 LOOK_AT_THE_CLOCK = 1.0  # seconds; the wall clock may be set while we wait for it
 _SET_BACK = 60.0  # seconds by which the wall clock must step back for every instant to be decided anew
@@ -123,13 +127,21 @@ class _Agenda(Generic[Instant]):
 class Queue:
     """Hands out keys to any number of workers of one event loop."""
 
-    def __init__(self, now: Callable[[], datetime], *, look_at_the_clock: float = LOOK_AT_THE_CLOCK) -> None:
+    def __init__(
+        self,
+        now: Callable[[], datetime],
+        *,
+        look_at_the_clock: float = LOOK_AT_THE_CLOCK,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
         self.adds = self.retries = 0
         self.attended_since = 0.0  # when the workers came, by the loop's clock: nobody waits for them before
         self.waited: Callable[[float], None] = nothing  # takes how many seconds a key has waited for a worker
         self._now = now
+        self._jitter = jitter  # from 0 to 1
         self._look = look_at_the_clock
         self._live, self._initial = _Line(), _Line()
+        self._live_in_a_row = 0
         self._working: dict[Key, float] = {}  # and since when
         self._again: set[Key] = set()  # changed while being worked on
         self._instants = _Agenda[datetime]()
@@ -176,7 +188,7 @@ class Queue:
         return max(self._live.age(now), self._initial.age(now))
 
     def add(self, key: Key, *, initial: bool = False) -> None:
-        """Ask for a look at a key: soon, or after all live changes if it is read for the first time or may wait."""
+        """Ask for a look at a key: soon, or after live changes if it is read for the first time or may wait."""
         if key in self._working:
             self.adds += key not in self._again
             self._again.add(key)
@@ -214,6 +226,7 @@ class Queue:
         self.retries += 1
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         wait = min(max(_FIRST_BACKOFF * 2.0 ** min(failures - 1, 16), at_least), _LONGEST_BACKOFF)
+        wait *= 1 + _SPREAD * self._jitter()
         self.add_after(key, wait)
         return wait
 
@@ -231,13 +244,20 @@ class Queue:
         """Return the next key; it is nobody else's until `done` is called with it."""
         while True:
             self._take_due()
-            found = self._live.pop() or self._initial.pop()
+            found = self._pop()
             if found is not None:
                 key, since = found
                 now = self._working[key] = asyncio.get_running_loop().time()
                 self.waited(now - max(since, self.attended_since))
                 return key
             await self._until_woken()
+
+    def _pop(self) -> tuple[Key, float] | None:
+        if self._live_in_a_row < _LIVE_IN_A_ROW and (found := self._live.pop()) is not None:
+            self._live_in_a_row += 1
+            return found
+        self._live_in_a_row = 0
+        return self._initial.pop() or self._live.pop()
 
     def done(self, key: Key) -> None:
         """Give a key back; if it changed meanwhile, it comes again."""

@@ -37,6 +37,7 @@ class Watch(Generic[Wire, Row]):
         *,
         stall: float = STALL_SECONDS,
         clock: Callable[[], float] = steady,
+        jitter: Callable[[], float] = random.random,
     ) -> None:
         self.reflector = reflector
         self.synced = asyncio.Event()
@@ -46,6 +47,7 @@ class Watch(Generic[Wire, Row]):
         self._reached = reached  # is told up to which version the store is true
         self._stall = stall
         self._clock = clock
+        self._jitter = jitter  # from 0 to 1
         self._confirmed_at = clock()  # when an event, a bookmark or a whole list last arrived
         self._logged: dict[Cause, float] = {}  # of the failures since then
         self._brought = False  # whether the present request brought anything; if not, the next one waits
@@ -68,7 +70,7 @@ class Watch(Generic[Wire, Row]):
             if self._followed:
                 pause = _FIRST_PAUSE
             if wait or (failure is None and not self._brought):
-                await asyncio.sleep(pause * random.uniform(0.75, 1.25))  # noqa: S311 - to spread, not to hide
+                await asyncio.sleep(pause * (0.75 + 0.5 * self._jitter()))
                 pause = min(pause * 2, _LONGEST_PAUSE)
 
     async def _request(self) -> Failure | None:

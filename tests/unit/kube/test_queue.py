@@ -155,8 +155,33 @@ def test_a_clock_that_is_set_is_followed(step: timedelta) -> None:
     run(test)
 
 
-def test_a_failure_waits_longer_each_time_and_a_success_forgets_it() -> None:
+def test_keys_that_fail_together_come_back_spread_and_none_before_the_server_asked() -> None:
+    async def test(_: Queue, clock: Clock) -> None:
+        dice = iter((0.0, 0.5, 1.0, 1.0, 0.0))
+        queue = Queue(clock, jitter=lambda: next(dice))
+        assert [queue.retry(Key("ns", name)) for name in "abc"] == [0.2, pytest.approx(0.225), 0.25]
+        assert [queue.retry(Key("ns", name), 8.0) for name in "de"] == [10.0, 8.0]
+
+    run(test)
+
+
+def test_live_changes_without_end_let_what_was_there_at_the_start_through_one_in_ten() -> None:
     async def test(queue: Queue, _: Clock) -> None:
+        for number in range(3):
+            queue.add(Key("old", str(number)), initial=True)
+        found = []
+        for number in range(40):  # there is always another live change
+            queue.add(Key("new", str(number)))
+            queue.add(Key("new", f"{number}-too"))
+            found += await take(queue, 1)
+        assert [place for place, key in enumerate(found) if key.startswith("old/")] == [9, 19, 29]
+
+    run(test)
+
+
+def test_a_failure_waits_longer_each_time_and_a_success_forgets_it() -> None:
+    async def test(_: Queue, clock: Clock) -> None:
+        queue = Queue(clock, jitter=lambda: 0.0)
         key = Key("ns", "a")
         assert [queue.retry(key) for _ in range(10)] == [0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 60.0]
         queue.succeeded(key)
