@@ -49,7 +49,7 @@ def _report(loops: Sequence[Loop[Any]]) -> None:
 
 def report(loops: Sequence[Loop[Any]]) -> Iterator[tuple[str, Fields]]:
     """Return the lines of a report: memory, stores, queues and tasks."""
-    stores = [
+    stores: list[Fields] = [
         {
             "controller": loop.controller.name,
             "kind": watch.reflector.interest.kind.name,
@@ -59,6 +59,7 @@ def report(loops: Sequence[Loop[Any]]) -> Iterator[tuple[str, Fields]]:
             "unreadable": len(watch.reflector.store.unread),
             "bytes": store_bytes(watch.reflector.store),
             "age_seconds": round(watch.age(), 1),
+            "bookmark_age_seconds": watch.bookmark_age(),
         }
         for loop in loops
         for watch in loop.watches

@@ -195,6 +195,12 @@ class Metrics(Collector):
             by,
             [(names, watch.age()) for names, watch in watches],
         )
+        yield _gauge(
+            "foresail_watch_bookmark_age_seconds",
+            "Seconds since the last bookmark of a watch; the API server sends about one each minute.",
+            by,
+            [(names, age) for names, watch in watches if (age := watch.bookmark_age()) is not None],
+        )
 
 
 class _Collected(Collector):

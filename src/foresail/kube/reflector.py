@@ -130,6 +130,7 @@ class Reflector(Generic[Wire, Row]):
     phase: Phase = Phase.INITIAL
     synced: bool = False  # whether the store has been whole once
     restarts: int = 0
+    bookmarks: int = 0
     version: str = ""  # up to which the store is true, once it is whole
     _next_page: str = ""
     _seen: set[Key] = field(default_factory=set)
@@ -260,6 +261,7 @@ class Reflector(Generic[Wire, Row]):
         if named is None:
             return
         self.version = named.resource_version
+        self.bookmarks += 1
         if self.phase is Phase.INITIAL and (named.annotations or {}).get(_END_OF_INITIAL) == "true":
             self._complete()
 

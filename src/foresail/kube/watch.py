@@ -49,6 +49,7 @@ class Watch(Generic[Wire, Row]):
         self._clock = clock
         self._jitter = jitter  # from 0 to 1
         self._confirmed_at = clock()  # when an event, a bookmark or a whole list last arrived
+        self._bookmark_at: float | None = None  # when the last one arrived
         self._logged: dict[Cause, float] = {}  # of the failures since then
         self._brought = False  # whether the present request brought anything; if not, the next one waits
         self._followed = False  # whether it brought anything new: a list alone does not end a back-off
@@ -56,6 +57,10 @@ class Watch(Generic[Wire, Row]):
     def age(self) -> float:
         """Return how many seconds ago the API server last confirmed the store, by an event, a bookmark or a list."""
         return self._clock() - self._confirmed_at
+
+    def bookmark_age(self) -> float | None:
+        """Return how many seconds ago the last bookmark arrived; None if there was none yet."""
+        return self._clock() - self._bookmark_at if self._bookmark_at is not None else None
 
     async def run(self) -> None:
         """Follow the interest until cancelled; no answer of the server's ends it."""
@@ -83,10 +88,13 @@ class Watch(Generic[Wire, Row]):
             try:
                 async for line in self._lines(stream):
                     was_whole = self.reflector.phase is Phase.WATCHING
+                    bookmarks = self.reflector.bookmarks
                     failure = self.reflector.line(line)
                     if failure is not None:
                         return failure
                     self._brought = True
+                    if self.reflector.bookmarks > bookmarks:
+                        self._bookmark_at = self._clock()
                     if self.reflector.phase is Phase.WATCHING:
                         self._confirmed_at = self._clock()
                     if was_whole:

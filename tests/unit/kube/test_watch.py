@@ -101,8 +101,10 @@ def test_a_watch_that_fails_for_ever_is_logged_rarely_counted_by_cause_and_makes
         reflector = Reflector(Interest(THING, Wire, lambda _: 0), Store[int](), lambda _: None, lambda _: None)
         watch = Watch(server, reflector, clock=clock)  # type: ignore[arg-type]
         running = asyncio.create_task(watch.run())
+        assert watch.bookmark_age() is None
         await asyncio.sleep(3_000)
         assert watch.age() <= 61
+        assert watch.bookmark_age() == watch.age(), "nothing but bookmarks came"
         assert (watch.failures, caplog.messages) == ({}, [])
         server.forbids = True
         await asyncio.sleep(1_500)
