@@ -458,6 +458,7 @@ class SelfService:
             source=self._source(request) if side is self.restores else None,
             stored=side.places.stored(uid, key.namespace, made),
             active=side.places.active(uid, key.namespace, made),
+            expirations=self._expirations(side, request, uid),
             history=self._history(side, request),
             good=self._good(side, request, uid),
             locations=self._locations() if side is self.backups and _needs_locations(request) else (),
@@ -492,6 +493,17 @@ class SelfService:
         is_past = any(row.uid == request.uid for row in self._past_history(request.key.namespace))
         policy = self._policy(request.key.namespace) if is_past else None
         return policy.spec.quotas.restores.history if policy is not None else None
+
+    def _expirations(self, side: Side, request: RequestRow, namespace_uid: str) -> tuple[datetime, ...]:
+        """Return when the ended backups of a namespace expire, if a request may not fit beside them."""
+        if side is not self.backups or rules.has_nacuuid(request):
+            return ()
+        policy = self._policy(request.key.namespace)
+        most = policy.spec.quotas.stored if policy is not None else None
+        if most is None or side.places.stored(namespace_uid, request.key.namespace, build.nacuuid(request)) < most:
+            return ()
+        rows = side.velero.by("of namespace", namespace_uid)
+        return tuple(row.expires for row in rows if row.expires is not None and row.is_terminal)
 
     def _good(self, side: Side, request: RequestRow, namespace_uid: str) -> tuple[VeleroRow, ...]:
         """Return when the complete backups of a namespace began that nobody deletes."""

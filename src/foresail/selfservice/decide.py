@@ -93,7 +93,7 @@ def create_or_update(seen: Seen, namespace: NamespaceRow, now: datetime) -> Plan
 
 def validate(seen: Seen, now: datetime) -> Plan:
     """Accept a request and write down the name of its Velero object, or refuse it; at each look anew."""
-    spec = rules.velero_spec(seen)
+    spec = rules.velero_spec(seen, now)
     if not isinstance(spec, Refused) and hand_over.is_held(seen):
         return wait_for_access(seen, spec, now) if hand_over.waits_for_access(seen) else Plan()
     return refuse(seen, spec, now) if isinstance(spec, Refused) else accept(seen, now)
@@ -105,7 +105,9 @@ def refuse(seen: Seen, refused: Refused, now: datetime) -> Plan:
     phase = NEW if refused.reason in rules.WAITS else BACKING_OFF
     after = msgspec.structs.replace(before, phase=forward(before.phase, phase), velero=Copy())
     after = untold(untold(after, QUEUED), AUTHORIZED)  # it may have waited for its turn
-    return _say(seen, _told(seen, after, Said(ACCEPTED, FALSE, refused.reason, refused.message), now))
+    after = _told(seen, after, Said(ACCEPTED, FALSE, refused.reason, refused.message), now)
+    is_full = refused.reason is Reason.QUOTA_EXCEEDED
+    return _say(seen, after, wake_at=rules.next_expiration(seen, now) if is_full else None)
 
 
 def refuse_hand_over(seen: Seen, refused: Refused, now: datetime) -> Plan:
@@ -160,7 +162,7 @@ def _waiting(seen: Seen, status: Status, now: datetime) -> Status:
 def create_velero_object(seen: Seen, namespace: NamespaceRow, now: datetime) -> Plan:
     """Check access, set the finalizer, make Velero's object, and say that it is Created: in this order."""
     before = seen.request.status
-    spec = rules.velero_spec(seen)
+    spec = rules.velero_spec(seen, now)
     if isinstance(spec, Refused):  # the policy, or the backup to restore from, has changed since it was accepted
         return _wait_for_absence(seen, now) or refuse(seen, spec, now)
     if seen.turn.is_blocked:

@@ -205,6 +205,7 @@ class Seen(msgspec.Struct, frozen=True):
     deletion: DeletionRow | None = None
     source: Source | None = None  # of a restore
     stored: int = 0  # backups, or restores, of this namespace, without this one
+    expirations: tuple[datetime, ...] = ()  # of the ended backups among them; only if the quota is reached
     active: int = 0
     locations: tuple[LocationRow, ...] = ()  # of a backup that is not accepted yet
     transfers: Counts = ()

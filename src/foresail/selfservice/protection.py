@@ -35,7 +35,7 @@ def protection(seen: Seen, now: datetime) -> Protected | None:
     is_asked = seen.request.is_to_be_deleted or seen.request.is_to_be_forced
     if row is None or policy is None or not is_asked or is_under_way(seen):
         return None
-    return _too_young(seen, row, policy, now) or _among_the_last(seen, row, policy)
+    return _too_young(seen, row, policy, now) or _among_the_last(seen, row, policy, now)
 
 
 def is_under_way(seen: Seen) -> bool:
@@ -83,9 +83,10 @@ def _too_young(seen: Seen, row: VeleroRow, policy: PolicyRow, now: datetime) -> 
     return Protected(f"{text}; NonAdminBackup {seen.request.key.name} is deleted at {stamp(until)}", until)
 
 
-def _among_the_last(seen: Seen, row: VeleroRow, policy: PolicyRow) -> Protected | None:
+def _among_the_last(seen: Seen, row: VeleroRow, policy: PolicyRow, now: datetime) -> Protected | None:
     kept = policy.spec.deletion.keep_last_good
-    newer = sum(replaces(each, row) for each in seen.good)
+    lasting = (each for each in seen.good if each.expires is None or each.expires > now)
+    newer = sum(replaces(each, row) for each in lasting)
     if row.phase != velero.COMPLETED or newer >= kept:
         return None
     text = f"SelfServicePolicy {policy.name} keeps the last {kept} completed backups"

@@ -4,12 +4,15 @@ from foresail.selfservice.policy import PolicyRow
 from foresail.selfservice.reasons import Reason, Refused
 
 
-def over_quota(policy: PolicyRow, stored: int, active: int) -> Refused | None:
+def over_quota(policy: PolicyRow, stored: int, active: int, expired: int = 0) -> Refused | None:
     """Say why one more backup does not fit beside those that a namespace has; None if it does.
 
-    `stored` counts every backup of the namespace that exists, `active` those that Velero has not finished.
+    `stored` counts every backup of the namespace that exists, `active` those that Velero has not finished. Of those
+    that have expired, as many as the quota do not count: short-lived backups must not fill the bucket until Velero
+    collects them, once an hour.
     """
     quotas = policy.spec.quotas
+    stored -= min(expired, quotas.stored or 0)
     if quotas.stored is not None and stored >= quotas.stored:
         return Refused(
             Reason.QUOTA_EXCEEDED,

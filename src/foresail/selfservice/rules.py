@@ -139,7 +139,7 @@ def waiting_for(request: RequestRow) -> str:
     return ""
 
 
-def velero_spec(seen: Seen) -> dict[str, Any] | Refused:
+def velero_spec(seen: Seen, now: datetime) -> dict[str, Any] | Refused:
     """Return the spec of the Velero object that a request comes to, or why there is none."""
     request, policy = seen.request, seen.policy
     if request.restored_by or request.is_oversized:
@@ -151,15 +151,21 @@ def velero_spec(seen: Seen) -> dict[str, Any] | Refused:
     except RecursionError:
         return Refused(seen.family.invalid, f"spec.{seen.family.word}Spec is nested too deep to be read: write it flat")
     if seen.family is RESTORES:
-        return _restore_spec(seen, tenant, policy)
+        return _restore_spec(seen, tenant, policy, now)
     found = backup_spec(tenant, request.key.namespace, policy)
     if isinstance(found, Refused) or has_nacuuid(request):  # it has its place already
         return found
     location = found.get("storageLocation", "")
-    return over_quota(policy, seen.stored, seen.active) or closed(location, seen.locations) or found
+    expired = sum(each <= now for each in seen.expirations)
+    return over_quota(policy, seen.stored, seen.active, expired) or closed(location, seen.locations) or found
 
 
-def _restore_spec(seen: Seen, tenant: dict[str, Any], policy: PolicyRow) -> dict[str, Any] | Refused:
+def next_expiration(seen: Seen, now: datetime) -> datetime | None:
+    """Return when the next backup of the namespace expires and no longer counts; None if none will."""
+    return min((each for each in seen.expirations if each > now), default=None)
+
+
+def _restore_spec(seen: Seen, tenant: dict[str, Any], policy: PolicyRow, now: datetime) -> dict[str, Any] | Refused:
     """Return the spec of the Velero Restore, or why there is none."""
     request, backup = seen.request, seen.source.velero if seen.source else None
     found = restore_spec(tenant, request.key.namespace, backup.key.name if backup else "", policy)
@@ -167,7 +173,7 @@ def _restore_spec(seen: Seen, tenant: dict[str, Any], policy: PolicyRow) -> dict
     if isinstance(found, Refused):
         return found
     over = None if has_nacuuid(request) else over_restore_quota(policy, seen.stored, seen.active)
-    return _requester_problem(seen) or _not_restorable(seen) or over or found
+    return _requester_problem(seen) or _not_restorable(seen, now) or over or found
 
 
 def _oversized(family: Family) -> Refused:
@@ -191,7 +197,7 @@ def _requester_problem(seen: Seen) -> Refused | None:
     return requester_problem(seen.request.requester, reserved)
 
 
-def _not_restorable(seen: Seen) -> Refused | None:
+def _not_restorable(seen: Seen, now: datetime) -> Refused | None:
     """Say why the backup that a restore names cannot be restored from; None if it can."""
     name, source = seen.request.source, seen.source
     if source is None or source.request is None or seen.namespace is None:
@@ -202,7 +208,15 @@ def _not_restorable(seen: Seen) -> Refused | None:
         return _invalid(f"NonAdminBackup {name} is being deleted")
     if row is not None and not is_owned(backup, seen.namespace, row):
         return _invalid(f"NonAdminBackup {name} has no Velero Backup that was made for it")
-    return _not_ready(backup, row)
+    return _not_ready(backup, row) or _expired(backup, row, now)
+
+
+def _expired(backup: RequestRow, row: VeleroRow | None, now: datetime) -> Refused | None:
+    """Say that a backup has expired: Velero may delete its data at any moment, also during a restore."""
+    if row is None or row.expires is None or row.expires > now:
+        return None
+    text = f"NonAdminBackup {backup.key.name} expired at {stamp(row.expires)}, and Velero deletes it"
+    return Refused(Reason.BACKUP_EXPIRED, f"{text}: restore from another backup")
 
 
 def is_being_deleted(backup: RequestRow) -> bool:

@@ -314,6 +314,11 @@ def test_explain_names_a_write_that_the_api_server_refused_until_the_request_goe
         (with_velero("Failed"), "→ holds       it is complete", "Failed"),
         (with_velero("Completed"), "  ok          it is complete", "Completed"),
         (
+            with_velero("Completed", expiration="2020-01-01T00:00:00Z"),
+            "→ holds       it has not expired",
+            "BackupExpired",
+        ),
+        (
             with_velero("Completed", condition("Notable", "True", "NothingBackedUp")),
             "→ holds       there is something in it",
             "NothingBackedUp",

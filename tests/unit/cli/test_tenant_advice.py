@@ -188,9 +188,10 @@ SAID = {
         ),
     ),
     "BackupExpired": (
+        "the backup has expired, and Velero deletes it: create another, with a longer --ttl if it may have one",
         (
-            "the time of the backup had passed, so Velero deleted it: create another, with a longer --ttl if it "
-            "may have one"
+            "the backup has expired, and Velero deletes it: restore from another with foresail restore create NAME "
+            "--from-backup BACKUP -n shop"
         ),
     ),
     "BackupOrphaned": (

@@ -164,8 +164,9 @@ ADVICE = {
         "wait, and it is deleted as soon as the policy allows it, or ask the administrator of the cluster",
     ),
     Reason.BACKUP_EXPIRED: Advice(
-        "the time of the backup had passed, so Velero deleted it",
+        "the backup has expired, and Velero deletes it",
         "create another, with a longer --ttl if it may have one",
+        "restore from another with foresail restore create NAME --from-backup BACKUP -n {namespace}",
     ),
     Reason.BACKUP_ORPHANED: Advice(
         "namespace {namespace} was deleted, and the backup stays until its time",

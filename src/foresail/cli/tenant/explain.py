@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from foresail.api.instants import instant
 from foresail.api.nonadmin import Condition
 from foresail.cli.chain import NO, STOPS, UNASKED, WAITS, YES, Step, lines
 from foresail.cli.cluster import Cluster
@@ -75,9 +76,17 @@ def reason_of(each: Asked) -> str:
         return WRITE_REFUSED
     if each.is_going and each.condition(IN_DELETION) is None:
         return Reason.DELETION_PENDING.value
+    if has_expired(each, now()):
+        return Reason.BACKUP_EXPIRED.value
     notable = each.condition(NOTABLE)
     counts = each.holding or notable or each.done
     return counts.reason if counts else ""
+
+
+def has_expired(each: Asked, at: datetime) -> bool:
+    """Whether a complete backup may be deleted by Velero at any moment, so that nobody should count on it."""
+    expires = instant(each.velero.expiration) if each.velero.expiration else None
+    return each.done is not None and each.holding is None and expires is not None and expires <= at
 
 
 def advised(each: Asked) -> str:
@@ -110,6 +119,8 @@ def _steps(each: Asked) -> Iterator[Step]:
     place = f"position {each.position} in the queue" if each.position else ""
     yield Step("its turn has come", WAITS if waits or succeeded is None else YES, place)
     yield _said("it is complete", succeeded)
+    if has_expired(each, now()):
+        yield Step("it has not expired", NO, f"it expired at {each.velero.expiration}")
     if notable is not None:
         yield Step(_EXPECTED.get(notable.reason, "there is nothing more to know"), NO, notable.message)
 
