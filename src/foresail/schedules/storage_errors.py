@@ -9,7 +9,8 @@ _CHANGES_EACH_TIME = re.compile(
     re.IGNORECASE,
 )
 _CODES = (
-    re.compile(r",?\s*api error (\w+): *(?=\S)"),  # S3
+    re.compile(r"(?<=StatusCode: \d{3}), (?:api error )?(\w+): *(?=\S)"),  # S3; what its SDK knows is no `api error`
+    re.compile(r",?\s*api error (\w+): *(?=\S)"),
     re.compile(r"\bERROR CODE: (\w+)"),  # Azure
     re.compile(r"<Code>(\w+)</Code>"),
 )

@@ -9,6 +9,7 @@ S3 = (
     "ListObjectsV2, https response error StatusCode: 404, RequestID: {0}, HostID: {1}, api error NoSuchBucket: The "
     "specified bucket does not exist"
 )
+TYPED = S3.replace("api error ", "")  # as the SDK words an error that it knows
 AZURE = (
     "rpc error: code = Unknown desc = GET https://a.blob.core.windows.net/velero\n"
     "--------\nRESPONSE 404: 404 The specified container does not exist.\nERROR CODE: ContainerNotFound\n--------\n"
@@ -21,6 +22,7 @@ RESET = "Get https://s3: read tcp 10.0.0.5:4{1}1->10.0.0.9:9000: read: connectio
     ("message", "first"),
     [
         (S3, "NoSuchBucket: The specified bucket does not exist (BackupStorageLocation"),
+        (TYPED, "NoSuchBucket: The specified bucket does not exist (BackupStorageLocation"),
         (AZURE, "ContainerNotFound: "),
         (RESET, "Get https://s3: read tcp->10.0.0.9:9000: read: connection reset by peer"),
     ],
