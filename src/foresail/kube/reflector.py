@@ -6,8 +6,9 @@ START → INITIAL                                              ├→ WATCHING �
   ↑         └──── bookmark "initial events end" ─────────────┘            │
   └─────────────────────────── 410, gone ─────────────────────────────────┘
 ```
-INITIAL asks for the present state as a stream (WatchList); LISTING asks for it in pages, if that stream failed for
-whatever reason: a server may not offer it, and a proxy may end it each time. Either way the store is brought up to
+INITIAL asks for the present state as a stream (WatchList); LISTING asks for it in pages if that stream failed: a
+server may not offer it, and a proxy may end it each time. Only who may not watch gets no pages: they would be the last
+news for ever. Either way the store is brought up to
 date object by object, and what was not among them is removed at the end: after a gap, the deletions that were missed
 come out like any other. In WATCHING an ending stream is opened again where it stopped; only if the server has
 forgotten that place is everything read anew.
@@ -31,6 +32,8 @@ Row = TypeVar("Row")
 _PAGE = "500"
 _LONGEST_PROBLEM = 500
 _END_OF_INITIAL = "k8s.io/initial-events-end"
+
+_MAY_NOT_WATCH = (Cause.FORBIDDEN, Cause.UNAUTHORIZED)
 
 
 class Phase(Enum):
@@ -203,7 +206,8 @@ class Reflector(Generic[Wire, Row]):
         match self.phase:
             case Phase.INITIAL:
                 self._seen.clear()  # the next one begins at the beginning
-                self.phase = Phase.LISTING
+                if why is None or why.cause not in _MAY_NOT_WATCH:
+                    self.phase = Phase.LISTING
                 return why is None or why.cause is not Cause.INVALID  # then the server just does not stream lists
             case Phase.LISTING:
                 self._next_page = ""  # the failure may be the token's: a state that is gone, or another server's

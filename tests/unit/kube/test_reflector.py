@@ -152,7 +152,6 @@ def test_an_initial_stream_that_breaks_off_deletes_nothing(recorder: Recorder) -
     [
         None,
         failure(400, "BadRequest", "no"),
-        failure(403, "Forbidden", "no"),
         failure(404, "NotFound", "no"),
         failure(410, "Expired", "no"),
         failure(429, "TooManyRequests", "no"),
@@ -172,6 +171,16 @@ def test_a_streamed_list_that_fails_is_asked_for_in_pages_and_a_page_that_fails_
     machine.page(Page(ListMetadata("9", "more"), [msgspec.Raw(json.dumps(thing("a", 1)).encode())]))
     assert machine.ended(why) is True
     assert machine.parameters == {"limit": "500"}
+
+
+@pytest.mark.parametrize("why", [failure(401, "Unauthorized", "no"), failure(403, "Forbidden", "no")], ids=str)
+def test_who_may_not_watch_gets_no_pages_that_would_never_be_brought_up_to_date(
+    recorder: Recorder, why: Failure
+) -> None:
+    machine = recorder.machine
+    assert machine.ended(why) is True
+    assert machine.parameters["watch"] == "true"
+    assert not machine.synced
 
 
 def test_a_server_that_does_not_stream_is_asked_for_pages(recorder: Recorder) -> None:
