@@ -43,6 +43,12 @@ def placeholder_name(cron: CronJobRow, fire: datetime, index: int, attempt: int)
     return cron.key.name[: _LONGEST_POD_NAME - len(tail)].rstrip("-.") + tail
 
 
+def attempt_of(name: str) -> int:
+    """Return the attempt in the name of a placeholder."""
+    attempt = name.rpartition("-")[2]
+    return int(attempt) if attempt.isdecimal() and len(attempt) == 1 else 1
+
+
 def create_placeholder(
     primer: PrimerRow,
     cron: CronJobRow,

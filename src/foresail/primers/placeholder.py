@@ -16,7 +16,7 @@ import msgspec
 from foresail.api.instants import stamp, whole
 from foresail.api.primer import Warming
 from foresail.plan import Action, Level
-from foresail.primers.build import EARLY, create_placeholder, delete_placeholder, placeholder_name
+from foresail.primers.build import EARLY, attempt_of, create_placeholder, delete_placeholder, placeholder_name
 from foresail.primers.fires import Fires
 from foresail.primers.observe import PlaceholderRow, Seen, Target
 from foresail.primers.reasons import Because, Loss, Reason
@@ -182,6 +182,10 @@ class _Stand:
         fire, memory = self.fires.upcoming, self.memory
         if memory is None or memory.fire != fire:
             memory = Warming(fire=fire, made=0, since=whole(min(each.created for each in kept)))
+        attempt = max((attempt_of(each.key.name) for each in kept if each.fire == fire), default=1)
+        if attempt > memory.attempt:  # whoever made them again was cut off before the status said so
+            lost = self.seen.losses.get(self.target.cron.uid, Loss.DISRUPTED.value)
+            memory = msgspec.structs.replace(memory, attempt=attempt, lost=lost)
         nodes = tuple(sorted({*memory.nodes, *(each.node for each in kept if each.node)}))
         took = [each.scheduled - each.created for each in kept if each.scheduled is not None]
         provisioned = memory.provisioned
