@@ -28,7 +28,7 @@ from foresail.selfservice.access_observe import (
     PodsChecked,
     file_name,
 )
-from foresail.selfservice.decide import creates, decide, promises
+from foresail.selfservice.decide import authorizes, creates, decide, promises
 from foresail.selfservice.downloads_controller import Downloads
 from foresail.selfservice.downloads_observe import AnswerRow, DownloadRow, DownloadSeen, answer_row, download_row
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
@@ -622,6 +622,8 @@ class SelfService:
             return []
         if any(map(hand_over.is_quick, plan.reads)):
             return []  # the answer comes in a moment, and the order stays fair
+        if authorizes(plan, seen):
+            return []  # it uses its turn with the next reconcile
         if promises(plan, seen):
             turns.promise(name, request.key, request.created)
             self._weigh(request.key.namespace)

@@ -174,7 +174,7 @@ def create_velero_object(seen: Seen, namespace: NamespaceRow, now: datetime) -> 
     if isinstance(checked, Refused):
         return _wait_for_absence(seen, now) or refuse_hand_over(seen, checked, now)
     status = _authorized(seen, checked, now)
-    if checked.reason in (Reason.KINDS_LEFT_OUT, Reason.KINDS_NOT_SERVED) and status != seen.request.status:
+    if checked.reason is not None and status != seen.request.status:
         return _say(seen, status)  # first, so that a crash after the creation loses nothing
     seen = _with_status(seen, status)
     shown = msgspec.json.encode(checked.spec).decode() if seen.family is BACKUPS else "{}"
@@ -428,6 +428,15 @@ def promises(plan: Plan, seen: Seen) -> bool:
 def creates(plan: Plan, seen: Seen) -> bool:
     """Whether a Plan makes the Velero object of a request, which then stands in Velero's queue."""
     return any(isinstance(each, Create) and each.kind == seen.family.velero for each in plan.actions)
+
+
+def authorizes(plan: Plan, seen: Seen) -> bool:
+    """Whether a Plan writes down what the check of access found: the next one makes the Velero object."""
+    body = plan.status.body.get("status") if plan.status else None
+    said = body.get("conditions") if isinstance(body, dict) else None
+    found = said if isinstance(said, (list, tuple)) else ()
+    is_told = any(each.get("type") == AUTHORIZED and each.get("status") == TRUE for each in found)
+    return is_told and not seen.turn.is_blocked and not plan.actions
 
 
 # What the paths have in common
