@@ -12,7 +12,7 @@ MINUTES ?= 60
 .PHONY: help setup lint format test test-cluster cluster-build cluster-up cluster-down \
   cron-oracle cron-shift cron-fuzz schedule-year schedule-gitops schedule-kills schedule-clusters compat selfservice-specs \
   crds manifests docs docs-site licences sbom wheel audit bench-cron bench-runtime bench-schedules bench-selfservice bench-primers primer-year primer-kills primer-kept \
-  runtime-kills selfservice-kills selfservice-queue restore-authorization redteam chart-upgrade soak lock ci
+  runtime-kills takeover selfservice-kills selfservice-queue restore-authorization redteam chart-upgrade soak lock ci
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -72,6 +72,9 @@ $(VENV)/.release: $(STAMP) requirements/release.txt
 
 test: setup ## the tests that need no cluster: seconds
 	$(BIN)/pytest tests --ignore=tests/cluster
+
+takeover: setup ## a follower takes over after every event and around every write, for each capability: a minute
+	$(BIN)/python -m tests.worlds.takeover
 
 cron-shift: setup ## 20,000 random shifts against brute force and the Go libraries: minutes
 	$(BIN)/python -m bench.cron_shift

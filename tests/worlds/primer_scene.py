@@ -20,7 +20,7 @@ from tests.worlds.documents import Document
 from tests.worlds.garbage import NAMESPACE
 from tests.worlds.history import Happening
 from tests.worlds.kubernetes_stand_in import Kubernetes
-from tests.worlds.process import Moment, Process
+from tests.worlds.process import Moment, Process, Turnover
 from tests.worlds.roles import Role
 from tests.worlds.streams import Weather
 from tests.worlds.virtual_time import WallClock
@@ -131,6 +131,13 @@ class PrimerScene:
         controller = Primers(self.settings, self.rehearse, self.locate or locating(visitor))
         self.process = Process(visitor, controller, dies=dies, workers=workers, patience=CALM)
         return self.process
+
+    def follow(self, leads: Turnover, workers: int = 2) -> Process:
+        """Start a replica that leads from when it is told to."""
+        visitor = Visitor(self.world, weather=self.weather, role=Role("primers"))
+        self.visitors.append(visitor)
+        controller = Primers(self.settings, self.rehearse, self.locate or locating(visitor))
+        return Process(visitor, controller, leads=leads, workers=workers, patience=CALM)
 
     async def stop(self) -> None:
         """End the operator where it stands."""

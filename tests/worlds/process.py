@@ -78,6 +78,7 @@ class Process:
     ) -> None:
         prepare(controller)
         self.visitor = visitor
+        self.on_death: Callable[[], None] = lambda: None
         self._dies = dies
         self._begun = self._ended = 0
         executor = Executor(visitor, may_write=may_write, before_write=self._before, after_write=self._after)
@@ -121,4 +122,5 @@ class Process:
     def _come_to(self, moment: Moment) -> None:
         if moment == self._dies:
             self.visitor.dead = True
+            self.on_death()
             raise Died(str(moment))

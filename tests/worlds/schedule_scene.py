@@ -126,11 +126,11 @@ class ScheduleScene:
         )
         return self.process
 
-    def follow(self, leads: Turnover, patience: Patience = CALM) -> Process:
+    def follow(self, leads: Turnover, workers: int = 2, patience: Patience = CALM) -> Process:
         """Start a replica that leads from when it is told to."""
         visitor = Visitor(self.world, weather=self.weather, role=Role("schedules"))
         self.visitors.append(visitor)
-        return Process(visitor, Schedules(HOME, self.settings), leads=leads, workers=2, patience=patience)
+        return Process(visitor, Schedules(HOME, self.settings), leads=leads, workers=workers, patience=patience)
 
     async def stop(self) -> None:
         """End the operator where it stands."""

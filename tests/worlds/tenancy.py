@@ -21,7 +21,7 @@ from foresail.selfservice.turns import Limits
 from tests.worlds.documents import Document
 from tests.worlds.garbage import NAMESPACE
 from tests.worlds.history import Happening
-from tests.worlds.process import Moment, Process
+from tests.worlds.process import Moment, Process, Turnover
 from tests.worlds.reviews import Reviewer, Reviews
 from tests.worlds.roles import Role
 from tests.worlds.streams import Weather
@@ -229,6 +229,13 @@ class Tenancy:
             workers=workers,
         )
         return self.process
+
+    def follow(self, leads: Turnover, workers: int = 16) -> Process:
+        """Start a replica that leads from when it is told to."""
+        visitor = Visitor(self.world, weather=self.weather, role=Role("self-service"))
+        reader = AccessReader(Reviewer(visitor, self.reviews), self.reviews.contents)
+        controller = SelfService(VELERO, fetch=self._fetched, limits=self.limits, access=reader)
+        return Process(visitor, controller, leads=leads, workers=workers)
 
     async def _fetched(self, wanted: Wanted) -> Found:
         self.read.append(wanted)

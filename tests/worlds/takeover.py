@@ -1,0 +1,344 @@
+"""A follower takes over after every event and around every write of a long history, for each capability.
+
+Afterwards each key is in the queue, has a timer, or has a reason that its status or its verdict states; and the end
+is that of a life without a takeover. `python -m tests.worlds.takeover` tries every point, the tests a sample.
+"""
+
+import asyncio
+import json
+import re
+import sys
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from foresail.api.requests import NON_ADMIN_RESTORE
+from foresail.kube.loop import Loop
+from foresail.plan import Key, Plan
+from foresail.primers.controller import Primers
+from foresail.primers.observe import Seen as PrimerSeen
+from foresail.schedules.controller import Schedules
+from foresail.schedules.engine import EngineSeen
+from foresail.schedules.observe import Seen as ScheduleSeen
+from foresail.schedules.rules import Verdict
+from foresail.selfservice import results, strays
+from foresail.selfservice.controller import SelfService
+from foresail.selfservice.downloads_observe import DownloadSeen
+from foresail.selfservice.observe import Seen as RequestSeen
+from foresail.selfservice.results_observe import ResultsSeen
+from foresail.selfservice.strays import StraySeen
+from tests.worlds import virtual_time
+from tests.worlds.documents import Document
+from tests.worlds.history import Happening
+from tests.worlds.primer_scene import PrimerScene
+from tests.worlds.process import Moment, Process, Turnover
+from tests.worlds.schedule_scene import ScheduleScene
+from tests.worlds.tenancy import Tenancy
+from tests.worlds.virtual_time import BEGINNING
+from tests.worlds.world import World
+
+PINNED = "velero/velero@sha256:0123456789abcdef"
+DIFFERS = "*/10 * 1 * 4"  # both days in one dialect, either in the other
+_WORKERS = 4
+_FIRST_LOOK = 5.0  # seconds after a takeover
+_MOMENT = timedelta(seconds=1)
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:(?!00Z)\d\d(\.\d+)?Z")  # those of slots are whole minutes
+_NOT_COMPARED = ("resourceVersion", "creationTimestamp", "generation", "uid", "managedFields")
+Scene = Any  # ScheduleScene, PrimerScene or Tenancy
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """When the follower takes over: after the n-th event, or before or after the n-th write of the leader."""
+
+    when: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.when} {self.number}"
+
+
+@dataclass
+class Ended:
+    """How a life ended."""
+
+    state: dict[str, str]
+    events: int = 0
+    writes: int = 0
+    came: bool = False  # whether there was a takeover
+    stuck: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True)
+class Life:
+    """A history of one capability: its world, what people do, its keys, and why a key may wait without a timer."""
+
+    name: str
+    make: Callable[[], Scene]
+    story: Callable[[Scene], Awaitable[None]]
+    keys: Callable[[Any], Iterable[Key]]
+    reason: Callable[[Any, Plan], str]
+
+
+# Lives
+
+
+async def scheduled(scene: ScheduleScene) -> None:
+    """Fire, pause, skip, edit, hold, roll Velero out, delete: half an hour of it."""
+    scene.make("plain", "*/10 * * * *")
+    scene.make("skips", "*/10 * * * *", skipImmediately=True)
+    scene.make("differs", DIFFERS)
+    scene.make("edited", "5 * * * *")
+    scene.make("wrong", "no expression")
+    edits: list[tuple[int, Callable[[], object]]] = [
+        (60, lambda: scene.write("plain", paused=True)),
+        (570, lambda: scene.locate("Unavailable")),
+        (660, lambda: scene.locate("Available")),
+        (720, lambda: scene.write("plain", paused=False)),
+        (780, lambda: scene.write("edited", schedule="*/10 * * * *")),
+        (840, lambda: scene.by_hand("skips", "manual")),
+        (900, lambda: scene.write("wrong", schedule="*/15 * * * *")),
+        (960, lambda: scene.world.delete(*_at(scene, "edited"))),
+    ]
+    for second, edit in edits:
+        await scene.until(BEGINNING + timedelta(seconds=second + 0.5))
+        edit()
+    await scene.until(BEGINNING + timedelta(minutes=31))
+
+
+def _at(scene: ScheduleScene, name: str) -> tuple[Any, Key]:
+    kind = next(each for each in scene.world.kinds if each.name == "Schedule")
+    return kind, Key("velero", name)
+
+
+async def primed(scene: PrimerScene) -> None:
+    """Prime two CronJobs through fires, a suspension, a lost placeholder and a deletion."""
+    scene.make_cron_job("daily", "*/10 * * * *", job={"parallelism": 2})
+    scene.make_cron_job("other", "*/15 * * * *")
+    scene.prime("daily", "5m")
+    scene.prime("other")
+    scene.prime("nothing")
+    await scene.until(BEGINNING + timedelta(minutes=12.3))
+    scene.change_primer("other", suspend=True)
+    await scene.until(BEGINNING + timedelta(minutes=14.3))
+    scene.change_primer("other", suspend=False)
+    await scene.until(BEGINNING + timedelta(minutes=16.3))
+    pods = next(each for each in scene.world.kinds if each.name == "Pod")
+    for name in scene.placeholders[:1]:
+        scene.world.delete(pods, Key("reports", name))
+    await scene.until(BEGINNING + timedelta(minutes=22.3))
+    scene.change_cron_job("daily", suspend=True)
+    primers = next(each for each in scene.world.kinds if each.name == "Primer")
+    scene.world.delete(primers, Key("reports", "other"))
+    await scene.until(BEGINNING + timedelta(minutes=31))
+
+
+async def served(tenancy: Tenancy) -> None:
+    """Back up, restore, download, fail, wait for a turn, and delete in every way."""
+    kept, forced, deleted, plain, wrong = (Key("red", name) for name in ("kept", "forced", "deleted", "plain", "wrong"))
+    restored, removed = Key("red", "restored"), Key("red", "removed")
+    work = asyncio.create_task(tenancy.velero_works())
+    for key in (kept, forced, deleted, plain):
+        tenancy.back_up(key)
+    tenancy.back_up(wrong, includedNamespaces=["blue"])
+    await tenancy.settle(40)
+    tenancy.restore(restored, "kept")
+    tenancy.restore(removed, "kept")
+    tenancy.download(Key("red", "log"), "BackupLog", "kept")
+    await tenancy.settle(40)
+    tenancy.outcome = {"phase": "Failed"}
+    tenancy.back_up(Key("blue", "failed"))
+    await tenancy.settle(40)
+    tenancy.outcome = {"phase": "Completed"}
+    tenancy.edit(forced, forceDeleteBackup=True)
+    tenancy.edit(deleted, deleteBackup=True)
+    tenancy.delete(plain)
+    tenancy.delete(removed, NON_ADMIN_RESTORE)
+    await tenancy.settle(60)
+    tenancy.delete_namespace("blue")
+    await tenancy.settle(100)
+    work.cancel()
+
+
+def _schedule_keys(controller: Schedules) -> Iterator[Key]:
+    yield from controller.schedules
+    yield Key("", "velero")
+
+
+def _why_no_schedule(seen: ScheduleSeen | EngineSeen, plan: Plan) -> str:
+    if isinstance(seen, EngineSeen):
+        return "" if all(row.is_rolled_out for row in seen.servers) else "Velero is being rolled out"
+    verdict = plan.verdict
+    assert isinstance(verdict, Verdict)
+    because = verdict.refused or verdict.held
+    return "paused" if seen.schedule.paused else because.reason.value if because is not None else ""
+
+
+def _primer_keys(controller: Primers) -> Iterable[Key]:
+    return controller.primers
+
+
+def _why_no_primer(seen: PrimerSeen, _: Plan) -> str:
+    return "" if seen.targets else "no CronJob"
+
+
+def _request_keys(controller: SelfService) -> Iterator[Key]:
+    for side in (controller.backups, controller.restores):
+        for key in side.requests:
+            yield side.key(key)
+            yield controller.results.key(side.key(key))
+        for row in side.velero.rows():
+            stray = strays.key_for(side.family, row)
+            if stray is not None:
+                yield stray
+    yield from map(controller.downloads.key, controller.downloads.requests)
+
+
+def _why_no_request(seen: RequestSeen | DownloadSeen | ResultsSeen | StraySeen, _: Plan) -> str:
+    if isinstance(seen, StraySeen):
+        return "its namespace is there"
+    if isinstance(seen, ResultsSeen):
+        return "nothing to explain" if results.is_over(seen) or seen.answers else ""
+    if seen.request is None:
+        return "deleted"
+    if isinstance(seen, DownloadSeen):
+        return "Velero is asked" if seen.answers else seen.request.status.phase
+    return " ".join(each.reason for each in seen.request.status.conditions)
+
+
+LIVES = (
+    Life("schedules", lambda: ScheduleScene(image=PINNED), scheduled, _schedule_keys, _why_no_schedule),
+    Life("primers", PrimerScene, primed, _primer_keys, _why_no_primer),
+    Life("selfservice", lambda: Tenancy(window=2, restore_window=1), served, _request_keys, _why_no_request),
+)
+
+
+# One life
+
+
+def live(life: Life, point: Point | None = None) -> Ended:
+    """Live through a history with one takeover in it, or none, and say how it ended."""
+    return virtual_time.run(_live(life, point))
+
+
+async def _live(life: Life, point: Point | None) -> Ended:
+    scene, leads, ended, dying = life.make(), Turnover(), Ended({}), list[asyncio.Task[None]]()
+    dies = Moment(after=point.when == "after", write=point.number) if point and point.when != "event" else None
+    leader, follower = scene.start(dies, _WORKERS), scene.follow(leads, _WORKERS)
+
+    def look() -> None:
+        ended.stuck |= set(stuck(follower.loop, life))
+
+    def take_over() -> None:
+        ended.came = leader.visitor.dead = True
+        leads.lead()
+        dying.append(asyncio.create_task(leader.kill()))
+        asyncio.get_running_loop().call_later(_FIRST_LOOK, look)
+
+    def heard(_: Happening) -> None:
+        ended.events += 1
+        if point == Point("event", ended.events):
+            take_over()
+
+    leader.on_death = take_over
+    scene.world.history.listeners.append(heard)
+    await life.story(scene)
+    leading: Process = follower if ended.came else leader
+    ended.stuck |= set(stuck(leading.loop, life))
+    ended.writes, ended.state = len(leader.visitor.writes), state(scene.world)
+    await asyncio.gather(*(dying or [leader.kill()]), follower.kill())
+    return ended
+
+
+def stuck(loop: Loop[Any], life: Life) -> Iterator[str]:
+    """Return the keys about which nobody will ever decide again though there is something to decide."""
+    queue, controller, now = loop.queue, loop.controller, loop._now()  # noqa: SLF001 - all of it is looked into
+    waiting = (queue._live, queue._initial, queue._working, queue._again, queue._backoffs._due)  # noqa: SLF001
+    reading = loop._errands._out if loop._errands is not None else {}  # noqa: SLF001
+    for key in life.keys(controller):
+        seen = None if any(key in each for each in waiting) else controller.observe(key, now)
+        if seen is None:
+            continue
+        plan, timer = controller.decide(seen, now), queue._instants._due.get(key)  # noqa: SLF001
+        soon = max(plan.wake_at, now) + _MOMENT if plan.wake_at is not None else None
+        if soon is not None and (timer is None or timer > soon):
+            yield f"{key} waits for {plan.wake_at}, and its timer is {timer}"
+        elif timer is None and (plan.writes or (plan.reads and key not in reading)):
+            yield f"{key} is to be written about, and nobody looks at it"
+        elif timer is None and soon is None and key not in reading and not life.reason(seen, plan):
+            yield f"{key} has no timer, and nothing says why"
+
+
+def state(world: World) -> dict[str, str]:
+    """Return all objects, without what may differ between two lives that come to the same end."""
+    names = _names(world.history.happenings)
+    found = {}
+    for kind in world.kinds:
+        for key, document in world.history.present(kind).items():
+            metadata = {name: value for name, value in document["metadata"].items() if name not in _NOT_COMPARED}
+            text = json.dumps({**document, "metadata": metadata, **_in_order(document)}, sort_keys=True)
+            found[_named(f"{kind.name} {key}", names)] = _TIME.sub("…", _named(text, names))
+    return found
+
+
+def _in_order(document: Document) -> Document:
+    """Return the status with its conditions by their type: their order means nothing."""
+    status = document.get("status", {})
+    if "conditions" not in status:
+        return {}
+    return {"status": {**status, "conditions": sorted(status["conditions"], key=lambda each: str(each["type"]))}}
+
+
+def _names(happenings: Sequence[Happening]) -> dict[str, str]:
+    """Return a name for each UID: of which object it is, in the order in which its name was used."""
+    names: dict[str, str] = {}
+    for one in happenings:
+        uid = (one.after or one.gone)["metadata"]["uid"]
+        names.setdefault(uid, _named(f"<{one.kind.name} {one.key}>", names))
+    return names
+
+
+def _named(text: str, names: dict[str, str]) -> str:
+    return re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", lambda uid: names.get(uid[0], uid[0]), text)
+
+
+# All points
+
+
+def points(whole: Ended) -> list[Point]:
+    """Return every point of a history at which a follower can take over."""
+    events = [Point("event", number) for number in range(1, whole.events + 1)]
+    return events + [Point(when, number) for when in ("before", "after") for number in range(1, whole.writes + 1)]
+
+
+def faults(life: Life, point: Point, whole: Ended) -> list[str]:
+    """Return what is wrong after a takeover at a point: keys that are stuck, and objects that end differently."""
+    ended = live(life, point)
+    found = [f"{life.name}, {point}: {each}" for each in sorted(ended.stuck)]
+    for name in sorted(whole.state.keys() | ended.state.keys()):
+        before, after = whole.state.get(name), ended.state.get(name)
+        if before != after:
+            found.append(f"{life.name}, {point}: {name} is\n    {after}\n  and not\n    {before}")
+    if not ended.came:
+        found.append(f"{life.name}, {point}: nobody took over")
+    return found
+
+
+def main() -> int:
+    """Try every point of every life; the last line is one JSON object."""
+    tried = wrong = 0
+    for life in LIVES:
+        whole = live(life)
+        print(f"{life.name}: {whole.events} events, {whole.writes} writes", flush=True)
+        for point in points(whole):
+            found = faults(life, point, whole)
+            tried, wrong = tried + 1, wrong + bool(found)
+            for each in found:
+                print(each, flush=True)
+    print(json.dumps({"points": tried, "stuck": wrong}))
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,36 @@
+"""A sample of takeovers for each capability, and the one that stopped Schedules; `make takeover` tries them all."""
+
+from collections.abc import Callable
+
+import pytest
+
+from foresail.schedules.controller import Schedules
+from foresail.schedules.observe import Engine
+from tests.worlds.takeover import LIVES, Life, faults, live, points
+
+STEP = 4  # each so many points are tried
+
+
+@pytest.mark.parametrize("life", LIVES, ids=lambda life: life.name)
+def test_a_follower_takes_over_at_any_point_and_nobody_is_left_waiting(
+    life: Life, figure: Callable[[str], None]
+) -> None:
+    whole = live(life)
+    assert whole.stuck == set()
+    tried = points(whole)[::STEP]
+    assert [each for point in tried for each in faults(life, point, whole)] == []
+    figure(f"{life.name}: {len(tried)} of {len(points(whole))} takeovers, nobody is stuck")
+
+
+def test_a_leader_that_remembers_its_question_alone_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new leader did not know what its predecessor had asked Velero, and held DialectUnknown for ever."""
+    engine = Schedules._engine  # noqa: SLF001 - as it was
+
+    def forgetful(self: Schedules, now: object) -> Engine:
+        found: Engine = engine(self, now)  # type: ignore[arg-type]
+        return found if self._question is not None else Engine(None)
+
+    monkeypatch.setattr(Schedules, "_engine", forgetful)
+    life, whole = LIVES[0], live(LIVES[0])
+    found = [each for point in points(whole)[::STEP] for each in faults(life, point, whole)]
+    assert any("velero/differs waits for" in each for each in found)
