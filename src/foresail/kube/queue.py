@@ -149,7 +149,7 @@ class Queue:
         self._failures: dict[Key, int] = {}
         self._idle: deque[asyncio.Future[None]] = deque()  # one for each worker that waits, the longest first
         self._alarm: asyncio.TimerHandle | None = None
-        self._lead = 0.0  # seconds of the wall clock before the loop's, which nobody can set
+        self._offset = 0.0  # seconds of the wall clock before the loop's, which nobody can set
 
     def __len__(self) -> int:
         return len(self._live) + len(self._initial)
@@ -289,11 +289,11 @@ class Queue:
     def _take_due(self) -> None:
         """Line up the keys whose instant has come, and set the alarm for the next."""
         now, passed = self._now(), asyncio.get_running_loop().time()
-        lead = now.timestamp() - passed
-        if self._lead - lead > _SET_BACK:  # an instant that a wrong clock asked for may be a year away
+        offset = now.timestamp() - passed
+        if self._offset - offset > _SET_BACK:  # an instant that a wrong clock asked for may be a year away
             for key in self._instants.take_all():
                 self.add(key, initial=True)
-        self._lead = lead
+        self._offset = offset
         for key in (*self._instants.take(now), *self._backoffs.take(passed)):
             self.add(key)
         self._set_alarm()
