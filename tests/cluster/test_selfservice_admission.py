@@ -16,6 +16,10 @@ from foresail.api.marks import REQUESTER, REQUESTER_GROUPS
 from testbed import Cluster
 from tests.cluster.tenants import API, VELERO, Eventually, Tenant, arrive, as_velero, install
 
+ANNOTATIONS = "foresail-velero-annotations"
+CHECKS = "apiserver_validating_admission_policy_check_total"
+CONDITION_ERRORS = "apiserver_admission_match_condition_evaluation_errors_total"
+ALLOWED, NO_ERROR = 'enforcement_action="allow"', 'error_type="no_error"'
 STAMP = "mutatingadmissionpolicybinding/foresail-requester"
 RESTORED = "velero.io/restore-name"
 
@@ -274,10 +278,38 @@ def test_finding_3_annotations_for_velero_are_refused_on_every_object_and_templa
     assert "more than 1000 annotations" in refusal(
         annotating, "create", "--dry-run=server", body=config_map("x", {**many, COMMAND: "x"})
     )
-    hostile = {f"a{number}": "" for number in range(30_000)}
-    assert "more than 1000 annotations" in refusal(
-        annotating, "create", "--dry-run=server", body=config_map("x", {**hostile, COMMAND: "x"})
-    ), "no error that comes of its size lets it through"
+
+
+def test_finding_3_no_number_or_length_of_annotations_makes_the_check_fail_open(
+    guarded: Cluster, annotating: Tenant
+) -> None:
+    """The policy ignores errors, so no map may cost so much that the API server gives up on it."""
+    many = {**{f"a{number}": "" for number in range(30_000)}, COMMAND: "x"}
+    said = refusal(annotating, "create", "--dry-run=server", body=config_map("x", many))
+    assert "more than 1000 annotations" in said, said[-2000:]
+    long = {f"{number:0253d}/a": "" for number in range(999)}  # as many bytes as annotations may have, and COMMAND
+    assert sum(map(len, long)) > 250_000
+    worst = {**long, COMMAND: "x"}
+    job = {"metadata": {"annotations": long}, "spec": {"template": template(worst)}}
+    cron_job = {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": {"name": "x", "annotations": long},
+        "spec": {"schedule": "@yearly", "jobTemplate": job},
+    }
+    for body in (config_map("x", worst), cron_job):
+        said = refusal(annotating, "create", "--dry-run=server", body=body)
+        assert "annotations that Velero would act on are refused" in said, said[-2000:]
+    assert failed_checks(guarded) == []
+
+
+def failed_checks(cluster: Cluster) -> list[str]:
+    """Return how often the API server let an object through because it could not evaluate the policy, by its count."""
+    lines = cluster.kubectl("get", "--raw", "/metrics").splitlines()
+    checks = [each for each in lines if each.startswith(CHECKS) and f'policy="{ANNOTATIONS}"' in each]
+    assert checks, "the API server counts its checks under another name"
+    conditions = [each for each in lines if each.startswith(CONDITION_ERRORS) and ANNOTATIONS in each]
+    return conditions + [each for each in checks if ALLOWED in each and NO_ERROR not in each]
 
 
 def test_what_has_such_annotations_already_goes_on_and_velero_brings_it_back(
