@@ -1,6 +1,7 @@
 """Tenants in a world, the self-service controller, and a Velero whose every step the test takes itself."""
 
 import asyncio
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -55,13 +56,19 @@ def asked_by_tenant(name: str) -> Document:
 class Tenancy:
     """One world with its people: tenants in `red` and `blue`, an administrator, Velero, and the controller."""
 
-    def __init__(self, quotas: dict[str, int] | None = None, window: int = 0, restore_window: int = 0) -> None:
+    def __init__(
+        self,
+        quotas: dict[str, int] | None = None,
+        window: int = 0,
+        restore_window: int = 0,
+        also: Sequence[Definition] = (),
+    ) -> None:
         self.limits = Limits(lambda: window, lambda: restore_window)
         self.clock = WallClock()
         definitions = [Definition(kind, status=False) for kind in _VELEROS]
         definitions += [Definition(core.CLAIM), Definition(POD)]
         requests = [Definition(kind) for kind in (*_MADE_FOR, NON_ADMIN_DOWNLOAD_REQUEST)]
-        self.world = World(self.clock, *requests, Definition(SELF_SERVICE_POLICY), *definitions)
+        self.world = World(self.clock, *requests, Definition(SELF_SERVICE_POLICY), *definitions, *also)
         self.weather = Weather()
         self.phases: dict[tuple[Kind, str], list[str]] = {}  # of each request, by its UID, in their order
         self.births: dict[str, int] = {}  # how many Velero objects were ever made for each request

@@ -41,8 +41,11 @@ def lines(plan: Plan) -> list[str]:
 async def run(connection: Connection, controllers: Sequence[Controller[Any]], show: Callable[[str], None]) -> None:
     """Show what the controllers would do, until cancelled; no Lease is taken, for nothing is written."""
     async with Client(connection) as client, asyncio.TaskGroup() as group:
+        loops: list[Loop[Any]] = []
         for controller in controllers:
-            group.create_task(Loop(client, controller, DryRun(show), now).run())
+            loops.append(Loop(client, controller, DryRun(show), now, beside=tuple(loops)))
+        for loop in loops:
+            group.create_task(loop.run())
 
 
 def _line(action: Action) -> str:

@@ -40,6 +40,7 @@ class Result:
 
 class _Version(msgspec.Struct):
     version: str = msgspec.field(default="", name="resourceVersion")
+    labels: dict[str, str] | None = None
 
 
 class _Answer(msgspec.Struct):
@@ -98,7 +99,8 @@ class Executor:
                 continue
             log_write(action)
             if answer is not None and answer.metadata.version.isdecimal():
-                written.append(Written(action.kind, int(answer.metadata.version)))
+                meta = answer.metadata
+                written.append(Written(action.kind, int(meta.version), action.key.namespace, meta.labels or {}))
         return Result(Outcome.DONE, written=tuple(written))
 
     async def _act(self, action: Action) -> _Answer | Failure | None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from foresail.kube.decisions import DecisionLog
@@ -27,7 +28,7 @@ from foresail.kube.reflector import Change, Interest, Reflector
 from foresail.kube.refusals import refusal_note
 from foresail.kube.server import Server
 from foresail.kube.store import Store, Unreadable
-from foresail.kube.watch import STALL_SECONDS, Watch
+from foresail.kube.watch import STALL_SECONDS, SharedWatch, Watch
 from foresail.plan import Action, Key, Kind, Level, Note, Plan, Subject
 
 _log = logging.getLogger(__name__)
@@ -149,7 +150,7 @@ class Loop(Generic[Seen]):
     """Runs one controller until cancelled or drained; it ends by itself only if one of its watches does.
 
     The watches run all the time, the workers only while this process leads: a follower's stores are warm, and its
-    queue holds what it has not looked at yet.
+    queue holds what it has not looked at yet. What a loop beside it watches already is not streamed a second time.
     """
 
     def __init__(  # noqa: PLR0913 - what a loop is put together from, each part with its name
@@ -163,14 +164,13 @@ class Loop(Generic[Seen]):
         say: Callable[[Note], None] = nothing,
         workers: int = WORKERS,
         patience: Patience = _PATIENCE,
+        beside: Sequence["Loop[Any]"] = (),
     ) -> None:
         self.controller = controller
         self.queue = Queue(now, look_at_the_clock=patience.look_at_the_clock, jitter=patience.jitter)
-        self._echoes = Echoes((one.interest.kind for one in controller.watched), self.queue.done)
-        self.watches = [
-            Watch(client, self._reflector(one), self._echoes.reached, stall=patience.stall, jitter=patience.jitter)
-            for one in controller.watched
-        ]
+        watched = tuple(controller.watched)
+        self._echoes = Echoes((one.interest for one in watched), self.queue.done)
+        self.watches = [self._watch(client, one, number, beside, patience) for number, one in enumerate(watched)]
         self._begin = controller.begin if isinstance(controller, Reserves) else _nobody
         self._settled = controller.settled if isinstance(controller, Settles) else _nobody
         self._errands = controller.errands if isinstance(controller, SendsErrands) else None
@@ -238,6 +238,16 @@ class Loop(Generic[Seen]):
                     worker.cancel()
             for errand in away:  # it writes nothing, so nothing is lost by ending it
                 errand.cancel()
+
+    def _watch(
+        self, client: Server, one: Watched, number: int, beside: Sequence["Loop[Any]"], patience: Patience
+    ) -> Watch[Any, Any] | SharedWatch:
+        """Return a watch for one interest: that of another loop if it brings the same objects, else a new one."""
+        reflector, reached = self._reflector(one), partial(self._echoes.reached, number)
+        for watch in (watch for loop in beside for watch in loop.watches):
+            if isinstance(watch, Watch) and watch.reflector.interest.may_share(one.interest):
+                return watch.join(reflector, reached)
+        return Watch(client, reflector, reached, stall=patience.stall, jitter=patience.jitter)
 
     def _reflector(self, one: Watched) -> Reflector[Any, Any]:
         kind = one.interest.kind

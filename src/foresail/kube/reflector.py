@@ -17,7 +17,7 @@ forgotten that place is everything read anew.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -61,6 +61,16 @@ class Interest(Generic[Wire, Row]):
         """The parameters that limit what the server sends."""
         chosen = {"labelSelector": self.labels, "fieldSelector": self.fields}
         return {name: value for name, value in chosen.items() if value}
+
+    def selects(self, labels: Mapping[str, str]) -> bool:
+        """Whether an object with those labels is among what is watched."""
+        return all(_meets(labels, each.strip()) for each in self.labels.split(",") if each)
+
+    def may_share(self, other: "Interest[Any, Any]") -> bool:
+        """Whether one stream can serve both: the same objects, or all of them where one of the two selects some."""
+        mine = self.kind, self.namespace, self.fields, self.metadata_only
+        theirs = other.kind, other.namespace, other.fields, other.metadata_only
+        return mine == theirs and (self.labels == other.labels or not (self.labels and other.labels))
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +140,7 @@ class Reflector(Generic[Wire, Row]):
     store: Store[Row]
     changed: Callable[[Change[Row]], None]
     unreadable: Callable[[Unreadable], None]
+    filters: bool = False  # the stream brings more than the interest, because another reflector shares it
     phase: Phase = Phase.INITIAL
     synced: bool = False  # whether the store has been whole once
     restarts: int = 0
@@ -148,6 +159,8 @@ class Reflector(Generic[Wire, Row]):
     def parameters(self) -> Mapping[str, str]:
         """The parameters of the next request: a watch, or in LISTING a page."""
         selectors = self.interest.selectors
+        if self.filters:
+            selectors.pop("labelSelector", None)
         match self.phase:
             case Phase.INITIAL:
                 return {
@@ -224,6 +237,10 @@ class Reflector(Generic[Wire, Row]):
         key = Key(named.namespace, named.name)
         if self.phase is Phase.WATCHING:
             self.version = named.resource_version
+        if self.filters and not self.interest.selects(_labels(raw)):
+            self._seen.discard(key)
+            self._remove(key)
+            return
         try:
             row = self.interest.row(decoded(self._decoder, raw))
         except (msgspec.DecodeError, ValueError, RecursionError) as problem:
@@ -285,8 +302,20 @@ class Reflector(Generic[Wire, Row]):
             return None
 
 
+def _meets(labels: Mapping[str, str], requirement: str) -> bool:
+    """Whether labels meet one requirement of a selector; those with sets of values are not for us."""
+    if requirement.startswith("!"):
+        return requirement[1:] not in labels
+    name, sign, value = requirement.partition("=")
+    if not sign:
+        return name in labels
+    if name.endswith("!"):
+        return labels.get(name[:-1]) != value
+    return labels.get(name) == value.removeprefix("=")
+
+
 def _labels(raw: msgspec.Raw) -> Mapping[str, str]:
-    """Return the labels of an object that cannot be read, as far as they can."""
+    """Return the labels of an object, also of one that cannot be read, as far as they can."""
     try:
         return decoded(_labelled, raw).metadata.labels or {}
     except (msgspec.DecodeError, RecursionError):

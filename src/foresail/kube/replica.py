@@ -80,7 +80,8 @@ async def run(
             before_write=about_to_write,
             after_write=kill.after_write,
         )
-        loops += [Loop(client, each, executor, now, leads=leadership, say=events.emit) for each in controllers]
+        for each in controllers:
+            loops.append(Loop(client, each, executor, now, leads=leadership, say=events.emit, beside=tuple(loops)))
         metrics = Metrics(
             loops, executor, events, lambda: leadership.is_leader, figures, lease=place.lease.name, always=[requests]
         )

@@ -5,7 +5,7 @@ import logging
 import random
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from foresail.kube.clock import steady
 from foresail.kube.failures import Cause, Failure, unreachable
@@ -13,7 +13,6 @@ from foresail.kube.lines import Lines
 from foresail.kube.nothing import nothing
 from foresail.kube.reflector import Page, Phase, Reflector
 from foresail.kube.server import Server, Stream
-from foresail.plan import Kind
 
 Wire = TypeVar("Wire")
 Row = TypeVar("Row")
@@ -27,13 +26,13 @@ _TURN = 500  # lines after which other tasks get a turn
 
 
 class Watch(Generic[Wire, Row]):
-    """One stream for one interest, kept open for as long as `run` runs."""
+    """One stream, kept open for as long as `run` runs; it feeds one reflector, and those that share it."""
 
     def __init__(
         self,
         client: Server,
         reflector: Reflector[Wire, Row],
-        reached: Callable[[Kind, int], None] = nothing,
+        reached: Callable[[int], None] = nothing,
         *,
         stall: float = STALL_SECONDS,
         clock: Callable[[], float] = steady,
@@ -44,7 +43,8 @@ class Watch(Generic[Wire, Row]):
         self.last_failure: Failure | None = None
         self.failures: Counter[Cause] = Counter()
         self._client = client
-        self._reached = reached  # is told up to which version the store is true
+        self._fed = [reflector]
+        self._reached = [reached]  # each is told up to which version its store is true
         self._stall = stall
         self._clock = clock
         self._jitter = jitter  # from 0 to 1
@@ -53,6 +53,15 @@ class Watch(Generic[Wire, Row]):
         self._logged: dict[Cause, float] = {}  # of the failures since then
         self._brought = False  # whether the present request brought anything; if not, the next one waits
         self._followed = False  # whether it brought anything new: a list alone does not end a back-off
+
+    def join(self, reflector: Reflector[Any, Any], reached: Callable[[int], None] = nothing) -> "SharedWatch":
+        """Feed another reflector too, from the beginning: this watch does not run yet."""
+        self._fed.append(reflector)
+        self._reached.append(reached)
+        if len({each.interest.labels for each in self._fed}) > 1:
+            for each in self._fed:
+                each.filters = True
+        return SharedWatch(self, reflector)
 
     def age(self) -> float:
         """Return how many seconds ago the API server last confirmed the store, by an event, a bookmark or a list."""
@@ -69,7 +78,8 @@ class Watch(Generic[Wire, Row]):
             self._brought = self._followed = False
             failure = await self._request()
             self.last_failure = failure
-            wait = self.reflector.ended(failure)
+            waits = [each.ended(failure) for each in self._fed]
+            wait = any(waits)
             if wait and failure is not None:
                 self._count(failure)
             if self._followed:
@@ -89,7 +99,7 @@ class Watch(Generic[Wire, Row]):
                 async for line in self._lines(stream):
                     was_whole = self.reflector.phase is Phase.WATCHING
                     bookmarks = self.reflector.bookmarks
-                    failure = self.reflector.line(line)
+                    failure = next(filter(None, [each.line(line) for each in self._fed]), None)
                     if failure is not None:
                         return failure
                     self._brought = True
@@ -146,7 +156,8 @@ class Watch(Generic[Wire, Row]):
             if isinstance(page, Failure):
                 return page
             self._brought = True
-            self.reflector.page(page)
+            for each in self._fed:
+                each.page(page)
         self._confirmed_at = self._clock()
         self._tell()
         self.synced.set()
@@ -172,4 +183,40 @@ class Watch(Generic[Wire, Row]):
     def _tell(self) -> None:
         version = self.reflector.version
         if version.isdecimal():
-            self._reached(self.reflector.interest.kind, int(version))
+            for each in self._reached:
+                each(int(version))
+
+
+class SharedWatch:
+    """A watch whose stream another one reads: everything but the reflector is that one's."""
+
+    def __init__(self, owner: Watch[Any, Any], reflector: Reflector[Any, Any]) -> None:
+        self.owner = owner
+        self.reflector = reflector
+
+    @property
+    def synced(self) -> asyncio.Event:
+        """Set when the store is whole."""
+        return self.owner.synced
+
+    @property
+    def last_failure(self) -> Failure | None:
+        """Why the last request ended."""
+        return self.owner.last_failure
+
+    @property
+    def failures(self) -> Counter[Cause]:
+        """How often requests failed, by cause."""
+        return self.owner.failures
+
+    def age(self) -> float:
+        """Return how many seconds ago the API server last confirmed the store."""
+        return self.owner.age()
+
+    def bookmark_age(self) -> float | None:
+        """Return how many seconds ago the last bookmark arrived; None if there was none yet."""
+        return self.owner.bookmark_age()
+
+    async def run(self) -> None:
+        """Wait until cancelled: the owner runs the stream."""
+        await asyncio.Event().wait()

@@ -6,10 +6,12 @@ import pytest
 
 from foresail.kube import echoes
 from foresail.kube.echoes import Echoes, Written
+from foresail.kube.reflector import Interest
 from foresail.plan import Key, Kind
 
 PARENT, CHILD = Kind("", "v1", "parents", "Parent"), Kind("", "v1", "children", "Child")
 UNWATCHED = Kind("", "v1", "strangers", "Stranger")
+WATCHED = [Interest(kind, bytes, bytes) for kind in (PARENT, CHILD)]
 A, B = Key("ns", "a"), Key("ns", "b")
 
 
@@ -22,11 +24,11 @@ def run(given: list[Key], *steps: tuple[Key, list[Written]] | Written) -> list[l
     """Hold keys and let watches reach versions, in turn; return what had been given back after each step."""
 
     async def body() -> list[list[Key]]:
-        held = Echoes([PARENT, CHILD], given.append)
+        held = Echoes(WATCHED, given.append)
         after = []
         for step in steps:
             if isinstance(step, Written):
-                held.reached(step.kind, step.version)
+                held.reached([PARENT, CHILD].index(step.kind), step.version)
             else:
                 held.hold(*step)
             after.append(list(given))
@@ -66,14 +68,40 @@ def test_a_write_without_an_echo_holds_its_key_for_a_moment_and_a_late_echo_does
     monkeypatch.setattr(echoes, "_LONGEST", 0.01)
 
     async def body() -> None:
-        held = Echoes([PARENT], given.append)
+        held = Echoes(WATCHED, given.append)
         held.hold(A, [Written(PARENT, 5)])
         await asyncio.sleep(0.05)
         assert given == [A]
         held.hold(A, [Written(PARENT, 8)])
-        held.reached(PARENT, 5)
+        held.reached(0, 5)
         assert given == [A]
-        held.reached(PARENT, 8)
+        held.reached(0, 8)
         assert given == [A, A]
+
+    asyncio.run(body())
+
+
+def test_of_two_watches_of_one_kind_the_one_that_shows_the_write_is_waited_for(given: list[Key]) -> None:
+    """The other one was ahead by an object of its own, and the key was looked at before its write was seen."""
+
+    async def body() -> None:
+        held = Echoes(
+            [Interest(CHILD, bytes, bytes, labels="job"), Interest(CHILD, bytes, bytes, labels="ours,!job")],
+            given.append,
+        )
+        held.hold(A, [Written(CHILD, 5, "ns", {"ours": "yes"})])
+        held.reached(0, 9)
+        assert given == []
+        held.reached(1, 5)
+        assert given == [A]
+
+    asyncio.run(body())
+
+
+def test_a_watch_of_another_namespace_is_not_waited_for(given: list[Key]) -> None:
+    async def body() -> None:
+        held = Echoes([Interest(CHILD, bytes, bytes, "elsewhere")], given.append)
+        held.hold(A, [Written(CHILD, 5, "ns")])
+        assert given == [A]
 
     asyncio.run(body())

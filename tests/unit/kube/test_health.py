@@ -16,6 +16,7 @@ from foresail.kube.loop import Loop, Watched
 from foresail.kube.metrics import Metrics
 from foresail.kube.reflector import Interest
 from foresail.kube.store import Store
+from foresail.kube.watch import Watch
 from foresail.plan import Key, Kind, Plan
 from tests.unit.kube.nowhere import nowhere
 
@@ -76,6 +77,7 @@ def test_a_store_that_the_server_has_not_confirmed_for_long_makes_the_process_un
         async with nowhere(tmp_path) as client:
             loop = Loop(client, Idle(), Executor(client), now)
             (watch,) = loop.watches
+            assert isinstance(watch, Watch)
             watch.reflector.synced = True
             assert complaints_of_readiness([loop]) == []
             watch.last_failure = failure(403, "Forbidden", "things is forbidden")

@@ -1,6 +1,7 @@
 """The watch without a network: each line and each ending, one after the other."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -316,3 +317,45 @@ def test_only_a_keyed_row_brings_its_own_key_into_the_store() -> None:
         assert machine.line(event("ADDED", thing("a", 1))) is None
     assert list(sheets) == [own]
     assert next(iter(cards)) is own
+
+
+# Streams that bring more than is wanted
+
+
+@pytest.mark.parametrize(
+    ("selector", "labels", "expected"),
+    [
+        ("", {}, True),
+        ("a", {"a": ""}, True),
+        ("a", {"b": ""}, False),
+        ("!a", {"b": ""}, True),
+        ("a,!b", {"a": "", "b": ""}, False),
+        ("a=x", {"a": "x"}, True),
+        ("a==x, b", {"a": "x"}, False),
+        ("a!=x", {}, True),
+        ("a!=x", {"a": "x"}, False),
+    ],
+)
+def test_an_interest_selects_as_the_server_does(selector: str, labels: dict[str, str], expected: bool) -> None:
+    kind = Kind("example.dev", "v1", "things", "Thing")
+    assert Interest(kind, Wire, lambda wire: wire, labels=selector).selects(labels) is expected
+
+
+def labelled(name: str, version: int, **labels: str) -> dict[str, Any]:
+    content = thing(name, version)
+    content["metadata"]["labels"] = labels
+    return content
+
+
+def test_of_a_shared_stream_a_reflector_keeps_what_it_selects() -> None:
+    recorder = Recorder()
+    recorder.machine.interest = replace(recorder.machine.interest, labels="ours")
+    recorder.machine.filters = True
+    assert "labelSelector" not in recorder.machine.parameters
+    recorder.feed(event("ADDED", labelled("a", 1, ours="yes")), event("ADDED", labelled("b", 2)))
+    recorder.feed(bookmark(3, initial_end=True))
+    assert list(recorder.machine.store) == [Key("ns", "a")]
+    recorder.feed(event("MODIFIED", labelled("b", 4, ours="yes")), event("MODIFIED", labelled("a", 5)))
+    assert list(recorder.machine.store) == [Key("ns", "b")]
+    assert recorder.changes[-2:] == [("b", None, 1, False), ("a", 1, None, False)]
+    assert recorder.machine.version == "5"
