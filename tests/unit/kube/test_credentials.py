@@ -10,6 +10,7 @@ from foresail.kube.client import Client
 from foresail.kube.connect import ConnectError, connect
 from foresail.kube.failures import Cause, Failure
 from foresail.plan import Key, Kind
+from testbed.pki import make_authority
 
 THING = Kind("runtime.foresail.dev", "v1", "things", "Thing")
 
@@ -39,6 +40,37 @@ def test_a_token_file_that_is_away_is_an_error_that_names_it_and_once_back_it_is
         token.write_text("second")
         await connection.renew()
         assert await connection.headers() == {"authorization": "Bearer second"}
+
+    asyncio.run(run())
+
+
+def test_a_ca_that_was_replaced_is_trusted_after_the_next_renewal_and_one_that_was_not_keeps_its_connections(
+    tmp_path: Path,
+) -> None:
+    for name in ("old", "new"):
+        make_authority(tmp_path / name)
+    authority = tmp_path / "ca.crt"
+    authority.write_bytes((tmp_path / "old" / "ca.crt").read_bytes())
+    file = kubeconfig(tmp_path, {"token": "t"})
+    content = json.loads(file.read_text())
+    content["clusters"][0]["cluster"] = {"server": "https://127.0.0.1:9", "certificate-authority": str(authority)}
+    file.write_text(json.dumps(content))
+
+    async def run() -> None:
+        connection = await connect(str(file))
+        first = connection.tls
+        await connection.renew()
+        assert connection.tls is first
+        authority.write_text("half of it")
+        with pytest.raises(ConnectError, match="cannot be read, trying again"):
+            await connection.renew()
+        assert connection.tls is first
+        authority.write_bytes((tmp_path / "new" / "ca.crt").read_bytes())
+        await connection.renew()
+        assert connection.tls is not first
+        assert connection.tls is not None
+        assert first is not None
+        assert connection.tls.get_ca_certs() != first.get_ca_certs()
 
     asyncio.run(run())
 
