@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from testbed import Cluster
+from tests.cluster import operators
 from tests.cluster.parents import finished, parents
 from tests.cluster.replicas import ACCOUNT, Replica, permit
 
@@ -65,6 +66,38 @@ def test_a_watch_without_permission_is_logged_counted_and_makes_the_replica_unre
             cluster.apply(*parents("default", ["late"]))
             eventually(lambda: "late" in finished(cluster, "default"), 60)
             eventually(lambda: replica.said("watching Parent again after"), 60)
+
+
+def test_an_operator_whose_permissions_are_deleted_reports_each_watch_and_goes_on_when_they_are_back(
+    schedule_cluster: Cluster, tmp_path: Path, eventually: Eventually
+) -> None:
+    cluster, operator = schedule_cluster, operators.Operator(schedule_cluster, tmp_path)
+    kinds = ("Schedule", "Backup", "BackupStorageLocation")
+    with cluster.proxy() as proxy:
+        cluster.service_account_kubeconfig("velero", "foresail", proxy.url)  # the file that the operator reads
+        try:
+            operator.start()
+            cluster.kubectl("delete", "rolebinding", "foresail-schedules", "--namespace=velero")
+            proxy.cut("watch=true")
+            for kind in kinds:
+                eventually(lambda kind=kind: forbidden(operator, kind), 60)  # type: ignore[misc]
+            figures = operator.figures()
+            assert all(any(refused(name, kind) and figures[name] for name in figures) for kind in kinds)
+            operators.install(cluster)
+            for kind in kinds:
+                eventually(lambda kind=kind: operator.said(f"watching {kind} again after"), 120)  # type: ignore[misc]
+        finally:
+            operator.kill()
+            operators.install(cluster)
+            cluster.kubectl("delete", "lease", "foresail", "--namespace=velero", "--ignore-not-found")
+
+
+def forbidden(operator: operators.Operator, kind: str) -> bool:
+    return any("Forbidden" in line["message"] for line in operator.said(f"cannot watch {kind},"))
+
+
+def refused(name: str, kind: str) -> bool:
+    return name.startswith('foresail_watch_failures_total{cause="Forbidden"') and f'kind="{kind}"' in name
 
 
 def test_a_replaced_ca_is_read_again_by_a_running_replica(
