@@ -11,7 +11,7 @@ from foresail.api.marks import REQUEST_UID, REQUESTER, REQUESTER_GROUPS
 from foresail.api.pods import POD
 from foresail.api.policy import SELF_SERVICE_POLICY
 from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_DOWNLOAD_REQUEST, NON_ADMIN_RESTORE
-from foresail.plan import Key, Kind
+from foresail.plan import Key, Kind, Note
 from foresail.selfservice.access_controller import AccessReader
 from foresail.selfservice.access_observe import PREFIXES
 from foresail.selfservice.controller import SelfService
@@ -75,6 +75,7 @@ class Tenancy:
         self.deaths = 0
         self.results = Found(Lines(("pods web: it is not to be had",)))  # what the bucket says of all that has failed
         self.read: list[Wanted] = []
+        self.notes: set[Note] = set()
         self.reviews = Reviews()
         self.signs_contents = True  # whether Velero answers at once where the contents of backups are
         self.outcome: Document = {"phase": velero.COMPLETED, "progress": {"totalItems": 2}}
@@ -234,6 +235,7 @@ class Tenancy:
             SelfService(VELERO, fetch=self._fetched, limits=self.limits, access=reader),
             dies=dies,
             workers=workers,
+            say=self.notes.add,
         )
         return self.process
 

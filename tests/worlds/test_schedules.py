@@ -12,8 +12,10 @@ from foresail.api import velero
 from foresail.api.apps import DEPLOYMENT
 from foresail.api.instants import stamp
 from foresail.api.marks import OBSERVED, SCHEDULE_UID, SLOT
+from foresail.kube.failures import failure
 from foresail.kube.loop import Patience
-from foresail.plan import Key
+from foresail.kube.refusals import WRITE_REFUSED
+from foresail.plan import Key, Kind
 from foresail.schedules.controller import Schedules
 from foresail.schedules.settings import Settings
 from tests.worlds import virtual_time
@@ -21,7 +23,7 @@ from tests.worlds.documents import Document
 from tests.worlds.process import Moment, Turnover
 from tests.worlds.schedule_scene import HOME, ScheduleScene
 from tests.worlds.streams import Weather
-from tests.worlds.world import done
+from tests.worlds.world import Answer, done
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 BEGINNING = virtual_time.BEGINNING
@@ -362,6 +364,33 @@ def test_runs_never_overlap_and_a_slow_one_costs_the_slots_it_covers() -> None:
     runs = virtual_time.run(live()).record.runs
     assert [run.slot for run in runs] == slots(10, 30, 60)
     assert [round((run.at - BEGINNING) / MINUTE) for run in runs] == [10, 35, 60]
+
+
+def test_a_backup_that_the_api_server_refuses_is_an_event_on_its_schedule_and_made_when_it_may_be() -> None:
+    async def live() -> ScheduleScene:
+        scene = ScheduleScene()
+        create = scene.world.create
+
+        def refusing(kind: Kind, body: Document, by: str, namespace: str = "") -> Answer:
+            if kind == velero.BACKUP:
+                return failure(422, "Invalid", "spec.ttl: Invalid value")
+            return create(kind, body, by, namespace)
+
+        scene.world.create = refusing  # type: ignore[method-assign]
+        scene.start()
+        scene.make("often", "*/30 * * * *")
+        await scene.until(BEGINNING + 40 * MINUTE)
+        refused = [note for note in scene.notes if note.reason == WRITE_REFUSED]
+        assert len(refused) > 3
+        assert len(set(refused)) == 1
+        assert (refused[0].kind, refused[0].key.name) == (velero.SCHEDULE, "often")
+        assert "spec.ttl: Invalid value" in refused[0].message
+        scene.world.create = create  # type: ignore[method-assign]
+        await scene.until(BEGINNING + 50 * MINUTE)
+        await scene.stop()
+        return scene
+
+    assert [run.slot for run in virtual_time.run(live()).record.runs] == [BEGINNING + 30 * MINUTE]
 
 
 def test_a_location_that_is_away_holds_a_slot_until_it_is_back() -> None:

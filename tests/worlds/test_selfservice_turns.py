@@ -11,6 +11,7 @@ from foresail.api import velero
 from foresail.api.instants import stamp
 from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
 from foresail.kube.failures import failure
+from foresail.kube.refusals import WRITE_REFUSED
 from foresail.plan import Key, Kind
 from foresail.selfservice.turns import Limits
 from tests.worlds import virtual_time
@@ -129,6 +130,11 @@ def test_a_request_whose_object_cannot_be_created_blocks_nobody() -> None:
             tenancy.back_up(Key("blue", f"b{number}"))
         await tenancy.settle(30)
         assert len(engine.order) == 5
+        said = [note for note in tenancy.notes if note.reason == WRITE_REFUSED]
+        assert all("a webhook says no" in note.message for note in said)
+        assert {note.key for note in said} == {Key("red", f"r{number}") for number in range(5)}, (
+            "an Event on each request"
+        )
         tenancy.world.create = create  # type: ignore[method-assign]
         await ended(tenancy, 10)
         await tenancy.settle(10)
