@@ -41,15 +41,16 @@ def install(cluster: Cluster, *, schedules: bool = False) -> None:
 
 
 @contextmanager
-def operator(cluster: Cluster, log: Path) -> Iterator["subprocess.Popen[bytes]"]:
-    """Run the operator as the chart's ServiceAccount until the block ends."""
+def operator(cluster: Cluster, log: Path, behind: float = 0) -> Iterator["subprocess.Popen[bytes]"]:
+    """Run the operator as the chart's ServiceAccount until the block ends, maybe with a clock that is behind."""
     kubeconfig = cluster.service_account_kubeconfig(VELERO, "foresail")
-    command = [sys.executable, "-m", "foresail", "operator", "run", f"--kubeconfig={kubeconfig}"]
+    program = ["tests.cluster.late_clock", str(behind)] if behind else ["foresail"]
+    command = [sys.executable, "-m", *program, "operator", "run", f"--kubeconfig={kubeconfig}"]
     command += ["--port=0", "--host=127.0.0.1", "--identity=tested", "--schedules=false", "--self-service"]
     with (
         phases_in_order(cluster),
         log.open("ab") as file,
-        subprocess.Popen(command, stderr=file) as process,
+        subprocess.Popen(command, stderr=file, cwd=CHARTS.parent) as process,
     ):
         try:
             yield process
