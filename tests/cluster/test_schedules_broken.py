@@ -17,10 +17,12 @@ from tests.cluster.schedules import (
     clear,
     instant_of,
     put_status,
+    quick_velero,
     reasons,
     schedule,
     show,
     slots,
+    velero_at_rest,
 )
 from tests.cluster.test_doctor import doctor
 
@@ -33,6 +35,13 @@ def cluster(schedule_cluster: Cluster) -> Iterator[Cluster]:
     clear(schedule_cluster)
     yield schedule_cluster
     clear(schedule_cluster)
+
+
+@pytest.fixture
+def at_rest(cluster: Cluster) -> Iterator[Cluster]:
+    """The cluster with a Velero that ends each Backup at once: what is deleted while the real one runs it blocks it."""
+    with velero_at_rest(cluster), quick_velero(cluster):
+        yield cluster
 
 
 @pytest.fixture
@@ -103,8 +112,9 @@ def test_what_can_never_run_is_a_finding_and_a_metric(
 
 
 def test_a_backup_that_cannot_be_read_holds_the_next_run_until_it_is_deleted(
-    cluster: Cluster, operator: Operator, eventually: Eventually
+    at_rest: Cluster, operator: Operator, eventually: Eventually
 ) -> None:
+    cluster = at_rest
     labels = {"velero.io/schedule-name": "behind"}
     metadata = {"name": "odd", "namespace": "velero", "labels": labels}
     backup = {"apiVersion": "velero.io/v1", "kind": "Backup", "metadata": metadata, "spec": {}}
@@ -118,8 +128,9 @@ def test_a_backup_that_cannot_be_read_holds_the_next_run_until_it_is_deleted(
 
 
 def test_a_last_backup_in_the_future_stops_no_schedule(
-    cluster: Cluster, operator: Operator, eventually: Eventually
+    at_rest: Cluster, operator: Operator, eventually: Eventually
 ) -> None:
+    cluster = at_rest
     cluster.apply(schedule("jumped", "@every 5s"))
     eventually(lambda: "Created" in decisions(operator, "jumped"), 60)
     put_status(cluster, "schedules", "jumped", lastBackup="2099-01-01T00:00:00Z")
