@@ -73,7 +73,7 @@ $(VENV)/.release: $(STAMP) requirements/release.txt
 test: setup ## the tests that need no cluster: seconds
 	$(BIN)/pytest tests --ignore=tests/cluster
 
-takeover: setup ## a follower takes over after every event and around every write, for each capability: a minute
+takeover: setup ## a follower takes over after every event and around every write, for each capability: minutes
 	$(BIN)/python -m tests.worlds.takeover
 
 cron-shift: setup ## 20,000 random shifts against brute force and the Go libraries: minutes

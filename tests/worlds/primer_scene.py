@@ -137,7 +137,9 @@ class PrimerScene:
         visitor = Visitor(self.world, weather=self.weather, role=Role("primers"))
         self.visitors.append(visitor)
         controller = Primers(self.settings, self.rehearse, self.locate or locating(visitor))
-        return Process(visitor, controller, leads=leads, workers=workers, patience=CALM)
+        return Process(
+            visitor, controller, leads=leads, may_write=lambda: leads.is_leader, workers=workers, patience=CALM
+        )
 
     async def stop(self) -> None:
         """End the operator where it stands."""

@@ -38,22 +38,37 @@ class Moment:
 
 
 class Turnover:
-    """Follows until it is told to lead."""
+    """Follows until it is told to lead, and leads until it is told to follow."""
 
-    def __init__(self) -> None:
-        self._leads = asyncio.Event()
+    def __init__(self, *, is_leader: bool = False) -> None:
+        self._gained, self._lost = asyncio.Event(), asyncio.Event()
+        if is_leader:
+            self.lead()
+        else:
+            self.follow()
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether it leads."""
+        return self._gained.is_set()
 
     def lead(self) -> None:
         """Lead from now on."""
-        self._leads.set()
+        self._gained.set()
+        self._lost.clear()
+
+    def follow(self) -> None:
+        """Follow from now on."""
+        self._lost.set()
+        self._gained.clear()
 
     async def gained(self) -> None:
         """Return when it leads."""
-        await self._leads.wait()
+        await self._gained.wait()
 
     async def lost(self) -> None:
-        """Never return."""
-        await asyncio.Event().wait()
+        """Return when it follows."""
+        await self._lost.wait()
 
 
 def _seeded(patience: Patience) -> Patience:

@@ -130,7 +130,14 @@ class ScheduleScene:
         """Start a replica that leads from when it is told to."""
         visitor = Visitor(self.world, weather=self.weather, role=Role("schedules"))
         self.visitors.append(visitor)
-        return Process(visitor, Schedules(HOME, self.settings), leads=leads, workers=workers, patience=patience)
+        return Process(
+            visitor,
+            Schedules(HOME, self.settings),
+            leads=leads,
+            may_write=lambda: leads.is_leader,
+            workers=workers,
+            patience=patience,
+        )
 
     async def stop(self) -> None:
         """End the operator where it stands."""

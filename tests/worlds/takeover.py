@@ -1,5 +1,7 @@
 """A follower takes over after every event and around every write of a long history, for each capability.
 
+The old leader is killed, or loses the lead for a while.
+
 Afterwards each key is in the queue, has a timer, or has a reason that its status or its verdict states; and the end
 is that of a life without a takeover. `python -m tests.worlds.takeover` tries every point, the tests a sample.
 """
@@ -42,6 +44,7 @@ PINNED = "velero/velero@sha256:0123456789abcdef"
 DIFFERS = "*/10 * 1 * 4"  # both days in one dialect, either in the other
 _WORKERS = 4
 _FIRST_LOOK = 5.0  # seconds after a takeover
+_PAUSE = 20.0  # seconds without the lead
 _MOMENT = timedelta(seconds=1)
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:(?!00Z)\d\d(\.\d+)?Z")  # those of slots are whole minutes
 _NOT_COMPARED = ("resourceVersion", "creationTimestamp", "generation", "uid", "managedFields")
@@ -50,7 +53,10 @@ Scene = Any  # ScheduleScene, PrimerScene or Tenancy
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """When the follower takes over: after the n-th event, or before or after the n-th write of the leader."""
+    """When the follower takes over: after the n-th event, or before or after the n-th write of the leader.
+
+    The leader is killed there; of a `pause`, after the n-th event too, it loses the lead and has it again later.
+    """
 
     when: str
     number: int
@@ -223,29 +229,42 @@ def live(life: Life, point: Point | None = None) -> Ended:
 
 
 async def _live(life: Life, point: Point | None) -> Ended:
-    scene, leads, ended, dying = life.make(), Turnover(), Ended({}), list[asyncio.Task[None]]()
-    dies = Moment(after=point.when == "after", write=point.number) if point and point.when != "event" else None
-    leader, follower = scene.start(dies, _WORKERS), scene.follow(leads, _WORKERS)
+    scene, ended, dying = life.make(), Ended({}), list[asyncio.Task[None]]()
+    ours, theirs, later = Turnover(is_leader=True), Turnover(), asyncio.get_running_loop().call_later
+    is_aimed = point is not None and point.when in ("before", "after")
+    dies = Moment(after=point.when == "after", write=point.number) if point is not None and is_aimed else None
+    is_pause = point is not None and point.when == "pause"
+    leader = scene.follow(ours, _WORKERS) if is_pause else scene.start(dies, _WORKERS)
+    follower = scene.follow(theirs, _WORKERS)
 
-    def look() -> None:
-        ended.stuck |= set(stuck(follower.loop, life))
+    def look(at: Process) -> None:
+        ended.stuck |= set(stuck(at.loop, life))
+
+    def give_back() -> None:
+        theirs.follow()
+        ours.lead()
+        later(_FIRST_LOOK, look, leader)
 
     def take_over() -> None:
-        ended.came = leader.visitor.dead = True
-        leads.lead()
-        dying.append(asyncio.create_task(leader.kill()))
-        asyncio.get_running_loop().call_later(_FIRST_LOOK, look)
+        ended.came = True
+        theirs.lead()
+        if is_pause:
+            ours.follow()
+            later(_PAUSE, give_back)
+        else:
+            leader.visitor.dead = True
+            dying.append(asyncio.create_task(leader.kill()))
+        later(_FIRST_LOOK, look, follower)
 
     def heard(_: Happening) -> None:
         ended.events += 1
-        if point == Point("event", ended.events):
+        if point in (Point("event", ended.events), Point("pause", ended.events)):
             take_over()
 
     leader.on_death = take_over
     scene.world.history.listeners.append(heard)
     await life.story(scene)
-    leading: Process = follower if ended.came else leader
-    ended.stuck |= set(stuck(leading.loop, life))
+    look(follower if theirs.is_leader else leader)
     ended.writes, ended.state = len(leader.visitor.writes), state(scene.world)
     await asyncio.gather(*(dying or [leader.kill()]), follower.kill())
     return ended
@@ -308,7 +327,7 @@ def _named(text: str, names: dict[str, str]) -> str:
 
 def points(whole: Ended) -> list[Point]:
     """Return every point of a history at which a follower can take over."""
-    events = [Point("event", number) for number in range(1, whole.events + 1)]
+    events = [Point(when, number) for when in ("event", "pause") for number in range(1, whole.events + 1)]
     return events + [Point(when, number) for when in ("before", "after") for number in range(1, whole.writes + 1)]
 
 

@@ -8,7 +8,7 @@ from foresail.schedules.controller import Schedules
 from foresail.schedules.observe import Engine
 from tests.worlds.takeover import LIVES, Life, faults, live, points
 
-STEP = 4  # each so many points are tried
+STEP = 5  # each so many points are tried
 
 
 @pytest.mark.parametrize("life", LIVES, ids=lambda life: life.name)
