@@ -158,3 +158,22 @@ def test_finding_1_8_a_policy_protects_the_last_good_backup(served: Cluster, eve
     gus.back_up("second")
     gus.wait("nonadminbackup/second", "--for=condition=Succeeded")
     gus.wait("nonadminbackup/first", "--for=condition=Deleting=true", seconds=60)
+
+
+def test_an_expired_backup_that_velero_has_not_deleted_neither_counts_nor_is_restored(
+    served: Cluster, eventually: Eventually
+) -> None:
+    """Velero deletes what has expired once an hour."""
+    quotas("brief", served, stored=1)  # a policy that has no shortest ttl
+    kim = arrive(served, "brief", eventually)
+    kim.back_up("first", ttl="60s")
+    kim.wait("nonadminbackup/first", "--for=jsonpath={.status.phase}=Created", seconds=60)
+    kim.back_up("second")
+    kim.wait("nonadminbackup/second", "--for=condition=Accepted=false", seconds=60)
+    assert condition(kim.status("nonadminbackup/second"), "Accepted")[1] == "QuotaExceeded"
+    kim.wait("nonadminbackup/second", "--for=condition=Succeeded", seconds=240)
+    assert len(of_namespace(served, "backups", "brief")) == 2
+    kim.restore("back", "first")
+    kim.wait("nonadminrestore/back", "--for=jsonpath={.status.phase}=BackingOff", seconds=60)
+    assert condition(kim.status("nonadminrestore/back"), "Accepted")[1] == "BackupExpired"
+    assert not of_namespace(served, "restores", "brief")
