@@ -64,7 +64,7 @@ wheel: setup ## build the wheel into dist/
 	$(BIN)/python -m hatchling build --target wheel
 
 audit: $(VENV)/.release ## ask whether a pinned dependency is known to be vulnerable; needs the network
-	$(BIN)/pip-audit --require-hashes --disable-pip --strict --requirement requirements/run.txt
+	$(BIN)/pip-audit --require-hashes --disable-pip --strict --requirement requirements/run.txt --requirement requirements/otel.txt
 
 $(VENV)/.release: $(STAMP) requirements/release.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/release.txt
@@ -165,9 +165,11 @@ soak: setup cluster-build ## all three capabilities for an hour while the API se
 
 lock: setup ## pin every dependency again, with hashes, after a change in pyproject.toml
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
-	  --group dev --output-file requirements/dev.txt pyproject.toml
+	  --extra otel --group dev --output-file requirements/dev.txt pyproject.toml
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 	  --constraint requirements/dev.txt --output-file requirements/run.txt pyproject.toml
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+	  --constraint requirements/dev.txt --extra otel --output-file requirements/otel.txt pyproject.toml
 	for group in docs release; do \
 	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
 	    --constraint requirements/dev.txt --group $$group --output-file requirements/$$group.txt || exit 1; done

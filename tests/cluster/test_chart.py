@@ -42,6 +42,11 @@ SWITCHES = [
     (*PRIMERS, "primers.flags={--primer-longest-warm-up=2h}"),
     ("selfService.enabled=true", *PRIMERS, "replicas=1", "networkPolicy.enabled=false"),
     ("schedules.veleroDialect=robfig", "schedules.notCopied={example.com/*,team}", "schedules.skipImmediately=true"),
+    (
+        "tracing.enabled=true",
+        "tracing.endpoint=http://collector:4318",
+        "tracing.variables.OTEL_TRACES_SAMPLER=always_on",
+    ),
     ("priorityClassName=high", "nodeSelector.disk=fast", "image.tag=1.2.3", "image.pullSecrets[0].name=registry"),
 ]
 

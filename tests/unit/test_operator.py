@@ -2,6 +2,9 @@
 
 from typing import TYPE_CHECKING, cast
 
+import pytest
+
+from foresail.cli.main import main
 from foresail.operator.main import controllers
 from foresail.operator.settings import Settings
 from foresail.selfservice.controller import SelfService
@@ -15,3 +18,11 @@ def test_finding_9_the_operators_own_namespace_is_out_of_reach_wherever_velero_r
     (found,) = controllers(settings, cast("Client", None))
     assert isinstance(found, SelfService)
     assert found.never >= {"velero", "leases", "ours"}
+
+
+def test_traces_without_the_extra_are_an_error_that_names_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    assert main(["operator", "run", "--traces"]) != 0
+    assert "foresail[otel]" in capsys.readouterr().err

@@ -8,6 +8,7 @@ from typing import Any
 
 from foresail.kube.execute import Executor
 from foresail.kube.loop import Controller, Leads, Loop, Patience
+from foresail.kube.tracing import Tracer
 from foresail.plan import Note
 from tests.worlds.visitor import Visitor
 
@@ -20,6 +21,9 @@ def _nothing(_: Controller[Any]) -> None:
 
 prepare: Callable[[Controller[Any]], None] = _nothing
 """Called with each controller before it runs; a test may put something else in its place."""
+
+tracer: Tracer | None = None
+"""Traces every process; a test may put one in its place."""
 
 
 class Died(BaseException):
@@ -107,6 +111,7 @@ class Process:
             say=say,
             workers=workers,
             patience=_seeded(patience or Patience()),
+            tracer=tracer,
         )
         self._task = asyncio.create_task(self.loop.run())
 

@@ -95,6 +95,11 @@ def _fill(operator: argparse.ArgumentParser) -> None:
     run.add_argument(
         "--dry-run", action="store_true", help="print what would be done, and do nothing: no write, no Event, no Lease"
     )
+    traces = (
+        "send a trace of each reconcile to the OpenTelemetry collector that OTEL_EXPORTER_OTLP_ENDPOINT names;"
+        " needs foresail[otel]"
+    )
+    add_switch(run, "--traces", traces, default=False)
     run.add_argument("--log-level", default="info", choices=["debug", "info", "warning", "error"])
 
 
@@ -123,6 +128,8 @@ def _run(chosen: argparse.Namespace) -> int:
 
 
 def _settings(chosen: argparse.Namespace) -> Any:  # noqa: ANN401 - imported late, see above
+    from importlib.util import find_spec  # noqa: PLC0415
+
     from foresail.cli.primer.settings import primer_settings  # noqa: PLC0415
     from foresail.cron import CronError, Dialect  # noqa: PLC0415
     from foresail.cron.zonename import checked_zone  # noqa: PLC0415
@@ -132,6 +139,8 @@ def _settings(chosen: argparse.Namespace) -> Any:  # noqa: ANN401 - imported lat
     if not (chosen.schedules or chosen.self_service or chosen.primers):
         hint = "leave out --schedules=false, or add --self-service or --primers"
         raise CommandError("nothing is switched on", hint=hint)
+    if chosen.traces and find_spec("opentelemetry") is None:
+        raise CommandError("--traces: OpenTelemetry is not installed", hint="install foresail[otel], or its image")
     try:
         zone = checked_zone(chosen.velero_time_zone)
     except CronError as error:
@@ -150,6 +159,7 @@ def _settings(chosen: argparse.Namespace) -> Any:  # noqa: ANN401 - imported lat
         host=chosen.host,
         port=chosen.port,
         dry_run=chosen.dry_run,
+        sends_traces=chosen.traces,
         runs_schedules=chosen.schedules,
         metrics_for_all_schedules=chosen.schedule_metrics_for_all,
         runs_self_service=chosen.self_service,

@@ -20,6 +20,7 @@ from foresail.kube.depth import decoded
 from foresail.kube.failures import Cause, Failure, Status, failure, unreachable
 from foresail.kube.places import Places
 from foresail.kube.requests import RequestMetrics
+from foresail.kube.tracing import Tracer
 from foresail.plan import Body, Key, Kind
 
 T = TypeVar("T")
@@ -70,6 +71,7 @@ class Client:
         manager: str = "foresail",
         at_once: int = 64,
         metrics: RequestMetrics | None = None,
+        tracer: Tracer | None = None,
     ) -> None:
         _shrink_tls_buffers()
         self._connection = connection
@@ -78,7 +80,7 @@ class Client:
             connector=aiohttp.TCPConnector(limit=0, limit_per_host=0),
             headers={"Accept": _JSON, "Accept-Encoding": "identity", "User-Agent": f"foresail/{__version__}"},
             auto_decompress=False,
-            trace_configs=[metrics.tracing()] if metrics is not None else None,
+            trace_configs=[each.tracing() for each in (metrics, tracer) if each is not None],
         )
         self._places = Places(at_once)  # watches do not count: they would take the places for good
 

@@ -28,6 +28,7 @@ from foresail.kube.reflector import Change, Interest, Reflector
 from foresail.kube.refusals import refusal_note
 from foresail.kube.server import Server
 from foresail.kube.store import Store, Unreadable
+from foresail.kube.tracing import Tracer, Untraced
 from foresail.kube.watch import STALL_SECONDS, SharedWatch, Watch
 from foresail.plan import Action, Key, Kind, Level, Note, Plan, Subject
 
@@ -165,6 +166,7 @@ class Loop(Generic[Seen]):
         workers: int = WORKERS,
         patience: Patience = _PATIENCE,
         beside: Sequence["Loop[Any]"] = (),
+        tracer: Tracer | None = None,
     ) -> None:
         self.controller = controller
         self.queue = Queue(now, look_at_the_clock=patience.look_at_the_clock, jitter=patience.jitter)
@@ -179,7 +181,11 @@ class Loop(Generic[Seen]):
             self._errands.clock = now
         self.looked: Callable[[str, float], None] = nothing  # takes the outcome of each look and its seconds
         self.is_working = False
-        self._executor = executor
+        traced = tracer or Untraced()
+        self._observe = traced.step("observe", controller.observe)
+        self._decide = traced.step("decide", controller.decide)
+        self._execute = traced.async_step("execute", executor.execute)
+        self._reconcile = traced.reconcile(controller.name, self._look)
         self._now = now
         self._leads = leads or Alone()
         self._say = say
@@ -298,7 +304,7 @@ class Loop(Generic[Seen]):
     async def _timed_look(self, key: Key) -> tuple[Written, ...]:
         begun = time.perf_counter()
         try:
-            outcome, written = await self._look(key)
+            outcome, written = await self._reconcile(key)
         except Exception:  # noqa: BLE001 - whatever a decision does wrong
             # A decision that fails on one object must not end the work on all others.
             _log.exception("%s: a look at %s failed", self.controller.name, key)
@@ -309,20 +315,20 @@ class Loop(Generic[Seen]):
 
     async def _look(self, key: Key) -> tuple[str, tuple[Written, ...]]:
         now = self._now()
-        seen = self.controller.observe(key, now)
+        seen = self._observe(key, now)
         if seen is None:
             self.queue.succeeded(key)
             self._decisions.forget(key)
             self._wake(key, None, now)
             self._requeue(self._settled(key, None, _NO_PLAN, _DONE, now))
             return "absent", ()
-        plan = self.controller.decide(seen, now)
+        plan = self._decide(seen, now)
         self._requeue(self._begin(key, seen, plan, now))
         if self._errands is not None:
             for read in plan.reads:
                 self._errands.send(key, read, now)
         try:
-            result = await self._executor.execute(plan)
+            result = await self._execute(plan)
         except BaseException:  # the lead was lost, or the executor failed: whatever was reserved is released
             self._settled(key, seen, plan, _CUT_OFF, now)
             raise

@@ -25,6 +25,7 @@ from foresail.kube.loop import Controller, Loop
 from foresail.kube.metrics import Metrics
 from foresail.kube.nothing import nothing
 from foresail.kube.requests import RequestMetrics
+from foresail.kube.tracing import Tracer
 from foresail.kube.watch import STALE_SECONDS
 from foresail.plan import Key
 
@@ -54,6 +55,7 @@ async def run(
     *,
     figures: Sequence[Collector] = (),
     before_write: Callable[[], None] = nothing,
+    tracer: Tracer | None = None,
 ) -> None:
     """Run the controllers until SIGTERM or SIGINT; then finish what was begun, release the Lease, and return."""
     kill = AimedKill.asked_for(os.environ)
@@ -64,7 +66,7 @@ async def run(
 
     requests = RequestMetrics()
     async with (
-        Client(connection, metrics=requests) as client,
+        Client(connection, metrics=requests, tracer=tracer) as client,
         Client(connection, metrics=requests) as for_events,
         # Its own connections and limiter: nothing else may delay a renewal.
         Client(connection, metrics=requests) as for_lease,
@@ -81,7 +83,9 @@ async def run(
             after_write=kill.after_write,
         )
         for each in controllers:
-            loops.append(Loop(client, each, executor, now, leads=leadership, say=events.emit, beside=tuple(loops)))
+            beside = tuple(loops)
+            loop = Loop(client, each, executor, now, leads=leadership, say=events.emit, beside=beside, tracer=tracer)
+            loops.append(loop)
         metrics = Metrics(
             loops, executor, events, lambda: leadership.is_leader, figures, lease=place.lease.name, always=[requests]
         )

@@ -1,8 +1,11 @@
 """Puts the operator together: one connection, one controller for each capability, one Lease."""
 
+from contextlib import AbstractAsyncContextManager, nullcontext
+
 from foresail.kube import dry_run, replica
 from foresail.kube.client import Client
 from foresail.kube.connect import Connection, connect
+from foresail.kube.tracing import Tracer
 from foresail.operator.settings import Settings
 from foresail.plan import Key
 from foresail.primers.controller import Primers
@@ -17,11 +20,24 @@ from foresail.selfservice.turns import Limits, no_slots
 async def run(settings: Settings) -> None:
     """Run this replica until SIGTERM."""
     connection = await connect(settings.kubeconfig, settings.context)
-    async with Client(connection) as apart:
-        await _run(settings, connection, controllers(settings, apart))
+    async with _tracing(settings) as tracer, Client(connection, tracer=tracer) as apart:
+        await _run(settings, connection, controllers(settings, apart), tracer)
 
 
-async def _run(settings: Settings, connection: Connection, chosen: list[Schedules | SelfService | Primers]) -> None:
+def _tracing(settings: Settings) -> AbstractAsyncContextManager[Tracer | None]:
+    if not settings.sends_traces:
+        return nullcontext()
+    from foresail.kube.otel import exporting  # noqa: PLC0415 - an extra, which need not be installed
+
+    return exporting(settings.identity)
+
+
+async def _run(
+    settings: Settings,
+    connection: Connection,
+    chosen: list[Schedules | SelfService | Primers],
+    tracer: Tracer | None,
+) -> None:
     if settings.dry_run:
         await dry_run.run(connection, chosen, lambda line: print(line, flush=True))
         return
@@ -32,7 +48,7 @@ async def _run(settings: Settings, connection: Connection, chosen: list[Schedule
         host=settings.host,
         port=settings.port,
     )
-    await replica.run(connection, chosen, place, figures=[each.metrics for each in chosen])
+    await replica.run(connection, chosen, place, figures=[each.metrics for each in chosen], tracer=tracer)
 
 
 def controllers(settings: Settings, client: Client) -> list[Schedules | SelfService | Primers]:

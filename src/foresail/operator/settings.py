@@ -22,6 +22,7 @@ class Settings:
     host: str | None = None
     port: int = 8081
     dry_run: bool = False
+    sends_traces: bool = False  # to the collector that the OTEL_ variables name
     runs_schedules: bool = True
     metrics_for_all_schedules: bool = False  # else for those that need attention
     runs_self_service: bool = False

@@ -10,9 +10,8 @@ from foresail.kube.connect import connect
 from foresail.kube.requests import RequestMetrics
 
 
-@asynccontextmanager
-async def nowhere(folder: Path, port: int = 9, metrics: RequestMetrics | None = None) -> AsyncIterator[Client]:
-    """Yield a client whose every request is refused at once, unless somebody listens at the port."""
+def kubeconfig_of(folder: Path, port: int) -> str:
+    """Return the path of a kubeconfig for a server at a port of the loopback."""
     kubeconfig = folder / "kubeconfig"
     content = {
         "clusters": [{"name": "nowhere", "cluster": {"server": f"http://127.0.0.1:{port}"}}],
@@ -21,5 +20,11 @@ async def nowhere(folder: Path, port: int = 9, metrics: RequestMetrics | None = 
         "current-context": "nowhere",
     }
     kubeconfig.write_text(json.dumps(content))
-    async with Client(await connect(str(kubeconfig)), metrics=metrics) as client:
+    return str(kubeconfig)
+
+
+@asynccontextmanager
+async def nowhere(folder: Path, port: int = 9, metrics: RequestMetrics | None = None) -> AsyncIterator[Client]:
+    """Yield a client whose every request is refused at once, unless somebody listens at the port."""
+    async with Client(await connect(kubeconfig_of(folder, port)), metrics=metrics) as client:
         yield client

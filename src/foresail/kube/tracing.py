@@ -1,0 +1,47 @@
+"""The seam for traces: a tracer wraps the steps of a reconcile once, when the loop is built.
+
+Without a tracer the steps stay as they are, so traces that are off cost nothing: no call, no branch, no import.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import ParamSpec, Protocol, TypeVar
+
+import aiohttp
+
+from foresail.kube.echoes import Written
+from foresail.plan import Key
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Reconcile = Callable[[Key], Awaitable[tuple[str, tuple[Written, ...]]]]
+"""Works on one key; returns the outcome, and what was written."""
+
+
+class Tracer(Protocol):
+    """Makes a span of each reconcile, of its steps, and of the requests inside."""
+
+    def reconcile(self, controller: str, run: Reconcile) -> Reconcile:
+        """Return a reconcile with a span around it."""
+
+    def step(self, name: str, run: Callable[P, R]) -> Callable[P, R]:
+        """Return a step with a span around it."""
+
+    def async_step(self, name: str, run: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
+        """Return a step that waits with a span around it."""
+
+    def tracing(self) -> aiohttp.TraceConfig:
+        """Return what a session needs to make a span of each request inside a reconcile."""
+
+
+class Untraced:
+    """Wraps nothing."""
+
+    def reconcile(self, _: str, run: Reconcile) -> Reconcile:
+        """Return the reconcile itself."""
+        return run
+
+    def step(self, _: str, run: Callable[P, R]) -> Callable[P, R]:
+        """Return the step itself."""
+        return run
+
+    async_step = step
