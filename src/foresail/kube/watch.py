@@ -73,7 +73,7 @@ class Watch(Generic[Wire, Row]):
 
     async def run(self) -> None:
         """Follow the interest until cancelled; no answer of the server's ends it."""
-        pause = _FIRST_PAUSE
+        pauses: dict[Cause | None, float] = {}  # by cause: a 410 after a long outage is not the tenth failure in a row
         while True:
             self._brought = self._followed = False
             failure = await self._request()
@@ -83,10 +83,12 @@ class Watch(Generic[Wire, Row]):
             if wait and failure is not None:
                 self._count(failure)
             if self._followed:
-                pause = _FIRST_PAUSE
+                pauses.clear()
             if wait or (failure is None and not self._brought):
+                cause = failure.cause if failure is not None else None
+                pause = pauses.get(cause, _FIRST_PAUSE)
+                pauses[cause] = min(pause * 2, _LONGEST_PAUSE)
                 await asyncio.sleep(pause * (0.75 + 0.5 * self._jitter()))
-                pause = min(pause * 2, _LONGEST_PAUSE)
 
     async def _request(self) -> Failure | None:
         if self.reflector.phase is Phase.LISTING:

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from foresail.kube.failures import Cause, Failure, failure
-from foresail.kube.reflector import Interest, Reflector
+from foresail.kube.reflector import Interest, Phase, Reflector
 from foresail.kube.store import Store
 from foresail.kube.watch import STALE_SECONDS, Watch
 from foresail.plan import Kind
@@ -120,6 +120,38 @@ def test_a_watch_that_fails_for_ever_is_logged_rarely_counted_by_cause_and_makes
         running.cancel()
 
     virtual_time.run(run())
+
+
+class Returning(Forgetful):
+    """Cannot be reached for a minute, and has then forgotten the place where the watch stood."""
+
+    def __init__(self) -> None:
+        super().__init__(streams=True)
+        self.listed_at: list[float] = []
+
+    async def stream(self, _: Kind, __: str, parameters: Mapping[str, str], **___: object) -> Said | Failure:
+        now = asyncio.get_running_loop().time()
+        if 1 < now < 61:
+            return Failure(Cause.UNREACHABLE, "connection refused")
+        if "sendInitialEvents" in parameters:
+            self.listed_at.append(now)
+            return Bookmarks(Forbidding())
+        return await super().stream(_, __, parameters)
+
+
+def test_after_an_outage_a_place_that_is_forgotten_costs_no_second_long_pause() -> None:
+    server = Returning()
+    watch = Watch(server, Reflector(Interest(THING, Wire, lambda _: 0), Store[int](), lambda _: None, lambda _: None))  # type: ignore[arg-type]
+    watch.reflector.phase, watch.reflector.version = Phase.WATCHING, "5"
+
+    async def run() -> None:
+        await asyncio.sleep(1.1)
+        running = asyncio.create_task(watch.run())
+        await asyncio.sleep(100)
+        running.cancel()
+
+    virtual_time.run(run())
+    assert server.listed_at[0] < 61 + 12.5 + 1, "the last pause of the outage, and a short one"
 
 
 @pytest.mark.parametrize("streams", [True, False])
