@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from itertools import chain
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from foresail.kube.decisions import DecisionLog
@@ -260,7 +261,7 @@ class Loop(Generic[Seen]):
 
         def changed(change: Change[Any]) -> None:
             unlooked: list[Key] = []
-            for each in (*one.learn(change), *one.keys(change)):
+            for each in chain(one.learn(change), one.keys(change)):  # there may be thousands
                 key, may_wait = (each.key, True) if isinstance(each, Later) else (each, change.initial)
                 self.queue.add(key, initial=may_wait)
                 if change.new is None and not self.is_working:

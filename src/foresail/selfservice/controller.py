@@ -4,6 +4,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -204,10 +205,10 @@ class SelfService:
             side.places.promise(namespace, name)
         return moved
 
-    def _learn_velero(self, side: Side, change: Change[VeleroRow]) -> list[Key | Later]:
+    def _learn_velero(self, side: Side, change: Change[VeleroRow]) -> Iterable[Key | Later]:
         row = change.new or change.old
         if row is None:
-            return []
+            return ()
         self.metrics.waited(side.family, change)
         if change.new is None:
             self.access.discard(row.uid)
@@ -221,7 +222,7 @@ class SelfService:
             found += self._next_turns(side)
         is_first_read = change.initial and change.old is None  # then everybody is looked at anyway
         if self._moved(side, change) and not is_first_read:
-            found += self._all_in_line(side)
+            return chain(found, self._all_in_line(side))  # thousands, not gathered into a list
         return found
 
     def _learn_namespace(self, change: Change[NamespaceRow]) -> Iterable[Key]:
