@@ -12,7 +12,6 @@ from prometheus_client.registry import Collector
 
 from docs.generate.tables import code, table
 from foresail.kube.metrics import Metrics
-from foresail.kube.requests import RequestMetrics
 from foresail.primers.metrics import PrimerMetrics
 from foresail.schedules.controller import Schedules
 from foresail.schedules.settings import Settings
@@ -35,9 +34,9 @@ _SUFFIX = {"counter": "_total"}
 def page() -> str:
     """Return the page."""
     nothing: Any = SimpleNamespace(writes={}, outcomes={"written": 0, "repeated": 0, "dropped": 0})
-    runtime, requests = Metrics((), nothing, nothing, lambda: True), RequestMetrics()
+    runtime = Metrics((), nothing, nothing, lambda: True)
     groups: dict[str, Iterable[Collector]] = {
-        "The runtime": [runtime, *_wrapped(runtime), requests],
+        "The runtime": [runtime, *_wrapped(runtime)],
         "Schedules": [Schedules("velero", Settings()).metrics],
         "Self-service": [SelfService("velero").metrics],
         "Primers": [PrimerMetrics()],

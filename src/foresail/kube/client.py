@@ -10,6 +10,7 @@ from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Self, TypeVar
+from urllib.parse import urlsplit
 
 import aiohttp
 import msgspec
@@ -19,7 +20,7 @@ from foresail.kube.connect import ConnectError, Connection
 from foresail.kube.depth import decoded
 from foresail.kube.failures import Cause, Failure, Status, failure, unreachable
 from foresail.kube.places import Places
-from foresail.kube.requests import RequestMetrics
+from foresail.kube.requests import Requests
 from foresail.kube.tracing import Tracer
 from foresail.plan import Body, Key, Kind
 
@@ -70,7 +71,7 @@ class Client:
         *,
         manager: str = "foresail",
         at_once: int = 64,
-        metrics: RequestMetrics | None = None,
+        requests: Requests | None = None,
         tracer: Tracer | None = None,
     ) -> None:
         _shrink_tls_buffers()
@@ -80,8 +81,10 @@ class Client:
             connector=aiohttp.TCPConnector(limit=0, limit_per_host=0),
             headers={"Accept": _JSON, "Accept-Encoding": "identity", "User-Agent": f"foresail/{__version__}"},
             auto_decompress=False,
-            trace_configs=[each.tracing() for each in (metrics, tracer) if each is not None],
+            trace_configs=[tracer.tracing()] if tracer is not None else None,
         )
+        self._requests = requests or Requests()
+        self._host = urlsplit(connection.server).netloc
         self._places = Places(at_once)  # watches do not count: they would take the places for good
 
     async def __aenter__(self) -> Self:
@@ -193,7 +196,7 @@ class Client:
         self, path: str, parameters: Mapping[str, str], accept: str, patience: aiohttp.ClientTimeout = _ENDLESS
     ) -> aiohttp.ClientResponse | Failure:
         try:
-            response = await self._session.get(
+            sending = self._session.get(
                 self._connection.server + path,
                 params=parameters,
                 headers={**await self._connection.headers(), "Accept": accept},
@@ -201,6 +204,7 @@ class Client:
                 allow_redirects=False,
                 ssl=self._connection.tls or True,
             )
+            response = await self._requests.measured("GET", self._host, sending)
             if response.status == HTTPStatus.OK:
                 return response
             async with response:
@@ -258,9 +262,8 @@ class Client:
         try:
             headers = await self._connection.headers()
             headers["Accept" if data is None else "Content-Type"] = content
-            async with (
-                self._places,
-                self._session.request(
+            async with self._places:
+                sending = self._session.request(
                     method,
                     self._connection.server + path,
                     params=parameters,
@@ -270,15 +273,16 @@ class Client:
                     allow_redirects=False,
                     ssl=self._connection.tls or True,
                     middlewares=() if data is None else (_send_once,),
-                ) as response,
-            ):
-                if response.status == HTTPStatus.TOO_MANY_REQUESTS:
-                    self._places.refused()
-                else:
-                    self._places.admitted()
-                if response.status >= HTTPStatus.MULTIPLE_CHOICES:
-                    return await _refusal(response)
-                received = await response.read()
+                )
+                response = await self._requests.measured(method, self._host, sending)
+                async with response:
+                    if response.status == HTTPStatus.TOO_MANY_REQUESTS:
+                        self._places.refused()
+                    else:
+                        self._places.admitted()
+                    if response.status >= HTTPStatus.MULTIPLE_CHOICES:
+                        return await _refusal(response)
+                    received = await response.read()
         except ConnectError as problem:
             return Failure(Cause.UNAUTHORIZED, str(problem))
         except aiohttp.ClientConnectorCertificateError as problem:

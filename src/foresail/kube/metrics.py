@@ -2,11 +2,11 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain
+from itertools import accumulate, chain
 from typing import Any, Protocol, runtime_checkable
 
 from prometheus_client import CollectorRegistry, Histogram, ProcessCollector
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
@@ -14,6 +14,7 @@ from foresail.kube.events import Events
 from foresail.kube.execute import Executor
 from foresail.kube.loop import Loop
 from foresail.kube.reflector import Interest
+from foresail.kube.requests import BUCKETS, Requests
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 _BUCKETS = (1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0, 1000.0)  # of client-go's, those that we can meet
@@ -44,13 +45,13 @@ class Metrics(Collector):
         others: Sequence[Collector] = (),
         *,
         lease: str = "foresail",
-        always: Sequence[Collector] = (),
+        requests: Requests | None = None,
     ) -> None:
         self._loops, self._executor, self._events, self._is_leader = loops, executor, events, is_leader
         self._others, self._lease = others, lease
         self._registry = CollectorRegistry()
-        for collector in (self, *always):
-            self._registry.register(collector)
+        self._requests = requests or Requests()
+        self._registry.register(self)
         ProcessCollector(registry=self._registry)
         worked, waited = (
             Histogram(f"workqueue_{name}_duration_seconds", text, ["name"], buckets=_BUCKETS, registry=self._registry)
@@ -102,6 +103,7 @@ class Metrics(Collector):
         )
         yield from self._queues()
         yield from self._stores()
+        yield from _of_requests(self._requests)
 
     def _observer(self, controller: str, worked: Histogram) -> Callable[[str, float], None]:
         seconds_of = worked.labels(controller)
@@ -233,6 +235,24 @@ def _counter(name: str, meaning: str, labels: Sequence[str], samples: Samples) -
     for values, value in samples:
         family.add_metric(values, value)
     return family
+
+
+def _of_requests(requests: Requests) -> Iterable[Metric]:
+    yield _counter(
+        "rest_client_requests",
+        "Requests to the API server, by the code of the answer.",
+        ("code", "method", "host"),
+        requests.answers.items(),
+    )
+    seconds = HistogramMetricFamily(
+        "rest_client_request_duration_seconds",
+        "Time from a request to the API server until its answer begins; of a watch, until it is open.",
+        labels=("verb", "host"),
+    )
+    for labels, found in requests.durations.items():
+        bounds = (*(str(each) for each in BUCKETS), "+Inf")
+        seconds.add_metric(labels, list(zip(bounds, accumulate(found.counts), strict=True)), found.total)
+    yield seconds
 
 
 def _watch_labels(controller: str, interest: Interest[Any, Any]) -> tuple[str, ...]:

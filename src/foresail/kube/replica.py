@@ -24,7 +24,7 @@ from foresail.kube.lease import Leadership
 from foresail.kube.loop import Controller, Loop
 from foresail.kube.metrics import Metrics
 from foresail.kube.nothing import nothing
-from foresail.kube.requests import RequestMetrics
+from foresail.kube.requests import Requests
 from foresail.kube.tracing import Tracer
 from foresail.kube.watch import STALE_SECONDS
 from foresail.plan import Key
@@ -64,12 +64,12 @@ async def run(
         before_write()
         kill.before_write()
 
-    requests = RequestMetrics()
+    requests = Requests()
     async with (
-        Client(connection, metrics=requests, tracer=tracer) as client,
-        Client(connection, metrics=requests) as for_events,
+        Client(connection, requests=requests, tracer=tracer) as client,
+        Client(connection, requests=requests) as for_events,
         # Its own connections and limiter: nothing else may delay a renewal.
-        Client(connection, metrics=requests) as for_lease,
+        Client(connection, requests=requests) as for_lease,
     ):
         leadership = Leadership(for_lease, place.lease, place.identity, now, place.terms)
         loops: list[Loop[Any]] = []
@@ -87,7 +87,7 @@ async def run(
             loop = Loop(client, each, executor, now, leads=leadership, say=events.emit, beside=beside, tracer=tracer)
             loops.append(loop)
         metrics = Metrics(
-            loops, executor, events, lambda: leadership.is_leader, figures, lease=place.lease.name, always=[requests]
+            loops, executor, events, lambda: leadership.is_leader, figures, lease=place.lease.name, requests=requests
         )
         async with serving(loops, metrics, place.host, place.port, stale_seconds=place.stale) as port:
             _log.info("%s answers on port %d", place.identity, port)

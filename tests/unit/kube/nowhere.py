@@ -7,7 +7,7 @@ from pathlib import Path
 
 from foresail.kube.client import Client
 from foresail.kube.connect import connect
-from foresail.kube.requests import RequestMetrics
+from foresail.kube.requests import Requests
 
 
 def kubeconfig_of(folder: Path, port: int) -> str:
@@ -24,7 +24,7 @@ def kubeconfig_of(folder: Path, port: int) -> str:
 
 
 @asynccontextmanager
-async def nowhere(folder: Path, port: int = 9, metrics: RequestMetrics | None = None) -> AsyncIterator[Client]:
+async def nowhere(folder: Path, port: int = 9, requests: Requests | None = None) -> AsyncIterator[Client]:
     """Yield a client whose every request is refused at once, unless somebody listens at the port."""
-    async with Client(await connect(kubeconfig_of(folder, port)), metrics=metrics) as client:
+    async with Client(await connect(kubeconfig_of(folder, port)), requests=requests) as client:
         yield client

@@ -8,8 +8,8 @@ from typing import Any
 from aiohttp import web
 from prometheus_client import Gauge
 
-from foresail.kube.metrics import Metrics, parts_of, text
-from foresail.kube.requests import RequestMetrics
+from foresail.kube.metrics import Metrics, text
+from foresail.kube.requests import Requests
 from foresail.plan import Key, Kind
 from tests.unit.kube.nowhere import nowhere
 
@@ -27,7 +27,7 @@ def test_figures_about_objects_are_shown_by_the_leader_alone_and_by_no_former_on
 
 def test_requests_are_counted_by_code_and_measured_under_the_names_of_client_go(tmp_path: Path) -> None:
     async def run() -> str:
-        metrics = RequestMetrics()
+        requests = Requests()
 
         async def refuse(_: web.Request) -> web.Response:
             return web.json_response({"kind": "Status", "code": 403, "reason": "Forbidden"}, status=403)
@@ -38,11 +38,13 @@ def test_requests_are_counted_by_code_and_measured_under_the_names_of_client_go(
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         port = runner.addresses[0][1]
-        async with nowhere(tmp_path, port, metrics) as client:
+        async with nowhere(tmp_path, port, requests) as client:
             await client.delete(Kind("", "v1", "configmaps", "ConfigMap"), Key("here", "one"), "uid")
             await runner.cleanup()
             await client.delete(Kind("", "v1", "configmaps", "ConfigMap"), Key("here", "one"), "uid")
-        return text(parts_of(metrics)).decode().replace(str(port), "PORT")
+        nothing: Any = SimpleNamespace(writes={}, outcomes={"written": 0, "repeated": 0, "dropped": 0})
+        metrics = Metrics((), nothing, nothing, lambda: True, requests=requests)
+        return text(metrics.parts()).decode().replace(str(port), "PORT")
 
     found = asyncio.run(run())
     host = 'host="127.0.0.1:PORT",method="DELETE"'
