@@ -11,7 +11,7 @@ MINUTES ?= 60
 .DEFAULT_GOAL := help
 .PHONY: help setup lint format test test-cluster cluster-build cluster-up cluster-down \
   cron-oracle cron-shift cron-fuzz schedule-year schedule-gitops schedule-kills schedule-clusters compat selfservice-specs \
-  crds manifests docs docs-site licences sbom wheel audit bench-cron bench-runtime bench-schedules bench-selfservice bench-primers primer-year primer-kills primer-kept \
+  crds manifests docs docs-site licences sbom wheel audit bench-cron bench-runtime bench-schedules bench-selfservice bench-primers bench-scale primer-year primer-kills primer-kept \
   runtime-kills takeover selfservice-kills selfservice-queue restore-authorization redteam chart-upgrade soak lock ci
 
 help: ## list the targets
@@ -110,6 +110,9 @@ schedule-year: setup ## live through a simulated year of 1,000 schedules beside 
 
 bench-primers: setup cluster-build ## measure start delays cold and warm, and ten thousand primed CronJobs: 45 minutes
 	$(BIN)/python -m bench.primers --size $(SIZE)
+
+bench-scale: setup cluster-build ## measure how cost grows with the number of objects: 1, 3 and 10 times as many: 10 minutes
+	$(BIN)/python -m bench.scale
 
 primer-year: setup ## live through a simulated year of CRONJOBS=100 primed CronJobs in 20 zones: 90 minutes of CPU for 1,000
 	$(BIN)/python -m bench.primer_year --cron-jobs $(CRONJOBS)

@@ -128,9 +128,9 @@ def neighbour(count: int) -> dict[str, object]:
     with world() as cluster:
         create_namespaces(cluster, ("crowd", "alone", *names))
         with operator(cluster, *FLAGS, settled="selfservice"), arrivals_of_requests(cluster) as arrivals:
-            alone = [_one(cluster, arrivals, "alone", f"alone-{number}") for number in range(_NEIGHBOURS)]
+            alone = [one(cluster, arrivals, "alone", f"alone-{number}") for number in range(_NEIGHBOURS)]
             create_all(cluster, NON_ADMIN_BACKUP, (request("crowd", f"crowd-{number:05}") for number in range(count)))
-            beside = [_one(cluster, arrivals, name, name) for name in names]
+            beside = [one(cluster, arrivals, name, name) for name in names]
             waiting = count + 2 * _NEIGHBOURS + 1 - len(arrivals.seen)
             arrivals.wait(count + 2 * _NEIGHBOURS + 1, _LONGEST)
     if not waiting:
@@ -144,7 +144,7 @@ def neighbour(count: int) -> dict[str, object]:
     }
 
 
-def _one(cluster: Cluster, arrivals: Arrivals, namespace: str, name: str) -> float:
+def one(cluster: Cluster, arrivals: Arrivals, namespace: str, name: str) -> float:
     """Create one request; return the seconds until it is seen Created."""
     begun = now()
     create_all(cluster, NON_ADMIN_BACKUP, [request(namespace, name)])

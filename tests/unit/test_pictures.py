@@ -1,4 +1,5 @@
 import importlib.util
+import json
 import re
 from pathlib import Path
 from types import ModuleType
@@ -44,3 +45,10 @@ def test_every_function_in_the_flowchart_of_self_service_is_one_and_none_is_miss
     found = {name for name, value in vars(decide).items() if getattr(value, "__module__", "") == decide.__name__}
     aside = {"decide", "promises", "creates", "authorizes"}  # the door, and what the controller asks about a Plan
     assert named == {name for name in found if not name.startswith("_")} - aside
+
+
+def test_the_page_about_scale_has_the_figures_that_are_drawn() -> None:
+    rows = json.loads((DOCS / "scale.json").read_text())["rows"]
+    page = (DOCS / "scale.md").read_text()
+    for name, *_ in script("draw_scale").PANELS:
+        assert " | ".join(f"{row[name]:g}" for row in rows) in page
