@@ -170,7 +170,7 @@ def test_three_tenants_at_once_back_up_damage_restore_and_delete_with_the_comman
 
 def test_what_holds_a_backup_is_said_with_what_to_do(served: Cluster, eventually: Eventually) -> None:
     bob = command_line(served, "held", eventually)
-    said = bob("backup", "create", "odd", "--include-resources", "pods[", "--wait", "--timeout", "300s")
+    said = bob("backup", "create", "odd", "--include-resources", "pods,pods[", "--wait", "--timeout", "300s")
     assert said.code == 1
     assert "error: NonAdminBackup held/odd is InvalidBackupSpec: spec.backupSpec.includedResources has" in said.err
     assert "hint: correct the field that the message names with kubectl edit nonadminbackup odd -n held" in said.err
