@@ -162,7 +162,7 @@ def _namespaces(count: int) -> SelfServiceMetrics:
     spec = {"namespaceSelector": {}, "quotas": {"stored": 20, "active": 2}}
     policies = [PolicyRow(Key("", "team"), msgspec.convert(spec, SelfServicePolicySpec))]
     store, places = Store[NamespaceRow](), Places()
-    metrics = SelfServiceMetrics(store, places, lambda name: policy_for(name, {}, policies, frozenset()))
+    metrics = SelfServiceMetrics(store, places, lambda name: policy_for(name, {}, policies, frozenset()), lambda _: ())
     for number in range(count):
         name = f"team-{number:05}"
         store.put(Key("", name), NamespaceRow(f"uid-{number}", {}, is_going=False))

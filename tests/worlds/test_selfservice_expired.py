@@ -7,6 +7,7 @@ from foresail.api.policy import SELF_SERVICE_POLICY
 from foresail.api.requests import NON_ADMIN_RESTORE
 from foresail.plan import Key
 from tests.worlds.tenancy import Tenancy
+from tests.worlds.test_selfservice_metrics import figures
 from tests.worlds.test_selfservice_paths import NAB, NAR, tell
 from tests.worlds.world import done
 
@@ -45,6 +46,22 @@ def test_short_lived_backups_take_no_more_than_twice_the_quota() -> None:
         await tenancy.settle(3600)
         assert tenancy.condition(third, "Accepted")[:2] == ("False", "QuotaExceeded")
         assert len(tenancy.velero_objects()) == 2
+
+    tell(story, {"stored": 1})
+
+
+def test_the_metric_counts_what_the_quota_counts() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        await complete(tenancy, NAB, HOUR)
+        assert figures(tenancy)["backups", "red", "stored"] == 1
+        await tenancy.settle(3700)
+        assert tenancy.made_for(NAB) is not None, "Velero has not collected it"
+        assert figures(tenancy)["backups", "red", "stored"] == 0, "else ForesailTenantQuotaFull would fire"
+        second = Key("red", "second")
+        await complete(tenancy, second, HOUR)
+        assert figures(tenancy)["backups", "red", "stored"] == 1
+        await tenancy.settle(3700)
+        assert figures(tenancy)["backups", "red", "stored"] == 1, "of two expired, as many as the quota do not count"
 
     tell(story, {"stored": 1})
 

@@ -14,6 +14,7 @@ def figures(tenancy: Tenancy) -> Figures:
     """Return each figure by its short name and the values of its labels."""
     assert tenancy.process is not None
     metrics = tenancy.process.loop.controller.metrics  # type: ignore[attr-defined]
+    metrics.now = tenancy.clock
     return {
         (sample.name.removeprefix("foresail_selfservice_"), *sample.labels.values()): sample.value
         for family in metrics.collect()

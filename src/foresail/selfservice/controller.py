@@ -145,7 +145,7 @@ class SelfService:
         self._unseen: dict[str, datetime] = {}  # since when a Velero object may exist that is not seen
         self.lingering = Lingering()
         self.backups.places = Places(self.lingering.names)
-        self.metrics = SelfServiceMetrics(self.namespaces, self.backups.places, self._policy)
+        self.metrics = SelfServiceMetrics(self.namespaces, self.backups.places, self._policy, self._expirations_in)
 
     @property
     def _sides(self) -> tuple[Side, Side]:
@@ -503,7 +503,10 @@ class SelfService:
         most = policy.spec.quotas.stored if policy is not None else None
         if most is None or side.places.stored(namespace_uid, request.key.namespace, build.nacuuid(request)) < most:
             return ()
-        rows = side.velero.by("of namespace", namespace_uid)
+        return self._expirations_in(namespace_uid)
+
+    def _expirations_in(self, namespace_uid: str) -> tuple[datetime, ...]:
+        rows = self.backups.velero.by("of namespace", namespace_uid)
         return tuple(row.expires for row in rows if row.expires is not None and row.is_terminal)
 
     def _good(self, side: Side, request: RequestRow, namespace_uid: str) -> tuple[VeleroRow, ...]:

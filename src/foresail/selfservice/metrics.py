@@ -6,6 +6,7 @@ in sight for a while: of several take the highest, not the sum.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from itertools import chain
 from typing import NamedTuple
 
@@ -21,6 +22,7 @@ from foresail.selfservice.families import BACKUPS, RESTORES, Family
 from foresail.selfservice.observe import NamespaceRow, RequestRow, Status, VeleroRow
 from foresail.selfservice.places import Places
 from foresail.selfservice.policy import PolicyRow
+from foresail.selfservice.quotas import counted
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.rules import waiting_for
 from foresail.selfservice.status import ACCEPTED, FALSE, IN_DELETION, NOTABLE, QUEUED, SUCCEEDED, TRUE, changed
@@ -50,11 +52,17 @@ class SelfServiceMetrics(Collector):
     """Counts what requests came to, and reads how full the namespaces are when someone asks."""
 
     def __init__(
-        self, namespaces: Store[NamespaceRow], places: Places, policy: Callable[[str], PolicyRow | None]
+        self,
+        namespaces: Store[NamespaceRow],
+        places: Places,
+        policy: Callable[[str], PolicyRow | None],
+        expirations: Callable[[str], Iterable[datetime]],
     ) -> None:
         self._namespaces = namespaces
         self._places = places
         self._policy = policy
+        self.now = now
+        self._expirations = expirations  # of the ended backups of a namespace, by its UID
         self._counts: dict[str, Counter[Labels]] = {name: Counter() for name in _MEANING}
         self._waited: dict[Labels, tuple[int, float]] = {}  # how many, and how long in all
         self._labels: dict[str, set[tuple[str, Labels]]] = {}  # by namespace, what of it is counted and waited
@@ -100,7 +108,7 @@ class SelfServiceMetrics(Collector):
         _shift(self._waiting, before, after)
         if before is None or after is not None or change.new is None:
             return
-        seconds = max((now() - change.new.created).total_seconds(), 0.0)
+        seconds = max((self.now() - change.new.created).total_seconds(), 0.0)
         self._wait.labels(family.kind.name).observe(seconds)
         count, total = self._waited.get(before, (0, 0.0))
         self._waited[before] = count + 1, total + seconds
@@ -140,7 +148,9 @@ class SelfServiceMetrics(Collector):
 
     def _fullness(self) -> Iterable[Iterable[Metric]]:
         used = GaugeMetricFamily(
-            "foresail_selfservice_backups", "How many backups a namespace has.", labels=("namespace", "which")
+            "foresail_selfservice_backups",
+            "How many backups a namespace has; at its quota, without the expired ones that do not count.",
+            labels=("namespace", "which"),
         )
         limit = GaugeMetricFamily(
             "foresail_selfservice_quota", "How many backups a namespace may have.", labels=("namespace", "which")
@@ -159,6 +169,10 @@ class SelfServiceMetrics(Collector):
         quotas = policy.spec.quotas if policy is not None else None
         if quotas is None and not stored:
             return
+        if quotas is not None and quotas.stored is not None and stored >= quotas.stored:
+            instant = self.now()
+            expired = sum(each <= instant for each in self._expirations(row.uid))
+            stored = counted(stored, expired, quotas.stored)
         used.add_metric((key.name, "stored"), stored)
         used.add_metric((key.name, "active"), active)
         if quotas is not None and quotas.stored is not None:

@@ -4,15 +4,22 @@ from foresail.selfservice.policy import PolicyRow
 from foresail.selfservice.reasons import Reason, Refused
 
 
+def counted(stored: int, expired: int, quota: int | None) -> int:
+    """Return how many stored backups count against a quota.
+
+    Of those that have expired, as many as the quota do not count: short-lived backups must not fill the bucket until
+    Velero collects them, once an hour.
+    """
+    return stored - min(expired, quota or 0)
+
+
 def over_quota(policy: PolicyRow, stored: int, active: int, expired: int = 0) -> Refused | None:
     """Say why one more backup does not fit beside those that a namespace has; None if it does.
 
-    `stored` counts every backup of the namespace that exists, `active` those that Velero has not finished. Of those
-    that have expired, as many as the quota do not count: short-lived backups must not fill the bucket until Velero
-    collects them, once an hour.
+    `stored` counts every backup of the namespace that exists, `active` those that Velero has not finished.
     """
     quotas = policy.spec.quotas
-    stored -= min(expired, quotas.stored or 0)
+    stored = counted(stored, expired, quotas.stored)
     if quotas.stored is not None and stored >= quotas.stored:
         return Refused(
             Reason.QUOTA_EXCEEDED,
