@@ -144,6 +144,42 @@ def test_a_request_whose_object_cannot_be_created_blocks_nobody() -> None:
     virtual_time.run(live())
 
 
+@pytest.mark.parametrize("code", [500, 409])
+def test_a_restore_whose_authorization_cannot_be_written_blocks_nobody(code: int) -> None:
+    async def live() -> None:
+        tenancy = Tenancy(restore_window=1)
+        tenancy.start()
+        for namespace in ("red", "blue"):
+            tenancy.back_up(Key(namespace, "source"))
+            await tenancy.settle(2)
+            tenancy.velero_says(Key(namespace, "source"), "Completed", progress={"totalItems": 3})
+        engine = SerialVelero(tenancy, velero.RESTORE, seconds=2)
+        merge = tenancy.world.merge
+
+        def refusing(kind: Kind, key: Key, patch: Document, by: str, subresource: str = "") -> Answer:
+            written = [each["type"] for each in patch.get("status", {}).get("conditions", ())]
+            if kind == NON_ADMIN_RESTORE and key.namespace == "blue" and "Authorized" in written:
+                return failure(code, "", "the write fails")
+            return merge(kind, key, patch, by, subresource)
+
+        tenancy.world.merge = refusing  # type: ignore[method-assign]
+        working = asyncio.create_task(engine.work())
+        tenancy.restore(Key("blue", "stuck"), "source")
+        await tenancy.settle(1)
+        for number in range(4):
+            tenancy.restore(Key("red", f"r{number}"), "source")
+        await tenancy.settle(30)
+        assert len(engine.of("red")) == 4
+        assert engine.most == 1
+        tenancy.world.merge = merge  # type: ignore[method-assign]
+        await ended(tenancy, 5, velero.RESTORE)
+        await tenancy.settle(10)
+        await tenancy.check_silence()
+        await end([working], tenancy)
+
+    virtual_time.run(live())
+
+
 def test_requests_that_are_deleted_while_they_wait_leave_nothing() -> None:
     async def live() -> None:
         tenancy = Tenancy(window=1)

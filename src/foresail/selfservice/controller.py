@@ -640,15 +640,18 @@ class SelfService:
         return []
 
     def _take_back(self, seen: Seen) -> list[Key]:
-        """Let others go first if a Velero object could not be created: those are returned."""
+        """Let others go first if a request could not use its turn, because a write failed: those are returned."""
         side, request = self.backups if seen.family is BACKUPS else self.restores, seen.request
         made = build.nacuuid(request)
         if request.key not in side.requests or Key(self.velero_namespace, made) in side.velero:
             return []
-        if not side.turns.take_back(made, request.key, request.created):
+        if side.turns.take_back(made, request.key, request.created):
+            side.line.leave(made)
+        elif made in side.turns.queue and not seen.turn.is_blocked:
+            side.turns.set_aside(made)
+        else:
             return []
-        side.line.leave(made)
-        return self._next_turns(side)
+        return [key for key in self._next_turns(side) if key != side.key(request.key)]
 
     def _stray(self, namespace: str, path: str) -> StraySeen | None:
         """Collect what is known about a waiting Velero object and its namespace."""
