@@ -49,6 +49,7 @@ AT_FULL_SIZE: Bounds = {
     "throughput_ratio is at least 0.8": lambda f: f["throughput_ratio"] >= 0.8,
     "single_lag_s is at most 0.3": lambda f: f["single_lag_s"] <= 0.3,
     "scrape_ms_10k_schedules is at most 50": lambda f: f["scrape_ms_10k_schedules"] <= 50,
+    "scrape_ms_10k_namespaces is at most 50": lambda f: f["scrape_ms_10k_namespaces"] <= 50,
 }
 
 

@@ -56,9 +56,11 @@ def test_a_request_over_its_quota_is_counted_once_however_often_it_is_looked_at(
         await backed_up(tenancy)
         tenancy.back_up(Key("red", "more"))
         await tenancy.settle()
+        assert ("quota", "red", "active") not in figures(tenancy)
         tenancy.set_quotas(stored=1, active=5)
         await tenancy.settle()
         found = figures(tenancy)
+        assert found["quota", "red", "active"] == 5
         assert found["refused_total", "red", BACKUP, "QuotaExceeded"] == 1
         assert (found["backups", "red", "stored"], found["quota", "red", "stored"]) == (1, 1)
 

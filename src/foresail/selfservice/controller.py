@@ -233,6 +233,7 @@ class SelfService:
         return ()
 
     def _learn_policy(self, _: Change[PolicyRow]) -> Iterable[Key]:
+        self.metrics.policies_changed()
         for side in self._sides:
             for namespace in side.turns.queue.namespaces:
                 self._weigh(namespace)

@@ -1,6 +1,6 @@
 """Backups deleted by force: their data stays in the bucket, so they count until Velero has really lost them."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 from heapq import heappop, heappush
 
@@ -95,7 +95,7 @@ class Lingering:
             self._known[name] = row.key, row.status
             self._here.setdefault(row.key.namespace, set()).add(name)
 
-    def names(self, namespace: str) -> Iterable[str]:
+    def names(self, namespace: str) -> Collection[str]:
         """Return the Velero Backups of a namespace that may come back."""
         return self._here.get(namespace, ())
 

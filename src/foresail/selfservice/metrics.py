@@ -14,6 +14,7 @@ from prometheus_client import Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
 from prometheus_client.registry import Collector
 
+from foresail.api.policy import Quotas
 from foresail.kube.clock import now
 from foresail.kube.reflector import Change
 from foresail.kube.store import Store
@@ -61,6 +62,7 @@ class SelfServiceMetrics(Collector):
         self._namespaces = namespaces
         self._places = places
         self._policy = policy
+        self._quotas: dict[Key, tuple[NamespaceRow, Quotas | None]] = {}  # of the namespace as it was then
         self.now = now
         self._expirations = expirations  # of the ended backups of a namespace, by its UID
         self._counts: dict[str, Counter[Labels]] = {name: Counter() for name in _MEANING}
@@ -114,8 +116,13 @@ class SelfServiceMetrics(Collector):
         self._waited[before] = count + 1, total + seconds
         self._labels.setdefault(before[0], set()).add(("", before))
 
+    def policies_changed(self) -> None:
+        """Forget which quotas namespaces have."""
+        self._quotas.clear()
+
     def gone(self, namespace: str) -> None:
         """Forget what was counted in a namespace."""
+        self._quotas.pop(Key("", namespace), None)
         for name, labels in self._labels.pop(namespace, ()):
             if name:
                 del self._counts[name][labels]
@@ -147,38 +154,67 @@ class SelfServiceMetrics(Collector):
         yield from self._fullness()
 
     def _fullness(self) -> Iterable[Iterable[Metric]]:
-        used = GaugeMetricFamily(
-            "foresail_selfservice_backups",
-            "How many backups a namespace has; at its quota, without the expired ones that do not count.",
-            labels=("namespace", "which"),
-        )
-        limit = GaugeMetricFamily(
-            "foresail_selfservice_quota", "How many backups a namespace may have.", labels=("namespace", "which")
-        )
+        found: list[_Fullness] = []
         for number, key in enumerate(tuple(self._namespaces), start=1):
-            self._add_fullness(key, used, limit)
+            each = self._fullness_of(key)
+            if each is not None:
+                found.append(each)
             if number % _TURN == 0:
                 yield ()
-        yield used, limit
+        yield _fullness_families(found)
 
-    def _add_fullness(self, key: Key, used: GaugeMetricFamily, limit: GaugeMetricFamily) -> None:
-        row, policy = self._namespaces.get(key), self._policy(key.name)
+    def _fullness_of(self, key: Key) -> "_Fullness | None":
+        row = self._namespaces.get(key)
         if row is None:
-            return
-        stored, active = (count(row.uid, key.name, "") for count in (self._places.stored, self._places.active))
-        quotas = policy.spec.quotas if policy is not None else None
-        if quotas is None and not stored:
-            return
-        if quotas is not None and quotas.stored is not None and stored >= quotas.stored:
+            return None
+        quotas = self._quotas_of(key, row)
+        stored, active = self._places.usage(row.uid, key.name)
+        if quotas is None:
+            return _Fullness(key.name, stored, active, None, None) if stored else None
+        if quotas.stored is not None and stored >= quotas.stored:
             instant = self.now()
             expired = sum(each <= instant for each in self._expirations(row.uid))
             stored = counted(stored, expired, quotas.stored)
-        used.add_metric((key.name, "stored"), stored)
-        used.add_metric((key.name, "active"), active)
-        if quotas is not None and quotas.stored is not None:
-            limit.add_metric((key.name, "stored"), quotas.stored)
-        if quotas is not None and quotas.active is not None:
-            limit.add_metric((key.name, "active"), quotas.active)
+        return _Fullness(key.name, stored, active, quotas.stored, quotas.active)
+
+    def _quotas_of(self, key: Key, row: NamespaceRow) -> Quotas | None:
+        """Return the quotas of a namespace; the selectors are matched only after a change of it or of a policy."""
+        known = self._quotas.get(key)
+        if known is not None and known[0] is row:
+            return known[1]
+        policy = self._policy(key.name)
+        quotas = policy.spec.quotas if policy is not None else None
+        self._quotas[key] = row, quotas
+        return quotas
+
+
+class _Fullness(NamedTuple):
+    """How many backups a namespace has, and how many it may have."""
+
+    namespace: str
+    stored: int
+    active: int
+    most_stored: int | None
+    most_active: int | None
+
+
+def _fullness_families(found: Iterable[_Fullness]) -> Iterable[Metric]:
+    used = GaugeMetricFamily(
+        "foresail_selfservice_backups",
+        "How many backups a namespace has; at its quota, without the expired ones that do not count.",
+        labels=("namespace", "which"),
+    )
+    limit = GaugeMetricFamily(
+        "foresail_selfservice_quota", "How many backups a namespace may have.", labels=("namespace", "which")
+    )
+    for each in found:
+        used.add_metric((each.namespace, "stored"), each.stored)
+        used.add_metric((each.namespace, "active"), each.active)
+        if each.most_stored is not None:
+            limit.add_metric((each.namespace, "stored"), each.most_stored)
+        if each.most_active is not None:
+            limit.add_metric((each.namespace, "active"), each.most_active)
+    yield from (used, limit)
 
 
 class _Counted(NamedTuple):

@@ -6,13 +6,13 @@ both get the last place.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 
 
 class Places:
     """Counts without going through anything: every question is answered from sizes."""
 
-    def __init__(self, lingering: Callable[[str], Iterable[str]] = lambda _: ()) -> None:
+    def __init__(self, lingering: Callable[[str], Collection[str]] = lambda _: ()) -> None:
         self._lingering = lingering  # of a namespace, what was deleted by force and may come back
         self._held: dict[str, str] = {}  # Velero's Backups, and the UID of the namespace that each is of
         self._stored: Counter[str] = Counter()  # by the namespace's UID
@@ -31,6 +31,16 @@ class Places:
         """Return how many of them Velero has not finished, one left out."""
         active = self._active.get(uid, ())
         return len(active) - (but in active) + self._unseen_of(namespace, but)
+
+    def usage(self, uid: str, namespace: str) -> tuple[int, int]:
+        """Return how many backups a namespace has, and how many of them Velero has not finished.
+
+        A scrape asks this for each namespace, so it takes no detour.
+        """
+        lingering = self._lingering(namespace)
+        coming = sum(name not in self._held and name not in self._promised for name in lingering) if lingering else 0
+        unseen = self._unseen.get(namespace, 0)
+        return self._stored.get(uid, 0) + unseen + coming, len(self._active.get(uid, ())) + unseen
 
     def hold(self, uid: str, name: str, *, is_active: bool) -> bool:
         """Take what is known of a Velero Backup; return whether a place has become free by it."""

@@ -69,3 +69,4 @@ def test_places_say_what_counting_says(steps: list[tuple[str, int]]) -> None:
             unseen = len(promised - held.keys() - {but})
             assert places.stored("uid", "red", but) == len(held.keys() - {but}) + unseen
             assert places.active("uid", "red", but) == sum(held[each] for each in held.keys() - {but}) + unseen
+        assert places.usage("uid", "red") == (places.stored("uid", "red", ""), places.active("uid", "red", ""))
