@@ -14,7 +14,7 @@ from foresail.api.primer import PRIMER
 from foresail.cron.shift import ZonedExpression
 from foresail.plan import Create, Delete, Key
 from foresail.primers.observe import CronJobRow, PlaceholderRow, PrimerRow, Settings
-from foresail.primers.shape import Shape
+from foresail.primers.shape import Shape, shares
 
 LONGEST_CRON_JOB_NAME = 52
 EARLY = timedelta(seconds=2)
@@ -65,7 +65,7 @@ def create_placeholder(
     key = Key(cron.key.namespace, placeholder_name(cron, fire, *number))
     spec = {
         **_place(shape, settings),
-        "containers": [_container("hold-place", settings.pause_image, shape)],
+        "containers": _containers("hold-place", settings.pause_image, shape),
         "activeDeadlineSeconds": max(int(lasts.total_seconds()), 1),
         "terminationGracePeriodSeconds": 0,
         "restartPolicy": "Always",
@@ -102,12 +102,12 @@ def _holder_spec(
     primer: PrimerRow, shape: Shape, when: ZonedExpression, count: int, settings: Settings
 ) -> dict[str, Any]:
     seconds = int(primer.warm_up.total_seconds())
-    container = {
-        **_container("hold", settings.hold_image, shape),
+    runs = {
         "command": [*settings.hold_command, str(seconds - _ENDS_BEFORE)],
         "env": [{"name": JOB_VARIABLE, "valueFrom": {"fieldRef": {"fieldPath": _JOB_NAME}}}],
     }
-    pod = {**_place(shape, settings), "containers": [container], "restartPolicy": "Never"}
+    containers = [{**each, **runs} for each in _containers("hold", settings.hold_image, shape)]
+    pod = {**_place(shape, settings), "containers": containers, "restartPolicy": "Never"}
     disrupted = {"type": "DisruptionTarget", "status": "True"}
     job = {
         "parallelism": count,
@@ -166,11 +166,17 @@ def _place(shape: Shape, settings: Settings) -> dict[str, Any]:
     }
 
 
-def _container(name: str, image: str, shape: Shape) -> dict[str, Any]:
-    resources: dict[str, Any] = {"requests": dict(shape.requests)}
-    if shape.limits:
-        resources["limits"] = dict(shape.limits)
-    return {"name": name, "image": image, "resources": resources, "securityContext": _RESTRICTED}
+def _containers(name: str, image: str, shape: Shape) -> list[dict[str, Any]]:
+    """Return as many containers as run at once in the target's pods, which together need what those need."""
+    return [
+        {
+            "name": f"{name}-{index}" if index else name,
+            "image": image,
+            "resources": {"requests": requests, "limits": limits} if limits else {"requests": requests},
+            "securityContext": _RESTRICTED,
+        }
+        for index, (requests, limits) in enumerate(shares(shape))
+    ]
 
 
 def _image(index: int, image: str) -> dict[str, Any]:

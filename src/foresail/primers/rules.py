@@ -15,7 +15,7 @@ from foresail.primers.fires import STANDING, Fires, duty_cycle, fires, shifted
 from foresail.primers.observe import UNWARMABLE, JobRow, PodRow, Seen, Target
 from foresail.primers.quota import first_exceeded
 from foresail.primers.reasons import Because, Reason
-from foresail.primers.shape import Shape, amounts
+from foresail.primers.shape import Shape, amounts, with_requests
 from foresail.primers.volumes import within
 
 MOST_HOLDERS = 2
@@ -132,6 +132,7 @@ def wanted_shape(seen: Seen, target: Target) -> Shape | None:
             shape,
             requests=admitted.requests,
             limits=admitted.limits,
+            containers=admitted.containers,
             priority=admitted.priority,
             preemption=admitted.preemption,
             priority_class=admitted.priority_class,
@@ -140,7 +141,7 @@ def wanted_shape(seen: Seen, target: Target) -> Shape | None:
     if located is not None and located.claims == shape.claims:
         shape = msgspec.structs.replace(shape, affinity=within(shape.affinity, located.volumes))
     if seen.primer.requests:
-        shape = msgspec.structs.replace(shape, requests=seen.primer.requests, limits=())
+        shape = with_requests(shape, seen.primer.requests)
     return shape
 
 

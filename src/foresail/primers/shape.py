@@ -10,6 +10,7 @@ from foresail.api.quantities import quantity, text_of
 
 Amounts = Mapping[str, Fraction]
 _NONE = Fraction(0)
+_HUGE_PAGES = "hugepages-"
 _template = msgspec.json.Decoder(PodTemplate)
 
 
@@ -18,6 +19,7 @@ class Shape(msgspec.Struct, frozen=True):
 
     requests: tuple[tuple[str, str], ...]
     limits: tuple[tuple[str, str], ...]
+    containers: int = 1  # how many run at once: a LimitRange bounds each of them
     node_selector: tuple[tuple[str, str], ...] = ()
     affinity: bytes = b""
     tolerations: bytes = b""
@@ -49,10 +51,12 @@ def shape_of_template(template: bytes) -> Shape:
 
 def shape_of(spec: PodSpec) -> Shape:
     """Return the shape of a pod; of equal ones there is one, for most pods of a CronJob are alike."""
-    limits = _effective(spec, _limits) if _all_limited(spec) else {}
+    requests = _effective(spec, _requests)
+    limits = {name: value for name, value in _effective(spec, _limits).items() if _is_limited(spec, name)}
     found = Shape(
-        requests=_texts(_effective(spec, _requests)),
-        limits=_texts(limits),
+        requests=_texts(requests),
+        limits=_texts(_limits_above(requests, limits)),
+        containers=max(len(_running(spec)), 1),
         node_selector=tuple(sorted((spec.node_selector or {}).items())),
         affinity=_passed_on(spec.affinity),
         tolerations=_passed_on(spec.tolerations),
@@ -69,6 +73,55 @@ def shape_of(spec: PodSpec) -> Shape:
     if len(_known) > _MOST_KNOWN:
         _known.clear()
     return _known.setdefault(found, found)
+
+
+def with_requests(shape: Shape, requests: tuple[tuple[str, str], ...]) -> Shape:
+    """Return a shape that requests something else; of its limits, those of the same resources stay."""
+    wanted, limits = amounts(requests), amounts(shape.limits)
+    kept = {name: value for name, value in limits.items() if name in wanted}
+    return msgspec.structs.replace(shape, requests=requests, limits=_texts(_limits_above(wanted, kept)))
+
+
+Share = tuple[dict[str, str], dict[str, str]]
+"""The requests and the limits of one container."""
+
+
+def shares(shape: Shape) -> list[Share]:
+    """Split a shape evenly into as many containers as run at once.
+
+    A LimitRange that admits the containers of a pod also admits their average: its bounds for requests, for limits and
+    for the ratio between them hold for each share.
+    """
+    requests, limits = amounts(shape.requests), amounts(shape.limits)
+    found: list[Share] = [({}, {}) for _ in range(shape.containers)]
+    for name in sorted({*requests, *limits}):
+        least, most = requests.get(name, _NONE), limits.get(name)
+        unit = _unit(name, least, most or _NONE)
+        for index, (asks, may) in enumerate(found):
+            part = _part(least / unit, shape.containers, index)
+            if part or (most is not None and not is_device(name)):  # without a request, the limit would be it
+                asks[name] = text_of(part * unit)
+            if most is None or (is_device(name) and not part):
+                continue
+            highest = -(-(most / unit) // shape.containers)
+            share = min(part * most // least, highest) if least else most / unit // shape.containers
+            may[name] = text_of(Fraction(share) * unit)
+    return found
+
+
+def _part(units: Fraction, count: int, index: int) -> int:
+    """Return how many of so many units one of several containers gets: the first ones get what is left over."""
+    each, left = divmod(-(-units.numerator // units.denominator), count)
+    return each + (index < left)
+
+
+def _unit(name: str, *values: Fraction) -> Fraction:
+    """Return the smallest amount of a resource that a container can have."""
+    if name.startswith(_HUGE_PAGES):
+        return quantity(name.removeprefix(_HUGE_PAGES))
+    if "/" in name or (name != "cpu" and all(each.denominator == 1 for each in values)):
+        return Fraction(1)
+    return Fraction(1, 1000)
 
 
 def amounts(texts: Iterable[tuple[str, str]]) -> dict[str, Fraction]:
@@ -104,8 +157,22 @@ def _limits(resources: Resources) -> dict[str, Fraction]:
     return _numbers(resources.limits or {})
 
 
-def _all_limited(spec: PodSpec) -> bool:
-    return bool(spec.containers) and all(each.resources.limits for each in _running(spec))
+def _is_limited(spec: PodSpec, name: str) -> bool:
+    """Whether no container can use more of a resource than its limit."""
+    if spec.resources is not None and name in (spec.resources.limits or {}):
+        return True
+    return all(name in (each.resources.limits or {}) for each in (*spec.init_containers, *spec.containers))
+
+
+def _limits_above(requests: Amounts, limits: Amounts) -> dict[str, Fraction]:
+    """Return limits that the API server accepts: none below its request, and no overcommitment of devices."""
+    devices = {name: value for name, value in requests.items() if is_device(name)}
+    return {**{name: max(value, requests.get(name, _NONE)) for name, value in limits.items()}, **devices}
+
+
+def is_device(name: str) -> bool:
+    """Whether a resource cannot be overcommitted: an extended resource, or huge pages."""
+    return "/" in name or name.startswith(_HUGE_PAGES)
 
 
 def _running(spec: PodSpec) -> list[Container]:

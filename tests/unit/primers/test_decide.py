@@ -122,7 +122,9 @@ def _other_image() -> dict[str, Any]:
 def test_what_the_primer_itself_says_counts_before_the_pods() -> None:
     row = primer(requests=(("memory", "1Gi"),), replicas=2)
     pods = made(decide(seen(primer=row), FIRE - MINUTE))
-    assert [each.body["spec"]["containers"][0]["resources"] for each in pods] == [{"requests": {"memory": "1Gi"}}] * 2  # type: ignore[index]
+    assert [each.body["spec"]["containers"][0]["resources"] for each in pods] == [
+        {"requests": {"memory": str(2**30)}}
+    ] * 2  # type: ignore[index]
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,27 @@
 """What the scheduler counts of a pod, and whether quotas have room for it."""
 
+from fractions import Fraction
 from typing import Any
 
 import pytest
 
+from foresail.api.quantities import quantity
 from foresail.plan import Key
 from foresail.primers.observe import QuotaRow
 from foresail.primers.quota import first_exceeded
+from foresail.primers.shape import Share, shares, with_requests
 from tests.unit.primers.rows import shape
 
 
 def asks(cpu: str, **others: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
     return {"name": "c", "image": "c:1", "resources": {"requests": {"cpu": cpu}}, **others}
+
+
+def limited(**limits: str) -> dict[str, Any]:
+    return {"name": "c", "image": "c:1", "resources": {"limits": limits}}
+
+
+GPU, HUGE = "example.com/gpu", "hugepages-2Mi"
 
 
 @pytest.mark.parametrize(
@@ -31,9 +41,67 @@ def test_the_effective_request_is_what_the_scheduler_counts(spec: dict[str, Any]
 
 
 def test_limits_count_only_if_all_that_run_have_them() -> None:
-    limited = {"name": "c", "resources": {"limits": {"cpu": "1"}}}
-    assert dict(shape(containers=[limited, limited]).limits) == {"cpu": "2"}
-    assert shape(containers=[limited, asks("1")]).limits == ()
+    one = limited(cpu="1")
+    assert dict(shape(containers=[one, one]).limits) == {"cpu": "2"}
+    assert shape(containers=[one, asks("1")]).limits == ()
+
+
+@pytest.mark.parametrize(
+    ("spec", "limits"),
+    [
+        ({"containers": [limited(cpu="2", memory="1Gi"), limited(cpu="2")]}, {"cpu": "4"}),
+        ({"containers": [limited(memory="1Gi"), limited(cpu="2")]}, {}),
+        ({"containers": [limited(cpu="1")], "initContainers": [asks("4")]}, {}),
+        ({"containers": [limited(cpu="1")], "initContainers": [limited(cpu="4")]}, {"cpu": "4"}),
+        ({"containers": [limited(**{GPU: "1"}), asks("1")]}, {GPU: "1"}),
+        ({"containers": [limited(**{HUGE: "4Mi", "cpu": "1"}), asks("1")]}, {HUGE: "4194304"}),
+        ({"containers": [asks("1")], "whole": {"requests": {"cpu": "7"}, "limits": {"cpu": "8"}}}, {"cpu": "8"}),
+    ],
+    ids=["one each", "not the same", "init without", "init larger", "device", "huge pages", "pod level"],
+)
+def test_a_resource_has_a_limit_only_if_every_container_limits_it(spec: dict[str, Any], limits: dict[str, str]) -> None:
+    assert dict(shape(**spec).limits) == limits
+
+
+def total(shares: list[Share], part: int) -> dict[str, Fraction]:
+    found: dict[str, Fraction] = {}
+    for each in shares:
+        for name, text in each[part].items():
+            found[name] = found.get(name, Fraction(0)) + quantity(text)
+    return found
+
+
+def test_a_shape_is_split_into_as_many_containers_as_run_at_once() -> None:
+    sidecar = asks("1", restartPolicy="Always")
+    found = shape(containers=[asks("2"), asks("1001m")], initContainers=[sidecar, asks("9")])
+    parts = shares(found)
+    assert [each[0]["cpu"] for each in parts] == ["3334m", "3333m", "3333m"]
+    assert total(parts, 0) == {"cpu": 10}
+
+
+def test_each_share_keeps_to_what_a_limit_range_allows_a_container() -> None:
+    both = {"requests": {"cpu": "101m"}, "limits": {"cpu": "202m"}}
+    small = {"requests": {"cpu": "100m"}, "limits": {"cpu": "200m"}}
+    parts = shares(shape(containers=[{"name": "a", "resources": both}, {"name": "b", "resources": small}]))
+    for requests, limits in parts:
+        assert Fraction(1, 10) <= quantity(requests["cpu"]) <= quantity(limits["cpu"]) <= Fraction(202, 1000)
+        assert quantity(limits["cpu"]) <= 2 * quantity(requests["cpu"])
+
+
+def test_a_device_is_not_divided() -> None:
+    parts = shares(shape(containers=[limited(**{GPU: "1"}, cpu="1"), asks("1")]))
+    assert [each[0].get(GPU) for each in parts] == ["1", None]
+    assert [each[1].get(GPU) for each in parts] == ["1", None]
+
+
+def test_a_limit_without_a_request_is_not_taken_for_one() -> None:
+    (share,) = shares(shape(containers=[{"name": "c", "resources": {"requests": {"cpu": "0"}, "limits": {"cpu": 1}}}]))
+    assert share == ({"cpu": "0"}, {"cpu": "1"})
+
+
+def test_other_requests_have_limits_that_allow_them() -> None:
+    found = with_requests(shape(containers=[limited(cpu="1", memory="1Gi")]), (("cpu", "4"), (GPU, "2")))
+    assert dict(found.limits) == {"cpu": "4", GPU: "2"}
 
 
 def test_equal_shapes_are_one() -> None:
