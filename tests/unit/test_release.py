@@ -36,6 +36,15 @@ def test_the_bill_has_every_package_once_and_is_the_same_each_time() -> None:
     assert bill() == found
 
 
+def test_no_manifest_names_a_user_and_the_image_has_a_numeric_one() -> None:
+    for path in (ROOT / "src" / "foresail" / "manifests").glob("*.yaml"):
+        text = path.read_text()
+        assert text.count("runAsNonRoot: true") == text.count("kind: Deployment"), path
+        assert not re.search("runAs(User|Group)", text), f"{path}: OpenShift's restricted-v2 refuses a fixed user"
+    (user,) = re.findall(r"^USER (\S+)$", (ROOT / "Containerfile").read_text(), re.MULTILINE)
+    assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", user), "the kubelet cannot tell that a name is not root"
+
+
 def test_the_workflow_runs_nobody_elses_code_and_only_targets_that_there_are() -> None:
     text = WORKFLOW.read_text()
     steps = [step for job in safe_load(text)["jobs"].values() for step in job["steps"]]

@@ -34,7 +34,8 @@ _RESTRICTED = {
     "capabilities": {"drop": ["ALL"]},
     "readOnlyRootFilesystem": True,
 }
-_NOBODY = {"runAsNonRoot": True, "runAsUser": 65535, "seccompProfile": {"type": "RuntimeDefault"}}
+# No user: the images have a numeric one, and OpenShift assigns each namespace its own.
+_NON_ROOT = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
 
 
 def placeholder_name(cron: CronJobRow, fire: datetime, index: int, attempt: int) -> str:
@@ -162,7 +163,7 @@ def _place(shape: Shape, settings: Settings) -> dict[str, Any]:
         "priorityClassName": settings.priority_class,
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
-        "securityContext": _NOBODY,
+        "securityContext": _NON_ROOT,
     }
 
 

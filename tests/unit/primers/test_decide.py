@@ -71,8 +71,7 @@ def test_at_the_warm_up_there_is_a_placeholder_that_a_restricted_namespace_would
     assert container["resources"] == {"requests": {"cpu": "2"}}
     assert container["securityContext"]["allowPrivilegeEscalation"] is False
     assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
-    assert spec["securityContext"]["runAsNonRoot"] is True
-    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert spec["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
     assert spec["automountServiceAccountToken"] is False
     assert spec["priorityClassName"] == "foresail-placeholder"
     assert spec["terminationGracePeriodSeconds"] == 0
@@ -122,9 +121,8 @@ def _other_image() -> dict[str, Any]:
 def test_what_the_primer_itself_says_counts_before_the_pods() -> None:
     row = primer(requests=(("memory", "1Gi"),), replicas=2)
     pods = made(decide(seen(primer=row), FIRE - MINUTE))
-    assert [each.body["spec"]["containers"][0]["resources"] for each in pods] == [
-        {"requests": {"memory": str(2**30)}}
-    ] * 2  # type: ignore[index]
+    resources = [each.body["spec"]["containers"][0]["resources"] for each in pods]  # type: ignore[index]
+    assert resources == [{"requests": {"memory": "1073741824"}}] * 2
 
 
 @pytest.mark.parametrize(
