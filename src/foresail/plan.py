@@ -135,6 +135,8 @@ class Note:
     reason: str
     message: str
     level: Level = Level.NORMAL
+    pattern: str = ""
+    """What is the same each time this happens, if the message is not; Events with the same pattern are repetitions."""
 
 
 @dataclass(frozen=True, slots=True)

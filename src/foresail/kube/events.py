@@ -60,7 +60,7 @@ class Events:
         self._is_busy = is_busy
         self._ends = False
         self._window = window
-        self._said: OrderedDict[Note, float] = OrderedDict()
+        self._said: OrderedDict[str, float] = OrderedDict()
         self._waiting: asyncio.Queue[tuple[Note, datetime, float]] = asyncio.Queue(waiting)
 
     def emit(self, note: Note) -> None:
@@ -71,7 +71,7 @@ class Events:
         try:
             self._waiting.put_nowait((note, self._now(), asyncio.get_running_loop().time()))
         except asyncio.QueueFull:
-            del self._said[note]
+            del self._said[_identity(note)]
             self.outcomes["dropped"] += 1
 
     async def run(self) -> None:
@@ -107,9 +107,10 @@ class Events:
         now = steady()
         while self._said and (now - next(iter(self._said.values())) >= self._window or len(self._said) > _REMEMBERED):
             self._said.popitem(last=False)
-        if note in self._said:
+        identity = _identity(note)
+        if identity in self._said:
             return True
-        self._said[note] = now
+        self._said[identity] = now
         return False
 
     async def _write(self, note: Note, at: datetime) -> None:
@@ -158,7 +159,12 @@ def _home(note: Note) -> str:
     return note.key.namespace or "default"  # where the API server wants Events about things without a namespace
 
 
+def _identity(note: Note) -> str:
+    """Return what two Notes have in common if one repeats the other."""
+    about = note.kind.api_version, note.kind.name, str(note.key), note.uid
+    return "\0".join((*about, note.reason, note.level.value, note.pattern or note.message))
+
+
 def _name(note: Note, slot: int) -> str:
-    said = "\0".join((note.kind.api_version, note.kind.name, note.uid, note.reason, note.message, str(slot)))
-    mark = hashlib.sha256(said.encode()).hexdigest()[:16]
+    mark = hashlib.sha256(f"{_identity(note)}\0{slot}".encode()).hexdigest()[:16]
     return f"{note.key.name[: _LONGEST_NAME - 17].rstrip('-.')}.{mark}"

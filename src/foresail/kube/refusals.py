@@ -1,10 +1,13 @@
 """Writes that the API server refuses for what they are: a retry does not help, so people must learn of them."""
 
+import re
+
 from foresail.kube.failures import Cause, Failure
 from foresail.plan import Action, Apply, Create, Delete, Level, Note, Subject
 
 WRITE_REFUSED = "WriteRefused"
 _REFUSALS = (Cause.INVALID, Cause.FORBIDDEN)
+_DIGIT = re.compile(r"\d")
 _TERMINATING = "because it is being terminated"  # of a namespace: nothing to correct, and no Event could be created
 
 
@@ -17,7 +20,12 @@ def refusal_note(subject: Subject | None, action: Action, failure: Failure | Non
         "The operator retries; correct what the message names."
     )
     about = subject or Subject(action.kind, action.key, "")
-    return Note(about.kind, about.key, about.uid, WRITE_REFUSED, text, Level.WARNING)
+    return Note(about.kind, about.key, about.uid, WRITE_REFUSED, text, Level.WARNING, _pattern(text))
+
+
+def _pattern(text: str) -> str:
+    """Return a text without request IDs, times and ports: a webhook's answer has others at each retry."""
+    return " ".join("#" if _DIGIT.search(word) else word for word in text.split())
 
 
 def _verb(action: Action) -> str:

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from foresail.kube.events import Events, event
-from foresail.plan import Key, Kind, Level, Note
+from foresail.kube.failures import failure
+from foresail.kube.refusals import refusal_note
+from foresail.plan import Delete, Key, Kind, Level, Note
 from tests.unit.kube.nowhere import nowhere
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
@@ -80,6 +82,24 @@ def test_what_was_said_is_not_said_again(tmp_path: Path) -> None:
             events.emit(NOTE)
 
     assert outcomes(tmp_path, emit) == {"repeated": 2}
+
+
+def refused(request_id: str, problem: str = "the image has no signature") -> Note:
+    text = f"admission webhook w denied it: {problem} (request {request_id}, 2026-11-15T12:00:{request_id[:2]}Z)"
+    found = refusal_note(None, Delete(THING, Key("ns", "a"), "uid-1"), failure(403, "Forbidden", text))
+    assert found is not None
+    return found
+
+
+def test_a_refusal_whose_text_varies_is_reported_once(tmp_path: Path) -> None:
+    def emit(events: Events) -> None:
+        for number in range(10, 13):
+            events.emit(refused(f"{number}f0c-a9"))
+
+    assert outcomes(tmp_path, emit) == {"repeated": 2}
+    assert name(refused("10f0c-a9")) == name(refused("11f0c-a9"))
+    assert name(refused("10f0c-a9", "the label team is missing")) != name(refused("10f0c-a9"))
+    assert "request 10f0c-a9" in refused("10f0c-a9").message
 
 
 def test_when_too_many_wait_the_next_ones_are_dropped_and_nobody_is_held_up(tmp_path: Path) -> None:
