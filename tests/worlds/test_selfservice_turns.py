@@ -201,6 +201,34 @@ def test_requests_that_are_deleted_while_they_wait_leave_nothing() -> None:
     virtual_time.run(live())
 
 
+def test_a_request_that_is_deleted_and_created_again_unseen_leaves_the_queue() -> None:
+    async def live() -> None:
+        tenancy = Tenancy(window=1)
+        process = tenancy.start()
+        engine = SerialVelero(tenancy, seconds=20)
+        working = asyncio.create_task(engine.work())
+        tenancy.back_up(Key("red", "first"))
+        await tenancy.settle(2)
+        waiting = Key("blue", "waiting")
+        tenancy.back_up(waiting)
+        await tenancy.settle(2)
+        assert tenancy.made_for(waiting) is None
+        for stream in list(process.visitor.streams):
+            stream.cut()
+        tenancy.delete(waiting)
+        tenancy.back_up(waiting, ttl="nonsense")
+        tenancy.world.history.compact()  # everything is read anew
+        await tenancy.settle(10)
+        assert tenancy.condition(waiting, "Accepted")[0] == "False"
+        for number in range(3):
+            tenancy.back_up(Key("red", f"r{number}"))
+        await tenancy.settle(120)
+        assert len(engine.order) == 4
+        await end([working], tenancy)
+
+    virtual_time.run(live())
+
+
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_with_a_window_a_death_at_any_write_hands_over_each_request_once(after: bool) -> None:
     async def live(write: int) -> int:

@@ -79,6 +79,8 @@ class Change(Generic[Row]):
 
     A row goes with its object, and also when the object can no longer be read; that such an object is gone is told by
     a change without any row.
+    An object that was deleted and created again while nobody was watching comes as two changes, if its rows have a
+    `uid`.
     """
 
     key: Key
@@ -254,6 +256,8 @@ class Reflector(Generic[Wire, Row]):
             key = row.key  # one is kept, not two
         self._note(key)
         self.store.unread.pop(key, None)
+        if _is_another(self.store.get(key), row):
+            self._remove(key)  # deleted and created again while nobody was watching
         old = self.store.put(key, row)
         if old != row:
             self.changed(Change(key, old, row, initial=self.phase is not Phase.WATCHING))
@@ -300,6 +304,12 @@ class Reflector(Generic[Wire, Row]):
         except msgspec.DecodeError as problem:
             self.unreadable(Unreadable(Key("", ""), "", _short(problem)))
             return None
+
+
+def _is_another(old: object, new: object) -> bool:
+    """Whether two rows that have UIDs are of different objects."""
+    before, after = getattr(old, "uid", ""), getattr(new, "uid", "")
+    return bool(before and after) and before != after
 
 
 def _meets(labels: Mapping[str, str], requirement: str) -> bool:

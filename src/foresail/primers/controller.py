@@ -130,7 +130,7 @@ class Primers:
         return ()
 
     def _learn_cron_job(self, change: Change[CronJobRow]) -> Iterable[Key]:
-        if change.old is not None and (change.new is None or change.new.uid != change.old.uid):
+        if change.old is not None and change.new is None:
             for known in (self._losses, self._admitted, self._located):
                 known.pop(change.old.uid, None)
         return ()

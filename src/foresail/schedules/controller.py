@@ -102,7 +102,7 @@ class Schedules:
     # What is learned from a change
 
     def _learn_schedule(self, change: Change[ScheduleRow]) -> Iterable[Key]:
-        if change.old is not None and (change.new is None or change.new.uid != change.old.uid):
+        if change.old is not None and change.new is None:
             self._deleted.pop(change.old.uid, None)
         return ()
 

@@ -402,7 +402,7 @@ class SelfService:
             yield from side.keys(
                 row for row in rows if is_going or not row.status.velero.nacuuid or protection.is_protected(row.status)
             )
-            if change.new is None or is_going or change.old is None or change.old.uid != change.new.uid:
+            if change.new is None or is_going or change.old is None:
                 yield from side.stray_keys(side.velero.by("waits in", change.key.name))
 
     def _weigh(self, namespace: str, *, is_deleted: bool = False) -> None:

@@ -129,6 +129,36 @@ def test_when_everything_is_read_again_what_is_unchanged_keeps_its_row_and_nobod
     assert changes == [Change(Key("ns", "b"), b, Spec(2), initial=True)]
 
 
+class Identified(msgspec.Struct, frozen=True):
+    uid: str
+    size: int
+
+
+class IdentifiedWire(msgspec.Struct):
+    metadata: dict[str, Any]
+    spec: Spec
+
+
+def test_an_object_that_was_deleted_and_created_again_unseen_comes_out_as_both() -> None:
+    changes: list[Change[Identified]] = []
+    kind = Kind("example.dev", "v1", "things", "Thing")
+    store = Store[Identified]({"size": lambda row: [row.size]})
+    interest = Interest(kind, IdentifiedWire, lambda wire: Identified(wire.metadata["uid"], wire.spec.size))
+    machine = Reflector(interest, store, changes.append, lambda _: None)
+    machine.line(event("ADDED", thing("a", 1)))
+    machine.line(bookmark(5, initial_end=True))
+    changes.clear()
+    machine.ended(failure(410, "Expired", "too old"))
+    again = thing("a", 9, 2)
+    again["metadata"]["uid"] = "another"
+    machine.line(event("ADDED", again))
+    machine.line(bookmark(10, initial_end=True))
+    key, old, new = Key("ns", "a"), Identified("uid-a", 1), Identified("another", 2)
+    assert changes == [Change(key, old, None, initial=False), Change(key, None, new, initial=True)]
+    assert list(store.rows()) == [new]
+    assert store.count("size", 1) == 0
+
+
 def test_what_the_server_shows_otherwise_at_the_same_version_is_taken_in(recorder: Recorder) -> None:
     recorder.start_watching()
     recorder.machine.ended(failure(410, "Expired", "too old"))
