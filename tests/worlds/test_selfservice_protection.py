@@ -24,11 +24,11 @@ def protect(tenancy: Tenancy, **deletion: Any) -> None:  # noqa: ANN401 - JSON
     done(tenancy.world.merge(SELF_SERVICE_POLICY, Key("", "default"), {"spec": {"deletion": deletion}}, "admin"))
 
 
-async def complete(tenancy: Tenancy, name: str, **spec: Any) -> Key:  # noqa: ANN401 - JSON
+async def complete(tenancy: Tenancy, name: str, days: float = 1, **spec: Any) -> Key:  # noqa: ANN401 - JSON
     key = Key("red", name)
     tenancy.back_up(key, **spec)
     await tenancy.settle(5)
-    began, expires = stamp(tenancy.clock()), stamp(tenancy.clock() + timedelta(days=1))
+    began, expires = stamp(tenancy.clock()), stamp(tenancy.clock() + timedelta(days=days))
     done_items = {"totalItems": 3, "itemsBackedUp": 3}
     tenancy.velero_says(key, "Completed", startTimestamp=began, expiration=expires, progress=done_items)
     await tenancy.settle(5)
@@ -139,6 +139,34 @@ def test_a_newer_backup_of_a_part_of_the_namespace_does_not_replace_a_whole_one(
         await tenancy.settle()
         assert is_protected(tenancy, whole)
         assert tenancy.request(part) is None, "the same part was backed up again"
+
+    tell(story)
+
+
+@pytest.mark.parametrize(
+    ("days", "spec"),
+    [
+        (0.5, {}),
+        (1, {"snapshotVolumes": False}),
+        (1, {"defaultVolumesToFsBackup": False}),
+        (1, {"snapshotMoveData": False}),
+    ],
+    ids=str,
+)
+def test_a_newer_backup_that_lives_shorter_or_saves_less_does_not_replace_a_good_one(
+    days: float, spec: dict[str, Any]
+) -> None:
+    async def story(tenancy: Tenancy) -> None:
+        protect(tenancy, keepLastGood=1)
+        good = await complete(tenancy, "good")
+        await complete(tenancy, "hollow", days, **spec)
+        tenancy.edit(good, NON_ADMIN_BACKUP, deleteBackup=True)
+        await tenancy.settle()
+        assert is_protected(tenancy, good)
+        await complete(tenancy, "better", defaultVolumesToFsBackup=True, snapshotMoveData=True)
+        tenancy.velero_deletes()
+        await tenancy.settle()
+        assert tenancy.request(good) is None
 
     tell(story)
 

@@ -20,6 +20,7 @@ from foresail.selfservice.status import FALSE, IN_DELETION
 _USABLE = (velero.COMPLETED, velero.PARTIALLY_FAILED)
 _EXCLUDED = "excludedNamespaceScopedResources"
 _FILTERS = ("labelSelector", "orLabelSelectors", "includedNamespaceScopedResources", _EXCLUDED)
+_COPIES = ("snapshotMoveData", "defaultVolumesToFsBackup")  # each copies the data of volumes if it is true
 
 
 class Protected(msgspec.Struct, frozen=True):
@@ -55,8 +56,21 @@ def good_backups(rows: Iterable[VeleroRow]) -> tuple[VeleroRow, ...]:
 
 
 def replaces(newer: VeleroRow, older: VeleroRow) -> bool:
-    """Whether a later backup covers what an earlier one does: the whole namespace, or the same part of it."""
-    return began_at(newer) > began_at(older) and filters(newer) in ({}, filters(older))
+    """Whether a later backup covers what an earlier one does, with the data of its volumes, and lives as long."""
+    is_later = began_at(newer) > began_at(older) and _lives_as_long(newer, older)
+    return is_later and filters(newer) in ({}, filters(older)) and _saves_as_much(newer, older)
+
+
+def _lives_as_long(newer: VeleroRow, older: VeleroRow) -> bool:
+    return newer.expires is None or (older.expires is not None and newer.expires >= older.expires)
+
+
+def _saves_as_much(newer: VeleroRow, older: VeleroRow) -> bool:
+    """Whether a backup switches off nothing that another one does for volumes; a field that is not set is a default."""
+    mine, other = (msgspec.json.decode(row.spec, type=dict[str, Any]) for row in (newer, older))
+    copies = all(mine.get(name) is True or mine.get(name) == other.get(name) for name in _COPIES)
+    snapshots = mine.get("snapshotVolumes") is not False or other.get("snapshotVolumes") is False
+    return copies and snapshots and mine.get("resourcePolicy") in (None, other.get("resourcePolicy"))
 
 
 def filters(row: VeleroRow) -> dict[str, Any]:
@@ -90,4 +104,5 @@ def _among_the_last(seen: Seen, row: VeleroRow, policy: PolicyRow, now: datetime
     if row.phase != velero.COMPLETED or newer >= kept:
         return None
     text = f"SelfServicePolicy {policy.name} keeps the last {kept} completed backups"
-    return Protected(f"{text}; NonAdminBackup {seen.request.key.name} is deleted when {kept} newer ones are complete")
+    newer_ones = f"{kept} newer ones that hold as much and live as long are complete"
+    return Protected(f"{text}; NonAdminBackup {seen.request.key.name} is deleted when {newer_ones}")
