@@ -80,6 +80,7 @@ class AccessReader:
         self._contents: OrderedDict[str, Contents] = OrderedDict()
         self._served: tuple[Served, ...] = ()
         self._served_until = 0.0
+        self._discovering = asyncio.Lock()
         self._denied: OrderedDict[tuple[str, tuple[str, ...], Question], float] = OrderedDict()  # until when it counts
 
     def knows(self, backup_uid: str) -> bool:
@@ -180,11 +181,13 @@ class AccessReader:
         if len(self._denied) > _MOST_DENIED:
             self._denied.popitem(last=False)
 
-    async def _serves(self) -> tuple[Served, ...]:
-        if monotonic() >= self._served_until:
-            self._served = served_by(_answer(await self._asked().discover(Discovery)))
-            self._served_until = monotonic() + _SERVED_SECONDS
-        return self._served
+    async def _serves(self, newer_than: float = _SERVED_SECONDS) -> tuple[Served, ...]:
+        """Return the served kinds, read at most that many seconds ago; a read that fails discards nothing."""
+        async with self._discovering:
+            if monotonic() >= self._served_until - _SERVED_SECONDS + newer_than:
+                self._served = served_by(_answer(await self._asked().discover(Discovery)))
+                self._served_until = monotonic() + _SERVED_SECONDS
+            return self._served
 
     async def _unserved(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """Return the kinds that are not served; those that came since discovery was read are."""
@@ -192,9 +195,8 @@ class AccessReader:
             return ()
         try:
             found = unserved_names(names, await self._serves())
-            if found and monotonic() >= self._served_until - _SERVED_SECONDS + _NEW_KINDS_SECONDS:
-                self._served_until = 0.0
-                found = unserved_names(found, await self._serves())
+            if found:
+                found = unserved_names(found, await self._serves(_NEW_KINDS_SECONDS))
         except NotAnsweredError:
             return ()  # it only adds to what the tenant reads
         return found

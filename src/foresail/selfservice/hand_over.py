@@ -159,7 +159,8 @@ def _clear_backup(seen: Seen, policy: PolicyRow, spec: dict[str, Any], now: date
     if seen.access is None or not (wish.checks_pods or kinds):
         return Cleared(spec)
     brought = seen.access.brought
-    if brought is None or not isinstance(brought.found, PodsChecked) or brought.sent + FRESH < now:
+    is_same = brought is not None and brought.wish == wish
+    if brought is None or not is_same or not isinstance(brought.found, PodsChecked) or brought.sent + FRESH < now:
         return Waiting(read=wish)
     found = brought.found
     again = _next_attempt(seen.access)
