@@ -600,7 +600,7 @@ class SelfService:
 
     def _expired(self, now: datetime) -> list[Key]:
         """Let backups that were deleted by force count no longer than they would have lived; return who may go on."""
-        namespaces = {key.namespace for key in self.lingering.forget_expired(now)}
+        namespaces = {key.namespace for key in self.lingering.forget_collected(now)}
         return [key for namespace in namespaces for key in self._short_of_a_place(self.backups, namespace)]
 
     def _with_turn(self, side: Side, name: str, seen: Seen, now: datetime) -> Seen:

@@ -292,7 +292,9 @@ def force_delete(seen: Seen, namespace: NamespaceRow, now: datetime) -> Plan:
     text = forced.message(request, seen.locations, is_back=False)
     before = untold(msgspec.structs.replace(request.status, deletion=Copy()), IN_DELETION)  # its time is that of now
     said = Said(IN_DELETION, TRUE, Reason.FORCE_DELETED, text)
-    return _say(seen, _told(seen, before, said, now), gone, is_versioned=False, wake_at=rules.expires_at(request))
+    return _say(
+        seen, _told(seen, before, said, now), gone, is_versioned=False, wake_at=forced.collected_at(request.status)
+    )
 
 
 def wait_for_loss(seen: Seen, row: VeleroRow | None, now: datetime) -> Plan:
@@ -303,8 +305,7 @@ def wait_for_loss(seen: Seen, row: VeleroRow | None, now: datetime) -> Plan:
         return Plan()
     text = forced.message(seen.request, seen.locations, is_back=row is not None)
     after = _told(seen, seen.request.status, Said(IN_DELETION, TRUE, Reason.FORCE_DELETED, text), now)
-    expires = rules.expires_at(seen.request)
-    return _say(seen, after, wake_at=expires if row is None else None)
+    return _say(seen, after, wake_at=forced.collected_at(seen.request.status) if row is None else None)
 
 
 def accept_deletion(seen: Seen, now: datetime) -> Plan | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 
 import msgspec
 
@@ -18,6 +18,10 @@ from foresail.selfservice.status import DELETING, IN_DELETION
 SYNC_MARGIN = timedelta(seconds=30)
 """A sync that ends this long after the deletion began after it; it also covers small differences of clocks."""
 
+COLLECTION_MARGIN = timedelta(hours=1)
+"""Velero's sync brings back what has expired, for Velero collects it once an hour."""
+
+_MOST_STALE = 64  # instants of backups that are forgotten
 _WITHOUT_DATA = velero.WAITING | {"ReadyToStart", velero.FAILED_VALIDATION}
 
 
@@ -59,19 +63,25 @@ def location_of(status: Status, locations: Iterable[LocationRow]) -> tuple[str, 
 
 
 def is_lost(status: Status, locations: Iterable[LocationRow], now: datetime | None = None) -> bool:
-    """Whether Velero cannot bring a backup back: it expired, its location is gone, or a sync did not find it."""
-    expires, since = glimpse(status.velero.mirror).expiration, forced_at(status)
+    """Whether Velero cannot bring a backup back: collected, its location is gone, or a sync did not find it."""
+    collected, since = collected_at(status), forced_at(status)
     _, location = location_of(status, locations)
-    if location is None or (now is not None and expires is not None and expires <= now):
+    if location is None or (now is not None and collected is not None and collected <= now):
         return True
     return since is not None and location.last_synced is not None and location.last_synced >= since + SYNC_MARGIN
+
+
+def collected_at(status: Status) -> datetime | None:
+    """Return when Velero has collected a backup that it may bring back; None if it does not expire."""
+    expires = glimpse(status.velero.mirror).expiration
+    return None if expires is None else expires + COLLECTION_MARGIN
 
 
 def message(request: RequestRow, locations: Iterable[LocationRow], *, is_back: bool) -> str:
     """Return what a tenant reads while a backup that was deleted by force still counts."""
     name, _ = location_of(request.status, locations)
-    expires = glimpse(request.status.velero.mirror).expiration
-    until = f" until {stamp(expires)}" if expires is not None else ""
+    collected = collected_at(request.status)
+    until = f" until {stamp(collected)}" if collected is not None else ""
     if is_back:
         return f"data is still in storage location {name} and counts{until}; set spec.deleteBackup to true to delete it"
     return f"Deleted from Velero by force; counts as stored until Velero has read storage location {name} again"
@@ -83,16 +93,17 @@ class Lingering:
     def __init__(self) -> None:
         self._known: dict[str, tuple[Key, Status]] = {}
         self._here: dict[str, set[str]] = {}  # by namespace
-        self._expiring: list[tuple[datetime, str]] = []  # a heap
+        self._collecting: list[tuple[datetime, str]] = []  # a heap
 
     def take(self, name: str, row: RequestRow) -> None:
         """Take in a request whose backup is deleted by force."""
         has_data = forced_at(row.status) is not None or may_have_data(row, None)
         if row.is_to_be_forced and row.status.phase == DELETING and has_data:
-            expires = glimpse(row.status.velero.mirror).expiration
-            if expires is not None and expires != self._expires(name):
-                heappush(self._expiring, (expires, name))
+            collected = collected_at(row.status)
+            if collected is not None and collected != self._collected(name):
+                heappush(self._collecting, (collected, name))
             self._known[name] = row.key, row.status
+            self._shorten()
             self._here.setdefault(row.key.namespace, set()).add(name)
 
     def names(self, namespace: str) -> Collection[str]:
@@ -113,19 +124,26 @@ class Lingering:
         for name in list(self.names(namespace)):
             self.forget(name)
 
-    def forget_expired(self, now: datetime) -> list[Key]:
-        """Forget what has expired, which no sync need say, and return the requests that it was of."""
+    def forget_collected(self, now: datetime) -> list[Key]:
+        """Forget what Velero has collected, which no sync need say, and return the requests that it was of."""
         found: list[Key] = []
-        while self._expiring and self._expiring[0][0] <= now:
-            expires, name = heappop(self._expiring)
-            if expires == self._expires(name):
+        while self._collecting and self._collecting[0][0] <= now:
+            collected, name = heappop(self._collecting)
+            if collected == self._collected(name):
                 found.append(self._known[name][0])
                 self.forget(name)
         return found
 
-    def _expires(self, name: str) -> datetime | None:
+    def _collected(self, name: str) -> datetime | None:
         _, status = self._known.get(name, (None, None))
-        return None if status is None else glimpse(status.velero.mirror).expiration
+        return None if status is None else collected_at(status)
+
+    def _shorten(self) -> None:
+        """Drop the instants of backups that are forgotten, once they are the most."""
+        if len(self._collecting) > _MOST_STALE + 2 * len(self._known):
+            found = ((self._collected(name), name) for name in self._known)
+            self._collecting = [(at, name) for at, name in found if at is not None]
+            heapify(self._collecting)
 
     def forget_if_lost(self, name: str, locations: Iterable[LocationRow]) -> Key | None:
         """Forget a backup if Velero has lost it, and return the request that it was of."""
