@@ -18,11 +18,15 @@ Wire = TypeVar("Wire")
 Row = TypeVar("Row")
 _log = logging.getLogger(__name__)
 
-STALL_SECONDS = 90.0  # the API server sends a bookmark each minute, so silence beyond that is a dead stream
-STALE_SECONDS = 300.0  # an older store makes the process unready; a working watch confirms it each minute
+STALL_SECONDS = 90.0  # after so much silence a stream is opened again: it may be dead, or its kind quiet
+STALE_SECONDS = 300.0  # an older store makes the process unready; a working watch confirms it within STALL_SECONDS
 _LOG_AGAIN = 600.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 10.0
 _TURN = 500  # lines after which other tasks get a turn
+
+
+class SilentStreamError(ConnectionAbortedError):
+    """Nothing came for a while, not even a bookmark."""
 
 
 class Watch(Generic[Wire, Row]):
@@ -93,30 +97,42 @@ class Watch(Generic[Wire, Row]):
     async def _request(self) -> Failure | None:
         if self.reflector.phase is Phase.LISTING:
             return await self._list()
+        goes_on = self.reflector.phase is Phase.WATCHING
         stream = await self._open()
         if isinstance(stream, Failure):
             return stream
+        if goes_on:
+            self._confirmed_at = self._clock()  # the server knows our version, and will send what came after it
         async with stream:
             try:
-                async for line in self._lines(stream):
-                    was_whole = self.reflector.phase is Phase.WATCHING
-                    bookmarks = self.reflector.bookmarks
-                    failure = next(filter(None, [each.line(line) for each in self._fed]), None)
-                    if failure is not None:
-                        return failure
-                    self._brought = True
-                    if self.reflector.bookmarks > bookmarks:
-                        self._bookmark_at = self._clock()
-                    if self.reflector.phase is Phase.WATCHING:
-                        self._confirmed_at = self._clock()
-                    if was_whole:
-                        self._followed = True
-                        self._log_recovery()
-                    self._tell()
-                    if self.reflector.synced and not self.synced.is_set():
-                        self.synced.set()
+                return await self._follow(stream)
+            except SilentStreamError as problem:
+                if self.reflector.phase is not Phase.WATCHING:
+                    return unreachable(problem)
+                self._followed = True  # etcd may send a quiet kind no bookmarks; a dead server fails the next request
+                self._log_recovery()
+                return None
             except OSError as problem:
                 return unreachable(problem)
+
+    async def _follow(self, stream: Stream) -> Failure | None:
+        async for line in self._lines(stream):
+            was_whole = self.reflector.phase is Phase.WATCHING
+            bookmarks = self.reflector.bookmarks
+            failure = next(filter(None, [each.line(line) for each in self._fed]), None)
+            if failure is not None:
+                return failure
+            self._brought = True
+            if self.reflector.bookmarks > bookmarks:
+                self._bookmark_at = self._clock()
+            if self.reflector.phase is Phase.WATCHING:
+                self._confirmed_at = self._clock()
+            if was_whole:
+                self._followed = True
+                self._log_recovery()
+            self._tell()
+            if self.reflector.synced and not self.synced.is_set():
+                self.synced.set()
         return None
 
     async def _open(self) -> Stream | Failure:
@@ -138,7 +154,7 @@ class Watch(Generic[Wire, Row]):
                 async with asyncio.timeout(self._stall):
                     chunk = await stream.read()
             except TimeoutError:
-                raise ConnectionAbortedError(f"nothing came for {self._stall:g} s") from None
+                raise SilentStreamError(f"nothing came for {self._stall:g} s") from None
             if not chunk:
                 return
             for line in lines.feed(chunk):

@@ -122,6 +122,47 @@ def test_a_watch_that_fails_for_ever_is_logged_rarely_counted_by_cause_and_makes
     virtual_time.run(run())
 
 
+class Quiet(Forgetful):
+    """Lists, and is then silent for ever: etcd lets a quiet kind go without bookmarks for minutes."""
+
+    def __init__(self) -> None:
+        super().__init__(streams=True)
+        self.opened = 0
+
+    async def stream(self, _: Kind, __: str, parameters: Mapping[str, str], **___: object) -> "Said | Failure":
+        self.opened += 1
+        is_first = "sendInitialEvents" in parameters
+        return Silent({"type": "BOOKMARK", "object": _BOOKMARK}) if is_first else Silent()
+
+
+class Silent(Said):
+    """A stream that does not end."""
+
+    async def read(self) -> bytes:
+        chunk = await super().read()
+        if not chunk:
+            await asyncio.Event().wait()
+        return chunk
+
+
+def test_a_kind_without_bookmarks_is_neither_stale_nor_a_failure(caplog: pytest.LogCaptureFixture) -> None:
+    server = Quiet()
+
+    async def run() -> None:
+        clock = asyncio.get_running_loop().time
+        reflector = Reflector(Interest(THING, Wire, lambda _: 0), Store[int](), lambda _: None, lambda _: None)
+        watch = Watch(server, reflector, clock=clock)  # type: ignore[arg-type]
+        running = asyncio.create_task(watch.run())
+        for _ in range(600):
+            await asyncio.sleep(3)
+            assert watch.age() < STALE_SECONDS / 3
+        running.cancel()
+        assert (watch.failures, caplog.messages) == ({}, [])
+        assert server.opened <= 1_800 / 90 + 1, "the stream is opened again at most each 90 s"
+
+    virtual_time.run(run())
+
+
 class Returning(Forgetful):
     """Cannot be reached for a minute, and has then forgotten the place where the watch stood."""
 
