@@ -67,7 +67,7 @@ def _scraped(collector: Collector) -> SimpleNamespace:
 
 
 async def _scrape(collector: Collector) -> SimpleNamespace:
-    nothing: Any = SimpleNamespace(writes={}, outcomes={"written": 0, "repeated": 0, "dropped": 0})
+    nothing: Any = SimpleNamespace(writes={}, refused={}, outcomes={"written": 0, "repeated": 0, "dropped": 0})
     metrics = Metrics((), nothing, nothing, lambda: True, [collector])
     spent, blocks, page = [], [], b""
     async with serving((), metrics, "127.0.0.1", 0) as port:

@@ -33,7 +33,7 @@ _SUFFIX = {"counter": "_total"}
 
 def page() -> str:
     """Return the page."""
-    nothing: Any = SimpleNamespace(writes={}, outcomes={"written": 0, "repeated": 0, "dropped": 0})
+    nothing: Any = SimpleNamespace(writes={}, refused={}, outcomes={"written": 0, "repeated": 0, "dropped": 0})
     runtime = Metrics((), nothing, nothing, lambda: True)
     groups: dict[str, Iterable[Collector]] = {
         "The runtime": [runtime, *_wrapped(runtime)],

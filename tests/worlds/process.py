@@ -100,12 +100,12 @@ class Process:
         self.on_death: Callable[[], None] = lambda: None
         self._dies = dies
         self._begun = self._ended = 0
-        executor = Executor(visitor, may_write=may_write, before_write=self._before, after_write=self._after)
+        self.executor = Executor(visitor, may_write=may_write, before_write=self._before, after_write=self._after)
         clock = visitor.world.clock
         self.loop = Loop(
             visitor,
             controller,
-            executor,
+            self.executor,
             clock,
             leads=leads,
             say=say,

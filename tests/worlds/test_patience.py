@@ -77,6 +77,8 @@ def test_a_write_that_is_refused_for_what_it_is_becomes_the_same_event_at_each_r
         )
         uid = scene.world.history.present(PARENT)[A]["metadata"]["uid"]
         assert found == ({(PARENT, A, uid, WRITE_REFUSED, text)} if is_reported else set())
+        counted = {(CHILD.name, refusal.cause.value): len(notes)} if is_reported else {}
+        assert process.executor.refused == counted
         scene.world.create = create  # type: ignore[method-assign]
         await scene.settle()
         scene.check()

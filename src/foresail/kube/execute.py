@@ -13,6 +13,7 @@ from foresail.kube.decisions import log_write
 from foresail.kube.echoes import Written
 from foresail.kube.failures import Cause, Failure
 from foresail.kube.nothing import nothing
+from foresail.kube.refusals import is_refusal
 from foresail.kube.server import Server
 from foresail.plan import Action, Apply, Body, Create, Delete, JsonPatch, Patch, Plan
 
@@ -77,6 +78,7 @@ class Executor:
         after_write: Callable[[], None] = nothing,
     ) -> None:
         self.writes: Counter[tuple[str, str]] = Counter()  # by kind and verb
+        self.refused: Counter[tuple[str, str]] = Counter()  # by kind and cause
         self._client = client
         self._may_write = may_write
         self._before_write = before_write
@@ -95,6 +97,8 @@ class Executor:
             if isinstance(answer, Failure):
                 outcome = await self._judge(action, answer)
                 if outcome is not Outcome.DONE:
+                    if is_refusal(answer):
+                        self.refused[action.kind.name, answer.cause.value] += 1
                     return Result(outcome, action, answer, tuple(written))
                 continue
             log_write(action)

@@ -96,6 +96,12 @@ class Metrics(Collector):
             self._executor.writes.items(),
         )
         yield _counter(
+            "foresail_refused_writes",
+            "Writes that the API server refused for what they are (400, 403, 422), each retry included.",
+            ("kind", "cause"),
+            self._executor.refused.items(),
+        )
+        yield _counter(
             "foresail_events",
             "Events that were written, that would have repeated another, and that were dropped.",
             ("outcome",),

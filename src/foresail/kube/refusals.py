@@ -11,9 +11,14 @@ _DIGIT = re.compile(r"\d")
 _TERMINATING = "because it is being terminated"  # of a namespace: nothing to correct, and no Event could be created
 
 
+def is_refusal(failure: Failure) -> bool:
+    """Whether a write was refused for what it is; a terminating namespace refuses every new object."""
+    return failure.cause in _REFUSALS and _TERMINATING not in failure.message
+
+
 def refusal_note(subject: Subject | None, action: Action, failure: Failure | None) -> Note | None:
     """Return the Event about a refused write; None if the failure may pass, or is about a terminating namespace."""
-    if failure is None or failure.cause not in _REFUSALS or _TERMINATING in failure.message:
+    if failure is None or not is_refusal(failure):
         return None
     text = (
         f"The API server refused to {_verb(action)} {action.kind.name} {action.key}: {failure.message} "

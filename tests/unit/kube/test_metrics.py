@@ -18,7 +18,7 @@ def test_figures_about_objects_are_shown_by_the_leader_alone_and_by_no_former_on
     overdue = Gauge("overdue_seconds", "What the last reconcile found.", registry=None)
     overdue.set(7)
     leads = True
-    nothing: Any = SimpleNamespace(writes={}, outcomes={"written": 0, "repeated": 0, "dropped": 0})
+    nothing: Any = SimpleNamespace(writes={}, refused={}, outcomes={"written": 0, "repeated": 0, "dropped": 0})
     metrics = Metrics((), nothing, nothing, lambda: leads, [overdue])
     assert b"\noverdue_seconds 7.0\n" in text(metrics.parts())
     leads = False
@@ -42,7 +42,7 @@ def test_requests_are_counted_by_code_and_measured_under_the_names_of_client_go(
             await client.delete(Kind("", "v1", "configmaps", "ConfigMap"), Key("here", "one"), "uid")
             await runner.cleanup()
             await client.delete(Kind("", "v1", "configmaps", "ConfigMap"), Key("here", "one"), "uid")
-        nothing: Any = SimpleNamespace(writes={}, outcomes={"written": 0, "repeated": 0, "dropped": 0})
+        nothing: Any = SimpleNamespace(writes={}, refused={}, outcomes={"written": 0, "repeated": 0, "dropped": 0})
         metrics = Metrics((), nothing, nothing, lambda: True, requests=requests)
         return text(metrics.parts()).decode().replace(str(port), "PORT")
 
