@@ -11,7 +11,7 @@ MINUTES ?= 60
 .DEFAULT_GOAL := help
 .PHONY: help setup lint format test test-cluster cluster-build cluster-up cluster-down \
   cron-oracle cron-shift cron-fuzz schedule-year schedule-gitops schedule-kills schedule-clusters compat selfservice-specs \
-  crds manifests docs docs-site licences sbom wheel audit bench-cron bench-runtime bench-schedules bench-selfservice bench-primers bench-scale primer-year primer-kills primer-kept \
+  crds manifests docs docs-site licences sbom wheel audit bench-cron bench-runtime bench-schedules bench-selfservice bench-primers bench-scale primer-year primer-kills primer-kept primer-admission \
   runtime-kills takeover selfservice-kills selfservice-queue restore-authorization redteam chart-upgrade soak lock ci
 
 help: ## list the targets
@@ -156,6 +156,9 @@ primer-kills: setup cluster-build ## kill the operator 100 times while warm-ups 
 
 primer-kept: setup cluster-build ## five fires of primers in every situation, losses and standing reservations: half an hour
 	FORESAIL_FULL=1 $(BIN)/pytest tests/cluster/test_primers.py
+
+primer-admission: setup cluster-build ## 2,000 random pods and their placeholders against a real API server; the last line is JSON
+	$(BIN)/python -m bench.primer_admission
 
 selfservice-queue: setup cluster-build ## 20 backups of 5 tenants in a real Velero's queue: minutes
 	FORESAIL_FULL=1 $(BIN)/pytest tests/cluster/test_selfservice_queue.py

@@ -112,7 +112,7 @@ def not_warmable(seen: Seen, verdict: Verdict) -> Because | None:
 
 def nothing_to_reserve(verdict: Verdict) -> Because | None:
     """Tell pods without requests: they fit anywhere, so there is nothing to hold for them."""
-    if verdict.shape is not None and verdict.shape.requests:
+    if verdict.shape is not None and any(amounts(verdict.shape.requests).values()):
         return None
     text = f"the pods of CronJob {verdict.target.cron.key.name} request nothing: set resources.requests there"
     return Because(Reason.NOTHING_TO_RESERVE, f"{text}, or spec.template.resources here.")

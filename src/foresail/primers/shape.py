@@ -36,7 +36,7 @@ class Shape(msgspec.Struct, frozen=True):
     @property
     def is_best_effort(self) -> bool:
         """Whether it asks for nothing that a scheduler could hold."""
-        return not self.requests and not self.limits
+        return not any(amounts((*self.requests, *self.limits)).values())
 
 
 _known: dict[Shape, Shape] = {}
@@ -99,13 +99,11 @@ def shares(shape: Shape) -> list[Share]:
         unit = _unit(name, least, most or _NONE)
         for index, (asks, may) in enumerate(found):
             part = _part(least / unit, shape.containers, index)
-            if part or (most is not None and not is_device(name)):  # without a request, the limit would be it
-                asks[name] = text_of(part * unit)
-            if most is None or (is_device(name) and not part):
-                continue
-            highest = -(-(most / unit) // shape.containers)
-            share = min(part * most // least, highest) if least else most / unit // shape.containers
-            may[name] = text_of(Fraction(share) * unit)
+            asks[name] = text_of(part * unit)  # also if it is 0: a limit alone would be the request too
+            if most is not None:
+                highest = -(-(most / unit) // shape.containers)
+                share = min(part * most // least, highest) if least else most / unit // shape.containers
+                may[name] = text_of(Fraction(share) * unit)
     return found
 
 
@@ -145,7 +143,7 @@ def _effective(spec: PodSpec, of: Callable[[Resources], dict[str, Fraction]]) ->
     found = _most(most, running)
     if spec.resources is not None:
         found = {**found, **of(spec.resources)}
-    return {name: value for name, value in found.items() if value}
+    return found
 
 
 def _requests(resources: Resources) -> dict[str, Fraction]:

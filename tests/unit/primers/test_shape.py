@@ -90,13 +90,19 @@ def test_each_share_keeps_to_what_a_limit_range_allows_a_container() -> None:
 
 def test_a_device_is_not_divided() -> None:
     parts = shares(shape(containers=[limited(**{GPU: "1"}, cpu="1"), asks("1")]))
-    assert [each[0].get(GPU) for each in parts] == ["1", None]
-    assert [each[1].get(GPU) for each in parts] == ["1", None]
+    assert [each[0][GPU] for each in parts] == ["1", "0"]
+    assert [each[1][GPU] for each in parts] == ["1", "0"]
 
 
 def test_a_limit_without_a_request_is_not_taken_for_one() -> None:
     (share,) = shares(shape(containers=[{"name": "c", "resources": {"requests": {"cpu": "0"}, "limits": {"cpu": 1}}}]))
     assert share == ({"cpu": "0"}, {"cpu": "1"})
+
+
+def test_what_is_requested_as_nothing_is_passed_on_for_a_quota_that_wants_it_named() -> None:
+    found = shape(resources={"requests": {"cpu": "0"}})
+    assert shares(found) == [({"cpu": "0"}, {})]
+    assert found.is_best_effort
 
 
 def test_other_requests_have_limits_that_allow_them() -> None:
