@@ -22,7 +22,7 @@ STALL_SECONDS = 90.0  # after so much silence a stream is opened again: it may b
 STALE_SECONDS = 300.0  # an older store makes the process unready; a working watch confirms it within STALL_SECONDS
 _LOG_AGAIN = 600.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 10.0
-_TURN = 500  # lines after which other tasks get a turn
+_TURN, _TURN_SECONDS = 500, 0.01  # lines, or work on them, after which other tasks get a turn
 
 
 class SilentStreamError(ConnectionAbortedError):
@@ -147,7 +147,8 @@ class Watch(Generic[Wire, Row]):
 
     async def _lines(self, stream: Stream) -> AsyncIterator[bytes]:
         lines = Lines()
-        since_turn = 0
+        since_turn, worked = 0, 0.0
+        time = asyncio.get_running_loop().time
         while True:
             try:
                 # Not wait_for: on Python 3.11 it loses a cancellation that comes together with what it waits for.
@@ -158,11 +159,12 @@ class Watch(Generic[Wire, Row]):
             if not chunk:
                 return
             for line in lines.feed(chunk):
-                since_turn += 1
+                began = time()
                 yield line
-            if since_turn >= _TURN:
-                since_turn = 0
-                await asyncio.sleep(0)
+                since_turn, worked = since_turn + 1, worked + time() - began
+                if since_turn >= _TURN or worked >= _TURN_SECONDS:
+                    since_turn, worked = 0, 0.0
+                    await asyncio.sleep(0)
 
     async def _list(self) -> Failure | None:
         interest = self.reflector.interest

@@ -57,6 +57,7 @@ from foresail.selfservice.observe import (
 from foresail.selfservice.places import Places
 from foresail.selfservice.policy import PolicyRow, policy_for, policy_row
 from foresail.selfservice.queue import NEAR, Line, Telling
+from foresail.selfservice.quota_queue import QuotaQueue
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.results_controller import WORD, Fetch, Results, fetch
 from foresail.selfservice.results_observe import Found, ResultsSeen, Wanted, location_of
@@ -75,6 +76,7 @@ class Side:
         self.family = family
         self.turns = turns
         self.places = Places()
+        self.quota_queue = QuotaQueue()
         self.requests = Store[RequestRow](
             {
                 "here": lambda row: [row.key.namespace],
@@ -194,6 +196,10 @@ class SelfService:
             return []
         if side is self.backups:
             self._linger(row, is_gone=new is None)
+        if new is not None and _lacks_a_place(new):
+            side.quota_queue.enter(new.key, new.created)
+        else:
+            side.quota_queue.leave(change.key)
         name, namespace = build.nacuuid(row), change.key.namespace
         if (new is None or not rules.has_nacuuid(new)) and Key(self.velero_namespace, name) not in side.velero:
             side.line.leave(name)  # it never came to Velero, and will not
@@ -253,8 +259,8 @@ class SelfService:
         if new is None and old is None:
             return
         namespace = change.key.namespace
-        if new is None or new.status.phase == BACKING_OFF or (old is not None and _lacks_a_place(old)):
-            yield from self._short_of_a_place(side, namespace)  # it does not need a place any more, or has found one
+        if new is None or (old is not None and _needs_no_place_now(old, new)):
+            yield from self._short_of_a_place(side, namespace)
         if side is self.restores:
             if new is not None and rules.has_ended(new) and not (old is not None and rules.has_ended(old)):
                 yield from side.keys(self._past_history(namespace))
@@ -352,8 +358,7 @@ class SelfService:
         return is_free
 
     def _short_of_a_place(self, side: Side, namespace: str) -> Iterator[Key]:
-        waiting = side.requests.by("held", (Reason.QUOTA_EXCEEDED, namespace))
-        return side.keys(sorted(waiting, key=lambda row: (row.created, row.key))[:_WOKEN])
+        return map(side.key, side.quota_queue.first(namespace, _WOKEN))
 
     def _past_history(self, namespace: str) -> list[RequestRow]:
         """Return the finished restores of a namespace that its policy does not keep any longer."""
@@ -574,8 +579,10 @@ class SelfService:
             self._unseen.setdefault(name, seen.unseen_since)
         woken = self._take_turn(side, name, seen, plan, now)
         if not rules.has_nacuuid(request):
-            keep = side.places.promise if promises(plan, seen) else side.places.settle
-            keep(request.key.namespace, name)
+            if promises(plan, seen):
+                side.places.promise(request.key.namespace, name)
+            elif side.places.settle(request.key.namespace, name):
+                woken += self._short_of_a_place(side, request.key.namespace)
         if creates(plan, seen):
             side.line.enter(name)
         if plan.status is not None and (name in side.line or name in side.turns.queue):
@@ -748,14 +755,12 @@ def _needs_locations(request: RequestRow) -> bool:
 
 
 def _held_by(row: RequestRow) -> list[Hashable]:
-    """Return what a request waits for: a place in its namespace, or a storage location."""
+    """Return what a request waits for, apart from quota."""
     if forced_at(row.status) is not None:
         return [Reason.FORCE_DELETED]
     if protection.is_protected(row.status):
         return [Reason.DELETION_PROTECTED, (Reason.DELETION_PROTECTED, row.key.namespace)]
     accepted = row.status.condition(ACCEPTED)
-    if accepted is not None and accepted.reason == Reason.QUOTA_EXCEEDED:
-        return [(Reason.QUOTA_EXCEEDED, row.key.namespace)]
     is_held = accepted is not None and accepted.reason == Reason.LOCATION_UNAVAILABLE
     return [Reason.LOCATION_UNAVAILABLE] if is_held else []
 
@@ -766,7 +771,16 @@ def _awaits_hand_over(row: RequestRow) -> bool:
 
 
 def _lacks_a_place(row: RequestRow) -> bool:
-    return (Reason.QUOTA_EXCEEDED, row.key.namespace) in _held_by(row)
+    accepted = row.status.condition(ACCEPTED)
+    if accepted is None or accepted.reason != Reason.QUOTA_EXCEEDED:
+        return False
+    return forced_at(row.status) is None and not protection.is_protected(row.status)
+
+
+def _needs_no_place_now(old: RequestRow, new: RequestRow) -> bool:
+    """Whether a request has just been refused, or has just got its place."""
+    is_refused = new.status.phase == BACKING_OFF and old.status.phase != BACKING_OFF
+    return is_refused or (_lacks_a_place(old) and not _lacks_a_place(new))
 
 
 def _nobody(_: Change[Any]) -> Iterator[Key]:

@@ -72,10 +72,12 @@ class Places:
             if name not in self._held:
                 self._unseen[namespace] += 1
 
-    def settle(self, namespace: str, name: str) -> None:
-        """Take that a promise has been kept, or that there is nobody any more to keep it to."""
-        if self._promised.pop(name, None) is not None and name not in self._held:
-            _less(self._unseen, namespace)
+    def settle(self, namespace: str, name: str) -> bool:
+        """Take that a promise has been kept, or will not be; return whether a place has become free by it."""
+        if self._promised.pop(name, None) is None or name in self._held:
+            return False
+        _less(self._unseen, namespace)
+        return True
 
     def _end(self, uid: str, name: str) -> None:
         active = self._active.get(uid, set())

@@ -209,3 +209,44 @@ def test_a_server_that_forgets_at_once_is_listed_less_and_less_often(*, streams:
     virtual_time.run(run())
     assert watch.reflector.synced
     assert 30 < server.lists < 120  # every 7.5 to 12.5 s, after a few quick ones
+
+
+class Slow:
+    """Sends many objects in one chunk, and then nothing for a long time."""
+
+    async def stream(self, _: Kind, __: str, ___: Mapping[str, str], **____: object) -> Said:
+        return Chunk(*({"type": "ADDED", "object": {"metadata": {"name": f"n{number}"}}} for number in range(40)))
+
+
+class Chunk(Said):
+    """A stream whose lines all come at once."""
+
+    async def read(self) -> bytes:
+        if not self._left:
+            await asyncio.sleep(60)
+        chunk = b"".join(self._left)
+        self._left.clear()
+        return chunk
+
+
+def test_other_tasks_get_a_turn_while_the_lines_of_a_chunk_are_expensive(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        spent, turns = 0.0, 0
+        loop = asyncio.get_running_loop()
+        time = loop.time
+
+        def expensive(_: Wire) -> int:
+            nonlocal spent
+            spent += 0.004
+            return 0
+
+        monkeypatch.setattr(loop, "time", lambda: time() + spent)
+        reflector = Reflector(Interest(THING, Wire, expensive), Store[int](), lambda _: None, lambda _: None)
+        running = asyncio.create_task(Watch(Slow(), reflector).run())  # type: ignore[arg-type]
+        while len(reflector.store) < 40:
+            turns += 1
+            await asyncio.sleep(0)
+        assert turns > 40 // 3, "after each 10 ms of work"
+        running.cancel()
+
+    virtual_time.run(run())
