@@ -122,21 +122,14 @@ def nothing_to_reserve(verdict: Verdict) -> Because | None:
 
 
 def wanted_shape(seen: Seen, target: Target) -> Shape | None:
-    """Return what one pod of a run needs: by the last one after admission, else by the template."""
+    """Return what one pod of a run needs, and where: by the last one after admission, else by the template."""
     shape = target.cron.shape
     if shape is None:
         return None
     admitted = last_admitted(target, shape) or target.admitted
     if admitted is not None:
-        shape = msgspec.structs.replace(
-            shape,
-            requests=admitted.requests,
-            limits=admitted.limits,
-            containers=admitted.containers,
-            priority=admitted.priority,
-            preemption=admitted.preemption,
-            priority_class=admitted.priority_class,
-        )
+        # The claims stay those of the template, which are looked up.
+        shape = msgspec.structs.replace(admitted, claims=shape.claims)
     located = target.located
     if located is not None and located.claims == shape.claims:
         shape = msgspec.structs.replace(shape, affinity=within(shape.affinity, located.volumes))

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
+from functools import lru_cache
+from typing import Any
 
 import msgspec
 
@@ -11,6 +13,8 @@ from foresail.api.quantities import quantity, text_of
 Amounts = Mapping[str, Fraction]
 _NONE = Fraction(0)
 _HUGE_PAGES = "hugepages-"
+_DEFAULT_SCHEDULER = "default-scheduler"
+_TOLERATED_BY_DEFAULT = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _template = msgspec.json.Decoder(PodTemplate)
 
 
@@ -59,8 +63,8 @@ def shape_of(spec: PodSpec) -> Shape:
         containers=max(len(_running(spec)), 1),
         node_selector=tuple(sorted((spec.node_selector or {}).items())),
         affinity=_passed_on(spec.affinity),
-        tolerations=_passed_on(spec.tolerations),
-        scheduler=spec.scheduler_name,
+        tolerations=_without_defaults(_passed_on(spec.tolerations)),
+        scheduler="" if spec.scheduler_name == _DEFAULT_SCHEDULER else spec.scheduler_name,
         runtime_class=spec.runtime_class_name,
         priority_class=spec.priority_class_name,
         priority=spec.priority,
@@ -201,3 +205,13 @@ def _claims(spec: PodSpec) -> tuple[str, ...]:
 def _passed_on(raw: msgspec.Raw) -> bytes:
     text = bytes(raw)
     return b"" if text in (b"null", b"{}", b"[]") else text
+
+
+@lru_cache(1_000)
+def _without_defaults(tolerations: bytes) -> bytes:
+    """Drop the tolerations that admission gives every pod: with them, no template would equal its pods."""
+    if not any(each.encode() in tolerations for each in _TOLERATED_BY_DEFAULT):
+        return tolerations
+    found: list[dict[str, Any]] = msgspec.json.decode(tolerations)
+    kept = [each for each in found if each.get("key") not in _TOLERATED_BY_DEFAULT]
+    return msgspec.json.encode(kept) if kept else b""

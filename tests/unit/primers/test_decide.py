@@ -62,6 +62,21 @@ def test_the_size_is_what_the_api_server_would_make_of_a_pod_before_any_run() ->
     assert resources == {"requests": {"cpu": "2", "memory": "1073741824"}}
 
 
+def test_a_placeholder_goes_where_admission_sends_the_pod() -> None:
+    injected: dict[str, Any] = {
+        "nodeSelector": {"pool": "gold"},
+        "tolerations": [{"key": "gold", "operator": "Exists"}],
+        "affinity": {"nodeAffinity": {"a": []}},
+    }
+    admitted = Target(cron_job(), admitted=shape(**injected), is_rehearsed=True)
+    job, pod = run(FIRE - timedelta(days=1), phase="Succeeded", shape=shape(**injected))
+    ran = Target(cron_job(last=job.fire), (msgspec.structs.replace(job, is_over=True),), (pod,))
+    for target in (admitted, ran):
+        (made_one,) = made(decide(seen(target), FIRE - MINUTE))
+        spec: Any = made_one.body["spec"]
+        assert {name: spec[name] for name in injected} == injected
+
+
 def test_at_the_warm_up_there_is_a_placeholder_that_a_restricted_namespace_would_take() -> None:
     (pod,) = made(decide(seen(), FIRE - 10 * MINUTE))
     assert pod.key.name == "daily-warm-11111111-29455380-0-1"

@@ -110,6 +110,16 @@ def test_other_requests_have_limits_that_allow_them() -> None:
     assert dict(found.limits) == {"cpu": "4", GPU: "2"}
 
 
+def test_what_admission_gives_every_pod_makes_no_other_shape() -> None:
+    own = [{"key": "batch", "operator": "Exists"}]
+    added = [
+        {"key": f"node.kubernetes.io/{each}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+        for each in ("not-ready", "unreachable")
+    ]
+    assert shape(tolerations=added, schedulerName="default-scheduler") == shape()
+    assert shape(tolerations=[*own, *added]) == shape(tolerations=own)
+
+
 def test_equal_shapes_are_one() -> None:
     assert shape() is shape()
 
