@@ -6,7 +6,7 @@ from itertools import islice
 
 import msgspec
 
-from foresail.cron import CronError, Dialect, Schedule, chain, outlook, parse
+from foresail.cron import CronError, Dialect, Every, Schedule, chain, outlook, parse
 from foresail.cron.shift import Shifted, shift
 from foresail.primers.observe import CronJobRow
 from foresail.primers.reasons import Because, Reason
@@ -31,6 +31,11 @@ def fires(cron: CronJobRow, zone: str, now: datetime) -> Fires | Because:
     schedule = reading(cron.text, cron.zone or zone)
     if isinstance(schedule, Because):
         return schedule
+    if isinstance(schedule, Every) and cron.deadline is not None and cron.deadline < schedule.period:
+        # The controller counts the period from its deadline before now at the earliest, so it always ends after now.
+        text = f"startingDeadlineSeconds of {int(cron.deadline.total_seconds())} is shorter than the period"
+        advice = f"{text} of {cron.text!r}, so Kubernetes never runs it: raise the deadline, or remove it."
+        return Because(Reason.NEVER_FIRES, f"CronJob {cron.key}: {advice}")
     anchor = cron.last or cron.created
     if cron.deadline is not None:
         anchor = max(anchor, now - cron.deadline)  # the controller does not look further back

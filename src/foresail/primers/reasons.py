@@ -37,7 +37,9 @@ class Reason(StrEnum):
     """The CronJob's schedule cannot be read: correct it."""
 
     NEVER_FIRES = "NeverFires"
-    """The CronJob's schedule is valid and has no fire: correct it."""
+    """The CronJob's schedule is valid and has no fire, or `startingDeadlineSeconds` is shorter than the period of
+    `@every`: correct it.
+    """
 
     TAKEN = "PrimedByAnother"
     """An older Primer is for the same CronJob: delete one of the two."""

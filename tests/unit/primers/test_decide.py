@@ -148,6 +148,7 @@ def test_what_the_primer_itself_says_counts_before_the_pods() -> None:
         ({"target": cron_job(suspend=True)}, "Suspended"),
         ({"target": cron_job("61 * * * *")}, "InvalidSchedule"),
         ({"target": cron_job("0 0 31 2 *")}, "NeverFires"),
+        ({"target": cron_job("@every 1h", deadline=timedelta(seconds=2400))}, "NeverFires"),
         ({"target": cron_job("*/15 * * * *")}, "NeedsAllowStanding"),
         ({"target": Target(cron_job(), taken_by="older")}, "PrimedByAnother"),
         ({"primer": primer(suspend=True)}, "Suspended"),
@@ -169,6 +170,11 @@ def test_what_cannot_be_primed_is_not_and_its_reason_is_said_once(fields: dict[s
     later = msgspec.structs.replace(first, primer=msgspec.structs.replace(first.primer, status=known))
     assert decide(later, FIRE - MINUTE).notes == ()
     assert decide(later, FIRE - MINUTE).status is None
+
+
+def test_an_interval_fires_if_the_deadline_is_as_long() -> None:
+    cron = cron_job("@every 1h", deadline=timedelta(hours=1), last=FIRE - timedelta(hours=1))
+    assert len(made(decide(seen(cron), FIRE - MINUTE))) == 1
 
 
 def test_a_pod_on_a_node_without_a_machine_cannot_be_primed() -> None:
