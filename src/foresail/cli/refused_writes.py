@@ -1,5 +1,6 @@
 """Writes that the API server refuses to the operator, as the operator's Events report them."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -10,7 +11,7 @@ from foresail.api.instants import stamp, utc
 from foresail.cli.cluster import Cluster
 from foresail.cli.errors import CommandError
 from foresail.kube.refusals import WRITE_REFUSED
-from foresail.plan import Kind
+from foresail.plan import Key, Kind
 
 _CURRENT = timedelta(minutes=12)  # the operator retries each minute, and repeats its Event after ten
 
@@ -27,6 +28,9 @@ class RefusedWrite:
 
 
 class _Subject(msgspec.Struct, frozen=True):
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
     uid: str = ""
 
 
@@ -43,14 +47,24 @@ async def refused_writes(cluster: Cluster, kind: Kind, namespace: str, instant: 
     """Return the latest current refusal for each object of a kind by its UID; none if one may not read Events."""
     chosen = f"involvedObject.kind={kind.name},reason={WRITE_REFUSED}"
     try:
-        listed = await cluster.listed(EVENT, namespace, fields=chosen)
+        found = _latest(await cluster.listed(EVENT, namespace, fields=chosen), instant)
     except CommandError:
         return {}
-    found: dict[str, RefusedWrite] = {}
+    return {about.uid: refused for about, refused in found.items()}
+
+
+async def all_refused_writes(cluster: Cluster, instant: datetime) -> dict[tuple[str, Key], RefusedWrite]:
+    """Return the latest current refusal for each object of the cluster, by the name of its kind and its key."""
+    found = _latest(await cluster.listed(EVENT, "", fields=f"reason={WRITE_REFUSED}"), instant)
+    return {(about.kind, Key(about.namespace, about.name)): refused for about, refused in found.items()}
+
+
+def _latest(listed: Iterable[msgspec.Raw], instant: datetime) -> dict[_Subject, RefusedWrite]:
+    found: dict[_Subject, RefusedWrite] = {}
     for event in map(_event.decode, listed):
         if event.event_time is None or instant - utc(event.event_time) > _CURRENT:
             continue
-        uid, refused = event.involved_object.uid, RefusedWrite(utc(event.event_time), event.message)
-        if uid not in found or found[uid].at < refused.at:
-            found[uid] = refused
+        about, refused = event.involved_object, RefusedWrite(utc(event.event_time), event.message)
+        if about not in found or found[about].at < refused.at:
+            found[about] = refused
     return found

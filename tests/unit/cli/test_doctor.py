@@ -13,6 +13,7 @@ import pytest
 from foresail.api import mirrored, velero
 from foresail.api.crds import DEFINITIONS, definition
 from foresail.api.metadata import Metadata
+from foresail.api.pods import Pod
 from foresail.api.policy import SelfServicePolicy
 from foresail.cli.cluster import on_cluster
 from foresail.cli.doctor.checks import findings, requesters
@@ -22,6 +23,8 @@ from foresail.cli.doctor.permissions import needed
 from foresail.cli.doctor.visit import shown, summary
 from foresail.cli.errors import CommandError
 from foresail.cli.leader import Lease, LeaseSpec
+from foresail.cli.refused_writes import RefusedWrite
+from foresail.kube.clock import now
 from foresail.plan import Key
 from foresail.schedules.engine import DeploymentRow
 from foresail.schedules.observe import ScheduleRow, Unread
@@ -319,6 +322,80 @@ def test_the_time_is_taken_around_the_request_that_asks_for_it(tmp_path: Path) -
     assert -seen.doubt <= seen.instant - seen.server_time <= seen.doubt + second
     lease = "GET /apis/coordination.k8s.io/v1/namespaces/velero/leases/foresail"
     assert server.asked[:2] == ["GET /version", lease]
+
+
+def pod(name: str, ready: str, since: timedelta, phase: str = "Running") -> dict[str, Any]:
+    changed = (NOW - since).isoformat()
+    return {
+        "metadata": {"name": name, "namespace": "velero"},
+        "spec": {"containers": []},
+        "status": {
+            "phase": phase,
+            "conditions": [{"type": "Ready", "status": ready, "lastTransitionTime": changed}],
+        },
+    }
+
+
+def operator_pod(name: str, ready: str, since: timedelta, phase: str = "Running") -> Pod:
+    return msgspec.convert(pod(name, ready, since, phase), Pod)
+
+
+def test_a_replica_with_a_stale_store_is_a_problem() -> None:
+    stale = operator_pod("foresail-1", "False", timedelta(minutes=7))
+    (found,) = wrong(replace(HEALTHY, pods=(stale, operator_pod("foresail-2", "True", LONG))))
+    assert (found.grade, found.about) == (Grade.PROBLEM, "stores")
+    assert found.says == (
+        "Pod velero/foresail-1 has not been ready for 7 min: it has not read a kind, or one is stale, and decides on"
+        " old state"
+    )
+    assert found.fix == "kubectl logs -n velero foresail-1 | grep 'cannot watch' names the kind and the cause"
+
+
+@pytest.mark.parametrize(
+    "young",
+    [
+        pytest.param(operator_pod("foresail-1", "False", timedelta(seconds=40)), id="it starts"),
+        pytest.param(operator_pod("foresail-1", "True", LONG), id="it is ready"),
+        pytest.param(operator_pod("foresail-1", "False", LONG, "Succeeded"), id="it has ended"),
+    ],
+)
+def test_a_replica_that_is_ready_or_has_just_started_has_no_stale_store(young: Pod) -> None:
+    assert wrong(replace(HEALTHY, pods=(young,))) == []
+
+
+def test_writes_that_the_api_server_refuses_are_named_by_the_object_that_they_are_for() -> None:
+    words = "The API server refused to create Backup velero/daily-1: webhook w denied it."
+    many = {("Schedule", Key("velero", f"s{number}")): RefusedWrite(NOW, words) for number in range(7)}
+    (found,) = wrong(replace(HEALTHY, refused_writes=many))
+    assert (found.grade, found.about) == (Grade.WARNING, "refused")
+    names = ", ".join(f"Schedule velero/s{number}" for number in range(5))
+    assert found.says == f"{names} and 2 more: {words} (2026-11-15T12:00:00Z)"
+    assert "kubectl get events -A --field-selector reason=WriteRefused" in found.fix
+
+
+def test_refused_writes_and_pods_are_read_from_the_cluster(tmp_path: Path) -> None:
+    deployment = {
+        "metadata": {"name": "foresail", "namespace": "velero", "labels": {"app.kubernetes.io/name": "foresail"}},
+        "spec": {"template": {"spec": {"containers": []}}},
+    }
+    event = {
+        "involvedObject": {"kind": "Schedule", "namespace": "velero", "name": "daily", "uid": "u"},
+        "eventTime": now().isoformat(),
+        "message": "webhook w denied it.",
+    }
+    past = {**event, "involvedObject": {"kind": "Schedule", "name": "past"}, "eventTime": NOW.isoformat()}
+    answers = {
+        "/version": {},
+        "/apis/apps/v1/deployments": {"metadata": {}, "items": [deployment]},
+        "/api/v1/events": {"metadata": {}, "items": [event, past]},
+        "/api/v1/namespaces/velero/pods": {"metadata": {}, "items": [pod("foresail-1", "False", LONG)]},
+    }
+    with canned(tmp_path, answers) as server:
+        chosen = Namespace(kubeconfig=str(server.kubeconfig), context=None)
+        seen = on_cluster(chosen, lambda cluster: gather(cluster, "velero", None))
+    assert [each.metadata.name for each in seen.pods] == ["foresail-1"]
+    ((kind, key), refused_write), *others = seen.refused_writes.items()
+    assert (kind, key, refused_write.message, others) == ("Schedule", Key("velero", "daily"), event["message"], [])
 
 
 def test_velero_with_its_own_schedule_controller_and_no_operator_is_well() -> None:

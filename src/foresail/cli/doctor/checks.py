@@ -23,13 +23,14 @@ _OLD_ZONES = timedelta(days=500)
 _STARTS_WITHIN = timedelta(minutes=10)
 _RUNS_AT_MOST = timedelta(hours=24)
 _SHOWN = 5
+_READY_WITHIN = timedelta(minutes=1)
 
 
 def findings(seen: Evidence) -> list[Finding]:
     """Say everything that there is to say, in the order in which it should be mended."""
     checks = (
         unread, kinds, clocks, zones, veleros, attended, runnable, primed, locations, strangers, rivals, stuck,
-        undeletable, permissions, requesters,
+        undeletable, permissions, stores, refusals, requesters,
     )  # fmt: skip
     return [each for check in checks for each in check(seen)]
 
@@ -301,6 +302,33 @@ def permissions(seen: Evidence) -> Iterator[Finding]:
         yield warning("permissions", says, "let an administrator of the cluster install it")
     elif seen.own_permissions:
         yield good("permissions", "no operator was found, and you have all the permissions that one needs")
+
+
+def stores(seen: Evidence) -> Iterator[Finding]:
+    """Report the replicas that are not ready: they lack a kind, or have had no news of one for five minutes."""
+    now = seen.server_time or seen.instant
+    for pod in seen.pods:
+        ready = next((each for each in pod.status.conditions or () if each.type == "Ready"), None)
+        if pod.status.phase != "Running" or ready is None or ready.status == "True":
+            continue
+        age = now - (ready.last_transition_time or now)
+        if age > _READY_WITHIN:
+            name, namespace = pod.metadata.name, pod.metadata.namespace
+            yield problem(
+                "stores",
+                f"Pod {namespace}/{name} has not been ready for {_minutes(age)}: it has not read a kind, or one is"
+                " stale, and decides on old state",
+                f"kubectl logs -n {namespace} {name} | grep 'cannot watch' names the kind and the cause",
+            )
+
+
+def refusals(seen: Evidence) -> Iterator[Finding]:
+    """Report the objects for which the API server has refused a write within the last minutes, and why the first."""
+    found = sorted(seen.refused_writes)
+    if found:
+        names = [f"{kind} {key}" for kind, key in found]
+        fix = "correct what the message names; all of them: kubectl get events -A --field-selector reason=WriteRefused"
+        yield warning("refused", f"{_some(names)}: {seen.refused_writes[found[0]]}", fix)
 
 
 def _fields(spec: dict[str, Any]) -> set[str]:

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from importlib.metadata import version
+from itertools import chain
 from typing import Any, TypeVar
 
 import msgspec
@@ -15,11 +16,13 @@ from foresail.api.core import DEFINITION
 from foresail.api.marks import OPERATORS_LEASE, PRIMERS_LEASE
 from foresail.api.metadata import Metadata
 from foresail.api.monitoring import PROMETHEUS_RULE, UNATTENDED
+from foresail.api.pods import POD, Pod
 from foresail.api.policy import SELF_SERVICE_POLICY, SelfServicePolicy
 from foresail.cli.cluster import Cluster
 from foresail.cli.doctor.permissions import Permission, needed
 from foresail.cli.errors import CommandError
 from foresail.cli.leader import Lease
+from foresail.cli.refused_writes import RefusedWrite, all_refused_writes
 from foresail.kube.clock import now
 from foresail.kube.lease import LEASE
 from foresail.plan import Key, Kind
@@ -109,6 +112,7 @@ class Operator:
     primers: bool
     service_account: str
     lease: str = OPERATORS_LEASE
+    name: str = _OURS[0]  # in the label of its pods
 
     def has_work_of(self, other: "Operator") -> bool:
         """Tell whether the two have a capability in common."""
@@ -141,6 +145,8 @@ class Evidence:
     is_requester_checked: bool = False  # the API server refuses a wrong one
     policies: tuple[SelfServicePolicy, ...] = ()
     primers_lease: Lease | None = None
+    pods: tuple[Pod, ...] = ()  # of the operators
+    refused_writes: Mapping[tuple[str, Key], RefusedWrite] = field(default_factory=dict)  # by kind and object
     doubt: timedelta = timedelta()  # by how much the two may differ because the answer took its time
 
 
@@ -159,6 +165,7 @@ async def gather(cluster: Cluster, namespace: str, account: str | None) -> Evide
     rows = [deployment_row(each) for each in deployments if each.metadata.namespace == namespace]
     operators = tuple(_operator(each) for each in deployments if (each.metadata.labels or {}).get(_NAME) in _OURS)
     has_policies = f"{SELF_SERVICE_POLICY.plural}.{SELF_SERVICE_POLICY.group}" in (definitions or ())
+    pods = [await reader.all(POD, each.key.namespace, Pod, f"{_NAME}={each.name}") for each in operators]
     is_bare, alert = bool(deployments) and not operators, Key(namespace, UNATTENDED)
     return Evidence(
         namespace=namespace,
@@ -181,6 +188,8 @@ async def gather(cluster: Cluster, namespace: str, account: str | None) -> Evide
         is_requester_set=bool(await reader.tried(cluster.if_there(_STAMP, _REQUESTER, _Named))),
         is_requester_checked=bool(await reader.tried(cluster.if_there(_CHECK, _REQUESTER, _Named))),
         policies=tuple(await reader.all(SELF_SERVICE_POLICY, "", SelfServicePolicy) if has_policies else ()),
+        pods=tuple(chain.from_iterable(pods)),
+        refused_writes=await reader.tried(all_refused_writes(cluster, server_time or asked)) or {},
         unread=tuple(reader.unread),
         doubt=doubt,
     )
@@ -200,9 +209,9 @@ class _Reader:
             self.unread.append(error)
             return None
 
-    async def all(self, kind: Kind, namespace: str, of: type[T]) -> list[T]:
+    async def all(self, kind: Kind, namespace: str, of: type[T], labels: str = "") -> list[T]:
         decoder = msgspec.json.Decoder(of)
-        found = await self.tried(self._cluster.listed(kind, namespace))
+        found = await self.tried(self._cluster.listed(kind, namespace, labels))
         return [decoder.decode(each) for each in found or ()]
 
 
@@ -234,6 +243,7 @@ def _operator(wire: Deployment) -> Operator:
         primers=bool({"--primers", "--primers=true"} & set(words)),
         service_account=f"{wire.metadata.namespace}/{pod.service_account_name or 'default'}",
         lease=leases[-1] if leases else OPERATORS_LEASE,
+        name=(wire.metadata.labels or {})[_NAME],
     )
 
 
