@@ -121,9 +121,11 @@ def base_of(seen: Seen, observed: Observed, now: datetime) -> datetime:
     """Return the instant that the next run is counted from; times in the future do not count.
 
     The last slot for which there is a Backup counts too: whoever made it may have been killed before it could say so.
+    So does a time that was cleared and has passed since: the clock that found it in the future was the wrong one.
     """
     schedule = seen.schedule
-    marks = [schedule.last_backup or schedule.created, schedule.last_skipped, observed.edited, last_slot(seen, now)]
+    recorded = [schedule.last_backup or schedule.created, schedule.last_skipped, observed.edited]
+    marks = [*recorded, instant(observed.ahead), last_slot(seen, now)]
     return max((mark for mark in marks if mark is not None and not is_in_future(mark, now)), default=whole(now))
 
 
@@ -246,7 +248,7 @@ def judge(seen: Seen, now: datetime) -> Verdict:
     skipped = is_skipped(schedule, memory, default=seen.settings.skip_immediately)
     edited = is_edited(schedule, memory)
     future = times_in_future(schedule, memory, now)
-    observed = _observed(seen, memory, now, skipped=skipped, anew=edited or bool(future), edited=edited)
+    observed = _observed(seen, memory, now, skipped=skipped, future=future, edited=edited)
     base = base_of(seen, observed, now)
     if skipped:
         base = max(base, whole(now))
@@ -310,15 +312,25 @@ def look_again(verdict: Verdict, now: datetime) -> datetime | None:
 
 
 def _observed(
-    seen: Seen, memory: Observed | None, now: datetime, *, skipped: bool, edited: bool, anew: bool
+    seen: Seen, memory: Observed | None, now: datetime, *, skipped: bool, edited: bool, future: dict[str, datetime]
 ) -> Observed:
     schedule = seen.schedule
     paused = (memory.paused if memory and memory.paused else stamp(now)) if schedule.paused else ""
     if is_in_future(instant(paused), now):
         paused = stamp(now)
     consumed = not schedule.paused and ((skipped and schedule.skip is True) or (memory is not None and memory.consumed))
-    since = stamp(now) if anew else memory.since if memory else ""
-    return Observed(noted_text(schedule.text), paused, consumed, since, _dialect(seen, memory, now, edited=edited))
+    since = stamp(now) if edited or future else memory.since if memory else ""
+    dialect, ahead = _dialect(seen, memory, now, edited=edited), _ahead(schedule, memory, future)
+    return Observed(noted_text(schedule.text), paused, consumed, since, dialect, ahead)
+
+
+def _ahead(schedule: ScheduleRow, memory: Observed | None, future: dict[str, datetime]) -> str:
+    """Return the latest time that was cleared, until a later run is recorded."""
+    before = instant(memory.ahead) if memory else None
+    times = [each for field, each in future.items() if field != "creationTimestamp"]
+    latest = max((each for each in (before, *times) if each is not None), default=None)
+    run = schedule.last_backup if "lastBackup" not in future else None
+    return "" if latest is None or (run is not None and run >= latest) else stamp(latest)
 
 
 def _dialect(seen: Seen, memory: Observed | None, now: datetime, *, edited: bool) -> str:

@@ -165,6 +165,17 @@ def test_a_schedule_made_by_a_wrong_clock_counts_from_when_it_was_first_seen() -
     assert len(later.actions) == 1
 
 
+def test_a_clock_that_was_behind_runs_no_slot_again_whose_backup_has_expired() -> None:
+    behind = judge(seen(watched(schedule(last_backup=NOON))), NOON - 2 * HOUR)
+    assert behind.changes.clears == ("lastBackup",)
+    observed = behind.changes.observed
+    corrected = watched(schedule(), since=observed.since, ahead=observed.ahead)
+    verdict = judge(seen(corrected), NOON + 30 * MINUTE)
+    assert (verdict.due, verdict.upcoming) == (None, NOON + HOUR)
+    run = judge(seen(watched(schedule(last_backup=NOON + HOUR), ahead=observed.ahead)), NOON + 2 * HOUR)
+    assert run.changes.observed.ahead == ""
+
+
 def test_an_edit_in_the_future_counts_from_now() -> None:
     row = watched(schedule(last_backup=NOON - 3 * HOUR), since="9999-12-31T23:59:59Z")
     verdict = judge(seen(row), NOON + MINUTE)
