@@ -331,7 +331,7 @@ class Loop(Generic[Seen]):
         try:
             result = await self._execute(plan)
         except BaseException:  # the lead was lost, or the executor failed: whatever was reserved is released
-            self._settled(key, seen, plan, _CUT_OFF, now)
+            self._requeue(self._settled(key, seen, plan, _CUT_OFF, now))
             raise
         again = set(self._settled(key, seen, plan, result, now))
         if result.outcome is Outcome.DONE:
@@ -367,8 +367,8 @@ class Loop(Generic[Seen]):
     def _postpone(self, key: Key, plan: Plan, result: Result) -> None:
         failure = result.failure
         if failure is not None and failure.cause is Cause.TOO_MANY:
-            wait = min(failure.retry_after or _TOO_MANY, _LONGEST_TOO_MANY)
-            self.queue.add_after(key, wait)  # it is no fault of the key, so it does not wait longer each time
+            # It is no fault of the key, so it does not wait longer each time.
+            wait = self.queue.back_off(key, min(failure.retry_after or _TOO_MANY, _LONGEST_TOO_MANY))
         else:
             wait = self.queue.retry(key, (failure and failure.retry_after) or 0.0)
         if result.outcome is not Outcome.LOOK_AGAIN:

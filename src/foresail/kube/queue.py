@@ -226,7 +226,11 @@ class Queue:
         self.retries += 1
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         wait = min(max(_FIRST_BACKOFF * 2.0 ** min(failures - 1, 16), at_least), _LONGEST_BACKOFF)
-        wait *= 1 + _SPREAD * self._jitter()
+        return self.back_off(key, wait)
+
+    def back_off(self, key: Key, seconds: float) -> float:
+        """Ask for a look at a key after that time and up to a quarter more; return after how many seconds."""
+        wait = seconds * (1 + _SPREAD * self._jitter())
         self.add_after(key, wait)
         return wait
 
