@@ -139,6 +139,20 @@ def test_the_number_of_series_is_bounded_and_the_most_urgent_are_shown(
     assert (found[("_series_omitted",)], of(found, "tardy")) == (1, set())
 
 
+def test_many_schedules_in_one_state_do_not_hide_those_in_another(
+    metrics: ScheduleMetrics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_SHOWN", 5)
+    for number in range(9):
+        row = healthy(f"tardy-{number}", text="* * * * *", last_backup=now() - 3 * MINUTE)
+        known(metrics, seen(row), ago=3 * MINUTE)
+    failing = healthy("failing")
+    known(metrics, seen(failing, *ran(failing, "Failed")))
+    found = shown(metrics)
+    assert "_last_result" in of(found, "failing")
+    assert found[("_series_omitted",)] == 5
+
+
 def test_a_scrape_of_ten_thousand_schedules_takes_little_time_of_the_event_loop(metrics: ScheduleMetrics) -> None:
     row = healthy("one")
     one = seen(row, *ran(row, "Failed"))
