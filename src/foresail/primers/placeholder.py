@@ -53,7 +53,7 @@ def plan(seen: Seen, verdict: Verdict, now: datetime) -> Steps:
     stands = _Stand(seen, verdict, fires, shape, now)
     if stands.is_kept_for_the_last:
         return stands.after_the_fire()
-    if not stands.is_open or is_covered(target, fires.upcoming):
+    if not stands.is_open or is_covered(target, fires.upcoming, verdict.count):
         return stands.let_go()
     return stands.before_the_fire()
 

@@ -206,7 +206,7 @@ def _by_placeholder(seen: Seen, verdict: Verdict, now: datetime) -> Verdict:
     if shape is None or verdict.fires is None:
         return verdict
     begins, ends = verdict.fires.upcoming - seen.primer.warm_up, verdict.fires.upcoming
-    if begins <= now < ends and not is_covered(verdict.target, ends):
+    if begins <= now < ends and not is_covered(verdict.target, ends, verdict.count):
         verdict = _within_quotas(seen, verdict, shape)
     if verdict.because is None and verdict.early is None and not can_preempt(seen, shape):
         text = f"the pods of CronJob {name} may not push a placeholder aside: it goes before the fire"
@@ -279,14 +279,15 @@ def has_arrived(target: Target, fire: datetime, count: int) -> bool:
     return len(placed) >= min(count, max(target.cron.parallelism, 1)) and len(placed) == len(pods)
 
 
-def is_covered(target: Target, upcoming: datetime) -> bool:
-    """Whether a run of the CronJob itself holds the capacity, and is expected to end before the next fire."""
+def is_covered(target: Target, upcoming: datetime, count: int) -> bool:
+    """Whether runs of the CronJob itself hold as many places, and are expected to end before the next fire."""
     runs = runs_of(target)
-    active = [job for job, _ in runs if not job.is_over]
-    if not active:
+    active = [(job, pods) for job, pods in runs if not job.is_over]
+    held = [each for _, pods in active for each in pods if not each.is_over and not each.is_going]
+    if not active or len(held) < count:
         return False
     took = [job.ended - job.started for job, _ in runs if job.started is not None and job.ended is not None]
-    begun = [job.started or job.fire for job in active]
+    begun = [job.started or job.fire for job, _ in active]
     return not (target.cron.policy == "Allow" and took and min(begun) + max(took) > upcoming)
 
 

@@ -271,6 +271,18 @@ def test_a_run_that_is_still_on_holds_the_place_itself_if_it_ends_in_time(took: 
     assert (made(decide(seen(target), now)) == []) == covered
 
 
+@pytest.mark.parametrize(("left", "covered"), [(0, False), (1, False), (3, True)])
+def test_only_a_run_with_all_its_pods_holds_the_place_of_the_next(left: int, covered: bool) -> None:
+    yesterday = FIRE - timedelta(days=1)
+    job, pod = run(yesterday, node="node-1", phase="Running")
+    pods = [
+        msgspec.structs.replace(pod, key=Key("reports", f"p{index}"), phase="Running" if index < left else "Succeeded")
+        for index in range(3)
+    ]
+    target = Target(cron_job(last=yesterday, parallelism=3), (job,), tuple(pods) if left else ())
+    assert len(made(decide(seen(target), FIRE - MINUTE))) == (0 if covered else 3)
+
+
 def test_of_two_primers_the_older_one_primes() -> None:
     young = primer(uid="young", created=CREATED + MINUTE)
     assert [each.uid for each in primers_of("daily", {}, [young, primer()])] == [primer().uid, "young"]
