@@ -517,3 +517,17 @@ def test_what_could_not_be_made_for_one_fire_does_not_count_at_the_next() -> Non
         assert len(scene.placeholders) == 3
 
     live(story, settings=msgspec.structs.replace(SETTINGS, in_all=3))
+
+
+def test_primers_that_are_due_together_stay_within_the_limit_of_their_namespace() -> None:
+    async def story(scene: PrimerScene) -> None:
+        for number in range(6):
+            scene.make_cron_job(f"daily-{number}", EVERY_TEN)
+            scene.prime(f"daily-{number}")
+        scene.start()
+        await scene.until(at(9))
+        assert len(scene.placeholders) == 2
+        reasons = [scene.primed(f"daily-{number}").get("reason") for number in range(6)]
+        assert reasons.count("TooManyPlaceholders") == 4
+
+    live(story, settings=msgspec.structs.replace(SETTINGS, per_namespace=2))

@@ -246,7 +246,7 @@ class Primers:
             quotas=tuple(quotas),
             priorities=tuple(self.priorities.rows()),
             nodes=nodes,
-            held_here=self.placeholders.count("here", key.namespace),
+            held_here=self.placeholders.count("here", key.namespace) + self._promised_to_others(key, key.namespace),
             held_in_all=len(self.placeholders) + self._promised_to_others(key),
             to_come=tuple(self.placeholders.by("here", key.namespace)) if quotas else (),
             losses={uid: self._losses[uid] for uid in uids if uid in self._losses},
@@ -286,8 +286,10 @@ class Primers:
         self._refused[key] = {**self._refused.get(key, {}), action.key.name: failure.message}
         return (key,)
 
-    def _promised_to_others(self, primer: Key) -> int:
-        return sum(len(makes) for key, makes in self._promised.items() if key != primer)
+    def _promised_to_others(self, primer: Key, namespace: str | None = None) -> int:
+        """Return how many placeholders other Primers are to make, in one namespace or in all."""
+        others = ((key, makes) for key, makes in self._promised.items() if key != primer)
+        return sum(len(makes) for key, makes in others if namespace in (None, key.namespace))
 
     async def _fetched(self, wish: Wish | Search) -> Shape | Volumes | None:
         if isinstance(wish, Wish):
