@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from datetime import datetime, timedelta
 
 from prometheus_client import Histogram
 from prometheus_client.core import CounterMetricFamily, Metric
@@ -12,6 +13,10 @@ from foresail.kube.reflector import Change
 from foresail.primers.observe import PlaceholderRow, PrimerRow
 from foresail.primers.shape import amounts
 
+_KEPT = timedelta(minutes=15)
+"""For how long the figures of a namespace can be scraped after its last Primer."""
+
+_MOST_LEFT = 1_000
 _BUCKETS = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0)
 
 
@@ -21,6 +26,7 @@ class PrimerMetrics(Collector):
     def __init__(self) -> None:
         self._lost: Counter[str] = Counter()
         self._held: dict[str, dict[str, float]] = {}  # by namespace and resource
+        self._left: dict[str, datetime] = {}  # by namespace, since when it has neither Primers nor placeholders
         self._there: Counter[str] = Counter()  # by namespace, the Primers and placeholders that there are
         self._delay = Histogram(
             "foresail_primer_start_delay_seconds",
@@ -58,12 +64,18 @@ class PrimerMetrics(Collector):
         self._count(change)
 
     def _count(self, change: Change[PrimerRow] | Change[PlaceholderRow]) -> None:
-        """Forget what was held in a namespace when it has neither Primers nor placeholders any more."""
+        """Forget what was held in a namespace a while after its last Primer and placeholder, so that it is scraped."""
         namespace = change.key.namespace
         self._there[namespace] += (change.new is not None) - (change.old is not None)
+        self._left.pop(namespace, None)
         if not self._there[namespace]:
             del self._there[namespace]
-            self._held.pop(namespace, None)
+            if namespace in self._held:
+                self._left[namespace] = now()
+        for each, since in list(self._left.items()):  # the longest ago comes first
+            if len(self._left) <= _MOST_LEFT and now() - since < _KEPT:
+                break
+            del self._left[each], self._held[each]
 
     # What is asked
 
@@ -82,10 +94,13 @@ class PrimerMetrics(Collector):
         yield lost
         held = CounterMetricFamily(
             "foresail_primer_held_seconds",
-            "Amount of a resource times the seconds for which placeholders held it, while the namespace has Primers.",
+            "Amount of a resource times the seconds for which placeholders held it; a namespace is dropped 15 minutes "
+            "after its last Primer.",
             labels=("namespace", "resource"),
         )
         for namespace, amounts_of in self._held.items():
+            if namespace in self._left and now() - self._left[namespace] >= _KEPT:
+                continue
             for resource, amount in amounts_of.items():
                 held.add_metric((namespace, resource), amount)
         yield held

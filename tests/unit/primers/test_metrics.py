@@ -3,8 +3,11 @@
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
+import pytest
+
 from foresail.api.primer import Primed, PrimerStatus, StartDelay, Warming
 from foresail.kube.reflector import Change
+from foresail.plan import Key
 from foresail.primers.metrics import PrimerMetrics
 from foresail.primers.observe import PrimerRow
 from tests.unit.primers.rows import placeholder, primer
@@ -49,12 +52,47 @@ def test_a_loss_counts_by_its_cause_once_for_each_attempt() -> None:
     assert figures(metrics)["foresail_primer_lost_total[('cause', 'Preempted')]"] == 2
 
 
-def test_what_a_placeholder_held_is_added_up_when_it_is_gone_and_forgotten_with_the_last_primer() -> None:
-    metrics, owner, row = PrimerMetrics(), primer(), placeholder(FIRE)
-    metrics.changed(change(None, owner))
+HELD = "foresail_primer_held_seconds_total[('namespace', 'reports'), ('resource', 'cpu')]"
+
+
+def hold(metrics: PrimerMetrics) -> None:
+    row = placeholder(FIRE)
     metrics.held(Change(row.key, None, row, initial=False))
-    assert figures(metrics) == {}
     metrics.held(Change(row.key, row, None, initial=False))
-    assert figures(metrics)["foresail_primer_held_seconds_total[('namespace', 'reports'), ('resource', 'cpu')]"] > 0
-    metrics.changed(Change(owner.key, owner, None, initial=False))
+
+
+def test_what_a_placeholder_held_is_added_up_when_it_is_gone() -> None:
+    metrics = PrimerMetrics()
+    metrics.changed(change(None, primer()))
     assert figures(metrics) == {}
+    hold(metrics)
+    assert figures(metrics)[HELD] > 0
+
+
+def test_what_was_held_can_be_scraped_for_a_while_after_the_last_primer(monkeypatch: pytest.MonkeyPatch) -> None:
+    instant = FIRE
+    monkeypatch.setattr("foresail.primers.metrics.now", lambda: instant)
+    metrics, owner = PrimerMetrics(), primer()
+    metrics.changed(change(None, owner))
+    hold(metrics)
+    before = figures(metrics)[HELD]
+    metrics.changed(Change(owner.key, owner, None, initial=False))
+    instant += timedelta(minutes=14)
+    assert figures(metrics)[HELD] == before
+    instant += timedelta(minutes=1)
+    assert HELD not in figures(metrics)
+    elsewhere = primer(key=Key("elsewhere", "warm"))
+    metrics.changed(change(None, elsewhere))
+    instant = FIRE
+    assert HELD not in figures(metrics), "forgotten, not only hidden"
+
+
+def test_a_primer_that_comes_back_goes_on_with_the_same_figure() -> None:
+    metrics, owner = PrimerMetrics(), primer()
+    metrics.changed(change(None, owner))
+    hold(metrics)
+    before = figures(metrics)[HELD]
+    metrics.changed(Change(owner.key, owner, None, initial=False))
+    metrics.changed(change(None, owner))
+    hold(metrics)
+    assert figures(metrics)[HELD] > 1.5 * before
