@@ -201,6 +201,32 @@ def test_requests_that_are_deleted_while_they_wait_leave_nothing() -> None:
     virtual_time.run(live())
 
 
+def test_requests_that_are_deleted_during_their_hand_over_do_not_exceed_the_window() -> None:
+    async def live() -> None:
+        tenancy = Tenancy(window=2)
+        tenancy.weather.lag = 0.01
+        tenancy.start()
+        most = 0
+
+        def heard(happening: Happening) -> None:
+            nonlocal most
+            most = max(most, len(tenancy.velero_objects()))
+            before, after = happening.before or {}, happening.after
+            if happening.kind != NON_ADMIN_BACKUP or after is None:
+                return
+            if after["metadata"].get("finalizers") and not before.get("metadata", {}).get("finalizers"):
+                asyncio.get_running_loop().call_soon(tenancy.world.delete, NON_ADMIN_BACKUP, happening.key)
+
+        tenancy.world.history.listeners.append(heard)
+        for number in range(20):
+            tenancy.back_up(Key("red", f"r{number:02}"))
+        await tenancy.settle(60)
+        assert most == 2
+        await tenancy.stop()
+
+    virtual_time.run(live())
+
+
 def test_a_request_that_is_deleted_and_created_again_unseen_leaves_the_queue() -> None:
     async def live() -> None:
         tenancy = Tenancy(window=1)

@@ -651,9 +651,11 @@ class SelfService:
         """Let others go first if a request could not use its turn, because a write failed: those are returned."""
         side, request = self.backups if seen.family is BACKUPS else self.restores, seen.request
         made = build.nacuuid(request)
-        if request.key not in side.requests or Key(self.velero_namespace, made) in side.velero:
+        if Key(self.velero_namespace, made) in side.velero:
             return []
-        if side.turns.take_back(made, request.key, request.created):
+        stored = side.requests.get(request.key)
+        is_over = stored is None or stored.uid != request.uid or stored.is_to_go
+        if side.turns.take_back(made, request.key, request.created, is_over=is_over):
             side.line.leave(made)
         elif made in side.turns.queue and not seen.turn.is_blocked:
             side.turns.set_aside(made)

@@ -89,10 +89,12 @@ class Turns:
             self._aside.add(name)
 
     def leave(self, name: str) -> bool:
-        """Remove a request that will not be handed over; return whether others have moved by it."""
+        """Remove a request that will not be handed over; return whether others have moved by it.
+
+        One that is being handed over keeps its turn until its object is seen, could not be created or is given up.
+        """
         self._aside.discard(name)
-        had = self._sent.pop(name, None) is not None
-        if not self.queue.leave(name) and not had:
+        if not self.queue.leave(name):
             return False
         self._rest()
         return True
@@ -233,14 +235,24 @@ class Turns:
         if name in self.queue:
             self._aside.add(name)
 
-    def take_back(self, name: str, key: Key, created: datetime) -> bool:
-        """Take that a Velero object could not be created; return whether others can go meanwhile."""
-        if self._sent.pop(name, None) is None:
+    def take_back(self, name: str, key: Key, created: datetime, *, is_over: bool = False) -> bool:
+        """Take that a Velero object could not be created; return whether others can go meanwhile.
+
+        Its request waits again, unless it is over: deleted, or about to be.
+        """
+        if name not in self._sent:
             return False
-        self.queue.refund(key.namespace, name)
-        self.queue.enter(name, key, created)
-        self._aside.add(name)
+        if not is_over:
+            self.queue.enter(name, key, created)
+            self._aside.add(name)
+        self._drop(name)
         return True
+
+    def _drop(self, name: str) -> None:
+        """End a hand-over that came to nothing; if its object appears nevertheless, it is charged then."""
+        namespace, _ = self._sent.pop(name)
+        self.queue.refund(namespace, name)
+        self._rest()
 
     def rejoin(self, name: str) -> None:
         """Take that a request was set aside and finds no room: it waits for its turn in order again."""
@@ -251,7 +263,7 @@ class Turns:
         """Give up what was handed over and never seen; return whether a turn may have become free."""
         lost = [name for name, (_, since) in self._sent.items() if since + _UNSEEN < now]
         for name in lost:
-            del self._sent[name]
+            self._drop(name)
         return bool(lost)
 
     # Slots of Schedules

@@ -348,3 +348,45 @@ def test_a_scheduled_run_that_is_deleted_frees_a_turn() -> None:
     turns.see(made("nightly", 5, is_scheduled=True), None, initial=False)
     assert turns.lose("nightly")
     assert not is_blocked(turns, 10)
+
+
+def charges(turns: Turns) -> tuple[dict[str, int], dict[str, int]]:
+    return turns.queue._charged, {each: start for each, start in turns.queue._starts.items() if start}  # noqa: SLF001
+
+
+def test_a_request_that_is_deleted_during_its_hand_over_keeps_its_turn_until_its_object_is_seen_or_lost() -> None:
+    turns = Turns(lambda: 1)
+    enter(turns, red=1, blue=1)
+    (name,) = turns.next_names()
+    namespace = turns.queue.key(name).namespace
+    turns.hand_over(name, namespace, BEGIN)
+    assert not turns.leave(name)
+    assert (turns.room, turns.next_names()) == (0, []), "its creation is under way"
+    assert turns.expire(BEGIN + timedelta(hours=1))
+    assert turns.room == 1
+    assert charges(turns) == ({}, {}), "what never ran costs nothing"
+
+
+@pytest.mark.parametrize("is_over", [False, True], ids=["waits again", "deleted"])
+def test_a_creation_that_fails_costs_nothing_and_its_request_waits_again_unless_it_is_deleted(is_over: bool) -> None:
+    turns = Turns(lambda: 1)
+    enter(turns, red=1, blue=1)
+    (name,) = turns.next_names()
+    key = turns.queue.key(name)
+    turns.hand_over(name, key.namespace, BEGIN)
+    if is_over:
+        turns.leave(name)
+    assert turns.take_back(name, key, BEGIN, is_over=is_over)
+    assert (name in turns.queue, turns.room) == (not is_over, 1)
+    assert charges(turns) == ({}, {})
+    assert name not in turns.next_names()
+
+
+def test_an_object_that_appears_after_it_was_given_up_is_paid_for() -> None:
+    turns = Turns(lambda: 1)
+    enter(turns, red=2, blue=2)
+    turns.hand_over("red-00000", "red", BEGIN)
+    turns.expire(BEGIN + timedelta(hours=1))
+    turns.see(made("red-00000", 0), None, initial=False)
+    assert list(turns.queue._charged) == ["red-00000"]  # noqa: SLF001
+    assert turns.room == 0
