@@ -39,7 +39,7 @@ def test_a_write_that_is_one_too_many_is_sent_again_no_sooner_than_the_server_as
         await scene.stop()
         return took
 
-    assert 3 * RETRY_AFTER <= virtual_time.run(live()) <= 3 * RETRY_AFTER + 1
+    assert 3 * RETRY_AFTER <= virtual_time.run(live()) <= 3 * RETRY_AFTER * 1.25 + 1  # spread by up to a quarter
 
 
 @pytest.mark.parametrize(
