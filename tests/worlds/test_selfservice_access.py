@@ -212,6 +212,39 @@ def test_a_volume_that_was_not_backed_up_is_refused_and_named() -> None:
     tell(story)
 
 
+def test_a_restore_starts_by_itself_when_its_requester_may_create_volumes() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        tenancy.reviews.held = WITH_VOLUME
+        tenancy.reviews.may = lambda _user, _verb, resource, _namespace: resource != "persistentvolumes"
+        await backed_up(tenancy)
+        tenancy.restore(NAR, NAB.name)
+        await tenancy.settle(30)
+        assert refused(tenancy)[0] == "VolumeNotBackedUp"
+        revision = tenancy.world.history.revision
+        await tenancy.settle(20 * 60)
+        assert refused(tenancy)[0] == "VolumeNotBackedUp"
+        assert tenancy.world.history.revision == revision, "a check that changes nothing writes nothing"
+        tenancy.reviews.may = lambda *_: True
+        await tenancy.settle(11 * 60)
+        assert "persistentvolumes" in velero_restore(tenancy)["spec"]["includedResources"]
+
+    tell(story)
+
+
+def test_a_policy_that_decides_about_volumes_itself_is_not_asked_again() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        policy(tenancy, restore={"authorization": "Policy"})
+        tenancy.reviews.held = WITH_VOLUME
+        await backed_up(tenancy)
+        tenancy.restore(NAR, NAB.name)
+        await tenancy.settle(30)
+        assert refused(tenancy)[0] == "VolumeNotBackedUp"
+        assert tenancy.process is not None
+        assert tenancy.process.loop.queue.waiting_for_an_instant == 0
+
+    tell(story)
+
+
 @pytest.mark.parametrize("way", ["pods bring claims", "the policy", "the requester"])
 def test_who_may_have_a_volume_as_it_was(way: str) -> None:
     async def story(tenancy: Tenancy) -> None:

@@ -137,7 +137,9 @@ class AccessReader:
         may = await self._reviewed((*asked, *extra.values()), options, is_repeat=wish.is_repeat)
         allowed, denied = access.allowed_resources(asked, may, along)
         risky = access.volumes_at_risk(contents, allowed, options)
-        if risky and await self._may(Question("create", "", access.VOLUMES, ""), options):
+        volumes = Question("create", "", access.VOLUMES, "")
+        is_known_denied = wish.is_repeat and self._is_denied(volumes, options)
+        if risky and not is_known_denied and await self._may(volumes, options):
             risky = ()
         return Verdict(tuple(allowed), tuple(denied), tuple(unserved), risky)
 

@@ -104,8 +104,9 @@ def is_held(seen: Seen) -> bool:
 
 def waits_for_access(seen: Seen) -> bool:
     """Whether a restore was denied for what its requester may not create, so that new access changes the answer."""
-    said = seen.request.status.condition(AUTHORIZED)
-    return said is not None and said.reason == Reason.ACCESS_DENIED
+    said, policy = seen.request.status.condition(AUTHORIZED), seen.policy
+    is_requesters = policy is not None and policy.spec.restore.authorization == "Requester"
+    return said is not None and is_requesters and said.reason in (Reason.ACCESS_DENIED, Reason.VOLUME_NOT_BACKED_UP)
 
 
 def recheck_times(since: datetime, now: datetime) -> tuple[datetime | None, datetime]:

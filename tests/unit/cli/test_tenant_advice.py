@@ -85,7 +85,8 @@ SAID = {
     "VolumeNotBackedUp": (
         (
             "a volume of the backup would come back as it was, not from backed-up data: create a restore with "
-            "--exclude-resources persistentvolumeclaims,pods, or ask the administrator for restore.volumes: AsIs"
+            "--exclude-resources persistentvolumeclaims,pods, or ask the administrator for restore.volumes: AsIs or "
+            "the right to create PersistentVolumes; with either the restore starts by itself"
         ),
     ),
     "BackupTooLarge": (

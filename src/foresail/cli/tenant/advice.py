@@ -102,7 +102,7 @@ ADVICE = {
     Reason.VOLUME_NOT_BACKED_UP: Advice(
         "a volume of the backup would come back as it was, not from backed-up data",
         "create a restore with --exclude-resources persistentvolumeclaims,pods, or ask the administrator for "
-        "restore.volumes: AsIs",
+        "restore.volumes: AsIs or the right to create PersistentVolumes; with either the restore starts by itself",
     ),
     Reason.BACKUP_TOO_LARGE: Advice(
         "the backup holds more objects than the operator can check for the requester",
