@@ -83,8 +83,8 @@ class Side:
                 "open": lambda row: [] if row.status.velero.nacuuid else [True],
                 "held": _held_by,
                 "ended": lambda row: [row.key.namespace] if family is RESTORES and rules.has_ended(row) else [],
-                "awaits": lambda row: [row.source] if row.source and _awaits_hand_over(row) else [],
-                "source": lambda row: [row.source] if row.source and not row.status.velero.nacuuid else [],
+                "awaits": lambda row: _source_of(row) if _awaits_hand_over(row) else [],
+                "source": lambda row: _source_of(row) if not row.status.velero.nacuuid else [],
             }
         )
         self.velero = Store[VeleroRow]({"waits in": self._waits_in, "of namespace": self._of_namespace})
@@ -370,8 +370,7 @@ class SelfService:
         return newest_first[policy.spec.quotas.restores.history :]
 
     def _restores_of(self, backup: Key) -> Iterator[Key]:
-        rows = self.restores.requests.by("source", backup.name)
-        return self.restores.keys(row for row in rows if row.key.namespace == backup.namespace)
+        return self.restores.keys(self.restores.requests.by("source", backup))
 
     def _keys_for_deletion(self, change: Change[DeletionRow]) -> Iterator[Key]:
         row = change.new or change.old
@@ -390,8 +389,7 @@ class SelfService:
         backup = self.backups.velero.get(Key(self.velero_namespace, velero_backup))
         owner = backup.owner if backup is not None else None
         if owner is not None:
-            rows = self.restores.requests.by("awaits", owner.name)
-            yield from self.restores.keys(row for row in rows if row.key.namespace == owner.namespace)
+            yield from self.restores.keys(self.restores.requests.by("awaits", owner))
 
     def _keys_for_movement(self, side: Side, change: Change[MovementRow]) -> Iterator[Key]:
         row = change.new or change.old
@@ -765,6 +763,11 @@ def _held_by(row: RequestRow) -> list[Hashable]:
     accepted = row.status.condition(ACCEPTED)
     is_held = accepted is not None and accepted.reason == Reason.LOCATION_UNAVAILABLE
     return [Reason.LOCATION_UNAVAILABLE] if is_held else []
+
+
+def _source_of(row: RequestRow) -> list[Hashable]:
+    """Return the key of the backup that a restore is from."""
+    return [Key(row.key.namespace, row.source)] if row.source else []
 
 
 def _awaits_hand_over(row: RequestRow) -> bool:
