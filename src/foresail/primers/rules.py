@@ -16,7 +16,7 @@ from foresail.primers.observe import UNWARMABLE, JobRow, PodRow, Seen, Target
 from foresail.primers.quota import first_exceeded
 from foresail.primers.reasons import Because, Reason
 from foresail.primers.shape import Shape, amounts, with_requests
-from foresail.primers.volumes import within
+from foresail.primers.volumes import with_node_affinity, within
 
 MOST_HOLDERS = 2
 """Of primer CronJobs for one CronJob."""
@@ -128,8 +128,9 @@ def wanted_shape(seen: Seen, target: Target) -> Shape | None:
         return None
     admitted = last_admitted(target, shape) or target.admitted
     if admitted is not None:
-        # The claims stay those of the template, which are looked up.
-        shape = msgspec.structs.replace(admitted, claims=shape.claims)
+        # The claims stay those of the template, which are looked up; terms about other pods may name the last Job.
+        affinity = with_node_affinity(shape.affinity, admitted.affinity)
+        shape = msgspec.structs.replace(admitted, claims=shape.claims, affinity=affinity)
     located = target.located
     if located is not None and located.claims == shape.claims:
         shape = msgspec.structs.replace(shape, affinity=within(shape.affinity, located.volumes))

@@ -8,6 +8,7 @@ import msgspec
 
 Term = dict[str, list[Any]]
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_NODE = "nodeAffinity"
 _PARTS = ("matchExpressions", "matchFields")
 _MOST_TERMS = 100
 """Of alternatives: volumes that would make more of them are left to the scheduler."""
@@ -32,6 +33,17 @@ def within(affinity: bytes, volumes: tuple[bytes, ...]) -> bytes:
     return msgspec.json.encode(
         {**whole, "nodeAffinity": {**node, _REQUIRED: {"nodeSelectorTerms": [_said(each) for each in terms]}}}
     )
+
+
+@lru_cache(1_000)
+def with_node_affinity(affinity: bytes, other: bytes) -> bytes:
+    """Return an affinity, in JSON, with the node affinity of another one."""
+    if affinity == other:
+        return affinity
+    whole: dict[str, Any] = msgspec.json.decode(affinity) if affinity else {}
+    node = (msgspec.json.decode(other) if other else {}).get(_NODE)
+    found = {**{part: value for part, value in whole.items() if part != _NODE}, **({_NODE: node} if node else {})}
+    return msgspec.json.encode(found) if found else b""
 
 
 def _terms(selector: dict[str, Any]) -> list[Term]:

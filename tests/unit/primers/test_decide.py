@@ -77,6 +77,19 @@ def test_a_placeholder_goes_where_admission_sends_the_pod() -> None:
         assert {name: spec[name] for name in injected} == injected
 
 
+def test_a_term_that_names_the_last_job_is_not_copied_from_its_pod() -> None:
+    def near(expressions: list[dict[str, Any]]) -> dict[str, Any]:
+        term = {"labelSelector": {"matchExpressions": expressions}, "topologyKey": "zone"}
+        return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+    template = near([{"key": "app", "operator": "Exists"}])
+    merged = near([{"key": "batch.kubernetes.io/controller-uid", "operator": "In", "values": ["the-last"]}])
+    admitted = shape(affinity={**merged, "nodeAffinity": {"a": []}})
+    target = Target(cron_job(shape=shape(affinity=template)), admitted=admitted, is_rehearsed=True)
+    (pod,) = made(decide(seen(target), FIRE - MINUTE))
+    assert pod.body["spec"]["affinity"] == {**template, "nodeAffinity": {"a": []}}  # type: ignore[index]
+
+
 def test_at_the_warm_up_there_is_a_placeholder_that_a_restricted_namespace_would_take() -> None:
     (pod,) = made(decide(seen(), FIRE - 10 * MINUTE))
     assert pod.key.name == "daily-warm-11111111-29455380-0-1"
