@@ -68,9 +68,16 @@ class PodSpec(msgspec.Struct, frozen=True, rename="camel"):
     volumes: list[PodVolume] | None = None
 
 
+class TemplateMetadata(msgspec.Struct, frozen=True):
+    """The labels of a pod to be."""
+
+    labels: dict[str, str] | None = None
+
+
 class PodTemplate(msgspec.Struct, frozen=True):
     """A pod to be."""
 
+    metadata: TemplateMetadata | None = None
     spec: PodSpec = PodSpec()
 
 

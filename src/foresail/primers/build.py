@@ -34,6 +34,8 @@ _RESTRICTED = {
     "capabilities": {"drop": ["ALL"]},
     "readOnlyRootFilesystem": True,
 }
+# With labels of the target's a Service may select it: one that is not ready gets no traffic.
+_NEVER_READY = [{"conditionType": "foresail.dev/serves-traffic"}]
 # No user: the images have a numeric one, and OpenShift assigns each namespace its own.
 _NON_ROOT = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
 
@@ -73,7 +75,7 @@ def create_placeholder(
     }
     if settings.image_volumes:
         spec["volumes"] = [_image(index, image) for index, image in enumerate(shape.images)]
-    body = {"metadata": _metadata(primer, settings, owned=True, annotations=_UNTOUCHED), "spec": spec}
+    body = {"metadata": _metadata(primer, settings, shape.labels, owned=True, annotations=_UNTOUCHED), "spec": spec}
     return Create(pods.POD, key, body, {PRIMER_UID: primer.uid, TARGET_UID: cron.uid, FIRE: stamp(fire)})
 
 
@@ -87,7 +89,7 @@ def create_holder(
 ) -> Create:
     """Return the creation of a primer CronJob; with what it is to hold its name changes, so it is never changed."""
     spec = _holder_spec(primer, shape, when, count, settings)
-    body = {"metadata": _metadata(primer, settings, owned=True, annotations={}), "spec": spec}
+    body = {"metadata": _metadata(primer, settings, (), owned=True, annotations={}), "spec": spec}
     said = msgspec.json.encode([cron.uid, primer.uid, body], order="deterministic")
     tail = f"-primer-{hashlib.sha256(said).hexdigest()[:8]}"
     name = cron.key.name[: LONGEST_CRON_JOB_NAME - len(tail)].rstrip("-.") + tail
@@ -120,7 +122,7 @@ def _holder_spec(
         "podFailurePolicy": {"rules": [{"action": "Ignore", "onPodConditions": [disrupted]}]},
         "ttlSecondsAfterFinished": _KEPT_AFTER,
         "template": {
-            "metadata": _metadata(primer, settings, owned=False, annotations=_UNTOUCHED),
+            "metadata": _metadata(primer, settings, shape.labels, owned=False, annotations=_UNTOUCHED),
             "spec": {**pod, "terminationGracePeriodSeconds": 1},
         },
     }
@@ -138,11 +140,22 @@ def _holder_spec(
 _JOB_NAME = f"metadata.labels['{batch.JOB_NAME_LABEL}']"
 
 
-def _metadata(primer: PrimerRow, settings: Settings, *, owned: bool, annotations: Mapping[str, str]) -> dict[str, Any]:
-    """Return labels, annotations and owner: nothing of the target's, by which other tools would claim it."""
+def _metadata(
+    primer: PrimerRow,
+    settings: Settings,
+    labels: tuple[tuple[str, str], ...],
+    *,
+    owned: bool,
+    annotations: Mapping[str, str],
+) -> dict[str, Any]:
+    """Return labels, annotations and owner; of the target's, by which other tools would claim it, only these labels."""
     owner = {"apiVersion": PRIMER.api_version, "kind": PRIMER.name, "name": primer.key.name, "uid": primer.uid}
     found: dict[str, Any] = {
-        "labels": {**dict(settings.labels), PRIMER_LABEL: primer.key.name[:_LONGEST_LABEL].rstrip("-.")},
+        "labels": {
+            **dict(labels),
+            **dict(settings.labels),
+            PRIMER_LABEL: primer.key.name[:_LONGEST_LABEL].rstrip("-."),
+        },
         "annotations": {**_NO_SIDECARS, **dict(settings.annotations), **annotations},
     }
     return {**found, "ownerReferences": [{**owner, "controller": True}]} if owned else found
@@ -157,6 +170,7 @@ def _place(shape: Shape, settings: Settings) -> dict[str, Any]:
         "schedulerName": shape.scheduler,
         "runtimeClassName": shape.runtime_class,
         "imagePullSecrets": _decoded(shape.pull_secrets),
+        "readinessGates": _NEVER_READY if shape.labels else None,
     }
     return {
         **{name: value for name, value in optional.items() if value},

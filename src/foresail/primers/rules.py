@@ -130,7 +130,7 @@ def wanted_shape(seen: Seen, target: Target) -> Shape | None:
     if admitted is not None:
         # The claims stay those of the template, which are looked up; terms about other pods may name the last Job.
         affinity = with_node_affinity(shape.affinity, admitted.affinity)
-        shape = msgspec.structs.replace(admitted, claims=shape.claims, affinity=affinity)
+        shape = msgspec.structs.replace(admitted, claims=shape.claims, affinity=affinity, labels=shape.labels)
     located = target.located
     if located is not None and located.claims == shape.claims:
         shape = msgspec.structs.replace(shape, affinity=within(shape.affinity, located.volumes))

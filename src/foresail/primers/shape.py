@@ -9,6 +9,7 @@ import msgspec
 
 from foresail.api.pods import Amount, Container, PodSpec, PodTemplate, Resources
 from foresail.api.quantities import quantity, text_of
+from foresail.primers.affinity import own_labels
 
 Amounts = Mapping[str, Fraction]
 _NONE = Fraction(0)
@@ -26,6 +27,7 @@ class Shape(msgspec.Struct, frozen=True):
     containers: int = 1  # how many run at once: a LimitRange bounds each of them
     node_selector: tuple[tuple[str, str], ...] = ()
     affinity: bytes = b""
+    labels: tuple[tuple[str, str], ...] = ()  # by which its own affinity selects it
     tolerations: bytes = b""
     scheduler: str = ""
     runtime_class: str = ""
@@ -50,7 +52,10 @@ _MOST_CLAIMS = 20  # of one pod: each is two requests at every fire
 
 def shape_of_template(template: bytes) -> Shape:
     """Return the shape of a pod to be; raise ValueError or a DecodeError if it cannot be read."""
-    return shape_of(_template.decode(template).spec)
+    found = _template.decode(template)
+    shape, metadata = shape_of(found.spec), found.metadata
+    labels = own_labels(shape.affinity, (metadata.labels if metadata else None) or {})
+    return _one(msgspec.structs.replace(shape, labels=labels)) if labels else shape
 
 
 def shape_of(spec: PodSpec) -> Shape:
@@ -74,9 +79,13 @@ def shape_of(spec: PodSpec) -> Shape:
         pull_secrets=_passed_on(spec.image_pull_secrets),
         claims=_claims(spec),
     )
+    return _one(found)
+
+
+def _one(shape: Shape) -> Shape:
     if len(_known) > _MOST_KNOWN:
         _known.clear()
-    return _known.setdefault(found, found)
+    return _known.setdefault(shape, shape)
 
 
 def with_requests(shape: Shape, requests: tuple[tuple[str, str], ...]) -> Shape:

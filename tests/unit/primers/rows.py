@@ -29,8 +29,10 @@ OURS = PriorityRow("foresail-placeholder", -5, is_default=False, preemption="Nev
 def template(**container: Any) -> bytes:  # noqa: ANN401 - JSON
     resources = container.pop("resources", {"requests": {"cpu": "2"}})
     whole = {"resources": container.pop("whole")} if "whole" in container else {}
+    labels = container.pop("labels", None)
+    metadata = {"metadata": {"labels": labels}} if labels else {}
     spec = {"containers": [{"name": "work", "image": "work:1", "resources": resources}], **container, **whole}
-    return msgspec.json.encode({"spec": spec})
+    return msgspec.json.encode({**metadata, "spec": spec})
 
 
 def shape(**container: Any) -> Shape:  # noqa: ANN401 - JSON

@@ -1,0 +1,62 @@
+"""By which of its own labels a pod is selected in its own terms about other pods."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from foresail.api.batch import JOB_NAME_LABEL
+from foresail.api.marks import PRIMER_LABEL
+from foresail.api.selectors import selects
+from foresail.api.specs import LabelSelector
+
+_OURS = (PRIMER_LABEL, JOB_NAME_LABEL)  # by which placeholders are told from the pods of Jobs
+
+
+class _Term(msgspec.Struct, frozen=True, rename="camel"):
+    label_selector: LabelSelector | None = None
+    match_label_keys: list[str] | None = None
+
+
+class _Weighted(msgspec.Struct, frozen=True, rename="camel"):
+    pod_affinity_term: _Term = _Term()
+
+
+class _Terms(msgspec.Struct, frozen=True):
+    required: list[_Term] | None = msgspec.field(name="requiredDuringSchedulingIgnoredDuringExecution", default=None)
+    preferred: list[_Weighted] | None = msgspec.field(
+        name="preferredDuringSchedulingIgnoredDuringExecution", default=None
+    )
+
+
+class _Affinity(msgspec.Struct, frozen=True, rename="camel"):
+    pod_affinity: _Terms | None = None
+    pod_anti_affinity: _Terms | None = None
+
+
+def own_labels(affinity: bytes, labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Return the labels that a placeholder needs to stand for a pod in those of its terms that select the pod itself.
+
+    With them, pods that want to be together find the first of them, and pods that keep apart reserve a node each.
+    """
+    if not affinity or not labels:
+        return ()
+    whole = msgspec.json.decode(affinity, type=_Affinity)
+    keys = {key for each in _terms(whole) for key in _keys(each, labels)}
+    return tuple((key, labels[key]) for key in sorted(keys) if key in labels and key not in _OURS)
+
+
+def _terms(affinity: _Affinity) -> list[_Term]:
+    found: list[_Term] = []
+    for each in (affinity.pod_affinity, affinity.pod_anti_affinity):
+        if each is not None:
+            found += each.required or ()
+            found += [weighted.pod_affinity_term for weighted in each.preferred or ()]
+    return found
+
+
+def _keys(term: _Term, labels: Mapping[str, str]) -> set[str]:
+    selector = term.label_selector
+    if selector is None or not selects(selector, labels):
+        return set()
+    named = {each.key for each in selector.match_expressions or ()}
+    return {*(selector.match_labels or {}), *named, *(term.match_label_keys or ())}
