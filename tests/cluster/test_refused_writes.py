@@ -77,6 +77,13 @@ def explained(cluster: Cluster, name: str) -> dict[str, Any]:
     return dict(found)
 
 
+def diagnosed(cluster: Cluster) -> list[dict[str, str]]:
+    command = [sys.executable, "-m", "foresail", "doctor", f"--kubeconfig={cluster.kubeconfig}", "--output=json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    found: list[dict[str, str]] = json.loads(done.stdout)
+    return found
+
+
 @pytest.mark.usefixtures("refusing")
 def test_a_backup_that_is_refused_is_an_event_on_its_schedule_and_the_reason_in_explain(
     cluster: Cluster, operator: Operator, eventually: Eventually
@@ -97,6 +104,12 @@ def test_a_backup_that_is_refused_is_an_event_on_its_schedule_and_the_reason_in_
     assert [rule["rule"] for rule in found["rules"] if rule["answer"] == "holds"] == [
         "the API server accepts its writes"
     ]
+    counted = {name: value for name, value in operator.figures().items() if "foresail_refused_writes_total" in name}
+    assert ['kind="Backup"' in name for name in counted] == [True]
+    assert sum(counted.values()) > 2
+    refusals = [each for each in diagnosed(cluster) if each["about"] == "refused"]
+    assert [(each["grade"], WORDS in each["says"]) for each in refusals] == [("warning", True)]
+    assert refusals[0]["says"].startswith("Schedule velero/refused: ")
     assert backups(cluster, "fine"), "no other Schedule is kept waiting"
 
     _allow(cluster)
