@@ -127,5 +127,7 @@ class Search(Forward):
 
 def _skips_month(table: Table, day: int) -> bool:
     """Tell whether a search may step over the whole month of a day, because the month began without a midnight."""
+    if not table.gaps:  # as in most zones, and this is asked for each day that matches
+        return False
     first = day - civil(day)[2] + 1
-    return bool(table.gaps) and table.has_gap(first - 1, first)
+    return table.has_gap(first - 1, first)
