@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
-from time import monotonic
+from math import inf
 from typing import Protocol, TypeVar
 
 import msgspec
@@ -79,7 +79,7 @@ class AccessReader:
         self._read = read or read_contents
         self._contents: OrderedDict[str, Contents] = OrderedDict()
         self._served: tuple[Served, ...] = ()
-        self._served_until = 0.0
+        self._served_at = -inf  # by the event loop's clock
         self._discovering = asyncio.Lock()
         self._denied: OrderedDict[tuple[str, tuple[str, ...], Question], float] = OrderedDict()  # until when it counts
 
@@ -186,9 +186,10 @@ class AccessReader:
     async def _serves(self, newer_than: float = _SERVED_SECONDS) -> tuple[Served, ...]:
         """Return the served kinds, read at most that many seconds ago; a read that fails discards nothing."""
         async with self._discovering:
-            if monotonic() >= self._served_until - _SERVED_SECONDS + newer_than:
+            clock = asyncio.get_running_loop().time
+            if clock() >= self._served_at + newer_than:
                 self._served = served_by(_answer(await self._asked().discover(Discovery)))
-                self._served_until = monotonic() + _SERVED_SECONDS
+                self._served_at = clock()
             return self._served
 
     async def _unserved(self, names: tuple[str, ...]) -> tuple[str, ...]:
