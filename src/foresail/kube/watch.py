@@ -48,7 +48,7 @@ class Watch(Generic[Wire, Row]):
         self.failures: Counter[Cause] = Counter()
         self._client = client
         self._fed = [reflector]
-        self._reached = [reached]  # each is told up to which version its store is true
+        self._reached = [reached]  # called with the version that the stores have reached
         self._stall = stall
         self._clock = clock
         self._jitter = jitter  # from 0 to 1
