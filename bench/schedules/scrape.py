@@ -18,7 +18,6 @@ from prometheus_client.registry import Collector
 from foresail.api import velero
 from foresail.api.nonadmin import Condition
 from foresail.api.policy import SelfServicePolicySpec
-from foresail.api.primer import PrimerStatus
 from foresail.cron import Dialect
 from foresail.kube.clock import now
 from foresail.kube.health import serving
@@ -29,7 +28,7 @@ from foresail.plan import Key
 from foresail.primers.metrics import PrimerMetrics
 from foresail.primers.observe import PlaceholderRow, PrimerRow
 from foresail.schedules.metrics import ScheduleMetrics
-from foresail.schedules.observe import BackupRow, Engine, LocationRow, ScheduleRow, Seen
+from foresail.schedules.observe import BackupRow, Engine, LocationRow, Seen
 from foresail.schedules.rules import judge
 from foresail.schedules.settings import Settings
 from foresail.selfservice.families import BACKUPS
@@ -38,6 +37,8 @@ from foresail.selfservice.observe import NamespaceRow, RequestRow, Status, Veler
 from foresail.selfservice.places import Places
 from foresail.selfservice.policy import PolicyRow, policy_for
 from foresail.selfservice.status import QUEUED, SUCCEEDED, TRUE
+from tests.unit.primers import rows as primer_rows
+from tests.unit.schedules import rows as schedule_rows
 
 BACKUPS_EACH, ROUNDS = 30, 5
 TROUBLED = 100  # of the Schedules, one in so many fails
@@ -117,24 +118,13 @@ def _schedules(count: int, location: LocationRow) -> ScheduleMetrics:
 
 def _seen(number: int, location: LocationRow, instant: datetime) -> Seen:
     name, last = f"schedule-{number:05}", instant - (DAY if location is AVAILABLE else 2 * DAY) + timedelta(hours=1)
-    schedule = ScheduleRow(
+    schedule = schedule_rows.schedule(
         key=Key("velero", name),
         uid=name,
-        version="1",
         created=instant - 40 * DAY,
-        is_going=False,
-        labels={},
-        annotations={},
         text="@every 24h",
-        template=b"{}",
-        location="",
-        paused=False,
-        skip=None,
-        owns_backups=False,
         phase=velero.ENABLED,
         last_backup=last,
-        last_skipped=None,
-        errors=(),
     )
     failed = number % TROUBLED == 0
     backups = tuple(_backup(name, age, last, failed=failed and not age) for age in range(BACKUPS_EACH))
@@ -234,24 +224,7 @@ def _primers(count: int) -> PrimerMetrics:
 
 
 def _primer(namespace: str) -> PrimerRow:
-    return PrimerRow(
-        key=Key(namespace, "warm"),
-        uid=namespace,
-        version="1",
-        generation=1,
-        created=now(),
-        is_going=False,
-        cron_job="daily",
-        selector=None,
-        warm_up=timedelta(minutes=10),
-        method="Placeholder",
-        requests=(),
-        replicas=None,
-        release_after=timedelta(minutes=5),
-        suspend=False,
-        allow_standing=False,
-        status=PrimerStatus(),
-    )
+    return primer_rows.primer(key=Key(namespace, "warm"), uid=namespace, created=now())
 
 
 def _placeholder(namespace: str) -> PlaceholderRow:
