@@ -128,17 +128,22 @@ def test_a_forced_backup_counts_although_the_tenant_takes_the_finalizer_off() ->
     tell(story, {"stored": 1})
 
 
+async def force_while_it_runs(tenancy: Tenancy) -> None:
+    """Delete a backup by force that Velero works on, and let Velero end it."""
+    tenancy.make_location("default", default=True)
+    tenancy.back_up(NAB)
+    await tenancy.settle()
+    tenancy.velero_says(NAB, "InProgress")
+    tenancy.edit(NAB, forceDeleteBackup=True)
+    await tenancy.settle()
+    assert len(tenancy.velero_objects()) == 1
+    tenancy.velero_says(NAB, "Completed", expiration=stamp(tenancy.clock() + timedelta(hours=1)))
+    await tenancy.settle()
+
+
 def test_a_forced_backup_that_runs_is_deleted_when_it_has_ended() -> None:
     async def story(tenancy: Tenancy) -> None:
-        tenancy.make_location("default", default=True)
-        tenancy.back_up(NAB)
-        await tenancy.settle()
-        tenancy.velero_says(NAB, "InProgress")
-        tenancy.edit(NAB, forceDeleteBackup=True)
-        await tenancy.settle()
-        assert len(tenancy.velero_objects()) == 1
-        tenancy.velero_says(NAB, "Completed", expiration=stamp(tenancy.clock() + timedelta(hours=1)))
-        await tenancy.settle()
+        await force_while_it_runs(tenancy)
         assert tenancy.velero_objects() == {}
         assert tenancy.condition(NAB, "Deleting")[1] == "ForceDeleted"
 
@@ -204,14 +209,7 @@ def test_a_forced_backup_that_was_collected_does_not_count_where_velero_does_not
 
 def test_a_backup_that_is_forced_as_soon_as_it_runs_counts_although_nothing_was_shown_of_it() -> None:
     async def story(tenancy: Tenancy) -> None:
-        tenancy.make_location("default", default=True)
-        tenancy.back_up(NAB)
-        await tenancy.settle()
-        tenancy.velero_says(NAB, "InProgress")
-        tenancy.edit(NAB, forceDeleteBackup=True)
-        await tenancy.settle()
-        tenancy.velero_says(NAB, "Completed", expiration=stamp(tenancy.clock() + timedelta(hours=1)))
-        await tenancy.settle()
+        await force_while_it_runs(tenancy)
         tenancy.back_up(SECOND)
         await tenancy.settle()
         assert tenancy.condition(SECOND, "Accepted")[:2] == ("False", "QuotaExceeded")
