@@ -13,7 +13,8 @@ from foresail.api.marks import FIRE, JOB_VARIABLE, PRIMER_LABEL, PRIMER_UID, TAR
 from foresail.api.primer import PRIMER
 from foresail.cron.shift import ZonedExpression
 from foresail.plan import Create, Delete, Key
-from foresail.primers.observe import CronJobRow, PlaceholderRow, PrimerRow, Settings
+from foresail.primers.autoscalers import keeps_node
+from foresail.primers.observe import CronJobRow, PlaceholderRow, PrimerRow, Seen, Settings
 from foresail.primers.shape import Shape, shares
 
 LONGEST_CRON_JOB_NAME = 52
@@ -24,10 +25,6 @@ _LONGEST_POD_NAME = 63  # it becomes a host name
 _LONGEST_LABEL = 63
 _ENDS_BEFORE, _GONE_BEFORE = 3, 1  # seconds before the fire: when a holder ends, and when it is ended
 _KEPT_AFTER = 600  # seconds that the Job of a holder can still be looked at
-_UNTOUCHED = {
-    "karpenter.sh/do-not-disrupt": "true",
-    "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
-}
 _NO_SIDECARS = {"sidecar.istio.io/inject": "false", "linkerd.io/inject": "disabled"}
 _RESTRICTED = {
     "allowPrivilegeEscalation": False,
@@ -53,18 +50,13 @@ def attempt_of(name: str) -> int:
 
 
 def create_placeholder(
-    primer: PrimerRow,
-    cron: CronJobRow,
-    shape: Shape,
-    fire: datetime,
-    number: tuple[int, int],
-    lasts: timedelta,
-    settings: Settings,
+    seen: Seen, cron: CronJobRow, shape: Shape, fire: datetime, number: tuple[int, int], lasts: timedelta
 ) -> Create:
     """Return the creation of a placeholder, recognisable by its marks; `number` is its place, and the attempt.
 
     On its node it ends by itself when it has lasted its time, should nobody be there to let it go.
     """
+    primer, settings = seen.primer, seen.settings
     key = Key(cron.key.namespace, placeholder_name(cron, fire, *number))
     spec = {
         **_place(shape, settings),
@@ -75,7 +67,8 @@ def create_placeholder(
     }
     if settings.image_volumes:
         spec["volumes"] = [_image(index, image) for index, image in enumerate(shape.images)]
-    body = {"metadata": _metadata(primer, settings, shape.labels, owned=True, annotations=_UNTOUCHED), "spec": spec}
+    keeps = keeps_node(shape, is_autopilot=seen.is_autopilot)
+    body = {"metadata": _metadata(primer, settings, shape.labels, owned=True, annotations=keeps), "spec": spec}
     return Create(pods.POD, key, body, {PRIMER_UID: primer.uid, TARGET_UID: cron.uid, FIRE: stamp(fire)})
 
 
@@ -84,12 +77,11 @@ def delete_placeholder(row: PlaceholderRow) -> Delete:
     return Delete(pods.POD, row.key, row.uid)
 
 
-def create_holder(
-    primer: PrimerRow, cron: CronJobRow, shape: Shape, when: ZonedExpression, count: int, settings: Settings
-) -> Create:
+def create_holder(seen: Seen, cron: CronJobRow, shape: Shape, when: ZonedExpression, count: int) -> Create:
     """Return the creation of a primer CronJob; with what it is to hold its name changes, so it is never changed."""
-    spec = _holder_spec(primer, shape, when, count, settings)
-    body = {"metadata": _metadata(primer, settings, (), owned=True, annotations={}), "spec": spec}
+    primer = seen.primer
+    spec = _holder_spec(seen, shape, when, count)
+    body = {"metadata": _metadata(primer, seen.settings, (), owned=True, annotations={}), "spec": spec}
     said = msgspec.json.encode([cron.uid, primer.uid, body], order="deterministic")
     tail = f"-primer-{hashlib.sha256(said).hexdigest()[:8]}"
     name = cron.key.name[: LONGEST_CRON_JOB_NAME - len(tail)].rstrip("-.") + tail
@@ -101,9 +93,9 @@ def delete_holder(row: CronJobRow) -> Delete:
     return Delete(batch.CRON_JOB, row.key, row.uid)
 
 
-def _holder_spec(
-    primer: PrimerRow, shape: Shape, when: ZonedExpression, count: int, settings: Settings
-) -> dict[str, Any]:
+def _holder_spec(seen: Seen, shape: Shape, when: ZonedExpression, count: int) -> dict[str, Any]:
+    primer, settings = seen.primer, seen.settings
+    keeps = keeps_node(shape, is_autopilot=seen.is_autopilot)
     seconds = int(primer.warm_up.total_seconds())
     runs = {
         "command": [*settings.hold_command, str(seconds - _ENDS_BEFORE)],
@@ -122,7 +114,7 @@ def _holder_spec(
         "podFailurePolicy": {"rules": [{"action": "Ignore", "onPodConditions": [disrupted]}]},
         "ttlSecondsAfterFinished": _KEPT_AFTER,
         "template": {
-            "metadata": _metadata(primer, settings, shape.labels, owned=False, annotations=_UNTOUCHED),
+            "metadata": _metadata(primer, settings, shape.labels, owned=False, annotations=keeps),
             "spec": {**pod, "terminationGracePeriodSeconds": 1},
         },
     }

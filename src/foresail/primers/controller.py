@@ -14,6 +14,7 @@ from foresail.kube.loop import Watched
 from foresail.kube.reflector import Change, Interest
 from foresail.kube.store import Store
 from foresail.plan import Create, Key, Plan
+from foresail.primers.autoscalers import AUTOPILOT, STANDARD
 from foresail.primers.decide import decide
 from foresail.primers.metrics import PrimerMetrics
 from foresail.primers.observe import (
@@ -82,7 +83,7 @@ class Primers:
                 "at": lambda row: [row.node] if row.node else [],
             }
         )
-        self.nodes = Store[NodeRow]()
+        self.nodes = Store[NodeRow]({"mode": lambda row: [row.gke_mode] if row.gke_mode else []})
         self.quotas = Store[QuotaRow]({"here": lambda row: [row.key.namespace]})
         self.priorities = Store[PriorityRow]()
         self.metrics = PrimerMetrics()
@@ -246,6 +247,7 @@ class Primers:
             quotas=tuple(quotas),
             priorities=tuple(self.priorities.rows()),
             nodes=nodes,
+            is_autopilot=bool(self.nodes.count("mode", AUTOPILOT)) and not self.nodes.count("mode", STANDARD),
             held_here=self.placeholders.count("here", key.namespace) + self._promised_to_others(key, key.namespace),
             held_in_all=len(self.placeholders) + self._promised_to_others(key),
             to_come=tuple(self.placeholders.by("here", key.namespace)) if quotas else (),

@@ -25,9 +25,7 @@ def plan(seen: Seen, verdict: Verdict, now: datetime) -> Steps:
         return release(seen, target, now)
     if not is_located(target, shape):
         return Steps(wakes=(fires.upcoming,), warm_nodes=_warm_nodes(seen, target))  # the answer is on its way
-    wanted = [
-        create_holder(seen.primer, target.cron, shape, each, verdict.count, seen.settings) for each in shifted.schedules
-    ]
+    wanted = [create_holder(seen, target.cron, shape, each, verdict.count) for each in shifted.schedules]
     names = {each.key for each in wanted}
     there = {each.key for each in target.holders}
     makes = [each for each in wanted if each.key not in there]

@@ -13,6 +13,7 @@ from foresail.api.selectors import selects
 from foresail.api.specs import LabelSelector
 from foresail.cron.duration import nanoseconds
 from foresail.plan import Key, Keyed
+from foresail.primers.autoscalers import gke_mode
 from foresail.primers.shape import Shape, shape_of, shape_of_template
 
 RELEASE_AFTER = timedelta(minutes=5)
@@ -136,6 +137,7 @@ class NodeRow(msgspec.Struct, frozen=True):
 
     is_going: bool
     is_unwarmable: bool
+    gke_mode: str = ""
 
 
 class QuotaRow(Keyed, frozen=True):
@@ -189,6 +191,7 @@ class Seen(msgspec.Struct, frozen=True):
     quotas: tuple[QuotaRow, ...] = ()
     priorities: tuple[PriorityRow, ...] = ()
     nodes: dict[str, NodeRow] = {}
+    is_autopilot: bool = False  # all nodes of the cluster are those of GKE Autopilot
     held_here: int = 0  # placeholders in the namespace, of all Primers
     held_in_all: int = 0
     to_come: tuple[PlaceholderRow, ...] = ()  # those of the namespace, if it has a quota: each awaits a pod as large
@@ -327,6 +330,7 @@ def node_row(wire: pods.Node) -> NodeRow:
     return NodeRow(
         is_going=wire.metadata.deletion_timestamp is not None or not taints.isdisjoint(_GOING),
         is_unwarmable=any(labels.get(name) == value for name, value in UNWARMABLE.items()),
+        gke_mode=gke_mode(wire.metadata.name),
     )
 
 

@@ -168,10 +168,10 @@ class _Stand:
             return self._steps(let_go, wakes, memory, said=said, because=hindered, is_warming=bool(kept))
         attempt = memory.attempt if memory is not None else 1
         taken = {each.key.name for each in kept}
-        cron, settings = self.target.cron, self.seen.settings
+        cron = self.target.cron
         numbers = [(index, attempt) for index in range(self.verdict.count + len(kept))]
         free = [each for each in numbers if placeholder_name(cron, fire, *each) not in taken][:missing]
-        makes = [create_placeholder(self.primer, cron, self.shape, fire, each, self._lasts, settings) for each in free]
+        makes = [create_placeholder(self.seen, cron, self.shape, fire, each, self._lasts) for each in free]
         steps = self._steps(let_go, [*wakes, self.now + _ECHO], memory, said=said, is_warming=True)
         return msgspec.structs.replace(steps, actions=(*steps.actions, *makes))
 
