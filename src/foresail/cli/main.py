@@ -11,23 +11,21 @@ from foresail.cli.doctor.arguments import add_doctor
 from foresail.cli.errors import CommandError
 from foresail.cli.hold import add_hold
 from foresail.cli.install.arguments import add_install
-from foresail.cli.later import Later
 from foresail.cli.operator import add_operator
+from foresail.cli.options.parser import CommandParser
+from foresail.cli.output.terminal import guard_terminals
 from foresail.cli.policy.arguments import add_policy
 from foresail.cli.primer.arguments import add_primer
 from foresail.cli.schedule.arguments import add_schedule
-from foresail.cli.screen import guard_terminals
 from foresail.cli.tenant.arguments import add_tenant
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line."""
-    top = argparse.ArgumentParser(
-        prog="foresail", description="Makes Velero backups self-service, punctual and pre-warmed."
-    )
+    top = CommandParser(prog="foresail", description="Makes Velero backups self-service, punctual and pre-warmed.")
     top.add_argument("--version", action="version", version=f"foresail {__version__}")
     top.set_defaults(run=None)
-    commands: Any = top.add_subparsers(metavar="COMMAND", parser_class=Later)
+    commands: Any = top.add_subparsers(metavar="COMMAND")
     add_cron(commands)
     add_schedule(commands)
     add_policy(commands)

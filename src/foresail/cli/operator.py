@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from foresail.api.marks import OPERATORS_LEASE
 from foresail.cli.errors import CommandError
-from foresail.cli.yes_or_no import add_switch
+from foresail.cli.options.booleans import add_switch
 
 if TYPE_CHECKING:
-    from foresail.cli.later import Later
+    from foresail.cli.options.parser import CommandParser
 
 
-def add_operator(commands: "argparse._SubParsersAction[Later]") -> None:
+def add_operator(commands: "argparse._SubParsersAction[CommandParser]") -> None:
     """Add `foresail operator` to the command line."""
     operator = commands.add_parser("operator", help="run the operator", description="Run the operator.")
     operator.fill = _fill

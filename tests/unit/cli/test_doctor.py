@@ -15,15 +15,15 @@ from foresail.api.crds import DEFINITIONS, definition
 from foresail.api.metadata import Metadata
 from foresail.api.pods import Pod
 from foresail.api.policy import SelfServicePolicy
-from foresail.cli.cluster import on_cluster
+from foresail.cli.access.cluster import on_cluster
+from foresail.cli.access.lease import Lease, LeaseSpec
+from foresail.cli.access.refused_writes import RefusedWrite
 from foresail.cli.doctor.checks import findings, requesters
 from foresail.cli.doctor.evidence import Backup, DeleteRequest, Evidence, Operator, Write, Written, gather
 from foresail.cli.doctor.finding import Finding, Grade
 from foresail.cli.doctor.permissions import needed
 from foresail.cli.doctor.visit import shown, summary
 from foresail.cli.errors import CommandError
-from foresail.cli.leader import Lease, LeaseSpec
-from foresail.cli.refused_writes import RefusedWrite
 from foresail.kube.clock import now
 from foresail.plan import Key
 from foresail.schedules.engine import DeploymentRow

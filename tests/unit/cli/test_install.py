@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foresail.cli.cluster import on_cluster
+from foresail.cli.access.cluster import on_cluster
+from foresail.cli.access.managed_by import ManagedMetadata, ManagingTool, Owner, Writer, is_ours, managing_tool
 from foresail.cli.doctor.permissions import Permission, needed
 from foresail.cli.errors import CommandError
 from foresail.cli.install.changes import change
@@ -25,7 +26,6 @@ from foresail.cli.install.manifests import (
     operators,
 )
 from foresail.cli.install.velero_arguments import others_off, switched_off, switched_on
-from foresail.cli.keepers import Keeper, KeptMetadata, Owner, Writer, is_ours, keeper
 from foresail.cli.main import main
 from foresail.schedules.engine import schedule_controller_is_off
 from tests.unit.cli.canned import canned
@@ -76,21 +76,23 @@ RELEASE = {"meta.helm.sh/release-name": "velero", "meta.helm.sh/release-namespac
 @pytest.mark.parametrize(
     ("metadata", "said", "values"),
     [
-        (KeptMetadata("velero", "velero", annotations=RELEASE), "Helm (release velero in namespace backup)", True),
-        (KeptMetadata("velero", "velero", labels=BY_CHART), "Helm", True),
+        (ManagedMetadata("velero", "velero", annotations=RELEASE), "Helm (release velero in namespace backup)", True),
+        (ManagedMetadata("velero", "velero", labels=BY_CHART), "Helm", True),
         (
-            KeptMetadata("velero", "velero", labels={**BY_CHART, "argocd.argoproj.io/instance": "backups"}),
+            ManagedMetadata("velero", "velero", labels={**BY_CHART, "argocd.argoproj.io/instance": "backups"}),
             "Argo CD (Application backups)",
             True,
         ),
         (
-            KeptMetadata("velero", annotations={"argocd.argoproj.io/tracking-id": "app:apps/Deployment:velero/velero"}),
+            ManagedMetadata(
+                "velero", annotations={"argocd.argoproj.io/tracking-id": "app:apps/Deployment:velero/velero"}
+            ),
             "Argo CD (Application app)",
             False,
         ),
-        (KeptMetadata("velero", managed_fields=(Writer("argocd-controller", "Apply"),)), "Argo CD", False),
+        (ManagedMetadata("velero", managed_fields=(Writer("argocd-controller", "Apply"),)), "Argo CD", False),
         (
-            KeptMetadata(
+            ManagedMetadata(
                 "velero",
                 labels={"helm.toolkit.fluxcd.io/name": "velero", "helm.toolkit.fluxcd.io/namespace": "flux"},
                 annotations=RELEASE,
@@ -99,7 +101,7 @@ RELEASE = {"meta.helm.sh/release-name": "velero", "meta.helm.sh/release-namespac
             True,
         ),
         (
-            KeptMetadata(
+            ManagedMetadata(
                 "velero",
                 labels={"kustomize.toolkit.fluxcd.io/name": "apps", "kustomize.toolkit.fluxcd.io/namespace": "flux"},
             ),
@@ -107,62 +109,65 @@ RELEASE = {"meta.helm.sh/release-name": "velero", "meta.helm.sh/release-namespac
             False,
         ),
         (
-            KeptMetadata("velero", owner_references=(Owner("ClusterServiceVersion", "velero.v1"),)),
+            ManagedMetadata("velero", owner_references=(Owner("ClusterServiceVersion", "velero.v1"),)),
             "OLM (ClusterServiceVersion velero.v1)",
             False,
         ),
-        (KeptMetadata("velero", labels={"olm.owner": "velero.v1"}), "OLM (velero.v1)", False),
+        (ManagedMetadata("velero", labels={"olm.owner": "velero.v1"}), "OLM (velero.v1)", False),
         (
-            KeptMetadata("velero", owner_references=(Owner("DataProtectionApplication", "dpa"),)),
+            ManagedMetadata("velero", owner_references=(Owner("DataProtectionApplication", "dpa"),)),
             "OLM (DataProtectionApplication dpa of the OADP operator)",
             False,
         ),
         (
-            KeptMetadata("velero", owner_references=(Owner("Backup", "mine"),)),
+            ManagedMetadata("velero", owner_references=(Owner("Backup", "mine"),)),
             "an operator (Backup mine)",
             False,
         ),
     ],
 )
-def test_who_keeps_velero_is_told_by_what_is_written_on_it(metadata: KeptMetadata, said: str, values: bool) -> None:
-    found = keeper(metadata)
+def test_who_keeps_velero_is_told_by_what_is_written_on_it(metadata: ManagedMetadata, said: str, values: bool) -> None:
+    found = managing_tool(metadata)
     assert found is not None
     assert str(found) == said
     assert found.has_values is values
 
 
 def test_what_velero_install_or_kubectl_has_made_is_kept_by_nobody() -> None:
-    assert keeper(KeptMetadata("velero", labels={"component": "velero"}, managed_fields=(Writer("velero"),))) is None
-    assert not is_ours(KeptMetadata("velero", managed_fields=(Writer("foresail-cli", "Update"),)))
-    assert is_ours(KeptMetadata("foresail", managed_fields=(Writer("foresail-cli", "Apply"),)))
+    assert (
+        managing_tool(ManagedMetadata("velero", labels={"component": "velero"}, managed_fields=(Writer("velero"),)))
+        is None
+    )
+    assert not is_ours(ManagedMetadata("velero", managed_fields=(Writer("foresail-cli", "Update"),)))
+    assert is_ours(ManagedMetadata("foresail", managed_fields=(Writer("foresail-cli", "Apply"),)))
 
 
 @pytest.mark.parametrize(
     ("by", "off", "on"),
     [
         (
-            Keeper("Helm", "release velero in namespace velero", has_values=True),
+            ManagingTool("Helm", "release velero in namespace velero", has_values=True),
             'configuration:\n  disableControllers: "gc,schedule"',
             'configuration:\n  disableControllers: "gc"',
         ),
         (
-            Keeper("Flux", "HelmRelease flux/velero", has_values=True),
+            ManagingTool("Flux", "HelmRelease flux/velero", has_values=True),
             'spec:\n  values:\n    configuration:\n      disableControllers: "gc,schedule"',
             'spec:\n  values:\n    configuration:\n      disableControllers: "gc"',
         ),
         (
-            Keeper("OLM", "DataProtectionApplication dpa of the OADP operator", is_oadp=True),
+            ManagingTool("OLM", "DataProtectionApplication dpa of the OADP operator", is_oadp=True),
             "spec:\n  configuration:\n    velero:\n      args:\n        disabled-controllers: [gc, schedule]",
             "spec:\n  configuration:\n    velero:\n      args:\n        disabled-controllers: [gc]",
         ),
         (
-            Keeper("Argo CD", "Application backups"),
+            ManagingTool("Argo CD", "Application backups"),
             "let the container have the argument --disable-controllers=gc,schedule, and no other --disable-controllers",
             "let the container have the argument --disable-controllers=gc, and no other --disable-controllers",
         ),
     ],
 )
-def test_the_change_that_is_asked_for_is_exact(by: Keeper, off: str, on: str) -> None:
+def test_the_change_that_is_asked_for_is_exact(by: ManagingTool, off: str, on: str) -> None:
     assert change(by, ["gc"], off=True) == off
     assert change(by, ["gc"], off=False) == on
     assert "schedule" in change(by, [], off=True)

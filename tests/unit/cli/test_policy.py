@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from foresail.api.core import NAMESPACE
-from foresail.cli.cluster import refusal
+from foresail.cli.access.cluster import refusal
 from foresail.cli.main import main
 from foresail.kube.failures import Cause, Failure
 from foresail.plan import Key

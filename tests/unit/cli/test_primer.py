@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from foresail.api.primer import PRIMER as KIND
-from foresail.cli.cluster import refusal
+from foresail.cli.access.cluster import refusal
 from foresail.cli.main import main, parser
 from foresail.cli.primer.create import body_of
 from foresail.cli.primer.describe import described

@@ -8,10 +8,10 @@ import pytest
 
 from foresail.cli.errors import CommandError
 from foresail.cli.main import parser
+from foresail.cli.options.selectors import read_selector, shown_selector
+from foresail.cli.output.times import go_duration, short, shown_duration
 from foresail.cli.schedule.create import checked
 from foresail.cli.schedule.template import schedule_object
-from foresail.cli.selector import read_selector, shown_selector
-from foresail.cli.spans import go_duration, short, shown_duration
 from foresail.cron import Dialect
 from foresail.schedules.observe import Engine
 from tests.unit.cli.made_up import NOW

@@ -6,16 +6,17 @@ from typing import Any
 
 import pytest
 
-from foresail.cli.leader import Lease, LeaseSpec, leader
+from foresail.cli.access.lease import Lease, LeaseSpec, leader
+from foresail.cli.access.refused_writes import RefusedWrite
 from foresail.cli.main import parser
-from foresail.cli.refused_writes import RefusedWrite
+from foresail.cli.output.objects import as_text
+from foresail.cli.output.table import aligned
+from foresail.cli.output.times import moment, runs
 from foresail.cli.schedule.describe import described
 from foresail.cli.schedule.explain import as_data, chain_of, explained
 from foresail.cli.schedule.get import schedule_table
 from foresail.cli.schedule.sight import Sight
 from foresail.cli.schedule.velero_layout import veleros_lines
-from foresail.cli.tabs import aligned
-from foresail.cli.words import as_text, moment, runs
 from foresail.plan import Key
 from foresail.schedules.observe import Engine, LocationRow, location_of
 from tests.unit.cli.made_up import LOCATION, NOW, at, backup, schedule_wire, seen

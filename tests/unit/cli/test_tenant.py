@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from foresail.cli.cluster import refusal
-from foresail.cli.confirm import confirm_deletion
+from foresail.cli.access.cluster import refusal
+from foresail.cli.access.refused_writes import RefusedWrite
 from foresail.cli.errors import CommandError
 from foresail.cli.main import main, parser
-from foresail.cli.progress import bar
-from foresail.cli.refused_writes import RefusedWrite
+from foresail.cli.output.messages import confirm_deletion
+from foresail.cli.output.objects import as_text
+from foresail.cli.output.progress import bar
 from foresail.cli.tenant.asked import Asked, asked
 from foresail.cli.tenant.delete import request_for
 from foresail.cli.tenant.describe import described
@@ -21,7 +22,6 @@ from foresail.cli.tenant.explain import as_data, explained, with_refusal
 from foresail.cli.tenant.get import request_table
 from foresail.cli.tenant.spec import request_object
 from foresail.cli.tenant.wait import progress_of, remark, verdict
-from foresail.cli.words import as_text
 from foresail.kube.connect import ConnectError, namespace_of_context
 from foresail.kube.failures import Cause, Failure
 from foresail.plan import Key

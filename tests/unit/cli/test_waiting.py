@@ -1,9 +1,10 @@
-"""How long a command waits, and what somebody hears who ends it."""
+"""How long a command waits, and the message when Ctrl-C ends it."""
 
 import pytest
 
 from foresail.cli.errors import CommandError
-from foresail.cli.waiting import deadline, interruptible
+from foresail.cli.options.values import deadline
+from foresail.cli.output.messages import interruptible
 
 
 def test_a_timeout_is_a_length_of_time() -> None:
@@ -14,7 +15,7 @@ def test_a_timeout_is_a_length_of_time() -> None:
             deadline(text)
 
 
-def test_who_tires_of_waiting_is_told_what_becomes_of_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_ctrl_c_ends_the_waiting_with_a_message(capsys: pytest.CaptureFixture[str]) -> None:
     def tired() -> int:
         raise KeyboardInterrupt
 

@@ -10,7 +10,7 @@ from itertools import islice
 from foresail.cli.cron.fires import identity
 from foresail.cli.cron.words import instant_of, schedule_of, utc_time, wall_time
 from foresail.cli.errors import CommandError
-from foresail.cli.table import table
+from foresail.cli.output.table import table
 from foresail.cron import Calendar, Dialect, Every, Schedule, chain
 from foresail.cron.clock_changes import ClockChange, clock_changes
 from foresail.cron.difference import Change, difference

@@ -8,7 +8,7 @@ from itertools import islice
 
 from foresail.cli.cron.words import instant_of, length, schedule_of, utc_time, wall_time
 from foresail.cli.errors import CommandError
-from foresail.cli.table import table
+from foresail.cli.output.table import table
 from foresail.cron import Schedule, chain
 
 

@@ -6,7 +6,7 @@ import sys
 from datetime import date
 
 from foresail.cli.cron.words import instant_of, minutes_of, schedule_of, utc_time
-from foresail.cli.table import table
+from foresail.cli.output.table import table
 from foresail.cron.shift import Shifted, shift
 
 _DATES_SHOWN = 6

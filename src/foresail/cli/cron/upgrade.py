@@ -9,9 +9,9 @@ from datetime import datetime
 from typing import Any
 
 from foresail.cli.cron.words import instant_of, utc_time, wall_time
-from foresail.cli.documents import documents, objects
 from foresail.cli.errors import CommandError
-from foresail.cli.table import table
+from foresail.cli.options.manifest_files import documents, objects
+from foresail.cli.output.table import table
 from foresail.cron import CronError
 from foresail.cron.difference import Change, Difference, difference
 from foresail.cron.zonename import checked_zone

@@ -3,13 +3,13 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from foresail.cli.where import add_velero_and_cluster
+from foresail.cli.options.connection import add_velero_and_cluster
 
 if TYPE_CHECKING:
-    from foresail.cli.later import Later
+    from foresail.cli.options.parser import CommandParser
 
 
-def add_doctor(commands: "argparse._SubParsersAction[Later]") -> None:
+def add_doctor(commands: "argparse._SubParsersAction[CommandParser]") -> None:
     """Add `foresail doctor` to the command line."""
     one = commands.add_parser(
         "doctor",

@@ -9,9 +9,9 @@ from foresail.api import velero
 from foresail.api.crds import DEFINITIONS, definition
 from foresail.api.marks import PRIMERS_LEASE
 from foresail.api.monitoring import UNATTENDED
+from foresail.cli.access.lease import BY_SERVER_TIME, leader
 from foresail.cli.doctor.evidence import Backup, Evidence
 from foresail.cli.doctor.finding import Finding, good, problem, warning
-from foresail.cli.leader import BY_SERVER_TIME, leader
 from foresail.schedules.engine import engine
 from foresail.schedules.observe import Seen, Unread, location_of, location_row
 from foresail.schedules.rules import cannot_run, judge

@@ -18,11 +18,11 @@ from foresail.api.metadata import Metadata
 from foresail.api.monitoring import PROMETHEUS_RULE, UNATTENDED
 from foresail.api.pods import POD, Pod
 from foresail.api.policy import SELF_SERVICE_POLICY, SelfServicePolicy
-from foresail.cli.cluster import Cluster
+from foresail.cli.access.cluster import Cluster
+from foresail.cli.access.lease import Lease
+from foresail.cli.access.refused_writes import RefusedWrite, all_refused_writes
 from foresail.cli.doctor.permissions import Permission, needed
 from foresail.cli.errors import CommandError
-from foresail.cli.leader import Lease
-from foresail.cli.refused_writes import RefusedWrite, all_refused_writes
 from foresail.kube.clock import now
 from foresail.kube.lease import LEASE
 from foresail.plan import Key, Kind

@@ -5,11 +5,11 @@ import json
 import sys
 from collections.abc import Sequence
 
-from foresail.cli.cluster import on_cluster
-from foresail.cli.colour import GREEN, RED, YELLOW, painted
+from foresail.cli.access.cluster import on_cluster
 from foresail.cli.doctor.checks import findings
 from foresail.cli.doctor.evidence import gather
 from foresail.cli.doctor.finding import Finding, Grade
+from foresail.cli.output.terminal import GREEN, RED, YELLOW, painted
 
 _COLOURS = {Grade.GOOD: GREEN, Grade.WARNING: YELLOW, Grade.PROBLEM: RED}
 

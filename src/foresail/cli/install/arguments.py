@@ -4,16 +4,16 @@ import argparse
 from typing import TYPE_CHECKING
 
 from foresail import __version__
-from foresail.cli.where import add_velero_and_cluster
-from foresail.cli.yes_or_no import add_switch
+from foresail.cli.options.booleans import add_switch
+from foresail.cli.options.connection import add_velero_and_cluster
 
 if TYPE_CHECKING:
-    from foresail.cli.later import Later
+    from foresail.cli.options.parser import CommandParser
 
 _IMAGE = f"foresail:{__version__.partition('.dev')[0]}"
 
 
-def add_install(commands: "argparse._SubParsersAction[Later]") -> None:
+def add_install(commands: "argparse._SubParsersAction[CommandParser]") -> None:
     """Add `foresail install` and `foresail uninstall` to the command line."""
     install = commands.add_parser(
         "install",

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
+from foresail.cli.access.managed_by import HELM_RELEASE, ManagingTool
 from foresail.cli.install.velero_arguments import FLAG
-from foresail.cli.keepers import HELM_RELEASE, Keeper
 
 
-def change(found: Keeper, others: Sequence[str], *, off: bool) -> str:
+def change(found: ManagingTool, others: Sequence[str], *, off: bool) -> str:
     """Return the exact change by which Velero's schedule controller is off or on; `others` are off and stay so."""
     names = [*others, "schedule"] if off else list(others)
     if found.is_oadp:

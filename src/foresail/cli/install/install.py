@@ -14,7 +14,7 @@ import msgspec
 from foresail.api.apps import DEPLOYMENT, Deployment
 from foresail.api.marks import OPERATORS_LEASE, REQUESTER
 from foresail.api.monitoring import PROMETHEUS_RULE, SERVICE_MONITOR
-from foresail.cli.cluster import Cluster, on_cluster
+from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.doctor.evidence import is_other
 from foresail.cli.errors import CommandError
 from foresail.cli.install.manifests import (
@@ -30,7 +30,8 @@ from foresail.cli.install.manifests import (
 from foresail.cli.install.objects import all_free, applied, deleted, is_established, leading, told
 from foresail.cli.install.patience import STOPPED, Patience
 from foresail.cli.install.velero import switch, velero_server
-from foresail.cli.waiting import deadline, interruptible
+from foresail.cli.options.values import deadline
+from foresail.cli.output.messages import interruptible
 from foresail.kube.clock import now
 from foresail.plan import Key
 

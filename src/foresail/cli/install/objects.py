@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 
 from foresail.api.core import DEFINITION
-from foresail.cli.cluster import Cluster
+from foresail.cli.access.cluster import Cluster
+from foresail.cli.access.lease import BY_SERVER_TIME, Lease, leader
+from foresail.cli.access.managed_by import ManagedMetadata, is_ours, managing_tool
 from foresail.cli.errors import CommandError
 from foresail.cli.install.manifests import Piece
-from foresail.cli.keepers import KeptMetadata, is_ours, keeper
-from foresail.cli.leader import BY_SERVER_TIME, Lease, leader
 from foresail.kube.lease import LEASE
 from foresail.plan import Key
 
@@ -28,7 +28,7 @@ class _Status(msgspec.Struct, frozen=True):
 
 
 class _Kept(msgspec.Struct, frozen=True):
-    metadata: KeptMetadata
+    metadata: ManagedMetadata
 
 
 class _Definition(msgspec.Struct, frozen=True):
@@ -96,7 +96,7 @@ async def leading(cluster: Cluster, key: Key) -> str:
     return leader(lease, await cluster.server_time(), BY_SERVER_TIME)
 
 
-def _metadata(raw: msgspec.Raw) -> KeptMetadata:
+def _metadata(raw: msgspec.Raw) -> ManagedMetadata:
     return msgspec.json.decode(raw, type=_Kept).metadata
 
 
@@ -105,16 +105,16 @@ def _content(raw: msgspec.Raw) -> dict[str, Any]:
     return {**found, "metadata": {key: each for key, each in found["metadata"].items() if key not in _BOOKKEEPING}}
 
 
-def _maker(found: KeptMetadata) -> str:
-    by = keeper(found)
+def _maker(found: ManagedMetadata) -> str:
+    by = managing_tool(found)
     if by is not None:
         return str(by)
     writers = sorted({each.manager for each in found.managed_fields} - {""})
     return writers[0] if writers else "somebody else"
 
 
-def _taken(piece: Piece, found: KeptMetadata) -> CommandError:
-    is_kept = keeper(found) is not None
+def _taken(piece: Piece, found: ManagedMetadata) -> CommandError:
+    is_kept = managing_tool(found) is not None
     way_out = (
         "go on with that tool, for it would undo our changes" if is_kept else "delete it first, if nobody needs it"
     )

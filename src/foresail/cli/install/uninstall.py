@@ -17,13 +17,14 @@ from foresail.api.marks import OBSERVED, OPERATORS_LEASE, PRIMER_LABEL, PRIMERS_
 from foresail.api.metadata import Metadata
 from foresail.api.monitoring import UNATTENDED
 from foresail.api.pods import POD
-from foresail.cli.cluster import Cluster, on_cluster
+from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.errors import CommandError
 from foresail.cli.install.manifests import CAPABILITIES, Piece, Wishes, checked, definitions, operators
 from foresail.cli.install.objects import deleted, leading, other_maker
 from foresail.cli.install.patience import STOPPED, Patience
 from foresail.cli.install.velero import switch, velero_server
-from foresail.cli.waiting import deadline, interruptible
+from foresail.cli.options.values import deadline
+from foresail.cli.output.messages import interruptible
 from foresail.kube.clock import now
 from foresail.kube.lease import LEASE
 from foresail.plan import Key, Kind

@@ -6,12 +6,12 @@ import msgspec
 
 from foresail.api import velero
 from foresail.api.apps import DEPLOYMENT, Container, DeploymentSpec, DeploymentStatus
-from foresail.cli.cluster import Cluster
+from foresail.cli.access.cluster import Cluster
+from foresail.cli.access.managed_by import ManagedMetadata, ManagingTool, managing_tool
 from foresail.cli.errors import CommandError
 from foresail.cli.install.changes import change
 from foresail.cli.install.patience import Patience
 from foresail.cli.install.velero_arguments import others_off, switched_off, switched_on
-from foresail.cli.keepers import Keeper, KeptMetadata, keeper
 from foresail.plan import Key
 from foresail.schedules.engine import is_server, schedule_controller_is_off
 
@@ -19,7 +19,7 @@ _RUNNING = "InProgress"
 
 
 class _Deployment(msgspec.Struct, frozen=True):
-    metadata: KeptMetadata
+    metadata: ManagedMetadata
     spec: DeploymentSpec = DeploymentSpec()
     status: DeploymentStatus = DeploymentStatus()
 
@@ -40,7 +40,7 @@ class Server:
     container: Container
     account: str
     resource_version: str
-    keeper: Keeper | None
+    managed_by: ManagingTool | None
     is_rolled_out: bool
 
     @property
@@ -78,8 +78,8 @@ async def switch(cluster: Cluster, server: Server, patience: Patience, *, off: b
     word = "off" if off else "on"
     if server.is_off == off:
         print(f"unchanged   Deployment {server.key}: Velero's schedule controller is {word}")
-    elif server.keeper is not None:
-        await _ask(cluster, server, server.keeper, patience, off=off, dry_run=dry_run)
+    elif server.managed_by is not None:
+        await _ask(cluster, server, server.managed_by, patience, off=off, dry_run=dry_run)
     else:
         await _write(cluster, server, patience, off=off, dry_run=dry_run)
         print(f"changed     Deployment {server.key}: Velero's schedule controller is {word}", flush=True)
@@ -94,20 +94,21 @@ async def switch(cluster: Cluster, server: Server, patience: Patience, *, off: b
 
 
 async def _ask(
-    cluster: Cluster, server: Server, kept_by: Keeper, patience: Patience, *, off: bool, dry_run: bool
+    cluster: Cluster, server: Server, managed_by: ManagingTool, patience: Patience, *, off: bool, dry_run: bool
 ) -> None:
     """Say what has to be changed where, and wait for it: what we changed in the cluster would be undone."""
     word = "off" if off else "on"
-    exact = change(kept_by, server.others_off, off=off)
+    exact = change(managed_by, server.others_off, off=off)
     print(
-        f"Deployment {server.key} is kept by {kept_by}: change it there, to have Velero's schedule controller {word}:"
+        f"Deployment {server.key} is managed by {managed_by}. "
+        f"Change it there, to have Velero's schedule controller {word}:"
     )
     print("\n".join(f"    {line}" for line in exact.splitlines()), flush=True)
     if dry_run:
         return
-    problem = f"Deployment {server.key}: {kept_by} has not switched Velero's schedule controller {word}"
+    problem = f"Deployment {server.key}: {managed_by} has not switched Velero's schedule controller {word}"
     await patience.wait(
-        f"{kept_by} has switched Velero's schedule controller {word}",
+        f"{managed_by} has switched Velero's schedule controller {word}",
         lambda: _has_become(cluster, server.key, off=off, rolled_out=False),
         CommandError(problem, "make the change that is shown above, then try it again; --timeout waits longer"),
     )
@@ -160,7 +161,7 @@ def _server(wire: _Deployment) -> Server | None:
         container=container,
         account=pod.service_account_name or "default",
         resource_version=meta.resource_version,
-        keeper=keeper(meta),
+        managed_by=managing_tool(meta),
         is_rolled_out=status.observed_generation >= meta.generation
         and status.updated_replicas == status.replicas == replicas
         and status.available_replicas >= replicas,

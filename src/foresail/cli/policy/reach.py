@@ -11,10 +11,10 @@ import msgspec
 from foresail.api.core import NAMESPACE
 from foresail.api.policy import SELF_SERVICE_POLICY, SelfServicePolicy
 from foresail.api.selectors import problem_of
-from foresail.cli.cluster import Cluster, on_cluster
-from foresail.cli.documents import documents, objects
+from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.errors import CommandError
-from foresail.cli.table import table
+from foresail.cli.options.manifest_files import documents, objects
+from foresail.cli.output.table import table
 from foresail.selfservice.policy import is_out_of_reach, policy_for, policy_row
 
 _NONE = "-"

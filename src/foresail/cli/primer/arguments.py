@@ -5,15 +5,15 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from foresail.cli.yes_or_no import Verb
+from foresail.cli.options.parser import CommandParser
 
 if TYPE_CHECKING:
-    from foresail.cli.later import Later
+    from foresail.cli.options.parser import CommandParser
 
 _WARM_UP = "how long before each fire: 10m, 1h30m, or minutes"
 
 
-def add_primer(commands: "argparse._SubParsersAction[Later]") -> None:
+def add_primer(commands: "argparse._SubParsersAction[CommandParser]") -> None:
     """Add the words of `foresail primer` to the command line."""
     primer = commands.add_parser(
         "primer",
@@ -24,7 +24,7 @@ def add_primer(commands: "argparse._SubParsersAction[Later]") -> None:
 
 
 def _fill(primer: argparse.ArgumentParser) -> None:
-    words = primer.add_subparsers(required=True, metavar="COMMAND", parser_class=Verb)
+    words = primer.add_subparsers(required=True, metavar="COMMAND")
     _add_create(words)
     _add_reports(words)
     _add_changes(words)

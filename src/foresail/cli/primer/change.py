@@ -4,7 +4,7 @@ import argparse
 import sys
 
 from foresail.api.primer import PRIMER
-from foresail.cli.cluster import Cluster
+from foresail.cli.access.cluster import Cluster
 from foresail.cli.primer.place import in_namespace
 from foresail.plan import Key
 

@@ -5,12 +5,12 @@ import sys
 from typing import Any
 
 from foresail.api.primer import PRIMER
-from foresail.cli.cluster import Cluster
+from foresail.cli.access.cluster import Cluster
 from foresail.cli.cron.words import minutes_of
 from foresail.cli.errors import CommandError
+from foresail.cli.options.selectors import read_selector
+from foresail.cli.output.objects import as_text
 from foresail.cli.primer.place import in_namespace, whole
-from foresail.cli.selector import read_selector
-from foresail.cli.words import as_text
 from foresail.plan import Key
 
 

@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import Any
 
 from foresail.api.instants import instant
-from foresail.cli.colour import GREEN, YELLOW, painted
+from foresail.cli.output.terminal import GREEN, YELLOW, painted
+from foresail.cli.output.times import moment
 from foresail.cli.primer.place import chosen_primers, in_namespace
-from foresail.cli.words import moment
 from foresail.kube.clock import now
 
 _WIDTH = 40

@@ -4,12 +4,12 @@ import argparse
 from datetime import datetime
 
 from foresail.api.primer import PRIMER
-from foresail.cli.chain import NO, UNASKED, WAITS, YES, Step, lines
-from foresail.cli.cluster import Cluster
+from foresail.cli.access.cluster import Cluster
+from foresail.cli.access.refused_writes import refused_writes
+from foresail.cli.output.rule_chain import NO, UNASKED, WAITS, YES, Step, lines
+from foresail.cli.output.times import moment
 from foresail.cli.primer.place import Document, chosen_primers, in_namespace
 from foresail.cli.primer.sight import primers_of
-from foresail.cli.refused_writes import refused_writes
-from foresail.cli.words import moment
 from foresail.kube.clock import now
 from foresail.plan import Key
 from foresail.primers.observe import Seen, Target

@@ -5,9 +5,10 @@ from datetime import datetime
 from typing import Any
 
 from foresail.api.instants import instant
+from foresail.cli.output.objects import as_text
+from foresail.cli.output.table import table
+from foresail.cli.output.times import moment
 from foresail.cli.primer.place import chosen_primers, in_namespace
-from foresail.cli.table import table
-from foresail.cli.words import as_text, moment
 from foresail.kube.clock import now
 
 HEADER = ("NAME", "CRONJOBS", "WARM-UP", "NEXT FIRE", "NEXT WARM-UP", "COLD", "WARM", "READY", "REASON")

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from foresail.api.primer import PRIMER
-from foresail.cli.cluster import Cluster, on_cluster, settle_namespace
+from foresail.cli.access.cluster import Cluster, on_cluster, settle_namespace
 from foresail.plan import Key
 
 T = TypeVar("T")

@@ -10,12 +10,12 @@ import msgspec
 
 from foresail.api.batch import CRON_JOB, CronJob
 from foresail.api.instants import stamp
-from foresail.cli.cluster import Cluster
+from foresail.cli.access.cluster import Cluster
 from foresail.cli.cron.words import minutes_of, pointed_out, wall_time
-from foresail.cli.documents import documents, objects
 from foresail.cli.errors import CommandError
+from foresail.cli.options.manifest_files import documents, objects
+from foresail.cli.output.table import table
 from foresail.cli.primer.place import in_namespace
-from foresail.cli.table import table
 from foresail.cron import CronError, Dialect, chain, outlook, parse
 from foresail.cron.shift import Shifted, shift
 from foresail.kube.clock import now

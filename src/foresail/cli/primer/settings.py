@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from foresail.cli.errors import CommandError
-from foresail.cli.yes_or_no import add_switch
+from foresail.cli.options.booleans import add_switch
 from foresail.cron import CronError
 from foresail.cron.duration import nanoseconds
 from foresail.cron.zonename import checked_zone

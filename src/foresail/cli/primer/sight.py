@@ -7,7 +7,7 @@ import msgspec
 
 from foresail.api import pods
 from foresail.api.primer import PRIMER
-from foresail.cli.cluster import Cluster
+from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError
 from foresail.kube.loop import Watched
 from foresail.kube.reflector import Change

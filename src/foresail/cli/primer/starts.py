@@ -11,7 +11,7 @@ import msgspec
 from foresail.api import pods
 from foresail.api.core import EVENT
 from foresail.api.instants import utc
-from foresail.cli.cluster import Cluster
+from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError
 from foresail.plan import Key
 

@@ -9,12 +9,12 @@ from itertools import islice
 from typing import Any
 
 from foresail.api.primer import PRIMER
-from foresail.cli.cluster import Cluster
+from foresail.cli.access.cluster import Cluster
+from foresail.cli.output.objects import document
+from foresail.cli.output.table import table
 from foresail.cli.primer.place import in_namespace
 from foresail.cli.primer.sight import primers_of
 from foresail.cli.primer.starts import Starts, starts
-from foresail.cli.table import table
-from foresail.cli.words import document
 from foresail.cron import chain
 from foresail.kube.clock import now
 from foresail.plan import Key

@@ -6,17 +6,18 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from foresail.cli.options.booleans import BooleanOption
+from foresail.cli.options.parser import CommandParser
 from foresail.cli.schedule.template_arguments import add_template
-from foresail.cli.yes_or_no import Verb, YesOrNo
 
 if TYPE_CHECKING:
-    from foresail.cli.later import Later
+    from foresail.cli.options.parser import CommandParser
 
 _INSTANT = "such as 2026-03-29, 2026-03-29T02:30 (read in --zone) or 2026-03-29T00:30:00Z"
 _SKIP = "sets spec.skipImmediately: whether a run that is due at that moment is left out"
 
 
-def add_schedule(commands: "argparse._SubParsersAction[Later]") -> None:
+def add_schedule(commands: "argparse._SubParsersAction[CommandParser]") -> None:
     """Add the words of `foresail schedule` to the command line."""
     schedule = commands.add_parser(
         "schedule",
@@ -28,7 +29,7 @@ def add_schedule(commands: "argparse._SubParsersAction[Later]") -> None:
 
 
 def _fill(schedule: argparse.ArgumentParser) -> None:
-    words = schedule.add_subparsers(required=True, metavar="COMMAND", parser_class=Verb)
+    words = schedule.add_subparsers(required=True, metavar="COMMAND")
     _add_create(words)
     _add_reports(words)
     _add_changes(words)
@@ -44,11 +45,11 @@ def _add_create(words: Any) -> None:  # noqa: ANN401 - argparse's own is private
         required=True,
         help="checked before it is sent, by the rules of the cluster's Velero",
     )
-    one.add_argument("--paused", action=YesOrNo, default=False, help="do not run it before it is unpaused")
-    one.add_argument("--skip-immediately", action=YesOrNo, help=_SKIP)
+    one.add_argument("--paused", action=BooleanOption, default=False, help="do not run it before it is unpaused")
+    one.add_argument("--skip-immediately", action=BooleanOption, help=_SKIP)
     one.add_argument(
         "--use-owner-references-in-backup",
-        action=YesOrNo,
+        action=BooleanOption,
         default=False,
         help="its Backups go when the Schedule is deleted",
     )
@@ -89,7 +90,9 @@ def _add_changes(words: Any) -> None:  # noqa: ANN401
     ):
         one = _word(words, name, meaning, ("change", run))
         _add_choice(one, everything=True)
-        one.add_argument("--skip-immediately", action=YesOrNo, help=f"{_SKIP}; without it the field stays as it is")
+        one.add_argument(
+            "--skip-immediately", action=BooleanOption, help=f"{_SKIP}; without it the field stays as it is"
+        )
         _add_output(one, "table", "json", "yaml", "name")
         _add_dry_run(one)
 

@@ -5,11 +5,11 @@ import sys
 from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 
-from foresail.cli.colour import BOLD, RED, YELLOW, painted
 from foresail.cli.cron.calendar import write_picture
 from foresail.cli.cron.words import instant_of
 from foresail.cli.errors import CommandError
-from foresail.cli.hints import hint
+from foresail.cli.output.messages import hint
+from foresail.cli.output.terminal import BOLD, RED, YELLOW, painted
 from foresail.cli.schedule.load import SLOTS, Load, Pile, load_of
 from foresail.cli.schedule.load_picture import load_picture
 from foresail.cli.schedule.sight import Sight, looked_at

@@ -8,14 +8,13 @@ from typing import Any
 import msgspec
 
 from foresail.api import velero
-from foresail.cli.cluster import Cluster, on_cluster
-from foresail.cli.confirm import confirm_deletion
+from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.errors import CommandError
-from foresail.cli.hints import hint
-from foresail.cli.requests import Request, shown
+from foresail.cli.output.messages import confirm_deletion, hint
+from foresail.cli.output.objects import as_text
+from foresail.cli.output.requests import Request, shown
 from foresail.cli.schedule.hints import say_who_manages, who_fires
 from foresail.cli.schedule.sight import chosen_schedules, firing, row_of
-from foresail.cli.words import as_text
 from foresail.kube.clock import now
 from foresail.schedules.observe import ScheduleRow
 from foresail.schedules.status import noted_pause

@@ -7,15 +7,16 @@ from datetime import datetime
 import msgspec
 
 from foresail.api import velero
-from foresail.cli.cluster import Cluster, on_cluster
+from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.cron.words import pointed_out
 from foresail.cli.errors import CommandError
-from foresail.cli.hints import hint
-from foresail.cli.lists import read_list
+from foresail.cli.options.values import read_list
+from foresail.cli.output.messages import hint
+from foresail.cli.output.objects import as_text
+from foresail.cli.output.times import moment
 from foresail.cli.schedule.hints import who_fires
 from foresail.cli.schedule.sight import Situation, settings_of, situation_of
 from foresail.cli.schedule.template import schedule_object
-from foresail.cli.words import as_text, moment
 from foresail.cron import CronError, Dialect, Schedule, parse
 from foresail.kube.clock import now
 from foresail.plan import Key, Kind

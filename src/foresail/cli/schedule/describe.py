@@ -5,14 +5,13 @@ import sys
 from collections.abc import Iterator
 from datetime import datetime
 
-from foresail.cli.colour import BOLD, GREEN, RED, painted
+from foresail.cli.output.table import aligned, table
+from foresail.cli.output.terminal import BOLD, GREEN, RED, painted
+from foresail.cli.output.times import go_time, runs
 from foresail.cli.schedule.get import last_result, next_run
 from foresail.cli.schedule.hints import manager_of, say_who_fires
 from foresail.cli.schedule.sight import NOTED, Sight, looked_at
 from foresail.cli.schedule.velero_layout import veleros_lines
-from foresail.cli.table import table
-from foresail.cli.tabs import aligned
-from foresail.cli.words import go_time, runs
 from foresail.schedules.observe import BackupRow
 
 _SHOWN = 5

@@ -8,12 +8,13 @@ from typing import Any
 
 from foresail.api.instants import stamp
 from foresail.api.velero import SCHEDULE
-from foresail.cli.chain import LATER, NO, STOPS, UNASKED, WAITS, YES, Step, lines
-from foresail.cli.cluster import Cluster, on_cluster
-from foresail.cli.refused_writes import RefusedWrite, refused_writes
+from foresail.cli.access.cluster import Cluster, on_cluster
+from foresail.cli.access.refused_writes import RefusedWrite, refused_writes
+from foresail.cli.output.objects import document
+from foresail.cli.output.rule_chain import LATER, NO, STOPS, UNASKED, WAITS, YES, Step, lines
+from foresail.cli.output.times import moment, runs
 from foresail.cli.schedule.describe import dialect_of
 from foresail.cli.schedule.sight import Sight, looked_at
-from foresail.cli.words import document, moment, runs
 from foresail.kube.refusals import WRITE_REFUSED
 from foresail.schedules.reasons import Reason
 from foresail.schedules.rules import HOLDS

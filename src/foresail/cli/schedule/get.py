@@ -4,12 +4,12 @@ import argparse
 from collections.abc import Sequence
 from datetime import datetime
 
+from foresail.cli.options.selectors import shown_selector
+from foresail.cli.output.objects import as_text
+from foresail.cli.output.table import table
+from foresail.cli.output.times import ago, go_time, moment, shown_duration
 from foresail.cli.schedule.hints import say_who_fires
 from foresail.cli.schedule.sight import Sight, looked_at
-from foresail.cli.selector import shown_selector
-from foresail.cli.spans import shown_duration
-from foresail.cli.table import table
-from foresail.cli.words import ago, as_text, go_time, moment
 from foresail.schedules.metrics import last_ended
 
 VELERO = ("NAME", "STATUS", "CREATED", "SCHEDULE", "BACKUP TTL", "LAST BACKUP", "SELECTOR", "PAUSED")

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from foresail.cli.hints import hint
-from foresail.cli.keepers import KeptMetadata, keeper
+from foresail.cli.access.managed_by import ManagedMetadata, managing_tool
+from foresail.cli.output.messages import hint
 from foresail.cli.schedule.sight import Sight
 from foresail.schedules.observe import ScheduleRow
 
@@ -13,8 +13,8 @@ _MANAGED = "app.kubernetes.io/managed-by"
 def manager_of(schedule: ScheduleRow) -> str:
     """Return who else keeps a Schedule as it is, in words; empty if nobody is known to."""
     key = schedule.key
-    kept = KeptMetadata(key.name, key.namespace, labels=schedule.labels, annotations=schedule.annotations)
-    found = keeper(kept)
+    kept = ManagedMetadata(key.name, key.namespace, labels=schedule.labels, annotations=schedule.annotations)
+    found = managing_tool(kept)
     return str(found) if found is not None else schedule.labels.get(_MANAGED, "")
 
 

@@ -8,15 +8,14 @@ from typing import Any
 import msgspec
 
 from foresail.api import velero
-from foresail.cli.cluster import Cluster, on_cluster
+from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.errors import CommandError
-from foresail.cli.hints import hint
-from foresail.cli.lists import read_pairs
-from foresail.cli.progress import Bar, Status, ended
-from foresail.cli.requests import Request, shown
+from foresail.cli.options.values import read_pairs
+from foresail.cli.output.messages import hint, interruptible
+from foresail.cli.output.objects import as_text
+from foresail.cli.output.progress import Bar, Status, ended
+from foresail.cli.output.requests import Request, shown
 from foresail.cli.schedule.sight import row_of
-from foresail.cli.waiting import interruptible
-from foresail.cli.words import as_text
 from foresail.kube.clock import now
 from foresail.plan import Key
 from foresail.schedules.build import backup_body, backup_name

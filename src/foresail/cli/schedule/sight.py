@@ -12,10 +12,10 @@ import msgspec
 from foresail.api import velero
 from foresail.api.apps import DEPLOYMENT, Deployment
 from foresail.api.marks import OPERATORS_LEASE
-from foresail.cli.cluster import Cluster, on_cluster
+from foresail.cli.access.cluster import Cluster, on_cluster
+from foresail.cli.access.lease import Lease, leader
+from foresail.cli.access.refused_writes import RefusedWrite
 from foresail.cli.errors import CommandError
-from foresail.cli.leader import Lease, leader
-from foresail.cli.refused_writes import RefusedWrite
 from foresail.cron import CronError, Dialect
 from foresail.cron.zonename import checked_zone
 from foresail.kube.clock import now

@@ -9,13 +9,13 @@ from typing import Any
 from foresail.api.instants import stamp
 from foresail.cli.cron.words import instant_of, wall_time
 from foresail.cli.errors import CommandError
-from foresail.cli.hints import hint
+from foresail.cli.options.values import read_length
+from foresail.cli.output.messages import hint
+from foresail.cli.output.objects import document
+from foresail.cli.output.table import table
 from foresail.cli.schedule.hints import say_who_fires
 from foresail.cli.schedule.sight import Sight, looked_at
 from foresail.cli.schedule.simulation import Fate, Span, simulated
-from foresail.cli.spans import read_length
-from foresail.cli.table import table
-from foresail.cli.words import document
 from foresail.kube.clock import now
 
 _WEEK = timedelta(days=7)

@@ -5,10 +5,10 @@ from typing import Any
 
 from foresail.api import velero
 from foresail.cli.errors import CommandError
-from foresail.cli.lists import read_list, read_ordered, read_pairs, spelled
+from foresail.cli.options.selectors import read_selector
+from foresail.cli.options.values import read_list, read_ordered, read_pairs, spelled
+from foresail.cli.output.times import go_duration
 from foresail.cli.schedule.template_arguments import DURATIONS, LISTS, SWITCHES
-from foresail.cli.selector import read_selector
-from foresail.cli.spans import go_duration
 from foresail.cron.duration import nanoseconds
 from foresail.schedules.rules import LONGEST_NAME
 

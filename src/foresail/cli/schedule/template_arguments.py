@@ -2,8 +2,8 @@
 
 import argparse
 
-from foresail.cli.lists import spelled
-from foresail.cli.yes_or_no import YesOrNo
+from foresail.cli.options.booleans import BooleanOption
+from foresail.cli.options.values import spelled
 
 LISTS = {
     "include_namespaces": "includedNamespaces",
@@ -47,7 +47,7 @@ def add_template(one: argparse.ArgumentParser) -> None:
     what.add_argument("--resource-policies-configmap", metavar="NAME", help="the ConfigMap with resource policies")
     how = one.add_argument_group("how it is backed up")
     for option in SWITCHES:
-        how.add_argument(spelled(option), action=YesOrNo, help=_of_switch(option))
+        how.add_argument(spelled(option), action=BooleanOption, help=_of_switch(option))
     how.add_argument("--storage-location", default="", metavar="NAME", help="where Backups are stored")
     for option in DURATIONS:
         how.add_argument(spelled(option), default="0s", metavar="DURATION", help="such as 72h (default: Velero's)")

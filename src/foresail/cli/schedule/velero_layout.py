@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from foresail.cli.options.selectors import shown_selector
+from foresail.cli.output.times import go_time, shown_duration
 from foresail.cli.schedule.sight import Sight
-from foresail.cli.selector import shown_selector
-from foresail.cli.spans import shown_duration
-from foresail.cli.words import go_time
 
 _NONE = "<none>"
 _SCOPED = (

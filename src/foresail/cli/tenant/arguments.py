@@ -5,10 +5,10 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from foresail.cli.yes_or_no import Verb
+from foresail.cli.options.parser import CommandParser
 
 if TYPE_CHECKING:
-    from foresail.cli.later import Later
+    from foresail.cli.options.parser import CommandParser
 
 _MEANING = {
     "backup": "back up the namespace that you own, and see how it went",
@@ -16,7 +16,7 @@ _MEANING = {
 }
 
 
-def add_tenant(commands: "argparse._SubParsersAction[Later]") -> None:
+def add_tenant(commands: "argparse._SubParsersAction[CommandParser]") -> None:
     """Add the words of `foresail backup` and `foresail restore` to the command line."""
     for word, meaning in _MEANING.items():
         description = (
@@ -29,7 +29,7 @@ def add_tenant(commands: "argparse._SubParsersAction[Later]") -> None:
 
 def _filling(word: str) -> Callable[[argparse.ArgumentParser], None]:
     def fill(one: argparse.ArgumentParser) -> None:
-        words = one.add_subparsers(required=True, metavar="COMMAND", parser_class=Verb)
+        words = one.add_subparsers(required=True, metavar="COMMAND")
         _add_create(words, word)
         _add_reports(words, word)
         _add_delete(words, word)

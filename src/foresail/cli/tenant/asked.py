@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 
 from foresail.api.nonadmin import Condition, Reference, Request
+from foresail.cli.access.refused_writes import RefusedWrite
 from foresail.cli.errors import CommandError
-from foresail.cli.refused_writes import RefusedWrite
 from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS, Family
 from foresail.selfservice.rules import is_refused

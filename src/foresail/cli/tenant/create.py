@@ -6,14 +6,15 @@ from typing import Any
 
 import msgspec
 
-from foresail.cli.cluster import Cluster
+from foresail.cli.access.cluster import Cluster
+from foresail.cli.options.values import deadline
+from foresail.cli.output.messages import interruptible
+from foresail.cli.output.objects import as_text
 from foresail.cli.tenant.kinds import check_kinds
 from foresail.cli.tenant.place import in_namespace
 from foresail.cli.tenant.requester import stamped
 from foresail.cli.tenant.spec import request_object
 from foresail.cli.tenant.wait import wait_for
-from foresail.cli.waiting import deadline, interruptible
-from foresail.cli.words import as_text
 from foresail.plan import Key
 from foresail.selfservice.families import Family
 

@@ -7,16 +7,16 @@ import argparse
 import sys
 from typing import Any
 
-from foresail.cli.cluster import Cluster
-from foresail.cli.confirm import confirm_deletion
+from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError
-from foresail.cli.requests import Request, shown
+from foresail.cli.options.values import deadline
+from foresail.cli.output.messages import confirm_deletion, interruptible
+from foresail.cli.output.objects import as_text
+from foresail.cli.output.requests import Request, shown
 from foresail.cli.tenant.asked import Asked
 from foresail.cli.tenant.place import chosen_ones, in_namespace
 from foresail.cli.tenant.requester import stamped
 from foresail.cli.tenant.wait import wait_until_gone
-from foresail.cli.waiting import deadline, interruptible
-from foresail.cli.words import as_text
 from foresail.selfservice.families import BACKUPS, Family
 
 WARNING = (

@@ -5,14 +5,13 @@ import sys
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 
-from foresail.cli.colour import BOLD, painted
-from foresail.cli.table import table
-from foresail.cli.tabs import aligned
+from foresail.cli.output.objects import document
+from foresail.cli.output.table import aligned, table
+from foresail.cli.output.terminal import BOLD, painted
 from foresail.cli.tenant.asked import Asked
 from foresail.cli.tenant.explain import advised
 from foresail.cli.tenant.get import until
 from foresail.cli.tenant.place import looked_at
-from foresail.cli.words import document
 from foresail.kube.clock import now
 from foresail.selfservice.families import BACKUPS
 

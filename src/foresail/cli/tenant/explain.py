@@ -8,13 +8,13 @@ from typing import Any
 
 from foresail.api.instants import instant
 from foresail.api.nonadmin import Condition
-from foresail.cli.chain import NO, STOPS, UNASKED, WAITS, YES, Step, lines
-from foresail.cli.cluster import Cluster
-from foresail.cli.refused_writes import RefusedWrite, refused_writes
+from foresail.cli.access.cluster import Cluster
+from foresail.cli.access.refused_writes import RefusedWrite, refused_writes
+from foresail.cli.output.objects import document
+from foresail.cli.output.rule_chain import NO, STOPS, UNASKED, WAITS, YES, Step, lines
 from foresail.cli.tenant.advice import advice_for, sentence
 from foresail.cli.tenant.asked import Asked
 from foresail.cli.tenant.place import chosen_ones, in_namespace
-from foresail.cli.words import document
 from foresail.kube.clock import now
 from foresail.kube.refusals import WRITE_REFUSED
 from foresail.selfservice.families import Family

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from foresail.api.instants import instant
-from foresail.cli.spans import short
-from foresail.cli.table import table
+from foresail.cli.output.objects import as_text
+from foresail.cli.output.table import table
+from foresail.cli.output.times import moment, short
 from foresail.cli.tenant.asked import Asked
 from foresail.cli.tenant.place import looked_at
-from foresail.cli.words import as_text, moment
 from foresail.kube.clock import now
 from foresail.selfservice.families import BACKUPS
 

@@ -3,9 +3,9 @@
 from collections.abc import Collection
 from typing import Any
 
-from foresail.cli.cluster import Cluster
+from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError
-from foresail.cli.hints import hint
+from foresail.cli.output.messages import hint
 from foresail.selfservice.families import Family
 from foresail.selfservice.served import Served, not_served, served_by, unserved_names
 

@@ -19,14 +19,14 @@ import msgspec
 from foresail.api.nonadmin import Condition, Download
 from foresail.api.requests import NON_ADMIN_DOWNLOAD_REQUEST
 from foresail.bucket import DownloadError, download, trusting
-from foresail.cli.cluster import Cluster
+from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError
-from foresail.cli.hints import hint
+from foresail.cli.options.values import deadline
+from foresail.cli.output.messages import hint, interruptible
 from foresail.cli.tenant.advice import UNSEEN, advice_for, next_step, sentence
 from foresail.cli.tenant.place import in_namespace, one
 from foresail.cli.tenant.results import as_lines
 from foresail.cli.tenant.wait import PATIENCE
-from foresail.cli.waiting import deadline, interruptible
 from foresail.kube.clock import now
 from foresail.plan import Key
 from foresail.selfservice.downloads_observe import download_row

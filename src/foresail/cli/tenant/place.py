@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
-from foresail.cli.cluster import Cluster, on_cluster, settle_namespace
+from foresail.cli.access.cluster import Cluster, on_cluster, settle_namespace
 from foresail.cli.errors import CommandError
 from foresail.cli.tenant.asked import Asked, asked
 from foresail.plan import Key

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from foresail.api.marks import REQUESTER, REQUESTER_GROUPS
-from foresail.cli.cluster import Cluster
+from foresail.cli.access.cluster import Cluster
 from foresail.plan import Kind
 
 _REVIEW = Kind("authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", namespaced=False)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from foresail.cli.errors import CommandError
-from foresail.cli.table import table
+from foresail.cli.output.table import table
 from foresail.selfservice.results_file import Part, parts, tidy
 
 

@@ -2,8 +2,8 @@
 
 import argparse
 
-from foresail.cli.lists import spelled
-from foresail.cli.yes_or_no import YesOrNo
+from foresail.cli.options.booleans import BooleanOption
+from foresail.cli.options.values import spelled
 
 BACKUP_LISTS = {
     "include_resources": ("includedResources", "kinds that are backed up, such as deployments.apps"),
@@ -77,7 +77,7 @@ def add_restore_spec(one: argparse.ArgumentParser) -> None:
     _add(how, RESTORE_TEXTS, "POLICY")
     _add(how, RESTORE_TIMES, "DURATION")
     how.add_argument("--parallel-files-download", type=int, metavar="N", help="files at once, with kopia")
-    how.add_argument("--write-sparse-files", action=YesOrNo, help="files with holes keep them")
+    how.add_argument("--write-sparse-files", action=BooleanOption, help="files with holes keep them")
     _add_marks(one)
 
 
@@ -90,7 +90,7 @@ def _add(
 
 def _add_switches(group: "argparse._ArgumentGroup", options: dict[str, tuple[str, str]]) -> None:
     for option, (_, meaning) in options.items():
-        group.add_argument(spelled(option), action=YesOrNo, help=meaning)
+        group.add_argument(spelled(option), action=BooleanOption, help=meaning)
 
 
 def _add_selectors(group: "argparse._ArgumentGroup") -> None:

@@ -8,14 +8,14 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from foresail.api.nonadmin import Condition
-from foresail.cli.cluster import Cluster
+from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError
-from foresail.cli.hints import hint
-from foresail.cli.progress import Bar, Progress, Status
+from foresail.cli.options.values import deadline
+from foresail.cli.output.messages import hint, interruptible
+from foresail.cli.output.progress import Bar, Progress, Status
 from foresail.cli.tenant.advice import UNSEEN, advice_for, next_step, sentence
 from foresail.cli.tenant.asked import Asked, asked
 from foresail.cli.tenant.place import in_namespace, one
-from foresail.cli.waiting import deadline, interruptible
 from foresail.kube.clock import now
 from foresail.plan import Key
 from foresail.selfservice.families import Family

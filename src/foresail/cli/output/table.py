@@ -1,8 +1,17 @@
-"""Lines with tabs, aligned as Go's tabwriter aligns them: Velero's layout depends on it."""
+"""Aligned columns: tables of ours, and lines with tabs as Go's tabwriter aligns them for Velero."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 _PADDING = 2
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return the rows under their header, each column as wide as its widest cell."""
+    lines = [list(header), *(list(row) for row in rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
+    return "\n".join(
+        "   ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
+    )
 
 
 def aligned(lines: Sequence[str]) -> str:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from foresail.cli.words import document
+from foresail.cli.output.objects import document
 from foresail.kube.client import address
 from foresail.plan import Key, Kind
 

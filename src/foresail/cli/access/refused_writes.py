@@ -8,7 +8,7 @@ import msgspec
 
 from foresail.api.core import EVENT
 from foresail.api.instants import stamp, utc
-from foresail.cli.cluster import Cluster
+from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError
 from foresail.kube.refusals import WRITE_REFUSED
 from foresail.plan import Key, Kind

@@ -8,7 +8,7 @@ from typing import TextIO
 import msgspec
 
 from foresail.api import velero
-from foresail.cli.cluster import Cluster
+from foresail.cli.access.cluster import Cluster
 from foresail.plan import Key
 
 _WIDTH = 30

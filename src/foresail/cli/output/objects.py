@@ -1,35 +1,8 @@
-"""Instants and objects as commands show them."""
+"""Objects as JSON, YAML or names."""
 
 import json
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any
-
-from foresail.cli.spans import short
-
-_MOST_COUNTED = 100
-
-
-def go_time(at: datetime) -> str:
-    """Return an instant as Velero shows it where its clock stands in UTC."""
-    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} +0000 UTC"
-
-
-def ago(at: datetime | None, now: datetime) -> str:
-    """Return how long ago an instant was, as Velero says it."""
-    return "n/a" if at is None else f"{short(now - at)} ago"
-
-
-def moment(at: datetime, now: datetime) -> str:
-    """Return an instant with how far away it is, in either direction."""
-    seconds = f":{at:%S}" if at.second else ""
-    distance = f"in {short(at - now)}" if at > now else f"{short(now - at)} ago"
-    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M}{seconds} UTC ({distance})"
-
-
-def runs(count: int) -> str:
-    """Return a number of runs that the rules have counted; they stop at a hundred."""
-    return "one run" if count == 1 else f"{count} runs" if count < _MOST_COUNTED else f"{count} runs or more"
 
 
 def as_text(objects: Sequence[dict[str, Any]], form: str) -> str:

@@ -1,8 +1,11 @@
-"""Options as users write them: how they are spelled, and those that take several values."""
+"""Values of options as users write them: lists, pairs, durations."""
 
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 
 from foresail.cli.errors import CommandError
+from foresail.cron.duration import nanoseconds
+from foresail.kube.clock import now
 
 
 def spelled(option: str) -> str:
@@ -36,3 +39,18 @@ def read_ordered(text: str) -> dict[str, str]:
             raise CommandError(f"--ordered-resources: {entry!r} is no kind with its names", hint)
         ordered[kind.strip()] = names.strip()
     return ordered
+
+
+def read_length(text: str, option: str) -> int:
+    """Return the duration that an option was given, in nanoseconds."""
+    length = nanoseconds(text)
+    if length is None or length < 0:
+        raise CommandError(f"{option}: {text!r} is not a duration", "write 72h, 90m or 1h30m")
+    return length
+
+
+def deadline(text: str | None) -> datetime | None:
+    """Return when `--timeout` ends the waiting; None if there is no end."""
+    if text is None:
+        return None
+    return now() + timedelta(microseconds=read_length(text, "--timeout") / 1000)

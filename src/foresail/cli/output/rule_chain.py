@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from foresail.cli.colour import GREEN, PALE, RED, YELLOW, painted
+from foresail.cli.output.terminal import GREEN, PALE, RED, YELLOW, painted
 
 YES, NO, WAITS, LATER, UNASKED = "ok", "holds", "waits", "would hold", "not asked"
 STOPS = (NO, WAITS)

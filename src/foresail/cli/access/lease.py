@@ -1,4 +1,4 @@
-"""Who leads: which replica of the operator holds its Lease."""
+"""Which replica of the operator holds its Lease."""
 
 from datetime import datetime, timedelta
 

@@ -1,15 +1,26 @@
-"""A terminal obeys what is printed on it, so text of others is printed on it without its control characters.
+"""Terminals: colours, and text of others without its control characters.
 
-Messages, names and logs come from clusters, tenants and buckets. Into a file or a pipe everything goes as it is.
+Messages, names and logs come from clusters, tenants and buckets. Files and pipes get them unchanged.
 """
 
 import io
+import os
 import re
 import sys
 from typing import TextIO, cast
 
-_OURS = r"\x1b\[(?:0|1|2|3[1-3]|1;31)m"  # the colours of foresail.cli.colour
+_OURS = r"\x1b\[(?:0|1|2|3[1-3]|1;31)m"  # the colours below
 _DRIVES = re.compile(rf"({_OURS})|[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+
+
+GREEN, YELLOW, RED, BOLD, PALE = "32", "33", "31", "1", "2"
+
+
+def painted(text: str, colour: str, stream: TextIO) -> str:
+    """Return the text in a colour if the stream is a terminal and NO_COLOR is not set."""
+    if not text or os.environ.get("NO_COLOR") or not stream.isatty():
+        return text
+    return f"\033[{colour}m{text}\033[0m"
 
 
 def visible(text: str) -> str:

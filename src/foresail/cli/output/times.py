@@ -1,13 +1,13 @@
-"""Lengths of time as Go and kubectl write them, and as users do."""
+"""Instants and durations as Go, Velero and kubectl write them."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
-from foresail.cli.errors import CommandError
 from foresail.cron.duration import nanoseconds
 
 _SECOND = 10**9
 _SMALL = ((10**6, "ms"), (10**3, "\u00b5s"), (1, "ns"))
 _MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86400, 365 * 86400
+_MOST_COUNTED = 100
 
 
 def go_duration(length: int) -> str:
@@ -26,14 +26,6 @@ def go_duration(length: int) -> str:
     return f"{sign}{minutes}m{seconds}" if minutes else f"{sign}{seconds}"
 
 
-def read_length(text: str, option: str) -> int:
-    """Return the length of time that an option was given, in nanoseconds."""
-    length = nanoseconds(text)
-    if length is None or length < 0:
-        raise CommandError(f"{option}: {text!r} is not a duration", "write 72h, 90m or 1h30m")
-    return length
-
-
 def shown_duration(text: object) -> str:
     """Return a duration of an object as Velero shows it; what is no duration is shown as it is."""
     length = nanoseconds(text) if isinstance(text, str) and text else 0
@@ -47,6 +39,28 @@ def short(span: timedelta) -> str:
         if seconds >= unit:
             return f"{seconds // unit}{name}"
     return f"{max(seconds, 0)}s"
+
+
+def go_time(at: datetime) -> str:
+    """Return an instant as Velero shows it where its clock stands in UTC."""
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} +0000 UTC"
+
+
+def ago(at: datetime | None, now: datetime) -> str:
+    """Return how long ago an instant was, as Velero says it."""
+    return "n/a" if at is None else f"{short(now - at)} ago"
+
+
+def moment(at: datetime, now: datetime) -> str:
+    """Return an instant with how far away it is, in either direction."""
+    seconds = f":{at:%S}" if at.second else ""
+    distance = f"in {short(at - now)}" if at > now else f"{short(now - at)} ago"
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M}{seconds} UTC ({distance})"
+
+
+def runs(count: int) -> str:
+    """Return a number of runs that the rules have counted; they stop at a hundred."""
+    return "one run" if count == 1 else f"{count} runs" if count < _MOST_COUNTED else f"{count} runs or more"
 
 
 def _fraction(length: int, unit: int) -> str:

@@ -1,4 +1,4 @@
-"""Who keeps an object as it is: a tool that would undo our change, so that the change must be made there instead."""
+"""Which tool manages an object: it would undo our change, so the change belongs there."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import msgspec
 
 from foresail.api.metadata import Metadata
-from foresail.cli.cluster import MANAGER
+from foresail.cli.access.cluster import MANAGER
 
 HELM_RELEASE = "HelmRelease"
 _ARGO = ("argocd.argoproj.io/tracking-id", "argocd.argoproj.io/instance")
@@ -16,21 +16,21 @@ _OADP = "DataProtectionApplication"
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """Another object to which one belongs."""
+    """The owner of an object."""
 
     kind: str = ""
     name: str = ""
 
 
 class Writer(msgspec.Struct, frozen=True):
-    """Somebody who has written fields of an object."""
+    """A field manager of an object."""
 
     manager: str = ""
     operation: str = ""
 
 
-class KeptMetadata(Metadata, frozen=True, rename="camel"):
-    """Metadata that tell who keeps the object."""
+class ManagedMetadata(Metadata, frozen=True, rename="camel"):
+    """Metadata that show which tool manages the object."""
 
     owner_references: tuple[Owner, ...] = ()
     managed_fields: tuple[Writer, ...] = ()
@@ -38,8 +38,8 @@ class KeptMetadata(Metadata, frozen=True, rename="camel"):
 
 
 @dataclass(frozen=True, slots=True)
-class Keeper:
-    """A tool that keeps an object, and what it calls the thing from which it makes it."""
+class ManagingTool:
+    """A tool that manages an object, and the source from which it makes it."""
 
     tool: str
     source: str
@@ -50,56 +50,56 @@ class Keeper:
         return f"{self.tool} ({self.source})" if self.source else self.tool
 
 
-def is_ours(metadata: KeptMetadata) -> bool:
-    """Tell whether `foresail install` has made an object."""
+def is_ours(metadata: ManagedMetadata) -> bool:
+    """Tell whether `foresail install` made an object."""
     return Writer(MANAGER, "Apply") in metadata.managed_fields
 
 
-def keeper(metadata: KeptMetadata) -> Keeper | None:
-    """Return who keeps an object; where there are several, the one from which the others have it."""
+def managing_tool(metadata: ManagedMetadata) -> ManagingTool | None:
+    """Return the tool that manages an object; of several, the outermost."""
     found = (look(metadata) for look in (_owner, _flux, _argo_cd, _helm))
     return next((each for each in found if each is not None), None)
 
 
-def _owner(metadata: KeptMetadata) -> Keeper | None:
+def _owner(metadata: ManagedMetadata) -> ManagingTool | None:
     olm = (metadata.labels or {}).get(_OLM_LABEL, "")
     owner = metadata.owner_references[0] if metadata.owner_references else None
     if owner is None:
-        return Keeper("OLM", olm) if olm else None
+        return ManagingTool("OLM", olm) if olm else None
     if owner.kind == _OADP:
-        return Keeper("OLM", f"{_OADP} {owner.name} of the OADP operator", is_oadp=True)
+        return ManagingTool("OLM", f"{_OADP} {owner.name} of the OADP operator", is_oadp=True)
     is_olm = bool(olm) or owner.kind == "ClusterServiceVersion"
-    return Keeper("OLM" if is_olm else "an operator", f"{owner.kind} {owner.name}")
+    return ManagingTool("OLM" if is_olm else "an operator", f"{owner.kind} {owner.name}")
 
 
-def _flux(metadata: KeptMetadata) -> Keeper | None:
+def _flux(metadata: ManagedMetadata) -> ManagingTool | None:
     labels = metadata.labels or {}
     for group, kind in (("helm", HELM_RELEASE), ("kustomize", "Kustomization")):
         mark = f"{group}.toolkit.fluxcd.io"
         if f"{mark}/name" in labels:
             source = f"{kind} {labels.get(f'{mark}/namespace', '')}/{labels[f'{mark}/name']}"
-            return Keeper("Flux", source, has_values=kind == HELM_RELEASE or _is_of_chart(labels))
+            return ManagingTool("Flux", source, has_values=kind == HELM_RELEASE or _is_of_chart(labels))
     return None
 
 
-def _argo_cd(metadata: KeptMetadata) -> Keeper | None:
+def _argo_cd(metadata: ManagedMetadata) -> ManagingTool | None:
     labels = metadata.labels or {}
     marks = {**labels, **(metadata.annotations or {})}
     marked = [marks[key] for key in _ARGO if key in marks]
     if not marked and all(each.manager != _ARGO_MANAGER for each in metadata.managed_fields):
         return None
     name = marked[0].partition(":")[0] if marked else labels.get("app.kubernetes.io/instance", "")
-    return Keeper("Argo CD", f"Application {name}" if name else "", has_values=_is_of_chart(labels))
+    return ManagingTool("Argo CD", f"Application {name}" if name else "", has_values=_is_of_chart(labels))
 
 
-def _helm(metadata: KeptMetadata) -> Keeper | None:
+def _helm(metadata: ManagedMetadata) -> ManagingTool | None:
     labels, annotations = metadata.labels or {}, metadata.annotations or {}
     name = annotations.get("meta.helm.sh/release-name", "")
     if not name and labels.get("app.kubernetes.io/managed-by") != "Helm":
         return None
     name = name or labels.get("app.kubernetes.io/instance", "")
     space = annotations.get("meta.helm.sh/release-namespace", metadata.namespace)
-    return Keeper("Helm", f"release {name} in namespace {space}" if name else "", has_values=True)
+    return ManagingTool("Helm", f"release {name} in namespace {space}" if name else "", has_values=True)
 
 
 def _is_of_chart(labels: Mapping[str, str]) -> bool:

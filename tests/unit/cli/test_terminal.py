@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from foresail.cli.colour import BOLD, GREEN, PALE, RED, YELLOW, painted
-from foresail.cli.progress import Bar, Status
-from foresail.cli.screen import Screen, visible
+from foresail.cli.output.progress import Bar, Status
+from foresail.cli.output.terminal import BOLD, GREEN, PALE, RED, YELLOW, Screen, painted, visible
 from foresail.cli.tenant.logs import writer
 
 

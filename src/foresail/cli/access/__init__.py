@@ -1,0 +1,1 @@
+"""How commands reach a cluster, and what they read of it."""

@@ -1,0 +1,1 @@
+"""What users type: parsers, options and their values."""
