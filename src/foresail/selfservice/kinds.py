@@ -79,10 +79,12 @@ COME_WITH_CLAIMS = (
 )
 """What Velero restores a claim from: restored with it, and not asked about."""
 
-_COME_ALONG = (
+COME_ALONG = (
     *("persistentvolumes", "persistentvolume", "pv", "namespaces", "namespace", "ns"),
     *("volumesnapshotcontents", "volumesnapshotcontents.snapshot.storage.k8s.io"),
 )
+"""Cluster-scoped kinds that Velero backs up with what needs them."""
+
 _NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9.]{0,251}[A-Za-z0-9])?")
 
 
@@ -205,7 +207,7 @@ def _of_the_allowed(asked: Names, allowed: Names, path: str, policy: str) -> Nam
 
 
 def _without_what_comes_along(path: str, included: Names) -> Names:
-    left = tuple(each for each in included if each not in _COME_ALONG)
+    left = tuple(each for each in included if each not in COME_ALONG)
     if included and not left:
         raise Refusal(f"{path} names no kind that has a namespace: add one, volumes come along with their claims")
     return left

@@ -76,15 +76,28 @@ def is_name_of(name: str, resource: Served) -> bool:
 
 def unserved_names(names: Iterable[str], served: Iterable[Served]) -> tuple[str, ...]:
     """Return the names that mean no resource of the cluster, so that Velero leaves them out without a word."""
+    by_word = _by_word(served)
+    return tuple(name for name in names if "*" not in name and not _meant(name, by_word))
+
+
+def cluster_scoped_names(names: Iterable[str], served: Iterable[Served]) -> tuple[str, ...]:
+    """Return the names that mean cluster-scoped resources alone."""
+    by_word = _by_word(served)
+    meant = {name: _meant(name, by_word) for name in names if "*" not in name}
+    return tuple(name for name, found in meant.items() if found and not any(each.is_namespaced for each in found))
+
+
+def _by_word(served: Iterable[Served]) -> dict[str, list[Served]]:
     by_word: dict[str, list[Served]] = {}
     for each in (*CORE, *served):
         for word in (each.plural, each.kind.lower(), *each.aliases):
             by_word.setdefault(word, []).append(each)
-    return tuple(name for name in names if "*" not in name and not _meant(name.lower(), by_word))
+    return by_word
 
 
-def _meant(name: str, by_word: Mapping[str, list[Served]]) -> bool:
-    return any(is_name_of(name, each) for each in by_word.get(name.partition(".")[0], ()))
+def _meant(name: str, by_word: Mapping[str, list[Served]]) -> list[Served]:
+    text = name.lower()
+    return [each for each in by_word.get(text.partition(".")[0], ()) if is_name_of(text, each)]
 
 
 def closest(name: str, served: Collection[Served]) -> str:

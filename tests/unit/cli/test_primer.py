@@ -140,7 +140,7 @@ def test_preview_shows_the_fires_to_come_of_a_cron_job_that_last_ran_long_ago() 
 
 def test_a_cluster_that_does_not_know_primers_is_asked_about_by_their_name() -> None:
     error = refusal(Failure(Cause.NOT_FOUND, "404 page not found"), "list", KIND, Key("reports", ""))
-    assert error.hint == "is Foresail, with primers, installed there?"
+    assert error.hint == "install Foresail with primers: foresail install --primers"
 
 
 def test_create_makes_a_primer_of_the_options() -> None:

@@ -360,7 +360,7 @@ def test_an_object_of_another_shape_is_named() -> None:
 
 def test_a_cluster_without_self_service_is_recognised() -> None:
     error = refusal(Failure(Cause.NOT_FOUND, "404"), "list", BACKUPS.kind, Key("shop", ""))
-    assert error.hint == "is Foresail, with self-service, installed there?"
+    assert error.hint == "install Foresail with self-service: foresail install --self-service"
 
 
 # Where it works

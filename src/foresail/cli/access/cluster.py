@@ -23,6 +23,7 @@ MANAGER = "foresail-cli"
 """As whom the command line declares fields of objects."""
 
 _PAGE = "500"
+_NO_SUCH_KIND = ("the server could not find the requested resource", "404 page not found")
 _KNOWN = {
     Cause.NOT_FOUND: ("{name} does not exist", "see what there is: kubectl get {resource} {where}"),
     Cause.ALREADY_EXISTS: ("{name} exists already", "choose another name, or delete it first"),
@@ -188,11 +189,12 @@ def refusal(failure: Failure, verb: str, kind: Kind, key: Key) -> CommandError:
     if failure.cause is Cause.FORBIDDEN:
         rule = f"apiGroups: [{kind.group!r}], resources: [{kind.plural}], verbs: [{verb}]"
         role = f"a Role in {key.namespace}" if key.namespace else "a ClusterRole"
-        return CommandError(f"{name}: you may not {verb} {resource}{where}", f"{role} must allow {{{rule}}}")
-    if failure.cause is Cause.NOT_FOUND and not key.name:
-        capability = "primers" if kind == PRIMER else "self-service"
-        owner = "Velero" if kind.group == velero.GROUP else f"Foresail, with {capability},"
-        return CommandError(f"this cluster does not know {resource}", f"is {owner} installed there?")
+        doubt = f"; is {key.namespace} the namespace that you mean?" if key.namespace else ""
+        return CommandError(f"{name}: you may not {verb} {resource}{where}", f"{role} must allow {{{rule}}}{doubt}")
+    if failure.cause is Cause.NOT_FOUND and failure.message.startswith('namespaces "'):
+        return CommandError(f"namespace {key.namespace} does not exist", "name an existing namespace with -n")
+    if failure.cause is Cause.NOT_FOUND and (not key.name or failure.message.strip() in _NO_SUCH_KIND):
+        return CommandError(f"this cluster does not know {resource}", _installs(kind))
     if failure.cause in _KNOWN:
         those = "-A" if kind.group == velero.GROUP else f"-n {key.namespace}"  # a tenant sees one namespace
         problem, what_to_do = _KNOWN[failure.cause]
@@ -200,6 +202,13 @@ def refusal(failure: Failure, verb: str, kind: Kind, key: Key) -> CommandError:
             problem.format(name=name, said=failure.message), what_to_do.format(resource=resource, where=those)
         )
     return CommandError(f"{name}: cannot {verb} it: {failure.message}", _try(kind, key))
+
+
+def _installs(kind: Kind) -> str:
+    if kind.group == velero.GROUP:
+        return "is Velero installed there?"
+    capability = "primers" if kind == PRIMER else "self-service"
+    return f"install Foresail with {capability}: foresail install --{capability}"
 
 
 def _place(kind: Kind, key: Key) -> str:

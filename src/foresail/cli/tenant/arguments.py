@@ -44,7 +44,8 @@ def _add_create(words: Any, word: str) -> None:  # noqa: ANN401 - argparse's own
 
     meaning = "back up the namespace" if word == "backup" else "restore from a backup of the namespace"
     one = _word(words, word, "create", meaning)
-    one.add_argument("name", metavar="NAME", help=f"of the NonAdmin{word.capitalize()}")
+    generated = "" if word == "backup" else " (default: that of the backup and the time)"
+    one.add_argument("name", nargs="?", metavar="NAME", help=f"of the NonAdmin{word.capitalize()}{generated}")
     if word == "restore":
         one.add_argument(
             "--from-backup", "--backup-name", metavar="NAME", required=True, help="the NonAdminBackup to restore from"

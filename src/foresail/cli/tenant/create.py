@@ -2,34 +2,50 @@
 
 import argparse
 import sys
+from datetime import datetime
 from typing import Any
 
 import msgspec
 
-from foresail.cli.access.cluster import Cluster
+from foresail.cli.access.cluster import Cluster, settle_namespace
+from foresail.cli.errors import CommandError
 from foresail.cli.options.values import deadline
 from foresail.cli.output.messages import interruptible
 from foresail.cli.output.objects import as_text
 from foresail.cli.tenant.kinds import check_kinds
-from foresail.cli.tenant.place import in_namespace
+from foresail.cli.tenant.names import settle_name
+from foresail.cli.tenant.place import family_of, in_namespace
 from foresail.cli.tenant.requester import stamped
 from foresail.cli.tenant.spec import request_object
 from foresail.cli.tenant.wait import wait_for
+from foresail.kube.clock import now
 from foresail.plan import Key
 from foresail.selfservice.families import Family
 
 
 def create(chosen: argparse.Namespace) -> int:
-    """Create a request, or show the one that would be created."""
-    return interruptible(lambda: in_namespace(chosen, lambda cluster, family: _create(cluster, family, chosen)))
-
-
-async def _create(cluster: Cluster, family: Family, chosen: argparse.Namespace) -> int:
-    body = request_object(family, chosen)
+    """Create a request, or print the manifest, which needs no cluster."""
+    family = family_of(chosen)
+    settle_name(family, chosen, now())
     until = deadline(chosen.timeout)
     if chosen.dry_run or chosen.output in ("json", "yaml"):
+        _settle_namespace_if_known(chosen)
+        body = request_object(family, chosen)
         print(as_text([body], chosen.output if chosen.output in ("json", "yaml", "name") else "yaml"))
         return 0
+    return interruptible(lambda: in_namespace(chosen, lambda cluster, family: _create(cluster, family, chosen, until)))
+
+
+def _settle_namespace_if_known(chosen: argparse.Namespace) -> None:
+    """Use the namespace of the kube context; a manifest without one goes where it is applied."""
+    try:
+        settle_namespace(chosen)
+    except CommandError:
+        chosen.namespace = None
+
+
+async def _create(cluster: Cluster, family: Family, chosen: argparse.Namespace, until: datetime | None) -> int:
+    body = request_object(family, chosen)
     await check_kinds(cluster, family, body)
     key = Key(chosen.namespace, chosen.name)
     made = await cluster.create(family.kind, key, await stamped(cluster, body))

@@ -7,7 +7,8 @@ from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError
 from foresail.cli.output.messages import hint
 from foresail.selfservice.families import Family
-from foresail.selfservice.served import Served, not_served, served_by, unserved_names
+from foresail.selfservice.kinds import COME_ALONG
+from foresail.selfservice.served import Served, cluster_scoped_names, not_served, served_by, unserved_names
 
 _INCLUDED = ("includedResources", "includedNamespaceScopedResources")
 _EXCLUDED = ("excludedResources", "excludedNamespaceScopedResources", "excludedClusterScopedResources")
@@ -26,11 +27,17 @@ async def check_kinds(cluster: Cluster, family: Family, body: dict[str, Any]) ->
 def judge(family: Family, spec: dict[str, Any], served: Collection[Served]) -> None:
     """Raise or print what is wrong with the names of kinds in a spec."""
     included = [name for field in _INCLUDED for name in spec.get(field) or ()]
-    unknown = unserved_names(included, served)
+    unknown, clusters = unserved_names(included, served), cluster_scoped_names(included, served)
     if unknown and len(unknown) == len(included):
         text = f"the cluster serves none of the kinds to include: {not_served(unknown, served)}"
         raise CommandError(text, "list the kinds that it serves with kubectl api-resources --namespaced")
+    if clusters and len(unknown) + len(clusters) == len(included):  # Velero would include every kind instead
+        text = f"no kind to include belongs to a namespace: {', '.join(clusters)}"
+        raise CommandError(text, "name kinds of the namespace; volumes come with persistentvolumeclaims")
     excluded = unserved_names([name for field in _EXCLUDED for name in spec.get(field) or ()], served)
+    left_out = [name for name in clusters if name.lower() not in COME_ALONG]
     for names, effect in ((unknown, f"not in the {family.word}"), (excluded, "excluded for nothing")):
         if names:
             hint(f"{effect}, for the cluster does not serve it: {not_served(names, served)}")
+    if left_out:
+        hint(f"not in the {family.word}, for it is cluster-scoped: {', '.join(left_out)}")

@@ -16,7 +16,9 @@ _Table = Mapping[str, tuple[str, str]]
 
 def request_object(family: Family, chosen: argparse.Namespace) -> dict[str, Any]:
     """Return the request that the options describe."""
-    metadata: dict[str, Any] = {"name": chosen.name, "namespace": chosen.namespace}
+    metadata: dict[str, Any] = {"name": chosen.name}
+    if chosen.namespace is not None:
+        metadata["namespace"] = chosen.namespace
     for field in ("labels", "annotations"):
         pairs = read_pairs(getattr(chosen, field), f"--{field}")
         if pairs:

@@ -45,9 +45,12 @@ BACKUP_TEXTS = {
     "data_mover": ("datamover", "who moves the data of snapshots (default: Velero)"),
 }
 RESTORE_TEXTS = {
-    "existing_resource_policy": ("existingResourcePolicy", "none or update: what happens to what is there already"),
+    "existing_resource_policy": ("existingResourcePolicy", "what happens to objects that exist already"),
 }
 """Options that are a field as they are."""
+
+EXISTING = ("none", "update")
+"""What Velero does to objects that exist already."""
 
 
 def add_backup_spec(one: argparse.ArgumentParser) -> None:
@@ -74,7 +77,8 @@ def add_restore_spec(one: argparse.ArgumentParser) -> None:
     _add(what, RESTORE_LISTS, "NAME,...", several=True)
     how = one.add_argument_group("how it is restored")
     _add_switches(how, RESTORE_SWITCHES)
-    _add(how, RESTORE_TEXTS, "POLICY")
+    for option, (_, meaning) in RESTORE_TEXTS.items():
+        how.add_argument(spelled(option), choices=EXISTING, help=meaning)
     _add(how, RESTORE_TIMES, "DURATION")
     how.add_argument("--parallel-files-download", type=int, metavar="N", help="files at once, with kopia")
     how.add_argument("--write-sparse-files", action=BooleanOption, help="files with holes keep them")

@@ -1,0 +1,38 @@
+"""Names of new requests: valid before they are sent, and generated for restores."""
+
+import argparse
+import re
+from datetime import datetime
+
+from foresail.cli.errors import CommandError
+from foresail.selfservice.families import BACKUPS, Family
+
+_LONGEST = 253
+_VALID = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_STAMP = "-%Y%m%d%H%M%S"
+
+
+def settle_name(family: Family, chosen: argparse.Namespace, instant: datetime) -> None:
+    """Check the name of a new request; name a restore after its backup and the time if none is given."""
+    if chosen.name is None and family is not BACKUPS:
+        suffix = f"{instant:{_STAMP}}"
+        chosen.name = f"{chosen.from_backup[: _LONGEST - len(suffix)]}{suffix}"
+    if chosen.name is None:
+        raise CommandError("no NAME is given", f"foresail {family.word} create NAME")
+    problem = problem_with_name(chosen.name)
+    if problem is not None:
+        kind = family.kind.name
+        raise CommandError(f"{kind} {chosen.name}: {problem}", _advice(chosen.name))
+
+
+def problem_with_name(name: str) -> str | None:
+    """Return why the API server would refuse a name; None if it would not."""
+    if len(name) > _LONGEST:
+        return f"the name has {len(name)} characters"
+    return None if _VALID.fullmatch(name) else "the name is not valid"
+
+
+def _advice(name: str) -> str:
+    better = re.sub(r"[^a-z0-9.]+", "-", name.lower())[:_LONGEST].strip("-.")
+    such = f", such as {better}" if better and problem_with_name(better) is None and better != name else ""
+    return f"use at most {_LONGEST} lowercase letters, digits, - and .{such}"

@@ -1,0 +1,125 @@
+"""`foresail backup create` and `foresail restore create`: what works without a cluster, and what is refused before."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from foresail.cli.access.cluster import refusal
+from foresail.cli.errors import CommandError
+from foresail.cli.main import main
+from foresail.cli.tenant.kinds import judge
+from foresail.kube.failures import Cause, Failure
+from foresail.plan import Key
+from foresail.selfservice.families import BACKUPS, RESTORES, Family
+from foresail.selfservice.served import Served
+
+SERVED = (
+    Served("apps", "deployments", "Deployment", aliases=("deployment", "deploy")),
+    Served("rbac.authorization.k8s.io", "clusterroles", "ClusterRole", is_namespaced=False, aliases=("clusterrole",)),
+    Served("storage.k8s.io", "storageclasses", "StorageClass", is_namespaced=False, aliases=("sc",)),
+)
+
+
+@pytest.fixture
+def no_kubeconfig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+
+
+@pytest.mark.usefixtures("no_kubeconfig")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("backup", "create", "first"),
+        ("restore", "create", "first", "--from-backup", "b"),
+    ],
+)
+def test_a_manifest_needs_no_cluster(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*words, "-o", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["metadata"] == {"name": "first"}
+    assert main([*words, "-n", "shop", "-o", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["metadata"] == {"name": "first", "namespace": "shop"}
+    assert main([*words, "-o", "yaml"]) == 0
+    assert "name: first" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("no_kubeconfig")
+@pytest.mark.parametrize("policy", ["foo", "Update", ""])
+def test_an_unknown_existing_resource_policy_is_refused(policy: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["restore", "create", "r", "--from-backup", "b", "--existing-resource-policy", policy, "-o", "yaml"]
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "none" in said.err
+    assert "update" in said.err
+
+
+@pytest.mark.usefixtures("no_kubeconfig")
+@pytest.mark.parametrize(
+    ("words", "problem", "hint"),
+    [
+        (["First_Backup"], "NonAdminBackup First_Backup: the name is not valid", "such as first-backup"),
+        (["-x-"], "NonAdminBackup -x-: the name is not valid", "such as x"),
+        (["a" * 254], "the name has 254 characters", "253"),
+        ([], "no NAME is given", "foresail backup create NAME"),
+    ],
+)
+def test_a_wrong_or_missing_name_is_one_line_and_a_hint(
+    words: list[str], problem: str, hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["backup", "create", "-o", "yaml", "--", *words]) != 0
+    error, advice = capsys.readouterr().err.splitlines()
+    assert error.startswith("error: ")
+    assert problem in error
+    assert advice.startswith("hint: ")
+    assert hint in advice
+
+
+@pytest.mark.usefixtures("no_kubeconfig")
+def test_a_restore_is_named_after_its_backup_and_the_time(capsys: pytest.CaptureFixture[str]) -> None:
+    for backup, longest in (("daily", 20), ("b" * 253, 253)):
+        assert main(["restore", "create", "--from-backup", backup, "-o", "json"]) == 0
+        name = json.loads(capsys.readouterr().out)["metadata"]["name"]
+        assert re.fullmatch(r"(daily|b+)-20\d{12}", name)
+        assert len(name) == longest
+
+
+def test_a_missing_kind_and_a_missing_namespace_are_told_apart_from_a_missing_object() -> None:
+    key = Key("shop", "first")
+    unknown = Failure(Cause.NOT_FOUND, "the server could not find the requested resource", 404, "NotFound")
+    error = refusal(unknown, "create", BACKUPS.kind, key)
+    assert error.problem == "this cluster does not know nonadminbackups.oadp.openshift.io"
+    assert error.hint == "install Foresail with self-service: foresail install --self-service"
+    no_namespace = Failure(Cause.NOT_FOUND, 'namespaces "shop" not found', 404, "NotFound")
+    error = refusal(no_namespace, "create", BACKUPS.kind, key)
+    assert error.problem == "namespace shop does not exist"
+    assert error.hint == "name an existing namespace with -n"
+    gone = Failure(Cause.NOT_FOUND, 'nonadminbackups.oadp.openshift.io "first" not found', 404, "NotFound")
+    assert refusal(gone, "get", BACKUPS.kind, key).problem == "NonAdminBackup shop/first does not exist"
+    no_group = Failure(Cause.NOT_FOUND, "404 page not found\n", 404)
+    assert refusal(no_group, "get", BACKUPS.kind, key).problem.startswith("this cluster does not know nonadminbackups")
+
+
+def test_whoever_may_not_create_is_asked_about_the_namespace_too() -> None:
+    error = refusal(Failure(Cause.FORBIDDEN, "no", 403), "create", BACKUPS.kind, Key("shpo", "first"))
+    assert error.hint is not None
+    assert "is shpo the namespace that you mean?" in error.hint
+
+
+@pytest.mark.parametrize("family", [BACKUPS, RESTORES])
+@pytest.mark.parametrize("field", ["includedResources", "includedNamespaceScopedResources"])
+@pytest.mark.parametrize("names", [["clusterroles"], ["clusterrole", "storageclasses.storage.k8s.io"], ["sc", "typo"]])
+def test_cluster_scoped_kinds_alone_are_refused(family: Family, field: str, names: list[str]) -> None:
+    with pytest.raises(CommandError, match=rf"no kind to include belongs to a namespace: {names[0]}"):
+        judge(family, {field: names}, SERVED)
+
+
+def test_cluster_scoped_kinds_beside_others_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    judge(BACKUPS, {"includedResources": ["deployments", "clusterroles"]}, SERVED)
+    assert capsys.readouterr().err == "hint: not in the backup, for it is cluster-scoped: clusterroles\n"
+    judge(BACKUPS, {"includedResources": ["persistentvolumeclaims", "pv"]}, SERVED)
+    assert capsys.readouterr().err == ""
