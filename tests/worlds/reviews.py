@@ -22,12 +22,14 @@ May = Callable[[str, str, str, str], bool]
 
 SERVED = {
     ("apps", "deployments", "Deployment"): ("deployment", "deploy"),
+    ("rbac.authorization.k8s.io", "clusterroles", "ClusterRole"): ("clusterrole",),
     ("rbac.authorization.k8s.io", "roles", "Role"): ("role",),
     ("rbac.authorization.k8s.io", "rolebindings", "RoleBinding"): ("rolebinding",),
     ("kyverno.io", "policyexceptions", "PolicyException"): ("polex",),
     ("networking.k8s.io", "ingresses", "Ingress"): ("ingress", "ing"),
     ("batch", "jobs", "Job"): ("job",),
 }
+CLUSTER_SCOPED = ("clusterroles",)
 HELD = Contents(kinds=(ContentKind("", "ConfigMap"), ContentKind("", "Pod"), ContentKind("apps", "Deployment")))
 
 
@@ -85,7 +87,8 @@ class Reviewer:
         self._reviews.discovered += 1
         groups: dict[str, list[dict[str, Any]]] = {}
         for (group, plural, kind), names in SERVED.items():
-            row = {"resource": plural, "responseKind": {"kind": kind}, "scope": "Namespaced", "shortNames": names}
+            scope = "Cluster" if plural in CLUSTER_SCOPED else "Namespaced"
+            row = {"resource": plural, "responseKind": {"kind": kind}, "scope": scope, "shortNames": names}
             groups.setdefault(group, []).append(row)
         items = [
             {"metadata": {"name": group}, "versions": [{"version": "v1", "resources": rows}]}

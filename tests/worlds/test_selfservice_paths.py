@@ -221,6 +221,25 @@ def test_kinds_that_the_cluster_does_not_serve_are_named_before_and_after_the_ba
     tell(empty)
 
 
+@pytest.mark.parametrize("field", ["includedResources", "includedNamespaceScopedResources"])
+def test_a_backup_of_cluster_scoped_kinds_alone_is_refused_for_velero_would_take_everything(field: str) -> None:
+    async def story(tenancy: Tenancy) -> None:
+        tenancy.back_up(NAB, **{field: ["clusterroles", "typo"]})
+        await tenancy.settle()
+        status, reason, message = tenancy.condition(NAB, "Accepted")
+        assert (status, reason) == ("False", "InvalidBackupSpec")
+        assert message.startswith("spec.backupSpec includes no kind that belongs to a namespace: clusterroles")
+        assert tenancy.velero_objects() == {}
+
+    async def beside(tenancy: Tenancy) -> None:
+        tenancy.back_up(NAB, **{field: ["clusterroles", "pods"]})
+        await tenancy.settle()
+        assert tenancy.status(NAB)["phase"] == "Created"
+
+    tell(story)
+    tell(beside)
+
+
 def test_the_volumes_of_a_backup_are_counted() -> None:
     async def story(tenancy: Tenancy) -> None:
         tenancy.back_up(NAB)

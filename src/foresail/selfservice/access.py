@@ -211,6 +211,12 @@ def kinds_not_served(spec: dict[str, Any], names: Collection[str]) -> Cleared:
     return Cleared(spec, Reason.KINDS_NOT_SERVED, text)
 
 
+def no_kind_of_a_namespace(names: Collection[str]) -> Refused:
+    """Refuse a backup of cluster-scoped kinds alone: Velero would back up every kind of the namespace instead."""
+    text = f"spec.backupSpec includes no kind that belongs to a namespace: {listed(names)}"
+    return Refused(Reason.INVALID_BACKUP_SPEC, f"{text}. Name kinds of the namespace; volumes come with their claims")
+
+
 def too_large(backup: str) -> Refused:
     """Refuse a restore whose backup holds more than can be checked."""
     text = f"the list of what backup {backup} holds is larger than {MOST_BYTES >> 20} MiB, so access cannot be checked"

@@ -19,7 +19,7 @@ from foresail.selfservice import access, annotations
 from foresail.selfservice.access import Options, Question, Verdict
 from foresail.selfservice.access_observe import Check, Checked, PodCheck, PodsChecked
 from foresail.selfservice.contents import MOST_BYTES, Contents, contents_of
-from foresail.selfservice.served import Served, served_by, unserved_names
+from foresail.selfservice.served import Served, cluster_scoped_names, served_by, unserved_names
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -100,7 +100,8 @@ class AccessReader:
         try:
             if isinstance(wish, PodCheck):
                 found = await self._hooked_pod(wish.namespace) if wish.checks_pods else PodsChecked()
-                return msgspec.structs.replace(found, unserved=await self._unserved(wish.kinds))
+                unserved, cluster_scoped = await self._named(wish.kinds)
+                return msgspec.structs.replace(found, unserved=unserved, cluster_scoped=cluster_scoped)
             contents = await self._contents_for(wish)
             return Checked() if wish.list_url else Checked(await self._verdict(contents, wish))
         except TooLargeError:
@@ -192,17 +193,14 @@ class AccessReader:
                 self._served_at = clock()
             return self._served
 
-    async def _unserved(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the kinds that are not served; those that came since discovery was read are."""
+    async def _named(self, names: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the kinds that are not served, and the cluster-scoped ones; new kinds count."""
         if not names:
-            return ()
-        try:
-            found = unserved_names(names, await self._serves())
-            if found:
-                found = unserved_names(found, await self._serves(_NEW_KINDS_SECONDS))
-        except NotAnsweredError:
-            return ()  # it only adds to what the tenant reads
-        return found
+            return (), ()
+        served = await self._serves()
+        if unserved_names(names, served):
+            served = await self._serves(_NEW_KINDS_SECONDS)
+        return unserved_names(names, served), cluster_scoped_names(names, served)
 
     # What the pods carry
 

@@ -32,7 +32,7 @@ class Checked(msgspec.Struct, frozen=True):
 
 
 class PodCheck(msgspec.Struct, frozen=True):
-    """The questions whether a pod of a namespace makes Velero run a command, and which kinds are not served."""
+    """The questions whether a pod of a namespace makes Velero run a command, and what the named kinds are."""
 
     namespace: str
     checks_pods: bool = True
@@ -46,6 +46,7 @@ class PodsChecked(msgspec.Struct, frozen=True):
     annotation: str = ""
     problem: str = ""
     unserved: tuple[str, ...] = ()
+    cluster_scoped: tuple[str, ...] = ()  # named kinds without a namespace
 
 
 class FileRow(msgspec.Struct, frozen=True):

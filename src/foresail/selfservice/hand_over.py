@@ -166,11 +166,13 @@ def _clear_backup(seen: Seen, policy: PolicyRow, spec: dict[str, Any], now: date
     found = brought.found
     again = _next_attempt(seen.access)
     if found.problem and again is not None:
-        text = f"the pods of namespace {wish.namespace} cannot be read"
+        text = f"the pods of namespace {wish.namespace} and the kinds of the cluster cannot be read"
         message = _retried(text, found.problem)
         return Waiting(read=wish, message=message) if now >= again else Waiting(wake_at=again, message=message)
     if found.pod:
         return annotations.hooked(found.pod, found.annotation, policy)
+    if found.cluster_scoped and len(found.cluster_scoped) + len(found.unserved) == len(kinds):
+        return access.no_kind_of_a_namespace(found.cluster_scoped)
     return access.kinds_not_served(spec, found.unserved) if found.unserved else Cleared(spec)
 
 
