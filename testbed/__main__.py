@@ -70,6 +70,9 @@ def _parser() -> argparse.ArgumentParser:
         metavar="S",
         help="how long a node of Karpenter's takes to become ready (%(default)s)",
     )
+    one.add_argument(
+        "--capacity-buffers", action="store_true", help="with Karpenter's feature gate CapacityBuffer, for --karpenter"
+    )
     one.add_argument("--audit", action="store_true", help="with the API server's audit log")
     one.set_defaults(run=_up)
 
@@ -114,6 +117,7 @@ def _up(chosen: argparse.Namespace) -> int:
         karpenter=chosen.karpenter,
         audit=chosen.audit,
         node_seconds=chosen.node_seconds,
+        capacity_buffers=chosen.capacity_buffers,
     )
     cluster = Cluster.create(chosen.name, options, say=_say)
     at = [] if chosen.name == "default" else ["--name", chosen.name]

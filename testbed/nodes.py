@@ -59,6 +59,7 @@ def karpenter(site: Site) -> Program:
             "DISABLE_LEADER_ELECTION": "true",
             "METRICS_PORT": str(site.port(Port.KARPENTER_METRICS)),
             "HEALTH_PROBE_PORT": str(site.port(Port.KARPENTER_HEALTH)),
+            "FEATURE_GATES": f"CapacityBuffer={str(site.options.capacity_buffers).lower()}",
         },
         lambda: is_ok(f"{site.url(Port.KARPENTER_HEALTH, 'http')}/readyz"),
     )

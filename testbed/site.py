@@ -33,6 +33,7 @@ class Options:
     karpenter: bool = False
     audit: bool = False
     node_seconds: int = 30  # how long a node that Karpenter made takes to become ready
+    capacity_buffers: bool = False  # whether Karpenter acts on CapacityBuffers; their kind is there in any case
 
     @property
     def pods_run(self) -> bool:

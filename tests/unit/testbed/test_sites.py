@@ -18,7 +18,7 @@ def clusters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_site_is_the_same_for_everyone_who_opens_it() -> None:
-    options = Options(velero="velero", nodes=3, karpenter=True, audit=True, node_seconds=7)
+    options = Options(velero="velero", nodes=3, karpenter=True, audit=True, node_seconds=7, capacity_buffers=True)
     made = Site.claim("one", options, owner=None)
     assert Site.open("one") == made
     assert names() == ["one"]
