@@ -55,6 +55,7 @@ class Interest(Generic[Wire, Row]):
     labels: str = ""
     fields: str = ""
     metadata_only: bool = False  # the server sends nothing else: for large objects of which only labels are needed
+    optional: bool = False  # a kind that a cluster need not serve: while it does not, there are none
 
     @property
     def selectors(self) -> dict[str, str]:
@@ -218,6 +219,10 @@ class Reflector(Generic[Wire, Row]):
     def ended(self, why: Failure | None) -> bool:
         """Take the end of a request; return whether to pause before the next one."""
         self.restarts += 1
+        if self.is_unserved(why):
+            self._seen.clear()
+            self.phase = Phase.INITIAL  # pages would not be found either
+            return True
         match self.phase:
             case Phase.INITIAL:
                 self._seen.clear()  # the next one begins at the beginning
@@ -231,6 +236,17 @@ class Reflector(Generic[Wire, Row]):
                 if why is not None and why.cause in (Cause.EXPIRED, Cause.NOT_FOUND):
                     self.phase = Phase.INITIAL
                 return why is not None
+
+    def is_unserved(self, why: Failure | None) -> bool:
+        """Whether a request for an optional kind ended because the API server does not serve it."""
+        return self.interest.optional and why is not None and why.cause is Cause.NOT_FOUND
+
+    def unserved(self) -> None:
+        """Take in that an optional kind is not served, so that the store is complete without any object."""
+        self.store.is_served = False
+        for key in [*self.store, *self.store.unread]:
+            self._remove(key)
+        self.synced = True
 
     def _put(self, raw: msgspec.Raw) -> None:
         named = self._named(raw)
@@ -296,7 +312,7 @@ class Reflector(Generic[Wire, Row]):
             self._remove(key)
         self._seen.clear()
         self.phase = Phase.WATCHING
-        self.synced = True
+        self.synced = self.store.is_served = True
 
     def _named(self, raw: msgspec.Raw) -> _Metadata | None:
         try:

@@ -29,10 +29,11 @@ class Store(Generic[Row]):
     an absence, such as by deleting what belonged to it, can tell that the object is not gone.
     """
 
-    __slots__ = ("_found", "_indexers", "_rows", "unread")
+    __slots__ = ("_found", "_indexers", "_rows", "is_served", "unread")
 
     def __init__(self, indexes: Mapping[str, Indexer[Row]] | None = None) -> None:
         self.unread: dict[Key, Unreadable] = {}  # what is there now and could not be read
+        self.is_served = True  # False once the API server was found not to serve the kind, which only some need not be
         self._indexers = dict(indexes or {})
         self._rows: dict[Key, Row] = {}
         # Most values lead to one row: that one is kept bare, and only several of them in a set.

@@ -22,6 +22,8 @@ STALL_SECONDS = 90.0  # after so much silence a stream is opened again: it may b
 STALE_SECONDS = 300.0  # an older store makes the process unready; a working watch confirms it within STALL_SECONDS
 _LOG_AGAIN = 600.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 10.0
+UNSERVED_SECONDS = 120.0  # until the API server is asked again for a kind that it does not serve; below STALE_SECONDS
+_UNSERVED_AT_FIRST, _UNSERVED_LATER = 3, 8  # requests that must not find a kind: a server that has just begun may not
 _TURN, _TURN_SECONDS = 500, 0.01  # lines, or work on them, after which other tasks get a turn
 
 
@@ -78,13 +80,21 @@ class Watch(Generic[Wire, Row]):
     async def run(self) -> None:
         """Follow the interest until cancelled; no answer of the server's ends it."""
         pauses: dict[Cause | None, float] = {}  # by cause: a 410 after a long outage is not the tenth failure in a row
+        unserved = 0  # requests in a row
         while True:
             self._brought = self._followed = False
             failure = await self._request()
             self.last_failure = failure
             waits = [each.ended(failure) for each in self._fed]
             wait = any(waits)
-            if wait and failure is not None:
+            unserved = unserved + 1 if self.reflector.is_unserved(failure) else 0
+            if unserved >= (_UNSERVED_LATER if self.reflector.synced else _UNSERVED_AT_FIRST):
+                self._take_as_unserved()
+            if unserved and not self.reflector.store.is_served:
+                self._confirmed_at = self._clock()
+                await asyncio.sleep(UNSERVED_SECONDS)
+                continue
+            if wait and failure is not None and not unserved:
                 self._count(failure)
             if self._followed:
                 pauses.clear()
@@ -182,6 +192,13 @@ class Watch(Generic[Wire, Row]):
         self._tell()
         self.synced.set()
         return None
+
+    def _take_as_unserved(self) -> None:
+        if self.reflector.store.is_served:
+            _log.info("the API server does not serve %s; asking again later", self.reflector.interest.kind.name)
+        for each in self._fed:
+            each.unserved()
+        self.synced.set()
 
     def _count(self, failure: Failure) -> None:
         """Count a failed request, and log it unless the same cause was logged a while ago."""

@@ -13,7 +13,7 @@ import pytest
 from foresail.kube.failures import Cause, Failure, failure
 from foresail.kube.reflector import Interest, Phase, Reflector
 from foresail.kube.store import Store
-from foresail.kube.watch import STALE_SECONDS, Watch
+from foresail.kube.watch import STALE_SECONDS, UNSERVED_SECONDS, Watch
 from foresail.plan import Kind
 from tests.worlds import virtual_time
 
@@ -120,6 +120,64 @@ def test_a_watch_that_fails_for_ever_is_logged_rarely_counted_by_cause_and_makes
         running.cancel()
 
     virtual_time.run(run())
+
+
+class Serving:
+    """Serves a kind with one object until it does not any more, and counts the requests."""
+
+    def __init__(self) -> None:
+        self.unserved = asyncio.Event()
+        self.unserved.set()
+        self.asked = 0
+
+    async def stream(self, _: Kind, __: str, ___: Mapping[str, str], **____: object) -> "Said | Failure":
+        self.asked += 1
+        if self.unserved.is_set():
+            return failure(404, "NotFound", "the server could not find the requested resource")
+        one = {"metadata": {"name": "one", "namespace": "here", "resourceVersion": "4"}}
+        return Lasting(self, {"type": "ADDED", "object": one}, {"type": "BOOKMARK", "object": _BOOKMARK})
+
+
+class Lasting(Said):
+    """A stream that ends once its kind is not served."""
+
+    def __init__(self, server: Serving, *lines: dict[str, Any]) -> None:
+        super().__init__(*lines)
+        self._server = server
+
+    async def read(self) -> bytes:
+        if not self._left:
+            await self._server.unserved.wait()
+        return await super().read()
+
+
+def test_an_optional_kind_that_is_not_served_is_an_empty_store_until_it_is(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    server = Serving()
+
+    async def run() -> None:
+        clock = asyncio.get_running_loop().time
+        store = Store[int]()
+        interest = Interest(THING, Wire, lambda _: 0, optional=True)
+        watch = Watch(server, Reflector(interest, store, lambda _: None, lambda _: None), clock=clock)  # type: ignore[arg-type]
+        running = asyncio.create_task(watch.run())
+        await asyncio.wait_for(watch.synced.wait(), 2)
+        assert not store.is_served
+        await asyncio.sleep(10 * UNSERVED_SECONDS)
+        assert server.asked <= 3 + 10
+        assert watch.age() < STALE_SECONDS, "it is not stale: the server confirms that there are none"
+        server.unserved.clear()
+        await asyncio.sleep(UNSERVED_SECONDS)
+        assert (store.is_served, len(store)) == (True, 1)
+        server.unserved.set()
+        await asyncio.sleep(5)
+        assert store.is_served, "a server that has just begun may not find it yet"
+        await asyncio.sleep(60)
+        assert (store.is_served, len(store)) == (False, 0)
+        running.cancel()
+
+    virtual_time.run(run())
+    assert caplog.messages == ["the API server does not serve Thing; asking again later"] * 2
 
 
 class Quiet(Forgetful):
