@@ -17,17 +17,13 @@ from foresail.cli.primer.explain import chain, refusal_of
 from foresail.cli.primer.get import row
 from foresail.cli.primer.preview import previewed
 from foresail.cli.primer.settings import primer_settings
-from foresail.cli.primer.starts import Event, Subject, first_of_each
-from foresail.cli.primer.suggest import primer_of, suggestions
 from foresail.kube.failures import Cause, Failure
 from foresail.plan import Key
-from foresail.primers.controller import Primers
 from foresail.primers.observe import Settings, Target
 from tests.primer_scenarios import SCENARIOS
-from tests.unit.primers.rows import cron_job, primer, run, seen, shape
+from tests.unit.primers.rows import cron_job, seen, shape
 
 NOW = datetime(2026, 1, 2, 2, tzinfo=UTC)
-FIRE = datetime(2026, 1, 2, 3, tzinfo=UTC)
 STATUS: dict[str, Any] = {
     "warmUp": "10m",
     "matched": 1,
@@ -193,45 +189,6 @@ def test_explain_names_what_the_api_server_refused() -> None:
     (arrow,) = [line for line in said.splitlines() if line.startswith("→")]
     assert "the API server accepts its writes" in arrow
     assert arrow.endswith("violates PodSecurity")
-
-
-def known(*delays: int, primed: bool = False) -> Primers:
-    controller = Primers(Settings())
-    cron = cron_job()
-    controller.cron_jobs.put(cron.key, cron)
-    for number, seconds in enumerate(delays):
-        fire = FIRE - timedelta(days=number)
-        job, pod = run(fire, began=fire + timedelta(seconds=seconds))
-        controller.jobs.put(job.key, job)
-        controller.pods.put(pod.key, pod)
-    if primed:
-        controller.primers.put(primer().key, primer())
-    return controller
-
-
-def test_suggest_proposes_a_warm_up_for_what_waits() -> None:
-    (found,) = suggestions(known(100, 110, 90), 5, "UTC", NOW, {})
-    assert (found.p95, found.fires_a_day, found.asks) == (110, 1.0, "cpu 2")
-    assert found.warm_up == timedelta(minutes=3)
-    assert primer_of(found)["spec"] == {"cronJob": "daily", "warmUp": "3m"}
-
-
-@pytest.mark.parametrize("others", [known(1, 2), known(), known(100, primed=True)])
-def test_suggest_leaves_out_what_does_not_wait_or_is_primed(others: Primers) -> None:
-    assert suggestions(others, 5, "UTC", NOW, {}) == []
-
-
-def test_suggest_knows_by_events_how_long_a_run_waited_whose_pod_went_with_its_node() -> None:
-    gone = known()
-    job, _ = run(FIRE)
-    gone.jobs.put(job.key, job)
-    told = first_of_each(
-        Event(Subject(job.key.namespace, f"{job.key.name}-{tail}"), event_time=FIRE + timedelta(seconds=seconds))
-        for tail, seconds in (("x7k2p", 90), ("0-x7k2p", 65))  # the second is of a Job that counts its pods
-    )
-    (found,) = suggestions(gone, 5, "UTC", NOW, told)
-    assert found.delays == (65,)
-    assert suggestions(known(1), 5, "UTC", NOW, told) == [], "what a pod says itself counts before Events"
 
 
 def test_the_settings_of_the_operator_are_read_from_its_flags() -> None:

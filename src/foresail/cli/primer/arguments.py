@@ -5,12 +5,17 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from foresail.cli.options.parser import CommandParser
-
 if TYPE_CHECKING:
     from foresail.cli.options.parser import CommandParser
 
 _WARM_UP = "how long before each fire: 10m, 1h30m, or minutes"
+
+
+class _Help(argparse.HelpFormatter):
+    """Wraps prose, and leaves the lines of examples as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return text if "\n" in text else super()._fill_text(text, width, indent)
 
 
 def add_primer(commands: "argparse._SubParsersAction[CommandParser]") -> None:
@@ -74,22 +79,61 @@ def _add_forecasts(words: Any) -> None:  # noqa: ANN401
     _add_how(one)
     one.add_argument("--count", type=int, default=5, metavar="N", help="how many fires to show (%(default)s)")
     _add_zone(one)
+    _add_suggest(words)
+
+
+def _add_suggest(words: Any) -> None:  # noqa: ANN401
     one = _word(
         words,
         "suggest",
-        "rank CronJobs by how long their runs wait for a node, and propose Primers; needs none to be there",
+        "rank CronJobs by the time that a Primer would save in a day, with the CPU- and GiB-hours that it would hold; "
+        "needs no Primer and no operator",
         ("suggest", "suggest"),
+        "foresail primer suggest -A",
+        "foresail primer suggest -A -o wide --price-cpu-hour 0.04 --price-memory-gib-hour 0.005",
+        "foresail primer suggest -n shop -l tier=batch -o yaml | kubectl apply -f -",
     )
     one.add_argument("-A", "--all-namespaces", action="store_true", help="those of every namespace")
+    one.add_argument("-l", "--selector", metavar="SELECTOR", help="CronJobs with these labels")
     one.add_argument(
         "--at-least", type=int, default=5, metavar="SECONDS", help="leave out shorter delays (%(default)s)"
     )
-    _add_output(one, "table", "json", "yaml")
+    for flag, what in (("--price-cpu-hour", "CPU"), ("--price-memory-gib-hour", "GiB of memory")):
+        text = f"what an hour of one {what} costs: adds the cost in a day, in that currency"
+        one.add_argument(flag, type=_price, default=0.0, metavar="PRICE", help=text)
+    one.add_argument(
+        "--allow-standing",
+        action="store_true",
+        help="include Primers that hold capacity for more than half of the time in -o yaml, json and name",
+    )
+    _add_output(one, "table", "wide", "json", "yaml", "name")
     _add_zone(one)
 
 
-def _word(words: Any, name: str, help_text: str, run: tuple[str, str]) -> argparse.ArgumentParser:  # noqa: ANN401
-    one: argparse.ArgumentParser = words.add_parser(name, help=help_text, description=help_text)
+def _price(text: str) -> float:
+    try:
+        price = float(text)
+    except ValueError:
+        price = -1.0
+    if not 0 <= price < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no price: give a number such as 0.04")
+    return price
+
+
+def _word(
+    words: Any,  # noqa: ANN401
+    name: str,
+    help_text: str,
+    run: tuple[str, str],
+    *examples: str,
+) -> argparse.ArgumentParser:
+    one: argparse.ArgumentParser = words.add_parser(
+        name,
+        help=help_text,
+        description=help_text,
+        epilog="\n  ".join(("examples:", *examples)),
+        formatter_class=_Help,
+    )
     where = one.add_argument_group("where")
     where.add_argument("-n", "--namespace", help="of the Primers (default: that of the kube context)")
     where.add_argument("--kubeconfig", help="the kubeconfig to use")

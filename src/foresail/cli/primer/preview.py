@@ -16,6 +16,7 @@ from foresail.cli.errors import CommandError
 from foresail.cli.options.manifest_files import documents, objects
 from foresail.cli.output.table import table
 from foresail.cli.primer.place import in_namespace
+from foresail.cli.primer.worth import requests_text
 from foresail.cron import CronError, Dialect, chain, outlook, parse
 from foresail.cron.shift import Shifted, shift
 from foresail.kube.clock import now
@@ -52,7 +53,7 @@ def previewed(cron: CronJobRow, lead: int, chosen: argparse.Namespace, at: datet
     note = "; that needs spec.allowStanding" if duty > STANDING else ""
     yield f"held for {duty} % of the time{note}"
     shape = cron.shape
-    asks = ", ".join(f"{name} {amount}" for name, amount in shape.requests) if shape and shape.requests else ""
+    asks = requests_text(shape.requests) if shape else ""
     yield f"each placeholder holds {asks}" if asks else "nothing to hold: the pods request nothing (NothingToReserve)"
     yield from _by_cron_jobs(shift(schedule, lead, at), length)
 

@@ -1,76 +1,50 @@
-"""`foresail primer suggest`: which CronJobs wait longest for their nodes, and the Primers that would end it."""
+"""`foresail primer suggest`: which CronJobs wait for nodes, what Primers for them are worth, and what they cost."""
 
 import argparse
-import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import islice
 from typing import Any
 
+import msgspec
+
 from foresail.api.primer import PRIMER
+from foresail.api.selectors import selects
+from foresail.api.specs import LabelSelector
 from foresail.cli.access.cluster import Cluster
-from foresail.cli.output.objects import document
+from foresail.cli.options.selectors import read_selector
+from foresail.cli.output.messages import hint
+from foresail.cli.output.objects import as_text, document
 from foresail.cli.output.table import table
 from foresail.cli.primer.place import in_namespace
 from foresail.cli.primer.sight import primers_of
 from foresail.cli.primer.starts import Starts, starts
-from foresail.cron import chain
+from foresail.cli.primer.worth import Prices, Suggestion, p95, requests_text, usage
 from foresail.kube.clock import now
-from foresail.plan import Key
 from foresail.primers.controller import Primers
-from foresail.primers.fires import STANDING, duty_cycle, reading
+from foresail.primers.fires import duty_cycle, reading
 from foresail.primers.observe import CronJobRow, Target
 from foresail.primers.reasons import Because
-from foresail.primers.rules import minutes, runs_of
+from foresail.primers.rules import last_admitted, minutes, runs_of
 
 _MARGIN = 1.5
-_DAY = timedelta(days=1)
-_WEEK = 7
-_MOST_FIRES = 1440 * _WEEK
-
-
-@dataclass(frozen=True, slots=True)
-class Suggestion:
-    """One CronJob, how its runs have waited, and what would be held so that they do not."""
-
-    key: Key
-    delays: tuple[int, ...]
-    fires_a_day: float
-    warm_up: timedelta
-    duty: int
-    asks: str
-
-    @property
-    def p95(self) -> int:
-        """The delay that nineteen of twenty runs do not exceed."""
-        return _p95(self.delays)
-
-    @property
-    def waits_a_day(self) -> float:
-        """Seconds that its runs wait in a day: what suggestions are ranked by."""
-        return self.p95 * self.fires_a_day
-
-    @property
-    def held_a_day(self) -> timedelta:
-        """For how long in a day capacity would be held."""
-        return _DAY * self.duty / 100
+_HOUR = timedelta(hours=1)
+_HUNDRED = 100
 
 
 def suggest(chosen: argparse.Namespace) -> int:
     """Print suggestions, or the Primers themselves."""
+    selector = msgspec.convert(read_selector(chosen.selector), LabelSelector) if chosen.selector else LabelSelector()
     known, told = in_namespace(chosen, lambda cluster: _read(cluster, chosen))
-    found = suggestions(known, chosen.at_least, chosen.zone, now(), told)
-    if chosen.output != "table":
-        print(_as_text(found, chosen.output))
-        return 0
-    if not found:
-        print(
-            "no CronJob that is not primed waits that long, as far as Jobs, pods and Events still tell", file=sys.stderr
-        )
-        return 0
-    header = ("NAMESPACE", "CRONJOB", "RUNS", "P95 DELAY", "FIRES A DAY", "WARM-UP", "HELD A DAY", "HOLDS")
-    print(table(header, [_row(each) for each in found]))
+    rows = [row for row in known.cron_jobs.rows() if not row.primer_uid and selects(selector, row.labels)]
+    found = suggestions(known, rows, chosen.at_least, chosen.zone, now(), told)
+    prices = Prices(chosen.price_cpu_hour, chosen.price_memory_gib_hour)
+    if chosen.output in ("table", "wide"):
+        if found:
+            print(suggestion_table(found, prices, wide=chosen.output == "wide", namespaced=not chosen.all_namespaces))
+    else:
+        print(manifests(found, prices, chosen.output, allow_standing=chosen.allow_standing))
+    for text in remarks(found, allow_standing=chosen.allow_standing):
+        hint(text)
     return 0
 
 
@@ -78,42 +52,93 @@ async def _read(cluster: Cluster, chosen: argparse.Namespace) -> tuple[Primers, 
     return await primers_of(cluster, chosen), await starts(cluster, chosen.namespace)
 
 
-def suggestions(known: Primers, at_least: int, zone: str, at: datetime, told: Starts) -> list[Suggestion]:
-    """Return a suggestion for each CronJob that waits and is not primed, the one that waits most first."""
-    found = [_suggestion(known, row, zone, at, told) for row in known.cron_jobs.rows() if not row.primer_uid]
-    worth = [each for each in found if each is not None and each.p95 >= at_least]
-    return sorted(worth, key=lambda each: (-each.waits_a_day, each.key))
+def suggestions(
+    known: Primers, rows: Iterable[CronJobRow], at_least: int, zone: str, at: datetime, told: Starts
+) -> list[Suggestion]:
+    """Return a suggestion for each CronJob that waits and is not primed, the one that saves most first."""
+    found = [_suggestion(known, row, at_least, zone, at, told) for row in rows]
+    return sorted((each for each in found if each is not None), key=lambda each: (-each.saved_a_day, each.key))
 
 
 def primer_of(suggestion: Suggestion) -> dict[str, Any]:
-    """Return the Primer that a suggestion means."""
+    """Return the Primer that a suggestion proposes."""
     spec: dict[str, Any] = {"cronJob": suggestion.key.name, "warmUp": minutes(suggestion.warm_up)}
-    if suggestion.duty > STANDING:
+    if suggestion.needs_allow_standing:
         spec["allowStanding"] = True
     metadata = {"name": suggestion.key.name, "namespace": suggestion.key.namespace}
     return {"apiVersion": PRIMER.api_version, "kind": PRIMER.name, "metadata": metadata, "spec": spec}
 
 
-def _suggestion(known: Primers, row: CronJobRow, zone: str, at: datetime, told: Starts) -> Suggestion | None:
+def manifests(found: Sequence[Suggestion], prices: Prices, form: str, *, allow_standing: bool) -> str:
+    """Return the Primers as names, as a JSON list, or as YAML with their worth and cost in comments."""
+    proposed = [each for each in found if each.holds_something and (allow_standing or not each.needs_allow_standing)]
+    primers = [primer_of(each) for each in proposed]
+    if form == "name":
+        return as_text(primers, form)
+    if form == "json":
+        return document({"apiVersion": "v1", "kind": "List", "items": primers}, form)
+    return "\n---\n".join(
+        "\n".join((*_comments(each, prices), document(primer, form)))
+        for each, primer in zip(proposed, primers, strict=True)
+    )
+
+
+def suggestion_table(found: Sequence[Suggestion], prices: Prices, *, wide: bool, namespaced: bool) -> str:
+    """Return the suggestions, one on a line; time saved, hours held and their cost are those of a day."""
+    header = ["CRONJOB", "SAVES A DAY", "WARM-UP", "CPU-H", "GIB-H"]
+    header = header if namespaced else ["NAMESPACE", *header]
+    header += ["COST"] if prices else []
+    header += ["RUNS", "P95 DELAY", "HELD A DAY", "HOLDS"] if wide else []
+    rows = []
+    for each in found:
+        row = [] if namespaced else [each.key.namespace]
+        held = each.holds_something
+        row += [each.key.name, _saves(each), minutes(each.warm_up)]
+        row += [_number(each.cpu_hours), _number(each.memory_gib_hours)] if held else ["-", "-"]
+        if prices:
+            row.append(_number(each.cost_a_day(prices)) if held else "-")
+        if wide:
+            row += [str(len(each.delays)), f"{p95(each.delays)}s", _span(each.usage.held_a_day), _holds(each)]
+        rows.append(row)
+    return table(header, rows)
+
+
+def remarks(found: Sequence[Suggestion], *, allow_standing: bool) -> list[str]:
+    """Return what a user must know beside the suggestions."""
+    if not found:
+        return ["no CronJob without a Primer waits that long, as far as Jobs, pods and Events still tell"]
+    said = []
+    for each in found:
+        if not each.holds_something:
+            said.append(f"CronJob {each.key}: its pods request nothing, so a Primer holds nothing. Set their requests.")
+        elif each.needs_allow_standing:
+            text = f"CronJob {each.key}: capacity would be held for {each.duty} % of the time"
+            left_out = "A Primer for it needs --allow-standing; without it, -o yaml and json leave it out."
+            said.append(f"{text}. {'Its Primer sets spec.allowStanding.' if allow_standing else left_out}")
+    return said
+
+
+def _suggestion(
+    known: Primers, row: CronJobRow, at_least: int, zone: str, at: datetime, told: Starts
+) -> Suggestion | None:
     if known.primers_for(row):
         return None
-    delays = tuple(_delays(known.runs(row), told))
+    target = known.runs(row)
+    delays = tuple(_delays(target, told))
     schedule = reading(row.text, row.zone or zone)
-    if not delays or isinstance(schedule, Because):
+    if not delays or p95(delays) < at_least or isinstance(schedule, Because):
         return None
-    fires = 0
-    for fire in islice(chain(schedule, at), _MOST_FIRES):
-        if fire > at + _WEEK * _DAY:
-            break
-        fires += 1
-    warm_up = timedelta(minutes=max(-(-_p95(delays) * _MARGIN // 60), 1))
-    shape = row.shape
-    asks = ", ".join(f"{name} {amount}" for name, amount in shape.requests) if shape else ""
-    return Suggestion(row.key, delays, fires / _WEEK, warm_up, duty_cycle(row, zone, warm_up), asks)
-
-
-def _p95(delays: Sequence[int]) -> int:
-    return sorted(delays)[max(-(-len(delays) * 95 // 100) - 1, 0)]
+    warm_up = timedelta(minutes=max(-(-p95(delays) * _MARGIN // 60), 1))
+    shape = (last_admitted(target, row.shape) or row.shape) if row.shape else None
+    return Suggestion(
+        key=row.key,
+        delays=delays,
+        warm_up=warm_up,
+        usage=usage(schedule, warm_up, at),
+        duty=duty_cycle(row, zone, warm_up),
+        requests=shape.requests if shape else (),
+        count=max(row.parallelism, 1),
+    )
 
 
 def _delays(target: Target, told: Starts) -> Iterable[int]:
@@ -125,21 +150,30 @@ def _delays(target: Target, told: Starts) -> Iterable[int]:
             yield max(int((min(began) - job.fire).total_seconds()), 0)
 
 
-def _row(each: Suggestion) -> list[str]:
-    return [
-        each.key.namespace,
-        each.key.name,
-        str(len(each.delays)),
-        f"{each.p95} s",
-        f"{each.fires_a_day:g}" if each.fires_a_day == round(each.fires_a_day) else f"{each.fires_a_day:.1f}",
-        minutes(each.warm_up),
-        minutes(each.held_a_day),
-        each.asks or "nothing: set requests first",
-    ]
+def _comments(each: Suggestion, prices: Prices) -> list[str]:
+    cpu, memory = _number(each.cpu_hours), _number(each.memory_gib_hours)
+    cost = f", cost {_number(each.cost_a_day(prices))}" if prices else ""
+    lines = [f"# A day: saves {_saves(each)}; holds {cpu} CPU-hours, {memory} GiB-hours{cost}"]
+    if each.needs_allow_standing:
+        lines.append(f"# allowStanding: capacity is held for {each.duty} % of the time")
+    return lines
 
 
-def _as_text(found: list[Suggestion], form: str) -> str:
-    primers = [primer_of(each) for each in found if each.asks]
-    if form == "json":
-        return document({"apiVersion": "v1", "kind": "List", "items": primers}, form)
-    return "\n---\n".join(document(each, form) for each in primers)
+def _saves(each: Suggestion) -> str:
+    return f"{each.saved_per_fire}s x {_number(each.usage.fires_a_day)} = {_span(each.saved_a_day)}"
+
+
+def _holds(each: Suggestion) -> str:
+    asks = requests_text(each.requests)
+    return f"{each.count} x ({asks})" if each.count > 1 else asks or "nothing"
+
+
+def _span(length: timedelta) -> str:
+    if length >= _HOUR:
+        return minutes(length)
+    whole, seconds = divmod(round(length.total_seconds()), 60)
+    return "".join((f"{whole}m" if whole else "", f"{seconds}s" if seconds or not whole else ""))
+
+
+def _number(value: float) -> str:
+    return f"{value:.0f}" if value >= _HUNDRED else f"{value:.3g}"
