@@ -1,6 +1,7 @@
 """Primers and CronJobs in a world with a stand-in for the cluster, and a record of what was held and of every start."""
 
 import asyncio
+import json
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -8,10 +9,10 @@ from typing import Any
 from foresail.api import batch, pods
 from foresail.api.core import CLAIM, VOLUME
 from foresail.api.instants import instant
-from foresail.api.marks import FIRE, PRIMER_LABEL
+from foresail.api.marks import FIRE, PRIMER_LABEL, WARM_UP, WARM_UP_STATUS
 from foresail.api.primer import PRIMER
 from foresail.kube.loop import Patience
-from foresail.plan import Key
+from foresail.plan import Key, Note
 from foresail.primers.controller import Primers
 from foresail.primers.observe import Settings
 from foresail.primers.rehearsal import Rehearse, nothing
@@ -21,7 +22,7 @@ from tests.worlds.garbage import NAMESPACE
 from tests.worlds.history import Happening
 from tests.worlds.kubernetes_stand_in import Kubernetes
 from tests.worlds.process import Moment, Process, Turnover
-from tests.worlds.roles import Role
+from tests.worlds.roles import Grant, Role
 from tests.worlds.streams import Weather
 from tests.worlds.virtual_time import WallClock
 from tests.worlds.visitor import Visitor
@@ -73,6 +74,7 @@ class PrimerScene:
         self.weather = Weather(bookmark_every=86_400.0)
         self.process: Process | None = None
         self.visitors: list[Visitor] = []
+        self.events: list[Note] = []
         self.world.create(NAMESPACE, {"metadata": {"name": HOME}}, "admin")
         ours = {"metadata": {"name": "foresail-placeholder"}, "value": -5, "preemptionPolicy": "Never"}
         done(self.world.create(pods.PRIORITY_CLASS, ours, "admin"))
@@ -88,6 +90,17 @@ class PrimerScene:
         job = {"spec": {"template": template, **spec.pop("job", {})}}
         body = {"metadata": {"name": name}, "spec": {"schedule": schedule, "jobTemplate": job, **spec}}
         return done(self.world.create(batch.CRON_JOB, body, "user", HOME))
+
+    def annotate(self, name: str, warm_up: str | None = "2m", **more: str | None) -> None:
+        """Write annotations on a CronJob, or remove them."""
+        annotations = {WARM_UP: warm_up, **{f"{WARM_UP}-{each}": value for each, value in more.items()}}
+        body = {"metadata": {"annotations": annotations}}
+        done(self.world.merge(batch.CRON_JOB, Key(HOME, name), body, "user"))
+
+    def recorded(self, name: str) -> Any:  # noqa: ANN401 - JSON
+        """Return what is recorded on an annotated CronJob; nothing if there is no record."""
+        annotations = done(self.world.get(batch.CRON_JOB, Key(HOME, name)))["metadata"].get("annotations", {})
+        return json.loads(annotations.get(WARM_UP_STATUS, "{}"))
 
     def change_cron_job(self, name: str, **spec: Any) -> None:  # noqa: ANN401 - JSON
         """Change fields of the spec of a CronJob."""
@@ -124,17 +137,22 @@ class PrimerScene:
 
     # The operator
 
+    @property
+    def _role(self) -> Role:
+        patches = Grant("cronjobs.batch", "patch", everywhere=True)
+        return Role("primers", frozenset({patches}) if self.settings.annotated_cron_jobs else frozenset())
+
     def start(self, dies: Moment | None = None, workers: int = 2) -> Process:
         """Start the operator; it may be told to die at one of its writes."""
-        visitor = Visitor(self.world, weather=self.weather, role=Role("primers"))
+        visitor = Visitor(self.world, weather=self.weather, role=self._role)
         self.visitors.append(visitor)
         controller = Primers(self.settings, self.rehearse, self.locate or locating(visitor))
-        self.process = Process(visitor, controller, dies=dies, workers=workers, patience=CALM)
+        self.process = Process(visitor, controller, dies=dies, workers=workers, patience=CALM, say=self.events.append)
         return self.process
 
     def follow(self, leads: Turnover, workers: int = 2) -> Process:
         """Start a replica that leads from when it is told to."""
-        visitor = Visitor(self.world, weather=self.weather, role=Role("primers"))
+        visitor = Visitor(self.world, weather=self.weather, role=self._role)
         self.visitors.append(visitor)
         controller = Primers(self.settings, self.rehearse, self.locate or locating(visitor))
         return Process(

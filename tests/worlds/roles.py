@@ -65,12 +65,13 @@ class Role:
     """As whom a visitor asks."""
 
     capability: str
+    more: frozenset[Grant] = frozenset()  # what a value of the chart adds
 
     def refusal(self, verb: str, kind: Kind, namespace: str, subresource: str = "") -> Failure | None:
         """Return why a request is refused; None if it is granted."""
         resource = _written(kind.group, f"{kind.plural}/{subresource}" if subresource else kind.plural)
         wide, narrow = Grant(resource, verb, everywhere=True), Grant(resource, verb, everywhere=False)
-        allowed = granted(self.capability)
+        allowed = granted(self.capability) | self.more
         found = wide if wide in allowed else narrow if namespace == VELERO and narrow in allowed else None
         seen = _now[-1]
         if found is not None and found != seen.taken:

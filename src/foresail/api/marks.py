@@ -47,6 +47,13 @@ The first two stand on a primer CronJob too.
 PRIMER_LABEL = "foresail.dev/primer"
 """On placeholders and primer CronJobs, with the name of the Primer: how they are found."""
 
+WARM_UP = "foresail.dev/warm-up"
+WARM_UP_METHOD = "foresail.dev/warm-up-method"
+"""On a CronJob, by its owner: prime it as a Primer with this `warmUp` and `method` would."""
+
+WARM_UP_STATUS = "foresail.dev/warm-up-status"
+"""On such a CronJob, by the operator: what the status of a Primer has for it, in JSON."""
+
 JOB_VARIABLE = "FORESAIL_JOB"
 """In pods of primer CronJobs, a variable with the name of their Job: it tells `foresail hold` when the Job was due."""
 

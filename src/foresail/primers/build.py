@@ -10,7 +10,6 @@ import msgspec
 from foresail.api import batch, pods
 from foresail.api.instants import stamp
 from foresail.api.marks import FIRE, JOB_VARIABLE, PRIMER_LABEL, PRIMER_UID, TARGET_UID
-from foresail.api.primer import PRIMER
 from foresail.cron.shift import ZonedExpression
 from foresail.plan import Create, Delete, Key
 from foresail.primers.autoscalers import keeps_node
@@ -141,7 +140,8 @@ def _metadata(
     annotations: Mapping[str, str],
 ) -> dict[str, Any]:
     """Return labels, annotations and owner; of the target's, by which other tools would claim it, only these labels."""
-    owner = {"apiVersion": PRIMER.api_version, "kind": PRIMER.name, "name": primer.key.name, "uid": primer.uid}
+    kind = primer.kind  # a CronJob with annotations owns what is made for it
+    owner = {"apiVersion": kind.api_version, "kind": kind.name, "name": primer.key.name, "uid": primer.uid}
     found: dict[str, Any] = {
         "labels": {
             **dict(labels),

@@ -8,12 +8,13 @@ from foresail.api import batch, pods
 from foresail.api.marks import PRIMER_LABEL
 from foresail.api.primer import PRIMER, Primer
 from foresail.kube.errands import Errands
-from foresail.kube.execute import Result
+from foresail.kube.execute import Outcome, Result
 from foresail.kube.failures import Cause
 from foresail.kube.loop import Watched
 from foresail.kube.reflector import Change, Interest
 from foresail.kube.store import Store
 from foresail.plan import Create, Key, Plan
+from foresail.primers.annotated import annotated_primer, asks_otherwise, recorded_status, records_a_small_quota
 from foresail.primers.autoscalers import AUTOPILOT, STANDARD
 from foresail.primers.decide import decide
 from foresail.primers.metrics import PrimerMetrics
@@ -30,6 +31,8 @@ from foresail.primers.observe import (
     Seen,
     Settings,
     Target,
+    annotated_cron_job,
+    annotation_key,
     cron_job_row,
     job_row,
     node_row,
@@ -42,9 +45,9 @@ from foresail.primers.observe import (
 )
 from foresail.primers.reasons import Loss, Reason
 from foresail.primers.rehearsal import Rehearse, Wish, nothing
-from foresail.primers.rules import judge, wants_rehearsal, wants_search
 from foresail.primers.search import Locate, Search, Volumes, nowhere
 from foresail.primers.shape import Shape
+from foresail.primers.wanted_reads import wanted_read
 
 _PREEMPTION = "PreemptionByScheduler"
 
@@ -72,6 +75,7 @@ class Primers:
                 "here": lambda row: [] if row.primer_uid else [row.key.namespace],
                 "uid": lambda row: [row.uid],
                 "primer": lambda row: [row.primer_uid] if row.primer_uid else [],
+                "short": lambda row: [row.key.namespace] if records_a_small_quota(row) else [],
             }
         )
         self.jobs = Store[JobRow | None]({"of": lambda row: [row.cron_job_uid] if row else []})
@@ -89,6 +93,7 @@ class Primers:
         self.metrics = PrimerMetrics()
         self._job_uids: dict[str, Key] = {}  # of Jobs that a CronJob made
         self._losses: dict[str, str] = {}  # by the UID of a CronJob
+        self._told_off = set[str]()  # UIDs of CronJobs whose annotations are not allowed, which an Event has told
         self._refused: dict[Key, dict[str, str]] = {}  # by Primer: the names that were refused, and in what words
         self._promised: dict[Key, set[Key]] = {}  # by Primer: placeholders to be made that the store does not show yet
 
@@ -134,6 +139,9 @@ class Primers:
         if change.old is not None and change.new is None:
             for known in (self._losses, self._admitted, self._located):
                 known.pop(change.old.uid, None)
+            self._told_off.discard(change.old.uid)
+        if asks_otherwise(change.old, change.new):
+            self._refused.pop(annotation_key(change.key), None)
         return ()
 
     def _learn_job(self, change: Change[JobRow | None]) -> Iterable[Key]:
@@ -151,8 +159,8 @@ class Primers:
             return ()
         if old is not None and (new is None or new.is_going) and self.cron_jobs.by("uid", row.target_uid):
             self._losses[row.target_uid] = _loss(row).value
-        for primer in self.primers.by("uid", row.primer_uid):
-            self._promised.get(primer.key, set()).discard(change.key)
+        for key in self._keys_by_uid(row.primer_uid):
+            self._promised.get(key, set()).discard(change.key)
         return ()
 
     def _learn_quota(self, change: Change[QuotaRow]) -> Iterable[Key]:
@@ -171,12 +179,17 @@ class Primers:
         if _is_another(change):
             for row in (change.old, change.new):  # of two for one CronJob the older one primes it: the other too
                 if row is not None:
-                    yield from (each.key for each in self._rivals(row))
+                    yield from (each.queue_key for each in self._rivals(row))
 
     def _keys_for_cron_job(self, change: Change[CronJobRow]) -> Iterator[Key]:
         for row in (change.old, change.new):
             if row is not None:
                 yield from self._primers_for(row)
+                # Its annotations may be gone while what was made for them is still there.
+                if row.annotated is not None or any(
+                    store.count("primer", row.uid) for store in (self.placeholders, self.cron_jobs)
+                ):
+                    yield annotation_key(row.key)
 
     def _keys_for_job(self, change: Change[JobRow | None]) -> Iterator[Key]:
         for row in (change.old, change.new):
@@ -193,29 +206,37 @@ class Primers:
     def _keys_for_placeholder(self, change: Change[PlaceholderRow]) -> Iterator[Key]:
         row = change.new or change.old
         if row is not None:
-            yield from (primer.key for primer in self.primers.by("uid", row.primer_uid))
+            yield from self._keys_by_uid(row.primer_uid)
 
     def _keys_for_node(self, change: Change[NodeRow]) -> Iterator[Key]:
         if change.old is None or change.new is None or change.old.is_going == change.new.is_going:
             return
         for row in self.placeholders.by("at", change.key.name):
-            yield from (each.key for each in self.primers.by("uid", row.primer_uid))
+            yield from self._keys_by_uid(row.primer_uid)
 
     def _keys_for_quota(self, change: Change[QuotaRow]) -> Iterator[Key]:
         if change.old != change.new:
             yield from (each.key for each in self.primers.by("short", change.key.namespace))
+            yield from (annotation_key(each.key) for each in self.cron_jobs.by("short", change.key.namespace))
 
     def _primers_for(self, row: CronJobRow) -> Iterator[Key]:
         if row.primer_uid:
-            yield from (each.key for each in self.primers.by("uid", row.primer_uid))
+            yield from self._keys_by_uid(row.primer_uid)
         else:
-            yield from (each.key for each in self.primers_for(row))
+            yield from (each.queue_key for each in self.primers_for(row))
+
+    def _keys_by_uid(self, uid: str) -> Iterator[Key]:
+        """Yield the key of a Primer by its UID, or that of the annotations of a CronJob by the CronJob's."""
+        yield from (each.key for each in self.primers.by("uid", uid))
+        yield from (annotation_key(each.key) for each in self.cron_jobs.by("uid", uid))
 
     def primers_for(self, row: CronJobRow) -> list[PrimerRow]:
-        """Return the Primers that are for a CronJob, the one that primes it first."""
+        """Return the Primers that are for a CronJob, the one that primes it first; its annotations come last."""
         named = self.primers.by("for", row.key)
         selecting = self.primers.by("for", Key(row.key.namespace, ""))
-        return primers_of(row.key.name, row.labels, (*named, *selecting))
+        found = primers_of(row.key.name, row.labels, (*named, *selecting))
+        own = annotated_primer(row, self.settings) if row.annotated is not None else None
+        return found if own is None or own.is_withdrawn else [*found, own]
 
     def _rivals(self, primer: PrimerRow) -> Iterator[PrimerRow]:
         for row in self._chosen(primer):
@@ -229,12 +250,17 @@ class Primers:
 
     def observe(self, key: Key, _now: datetime) -> Seen | None:
         """Collect what is known about a Primer."""
-        primer = self.primers.get(key)
+        cron_job = annotated_cron_job(key)
+        annotated = self.cron_jobs.get(cron_job) if cron_job is not None else None
+        primer = annotated_primer(annotated, self.settings) if annotated is not None else self.primers.get(key)
         if primer is None:
             return None
         quotas = self.quotas.by("here", key.namespace)
-        mine = self.placeholders.by("primer", primer.uid)
-        holders = self.cron_jobs.by("primer", primer.uid)
+        mine = [row for row in self.placeholders.by("primer", primer.uid) if row.key.namespace == key.namespace]
+        holders = [row for row in self.cron_jobs.by("primer", primer.uid) if row.key.namespace == key.namespace]
+        is_off_unsaid = annotated is not None and self._is_off_unsaid(annotated)
+        if primer.is_withdrawn and not (mine or holders or is_off_unsaid or self._is_recorded(annotated)):
+            return None
         targets = [self._target(primer, row, mine, holders) for row in self._chosen(primer)]
         uids = {each.cron.uid for each in targets}
         names = {row.node for row in mine} | {pod.node for each in targets for pod in each.pods}
@@ -253,12 +279,14 @@ class Primers:
             to_come=tuple(self.placeholders.by("here", key.namespace)) if quotas else (),
             losses={uid: self._losses[uid] for uid in uids if uid in self._losses},
             refused=self._refused.get(key, {}),
+            annotated=annotated,
+            is_off_unsaid=is_off_unsaid,
             settings=self.settings,
         )
 
     def decide(self, seen: Seen, now: datetime) -> Plan:
         """Say what is to be done, and what to ask the API server for meanwhile."""
-        wishes = (_wish(seen, target, now) for target in seen.targets)
+        wishes = (wanted_read(seen, target, now) for target in seen.targets)
         first = next((each for each in wishes if each is not None), None)  # what it brings wakes us for the next
         return replace(decide(seen, now), reads=() if first is None else (first,))
 
@@ -272,7 +300,7 @@ class Primers:
             self._promised.pop(key, None)
         return ()
 
-    def settled(self, key: Key, seen: Seen | None, _plan: Plan, result: Result, _now: datetime) -> Iterable[Key]:
+    def settled(self, key: Key, seen: Seen | None, plan: Plan, result: Result, _now: datetime) -> Iterable[Key]:
         """Forget a Primer that is gone; take in what was refused for what it is, which is said and not tried again."""
         if seen is None:
             self._refused.pop(key, None)
@@ -280,6 +308,11 @@ class Primers:
             self.errands.forget(key)
             return ()
         action, failure = result.action, result.failure
+        if result.outcome is Outcome.DONE and seen.annotated is not None:
+            if seen.is_off_unsaid:
+                self._told_off.add(seen.primer.uid)
+            if plan.status is not None:  # as it was decided: what is in the cluster, the CronJob's owner can change
+                self.metrics.recorded(seen.primer.status, recorded_status(plan.status, seen.primer.uid))
         if failure is None or not (action is None or isinstance(action, Create)):
             return ()
         self._promised.pop(key, None)
@@ -306,7 +339,19 @@ class Primers:
             self._located[wish.uid] = Located(wish.claims, wish.fire, volumes)
         return volumes
 
+    def _is_off_unsaid(self, row: CronJobRow) -> bool:
+        """Whether a CronJob has an annotation that is not allowed, and no Event has told that since the start."""
+        asks = row.annotated is not None and row.annotated.warm_up is not None
+        return asks and not self.settings.annotated_cron_jobs and row.uid not in self._told_off
+
+    def _is_recorded(self, row: CronJobRow | None) -> bool:
+        """Whether a record is to be removed from a CronJob; where annotations are not allowed, it may not be."""
+        is_there = row is not None and row.annotated is not None and bool(row.annotated.record)
+        return is_there and self.settings.annotated_cron_jobs
+
     def _chosen(self, primer: PrimerRow) -> list[CronJobRow]:
+        if primer.is_withdrawn:
+            return []
         if primer.selector is None:
             row = self.cron_jobs.get(Key(primer.key.namespace, primer.cron_job))
             return [row] if row is not None and not row.primer_uid and not row.is_going else []
@@ -352,21 +397,6 @@ def _is_another(change: Change[PrimerRow]) -> bool:
 
 def _nobody(_change: Change[PriorityRow]) -> Iterable[Key]:
     return ()  # read when a decision is due
-
-
-def _wish(seen: Seen, target: Target, now: datetime) -> Wish | Search | None:
-    """Return what the API server is to be asked for a CronJob; None if everything is known, or not needed yet."""
-    cron, template = target.cron, target.cron.shape
-    if template is None:
-        return None
-    if wants_rehearsal(seen, target, now):
-        return Wish(cron.key, cron.uid, template)
-    if not template.claims:
-        return None  # as with most: and what the rules say need not be asked a second time
-    verdict = judge(seen, target, now)
-    if verdict.shape is not None and verdict.fires is not None and wants_search(seen, verdict, now):
-        return Search(cron.key.namespace, cron.uid, verdict.shape.claims, verdict.fires.upcoming)
-    return None
 
 
 def _is_short_of_quota(row: PrimerRow) -> bool:

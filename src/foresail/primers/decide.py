@@ -5,15 +5,17 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from foresail.api.primer import PRIMER
+from foresail.api.marks import WARM_UP
+from foresail.api.primer import PRIMER, Primed
 from foresail.cron.shift import Shifted
 from foresail.plan import Action, Create, Note, Patch, Plan, Subject
+from foresail.primers.annotated import record_patch
 from foresail.primers.build import delete_holder, delete_placeholder
 from foresail.primers.methods import METHODS
-from foresail.primers.observe import Seen
+from foresail.primers.observe import PrimerRow, Seen
 from foresail.primers.reasons import Because, Reason
 from foresail.primers.rules import Verdict, judge
-from foresail.primers.status import patch_body, status_of
+from foresail.primers.status import patch_body, primed_of, status_of
 from foresail.primers.steps import Steps, remembered
 
 MOST = 100
@@ -29,7 +31,7 @@ def decide(seen: Seen, now: datetime) -> Plan:
     Their names are derived, so a crash between the two makes no second one.
     """
     primer = seen.primer
-    subject = Subject(PRIMER, primer.key, primer.uid)
+    subject = Subject(primer.kind, primer.key, primer.uid)
     if primer.is_going:
         return Plan(subject=subject)  # what belongs to it goes with it
     found = [answered(seen, judge(seen, target, now), now) for target in seen.targets[:MOST]]
@@ -37,16 +39,27 @@ def decide(seen: Seen, now: datetime) -> Plan:
     actions += [delete_holder(each) for each in seen.stray_holders if not each.is_going]
     for _, steps in found:
         actions += steps.actions
-    body = patch_body(primer.status, status_of(seen, found, now))
-    if any(isinstance(each, Create) for each in actions) and not _lost(found):
-        body = {}  # with the next look, which the placeholders themselves bring about
+    # With the next look, which the placeholders themselves bring about.
+    is_later = any(isinstance(each, Create) for each in actions) and not _lost(found)
     return Plan(
         actions=tuple(actions),
-        status=Patch(PRIMER, primer.key, body, primer.version, "status") if body else None,
+        status=None if is_later else _status(seen, found, now),
         notes=tuple(_note(subject, each) for each in said(seen, found)),
         wake_at=_wake(found, now),
         subject=subject,
     )
+
+
+def _status(seen: Seen, found: Sequence[tuple[Verdict, Steps]], now: datetime) -> Patch | None:
+    """Return the write of the status: into the Primer, or into the record of an annotated CronJob."""
+    primer = seen.primer
+    if primer.kind == PRIMER:
+        body = patch_body(primer.status, status_of(seen, found, now))
+        return Patch(PRIMER, primer.key, body, primer.version, "status") if body else None
+    if seen.annotated is None or not seen.settings.annotated_cron_jobs:
+        return None
+    primed = next((primed_of(seen, verdict, steps) for verdict, steps in found), None)
+    return record_patch(seen.annotated, primed)
 
 
 def answered(seen: Seen, verdict: Verdict, now: datetime) -> tuple[Verdict, Steps]:
@@ -66,16 +79,27 @@ def answered(seen: Seen, verdict: Verdict, now: datetime) -> tuple[Verdict, Step
 
 def said(seen: Seen, found: Sequence[tuple[Verdict, Steps]]) -> list[Because]:
     """Return what a user should know of this look: what has come to hold since the last one."""
-    news: list[Because] = []
+    news = [_off(seen.primer)] if seen.is_off_unsaid else []
     for verdict, steps in found:
         known = remembered(seen, verdict.target.cron.uid)
         because = verdict.because or steps.because
-        if because is not None and (known is None or known.reason != because.reason.value):
+        if because is not None and _is_new(because, known):
             news.append(because)
         if verdict.shifted is not None and not verdict.shifted.exact and (known is None or known.exact):
             news.append(_inexact(verdict.target.cron.key.name, verdict.shifted))
         news += steps.said
     return news
+
+
+def _is_new(because: Because, known: Primed | None) -> bool:
+    if known is None or known.reason != because.reason.value:
+        return True
+    return because.reason is Reason.INVALID_ANNOTATION and known.message != because.message
+
+
+def _off(primer: PrimerRow) -> Because:
+    text = f"CronJob {primer.key}: annotation {WARM_UP} is ignored, for the administrator allows only Primers"
+    return Because(Reason.ANNOTATIONS_OFF, f"{text}: create one, or ask for primers.annotations in the chart's values.")
 
 
 def _inexact(name: str, shifted: Shifted) -> Because:

@@ -8,6 +8,7 @@ from prometheus_client import Histogram
 from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from foresail.api.primer import PrimerStatus
 from foresail.kube.clock import now
 from foresail.kube.reflector import Change
 from foresail.primers.observe import PlaceholderRow, PrimerRow
@@ -41,10 +42,13 @@ class PrimerMetrics(Collector):
     def changed(self, change: Change[PrimerRow]) -> None:
         """Count the losses and the start delays that have come to stand in a status."""
         self._count(change)
-        if change.old is None or change.new is None:
-            return
-        before = {each.uid: each for each in change.old.status.cron_jobs}
-        for primed in change.new.status.cron_jobs:
+        if change.old is not None and change.new is not None:
+            self.recorded(change.old.status, change.new.status)
+
+    def recorded(self, was: PrimerStatus, status: PrimerStatus) -> None:
+        """Count what a status has more than the one before it."""
+        before = {each.uid: each for each in was.cron_jobs}
+        for primed in status.cron_jobs:
             old = before.get(primed.uid)
             lost, known = primed.warming, old.warming if old else None
             if lost is not None and lost.lost and (known is None or known.attempt != lost.attempt or not known.lost):

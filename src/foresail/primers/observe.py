@@ -7,16 +7,21 @@ import msgspec
 
 from foresail.api import batch, pods
 from foresail.api.instants import instant, utc
-from foresail.api.marks import FIRE, PRIMER_UID, TARGET_UID
-from foresail.api.primer import PLACEHOLDER, Primer, PrimerStatus
+from foresail.api.marks import FIRE, PRIMER_UID, TARGET_UID, WARM_UP, WARM_UP_METHOD, WARM_UP_STATUS
+from foresail.api.primer import PLACEHOLDER, PRIMER, Primer, PrimerStatus
 from foresail.api.selectors import selects
 from foresail.api.specs import LabelSelector
 from foresail.cron.duration import nanoseconds
-from foresail.plan import Key, Keyed
+from foresail.plan import Key, Keyed, Kind
 from foresail.primers.autoscalers import gke_mode
 from foresail.primers.shape import Shape, shape_of, shape_of_template
 
 RELEASE_AFTER = timedelta(minutes=5)
+LONGEST_RECORD = 16_384
+"""In characters: a tenant can write anything into the annotation that the operator records in."""
+
+_LONGEST_VALUE = 60
+_ANNOTATION_PREFIX = "cronjob/"  # no object's name has a slash
 _GOING = ("karpenter.sh/disrupted", "ToBeDeletedByClusterAutoscaler", "node.kubernetes.io/out-of-service")
 UNWARMABLE = {"eks.amazonaws.com/compute-type": "fargate", "type": "virtual-kubelet", "kubernetes.io/os": "windows"}
 """Labels of nodes that come with the pod, or that no placeholder can run on."""
@@ -33,6 +38,7 @@ class Settings(msgspec.Struct, frozen=True):
     hold_image: str = ""  # of the Jobs of primer CronJobs; without one there are none
     hold_command: tuple[str, ...] = ("foresail", "hold")  # gets the seconds as its last argument
     priority_class: str = "foresail-placeholder"
+    annotated_cron_jobs: bool = False  # prime CronJobs with the annotation foresail.dev/warm-up
     image_volumes: bool = False  # pull the target's images too, by volumes that nothing mounts
     labels: tuple[tuple[str, str], ...] = ()
     annotations: tuple[tuple[str, str], ...] = ()
@@ -56,12 +62,38 @@ class PrimerRow(Keyed, frozen=True):
     suspend: bool
     allow_standing: bool
     status: PrimerStatus
+    kind: Kind = PRIMER  # or CronJob: one with annotations, read as if it were a Primer
+    problem: str = ""  # what is wrong with those annotations
+    is_withdrawn: bool = False  # they are there no more, or not allowed
+
+    @property
+    def queue_key(self) -> Key:
+        """The key under which it is reconciled: no Primer has the name of an annotated CronJob's."""
+        return self.key if self.kind == PRIMER else annotation_key(self.key)
+
+    @property
+    def warm_up_field(self) -> str:
+        """Where its warm-up is set."""
+        return "spec.warmUp" if self.kind == PRIMER else f"the annotation {WARM_UP}"
+
+    def field(self, name: str) -> str:
+        """Return where a field is set that annotations do not have."""
+        return name if self.kind == PRIMER else f"{name} in a Primer"
 
     def chooses(self, name: str, labels: dict[str, str]) -> bool:
         """Whether a CronJob of its namespace is one that it is for."""
         if self.selector is not None:
             return selects(self.selector, labels)
         return name == self.cron_job
+
+
+class Annotated(msgspec.Struct, frozen=True):
+    """The annotations of a CronJob by which it is primed, as they are written."""
+
+    warm_up: str | None
+    method: str
+    record: str  # what the operator wrote
+    version: str  # of the CronJob
 
 
 class CronJobRow(Keyed, frozen=True):
@@ -81,6 +113,7 @@ class CronJobRow(Keyed, frozen=True):
     shape: Shape | None  # None if its template cannot be read
     primer_uid: str = ""
     target_uid: str = ""
+    annotated: Annotated | None = None
 
 
 class JobRow(Keyed, frozen=True):
@@ -197,6 +230,8 @@ class Seen(msgspec.Struct, frozen=True):
     to_come: tuple[PlaceholderRow, ...] = ()  # those of the namespace, if it has a quota: each awaits a pod as large
     losses: dict[str, str] = {}  # by the UID of a CronJob, why its last placeholder went
     refused: dict[str, str] = {}  # by the name of an object, in what words the API server refused it
+    annotated: CronJobRow | None = None  # whose annotations are read as a Primer
+    is_off_unsaid: bool = False  # they are not allowed, and its owner does not know
     settings: Settings = Settings()
 
     def priority(self, name: str) -> PriorityRow | None:
@@ -232,6 +267,17 @@ def primer_row(wire: Primer) -> PrimerRow:
     )
 
 
+def annotation_key(cron_job: Key) -> Key:
+    """Return the key under which the annotations of a CronJob are reconciled."""
+    return Key(cron_job.namespace, _ANNOTATION_PREFIX + cron_job.name)
+
+
+def annotated_cron_job(key: Key) -> Key | None:
+    """Return the CronJob whose annotations a key is for; None if it is a Primer's."""
+    name = key.name.removeprefix(_ANNOTATION_PREFIX)
+    return Key(key.namespace, name) if name != key.name else None
+
+
 def warm_up_of(value: int | str) -> timedelta:
     """Return a warm-up as a length of time; a number counts minutes."""
     return timedelta(minutes=value) if isinstance(value, int) else _duration(value)
@@ -260,7 +306,16 @@ def cron_job_row(wire: batch.CronJob) -> CronJobRow:
         shape=_shape_or_none(bytes(job.template)),
         primer_uid=annotations.get(PRIMER_UID, ""),
         target_uid=annotations.get(TARGET_UID, ""),
+        annotated=_annotated(annotations, meta.resource_version),
     )
+
+
+def _annotated(annotations: dict[str, str], version: str) -> Annotated | None:
+    if PRIMER_UID in annotations or not (WARM_UP in annotations or WARM_UP_STATUS in annotations):
+        return None
+    warm_up, method = annotations.get(WARM_UP), annotations.get(WARM_UP_METHOD, "")
+    record = annotations.get(WARM_UP_STATUS, "")[: LONGEST_RECORD + 1]
+    return Annotated(warm_up and warm_up[:_LONGEST_VALUE], method[:_LONGEST_VALUE], record, version)
 
 
 def job_row(wire: batch.Job) -> JobRow | None:

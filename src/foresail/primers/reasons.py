@@ -42,10 +42,18 @@ class Reason(StrEnum):
     """
 
     TAKEN = "PrimedByAnother"
-    """An older Primer is for the same CronJob: delete one of the two."""
+    """An older Primer is for the same CronJob, or a Primer beside its annotation: delete one of the two."""
+
+    INVALID_ANNOTATION = "InvalidAnnotation"
+    """An annotation of the CronJob cannot be read: correct `foresail.dev/warm-up` or `foresail.dev/warm-up-method`."""
+
+    ANNOTATIONS_OFF = "AnnotationsOff"
+    """The CronJob has `foresail.dev/warm-up`, and the administrator allows only Primers: make one, or ask for
+    `primers.annotations`.
+    """
 
     TOO_LONG = "WarmUpTooLong"
-    """The administrator allows less: shorten `spec.warmUp`."""
+    """The administrator allows less: shorten `spec.warmUp`, or the annotation."""
 
     STANDING = "NeedsAllowStanding"
     """Capacity would be held for more than half of the time: shorten `spec.warmUp`, set `spec.allowStanding`, or keep a

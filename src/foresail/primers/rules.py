@@ -8,7 +8,8 @@ from fractions import Fraction
 
 import msgspec
 
-from foresail.api.primer import BY_CRON_JOB, PLACEHOLDER
+from foresail.api.marks import WARM_UP
+from foresail.api.primer import BY_CRON_JOB, PLACEHOLDER, PRIMER
 from foresail.cron.shift import Shifted
 from foresail.plan import Level
 from foresail.primers.fires import STANDING, Fires, duty_cycle, fires, shifted
@@ -49,10 +50,10 @@ def judge(seen: Seen, target: Target, now: datetime) -> Verdict:
         shape=wanted_shape(seen, target),
         count=primer.replicas or max(target.cron.parallelism, 1),
     )
-    because = taken(seen, target) or suspended(seen, target) or too_long(seen, target)
+    because = taken(seen, target) or misread(seen) or suspended(seen, target) or too_long(seen, target)
     if because is None and isinstance(found, Because):
         because = found
-    because = because or standing(seen, verdict) or not_warmable(seen, verdict) or nothing_to_reserve(verdict)
+    because = because or standing(seen, verdict) or not_warmable(seen, verdict) or nothing_to_reserve(seen, verdict)
     if because is not None:
         return msgspec.structs.replace(verdict, because=because)
     if primer.method == BY_CRON_JOB:
@@ -64,11 +65,19 @@ def judge(seen: Seen, target: Target, now: datetime) -> Verdict:
 
 
 def taken(seen: Seen, target: Target) -> Because | None:
-    """Of two Primers for one CronJob, the older one primes it."""
+    """Of two Primers for one CronJob, the older one primes it; any Primer counts before an annotation."""
     if not target.taken_by:
         return None
+    if seen.primer.kind != PRIMER:
+        text = f"Primer {target.taken_by} primes CronJob {target.cron.key.name}, so its annotation {WARM_UP} is ignored"
+        return Because(Reason.TAKEN, f"{text}: remove the annotation, or delete the Primer.")
     text = f"Primer {target.taken_by} is for CronJob {target.cron.key.name} too and is older: delete one of the two"
     return Because(Reason.TAKEN, f"{text}, or let {seen.primer.key.name} choose others.")
+
+
+def misread(seen: Seen) -> Because | None:
+    """Tell annotations that cannot be read: no schema has refused them."""
+    return Because(Reason.INVALID_ANNOTATION, seen.primer.problem) if seen.primer.problem else None
 
 
 def suspended(seen: Seen, target: Target) -> Because | None:
@@ -86,14 +95,16 @@ def too_long(seen: Seen, _target: Target) -> Because | None:
     most = seen.settings.longest_warm_up
     if seen.primer.warm_up <= most:
         return None
-    return Because(Reason.TOO_LONG, f"spec.warmUp is longer than the {minutes(most)} that the administrator allows.")
+    text = f"{seen.primer.warm_up_field} is longer than the {minutes(most)} that the administrator allows."
+    return Because(Reason.TOO_LONG, text)
 
 
 def standing(seen: Seen, verdict: Verdict) -> Because | None:
     """Capacity for more than half of the time is as good as a node for ever, so it must be asked for."""
     if verdict.duty <= STANDING or seen.primer.allow_standing:
         return None
-    text = f"capacity would be held for {verdict.duty} % of the time: shorten spec.warmUp, set spec.allowStanding"
+    shorten, allow = seen.primer.warm_up_field, seen.primer.field("spec.allowStanding")
+    text = f"capacity would be held for {verdict.duty} % of the time: shorten {shorten}, set {allow}"
     return Because(Reason.STANDING, f"{text}, or keep a node for CronJob {verdict.target.cron.key.name}.")
 
 
@@ -110,12 +121,12 @@ def not_warmable(seen: Seen, verdict: Verdict) -> Because | None:
     return Because(Reason.NOT_WARMABLE, f"{text}, where a placeholder warms nothing.")
 
 
-def nothing_to_reserve(verdict: Verdict) -> Because | None:
+def nothing_to_reserve(seen: Seen, verdict: Verdict) -> Because | None:
     """Tell pods without requests: they fit anywhere, so there is nothing to hold for them."""
     if verdict.shape is not None and any(amounts(verdict.shape.requests).values()):
         return None
     text = f"the pods of CronJob {verdict.target.cron.key.name} request nothing: set resources.requests there"
-    return Because(Reason.NOTHING_TO_RESERVE, f"{text}, or spec.template.resources here.")
+    return Because(Reason.NOTHING_TO_RESERVE, f"{text}, or {seen.primer.field('spec.template.resources')}.")
 
 
 # How much is held

@@ -36,6 +36,8 @@ def add_primer_settings(run: argparse.ArgumentParser) -> None:
         group.add_argument(flag, type=int, default=most, metavar="N", help=f"the most {meaning} (default: {most})")
     pulls = "placeholders pull the images of the run too; the cluster must have image volumes"
     add_switch(group, "--primer-image-volumes", pulls, default=False)
+    annotated = "prime CronJobs with the annotation foresail.dev/warm-up, without a Primer"
+    add_switch(group, "--primer-annotations", annotated, default=False)
     for flag, meaning in (("--primer-label", "label"), ("--primer-annotation", "annotation")):
         group.add_argument(
             flag, action="append", default=[], metavar="NAME=VALUE", help=f"one more {meaning} for what is made"
@@ -66,6 +68,7 @@ def primer_settings(chosen: argparse.Namespace) -> Any:  # noqa: ANN401 - import
         hold_image=chosen.primer_hold_image or "",
         hold_command=tuple(chosen.primer_hold_command or ("foresail", "hold")),
         priority_class=chosen.primer_priority_class,
+        annotated_cron_jobs=chosen.primer_annotations,
         image_volumes=chosen.primer_image_volumes,
         labels=_pairs("--primer-label", chosen.primer_label),
         annotations=_pairs("--primer-annotation", chosen.primer_annotation),

@@ -1,0 +1,153 @@
+"""CronJobs with the annotation foresail.dev/warm-up, read as if a Primer with these settings were for them.
+
+What the status of a Primer would have is recorded in one annotation of the CronJob. Its owner can write anything there,
+so a record counts only if it is small, complete and about this very CronJob.
+"""
+
+import re
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any, get_args
+
+import msgspec
+
+from foresail.api.batch import CRON_JOB
+from foresail.api.marks import WARM_UP, WARM_UP_METHOD, WARM_UP_STATUS
+from foresail.api.primer import LONGEST_WARM_UP, PLACEHOLDER, WARM_UP_PATTERN, Method, Primed, PrimerStatus
+from foresail.plan import Patch
+from foresail.primers.observe import LONGEST_RECORD, RELEASE_AFTER, CronJobRow, PrimerRow, Settings, warm_up_of
+from foresail.primers.reasons import Reason
+
+_WARM_UP = re.compile(WARM_UP_PATTERN)
+_MINUTES = re.compile("[0-9]{1,5}")
+_METHODS: tuple[str, ...] = get_args(Method)
+_MOST_SECONDS = 1_000_000
+_MOST_ATTEMPTS = 10
+_MOST_NODES = 20
+_LONGEST_NOTE = 256
+_record = msgspec.json.Decoder(Primed)
+
+
+def annotated_primer(cron: CronJobRow, settings: Settings) -> PrimerRow:
+    """Return the Primer that the annotations of a CronJob mean; a withdrawn one if they mean none."""
+    asks = cron.annotated
+    is_on = asks is not None and asks.warm_up is not None and settings.annotated_cron_jobs
+    warm_up = read_warm_up(asks.warm_up) if asks is not None and asks.warm_up is not None else None
+    method = (asks.method if asks is not None else "") or PLACEHOLDER
+    return PrimerRow(
+        key=cron.key,
+        uid=cron.uid,
+        version=asks.version if asks is not None else "",
+        generation=0,
+        created=cron.created,
+        is_going=cron.is_going,
+        cron_job=cron.key.name,
+        selector=None,
+        warm_up=warm_up or timedelta(0),
+        method=method if method in _METHODS else PLACEHOLDER,
+        requests=(),
+        replicas=None,
+        release_after=RELEASE_AFTER,
+        suspend=False,
+        allow_standing=False,
+        status=read_record(asks.record, cron.uid) if asks is not None else PrimerStatus(),
+        kind=CRON_JOB,
+        problem=_problem(cron) if is_on else "",
+        is_withdrawn=not is_on,
+    )
+
+
+def read_warm_up(text: str) -> timedelta | None:
+    """Return the warm-up that an annotation means; None if the field `warmUp` of a Primer would not take it."""
+    if _MINUTES.fullmatch(text):
+        length = timedelta(minutes=int(text))
+    elif text and _WARM_UP.fullmatch(text):
+        length = warm_up_of(text)
+    else:
+        return None
+    return length if timedelta(minutes=1) <= length <= timedelta(minutes=LONGEST_WARM_UP) else None
+
+
+def read_record(text: str, uid: str) -> PrimerStatus:
+    """Return what was recorded about a CronJob; nothing if that is not a record that the operator would write."""
+    if not text or len(text) > LONGEST_RECORD:
+        return PrimerStatus()
+    try:
+        primed = _record.decode(text)
+    except (msgspec.DecodeError, ValueError):
+        return PrimerStatus()
+    is_ours = primed.uid == uid and all(each.tzinfo is not None for each in _instants(primed)) and _is_bounded(primed)
+    return PrimerStatus(cron_jobs=(primed,)) if is_ours else PrimerStatus()
+
+
+def record(primed: Primed) -> str:
+    """Return the text of a record, never longer than is read again."""
+    warming = primed.warming
+    if warming is not None:
+        warming = msgspec.structs.replace(warming, nodes=warming.nodes[:_MOST_NODES])
+    delays = tuple(
+        msgspec.structs.replace(each, note=each.note and each.note[:_LONGEST_NOTE]) for each in primed.start_delays
+    )
+    return msgspec.json.encode(msgspec.structs.replace(primed, warming=warming, start_delays=delays)).decode()
+
+
+def record_patch(cron: CronJobRow, primed: Primed | None) -> Patch | None:
+    """Return the write that records this about a CronJob, or removes what is recorded; None if it is so already."""
+    asks, text = cron.annotated, record(primed) if primed is not None else None
+    if asks is None or (asks.record or None) == text:
+        return None
+    body = {"metadata": {"annotations": {WARM_UP_STATUS: text}}}
+    return Patch(CRON_JOB, cron.key, body, asks.version)
+
+
+def recorded_status(patch: Patch, uid: str) -> PrimerStatus:
+    """Return what a write records about a CronJob."""
+    metadata: Any = patch.body["metadata"]
+    return read_record(metadata["annotations"][WARM_UP_STATUS] or "", uid)
+
+
+def records_a_small_quota(row: CronJobRow) -> bool:
+    """Whether nothing is held for a CronJob because of a quota."""
+    return row.annotated is not None and f'"{Reason.QUOTA_TOO_SMALL.value}"' in row.annotated.record
+
+
+def asks_otherwise(old: CronJobRow | None, new: CronJobRow | None) -> bool:
+    """Whether what is wanted for a CronJob has changed, so that what was refused is tried again."""
+    return _wanted(old) != _wanted(new)
+
+
+def _wanted(row: CronJobRow | None) -> tuple[object, ...]:
+    asks = row.annotated if row is not None else None
+    return (row.shape, asks.warm_up, asks.method) if row is not None and asks is not None else ()
+
+
+def _problem(cron: CronJobRow) -> str:
+    """Return what is wrong with the annotations of a CronJob, and what to write instead."""
+    asks = cron.annotated
+    if asks is None or asks.warm_up is None:
+        return ""
+    if read_warm_up(asks.warm_up) is None:
+        return (
+            f"CronJob {cron.key}: annotation {WARM_UP} is {asks.warm_up!r}: write 1m to 7 days, such as 10m or 1h30m."
+        )
+    if asks.method and asks.method not in _METHODS:
+        allowed = ", ".join(_METHODS)
+        return f"CronJob {cron.key}: annotation {WARM_UP_METHOD} is {asks.method!r}: write one of {allowed}."
+    return ""
+
+
+def _instants(primed: Primed) -> Iterator[datetime]:
+    warming = primed.warming
+    found = [primed.next_fire, primed.next_warm_up, *(each.fire for each in primed.start_delays)]
+    found += [warming.fire, warming.since] if warming is not None else []
+    return (each for each in found if each is not None)
+
+
+def _is_bounded(primed: Primed) -> bool:
+    warming = primed.warming
+    seconds = [each.seconds for each in primed.start_delays]
+    if warming is not None:
+        seconds += [warming.provisioned or 0]
+        if not 1 <= warming.attempt <= _MOST_ATTEMPTS or not 0 <= warming.made <= _MOST_SECONDS:
+            return False
+    return all(0 <= each <= _MOST_SECONDS for each in seconds)
