@@ -139,7 +139,7 @@ compat: setup cluster-build ## the schedules end to end with Velero 1.17: minute
 	FORESAIL_VELERO=velero-1.17 $(BIN)/pytest tests/cluster/test_schedules_velero.py
 
 selfservice-specs: setup ## try 60,000 random specs and 10,000 random restores against the invariant: minutes
-	FORESAIL_EXAMPLES=10000 $(BIN)/pytest tests/unit/selfservice/test_any_spec.py tests/unit/selfservice/test_any_restore.py
+	FORESAIL_EXAMPLES=10000 $(BIN)/pytest tests/unit/selfservice/specs/test_any_spec.py tests/unit/selfservice/access/test_any_restore.py
 
 selfservice-kills: setup cluster-build ## kill the operator 200 times amid tenants' requests: no backup twice, none nobody's
 	FORESAIL_FULL=1 $(BIN)/pytest tests/cluster/test_selfservice_kills.py

@@ -33,10 +33,13 @@ from foresail.schedules.rules import judge
 from foresail.schedules.settings import Settings
 from foresail.selfservice.families import BACKUPS
 from foresail.selfservice.metrics import SelfServiceMetrics
-from foresail.selfservice.observe import NamespaceRow, RequestRow, Status, VeleroRow
-from foresail.selfservice.places import Places
-from foresail.selfservice.policy import PolicyRow, policy_for
-from foresail.selfservice.status import QUEUED, SUCCEEDED, TRUE
+from foresail.selfservice.policy.observe import PolicyRow
+from foresail.selfservice.policy.quota_ledger import Places
+from foresail.selfservice.policy.rules import policy_for
+from foresail.selfservice.requests.status import QUEUED, SUCCEEDED, TRUE
+from foresail.selfservice.rows.namespaces import NamespaceRow
+from foresail.selfservice.rows.requests import RequestRow, Status
+from foresail.selfservice.rows.velero import VeleroRow
 from tests.unit.primers import rows as primer_rows
 from tests.unit.schedules import rows as schedule_rows
 

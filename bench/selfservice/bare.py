@@ -27,10 +27,14 @@ from foresail.kube.failures import Failure
 from foresail.kube.loop import WORKERS
 from foresail.plan import Body, Create, JsonPatch, Note, Patch, Plan
 from foresail.selfservice.controller import SelfService
-from foresail.selfservice.decide import decide
 from foresail.selfservice.families import BACKUPS
-from foresail.selfservice.observe import NamespaceRow, Place, RequestRow, Seen, namespace_row, request_row
-from foresail.selfservice.policy import PolicyRow, policy_for, policy_row
+from foresail.selfservice.policy.observe import PolicyRow, policy_row
+from foresail.selfservice.policy.rules import policy_for
+from foresail.selfservice.queue.observe import Place
+from foresail.selfservice.requests.decide import decide
+from foresail.selfservice.requests.observe import Seen
+from foresail.selfservice.rows.namespaces import NamespaceRow, namespace_row
+from foresail.selfservice.rows.requests import RequestRow, request_row
 
 
 class _Version(msgspec.Struct):

@@ -24,7 +24,7 @@ from foresail.kube.client import Client
 from foresail.kube.connect import connect
 from foresail.kube.failures import Cause, Failure
 from foresail.plan import Body, Key, Kind
-from foresail.selfservice.observe import LARGEST_SPEC
+from foresail.selfservice.rows.requests import LARGEST_SPEC
 from testbed import Cluster
 from testbed.control_plane import CONTROLLER_MANAGER
 from tests.cluster import tenants

@@ -25,7 +25,7 @@ from bench.selfservice.world import (
 from bench.silence import is_quiet, is_write
 from foresail.api.requests import NON_ADMIN_BACKUP
 from foresail.kube.clock import now
-from foresail.selfservice.queue import NEAR
+from foresail.selfservice.queue.positions import NEAR
 from testbed import Cluster
 from testbed.audit import Request
 

@@ -65,7 +65,7 @@ def _documented(module: ModuleType) -> dict[str, str]:
 def _messages(folder: Path) -> dict[str, list[str]]:
     """Return for each word the texts that stand beside it in a call."""
     found: dict[str, list[str]] = {}
-    for file in sorted(folder.glob("*.py")):
+    for file in sorted(folder.rglob("*.py")):
         for function in ast.walk(ast.parse(file.read_text())):
             if isinstance(function, ast.FunctionDef):
                 for name, text in _said(function):

@@ -10,7 +10,7 @@ import pytest
 
 from bench.operator import Operator, operator
 from bench.selfservice.hostile import HOSTILE, Attack, arrive
-from foresail.selfservice.observe import LARGEST_SPEC
+from foresail.selfservice.rows.requests import LARGEST_SPEC
 from testbed import Cluster
 from tests.cluster.tenants import Tenant, condition, install
 

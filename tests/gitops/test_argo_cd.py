@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from lupa.lua51 import LuaRuntime
 
-from foresail.selfservice.rules import WAITS
+from foresail.selfservice.requests.rules import WAITS
 from tests.gitops.recorded import EXPECTED, FOLDER, HEALTH, health_checks, recorded
 
 

@@ -1,7 +1,7 @@
 """One attack for each field of our kinds that a tenant can write, generated from the schemas of the CRDs.
 
 `HOSTILE_VALUES` has the values for each path. The rest of an object is made from the schema, so that it fails for its
-hostile value only. A field without values here fails `tests/unit/selfservice/test_redteam_fields.py`.
+hostile value only. A field without values here fails `tests/unit/selfservice/specs/test_redteam_fields.py`.
 """
 
 import http.client

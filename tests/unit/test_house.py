@@ -21,7 +21,12 @@ ROOT = Path(__file__).parents[2]
         ("operator/x.py", "import foresail.cli", "foresail.operator is not allowed to import foresail.cli"),
         ("cron/x.py", "import time", "foresail.cron is not allowed to import time"),
         ("api/x.py", "import asyncio", "foresail.api is not allowed to import asyncio"),
-        ("selfservice/decide.py", "import logging", "foresail.selfservice.decide is not allowed to import logging"),
+        ("selfservice/queue/x.py", "import logging", "foresail.selfservice.queue is not allowed to import logging"),
+        (
+            "selfservice/specs/x.py",
+            "import foresail.selfservice.requests",
+            "foresail.selfservice.specs is not allowed to import foresail.selfservice.requests",
+        ),
         ("primers/rules.py", "import foresail.kube", "foresail.primers.rules is not allowed to import foresail.kube"),
     ],
 )

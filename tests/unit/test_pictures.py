@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 
 from foresail.api.requests import Phase
-from foresail.selfservice import decide
+from foresail.selfservice.requests import decide
 
 PICTURE = re.compile(r"!\[[^\]]+\]\(([^)]+\.svg)\)")
 DOCS = Path(__file__).parents[2] / "docs"

@@ -11,9 +11,9 @@ from foresail.bucket import TooLargeError
 from foresail.kube.client import decoder
 from foresail.kube.failures import Failure
 from foresail.plan import Body, Key, Kind
-from foresail.selfservice.access_controller import NotAnsweredError
-from foresail.selfservice.access_observe import Check
-from foresail.selfservice.contents import ContentKind, Contents
+from foresail.selfservice.access.contents import ContentKind, Contents
+from foresail.selfservice.access.observe import Check
+from foresail.selfservice.access.reader import NotAnsweredError
 from tests.worlds.visitor import Visitor
 
 T = TypeVar("T")

@@ -24,12 +24,13 @@ from foresail.schedules.controller import Schedules
 from foresail.schedules.engine import EngineSeen
 from foresail.schedules.observe import Seen as ScheduleSeen
 from foresail.schedules.rules import Verdict
-from foresail.selfservice import results, strays
 from foresail.selfservice.controller import SelfService
-from foresail.selfservice.downloads_observe import DownloadSeen
-from foresail.selfservice.observe import Seen as RequestSeen
-from foresail.selfservice.results_observe import ResultsSeen
-from foresail.selfservice.strays import StraySeen
+from foresail.selfservice.downloads.observe import DownloadSeen
+from foresail.selfservice.requests import dangling as strays
+from foresail.selfservice.requests.dangling import StraySeen
+from foresail.selfservice.requests.observe import Seen as RequestSeen
+from foresail.selfservice.results import decide as results
+from foresail.selfservice.results.observe import ResultsSeen
 from tests.worlds import virtual_time
 from tests.worlds.documents import Document
 from tests.worlds.history import Happening

@@ -12,13 +12,13 @@ from foresail.api.pods import POD
 from foresail.api.policy import SELF_SERVICE_POLICY
 from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_DOWNLOAD_REQUEST, NON_ADMIN_RESTORE
 from foresail.plan import Key, Kind, Note
-from foresail.selfservice.access_controller import AccessReader
-from foresail.selfservice.access_observe import PREFIXES
+from foresail.selfservice.access.observe import PREFIXES
+from foresail.selfservice.access.reader import AccessReader
 from foresail.selfservice.controller import SelfService
 from foresail.selfservice.families import BACKUPS, RESTORES
-from foresail.selfservice.results_file import Lines
-from foresail.selfservice.results_observe import Found, Wanted
-from foresail.selfservice.turns import Limits
+from foresail.selfservice.queue.window import Limits
+from foresail.selfservice.results.file import Lines
+from foresail.selfservice.results.observe import Found, Wanted
 from tests.worlds.documents import Document
 from tests.worlds.garbage import NAMESPACE
 from tests.worlds.history import Happening

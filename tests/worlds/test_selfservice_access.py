@@ -11,8 +11,8 @@ from foresail.api.pods import POD
 from foresail.api.policy import SELF_SERVICE_POLICY
 from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
 from foresail.plan import Key
-from foresail.selfservice.annotations import MODIFIER
-from foresail.selfservice.contents import ContentKind, Contents, VolumeRow
+from foresail.selfservice.access.contents import ContentKind, Contents, VolumeRow
+from foresail.selfservice.specs.annotations import MODIFIER
 from tests.worlds.tenancy import Tenancy
 from tests.worlds.test_selfservice_paths import NAB, NAR, backed_up, tell
 from tests.worlds.world import done

@@ -10,7 +10,7 @@ from foresail.api import velero
 from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
 from foresail.kube.failures import failure
 from foresail.plan import Key, Kind
-from foresail.selfservice.queue import NEAR, PER_SECOND
+from foresail.selfservice.queue.positions import NEAR, PER_SECOND
 from tests.worlds import virtual_time
 from tests.worlds.documents import Document
 from tests.worlds.garbage import NAMESPACE

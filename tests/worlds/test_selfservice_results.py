@@ -8,8 +8,8 @@ from foresail.api import velero
 from foresail.api.marks import NAMESPACE_UID, REQUEST_UID
 from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
 from foresail.plan import Key, Kind
-from foresail.selfservice.results_file import Lines
-from foresail.selfservice.results_observe import Found
+from foresail.selfservice.results.file import Lines
+from foresail.selfservice.results.observe import Found
 from tests.worlds.garbage import NAMESPACE
 from tests.worlds.process import Moment
 from tests.worlds.tenancy import VELERO, Tenancy

@@ -13,7 +13,7 @@ from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
 from foresail.kube.failures import failure
 from foresail.kube.refusals import WRITE_REFUSED
 from foresail.plan import Key, Kind
-from foresail.selfservice.turns import Limits
+from foresail.selfservice.queue.window import Limits
 from tests.worlds import virtual_time
 from tests.worlds.documents import Document
 from tests.worlds.history import Happening

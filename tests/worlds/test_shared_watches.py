@@ -13,7 +13,7 @@ from foresail.kube.loop import Loop
 from foresail.plan import Key
 from foresail.schedules.controller import Schedules
 from foresail.schedules.settings import Settings
-from foresail.selfservice.access_controller import AccessReader
+from foresail.selfservice.access.reader import AccessReader
 from foresail.selfservice.controller import SelfService
 from tests.worlds import virtual_time
 from tests.worlds.reviews import Reviewer

@@ -12,9 +12,9 @@ from foresail.primers.controller import Primers
 from foresail.primers.rehearsal import rehearsing
 from foresail.primers.search import locating
 from foresail.schedules.controller import Schedules
-from foresail.selfservice.access_controller import AccessReader
+from foresail.selfservice.access.reader import AccessReader
 from foresail.selfservice.controller import SelfService
-from foresail.selfservice.turns import Limits, no_slots
+from foresail.selfservice.queue.window import Limits, no_slots
 
 
 async def run(settings: Settings) -> None:

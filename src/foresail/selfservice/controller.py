@@ -17,9 +17,7 @@ from foresail.kube.loop import Later, Watched
 from foresail.kube.reflector import Change, Interest
 from foresail.kube.store import Store
 from foresail.plan import Key, Kind, Plan
-from foresail.selfservice import build, downloads, hand_over, protection, results, rules, strays, volumes
-from foresail.selfservice.access_controller import AccessReader
-from foresail.selfservice.access_observe import (
+from foresail.selfservice.access.observe import (
     PREFIXES,
     AccessSeen,
     Check,
@@ -29,41 +27,43 @@ from foresail.selfservice.access_observe import (
     PodsChecked,
     file_name,
 )
-from foresail.selfservice.decide import authorizes, creates, decide, promises
-from foresail.selfservice.downloads_controller import Downloads
-from foresail.selfservice.downloads_observe import AnswerRow, DownloadRow, DownloadSeen, answer_row, download_row
+from foresail.selfservice.access.reader import AccessReader
+from foresail.selfservice.downloads import decide as downloads
+from foresail.selfservice.downloads.controller import Downloads
+from foresail.selfservice.downloads.observe import AnswerRow, DownloadRow, DownloadSeen, answer_row, download_row
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
-from foresail.selfservice.forced import Lingering, forced_at
-from foresail.selfservice.locations import LocationRow, location_row
 from foresail.selfservice.metrics import SelfServiceMetrics
-from foresail.selfservice.observe import (
-    ClaimRow,
+from foresail.selfservice.policy.observe import PolicyRow, policy_row
+from foresail.selfservice.policy.quota_ledger import Places
+from foresail.selfservice.policy.rules import policy_for
+from foresail.selfservice.queue.observe import Place
+from foresail.selfservice.queue.positions import NEAR, Line, Telling
+from foresail.selfservice.queue.quota_queue import QuotaQueue
+from foresail.selfservice.queue.window import UNLIMITED, Limits, Turns
+from foresail.selfservice.reasons import Reason
+from foresail.selfservice.requests import authorization as hand_over
+from foresail.selfservice.requests import build, outcome, protection, rules, volumes
+from foresail.selfservice.requests import dangling as strays
+from foresail.selfservice.requests.dangling import StraySeen
+from foresail.selfservice.requests.decide import authorizes, creates, decide, promises
+from foresail.selfservice.requests.force_delete import Lingering, forced_at
+from foresail.selfservice.requests.observe import Seen, Source
+from foresail.selfservice.requests.status import ACCEPTED, BACKING_OFF, CREATED, DELETING
+from foresail.selfservice.results import decide as results
+from foresail.selfservice.results.controller import WORD, Fetch, Results, fetch
+from foresail.selfservice.results.observe import Found, ResultsSeen, Wanted, location_of
+from foresail.selfservice.rows.locations import LocationRow, location_row
+from foresail.selfservice.rows.namespaces import ClaimRow, NamespaceRow, claim_row, namespace_row
+from foresail.selfservice.rows.requests import RequestRow, request_row
+from foresail.selfservice.rows.velero import (
     DeletionRow,
     MovementRow,
-    NamespaceRow,
-    Place,
-    RequestRow,
-    Seen,
-    Source,
     VeleroRow,
-    claim_row,
     deletion_row,
     movement_row,
     movements,
-    namespace_row,
-    request_row,
     velero_row,
 )
-from foresail.selfservice.places import Places
-from foresail.selfservice.policy import PolicyRow, policy_for, policy_row
-from foresail.selfservice.queue import NEAR, Line, Telling
-from foresail.selfservice.quota_queue import QuotaQueue
-from foresail.selfservice.reasons import Reason
-from foresail.selfservice.results_controller import WORD, Fetch, Results, fetch
-from foresail.selfservice.results_observe import Found, ResultsSeen, Wanted, location_of
-from foresail.selfservice.status import ACCEPTED, BACKING_OFF, CREATED, DELETING
-from foresail.selfservice.strays import StraySeen
-from foresail.selfservice.turns import UNLIMITED, Limits, Turns
 
 _READS = 8  # in the background at once
 _WOKEN = 16  # of those that wait for a place; each that does not take it wakes others by its going
@@ -82,7 +82,7 @@ class Side:
                 "here": lambda row: [row.key.namespace],
                 "open": lambda row: [] if row.status.velero.nacuuid else [True],
                 "held": _held_by,
-                "ended": lambda row: [row.key.namespace] if family is RESTORES and rules.has_ended(row) else [],
+                "ended": lambda row: [row.key.namespace] if family is RESTORES and outcome.has_ended(row) else [],
                 "awaits": lambda row: _source_of(row) if _awaits_hand_over(row) else [],
                 "source": lambda row: _source_of(row) if not row.status.velero.nacuuid else [],
             }
@@ -262,7 +262,7 @@ class SelfService:
         if new is None or (old is not None and _needs_no_place_now(old, new)):
             yield from self._short_of_a_place(side, namespace)
         if side is self.restores:
-            if new is not None and rules.has_ended(new) and not (old is not None and rules.has_ended(old)):
+            if new is not None and outcome.has_ended(new) and not (old is not None and outcome.has_ended(old)):
                 yield from side.keys(self._past_history(namespace))
             return
         if old is None or new is None or _restorability(old) != _restorability(new):
@@ -419,7 +419,7 @@ class SelfService:
 
     def _keys_for_policy(self, change: Change[PolicyRow]) -> Iterator[Key | Later]:
         if not change.initial:
-            for namespace in {row.key.namespace for row in self.restores.requests.rows() if rules.has_ended(row)}:
+            for namespace in {row.key.namespace for row in self.restores.requests.rows() if outcome.has_ended(row)}:
                 yield from map(Later, self.restores.keys(self._past_history(namespace)))
         for side in self._sides:
             yield from side.keys(side.requests.by("open", True))  # noqa: FBT003 - a value of the index
@@ -493,7 +493,7 @@ class SelfService:
 
     def _history(self, side: Side, request: RequestRow) -> int | None:
         """Return how many finished restores are kept, if this one is not among them any longer."""
-        if side is self.backups or not rules.has_ended(request):
+        if side is self.backups or not outcome.has_ended(request):
             return None
         is_past = any(row.uid == request.uid for row in self._past_history(request.key.namespace))
         policy = self._policy(request.key.namespace) if is_past else None

@@ -20,13 +20,15 @@ from foresail.kube.reflector import Change
 from foresail.kube.store import Store
 from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
-from foresail.selfservice.observe import NamespaceRow, RequestRow, Status, VeleroRow
-from foresail.selfservice.places import Places
-from foresail.selfservice.policy import PolicyRow
-from foresail.selfservice.quotas import counted
+from foresail.selfservice.policy.observe import PolicyRow
+from foresail.selfservice.policy.quota_ledger import Places
+from foresail.selfservice.policy.quotas import counted
 from foresail.selfservice.reasons import Reason
-from foresail.selfservice.rules import waiting_for
-from foresail.selfservice.status import ACCEPTED, FALSE, IN_DELETION, NOTABLE, QUEUED, SUCCEEDED, TRUE, changed
+from foresail.selfservice.requests.rules import waiting_for
+from foresail.selfservice.requests.status import ACCEPTED, FALSE, IN_DELETION, NOTABLE, QUEUED, SUCCEEDED, TRUE, changed
+from foresail.selfservice.rows.namespaces import NamespaceRow
+from foresail.selfservice.rows.requests import RequestRow, Status
+from foresail.selfservice.rows.velero import VeleroRow
 
 _BUCKETS = (1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14400.0, 86400.0)
 _TURN = 500  # namespaces after which other tasks get a turn

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from bench.selfservice.line import far_writes, most_per_second, near_lags
 from bench.selfservice.speed import writes_per_request
-from foresail.selfservice.queue import NEAR
+from foresail.selfservice.queue.positions import NEAR
 from testbed.audit import Request
 
 BEGUN = datetime(2026, 1, 1, tzinfo=UTC)

@@ -27,7 +27,7 @@ from foresail.kube.failures import Cause, Failure
 from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
 from foresail.selfservice.reasons import Reason
-from foresail.selfservice.rules import outcome
+from foresail.selfservice.requests.outcome import outcome
 
 NOW = datetime(2026, 11, 15, 12, 0, 30, tzinfo=UTC)
 SOON = timedelta(seconds=1)

@@ -12,8 +12,8 @@ from foresail.cli.main import main
 from foresail.cli.tenant.kinds import judge
 from foresail.kube.failures import Cause, Failure
 from foresail.plan import Key
+from foresail.selfservice.access.discovery import Served
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
-from foresail.selfservice.served import Served
 
 SERVED = (
     Served("apps", "deployments", "Deployment", aliases=("deployment", "deploy")),

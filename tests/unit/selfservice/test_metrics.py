@@ -10,9 +10,9 @@ from foresail.api.policy import SelfServicePolicySpec
 from foresail.kube.store import Store
 from foresail.plan import Key
 from foresail.selfservice.metrics import SelfServiceMetrics
-from foresail.selfservice.observe import NamespaceRow
-from foresail.selfservice.places import Places
-from foresail.selfservice.policy import PolicyRow
+from foresail.selfservice.policy.observe import PolicyRow
+from foresail.selfservice.policy.quota_ledger import Places
+from foresail.selfservice.rows.namespaces import NamespaceRow
 
 NAMESPACES = 50
 FIRST = Key("", "team-0")

@@ -15,7 +15,8 @@ from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.errors import CommandError
 from foresail.cli.options.manifest_files import documents, objects
 from foresail.cli.output.table import table
-from foresail.selfservice.policy import is_out_of_reach, policy_for, policy_row
+from foresail.selfservice.policy.observe import policy_row
+from foresail.selfservice.policy.rules import is_out_of_reach, policy_for
 
 _NONE = "-"
 

@@ -10,8 +10,8 @@ from foresail.cli.access.refused_writes import RefusedWrite
 from foresail.cli.errors import CommandError
 from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS, Family
-from foresail.selfservice.rules import is_refused
-from foresail.selfservice.status import ACCEPTED, DELETING, FALSE, IN_DELETION, QUEUED, SUCCEEDED, TRUE
+from foresail.selfservice.requests.rules import is_refused
+from foresail.selfservice.requests.status import ACCEPTED, DELETING, FALSE, IN_DELETION, QUEUED, SUCCEEDED, TRUE
 
 _any = msgspec.json.Decoder(dict[str, Any])
 _request = msgspec.json.Decoder(Request)

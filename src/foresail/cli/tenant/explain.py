@@ -19,7 +19,7 @@ from foresail.kube.clock import now
 from foresail.kube.refusals import WRITE_REFUSED
 from foresail.selfservice.families import Family
 from foresail.selfservice.reasons import Reason
-from foresail.selfservice.status import ACCEPTED, FALSE, IN_DELETION, NOTABLE, QUEUED, SUCCEEDED, TRUE, UNKNOWN
+from foresail.selfservice.requests.status import ACCEPTED, FALSE, IN_DELETION, NOTABLE, QUEUED, SUCCEEDED, TRUE, UNKNOWN
 
 _EXPECTED: dict[str, str] = {
     Reason.NOTHING_BACKED_UP: "there is something in it",

@@ -6,9 +6,9 @@ from typing import Any
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError
 from foresail.cli.output.messages import hint
+from foresail.selfservice.access.discovery import Served, cluster_scoped_names, not_served, served_by, unserved_names
 from foresail.selfservice.families import Family
-from foresail.selfservice.kinds import COME_ALONG
-from foresail.selfservice.served import Served, cluster_scoped_names, not_served, served_by, unserved_names
+from foresail.selfservice.specs.kinds import COME_ALONG
 
 _INCLUDED = ("includedResources", "includedNamespaceScopedResources")
 _EXCLUDED = ("excludedResources", "excludedNamespaceScopedResources", "excludedClusterScopedResources")

@@ -29,10 +29,10 @@ from foresail.cli.tenant.results import as_lines
 from foresail.cli.tenant.wait import PATIENCE
 from foresail.kube.clock import now
 from foresail.plan import Key
-from foresail.selfservice.downloads_observe import download_row
+from foresail.selfservice.downloads.observe import download_row
 from foresail.selfservice.families import Family
 from foresail.selfservice.reasons import Reason
-from foresail.selfservice.results_file import MOST_BYTES
+from foresail.selfservice.results.file import MOST_BYTES
 
 _FILES = NON_ADMIN_DOWNLOAD_REQUEST
 _PAUSE = 0.5

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from foresail.cli.errors import CommandError
 from foresail.cli.output.table import table
-from foresail.selfservice.results_file import Part, parts, tidy
+from foresail.selfservice.results.file import Part, parts, tidy
 
 
 def as_lines(results: bytes) -> str:

@@ -20,9 +20,8 @@ from foresail.kube.clock import now
 from foresail.plan import Key
 from foresail.selfservice.families import Family
 from foresail.selfservice.reasons import Reason
-from foresail.selfservice.rules import outcome
-from foresail.selfservice.status import ACCEPTED, FALSE, IN_DELETION, NOTABLE, SUCCEEDED
-from foresail.selfservice.why import kept
+from foresail.selfservice.requests.outcome import kept, outcome
+from foresail.selfservice.requests.status import ACCEPTED, FALSE, IN_DELETION, NOTABLE, SUCCEEDED
 
 _PAUSE = 0.5
 PATIENCE = timedelta(seconds=15)

@@ -1,0 +1,251 @@
+"""The background reads before a hand-over: a backup's contents, API discovery, access reviews and pods' annotations."""
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping
+from math import inf
+from typing import Protocol, TypeVar
+
+import msgspec
+
+from foresail.api.authorization import SUBJECT_ACCESS_REVIEW, Discovery, Review
+from foresail.api.metadata import Metadata
+from foresail.api.pods import POD
+from foresail.bucket import DownloadError, MissingFileError, TooLargeError, download, trusting
+from foresail.kube.failures import Failure
+from foresail.plan import Body, Key, Kind
+from foresail.selfservice.access import rules as access
+from foresail.selfservice.access.contents import MOST_BYTES, Contents, contents_of
+from foresail.selfservice.access.discovery import Served, cluster_scoped_names, served_by, unserved_names
+from foresail.selfservice.access.observe import Check, Checked, PodCheck, PodsChecked
+from foresail.selfservice.access.rules import Options, Question, Verdict
+from foresail.selfservice.specs import annotations
+
+_log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+_SECONDS = 60.0  # for one file
+_SERVED_SECONDS = 300.0
+_NEW_KINDS_SECONDS = 10.0  # how often discovery is read again at most because of a name that it does not have
+_MOST_BACKUPS = 1024
+_AT_ONCE = 8  # access reviews of one restore
+_DENIED_SECONDS = 60.0
+_MOST_DENIED = 4096
+_PODS_PER_PAGE = "500"
+_NOT_VELEROS = "Velero's list of its contents cannot be read, make a new backup"
+_NOT_ASKED = "the API server cannot be asked"
+
+
+class Asks(Protocol):
+    """What is asked of the API server."""
+
+    async def create(self, kind: Kind, key: Key, body: Body, of: type[T]) -> T | Failure:
+        """Create an object; an access review is answered and not stored."""
+
+    async def page(
+        self, kind: Kind, namespace: str, parameters: Mapping[str, str], of: type[T], *, metadata_only: bool = False
+    ) -> T | Failure:
+        """Read one page of a list."""
+
+    async def discover(self, of: type[T]) -> T | Failure:
+        """Read which resources are served outside the core group."""
+
+
+class _ListMetadata(msgspec.Struct, frozen=True):
+    token: str = msgspec.field(default="", name="continue")
+
+
+class _Pod(msgspec.Struct, frozen=True):
+    metadata: Metadata
+
+
+class _Pods(msgspec.Struct, frozen=True):
+    metadata: _ListMetadata = _ListMetadata()
+    items: tuple[_Pod, ...] | None = None  # null if there is none
+
+
+Read = Callable[[Check], Awaitable[Contents]]
+
+
+class NotAnsweredError(Exception):
+    """Why a question has no answer, in a few words."""
+
+
+class AccessReader:
+    """Answers the questions of hand-overs; what a backup holds and what is served is kept for a while."""
+
+    def __init__(self, server: Asks | None, read: Read | None = None) -> None:
+        self._server = server
+        self._read = read or read_contents
+        self._contents: OrderedDict[str, Contents] = OrderedDict()
+        self._served: tuple[Served, ...] = ()
+        self._served_at = -inf  # by the event loop's clock
+        self._discovering = asyncio.Lock()
+        self._denied: OrderedDict[tuple[str, tuple[str, ...], Question], float] = OrderedDict()  # until when it counts
+
+    def knows(self, backup_uid: str) -> bool:
+        """Whether the contents of a backup are kept."""
+        return backup_uid in self._contents
+
+    def forget(self) -> None:
+        """Forget the contents of every backup."""
+        self._contents.clear()
+
+    def discard(self, backup_uid: str) -> None:
+        """Forget the contents of a backup that was deleted."""
+        self._contents.pop(backup_uid, None)
+
+    async def run(self, wish: Check | PodCheck) -> Checked | PodsChecked:
+        """Answer one question; whatever goes wrong is an answer too."""
+        try:
+            if isinstance(wish, PodCheck):
+                found = await self._hooked_pod(wish.namespace) if wish.checks_pods else PodsChecked()
+                unserved, cluster_scoped = await self._named(wish.kinds)
+                return msgspec.structs.replace(found, unserved=unserved, cluster_scoped=cluster_scoped)
+            contents = await self._contents_for(wish)
+            return Checked() if wish.list_url else Checked(await self._verdict(contents, wish))
+        except TooLargeError:
+            return Checked(is_too_large=True)
+        except (NotAnsweredError, DownloadError) as error:
+            problem = str(error)
+        except Exception as error:  # noqa: BLE001 - whatever one backup does to us must not end the work on others
+            _log.warning("checking access failed: %s", type(error).__name__)
+            problem = "the operator could not"
+        return PodsChecked(problem=problem) if isinstance(wish, PodCheck) else Checked(problem=problem)
+
+    # What a backup holds
+
+    async def _contents_for(self, wish: Check) -> Contents:
+        known = self._contents.get(wish.backup_uid)
+        if known is None:
+            known = self._contents[wish.backup_uid] = await self._read(wish)
+        self._contents.move_to_end(wish.backup_uid)
+        if len(self._contents) > _MOST_BACKUPS:
+            self._contents.popitem(last=False)
+        return known
+
+    # What the requester may create
+
+    async def _verdict(self, contents: Contents, wish: Check) -> Verdict:
+        options = wish.options
+        served = await self._serves()
+        asked, unserved = access.candidates(contents, served, options)
+        along = access.brought_along(asked, contents, served)
+        names = [each.name for each in asked]
+        if not options.is_by_requester:
+            return Verdict(tuple(names), volumes=access.volumes_at_risk(contents, names, options))
+        extra = {one.name: one for rest in along.values() for one in rest if one.name not in names}
+        may = await self._reviewed((*asked, *extra.values()), options, is_repeat=wish.is_repeat)
+        allowed, denied = access.allowed_resources(asked, may, along)
+        risky = access.volumes_at_risk(contents, allowed, options)
+        volumes = Question("create", "", access.VOLUMES, "")
+        is_known_denied = wish.is_repeat and self._is_denied(volumes, options)
+        if risky and not is_known_denied and await self._may(volumes, options):
+            risky = ()
+        return Verdict(tuple(allowed), tuple(denied), tuple(unserved), risky)
+
+    async def _reviewed(self, resources: tuple[Served, ...], options: Options, *, is_repeat: bool) -> dict[str, bool]:
+        limit = asyncio.Semaphore(_AT_ONCE)
+
+        async def ask(resource: Served) -> bool:
+            async with limit:
+                for each in access.questions(resource, options):
+                    if (is_repeat and self._is_denied(each, options)) or not await self._may(each, options):
+                        return False
+            return True
+
+        answers = await asyncio.gather(*(ask(each) for each in resources))
+        return {each.name: answer for each, answer in zip(resources, answers, strict=True)}
+
+    async def _may(self, question: Question, options: Options) -> bool:
+        attributes = {
+            "verb": question.verb,
+            "group": question.group,
+            "resource": question.plural,
+            "namespace": question.namespace,
+        }
+        spec = {"user": options.user, "groups": list(options.groups), "resourceAttributes": attributes}
+        kind = SUBJECT_ACCESS_REVIEW
+        body = {"apiVersion": kind.api_version, "kind": kind.name, "spec": spec}
+        is_allowed = _answer(await self._asked().create(kind, Key("", ""), body, Review)).status.allowed
+        if not is_allowed:
+            self._remember_denied(question, options)
+        return is_allowed
+
+    def _is_denied(self, question: Question, options: Options) -> bool:
+        """Whether the answer was no within the last minute, so that many waiting restores ask as little as one."""
+        until = self._denied.get((options.user, options.groups, question))
+        return until is not None and asyncio.get_running_loop().time() < until
+
+    def _remember_denied(self, question: Question, options: Options) -> None:
+        key = options.user, options.groups, question
+        self._denied[key] = asyncio.get_running_loop().time() + _DENIED_SECONDS
+        self._denied.move_to_end(key)
+        if len(self._denied) > _MOST_DENIED:
+            self._denied.popitem(last=False)
+
+    async def _serves(self, newer_than: float = _SERVED_SECONDS) -> tuple[Served, ...]:
+        """Return the served kinds, read at most that many seconds ago; a read that fails discards nothing."""
+        async with self._discovering:
+            clock = asyncio.get_running_loop().time
+            if clock() >= self._served_at + newer_than:
+                self._served = served_by(_answer(await self._asked().discover(Discovery)))
+                self._served_at = clock()
+            return self._served
+
+    async def _named(self, names: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the kinds that are not served, and the cluster-scoped ones; new kinds count."""
+        if not names:
+            return (), ()
+        served = await self._serves()
+        if unserved_names(names, served):
+            served = await self._serves(_NEW_KINDS_SECONDS)
+        return unserved_names(names, served), cluster_scoped_names(names, served)
+
+    # What the pods carry
+
+    async def _hooked_pod(self, namespace: str) -> PodsChecked:
+        token = ""
+        while True:
+            parameters = {"limit": _PODS_PER_PAGE, **({"continue": token} if token else {})}
+            page = _answer(await self._asked().page(POD, namespace, parameters, _Pods, metadata_only=True))
+            for each in page.items or ():
+                annotation = annotations.backup_hook(each.metadata.annotations or {})
+                if annotation is not None:
+                    return PodsChecked(each.metadata.name, annotation)
+            token = page.metadata.token
+            if not token:
+                return PodsChecked()
+
+    def _asked(self) -> Asks:
+        if self._server is None:
+            raise NotAnsweredError(_NOT_ASKED)
+        return self._server
+
+
+def _answer(answer: T | Failure) -> T:
+    if isinstance(answer, Failure):
+        _log.warning("checking access failed: %s", answer)  # it names the operator's account, so no tenant reads it
+        raise NotAnsweredError(f"{_NOT_ASKED} ({answer.cause.value})")
+    return answer
+
+
+async def read_contents(wish: Check) -> Contents:
+    """Read both files about a backup; an old backup has no file about its volumes."""
+    if not wish.list_url:
+        raise NotAnsweredError("its contents are not known yet")
+    resources = await _file(wish.list_url, wish.authority)
+    try:
+        volumes = await _file(wish.volumes_url, wish.authority)
+    except MissingFileError:
+        volumes = None
+    found = await asyncio.to_thread(contents_of, wish.options.namespace, resources, volumes)
+    if found is None:
+        raise NotAnsweredError(_NOT_VELEROS)
+    return found
+
+
+async def _file(url: str, authority: str) -> bytes:
+    pieces = [each async for each in download(url, most=MOST_BYTES, seconds=_SECONDS, tls=trusting(authority))]
+    return b"".join(pieces)

@@ -1,0 +1,231 @@
+"""Which kinds a restore brings back: those of the backup that the requester may create.
+
+The rules are pure: `candidates` says which kinds are asked about, `questions` what is asked about each, and `cleared`
+what the answers come to. Velero creates objects as a cluster administrator, so a kind that is not allowed here must not
+be in the list that Velero gets.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from fnmatch import fnmatchcase
+from typing import Any
+
+import msgspec
+
+from foresail.selfservice.access.contents import MOST_BYTES, ContentKind, Contents, VolumeRow
+from foresail.selfservice.access.discovery import CORE, Served, is_name_of
+from foresail.selfservice.reasons import Reason, Refused
+from foresail.selfservice.specs.kinds import COME_WITH_CLAIMS, EVERYTHING
+
+CLAIMS, PODS, VOLUMES = "persistentvolumeclaims", "pods", "persistentvolumes"
+_ACCOUNTS = "serviceaccounts"
+_SNAPSHOTS = "volumesnapshots.snapshot.storage.k8s.io"
+_RBAC = "rbac.authorization.k8s.io"
+_NAMED = 10
+_SERVICE_ACCOUNT = "system:serviceaccount:"
+
+BRINGS = {PODS: (CLAIMS, "priorityclasses.scheduling.k8s.io")}
+"""What comes along with a kind even if the restore leaves it out: an annotation in the backup can demand it.
+
+Velero obeys `restore.velero.io/must-include-additional-items` before resource modifiers run, so a kind is restored only
+if the requester may create these too, as far as the backup holds them.
+"""
+
+
+class Question(msgspec.Struct, frozen=True):
+    """Whether the requester may do one thing."""
+
+    verb: str
+    group: str
+    plural: str
+    namespace: str  # empty for a kind without a namespace
+
+
+class Options(msgspec.Struct, frozen=True):
+    """What a restore asks for, as far as access depends on it."""
+
+    namespace: str
+    user: str = ""
+    groups: tuple[str, ...] = ()
+    included: tuple[str, ...] = ()  # empty: every kind
+    excluded: tuple[str, ...] = ()
+    is_update: bool = False  # existing objects may be updated
+    restores_volumes: bool = True  # spec.restorePVs is not false
+    is_by_requester: bool = True  # else the policy alone decides about kinds
+    checks_volumes: bool = True
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """Which kinds of a backup come back, and which do not."""
+
+    allowed: tuple[str, ...] = ()
+    denied: tuple[str, ...] = ()
+    unserved: tuple[str, ...] = ()
+    volumes: tuple[VolumeRow, ...] = ()  # would be re-created as they were, and the requester may not create volumes
+
+
+class Cleared(msgspec.Struct, frozen=True):
+    """A restore that may be handed over: its spec, and what the tenant reads about it."""
+
+    spec: dict[str, Any]
+    reason: Reason | None = None
+    message: str = ""
+
+
+# Who asks
+
+
+def requester_problem(user: str, reserved: Iterable[str]) -> Refused | None:
+    """Return why nobody can be asked about; None if the requester is known."""
+    if not user:
+        text = "nobody is recorded as the requester: create the restore again with foresail restore create"
+        return Refused(Reason.REQUESTER_UNKNOWN, f"{text}, or ask the administrator to install the admission policies")
+    is_system = user.startswith(f"{_SERVICE_ACCOUNT}kube-") or user == "system:kube-controller-manager"
+    if is_system or any(user.startswith(f"{_SERVICE_ACCOUNT}{each}:") for each in reserved):
+        text = f"{user} is not a tenant, so its rights do not count"
+        return Refused(Reason.REQUESTER_UNKNOWN, f"{text}: edit the spec or create the restore again as yourself")
+    return None
+
+
+# Which kinds
+
+
+def candidates(contents: Contents, served: Collection[Served], options: Options) -> tuple[list[Served], list[str]]:
+    """Return the resources that the restore would bring back, and the kinds that the API server does not serve."""
+    by_kind: dict[ContentKind, list[Served]] = {}
+    for each in (*CORE, *served):
+        by_kind.setdefault(ContentKind(each.group, each.kind), []).append(each)
+    found: dict[str, Served] = {}
+    unserved: list[str] = []
+    for kind in contents.kinds:
+        meant = [each for each in by_kind.get(kind, ()) if each.is_namespaced]
+        if not meant:
+            unserved.append(str(kind))
+        found |= {each.name: each for each in meant if _is_asked_for(each, options)}
+    return [found[name] for name in sorted(found)], unserved
+
+
+def questions(resource: Served, options: Options) -> list[Question]:
+    """Return what is asked about a resource, in this order up to the first no."""
+    group, plural, namespace = resource.group, resource.plural, options.namespace
+    verbs = ["create"]
+    if options.is_update or resource.name == _ACCOUNTS:  # Velero merges into ServiceAccounts that exist
+        verbs.append("update")
+    found = [Question(verb, group, plural, namespace) for verb in verbs]
+    if group == _RBAC and plural == "roles":
+        found.append(Question("escalate", _RBAC, "roles", namespace))
+    if group == _RBAC and plural == "rolebindings":
+        found += [Question("bind", _RBAC, each, namespace) for each in ("roles", "clusterroles")]
+    return found
+
+
+def brought_along(
+    asked: Iterable[Served], contents: Contents, served: Iterable[Served]
+) -> dict[str, tuple[Served, ...]]:
+    """Return for each resource what else it may bring back from this backup."""
+    held = {*contents.kinds, *contents.cluster_kinds}
+    known = {each.name: each for each in (*CORE, *served)}
+    found: dict[str, tuple[Served, ...]] = {}
+    for each in asked:
+        rest = [known[name] for name in BRINGS.get(each.name, ()) if name in known]
+        found[each.name] = tuple(one for one in rest if ContentKind(one.group, one.kind) in held)
+    return found
+
+
+def allowed_resources(
+    asked: Collection[Served], may: Mapping[str, bool], along: Mapping[str, tuple[Served, ...]]
+) -> tuple[list[str], list[str]]:
+    """Return the resources that come back and those that do not, by what the requester may create."""
+    allowed: list[str] = []
+    denied: list[str] = []
+    with_claims = {_SNAPSHOTS} if any(each.name == CLAIMS and may.get(CLAIMS) for each in asked) else set()
+    for each in asked:
+        rest = all(may.get(one.name, False) for one in along.get(each.name, ()))
+        is_allowed = (may.get(each.name, False) and rest) or each.name in with_claims
+        (allowed if is_allowed else denied).append(each.name)
+    return allowed, denied
+
+
+def volumes_at_risk(contents: Contents, names: Collection[str], options: Options) -> tuple[VolumeRow, ...]:
+    """Return the volumes that would be re-created as they were; pods bring their claims along."""
+    if not options.checks_volumes or not {CLAIMS, PODS} & set(names):
+        return ()
+    return tuple(each for each in contents.volumes if not each.has_snapshot or not options.restores_volumes)
+
+
+def _is_asked_for(resource: Served, options: Options) -> bool:
+    included = not options.included or EVERYTHING in options.included
+    return (included or _is_named(resource, options.included)) and not _is_named(resource, options.excluded)
+
+
+def _is_named(resource: Served, names: Iterable[str]) -> bool:
+    return any(is_name_of(each, resource) for each in names)
+
+
+# What it comes to
+
+
+def cleared(spec: dict[str, Any], verdict: Verdict, options: Options) -> Cleared | Refused:
+    """Return the spec with the allowed kinds alone, or why the restore is not handed over."""
+    if verdict.volumes:
+        return _not_backed_up(verdict.volumes)
+    if not options.is_by_requester:
+        return Cleared(spec)
+    left_out = (*verdict.denied, *verdict.unserved)
+    if not verdict.allowed:
+        return _nothing_left(verdict, options)
+    names = verdict.allowed
+    if CLAIMS in names:
+        comes = (each for each in COME_WITH_CLAIMS if not any(fnmatchcase(each, one) for one in options.excluded))
+        names = tuple(dict.fromkeys((*names, *comes)))
+    made = {**spec, "includedResources": list(names)}
+    if not left_out:
+        text = f"{options.user} may create all kinds in the backup: {len(verdict.allowed)}"
+        return Cleared(made, Reason.ALL_KINDS_ALLOWED, text)
+    text = ""
+    if verdict.denied:
+        text = f"left out, {options.user} may not create: {listed(verdict.denied)}. "
+    if verdict.unserved:
+        text += f"Left out, the cluster does not serve: {listed(verdict.unserved)}. "
+    return Cleared(made, Reason.KINDS_LEFT_OUT, f"{text}To restore them, get access and create another restore")
+
+
+def _nothing_left(verdict: Verdict, options: Options) -> Refused:
+    if verdict.denied:
+        text = f"{options.user} may not create any kind of this restore in {options.namespace}"
+        return Refused(Reason.ACCESS_DENIED, f"{text}: {listed(verdict.denied)}. Get access: it is checked again")
+    text = "nothing in the backup matches the restore"
+    more = f", the cluster does not serve {listed(verdict.unserved)}" if verdict.unserved else ""
+    return Refused(Reason.INVALID_RESTORE_SPEC, f"{text}{more}: change spec.restoreSpec.includedResources")
+
+
+def _not_backed_up(volumes: tuple[VolumeRow, ...]) -> Refused:
+    names = listed([f"{each.name} of claim {each.claim}" if each.claim else each.name for each in volumes])
+    text = f"the backup has no data of volume {names}, so Velero would re-create it as it was"
+    more = "exclude persistentvolumeclaims and pods, or ask the administrator to set restore.volumes: AsIs"
+    return Refused(Reason.VOLUME_NOT_BACKED_UP, f"{text}: {more}")
+
+
+def kinds_not_served(spec: dict[str, Any], names: Collection[str]) -> Cleared:
+    """Let a backup go ahead that names kinds which Velero cannot find, and name them."""
+    text = f"the cluster does not serve {listed(names)}, so Velero leaves them out: check the names of the kinds"
+    return Cleared(spec, Reason.KINDS_NOT_SERVED, text)
+
+
+def no_kind_of_a_namespace(names: Collection[str]) -> Refused:
+    """Refuse a backup of cluster-scoped kinds alone: Velero would back up every kind of the namespace instead."""
+    text = f"spec.backupSpec includes no kind that belongs to a namespace: {listed(names)}"
+    return Refused(Reason.INVALID_BACKUP_SPEC, f"{text}. Name kinds of the namespace; volumes come with their claims")
+
+
+def too_large(backup: str) -> Refused:
+    """Refuse a restore whose backup holds more than can be checked."""
+    text = f"the list of what backup {backup} holds is larger than {MOST_BYTES >> 20} MiB, so access cannot be checked"
+    more = "restore from a smaller backup, or ask the administrator to restore it"
+    return Refused(Reason.BACKUP_TOO_LARGE, f"{text}: {more}")
+
+
+def listed(names: Collection[str]) -> str:
+    """Return names as they stand in a message: the first few, and how many more."""
+    first = list(names)[:_NAMED]
+    more = f" and {len(names) - len(first)} more" if len(names) > len(first) else ""
+    return ", ".join(first) + more

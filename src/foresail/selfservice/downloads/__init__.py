@@ -1,0 +1,1 @@
+"""Logs and results for tenants: the life of a NonAdminDownloadRequest."""

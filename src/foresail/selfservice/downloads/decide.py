@@ -1,0 +1,265 @@
+"""Logs and results for tenants: whether a NonAdminDownloadRequest is served, what Velero is asked, when it is over.
+
+Whose a file is, is read from the record on Velero's object, never from what a tenant wrote or from a status. Where the
+file lies, Velero knows from its own Backup: nothing of a tenant's spec leads there.
+"""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from foresail.api import nonadmin, velero
+from foresail.api.instants import stamp
+from foresail.api.marks import NAMESPACE_UID, REQUEST_UID
+from foresail.api.requests import NON_ADMIN_DOWNLOAD_REQUEST, SERVED_TARGETS
+from foresail.plan import Action, Create, Delete, Key, Level, Note, Patch, Plan, Subject
+from foresail.selfservice.downloads.observe import (
+    NACUUID_LABEL,
+    ORIGIN_NAME,
+    ORIGIN_NAMESPACE,
+    AnswerRow,
+    DownloadRow,
+    DownloadSeen,
+    File,
+)
+from foresail.selfservice.families import BACKUPS, RESTORES, Family
+from foresail.selfservice.policy.rules import no_policy
+from foresail.selfservice.reasons import Reason
+from foresail.selfservice.requests.rules import absence_counts_at, is_owned, is_refused
+from foresail.selfservice.requests.status import (
+    ACCEPTED,
+    BACKING_OFF,
+    CREATED,
+    FALSE,
+    NEW,
+    TRUE,
+    Said,
+    changed,
+    difference,
+    forward,
+    told,
+)
+from foresail.selfservice.rows.namespaces import NamespaceRow
+from foresail.selfservice.rows.requests import Copy, RequestRow, Status
+from foresail.selfservice.rows.velero import VeleroRow
+from foresail.selfservice.specs.values import shown
+
+PROCESSED = "Processed"
+NOT_AVAILABLE = {BACKUPS.kind: "NonAdminBackupNotAvailable", RESTORES.kind: "NonAdminRestoreNotAvailable"}
+"""The conditions of the existing controller: there is one at a time."""
+
+LIFETIME = timedelta(minutes=10)
+"""How long a URL is good that does not say it: Velero gives each ten minutes."""
+
+SILENCE = timedelta(minutes=1)
+"""After which a tenant is told that Velero does not answer."""
+
+_HAS_FILES = (velero.COMPLETED, velero.PARTIALLY_FAILED, velero.FAILED)
+
+
+def family_of(kind: str) -> Family:
+    """Return whether a file is about a backup or about a restore."""
+    return RESTORES if kind.startswith("Restore") else BACKUPS
+
+
+def decide(seen: DownloadSeen, now: datetime) -> Plan:
+    """Say what is to be done about a NonAdminDownloadRequest now, and when to look again."""
+    request, namespace = seen.request, seen.namespace
+    left = left_behind(seen)
+    if left:
+        return Plan(left)
+    if request is None or request.is_going or namespace is None or namespace.is_going:
+        return Plan()
+    if request.url:
+        return keep_until_it_expires(request, now)
+    return serve(seen, request, namespace, now)
+
+
+def serve(seen: DownloadSeen, request: DownloadRow, namespace: NamespaceRow, now: datetime) -> Plan:
+    """Ask Velero for a file and show its answer, or say why not; whose the file is, is looked at each time."""
+    if not seen.has_policy:
+        why = no_policy(request.key.namespace)
+        return _say(request, refused(request, Said(PROCESSED, FALSE, why.reason, why.message), now))
+    if seen.about is not None and seen.velero is None:
+        at = absence_counts_at(seen.about)
+        if at is not None and now < at:
+            return Plan(wake_at=at)  # it may have been made a moment ago
+    wanted = file_of(seen, request, namespace)
+    if isinstance(wanted, Said):
+        return _say(request, refused(request, wanted, now))
+    answer = next((each for each in seen.answers if each.request_uid == request.uid), None)
+    if answer is None:
+        return ask_velero(seen, request, namespace, wanted, now)
+    if answer.target != wanted:
+        return Plan((_gone(answer),), subject=_subject(request))  # its URL would be of something else: ask anew
+    return show_answer(request, answer, now)
+
+
+def left_behind(seen: DownloadSeen) -> tuple[Action, ...]:
+    """Return the deletion of what was made for a request that is gone: its URL goes with it."""
+    uid = seen.request.uid if seen.request is not None else ""
+    ours = (each for each in seen.answers if each.request_uid and each.key.name == answer_name(each.request_uid))
+    return tuple(_gone(each) for each in ours if each.request_uid != uid)
+
+
+def keep_until_it_expires(request: DownloadRow, now: datetime) -> Plan:
+    """Let a request stand while its URL is good, and not longer."""
+    until = request.expires or request.created + LIFETIME
+    return expire(request) if until <= now else Plan(wake_at=until)
+
+
+def expire(request: DownloadRow) -> Plan:
+    """Delete a request whose URL is good for nothing any more."""
+    text = f"the URL has expired, and {NON_ADMIN_DOWNLOAD_REQUEST.name} {request.key.name} goes: create it again"
+    note = _note(request, Reason.DOWNLOAD_EXPIRED, text)
+    gone = Delete(NON_ADMIN_DOWNLOAD_REQUEST, request.key, request.uid)
+    return Plan((gone,), notes=(note,), subject=_subject(request))
+
+
+# Whether it is served
+
+
+def file_of(seen: DownloadSeen, request: DownloadRow, namespace: NamespaceRow) -> File | Said:
+    """Return the file that Velero is asked for, by the name of Velero's own object, or why there is none."""
+    kind, name = request.target.kind, request.target.name
+    if kind not in SERVED_TARGETS:
+        text = f"{shown(kind)} is not served, for it holds more than how it went"
+        return Said(PROCESSED, FALSE, Reason.TARGET_NOT_SERVED, f"{text}: ask for one of {_SERVED}")
+    family, about = family_of(kind), seen.about
+    if about is None:
+        return _missing(family, f"{family.kind.name} {shown(name)} is not in namespace {request.key.namespace}")
+    row = seen.velero
+    if row is None:
+        return _not_there(family, about)
+    if not is_owned(about, namespace, row):
+        return _missing(family, f"{_made(family)} of {shown(name)} was not made for it")
+    if seen.backup is None or seen.backup.namespace_uid != namespace.uid:
+        return _missing(BACKUPS, f"the Velero Backup behind {shown(name)} is gone, or not of this namespace")
+    return _not_ready(family, row, name) or File(kind, row.key.name)
+
+
+def _not_there(family: Family, about: RequestRow) -> Said:
+    """Say why there is no Velero object: it will come, or it will not."""
+    name = about.key.name
+    if about.status.phase in ("", NEW, BACKING_OFF):
+        if is_refused(about.status.phase, about.status.condition(ACCEPTED)):
+            return _missing(family, f"{family.kind.name} {name} was refused, its own conditions say why")
+        return _waits(f"{family.kind.name} {name} has not begun: the download follows when it has ended")
+    return _missing(family, f"{_made(family)} of {name} does not exist")
+
+
+def _not_ready(family: Family, row: VeleroRow, name: str) -> Said | None:
+    """Say why Velero has not written the file; None if it has."""
+    if row.phase in _HAS_FILES:
+        return None
+    if row.is_terminal:
+        return _missing(family, f"{family.kind.name} {name} is {row.phase}, so there is nothing to read")
+    return _waits(f"{family.kind.name} {name} is {row.phase or NEW}: the download follows when it has ended")
+
+
+def _made(family: Family) -> str:
+    return f"the Velero {family.velero.name}"
+
+
+def _missing(family: Family, text: str) -> Said:
+    return Said(NOT_AVAILABLE[family.kind], TRUE, Reason.ERROR, text)
+
+
+def _waits(text: str) -> Said:
+    return Said(PROCESSED, FALSE, Reason.WAITING, text)
+
+
+_SERVED = ", ".join(sorted(SERVED_TARGETS))
+
+
+# What is done
+
+
+def answer_name(uid: str) -> str:
+    """Return the name of the DownloadRequest of a NonAdminDownloadRequest."""
+    return f"nadr-{uid}"
+
+
+def ask_velero(seen: DownloadSeen, request: DownloadRow, namespace: NamespaceRow, wanted: File, now: datetime) -> Plan:
+    """Make Velero's DownloadRequest, with the record of whose it is."""
+    name = answer_name(request.uid)
+    body = {
+        "metadata": {"labels": {**nonadmin.LABELS, NACUUID_LABEL: name}},
+        "spec": {"target": {"kind": wanted.kind, "name": wanted.name}},
+    }
+    record = {
+        ORIGIN_NAMESPACE: request.key.namespace,
+        ORIGIN_NAME: request.key.name,
+        REQUEST_UID: request.uid,
+        NAMESPACE_UID: namespace.uid,
+    }
+    create = Create(velero.DOWNLOAD_REQUEST, Key(seen.velero_namespace, name), body, record)
+    return _say(request, _said(request, NEW, _waits("Velero was asked, and has not answered yet"), now), (create,))
+
+
+def show_answer(request: DownloadRow, answer: AnswerRow, now: datetime) -> Plan:
+    """Show the tenant the URL; while there is none, say so, and after a while whom to ask."""
+    if answer.url:
+        until = answer.expires or answer.created + LIFETIME
+        if until <= now:
+            return expire(request)
+        text = f"the URL in status.velero.status.downloadURL is good until {stamp(until)}, and this object with it"
+        status = _said(request, CREATED, Said(PROCESSED, TRUE, Reason.SUCCESS, text), now)
+        return _say(request, msgspec.structs.replace(status, velero=Copy(mirror=answer.mirror)), wake_at=until)
+    if now < answer.created + SILENCE:
+        status = _said(request, NEW, _waits("Velero was asked, and has not answered yet"), now)
+        return _say(request, status, wake_at=answer.created + SILENCE)
+    text = f"Velero has not answered since {stamp(answer.created)}: ask the administrator whether it runs"
+    return _say(request, _said(request, NEW, Said(PROCESSED, FALSE, Reason.VELERO_SILENT, text), now))
+
+
+def refused(request: DownloadRow, why: Said, now: datetime) -> Status:
+    """Return the status of a request that cannot be served, or not yet; what only waits stays New."""
+    return _said(request, NEW if why.reason in (Reason.WAITING, Reason.NO_POLICY) else BACKING_OFF, why, now)
+
+
+def _said(request: DownloadRow, phase: str, said: Said, now: datetime) -> Status:
+    before = request.status
+    alone = tuple(each for each in before.conditions if each.type == said.type)
+    status = msgspec.structs.replace(before, phase=forward(before.phase, phase), conditions=alone)
+    return told(status, said, request.generation, now)
+
+
+def _say(
+    request: DownloadRow, after: Status, actions: tuple[Action, ...] = (), wake_at: datetime | None = None
+) -> Plan:
+    """Return the Plan that ends with this status, and with an Event for what is new in it."""
+    before = request.status
+    body = difference(_wire(before), _wire(after)) if before != after else {}
+    patch = Patch(NON_ADMIN_DOWNLOAD_REQUEST, request.key, {"status": body}, request.version, "status")
+    notes = tuple(_note(request, Reason(each.reason), each.message, _level(each)) for each in changed(before, after))
+    return Plan(actions, patch if body else None, notes, wake_at, _subject(request))
+
+
+def _level(said: nonadmin.Condition) -> Level:
+    return Level.WARNING if said.reason in _WARNED else Level.NORMAL
+
+
+_WARNED = (Reason.ERROR.value, Reason.TARGET_NOT_SERVED.value, Reason.VELERO_SILENT.value)
+
+
+def _wire(status: Status) -> dict[str, Any]:
+    body: dict[str, Any] = {"phase": status.phase} if status.phase else {}
+    if status.conditions:
+        body["conditions"] = [msgspec.to_builtins(each) for each in status.conditions]
+    if status.velero != Copy():
+        body["velero"] = {"status": msgspec.json.decode(status.velero.mirror)}
+    return body
+
+
+def _gone(answer: AnswerRow) -> Delete:
+    return Delete(velero.DOWNLOAD_REQUEST, answer.key, answer.uid)
+
+
+def _subject(request: DownloadRow) -> Subject:
+    return Subject(NON_ADMIN_DOWNLOAD_REQUEST, request.key, request.uid)
+
+
+def _note(request: DownloadRow, reason: Reason, text: str, level: Level = Level.NORMAL) -> Note:
+    return Note(NON_ADMIN_DOWNLOAD_REQUEST, request.key, request.uid, reason.value, text, level)

@@ -1,0 +1,1 @@
+"""Which policy applies to a namespace, and how much it lets the namespace have."""

@@ -1,0 +1,23 @@
+"""Where backups are stored, and whether Velero would store one there now."""
+
+from collections.abc import Iterable
+
+from foresail.api import velero
+from foresail.selfservice.reasons import Reason, Refused
+from foresail.selfservice.rows.locations import LocationRow
+
+
+def closed(name: str, locations: Iterable[LocationRow]) -> Refused | None:
+    """Say why Velero would refuse a backup for its location, the default one if it names none; None if it would not.
+
+    Of a location that is not there Velero itself says so: it is a name to be corrected, and not one to be waited for.
+    What Velero says about one that it cannot reach is for the administrator: it names addresses and buckets.
+    """
+    rows = {row.name: row for row in locations}
+    meant = velero.location_meant(name, (row.name for row in rows.values() if row.is_default))
+    row = rows.get(meant)
+    if row is None or (row.is_available and not row.is_read_only):
+        return None
+    stands = "read-only" if row.is_read_only else "not available"
+    text = f"storage location {meant} is {stands}: the backup starts by itself when that is over"
+    return Refused(Reason.LOCATION_UNAVAILABLE, f"{text}; if it lasts, ask the administrator of the cluster")

@@ -1,0 +1,34 @@
+"""Which policy holds in a namespace: the one rule that opens self-service at all."""
+
+from collections.abc import Collection, Iterable, Mapping
+
+from foresail.api.selectors import selects
+from foresail.selfservice.policy.observe import PolicyRow
+from foresail.selfservice.reasons import Reason, Refused
+
+_SYSTEM = "kube-"
+
+
+def policy_for(
+    namespace: str, labels: Mapping[str, str], policies: Iterable[PolicyRow], never: Collection[str]
+) -> PolicyRow | None:
+    """Return the policy that holds in a namespace; None, and there is no self-service in it.
+
+    Of those that match, the highest priority holds, of equals the first by name. What the cluster itself lives in
+    (`kube-*`) and the namespaces in `never`, Velero's and ours, are out of every policy's reach.
+    """
+    if is_out_of_reach(namespace, never):
+        return None
+    matching = (each for each in policies if selects(each.spec.namespace_selector, labels))
+    return min(matching, key=lambda each: (-each.spec.priority, each.name), default=None)
+
+
+def is_out_of_reach(namespace: str, never: Collection[str]) -> bool:
+    """Whether a namespace can have no self-service, whatever any policy says."""
+    return namespace.startswith(_SYSTEM) or namespace in never
+
+
+def no_policy(namespace: str) -> Refused:
+    """Return what a tenant is told where no policy holds."""
+    text = f"no SelfServicePolicy matches namespace {namespace}: ask the administrator of the cluster for self-service"
+    return Refused(Reason.NO_POLICY, f"{text}, which a policy or a label on the namespace opens")

@@ -1,0 +1,1 @@
+"""The queue before Velero: order, window and positions."""

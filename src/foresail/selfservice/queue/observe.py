@@ -1,0 +1,20 @@
+"""What a decision sees of the queue: the position of a request, and whether it may be handed over."""
+
+from datetime import datetime
+
+import msgspec
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where a request stands in Velero's queue, and when that is to be told if nothing else is."""
+
+    position: int | None = None
+    tell_at: datetime | None = None  # None: at once
+
+
+class Turn(msgspec.Struct, frozen=True):
+    """Whether a request may be handed over to Velero now, and if not, what it waits for."""
+
+    is_blocked: bool = False
+    message: str = ""
+    until: datetime | None = None  # when to reconcile again; None if an event does

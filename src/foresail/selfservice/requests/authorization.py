@@ -1,0 +1,269 @@
+"""The last check before Velero gets an object: what the requester may create, and what the pods carry.
+
+    contents of the backup → access reviews, at most a minute old → the kinds that Velero may restore
+
+The answers come from background reads. They are kept in memory only, so a restart asks again.
+"""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from foresail.api import nonadmin, velero
+from foresail.api.instants import instant
+from foresail.api.marks import BACKUP_UID
+from foresail.plan import Action, Create, Delete, Key
+from foresail.selfservice.access import rules as access
+from foresail.selfservice.access.observe import (
+    LIST,
+    VOLUME_INFOS,
+    AccessSeen,
+    Check,
+    Checked,
+    FileRow,
+    PodCheck,
+    PodsChecked,
+    file_name,
+)
+from foresail.selfservice.access.rules import Cleared, Options
+from foresail.selfservice.families import BACKUPS
+from foresail.selfservice.policy.observe import PolicyRow
+from foresail.selfservice.reasons import Reason, Refused
+from foresail.selfservice.requests.observe import Seen
+from foresail.selfservice.requests.status import AUTHORIZED, FALSE
+from foresail.selfservice.rows.velero import VeleroRow
+from foresail.selfservice.specs import annotations
+
+FRESH = timedelta(seconds=60)
+"""How old an answer about access may be when Velero gets the object."""
+
+SILENCE = timedelta(seconds=30)
+"""After which a tenant reads that Velero has not answered."""
+
+RECHECK_PAUSES = tuple(timedelta(minutes=each) for each in (1, 2, 4, 8, 10))
+"""How long a restore that was denied waits before access is checked again; the last pause repeats."""
+
+_VELERO_ANSWERS = timedelta(seconds=5)  # how soon a file about a backup is looked for
+_PAUSES = (timedelta(seconds=2), timedelta(seconds=10), timedelta(seconds=30), timedelta(minutes=2))
+_MARGIN = timedelta(seconds=30)  # of the validity of a URL
+_FILES = (LIST, VOLUME_INFOS)
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    """What is still missing: writes, a background read, when to look again, and what the tenant reads meanwhile."""
+
+    writes: tuple[Action, ...] = ()
+    read: Check | PodCheck | None = None
+    wake_at: datetime | None = None
+    message: str = ""
+
+    @property
+    def reads(self) -> tuple[Check | PodCheck, ...]:
+        """The background read as a Plan has it."""
+        return () if self.read is None else (self.read,)
+
+
+def clear(seen: Seen, spec: dict[str, Any], now: datetime) -> Cleared | Refused | Waiting:
+    """Return what Velero gets, why it gets nothing, or what is still to be asked."""
+    if seen.policy is None:
+        return Waiting()
+    if seen.family is BACKUPS:
+        return _clear_backup(seen, seen.policy, spec, now)
+    return _clear_restore(seen, seen.policy, spec, now)
+
+
+def prepare(seen: Seen, spec: dict[str, Any], now: datetime) -> Waiting | None:
+    """Return what can be read before it is a restore's turn: what the backup holds; None if nothing."""
+    if seen.policy is None or seen.family is BACKUPS or (seen.access is not None and seen.access.has_contents):
+        return None
+    found = _clear_restore(seen, seen.policy, spec, now)
+    return found if isinstance(found, Waiting) and (found.writes or found.read is not None) else None
+
+
+def is_quick(read: object) -> bool:
+    """Whether a background read asks the API server only, so that nobody else should go first meanwhile."""
+    return isinstance(read, PodCheck) or (isinstance(read, Check) and not read.list_url)
+
+
+def is_held(seen: Seen) -> bool:
+    """Whether this very spec was refused at its hand-over for something that the policy still asks for."""
+    said, policy = seen.request.status.condition(AUTHORIZED), seen.policy
+    if said is None or said.status != FALSE or said.observed_generation != seen.request.generation or policy is None:
+        return False
+    rules = policy.spec.restore
+    if said.reason == Reason.BACKUP_TOO_LARGE:
+        return rules.authorization == "Requester" or rules.volumes != "AsIs"
+    if said.reason == Reason.VOLUME_NOT_BACKED_UP:
+        return rules.volumes != "AsIs"
+    if said.reason == Reason.POLICY_VIOLATION:
+        return annotations.are_refused(policy)
+    return rules.authorization == "Requester"
+
+
+# Restores that were denied: new access is noticed without watching RBAC
+
+
+def waits_for_access(seen: Seen) -> bool:
+    """Whether a restore was denied for what its requester may not create, so that new access changes the answer."""
+    said, policy = seen.request.status.condition(AUTHORIZED), seen.policy
+    is_requesters = policy is not None and policy.spec.restore.authorization == "Requester"
+    return said is not None and is_requesters and said.reason in (Reason.ACCESS_DENIED, Reason.VOLUME_NOT_BACKED_UP)
+
+
+def recheck_times(since: datetime, now: datetime) -> tuple[datetime | None, datetime]:
+    """Return the last time up to now at which access is checked again, and the next one.
+
+    Both follow from when access was denied, so a restart neither forgets a check nor starts all of them at once.
+    """
+    last, at, number = None, since + RECHECK_PAUSES[0], 1
+    while at <= now and number < len(RECHECK_PAUSES):
+        last, at, number = at, at + RECHECK_PAUSES[number], number + 1
+    if at <= now:
+        last = at + (now - at) // RECHECK_PAUSES[-1] * RECHECK_PAUSES[-1]
+        at = last + RECHECK_PAUSES[-1]
+    return last, at
+
+
+def recheck(seen: Seen, spec: dict[str, Any], now: datetime) -> Cleared | Refused | Waiting:
+    """Return what a restore that was denied comes to, if access is to be checked again now; else when it is."""
+    due, later = recheck_times(_denied_since(seen), now)
+    if due is None or now > due + FRESH:
+        return Waiting(wake_at=later)
+    known = seen.access
+    if known is not None and known.brought is not None and known.brought.sent < due:
+        seen = msgspec.structs.replace(seen, access=msgspec.structs.replace(known, brought=None))
+    found = clear(seen, spec, now)
+    if not isinstance(found, Waiting):
+        return found
+    if isinstance(found.read, Check):
+        return Waiting(found.writes, msgspec.structs.replace(found.read, is_repeat=True), later)
+    is_answered_soon = not found.message and now + _VELERO_ANSWERS <= due + FRESH
+    return Waiting(found.writes, wake_at=now + _VELERO_ANSWERS if is_answered_soon else later)
+
+
+def next_recheck(seen: Seen, now: datetime) -> datetime:
+    """Return when access is checked again after now."""
+    return recheck_times(_denied_since(seen), now)[1]
+
+
+def _denied_since(seen: Seen) -> datetime:
+    said = seen.request.status.condition(AUTHORIZED)
+    since = instant(said.last_transition_time) if said is not None else None
+    return since or seen.request.created
+
+
+# Backups: no pod makes Velero wait
+
+
+def _clear_backup(seen: Seen, policy: PolicyRow, spec: dict[str, Any], now: datetime) -> Cleared | Refused | Waiting:
+    kinds = tuple(spec.get("includedNamespaceScopedResources") or ())
+    wish = PodCheck(seen.request.key.namespace, annotations.are_refused(policy), kinds)
+    if seen.access is None or not (wish.checks_pods or kinds):
+        return Cleared(spec)
+    brought = seen.access.brought
+    is_same = brought is not None and brought.wish == wish
+    if brought is None or not is_same or not isinstance(brought.found, PodsChecked) or brought.sent + FRESH < now:
+        return Waiting(read=wish)
+    found = brought.found
+    again = _next_attempt(seen.access)
+    if found.problem and again is not None:
+        text = f"the pods of namespace {wish.namespace} and the kinds of the cluster cannot be read"
+        message = _retried(text, found.problem)
+        return Waiting(read=wish, message=message) if now >= again else Waiting(wake_at=again, message=message)
+    if found.pod:
+        return annotations.hooked(found.pod, found.annotation, policy)
+    if found.cluster_scoped and len(found.cluster_scoped) + len(found.unserved) == len(kinds):
+        return access.no_kind_of_a_namespace(found.cluster_scoped)
+    return access.kinds_not_served(spec, found.unserved) if found.unserved else Cleared(spec)
+
+
+# Restores: only what the requester may create
+
+
+def _clear_restore(seen: Seen, policy: PolicyRow, spec: dict[str, Any], now: datetime) -> Cleared | Refused | Waiting:
+    options = options_of(seen, policy, spec)
+    backup = seen.source.velero if seen.source is not None else None
+    if not options.is_by_requester and not options.checks_volumes:
+        return Cleared(spec)
+    if backup is None:
+        return Waiting()
+    known = seen.access or AccessSeen()
+    brought = known.brought
+    if brought is not None and isinstance(brought.wish, Check) and isinstance(brought.found, Checked):
+        is_same = (brought.wish.backup_uid, brought.wish.options) == (backup.uid, options)
+        if is_same and brought.found.verdict is not None and now <= brought.sent + FRESH:
+            return access.cleared(spec, brought.found.verdict, options)
+        if is_same and brought.found.is_too_large:
+            return access.too_large(seen.request.source)
+        again = _next_attempt(known)
+        if is_same and brought.found.problem and again is not None and now < again:
+            text = f"access to what backup {seen.request.source} holds cannot be checked"
+            return Waiting(wake_at=again, message=_retried(text, brought.found.problem))
+    waiting = None if known.has_contents else _files(seen, backup, known, now)
+    return waiting or Waiting(read=_wish(known, backup, options))
+
+
+def options_of(seen: Seen, policy: PolicyRow, spec: dict[str, Any]) -> Options:
+    """Return what access depends on in a restore."""
+    request, rules = seen.request, policy.spec.restore
+    is_by_requester = rules.authorization == "Requester"
+    return Options(
+        namespace=request.key.namespace,
+        user=request.requester if is_by_requester else "",
+        groups=request.requester_groups if is_by_requester else (),
+        included=tuple(spec.get("includedResources") or ()),
+        excluded=tuple(spec.get("excludedResources") or ()),
+        is_update=spec.get("existingResourcePolicy") == "update",
+        restores_volumes=spec.get("restorePVs") is not False,
+        is_by_requester=is_by_requester,
+        checks_volumes=rules.volumes != "AsIs",
+    )
+
+
+def _wish(known: AccessSeen, backup: VeleroRow, options: Options) -> Check:
+    urls = {each.kind: each.url for each in known.files} if not known.has_contents else {}
+    return Check(backup.uid, options, urls.get(LIST, ""), urls.get(VOLUME_INFOS, ""), known.authority)
+
+
+def _files(seen: Seen, backup: VeleroRow, known: AccessSeen, now: datetime) -> Waiting | None:
+    """Return what is missing until both files can be read; None if they can."""
+    rows = {each.kind: each for each in known.files}
+    old = tuple(each for each in rows.values() if each.expires is not None and each.expires - _MARGIN <= now)
+    if old:
+        return Waiting(tuple(Delete(velero.DOWNLOAD_REQUEST, each.key, each.uid) for each in old))
+    missing = tuple(_ask(seen, backup, kind) for kind in _FILES if kind not in rows)
+    if missing:
+        return Waiting(missing)
+    return _unanswered([each for each in rows.values() if not each.url], seen, now)
+
+
+def _unanswered(rows: list[FileRow], seen: Seen, now: datetime) -> Waiting | None:
+    if not rows:
+        return None
+    late = max(each.created for each in rows) + SILENCE
+    if now < late:
+        return Waiting(wake_at=late)
+    return Waiting(
+        message=f"Velero has not answered where the contents of backup {seen.request.source} are: wait for it"
+    )
+
+
+def _ask(seen: Seen, backup: VeleroRow, kind: str) -> Create:
+    """Return the creation of Velero's DownloadRequest for a file about a backup."""
+    body = {
+        "metadata": {"labels": dict(nonadmin.LABELS)},
+        "spec": {"target": {"kind": kind, "name": backup.key.name}},
+    }
+    key = Key(seen.velero_namespace, file_name(kind, backup.uid))
+    return Create(velero.DOWNLOAD_REQUEST, key, body, {BACKUP_UID: backup.uid})
+
+
+def _next_attempt(known: AccessSeen) -> datetime | None:
+    """Return when a background read that failed is repeated: later each time."""
+    brought = known.brought
+    return None if brought is None else brought.sent + _PAUSES[min(brought.tries, len(_PAUSES)) - 1]
+
+
+def _retried(text: str, problem: str) -> str:
+    return f"{text}: {problem}. The operator retries by itself"

@@ -1,0 +1,117 @@
+"""What is made for a tenant in Velero's namespace: its name, its labels, and the record of whose it is."""
+
+import uuid
+from collections.abc import Mapping
+from datetime import datetime
+from functools import lru_cache
+
+from foresail.api import nonadmin, velero
+from foresail.api.instants import stamp
+from foresail.api.marks import ATTEMPT, NAMESPACE_UID, ORPHANED, POD_VOLUME_TIMEOUT, REOPENED, REQUEST_UID, REQUESTER
+from foresail.plan import Body, Create, Delete, JsonPatch, Key, Patch
+from foresail.selfservice.families import BACKUPS, Family
+from foresail.selfservice.requests.observe import Seen
+from foresail.selfservice.rows.namespaces import NamespaceRow
+from foresail.selfservice.rows.requests import RequestRow
+from foresail.selfservice.rows.velero import DeletionRow, VeleroRow
+
+_LONGEST = 63  # the name is the value of a label too
+_UUID = 36
+_FINALIZERS = "/metadata/finalizers"
+_SPACE = uuid.UUID("5f0b1d0c-8f5b-5d1e-9a43-6f1c8b3a7e21")  # ours, drawn once: the seed of every name below
+
+
+def nacuuid(request: RequestRow) -> str:
+    """Return the name of the Velero object of a request: `<namespace>-<name>-<uuid>`, cut to 63 characters.
+
+    The UUID comes from the request's own: whoever asks, and however often, the name is the same, and a request that
+    is made again under its old name gets another.
+    """
+    return nacuuid_of(request.key.namespace, request.key.name, request.uid)
+
+
+@lru_cache(maxsize=4096)  # asked for a dozen times in a look, always of the same few
+def nacuuid_of(namespace: str, name: str, uid: str) -> str:
+    """Return that name for a request that is known by its names and its UID alone."""
+    name = name.replace(".", "-")
+    room = _LONGEST - _UUID - 1
+    stem = f"{namespace}-{name}"[:room] if len(namespace) < room else namespace[: room - 1]
+    return f"{stem.rstrip('-')}-{uuid.uuid5(_SPACE, uid)}"
+
+
+def record(family: Family, request: RequestRow, namespace: NamespaceRow) -> dict[str, str]:
+    """Return the record of whose a Velero object is: names for people, UIDs for us."""
+    return {
+        family.origin_namespace: request.key.namespace,
+        family.origin_name: request.key.name,
+        REQUEST_UID: request.uid,
+        NAMESPACE_UID: namespace.uid,
+    }
+
+
+def create_velero_object(seen: Seen, namespace: NamespaceRow, spec: Mapping[str, object]) -> Create:
+    """Return the creation of the Velero Backup or Restore of a request."""
+    family, request = seen.family, seen.request
+    name = nacuuid(request)
+    labels = {**nonadmin.LABELS, family.nacuuid_label: name}
+    annotations = {REQUESTER: request.requester} if request.requester else {}
+    if seen.policy is not None:
+        rules = seen.policy.spec.backup if family is BACKUPS else seen.policy.spec.restore
+        annotations[POD_VOLUME_TIMEOUT] = rules.pod_volume_timeout
+    body = {"metadata": {"labels": labels, "annotations": annotations}, "spec": spec}
+    return Create(family.velero, Key(seen.velero_namespace, name), body, record(family, request, namespace))
+
+
+def create_deletion(seen: Seen, backup: VeleroRow, attempt: int) -> Create:
+    """Return the request to Velero to delete a Backup with everything in the bucket."""
+    request, name = seen.request, backup.key.name
+    labels = {
+        **nonadmin.LABELS,
+        BACKUPS.nacuuid_label: name,
+        velero.BACKUP_NAME_LABEL: name,
+        velero.BACKUP_UID_LABEL: backup.uid,
+    }
+    origin = {BACKUPS.origin_namespace: request.key.namespace, BACKUPS.origin_name: request.key.name}
+    body = {"metadata": {"labels": labels, "annotations": origin}, "spec": {"backupName": name}}
+    mark = {REQUEST_UID: request.uid, ATTEMPT: str(attempt)}
+    return Create(velero.DELETE_REQUEST, Key(seen.velero_namespace, name), body, mark)
+
+
+def reopen(backup: VeleroRow, refused: DeletionRow) -> Patch:
+    """Return the write by which Velero ends a Backup once more, and then no longer takes it for one that runs."""
+    metadata = {"uid": backup.uid, "annotations": {REOPENED: refused.uid}}
+    return Patch(velero.BACKUP, backup.key, {"metadata": metadata, "status": {"phase": velero.REOPENED[backup.phase]}})
+
+
+def add_finalizer(seen: Seen) -> JsonPatch:
+    """Return the write that lets a request go only with our consent; refused if the request has changed since.
+
+    It is written even if the finalizer is there already, as the test that the request still is what it was.
+    """
+    request, ours = seen.request, seen.family.finalizer
+    if request.has_finalizer:
+        return _finalizers(seen)
+    if request.has_others_finalizers:
+        return _finalizers(seen, {"op": "add", "path": f"{_FINALIZERS}/-", "value": ours})
+    return _finalizers(seen, {"op": "add", "path": _FINALIZERS, "value": [ours]})
+
+
+def release(seen: Seen) -> JsonPatch:
+    """Return the write that lets a request go."""
+    return _finalizers(seen, {"op": "remove", "path": f"{_FINALIZERS}/{seen.request.finalizer_index}"})
+
+
+def _finalizers(seen: Seen, *operations: Body) -> JsonPatch:
+    """Return a write that needs no list of all finalizers: a tenant can make that as long as an object may be."""
+    return JsonPatch(seen.family.kind, seen.request.key, operations, seen.request.version)
+
+
+def delete_request(seen: Seen) -> Delete:
+    """Return the deletion of the tenant's own object; it stays while our finalizer is on it."""
+    return Delete(seen.family.kind, seen.request.key, seen.request.uid)
+
+
+def mark_orphaned(seen: Seen, row: VeleroRow, now: datetime) -> Patch:
+    """Return the write that says on a Velero object that its namespace is gone; not on a later one of that name."""
+    metadata = {"uid": row.uid, "annotations": {ORPHANED: stamp(now)}}
+    return Patch(seen.family.velero, row.key, {"metadata": metadata})

@@ -1,0 +1,62 @@
+"""Waiting Velero objects whose namespace was deleted: Velero would run them in a namespace of another team."""
+
+from datetime import datetime
+
+import msgspec
+
+from foresail.plan import Delete, Key, Level, Note, Plan, Subject
+from foresail.selfservice.families import Family
+from foresail.selfservice.reasons import Reason
+from foresail.selfservice.requests.rules import UNSEEN
+from foresail.selfservice.rows.namespaces import NamespaceRow
+from foresail.selfservice.rows.velero import VeleroRow
+
+WORD = "stray"
+
+
+class StraySeen(msgspec.Struct, frozen=True):
+    """A waiting Velero Backup or Restore, and the namespace of its name as it is now."""
+
+    family: Family
+    velero: VeleroRow
+    namespace: NamespaceRow | None
+
+
+def key_for(family: Family, row: VeleroRow) -> Key | None:
+    """Return the key under which a waiting Velero object is reconciled; None if it needs no look."""
+    return deleted_key_for(family, row) if row.is_waiting else None
+
+
+def deleted_key_for(family: Family, row: VeleroRow) -> Key | None:
+    """Return the key of a Velero object that was deleted, whatever its last phase: nothing of it is to be kept."""
+    if not is_recorded(row) or row.owner is None:
+        return None
+    return Key(row.owner.namespace, f"{WORD}/{family.velero.plural}/{row.key.name}")
+
+
+def is_recorded(row: VeleroRow) -> bool:
+    """Whether a Velero object carries our complete record."""
+    return row.owner is not None and bool(row.request_uid) and bool(row.namespace_uid)
+
+
+def is_stray(row: VeleroRow, namespace: NamespaceRow | None) -> bool:
+    """Whether a Velero object waits for a namespace that is deleted, being deleted or re-created."""
+    is_live = namespace is not None and namespace.uid == row.namespace_uid and not namespace.is_going
+    return is_recorded(row) and row.is_waiting and not is_live
+
+
+def decide(seen: StraySeen, now: datetime) -> Plan:
+    """Delete a waiting Velero object whose namespace is no longer the recorded one."""
+    row, family = seen.velero, seen.family
+    if row.is_going or not is_stray(row, seen.namespace):
+        return Plan()
+    certain = row.created + UNSEEN  # the namespace may be so new that our watch has not delivered it
+    if now < certain:
+        return Plan(wake_at=certain)
+    where = row.owner.namespace if row.owner is not None else ""
+    kind = family.velero.name
+    text = f"Deleted waiting {kind} {row.key.name}: its namespace {where} was deleted; create a new {family.kind.name}"
+    note = Note(family.velero, row.key, row.uid, Reason.NAMESPACE_GONE.value, text, Level.WARNING)
+    return Plan(
+        (Delete(family.velero, row.key, row.uid),), notes=(note,), subject=Subject(family.velero, row.key, row.uid)
+    )

@@ -1,0 +1,48 @@
+"""What a decision about a tenant's request depends on: rows of it, of Velero's object, the namespace and the policy."""
+
+from datetime import datetime
+
+import msgspec
+
+from foresail.selfservice.access.observe import AccessSeen
+from foresail.selfservice.families import Family
+from foresail.selfservice.policy.observe import PolicyRow
+from foresail.selfservice.queue.observe import Place, Turn
+from foresail.selfservice.rows.locations import LocationRow
+from foresail.selfservice.rows.namespaces import ClaimRow, NamespaceRow
+from foresail.selfservice.rows.requests import RequestRow
+from foresail.selfservice.rows.velero import Counts, DeletionRow, VeleroRow
+
+
+class Source(msgspec.Struct, frozen=True):
+    """What a restore is made from: the tenant's backup and Velero's."""
+
+    request: RequestRow | None
+    velero: VeleroRow | None
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """Everything that a decision about one request depends on, but the time."""
+
+    family: Family
+    request: RequestRow
+    velero_namespace: str
+    namespace: NamespaceRow | None
+    policy: PolicyRow | None = None
+    velero: VeleroRow | None = None  # by its name; whose it is, is for the rules to say
+    deletion: DeletionRow | None = None
+    source: Source | None = None  # of a restore
+    stored: int = 0  # backups, or restores, of this namespace, without this one
+    expirations: tuple[datetime, ...] = ()  # of the ended backups among them; only if the quota is reached
+    active: int = 0
+    locations: tuple[LocationRow, ...] = ()  # of a backup that is not accepted yet
+    transfers: Counts = ()
+    volumes: Counts = ()
+    place: Place = Place()
+    turn: Turn = Turn()
+    history: int | None = None  # how many finished restores are kept, if this one is not among them
+    unseen_since: datetime | None = None  # since when its Velero object may exist and is not seen
+    claims: tuple[ClaimRow, ...] = ()  # of the namespace; only when a backup is complete and nobody has said so
+    good: tuple[VeleroRow, ...] = ()  # the complete backups of the namespace; only if a deletion is asked for
+    access: AccessSeen | None = None  # None: a backup is not checked, a restore waits
+    saved: frozenset[str] = frozenset()  # the UIDs of those whose data was copied or moved

@@ -1,0 +1,97 @@
+"""How a backup or restore went, as the conditions `Succeeded` and `Notable` report it."""
+
+from fnmatch import fnmatchcase
+
+import msgspec
+
+from foresail.api import velero
+from foresail.api.nonadmin import Condition
+from foresail.selfservice.families import Family
+from foresail.selfservice.reasons import Reason
+from foresail.selfservice.requests.status import FALSE, NOTABLE, SUCCEEDED, TRUE, UNKNOWN, Said
+from foresail.selfservice.rows.requests import RequestRow
+from foresail.selfservice.rows.velero import glimpse
+
+_LONGEST_BEGINNING = 768
+
+_THEN = ". "
+
+_NAMESPACES = ("namespaces", "namespace", "ns")
+
+
+class _LeftOut(msgspec.Struct, frozen=True, rename="camel"):
+    excluded_cluster_scoped_resources: tuple[str, ...] | None = None
+
+
+_ENDED = {
+    velero.COMPLETED: (TRUE, Reason.COMPLETED, "the {} is complete"),
+    velero.PARTIALLY_FAILED: (FALSE, Reason.PARTIALLY_FAILED, "the {} is partial"),
+    velero.FAILED: (FALSE, Reason.FAILED, "the {} failed"),
+    velero.FAILED_VALIDATION: (FALSE, Reason.FAILED_VALIDATION, "Velero refused the {}"),
+}
+
+
+def outcome(family: Family, mirror: str) -> Said | None:
+    """Return what Velero's status comes to in one condition; None while it says nothing about that."""
+    seen, word = glimpse(mirror), family.word
+    if seen.phase == "Deleting":
+        return None  # how it went, it went before
+    if seen.phase in velero.WAITING:
+        return Said(SUCCEEDED, UNKNOWN, Reason.WAITING, f"the {word} waits for Velero")
+    if seen.phase not in _ENDED:
+        return Said(SUCCEEDED, UNKNOWN, Reason.RUNNING, f"the {word} is {seen.phase}")
+    status, reason, text = _ENDED[seen.phase]
+    errors = seen.errors if isinstance(seen.errors, int) else 0
+    hooks = seen.hook_status.hooks_failed if seen.hook_status is not None else 0
+    numbers = ((errors, "error"), (seen.warnings, "warning"), (hooks, "failed hook"))
+    counts = ", ".join(filter(None, (_counted(*each) for each in numbers)))
+    causes = "; ".join(filter(None, (seen.failure_reason, *(seen.validation_errors or ()))))
+    said = text.format(word) + (f" with {counts}" if counts else "") + (f": {causes}" if causes else "")
+    return Said(SUCCEEDED, status, reason, said)
+
+
+def nothing_backed_up(mirror: str, spec: str) -> Said | None:
+    """Return that a complete backup has nothing of what was asked for: at most the Namespace, which Velero counts."""
+    seen = glimpse(mirror)
+    if seen.phase != velero.COMPLETED or seen.progress is None or seen.progress.total_items > 1:
+        return None
+    if seen.progress.total_items and not _holds_namespace(spec):
+        return None
+    text = "the backup is complete, but nothing was backed up: no object of the namespace matches what it asks for"
+    return Said(NOTABLE, TRUE, Reason.NOTHING_BACKED_UP, text)
+
+
+def _holds_namespace(spec: str) -> bool:
+    """Whether Velero takes the Namespace itself along, unless the spec leaves it out."""
+    left_out = msgspec.json.decode(spec, type=_LeftOut).excluded_cluster_scoped_resources or ()
+    return not any(fnmatchcase(name, each) for each in left_out for name in _NAMESPACES)
+
+
+def has_ended(request: RequestRow) -> bool:
+    """Whether the outcome of a request is reported."""
+    succeeded = request.status.condition(SUCCEEDED)
+    return succeeded is not None and succeeded.status != UNKNOWN
+
+
+def beginning(said: Said) -> str:
+    """Return with what a message begins that goes on with the cause."""
+    return cut(said.message, _LONGEST_BEGINNING) + _THEN
+
+
+def kept(before: Condition | None, said: Said) -> Said:
+    """Return what is to be said, with the cause if that stands there already."""
+    if before is None or (before.status, before.reason) != (said.status, said.reason.value):
+        return said
+    if not before.message.startswith(beginning(said)):
+        return said
+    return msgspec.structs.replace(said, message=before.message)
+
+
+def cut(text: str, most: int) -> str:
+    """Return a text of at most so many bytes."""
+    data = text.encode(errors="replace")
+    return text if len(data) <= most else data[: max(most - 3, 0)].decode(errors="ignore") + "..."
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}" if number else ""

@@ -1,0 +1,110 @@
+"""Backups that a policy protects from deletion: the young ones, and the newest good ones of a namespace."""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from foresail.api import velero
+from foresail.api.instants import stamp
+from foresail.cron.duration import nanoseconds
+from foresail.selfservice.policy.observe import PolicyRow
+from foresail.selfservice.reasons import Reason
+from foresail.selfservice.requests.force_delete import forced_at, is_busy
+from foresail.selfservice.requests.observe import Seen
+from foresail.selfservice.requests.rules import own, own_deletion
+from foresail.selfservice.requests.status import FALSE, IN_DELETION
+from foresail.selfservice.rows.requests import Status
+from foresail.selfservice.rows.velero import VeleroRow, glimpse
+from foresail.selfservice.specs.kinds import NEVER_BACKED_UP
+
+_USABLE = (velero.COMPLETED, velero.PARTIALLY_FAILED)
+_EXCLUDED = "excludedNamespaceScopedResources"
+_FILTERS = ("labelSelector", "orLabelSelectors", "includedNamespaceScopedResources", _EXCLUDED)
+_COPIES = ("snapshotMoveData", "defaultVolumesToFsBackup")  # each copies the data of volumes if it is true
+
+
+class Protected(msgspec.Struct, frozen=True):
+    """Why a backup is not deleted, and from when on it may be; None if no instant is known."""
+
+    message: str
+    until: datetime | None = None
+
+
+def protection(seen: Seen, now: datetime) -> Protected | None:
+    """Return why a backup whose deletion is requested stays for now; None if it may be deleted."""
+    row, policy = own(seen), seen.policy
+    is_asked = seen.request.is_to_be_deleted or seen.request.is_to_be_forced
+    if row is None or policy is None or not is_asked or is_under_way(seen):
+        return None
+    return _too_young(seen, row, policy, now) or _among_the_last(seen, row, policy, now)
+
+
+def is_under_way(seen: Seen) -> bool:
+    """Whether the deletion has begun: what is partly deleted is not kept."""
+    return own_deletion(seen) is not None or forced_at(seen.request.status) is not None
+
+
+def is_protected(status: Status) -> bool:
+    """Whether a status reports that the requested deletion is not carried out yet."""
+    said = status.condition(IN_DELETION)
+    return said is not None and said.status == FALSE and said.reason == Reason.DELETION_PROTECTED
+
+
+def good_backups(rows: Iterable[VeleroRow]) -> tuple[VeleroRow, ...]:
+    """Return the complete backups among some."""
+    return tuple(row for row in rows if row.phase == velero.COMPLETED and not row.is_going)
+
+
+def replaces(newer: VeleroRow, older: VeleroRow) -> bool:
+    """Whether a later backup covers what an earlier one does, with the data of its volumes, and lives as long."""
+    is_later = began_at(newer) > began_at(older) and _lives_as_long(newer, older)
+    return is_later and filters(newer) in ({}, filters(older)) and _saves_as_much(newer, older)
+
+
+def _lives_as_long(newer: VeleroRow, older: VeleroRow) -> bool:
+    return newer.expires is None or (older.expires is not None and newer.expires >= older.expires)
+
+
+def _saves_as_much(newer: VeleroRow, older: VeleroRow) -> bool:
+    """Whether a backup switches off nothing that another one does for volumes; a field that is not set is a default."""
+    mine, other = (msgspec.json.decode(row.spec, type=dict[str, Any]) for row in (newer, older))
+    copies = all(mine.get(name) is True or mine.get(name) == other.get(name) for name in _COPIES)
+    snapshots = mine.get("snapshotVolumes") is not False or other.get("snapshotVolumes") is False
+    return copies and snapshots and mine.get("resourcePolicy") in (None, other.get("resourcePolicy"))
+
+
+def filters(row: VeleroRow) -> dict[str, Any]:
+    """Return what limits a backup to a part of its namespace; our own kinds are never backed up."""
+    spec: dict[str, Any] = msgspec.json.decode(row.spec)
+    found = {name: spec[name] for name in _FILTERS if spec.get(name)}
+    excluded = [each for each in found.pop(_EXCLUDED, ()) if each not in NEVER_BACKED_UP]
+    return {**found, _EXCLUDED: excluded} if excluded else found
+
+
+def began_at(row: VeleroRow) -> datetime:
+    """Return when a backup began, also of one that Velero's sync brought back."""
+    return glimpse(row.mirror).start_timestamp or row.created
+
+
+def _too_young(seen: Seen, row: VeleroRow, policy: PolicyRow, now: datetime) -> Protected | None:
+    length = nanoseconds(policy.spec.deletion.minimum_age or "0s")
+    if not length or (row.phase not in _USABLE and not is_busy(row)):
+        return None
+    until = seen.request.created + timedelta(microseconds=length // 1000)
+    if now >= until:
+        return None
+    text = f"SelfServicePolicy {policy.name} keeps backups for {policy.spec.deletion.minimum_age}"
+    return Protected(f"{text}; NonAdminBackup {seen.request.key.name} is deleted at {stamp(until)}", until)
+
+
+def _among_the_last(seen: Seen, row: VeleroRow, policy: PolicyRow, now: datetime) -> Protected | None:
+    kept = policy.spec.deletion.keep_last_good
+    lasting = (each for each in seen.good if each.expires is None or each.expires > now)
+    newer = sum(replaces(each, row) for each in lasting)
+    if row.phase != velero.COMPLETED or newer >= kept:
+        return None
+    text = f"SelfServicePolicy {policy.name} keeps the last {kept} completed backups"
+    newer_ones = f"{kept} newer ones that hold as much and live as long are complete"
+    return Protected(f"{text}; NonAdminBackup {seen.request.key.name} is deleted when {newer_ones}")

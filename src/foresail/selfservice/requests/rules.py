@@ -1,0 +1,283 @@
+"""The rules: whose a Velero object is, whether a request may go ahead, when an absence counts, and how it went.
+
+Each rule is one small function with the name of what it answers; `decide` asks them in the order of the flowchart.
+"""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from foresail.api import velero
+from foresail.api.instants import instant, stamp
+from foresail.api.nonadmin import Condition
+from foresail.selfservice.access.rules import requester_problem
+from foresail.selfservice.families import RESTORES, Family
+from foresail.selfservice.policy.locations import closed
+from foresail.selfservice.policy.observe import PolicyRow
+from foresail.selfservice.policy.quotas import over_quota, over_restore_quota
+from foresail.selfservice.policy.rules import no_policy
+from foresail.selfservice.reasons import Reason, Refused
+from foresail.selfservice.requests.build import nacuuid
+from foresail.selfservice.requests.observe import Seen
+from foresail.selfservice.requests.status import (
+    ACCEPTED,
+    AUTHORIZED,
+    BACKING_OFF,
+    CREATED,
+    FALSE,
+    IN_DELETION,
+    QUEUED,
+    SUCCEEDED,
+    UNKNOWN,
+)
+from foresail.selfservice.rows.namespaces import NamespaceRow
+from foresail.selfservice.rows.requests import LARGEST_SPEC, RequestRow, Status
+from foresail.selfservice.rows.velero import DeletionRow, VeleroRow, glimpse
+from foresail.selfservice.specs import annotations
+from foresail.selfservice.specs.build import backup_spec, restore_spec
+from foresail.selfservice.specs.values import shown
+
+UNSEEN = timedelta(seconds=10)
+"""For how long a Velero object may be missing from what is known though it was made, by whoever led before us."""
+
+_FIRST_PAUSE, _LONGEST_PAUSE = timedelta(seconds=30), timedelta(hours=1)
+_RESTORABLE = (velero.COMPLETED, velero.PARTIALLY_FAILED)
+WAITS = (
+    Reason.NO_POLICY,
+    Reason.QUOTA_EXCEEDED,
+    Reason.BACKUP_NOT_READY,
+    Reason.LOCATION_UNAVAILABLE,
+    Reason.RESTORED_FROM_BACKUP,
+)
+"""What is refused for these is not wrong: it goes ahead by itself when the reason is gone, and its phase stays New."""
+
+
+# Whose it is
+
+
+def has_nacuuid(request: RequestRow) -> bool:
+    """Whether the name of its Velero object is written down; any other name in that place is not from us."""
+    return request.status.velero.nacuuid == nacuuid(request)
+
+
+def is_owned(request: RequestRow, namespace: NamespaceRow, row: VeleroRow) -> bool:
+    """Whether a Velero object was made for this very request: by its record, of names and of UIDs."""
+    return (
+        row.key.name == nacuuid(request)
+        and row.owner == request.key
+        and row.request_uid == request.uid
+        and row.namespace_uid == namespace.uid
+    )
+
+
+def own(seen: Seen) -> VeleroRow | None:
+    """Return the Velero object of a request; one of that name that is someone else's is none."""
+    row, namespace = seen.velero, seen.namespace
+    if row is None or namespace is None or not is_owned(seen.request, namespace, row):
+        return None
+    return row
+
+
+def came_back(seen: Seen) -> bool:
+    """Whether Velero's sync brought back a backup that was deleted by force."""
+    said = seen.request.status.condition(IN_DELETION)
+    return said is not None and said.reason == Reason.FORCE_DELETED and own(seen) is not None
+
+
+def own_deletion(seen: Seen) -> DeletionRow | None:
+    """Return the DeleteBackupRequest that we made for a request."""
+    row = seen.deletion
+    return row if row is not None and row.request_uid == seen.request.uid else None
+
+
+def absence_counts_at(request: RequestRow, unseen_since: datetime | None = None) -> datetime | None:
+    """Return from when on a Velero object that is not to be seen is not there; None if there never was one."""
+    if not has_nacuuid(request):
+        return None
+    said = (request.status.condition(kind) for kind in (ACCEPTED, QUEUED))
+    times = [since for each in said if each is not None and (since := instant(each.last_transition_time)) is not None]
+    if unseen_since is not None:
+        times.append(unseen_since)  # it may have waited long for its turn
+    return max(times) + UNSEEN if times else None
+
+
+# Whether it may go ahead
+
+
+def is_refused(phase: str, accepted: Condition | None) -> bool:
+    """Whether somebody must change the spec or the policy before a request goes ahead, by the reason it has."""
+    if accepted is None or accepted.status != FALSE:
+        return False
+    if accepted.reason in list(Reason):
+        return accepted.reason not in WAITS
+    return phase == BACKING_OFF  # a reason that a later operator has added
+
+
+def waiting_for(request: RequestRow) -> str:
+    """Return the reason for which a request waits without being wrong; empty if it does not wait."""
+    if request.is_to_go:
+        return ""
+    for kind, status, reasons in (
+        (ACCEPTED, FALSE, WAITS),
+        (QUEUED, FALSE, (Reason.WAITING_FOR_TURN,)),
+        (AUTHORIZED, UNKNOWN, (Reason.CHECKING_ACCESS,)),
+        (SUCCEEDED, UNKNOWN, (Reason.WAITING,)),
+    ):
+        found = request.status.condition(kind)
+        if found is not None and found.status == status and found.reason in reasons:
+            return found.reason
+    return ""
+
+
+def velero_spec(seen: Seen, now: datetime) -> dict[str, Any] | Refused:
+    """Return the spec of the Velero object that a request comes to, or why there is none."""
+    request, policy = seen.request, seen.policy
+    if request.restored_by or request.is_oversized:
+        return _brought_back(seen) if request.restored_by else _oversized(seen.family)
+    if policy is None:
+        return no_policy(request.key.namespace)
+    try:
+        tenant: dict[str, Any] = msgspec.json.decode(request.spec or "{}", type=dict[str, Any])
+    except RecursionError:
+        return Refused(seen.family.invalid, f"spec.{seen.family.word}Spec is nested too deep to be read: write it flat")
+    if seen.family is RESTORES:
+        return _restore_spec(seen, tenant, policy, now)
+    found = backup_spec(tenant, request.key.namespace, policy)
+    if isinstance(found, Refused) or has_nacuuid(request):  # it has its place already
+        return found
+    location = found.get("storageLocation", "")
+    expired = sum(each <= now for each in seen.expirations)
+    return over_quota(policy, seen.stored, seen.active, expired) or closed(location, seen.locations) or found
+
+
+def next_expiration(seen: Seen, now: datetime) -> datetime | None:
+    """Return when the next backup of the namespace expires and no longer counts; None if none will."""
+    return min((each for each in seen.expirations if each > now), default=None)
+
+
+def _restore_spec(seen: Seen, tenant: dict[str, Any], policy: PolicyRow, now: datetime) -> dict[str, Any] | Refused:
+    """Return the spec of the Velero Restore, or why there is none."""
+    request, backup = seen.request, seen.source.velero if seen.source else None
+    found = restore_spec(tenant, request.key.namespace, backup.key.name if backup else "", policy)
+    found = found if isinstance(found, Refused) else annotations.removed(found, policy)
+    if isinstance(found, Refused):
+        return found
+    over = None if has_nacuuid(request) else over_restore_quota(policy, seen.stored, seen.active)
+    return _requester_problem(seen) or _not_restorable(seen, now) or over or found
+
+
+def _oversized(family: Family) -> Refused:
+    text = f"spec.{family.word}Spec is larger than {LARGEST_SPEC // 1024} KiB of JSON: shorten it, or split it up"
+    return Refused(family.invalid, text)
+
+
+def _brought_back(seen: Seen) -> Refused:
+    """Hold a request that a Velero Restore brought back: it was carried out before, and nobody asks again."""
+    key, kind = seen.request.key, seen.family.kind.name
+    ask = f"kubectl label {kind.lower()} {key.name} --namespace {key.namespace} {velero.RESTORE_NAME_LABEL}-"
+    text = f"Velero Restore {seen.request.restored_by} brought this {kind} back, so it does not run again"
+    return Refused(Reason.RESTORED_FROM_BACKUP, f"{text}; to run it: {ask}")
+
+
+def _requester_problem(seen: Seen) -> Refused | None:
+    """Say why a restore has no requester whose rights count; None if it has one, or the policy needs none."""
+    if seen.policy is None or seen.policy.spec.restore.authorization != "Requester":
+        return None
+    reserved = seen.access.reserved if seen.access is not None else frozenset({seen.velero_namespace})
+    return requester_problem(seen.request.requester, reserved)
+
+
+def _not_restorable(seen: Seen, now: datetime) -> Refused | None:
+    """Say why the backup that a restore names cannot be restored from; None if it can."""
+    name, source = seen.request.source, seen.source
+    if source is None or source.request is None or seen.namespace is None:
+        where = f"NonAdminBackup {shown(name)} does not exist in namespace {seen.request.key.namespace}"
+        return Refused(Reason.BACKUP_NOT_READY, f"{where}; the restore starts when that backup exists and has ended")
+    backup, row = source.request, source.velero
+    if is_being_deleted(backup):
+        return _invalid(f"NonAdminBackup {name} is being deleted")
+    if row is not None and not is_owned(backup, seen.namespace, row):
+        return _invalid(f"NonAdminBackup {name} has no Velero Backup that was made for it")
+    return _not_ready(backup, row) or _expired(backup, row, now)
+
+
+def _expired(backup: RequestRow, row: VeleroRow | None, now: datetime) -> Refused | None:
+    """Say that a backup has expired: Velero may delete its data at any moment, also during a restore."""
+    if row is None or row.expires is None or row.expires > now:
+        return None
+    text = f"NonAdminBackup {backup.key.name} expired at {stamp(row.expires)}, and Velero deletes it"
+    return Refused(Reason.BACKUP_EXPIRED, f"{text}: restore from another backup")
+
+
+def is_being_deleted(backup: RequestRow) -> bool:
+    """Whether a backup is on its way out; one that its policy protects can still be restored."""
+    said = backup.status.condition(IN_DELETION)
+    is_kept = said is not None and said.reason == Reason.DELETION_PROTECTED
+    return backup.is_going or ((backup.is_to_be_deleted or backup.is_to_be_forced) and not is_kept)
+
+
+def _not_ready(backup: RequestRow, row: VeleroRow | None) -> Refused | None:
+    """Say why there is nothing to restore yet, or will never be."""
+    name, text = backup.key.name, "NonAdminBackup is not ready to be restored"
+    if row is not None and row.phase in _RESTORABLE:
+        return None
+    if row is None and backup.status.phase == CREATED:
+        return _invalid(f"{text}: the Velero Backup of {name} does not exist")
+    if row is not None and row.is_terminal:
+        return _invalid(f"{text}: {name} is {row.phase}, make a new backup")
+    stands = "not backed up yet" if row is None else row.phase or "New"
+    return Refused(Reason.BACKUP_NOT_READY, f"{text}: {name} is {stands}, and the restore starts after it")
+
+
+def _invalid(text: str) -> Refused:
+    return Refused(Reason.INVALID_RESTORE_SPEC, f"NonAdminRestore spec.restoreSpec.backupName is invalid: {text}")
+
+
+# How it went
+
+
+def why_gone(seen: Seen) -> str:
+    """Return in words why there is no Velero object behind a request that was Created."""
+    kind, word = seen.family.kind.name, seen.family.word
+    again = f"Please create a new {kind} to initiate a new {word}"
+    if not has_nacuuid(seen.request):
+        return (
+            f"Another controller has made the Velero {word.capitalize()} of this {kind}, so it is left alone. {again}"
+        )
+    return f"{kind} is finalized and its associated Velero {word.capitalize()} has been removed. {again}"
+
+
+def was_missing(status: Status, family: Family) -> bool:
+    """Whether a status reports that Velero's object was removed."""
+    accepted = status.condition(ACCEPTED)
+    return accepted is not None and accepted.reason == family.not_found
+
+
+def expires_at(request: RequestRow) -> datetime | None:
+    """Return when the backup of a request expires; None if Velero has not said."""
+    return glimpse(request.status.velero.mirror).expiration
+
+
+# Deletion
+
+
+def next_attempt_at(row: DeletionRow) -> datetime:
+    """Return when to ask Velero again to delete a Backup: after half a minute, later each time, an hour at most."""
+    pause: timedelta = _FIRST_PAUSE * 2 ** min(row.attempt - 1, 10)
+    return row.created + min(pause, _LONGEST_PAUSE)
+
+
+def deletion_failed(row: DeletionRow) -> str:
+    """Return in words why Velero did not delete a Backup, and when it is asked again."""
+    why = "; ".join(row.errors) or "it gave no reason"
+    return f"Velero did not delete the backup: {why}. It is asked again at {stamp(next_attempt_at(row))}"
+
+
+def how_to_delete(request: RequestRow) -> str:
+    """Return in words what to do about a request that was deleted without saying what is to become of the backup."""
+    at = f"nonadminbackup {request.key.name} --namespace {request.key.namespace}"
+    return (
+        "backup deletion requires setting spec.deleteBackup or spec.forceDeleteBackup to true or finalizer removal: "
+        f"""kubectl patch {at} --type=merge --patch '{{"spec":{{"deleteBackup":true}}}}'"""
+    )

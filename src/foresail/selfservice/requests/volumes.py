@@ -1,0 +1,45 @@
+"""Which volumes of a namespace a complete backup has left out.
+
+Whose data was copied or moved is known claim by claim; of snapshots Velero's status has only how many there are. So
+the number is right, and the claims are named where no snapshot was taken. It is asked once, when the backup ends: a
+claim that comes later is not missed, and one that goes is not forgotten.
+"""
+
+from foresail.api import velero
+from foresail.selfservice.reasons import Reason
+from foresail.selfservice.requests.observe import Seen
+from foresail.selfservice.requests.status import NOTABLE, SUCCEEDED, TRUE, Said
+from foresail.selfservice.rows.namespaces import ClaimRow
+from foresail.selfservice.rows.velero import glimpse
+
+_NAMED = 5
+
+
+def is_new(seen: Seen) -> bool:
+    """Whether a backup is complete and its request does not say so yet."""
+    row, stands = seen.velero, seen.request.status.condition(SUCCEEDED)
+    return row is not None and row.phase == velero.COMPLETED and (stands is None or stands.status != TRUE)
+
+
+def left_out(seen: Seen, mirror: str) -> Said | None:
+    """Return that volumes of the namespace are not in a backup; None if all are, as far as can be told."""
+    status = glimpse(mirror)
+    began = status.start_timestamp
+    there = [each for each in seen.claims if each.is_bound and (began is None or each.created <= began)]
+    missing = [each for each in there if each.uid not in seen.saved]
+    snapshots = status.volume_snapshots_completed
+    if not seen.transfers:  # what was moved was a snapshot before that
+        snapshots += status.csi_volume_snapshots_completed
+    number = len(missing) - snapshots
+    if number <= 0:
+        return None
+    names = "" if snapshots else f": {_named(missing)}"
+    whole = f"{len(there)} volume{'' if len(there) == 1 else 's'}"
+    text = f"the backup is complete, and without the data of {number} of the namespace's {whole}{names}"
+    return Said(NOTABLE, TRUE, Reason.VOLUMES_LEFT_OUT, text)
+
+
+def _named(claims: list[ClaimRow]) -> str:
+    names = sorted(each.name for each in claims)
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more

@@ -1,0 +1,47 @@
+"""Why it failed, as a part of the condition `Succeeded`: what its message begins with, and what is said after that.
+
+The message itself is the record that the results were read: it begins with what the status comes to, and goes on.
+"""
+
+import msgspec
+
+from foresail.plan import Key
+from foresail.selfservice.families import Family
+from foresail.selfservice.requests.outcome import beginning, cut
+from foresail.selfservice.requests.status import Said
+from foresail.selfservice.results.file import Lines
+
+MOST_BYTES = 2048
+
+
+def explained(said: Said, cause: str) -> Said:
+    """Return what is to be said, with its cause; at most 2 KiB, whatever the cause."""
+    return msgspec.structs.replace(said, message=cut(beginning(said) + cause, MOST_BYTES))
+
+
+def told_cause(lines: Lines, said: Said, family: Family, key: Key) -> str:
+    """Return the cause in the words of Velero's results, and where there is more."""
+    begin = "Velero says: "
+    end = _where_more(lines, family, key)
+    room = MOST_BYTES - sum(len(each.encode()) for each in (beginning(said), begin, end))
+    shown = cut("; ".join(lines.own), room)
+    return f"{begin}{shown}{end}" if shown else end.removeprefix("; ")
+
+
+def unreadable(problem: str, family: Family, key: Key) -> str:
+    """Return that the cause could not be read, and how the tenant can ask for it."""
+    return f"Velero's results could not be read, for {problem}: read the log with {_command(family, key)}"
+
+
+def _where_more(lines: Lines, family: Family, key: Key) -> str:
+    if not lines.own and not lines.others:
+        return "Velero's results have no line about it: read the log with " + _command(family, key)
+    left = [f"{lines.more} more"] if lines.more else []
+    if lines.others:
+        left.append(f"{lines.others} {'error' if lines.others == 1 else 'errors'} without a namespace")
+    command = f"{_command(family, key)} --results"
+    return f"; {' and '.join(left)}: read all with {command}" if left else ""
+
+
+def _command(family: Family, key: Key) -> str:
+    return f"foresail {family.word} logs {key.name} -n {key.namespace}"

@@ -1,0 +1,165 @@
+"""Why it failed: Velero's results of a backup or restore are read once, and stand in its condition from then on.
+
+    failed, and not explained → a DownloadRequest of Velero's → its URL → an errand → the condition → nothing is left
+
+Each step is found by what the one before has left, so a crash between any two is like a pause. That the results were
+read is told by the condition itself: while it is not, they are asked for again.
+"""
+
+from datetime import datetime, timedelta
+
+from foresail.api import nonadmin, velero
+from foresail.plan import Action, Create, Delete, Key, Patch, Plan, Subject
+from foresail.selfservice.downloads.observe import AnswerRow, File
+from foresail.selfservice.requests import build, outcome, rules
+from foresail.selfservice.requests.status import SUCCEEDED, Said, patch_body, told
+from foresail.selfservice.results.cause import explained, told_cause, unreadable
+from foresail.selfservice.results.observe import ResultsSeen, Wanted
+from foresail.selfservice.rows.namespaces import NamespaceRow
+from foresail.selfservice.rows.requests import RequestRow
+
+PAUSES = (timedelta(seconds=5), timedelta(seconds=20), timedelta(minutes=1))
+"""After which what could not be read is tried again; after the last of them it is given up."""
+
+SILENCE = timedelta(minutes=10)
+"""After which Velero is not waited for any more."""
+
+FAILED = (velero.FAILED, velero.PARTIALLY_FAILED)
+"""The phases of what has results that say why."""
+
+
+def decide(seen: ResultsSeen, now: datetime) -> Plan:
+    """Say what is to be done about the results of a request now, and when to look again."""
+    request, namespace = seen.request, seen.namespace
+    said = unexplained(seen)
+    if said is None or request is None or namespace is None:
+        return Plan(tuple(_gone(each) for each in ours(seen)))  # it is over
+    answer = answer_of(seen)
+    if answer is None:
+        return ask_velero(seen, request, namespace)
+    if answer.target != file_of(seen, request):
+        return Plan((_gone(answer),), subject=_subject(seen, request))  # its URL would be of something else: ask anew
+    cause = cause_of(seen, request, said, answer, now)
+    if cause is None:
+        wish = wanted(seen, now)
+        return Plan(wake_at=next_look(seen, answer, now), reads=() if wish is None else (wish,))
+    return explain(seen, request, explained(said, cause), now)
+
+
+def wanted(seen: ResultsSeen, now: datetime) -> Wanted | None:
+    """Return what is to be sent for now; None if nothing, or not yet."""
+    answer = answer_of(seen)
+    if unexplained(seen) is None or seen.request is None or answer is None or not answer.url:
+        return None
+    if answer.target != file_of(seen, seen.request):
+        return None
+    wish, brought = Wanted(answer.url, seen.authority, seen.request.key.namespace), seen.brought
+    if brought is None or brought.wish.url != wish.url:
+        return wish
+    if brought.found.lines is not None or brought.tries > len(PAUSES):
+        return None
+    return wish if brought.sent + PAUSES[brought.tries - 1] <= now else None
+
+
+def is_over(seen: ResultsSeen) -> bool:
+    """Whether nothing of the results is needed any more."""
+    return unexplained(seen) is None
+
+
+# What is known
+
+
+def unexplained(seen: ResultsSeen) -> Said | None:
+    """Return what stands in the condition of a request that has failed and does not say why; None if there is none."""
+    request, namespace, row = seen.request, seen.namespace, seen.velero
+    if request is None or namespace is None or row is None or _is_leaving(request, namespace):
+        return None
+    if row.phase not in FAILED or not rules.is_owned(request, namespace, row):
+        return None
+    if seen.backup is None or seen.backup.namespace_uid != namespace.uid:
+        return None
+    said, stands = outcome.outcome(seen.family, row.mirror), request.status.condition(SUCCEEDED)
+    if said is None or stands is None or (stands.status, stands.reason) != (said.status, said.reason.value):
+        return None  # the condition follows, and with it the next look
+    return None if outcome.kept(stands, said) is not said else said
+
+
+def _is_leaving(request: RequestRow, namespace: NamespaceRow) -> bool:
+    return namespace.is_going or request.is_going or request.is_to_be_deleted or request.is_to_be_forced
+
+
+def answer_name(uid: str) -> str:
+    """Return the name of the DownloadRequest for the results of a request."""
+    return f"results-{uid}"
+
+
+def ours(seen: ResultsSeen) -> list[AnswerRow]:
+    """Return the DownloadRequests that were made for the results of a request of this name."""
+    return [each for each in seen.answers if each.request_uid and each.key.name == answer_name(each.request_uid)]
+
+
+def answer_of(seen: ResultsSeen) -> AnswerRow | None:
+    """Return the DownloadRequest that was made for the results of this very request."""
+    uid = seen.request.uid if seen.request is not None else ""
+    return next((each for each in ours(seen) if each.request_uid == uid), None)
+
+
+def file_of(seen: ResultsSeen, request: RequestRow) -> File:
+    """Return the file that Velero is asked for."""
+    return File(f"{seen.family.velero.name}Results", build.nacuuid(request))
+
+
+def cause_of(seen: ResultsSeen, request: RequestRow, said: Said, answer: AnswerRow, now: datetime) -> str | None:
+    """Return in words why it failed, or why that cannot be told; None while there is hope."""
+    family, key, brought = seen.family, request.key, seen.brought
+    if not answer.url:
+        is_late = answer.created + SILENCE <= now
+        return unreadable("Velero has not said where they are", family, key) if is_late else None
+    if brought is None or brought.wish.url != answer.url:
+        return None
+    if brought.found.lines is not None:
+        return told_cause(brought.found.lines, said, family, key)
+    return unreadable(brought.found.problem, family, key) if brought.tries > len(PAUSES) else None
+
+
+def next_look(seen: ResultsSeen, answer: AnswerRow, now: datetime) -> datetime | None:
+    """Return when to look again, unless an errand or Velero wakes us before."""
+    if not answer.url:
+        return answer.created + SILENCE
+    brought = seen.brought
+    if brought is None or brought.wish.url != answer.url:
+        return None
+    again = brought.sent + PAUSES[brought.tries - 1]
+    return again if again > now else None
+
+
+# What is done
+
+
+def ask_velero(seen: ResultsSeen, request: RequestRow, namespace: NamespaceRow) -> Plan:
+    """Make Velero's DownloadRequest, with the record of whose it is."""
+    name, file = answer_name(request.uid), file_of(seen, request)
+    body = {
+        "metadata": {"labels": {**nonadmin.LABELS, seen.family.nacuuid_label: file.name}},
+        "spec": {"target": {"kind": file.kind, "name": file.name}},
+    }
+    mark = build.record(seen.family, request, namespace)
+    create = Create(velero.DOWNLOAD_REQUEST, Key(seen.velero_namespace, name), body, mark)
+    late: list[Action] = [_gone(each) for each in ours(seen)]  # of a request that had this name before
+    return Plan((*late, create), subject=_subject(seen, request))
+
+
+def explain(seen: ResultsSeen, request: RequestRow, said: Said, now: datetime) -> Plan:
+    """Write the cause into the condition, and take away what was needed for it: in this order."""
+    after = told(request.status, said, request.generation, now)
+    body = {"status": patch_body(seen.family, request.status, after)}
+    status = Patch(seen.family.kind, request.key, body, request.version, "status")
+    return Plan((status, *(_gone(each) for each in ours(seen))), subject=_subject(seen, request))
+
+
+def _gone(answer: AnswerRow) -> Delete:
+    return Delete(velero.DOWNLOAD_REQUEST, answer.key, answer.uid)
+
+
+def _subject(seen: ResultsSeen, request: RequestRow) -> Subject:
+    return Subject(seen.family.kind, request.key, request.uid)

@@ -1,0 +1,49 @@
+"""What a decision about the results of a failed backup or restore sees, and what is sent for."""
+
+import msgspec
+
+from foresail.api import mirrored
+from foresail.plan import Brought, Key
+from foresail.selfservice.downloads.observe import AnswerRow
+from foresail.selfservice.families import Family
+from foresail.selfservice.results.file import Lines
+from foresail.selfservice.rows.namespaces import NamespaceRow
+from foresail.selfservice.rows.requests import RequestRow
+from foresail.selfservice.rows.velero import VeleroRow
+
+_location = msgspec.json.Decoder(mirrored.Stored)
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """The results that are to be read, and of what in them the tenant may know."""
+
+    url: str
+    authority: str  # in PEM: whom to trust beside those whom everybody trusts; empty if nobody
+    namespace: str
+
+
+class Found(msgspec.Struct, frozen=True):
+    """What was read, or why it could not be."""
+
+    lines: Lines | None = None
+    problem: str = ""
+
+
+class ResultsSeen(msgspec.Struct, frozen=True):
+    """Everything that a decision about the results of one request depends on, but the time."""
+
+    key: Key  # of the look
+    family: Family
+    request: RequestRow | None  # None if it is gone; what was made for it may still be there
+    velero_namespace: str
+    namespace: NamespaceRow | None = None
+    velero: VeleroRow | None = None  # by its name; whose it is, is for the rules to say
+    backup: VeleroRow | None = None  # the Velero Backup in whose location the results lie
+    answers: tuple[AnswerRow, ...] = ()
+    authority: str = ""
+    brought: Brought[Wanted, Found] | None = None
+
+
+def location_of(backup: VeleroRow | None) -> str:
+    """Return the name of the location of a Velero Backup; empty if it is not known."""
+    return _location.decode(backup.spec).storage_location if backup is not None else ""

@@ -1,0 +1,1 @@
+"""Flat rows of the objects that decisions depend on."""

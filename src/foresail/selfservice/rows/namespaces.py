@@ -1,0 +1,41 @@
+"""Rows of namespaces and of the claims in them."""
+
+import sys
+from datetime import datetime
+
+import msgspec
+
+from foresail.api import core
+
+
+class NamespaceRow(msgspec.Struct, frozen=True, gc=False):
+    """A namespace."""
+
+    uid: str
+    labels: dict[str, str]
+    is_going: bool
+
+
+class ClaimRow(msgspec.Struct, frozen=True):
+    """A PersistentVolumeClaim."""
+
+    name: str
+    namespace: str
+    uid: str
+    created: datetime
+    is_bound: bool
+
+
+def namespace_row(wire: core.Namespace) -> NamespaceRow:
+    """Return what is kept of a namespace."""
+    meta = wire.metadata
+    return NamespaceRow(meta.uid, meta.labels or {}, meta.deletion_timestamp is not None)
+
+
+def claim_row(wire: core.Claim) -> ClaimRow:
+    """Return what is kept of a PersistentVolumeClaim."""
+    meta = wire.metadata
+    if meta.creation_timestamp is None:
+        raise ValueError("it has no creationTimestamp")
+    is_bound = core.BOUND in (meta.annotations or {})
+    return ClaimRow(meta.name, sys.intern(meta.namespace), meta.uid, meta.creation_timestamp, is_bound)

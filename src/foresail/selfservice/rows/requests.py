@@ -1,0 +1,173 @@
+"""Rows of tenants' requests: a NonAdminBackup or a NonAdminRestore with its status.
+
+Texts that many objects have in common, and the status that stands in Velero's object and again in the tenant's, are
+kept once: a hundred thousand requests are to fit into one process. For the same reason the rows are left out of the
+collection of cycles: they hold nothing that could lead back to them.
+"""
+
+import sys
+from datetime import datetime
+
+import msgspec
+
+from foresail.api import nonadmin, velero
+from foresail.api.marks import REQUESTER, REQUESTER_GROUPS
+from foresail.api.nonadmin import Condition
+from foresail.plan import Key, Keyed
+from foresail.selfservice.families import BACKUPS, Family
+from foresail.selfservice.rows.text import LONGEST_NAME, interned, up_to
+from foresail.selfservice.rows.velero import Counts
+
+LARGEST_SPEC = 16 << 10
+"""Bytes of JSON that a request's spec may have.
+
+Specs of refused and waiting requests stay in memory, so a tenant chooses how much that is. An honest spec has fewer
+than 2 KiB; 500 of the largest take 8 MiB.
+"""
+
+_LONGEST_USER = 1 << 10
+
+_LONGEST_GROUPS = 16 << 10
+
+_source = msgspec.json.Decoder(nonadmin.RestoreSource)
+
+
+class Copy(msgspec.Struct, frozen=True, gc=False):
+    """What the status of a request says of one Velero object."""
+
+    nacuuid: str = ""
+    name: str = ""
+    namespace: str = ""
+    mirror: str = "{}"  # the status of that object, as it came: JSON
+    spec: str = "{}"  # the same of its spec; only of a Backup
+
+
+class Status(msgspec.Struct, frozen=True, gc=False):
+    """The status of a request, all of it."""
+
+    phase: str = ""
+    conditions: tuple[Condition, ...] = ()
+    velero: Copy = Copy()
+    deletion: Copy = Copy()  # of the DeleteBackupRequest
+    position: int | None = None
+    transfers: Counts = ()
+    volumes: Counts = ()
+
+    def condition(self, kind: str) -> Condition | None:
+        """Return the condition of a type."""
+        return next((each for each in self.conditions if each.type == kind), None)
+
+
+class RequestRow(Keyed, frozen=True, gc=False):
+    """A NonAdminBackup or a NonAdminRestore."""
+
+    uid: str
+    version: str
+    generation: int
+    created: datetime
+    is_going: bool
+    finalizer_index: int  # of our finalizer among all of them; -1 if it is not there
+    has_others_finalizers: bool
+    is_to_be_deleted: bool  # spec.deleteBackup
+    is_to_be_forced: bool  # spec.forceDeleteBackup
+    source: str  # of a restore, the NonAdminBackup
+    spec: str  # what the tenant asks for, as it came; empty if it is oversized or Velero's object was made
+    status: Status
+    requester: str = ""  # the user who asked; empty if no admission policy recorded it
+    requester_groups: tuple[str, ...] = ()
+    restored_by: str = ""  # the Velero Restore that brought this request back; empty if nobody restored it
+    is_oversized: bool = False  # whether the spec is larger than LARGEST_SPEC
+
+    @property
+    def is_to_go(self) -> bool:
+        """Whether it is deleted or is to be deleted, in whatever way."""
+        return self.is_going or self.is_to_be_deleted or self.is_to_be_forced
+
+    @property
+    def has_finalizer(self) -> bool:
+        """Whether our finalizer is on it."""
+        return self.finalizer_index >= 0
+
+
+def request_row(wire: nonadmin.Request, family: Family) -> RequestRow:
+    """Return what is kept of a request."""
+    meta, spec, status = wire.metadata, wire.spec, wire.status
+    if meta.creation_timestamp is None:
+        raise ValueError("it has no creationTimestamp")
+    annotations, is_backup = meta.annotations or {}, family is BACKUPS
+    asked = spec.backup_spec if is_backup else spec.restore_spec
+    source = None if is_backup else _source.decode(asked).backup_name
+    is_oversized = memoryview(asked).nbytes > LARGEST_SPEC
+    return RequestRow(
+        key=Key(sys.intern(meta.namespace), meta.name),
+        uid=meta.uid,
+        version=meta.resource_version,
+        generation=meta.generation,
+        created=meta.creation_timestamp,
+        is_going=meta.deletion_timestamp is not None,
+        finalizer_index=_index(meta.finalizers, family.finalizer),
+        has_others_finalizers=any(each != family.finalizer for each in meta.finalizers),
+        is_to_be_deleted=bool(spec.delete_backup),
+        is_to_be_forced=bool(spec.force_delete_backup),
+        source=up_to(LONGEST_NAME, source or ""),
+        spec="" if is_oversized or status.phase in ("Created", "Deleting") else bytes(asked).decode(),
+        status=_status(status, is_backup=is_backup),
+        requester=sys.intern(up_to(_LONGEST_USER, annotations.get(REQUESTER, ""))),
+        requester_groups=_groups(up_to(_LONGEST_GROUPS, annotations.get(REQUESTER_GROUPS, ""))),
+        restored_by=sys.intern((meta.labels or {}).get(velero.RESTORE_NAME_LABEL, "")),
+        is_oversized=is_oversized,
+    )
+
+
+def _groups(lines: str) -> tuple[str, ...]:
+    return tuple(sys.intern(each) for each in lines.split("\n") if each)
+
+
+def _status(wire: nonadmin.RequestStatus, *, is_backup: bool) -> Status:
+    transfers = wire.data_mover_data_uploads if is_backup else wire.data_mover_data_downloads
+    volumes = wire.file_system_pod_volume_backups if is_backup else wire.file_system_pod_volume_restores
+    return Status(
+        phase=sys.intern(wire.phase),
+        conditions=_conditions(wire.conditions or []),
+        velero=_copy(wire.velero_backup if is_backup else wire.velero_restore),
+        deletion=_copy(wire.velero_delete_backup_request),
+        position=wire.queue_info.estimated_queue_position if wire.queue_info else None,
+        transfers=_counts(transfers),
+        volumes=_counts(volumes),
+    )
+
+
+def _conditions(wire: list[Condition]) -> tuple[Condition, ...]:
+    times: dict[str, str] = {}  # several of them often come at the same instant
+    return tuple(
+        _condition(each, times.setdefault(each.last_transition_time, each.last_transition_time)) for each in wire
+    )
+
+
+def _condition(wire: Condition, since: str) -> Condition:
+    return Condition(
+        sys.intern(wire.type),
+        sys.intern(wire.status),
+        sys.intern(wire.reason),
+        sys.intern(wire.message),
+        since,
+        wire.observed_generation,
+    )
+
+
+def _index(texts: tuple[str, ...], text: str) -> int:
+    return texts.index(text) if text in texts else -1
+
+
+_NO_COPY = Copy()
+
+
+def _copy(wire: nonadmin.Reference | None) -> Copy:
+    if wire is None:
+        return _NO_COPY
+    nacuuid, name, namespace = map(sys.intern, (wire.nacuuid, wire.name, wire.namespace))
+    return Copy(nacuuid, name, namespace, interned(wire.status), interned(wire.spec))
+
+
+def _counts(found: dict[str, int] | None) -> Counts:
+    return tuple(sorted((sys.intern(name), number) for name, number in (found or {}).items() if number))

@@ -1,0 +1,176 @@
+"""Rows of Velero's objects: Backups, Restores, DeleteBackupRequests and the volumes whose data is on its way."""
+
+import sys
+from datetime import datetime
+
+import msgspec
+
+from foresail.api import mirrored, nonadmin, velero
+from foresail.api.marks import ATTEMPT, NAMESPACE_UID, ORPHANED, REOPENED, REQUEST_UID
+from foresail.plan import Key, Keyed
+from foresail.selfservice.families import BACKUPS, Family
+from foresail.selfservice.rows.text import interned
+
+Counts = tuple[tuple[str, int], ...]
+"""How many volumes are how far, by the names that the status has for it; only what is not zero."""
+
+_glimpse = msgspec.json.Decoder(mirrored.Glimpse)
+
+_document = msgspec.json.Decoder(dict[str, object])
+
+_source = msgspec.json.Decoder(nonadmin.RestoreSource)
+_encoder = msgspec.json.Encoder()
+
+_VELEROS_OWN = "queuePosition"  # it does not count those that run, and it changes for all whenever one is done
+
+
+class VeleroRow(Keyed, frozen=True, gc=False):
+    """A Velero Backup or Restore, whoever made it, with the record of whose it is."""
+
+    uid: str
+    created: datetime
+    owner: Key | None  # the tenant's object by its names
+    request_uid: str
+    namespace_uid: str
+    is_orphaned: bool
+    is_going: bool
+    phase: str
+    queue_position: int
+    expires: datetime | None
+    mirror: str
+    spec: str
+    source: str = ""  # of a Restore, the Velero Backup that it is made from
+    is_scheduled: bool = False  # of a Backup, whether a Schedule made it
+    reopened: str = ""  # of a Backup, the UID of the refused deletion for which Velero was made to end it once more
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether nothing happens in it any more."""
+        return self.phase in velero.TERMINAL
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether Velero has not begun with it."""
+        return self.phase in velero.WAITING
+
+    @property
+    def is_queued(self) -> bool:
+        """Whether it takes part in Velero's queue: it waits or runs, and not only its data is still moving."""
+        return not self.is_terminal and self.phase not in velero.AFTER_THE_QUEUE
+
+
+class DeletionRow(Keyed, frozen=True, gc=False):
+    """A DeleteBackupRequest."""
+
+    uid: str
+    created: datetime
+    owner: Key | None
+    request_uid: str
+    attempt: int
+    phase: str
+    errors: tuple[str, ...]
+    mirror: str
+
+
+class MovementRow(Keyed, frozen=True, gc=False):
+    """The data of one volume on its way."""
+
+    of: str  # the Velero Backup or Restore that it belongs to
+    phase: str
+    claim: str = ""  # the UID of the claim; empty if the volume has none
+
+
+def velero_row(wire: mirrored.Mirrored, family: Family) -> VeleroRow:
+    """Return what is kept of a Velero Backup or Restore."""
+    meta, seen = wire.metadata, _glimpse.decode(wire.status)
+    if meta.creation_timestamp is None:
+        raise ValueError("it has no creationTimestamp")
+    annotations = meta.annotations or {}
+    return VeleroRow(
+        key=Key(sys.intern(meta.namespace), sys.intern(meta.name)),
+        uid=meta.uid,
+        created=meta.creation_timestamp,
+        owner=_owner(annotations, family),
+        request_uid=annotations.get(REQUEST_UID, ""),
+        namespace_uid=sys.intern(annotations.get(NAMESPACE_UID, "")),
+        is_orphaned=ORPHANED in annotations,
+        is_going=meta.deletion_timestamp is not None,
+        phase=sys.intern(seen.phase),
+        queue_position=seen.queue_position,
+        expires=seen.expiration,
+        mirror=_without_position(wire.status) if seen.queue_position else interned(wire.status),
+        spec=interned(wire.spec) if family is BACKUPS else "{}",
+        source="" if family is BACKUPS else sys.intern(_source.decode(wire.spec).backup_name or ""),
+        is_scheduled=velero.SCHEDULE_LABEL in (meta.labels or {}),
+        reopened=annotations.get(REOPENED, ""),
+    )
+
+
+def deletion_row(wire: mirrored.Mirrored) -> DeletionRow:
+    """Return what is kept of a DeleteBackupRequest."""
+    meta, seen = wire.metadata, _glimpse.decode(wire.status)
+    if meta.creation_timestamp is None:
+        raise ValueError("it has no creationTimestamp")
+    annotations = meta.annotations or {}
+    attempt = annotations.get(ATTEMPT, "")
+    return DeletionRow(
+        key=Key(meta.namespace, meta.name),
+        uid=meta.uid,
+        created=meta.creation_timestamp,
+        owner=_owner(annotations, BACKUPS),
+        request_uid=annotations.get(REQUEST_UID, ""),
+        attempt=int(attempt) if attempt.isdigit() else 1,
+        phase=seen.phase,
+        errors=tuple(seen.errors) if isinstance(seen.errors, list) else (),
+        mirror=interned(wire.status),
+    )
+
+
+def _owner(annotations: dict[str, str], family: Family) -> Key | None:
+    name, namespace = annotations.get(family.origin_name), annotations.get(family.origin_namespace)
+    return Key(sys.intern(namespace), name) if name and namespace else None
+
+
+def movement_row(wire: mirrored.Movement, label: str) -> MovementRow:
+    """Return what is kept of the data of one volume on its way."""
+    meta = wire.metadata
+    labels, key = meta.labels or {}, Key(meta.namespace, meta.name)
+    return MovementRow(key, labels.get(label, ""), wire.status.phase, labels.get(velero.CLAIM_UID_LABEL, ""))
+
+
+def glimpse(mirror: str) -> mirrored.Glimpse:
+    """Read from a mirrored status what decisions need; nothing, if it cannot be read."""
+    try:
+        return _glimpse.decode(mirror)
+    except msgspec.DecodeError:
+        return mirrored.Glimpse()
+
+
+def movements(rows: list[MovementRow]) -> Counts:
+    """Count volumes by how far they are; a phase that the status has no number for counts in the total alone."""
+    counts = {"total": len(rows)}
+    for row in rows:
+        name = _COUNTED.get(row.phase)
+        if name is not None:
+            counts[name] = counts.get(name, 0) + 1
+    return tuple(sorted((name, number) for name, number in counts.items() if number))
+
+
+_COUNTED = {
+    "": "new",
+    "New": "new",
+    "Accepted": "accepted",
+    "Prepared": "prepared",
+    "InProgress": "inProgress",
+    "Canceling": "canceling",
+    "Canceled": "canceled",
+    "Failed": "failed",
+    "Completed": "completed",
+}
+
+
+def _without_position(raw: msgspec.Raw) -> str:
+    """Return a status without Velero's own number in the queue; the request says it in its own words."""
+    document = _document.decode(raw)
+    document.pop(_VELEROS_OWN, None)
+    return sys.intern(_encoder.encode(document).decode())

@@ -1,0 +1,44 @@
+"""Velero's annotations on tenants' objects: they make Velero run commands, wait, or restore a status.
+
+Admission policies refuse them on new objects. What is in old backups is removed by a resource modifier of ours; a pod
+from before the policies is refused when it is to be backed up.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from foresail.selfservice.policy.observe import PolicyRow
+from foresail.selfservice.reasons import Reason, Refused
+
+MODIFIER = "foresail-remove-velero-annotations"
+"""The ConfigMap in Velero's namespace with the resource modifier; the chart creates it."""
+
+_BACKUP_HOOK = re.compile(r"(?:[a-z]+\.)?hook\.backup\.velero\.io/.*")
+
+
+def are_refused(policy: PolicyRow | None) -> bool:
+    """Whether a policy refuses Velero's annotations."""
+    return policy is not None and policy.spec.velero_annotations == "Refused"
+
+
+def removed(spec: dict[str, Any], policy: PolicyRow) -> dict[str, Any] | Refused:
+    """Return the spec of a restore with our resource modifier; Velero takes only one."""
+    if not are_refused(policy):
+        return spec
+    if spec.get("resourceModifier"):
+        text = "spec.restoreSpec.resourceModifier would replace the modifier that removes Velero's annotations: remove"
+        more = f"it, or ask the administrator to set veleroAnnotations: Allowed in SelfServicePolicy {policy.name}"
+        return Refused(Reason.POLICY_VIOLATION, f"{text} {more}")
+    return {**spec, "resourceModifier": {"kind": "configmap", "name": MODIFIER}}
+
+
+def backup_hook(annotations: Mapping[str, str]) -> str | None:
+    """Return the annotation by which Velero runs a command in a pod while it backs it up; None if there is none."""
+    return next((each for each in sorted(annotations) if _BACKUP_HOOK.fullmatch(each)), None)
+
+
+def hooked(pod: str, annotation: str, policy: PolicyRow) -> Refused:
+    """Return why a namespace with such a pod is not backed up."""
+    text = f"pod {pod} has the annotation {annotation}, which SelfServicePolicy {policy.name} refuses"
+    return Refused(Reason.POLICY_VIOLATION, f"{text}: remove it from the pod, then create the backup again")

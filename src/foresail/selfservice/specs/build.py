@@ -1,0 +1,328 @@
+"""What Velero is asked for on behalf of a tenant, or why it is not.
+
+Velero acts with the rights of a cluster administrator. So a spec for Velero is never the tenant's with something taken
+out: it is made anew, and each field of it is written down here. Whatever is not, does not reach Velero.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from foresail.api.policy import BackupPolicy, RestorePolicy
+from foresail.api.specs import (
+    BackupMetadata,
+    BackupSpec,
+    RestoreSpec,
+    UploaderConfigForBackup,
+    UploaderConfigForRestore,
+)
+from foresail.selfservice.policy.observe import PolicyRow
+from foresail.selfservice.reasons import Reason, Refused
+from foresail.selfservice.specs import kinds
+from foresail.selfservice.specs.hooks import backup_hooks, restore_hooks
+from foresail.selfservice.specs.values import (
+    Refusal,
+    Violation,
+    anything,
+    as_json,
+    config_map,
+    duration,
+    few_enough,
+    files_at_once,
+    listed,
+    own_labels,
+    read,
+    selectors,
+    settled,
+    shown,
+)
+
+LONGEST_SNAPSHOT = "4h"
+LONGEST_OPERATION = "24h"
+"""How long Velero may wait for a snapshot, and for the data of a volume, where the policy has no maximum."""
+
+_BACKUP = "spec.backupSpec"
+_RESTORE = "spec.restoreSpec"
+
+
+def backup_spec(tenant: Mapping[str, Any], namespace: str, policy: PolicyRow) -> dict[str, Any] | Refused:
+    """Return the spec of the Velero Backup that a tenant's backupSpec comes to, or why there is none."""
+    try:
+        made = _backup(read(BackupSpec, tenant, _BACKUP), namespace, policy.spec.backup, policy.name)
+    except Refusal as refusal:
+        return _refused(refusal, Reason.INVALID_BACKUP_SPEC)
+    return _written(made)
+
+
+def restore_spec(
+    tenant: Mapping[str, Any], namespace: str, velero_backup: str, policy: PolicyRow
+) -> dict[str, Any] | Refused:
+    """Return the spec of the Velero Restore that a tenant's restoreSpec comes to, or why there is none.
+
+    `velero_backup` is the Velero Backup of the tenant's own NonAdminBackup that `backupName` names.
+    """
+    try:
+        spec = read(RestoreSpec, tenant, _RESTORE)
+        made = _restore(spec, namespace, velero_backup, policy.spec.restore, policy.name)
+    except Refusal as refusal:
+        return _refused(refusal, Reason.INVALID_RESTORE_SPEC)
+    return _written(made)
+
+
+def _refused(refusal: Refusal, invalid: Reason) -> Refused:
+    """Tell what the policy forbids from what is wrong or what the existing controller calls invalid."""
+    return Refused(Reason.POLICY_VIOLATION if isinstance(refusal, Violation) else invalid, str(refusal))
+
+
+def _backup(spec: BackupSpec, namespace: str, rules: BackupPolicy, policy: str) -> BackupSpec:
+    _backup_restrictions(spec, namespace)
+    found = kinds.backed_up(spec, _BACKUP)
+    label_selector, or_label_selectors = selectors(_BACKUP, spec.label_selector, spec.or_label_selectors)
+    required, defaults, allowed = rules.required, rules.defaults, rules.allowed
+    return BackupSpec(
+        metadata=_metadata(spec.metadata),
+        included_namespaces=(namespace,),
+        included_namespace_scoped_resources=found.included,
+        excluded_namespace_scoped_resources=found.excluded,
+        excluded_cluster_scoped_resources=found.cluster_scoped_excluded,
+        label_selector=label_selector,
+        or_label_selectors=or_label_selectors,
+        ordered_resources=_ordered(spec.ordered_resources, namespace),
+        hooks=backup_hooks(spec.hooks, namespace, rules.hooks, policy),
+        storage_location=settled(
+            f"{_BACKUP}.storageLocation",
+            spec.storage_location or None,
+            required.storage_location,
+            defaults.storage_location,
+            listed(f"{_BACKUP}.storageLocation", allowed.storage_locations, policy),
+        ),
+        volume_snapshot_locations=settled(
+            f"{_BACKUP}.volumeSnapshotLocations",
+            spec.volume_snapshot_locations or None,
+            required.volume_snapshot_locations,
+            defaults.volume_snapshot_locations,
+            lambda wrote: _snapshot_locations(wrote, allowed.volume_snapshot_locations),
+        ),
+        ttl=duration(
+            f"{_BACKUP}.ttl",
+            spec.ttl,
+            rules.ttl,
+            required=required.ttl,
+            default=defaults.ttl or rules.ttl.maximum,
+            ceiling=None,
+        ),
+        snapshot_volumes=settled(
+            f"{_BACKUP}.snapshotVolumes",
+            spec.snapshot_volumes,
+            required.snapshot_volumes,
+            defaults.snapshot_volumes,
+            anything,
+        ),
+        snapshot_move_data=settled(
+            f"{_BACKUP}.snapshotMoveData",
+            spec.snapshot_move_data,
+            required.snapshot_move_data,
+            defaults.snapshot_move_data,
+            anything,
+        ),
+        default_volumes_to_fs_backup=settled(
+            f"{_BACKUP}.defaultVolumesToFsBackup",
+            spec.default_volumes_to_fs_backup,
+            required.default_volumes_to_fs_backup,
+            defaults.default_volumes_to_fs_backup,
+            anything,
+        ),
+        volume_group_snapshot_label_key=settled(
+            f"{_BACKUP}.volumeGroupSnapshotLabelKey",
+            spec.volume_group_snapshot_label_key or None,
+            required.volume_group_snapshot_label_key,
+            defaults.volume_group_snapshot_label_key,
+            listed(f"{_BACKUP}.volumeGroupSnapshotLabelKey", allowed.volume_group_snapshot_label_keys, policy),
+        ),
+        datamover=settled(
+            f"{_BACKUP}.datamover",
+            spec.datamover or None,
+            required.datamover,
+            defaults.datamover,
+            listed(f"{_BACKUP}.datamover", ("velero", *allowed.datamovers), policy),
+        ),
+        resource_policy=settled(
+            f"{_BACKUP}.resourcePolicy",
+            spec.resource_policy,
+            required.resource_policy,
+            defaults.resource_policy,
+            config_map(f"{_BACKUP}.resourcePolicy", allowed.resource_policies, policy),
+        ),
+        csi_snapshot_timeout=duration(
+            f"{_BACKUP}.csiSnapshotTimeout",
+            spec.csi_snapshot_timeout,
+            rules.csi_snapshot_timeout,
+            required=required.csi_snapshot_timeout,
+            default=defaults.csi_snapshot_timeout,
+            ceiling=LONGEST_SNAPSHOT,
+        ),
+        item_operation_timeout=duration(
+            f"{_BACKUP}.itemOperationTimeout",
+            spec.item_operation_timeout,
+            rules.item_operation_timeout,
+            required=required.item_operation_timeout,
+            default=defaults.item_operation_timeout,
+            ceiling=LONGEST_OPERATION,
+        ),
+        uploader_config=_upload(spec.uploader_config, rules, policy),
+    )
+
+
+def _restore(spec: RestoreSpec, namespace: str, velero_backup: str, rules: RestorePolicy, policy: str) -> RestoreSpec:
+    _restore_restrictions(spec, namespace)
+    included, excluded = kinds.restored(spec.included_resources, spec.excluded_resources, rules.kinds, _RESTORE, policy)
+    label_selector, or_label_selectors = selectors(_RESTORE, spec.label_selector, spec.or_label_selectors)
+    required, defaults, allowed = rules.required, rules.defaults, rules.allowed
+    return RestoreSpec(
+        backup_name=velero_backup,
+        included_namespaces=(namespace,),
+        included_resources=included,
+        excluded_resources=excluded,
+        # Absent, nothing without a namespace comes but what a claim brings along: its volume. False, not even that.
+        include_cluster_resources=spec.include_cluster_resources,
+        label_selector=label_selector,
+        or_label_selectors=or_label_selectors,
+        restore_pvs=settled(
+            f"{_RESTORE}.restorePVs", spec.restore_pvs, required.restore_pvs, defaults.restore_pvs, anything
+        ),
+        preserve_node_ports=settled(
+            f"{_RESTORE}.preserveNodePorts",
+            spec.preserve_node_ports,
+            required.preserve_node_ports,
+            defaults.preserve_node_ports,
+            anything,
+        ),
+        hooks=restore_hooks(spec.hooks, namespace, rules.hooks, policy),
+        existing_resource_policy=settled(
+            f"{_RESTORE}.existingResourcePolicy",
+            spec.existing_resource_policy or None,
+            required.existing_resource_policy,
+            defaults.existing_resource_policy,
+            listed(f"{_RESTORE}.existingResourcePolicy", ("none", *allowed.existing_resource_policies), policy),
+        ),
+        item_operation_timeout=duration(
+            f"{_RESTORE}.itemOperationTimeout",
+            spec.item_operation_timeout,
+            rules.item_operation_timeout,
+            required=required.item_operation_timeout,
+            default=defaults.item_operation_timeout,
+            ceiling=LONGEST_OPERATION,
+        ),
+        resource_modifier=settled(
+            f"{_RESTORE}.resourceModifier",
+            spec.resource_modifier,
+            required.resource_modifier,
+            defaults.resource_modifier,
+            config_map(f"{_RESTORE}.resourceModifier", allowed.resource_modifiers, policy),
+        ),
+        resource_policy=settled(
+            f"{_RESTORE}.resourcePolicy",
+            spec.resource_policy,
+            required.resource_policy,
+            defaults.resource_policy,
+            config_map(f"{_RESTORE}.resourcePolicy", allowed.resource_policies, policy),
+        ),
+        uploader_config=_download(spec.uploader_config, rules, policy),
+    )
+
+
+# What no policy can allow, in the words that tenants know
+
+
+def _backup_restrictions(spec: BackupSpec, namespace: str) -> None:
+    if any(each != namespace for each in spec.included_namespaces or ()):
+        text = "includedNamespaces is restricted, can not contain namespaces other than"
+        raise Refusal(f"NonAdminBackup {_BACKUP}.{text}: {namespace}")
+    if spec.excluded_namespaces:
+        raise Refusal(f"NonAdminBackup {_BACKUP}.excludedNamespaces is restricted")
+    if spec.include_cluster_resources:
+        text = "includeClusterResources is restricted, can only be set to false"
+        raise Refusal(f"NonAdminBackup {_BACKUP}.{text}")
+    if spec.included_cluster_scoped_resources:
+        text = "includedScopedResources is restricted, must remain empty"  # so it is called by the existing controller
+        raise Refusal(f"NonAdminBackup {_BACKUP}.{text}")
+    if spec.default_volumes_to_restic:
+        raise Refusal(f"{_BACKUP}.defaultVolumesToRestic is restricted, set defaultVolumesToFsBackup instead")
+
+
+def _restore_restrictions(spec: RestoreSpec, namespace: str) -> None:
+    restricted = {
+        "scheduleName": bool(spec.schedule_name),
+        "includedNamespaces": any(each != namespace for each in spec.included_namespaces or ()),
+        "excludedNamespaces": bool(spec.excluded_namespaces),
+        "namespaceMapping": bool(spec.namespace_mapping),
+    }
+    if restricted.pop("scheduleName"):
+        raise Refusal(f"NonAdminRestore nonAdminRestore.{_RESTORE}.scheduleName is restricted")
+    if not spec.backup_name:
+        raise Refusal(f"NonAdminRestore {_RESTORE}.backupName is not set")
+    for field, is_set in restricted.items():
+        if is_set:
+            raise Refusal(f"NonAdminRestore nonAdminRestore.{_RESTORE}.{field} is restricted")
+    if spec.include_cluster_resources:
+        text = "includeClusterResources is restricted, can only be set to false"
+        raise Refusal(f"NonAdminRestore {_RESTORE}.{text}")
+    if spec.restore_status is not None:
+        raise Violation(f"NonAdminRestore {_RESTORE}.restoreStatus is restricted, remove it")
+
+
+# The fields that need more than a line
+
+
+def _metadata(metadata: BackupMetadata | None) -> BackupMetadata | None:
+    labels = own_labels(f"{_BACKUP}.metadata.labels", metadata.labels if metadata else None)
+    return BackupMetadata(labels=labels) if labels else None
+
+
+def _ordered(ordered: Mapping[str, str] | None, namespace: str) -> dict[str, str] | None:
+    """Return which objects come first; names without the tenant's namespace before them would be of other objects."""
+    path = f"{_BACKUP}.orderedResources"
+    few_enough(path, ordered)
+    kinds.names(path, tuple(ordered or ()))
+    if "*" in (ordered or {}):
+        raise Refusal(f"{path} has *, which is no kind: name each kind whose objects come first")
+    for kind, objects in (ordered or {}).items():
+        for each in objects.split(","):
+            if not each.startswith(f"{namespace}/") or each.count("/") != 1:
+                raise Refusal(f"{path} {kind} has {shown(each)}: write each object as {namespace}/NAME, between commas")
+    return dict(ordered) if ordered else None
+
+
+def _snapshot_locations(wrote: tuple[str, ...], allowed: tuple[str, ...]) -> None:
+    if any(each not in allowed for each in wrote):
+        raise Violation(f"NonAdminBackup {_BACKUP}.volumeSnapshotLocations is restricted")
+
+
+def _upload(wrote: UploaderConfigForBackup | None, rules: BackupPolicy, policy: str) -> UploaderConfigForBackup | None:
+    path = f"{_BACKUP}.uploaderConfig"
+    check = files_at_once(f"{path}.parallelFilesUpload", rules.parallel_files, policy)
+    return settled(
+        path,
+        wrote,
+        rules.required.uploader_config,
+        rules.defaults.uploader_config,
+        lambda value: check(value.parallel_files_upload),
+    )
+
+
+def _download(
+    wrote: UploaderConfigForRestore | None, rules: RestorePolicy, policy: str
+) -> UploaderConfigForRestore | None:
+    path = f"{_RESTORE}.uploaderConfig"
+    check = files_at_once(f"{path}.parallelFilesDownload", rules.parallel_files, policy)
+    return settled(
+        path,
+        wrote,
+        rules.required.uploader_config,
+        rules.defaults.uploader_config,
+        lambda value: check(value.parallel_files_download),
+    )
+
+
+def _written(spec: BackupSpec | RestoreSpec) -> dict[str, Any]:
+    found: dict[str, Any] = as_json(spec)
+    return found

@@ -1,0 +1,120 @@
+"""Hooks: commands that Velero runs in a tenant's pods, with rights and for a time that the policy bounds."""
+
+import msgspec
+
+from foresail.api.policy import Hooks
+from foresail.api.specs import (
+    BackupHookRule,
+    BackupHooks,
+    BackupResourceHook,
+    ExecHook,
+    ExecRestoreHook,
+    Names,
+    RestoreHookRule,
+    RestoreHooks,
+    RestoreResourceHook,
+)
+from foresail.selfservice.specs.kinds import names
+from foresail.selfservice.specs.values import Violation, duration, few_enough, selector
+
+LONGEST = "10m"
+"""Of any timeout of a hook, where the policy has no maximum: meanwhile Velero works for nobody else."""
+
+VELEROS_OWN = "30s"
+"""What Velero takes for the timeout of a command that names none."""
+
+
+def backup_hooks(hooks: BackupHooks | None, namespace: str, rules: Hooks, policy: str) -> BackupHooks | None:
+    """Return the hooks of a backup, in the tenant's namespace only and each with a timeout."""
+    path = "spec.backupSpec.hooks"
+    if hooks is None or not hooks.resources:
+        return None
+    _allowed(path, rules, policy)
+    few_enough(path, hooks.resources)
+    found = [
+        BackupHookRule(
+            name=each.name,
+            included_namespaces=_only(f"{path}.includedNamespaces", each, namespace),
+            included_resources=names(f"{path}.includedResources", each.included_resources) or None,
+            excluded_resources=names(f"{path}.excludedResources", each.excluded_resources) or None,
+            label_selector=selector(f"{path}.labelSelector", each.label_selector),
+            pre=_around(f"{path}.pre", each.pre, rules),
+            post=_around(f"{path}.post", each.post, rules),
+        )
+        for each in hooks.resources
+    ]
+    return BackupHooks(resources=tuple(found))
+
+
+def restore_hooks(hooks: RestoreHooks | None, namespace: str, rules: Hooks, policy: str) -> RestoreHooks | None:
+    """Return the hooks of a restore: commands only, for an init container would be one of any rights."""
+    path = "spec.restoreSpec.hooks"
+    if hooks is None or not hooks.resources:
+        return None
+    _allowed(path, rules, policy)
+    few_enough(path, hooks.resources)
+    found = [
+        RestoreHookRule(
+            name=each.name,
+            included_namespaces=_only(f"{path}.includedNamespaces", each, namespace),
+            included_resources=names(f"{path}.includedResources", each.included_resources) or None,
+            excluded_resources=names(f"{path}.excludedResources", each.excluded_resources) or None,
+            label_selector=selector(f"{path}.labelSelector", each.label_selector),
+            post_hooks=_after(f"{path}.postHooks", each.post_hooks, rules),
+        )
+        for each in hooks.resources
+    ]
+    return RestoreHooks(resources=tuple(found))
+
+
+def _allowed(path: str, rules: Hooks, policy: str) -> None:
+    if not rules.allowed:
+        raise Violation(f"{path} are not allowed by SelfServicePolicy {policy}: remove them")
+
+
+def _only(path: str, rule: BackupHookRule | RestoreHookRule, namespace: str) -> Names:
+    if rule.excluded_namespaces or any(each != namespace for each in rule.included_namespaces or ()):
+        raise Violation(f"{path} is restricted, can not contain namespaces other than: {namespace}")
+    return (namespace,)
+
+
+def _around(
+    path: str, hooks: tuple[BackupResourceHook, ...] | None, rules: Hooks
+) -> tuple[BackupResourceHook, ...] | None:
+    few_enough(path, hooks)
+    return tuple(BackupResourceHook(exec=_command(path, each.exec, rules)) for each in hooks or ()) or None
+
+
+def _command(path: str, command: ExecHook, rules: Hooks) -> ExecHook:
+    few_enough(f"{path}.exec.command", command.command)
+    timeout = _timeout(f"{path}.exec.timeout", command.timeout, rules, VELEROS_OWN)
+    return msgspec.structs.replace(command, timeout=timeout)
+
+
+def _after(
+    path: str, hooks: tuple[RestoreResourceHook, ...] | None, rules: Hooks
+) -> tuple[RestoreResourceHook, ...] | None:
+    few_enough(path, hooks)
+    found: list[RestoreResourceHook] = []
+    for each in hooks or ():
+        if each.init is not None:
+            raise Violation(f"{path}.init is restricted: no policy allows init containers, remove it")
+        if each.exec is not None:
+            found.append(RestoreResourceHook(exec=_later_command(path, each.exec, rules)))
+    return tuple(found) or None
+
+
+def _later_command(path: str, command: ExecRestoreHook, rules: Hooks) -> ExecRestoreHook:
+    few_enough(f"{path}.exec.command", command.command)
+    return msgspec.structs.replace(
+        command,
+        exec_timeout=_timeout(f"{path}.exec.execTimeout", command.exec_timeout, rules, VELEROS_OWN),
+        # Without one, Velero waits for the container for ever.
+        wait_timeout=_timeout(f"{path}.exec.waitTimeout", command.wait_timeout, rules, LONGEST),
+    )
+
+
+def _timeout(path: str, wrote: str | None, rules: Hooks, otherwise: str) -> str:
+    default = rules.timeout.maximum or otherwise
+    found = duration(path, wrote, rules.timeout, required=None, default=default, ceiling=LONGEST)
+    return found or default

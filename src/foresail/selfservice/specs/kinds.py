@@ -1,0 +1,227 @@
+"""Which kinds of objects a tenant's backup holds, and which a tenant's restore brings back.
+
+Velero reads the entries of these lists as patterns, and it stops at the first that it cannot read: one stray bracket
+in a list of exclusions, and every exclusion after it is void. So a tenant writes names here, never patterns.
+"""
+
+import re
+from collections.abc import Collection
+from fnmatch import fnmatchcase
+
+import msgspec
+
+from foresail.api.policy import REFUSED_KINDS, RestoredKinds
+from foresail.api.specs import BackupSpec, Names
+from foresail.selfservice.specs.values import Refusal, Violation, few_enough, shown
+
+EVERYTHING = "*"
+
+NEVER_BACKED_UP = ("*.oadp.openshift.io",)
+"""The requests themselves: brought back, they would ask again."""
+
+CLUSTER_SCOPED_LEFT_OUT = ("*.*", "componentstatuses", "nodes")
+"""Of the kinds without a namespace, all but PersistentVolumes and the Namespace itself.
+
+Every kind outside the core group has a dot in its name, so this is a list of what is allowed. Velero lists nothing
+without a namespace for such a backup; what is left out here would come along with something else, such as the
+ClusterRoles of a ServiceAccount. VolumeSnapshotContents of the backup's own snapshots come along all the same.
+"""
+
+NEVER_RESTORED = (
+    *NEVER_BACKED_UP,
+    "*.velero.io",
+    "*.admissionregistration.k8s.io",
+    "*.apiextensions.k8s.io",
+    "*.apiregistration.k8s.io",
+    "*.certificates.k8s.io",
+    "clusterrolebindings.authorization.openshift.io",
+    "clusterrolebindings.rbac.authorization.k8s.io",
+    "clusterroles.authorization.openshift.io",
+    "clusterroles.rbac.authorization.k8s.io",
+    "csidrivers.storage.k8s.io",
+    "csinodes.storage.k8s.io",
+    "events",
+    "events.events.k8s.io",
+    "flowschemas.flowcontrol.apiserver.k8s.io",
+    "ingressclasses.networking.k8s.io",
+    "nodes",
+    "priorityclasses.scheduling.k8s.io",
+    "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
+    "runtimeclasses.node.k8s.io",
+    "securitycontextconstraints.security.openshift.io",
+    "storageclasses.storage.k8s.io",
+    "virtualmachineclusterinstancetypes.instancetype.kubevirt.io",
+    "virtualmachineclusterpreferences.instancetype.kubevirt.io",
+    "volumeattachments.storage.k8s.io",
+    "volumesnapshotclasses.snapshot.storage.k8s.io",
+)
+"""What no restore of a tenant brings back, whatever the policy says.
+
+Velero restores nothing without a namespace for a restore of one namespace, unless something else brings it along; the
+kinds without a namespace stand here for that case.
+"""
+
+REFUSED_BY_OTHER_NAMES = (
+    "csistoragecapacities.storage.k8s.io",
+    "endpoints",
+    "endpointslices.discovery.k8s.io",
+    "rolebindingrestrictions.authorization.openshift.io",
+    "rolebindings.authorization.openshift.io",
+    "roles.authorization.openshift.io",
+)
+"""Left out with REFUSED_KINDS: the same rights under OpenShift's names, and what the `edit` role may not write."""
+
+_CLAIMS = ("persistentvolumeclaims", "persistentvolumeclaim", "pvc")
+COME_WITH_CLAIMS = (
+    "persistentvolumes",
+    "volumesnapshots.snapshot.storage.k8s.io",
+    "volumesnapshotcontents.snapshot.storage.k8s.io",
+)
+"""What Velero restores a claim from: restored with it, and not asked about."""
+
+COME_ALONG = (
+    *("persistentvolumes", "persistentvolume", "pv", "namespaces", "namespace", "ns"),
+    *("volumesnapshotcontents", "volumesnapshotcontents.snapshot.storage.k8s.io"),
+)
+"""Cluster-scoped kinds that Velero backs up with what needs them."""
+
+_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9.]{0,251}[A-Za-z0-9])?")
+
+
+class BackedUp(msgspec.Struct, frozen=True):
+    """The kinds of a backup, in the newer of Velero's two ways to say it."""
+
+    included: Names | None
+    excluded: Names
+    cluster_scoped_excluded: Names
+
+
+def backed_up(spec: BackupSpec, path: str) -> BackedUp:
+    """Return the kinds of a backup; what is written in the older way is said in the newer one."""
+    older = spec.included_resources or spec.excluded_resources or spec.include_cluster_resources is not None
+    newer = (
+        spec.included_namespace_scoped_resources
+        or spec.excluded_namespace_scoped_resources
+        or spec.excluded_cluster_scoped_resources
+    )
+    if older and newer:
+        text = f"{path} mixes includedResources, excludedResources or includeClusterResources with the lists of"
+        raise Refusal(
+            f"{text} cluster-scoped or namespace-scoped resources, and Velero takes only one sort: remove one"
+        )
+    if newer:
+        where = f"{path}.includedNamespaceScopedResources"
+        included = names(where, spec.included_namespace_scoped_resources)
+        excluded = names(f"{path}.excludedNamespaceScopedResources", spec.excluded_namespace_scoped_resources)
+        cluster_scoped = names(f"{path}.excludedClusterScopedResources", spec.excluded_cluster_scoped_resources)
+    else:
+        where = f"{path}.includedResources"
+        included = _without_what_comes_along(where, names(where, spec.included_resources))
+        excluded = names(f"{path}.excludedResources", spec.excluded_resources)
+        # Of each list Velero leaves out what has the other scope, and only Velero knows which kind has which.
+        cluster_scoped = (EVERYTHING,) if spec.include_cluster_resources is False else excluded
+    _contradiction(path, included, excluded)
+    for each in included:
+        if _is_among(each, NEVER_BACKED_UP):
+            raise Violation(f"{where} has {each}, which is not backed up: remove it")
+    everything = EVERYTHING in cluster_scoped
+    return BackedUp(
+        included=included or None,
+        excluded=_with(excluded, NEVER_BACKED_UP),
+        cluster_scoped_excluded=(EVERYTHING,) if everything else _with(cluster_scoped, CLUSTER_SCOPED_LEFT_OUT),
+    )
+
+
+def restored(
+    included: Names | None, excluded: Names | None, kinds: RestoredKinds, path: str, policy: str
+) -> tuple[Names | None, Names]:
+    """Return the kinds that a restore brings back, and those that it leaves out."""
+    where = f"{path}.includedResources"
+    asked = names(where, included)
+    unwanted = names(f"{path}.excludedResources", excluded)
+    _contradiction(path, asked, unwanted)
+    kinds = RestoredKinds(_of_policy(kinds.allowed, policy), _of_policy(kinds.refused, policy))
+    never = _with(NEVER_RESTORED, _refused(kinds))
+    for each in asked:
+        if _is_among(each, never):
+            raise Violation(f"{where} has {each}, which SelfServicePolicy {policy} does not let come back: remove it")
+    if kinds.allowed is not None:
+        asked = _of_the_allowed(
+            asked, tuple(each for each in kinds.allowed if not _is_among(each, never)), path, policy
+        )
+        asked = tuple(each for each in asked if each not in unwanted)
+        if not asked:
+            raise Refusal(f"nothing is left to restore, change {path}.excludedResources")
+    left_out = _with(unwanted, never)
+    if any(each in _CLAIMS for each in asked):
+        asked = _with(asked, tuple(each for each in COME_WITH_CLAIMS if not _is_among(each, left_out)))
+    return asked or None, left_out
+
+
+def names(path: str, entries: Names | None) -> Names:
+    """Return the names of kinds in lower case, each once; a star stands alone, and only where it means something."""
+    few_enough(path, entries)
+    found = tuple(dict.fromkeys(each.lower() for each in entries or () if _NAME.fullmatch(each) or each == EVERYTHING))
+    for each in entries or ():
+        if each != EVERYTHING and not _NAME.fullmatch(each):
+            text = f"{path} has {shown(each)}, which is not the name of a kind"
+            raise Refusal(f"{text}: write names such as deployments.apps, without patterns")
+    if EVERYTHING not in found:
+        return found
+    if len(found) > 1:
+        raise Refusal(f"{path} has * beside names, and Velero takes only one of both: remove the * or the names")
+    if "excluded" in path and "ClusterScoped" not in path:
+        raise Refusal(f"{path} leaves out everything: name the kinds that are to be left out")
+    return found
+
+
+def _of_policy(entries: Names | None, policy: str) -> Names | None:
+    """Return the names that an administrator wrote; one that Velero cannot read would void those after it."""
+    for each in entries or ():
+        if not _NAME.fullmatch(each.removeprefix("*.")):
+            text = f"SelfServicePolicy {policy} has {shown(each)} in restore.kinds, which is not the name of a kind"
+            raise Violation(f"{text}: ask the administrator to correct it")
+    return None if entries is None else tuple(each.lower() for each in entries)
+
+
+def _refused(kinds: RestoredKinds) -> Names:
+    """Return the refused kinds; the other names of the same rights stay refused whatever list the policy has."""
+    wanted = kinds.allowed or ()
+    chosen = tuple(each for each in REFUSED_KINDS if each not in wanted) if kinds.refused is None else kinds.refused
+    return _with(chosen, tuple(each for each in REFUSED_BY_OTHER_NAMES if each not in wanted))
+
+
+def _of_the_allowed(asked: Names, allowed: Names, path: str, policy: str) -> Names:
+    if not allowed:
+        raise Violation(f"SelfServicePolicy {policy} lets no kind come back: ask the administrator to allow some")
+    if not asked or EVERYTHING in asked:
+        return allowed
+    found: list[str] = []
+    for each in asked:
+        meant = [one for one in allowed if each in (one, one.partition(".")[0])]
+        if not meant:
+            text = f"{path}.includedResources has {each}, which SelfServicePolicy {policy} does not let come back"
+            raise Violation(f"{text}: choose from {shown(', '.join(allowed))}")
+        found += meant
+    return tuple(dict.fromkeys(found))
+
+
+def _without_what_comes_along(path: str, included: Names) -> Names:
+    left = tuple(each for each in included if each not in COME_ALONG)
+    if included and not left:
+        raise Refusal(f"{path} names no kind that has a namespace: add one, volumes come along with their claims")
+    return left
+
+
+def _contradiction(path: str, included: Names, excluded: Names) -> None:
+    both = [each for each in included if each in excluded]
+    if both:
+        raise Refusal(f"{path} includes {both[0]} and excludes it: remove one of them")
+
+
+def _is_among(name: str, those: Collection[str]) -> bool:
+    return name != EVERYTHING and any(fnmatchcase(name, each) or name == each.partition(".")[0] for each in those)
+
+
+def _with(some: Names, more: Names) -> Names:
+    return tuple(dict.fromkeys((*some, *more)))

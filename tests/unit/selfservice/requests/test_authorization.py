@@ -1,0 +1,22 @@
+"""The last check before Velero gets an object: when it is repeated."""
+
+from datetime import timedelta
+
+import pytest
+
+from foresail.plan import Brought
+from foresail.selfservice.access.observe import AccessSeen, Check, Checked, PodCheck, PodsChecked
+from foresail.selfservice.requests.authorization import Waiting, clear
+from tests.unit.selfservice.policies import policy
+from tests.unit.selfservice.requests.test_decide import NOW, request, seen
+
+
+@pytest.mark.parametrize(("age", "is_read"), [(1, False), (2, True), (59, True), (61, True)])
+def test_a_read_that_failed_is_repeated_and_never_in_the_past(age: int, is_read: bool) -> None:
+    wish = PodCheck("red")
+    began, failed = NOW - timedelta(seconds=age), PodsChecked(problem="it is down")
+    brought: Brought[Check | PodCheck, Checked | PodsChecked] = Brought(wish, failed, began, 1)
+    found = clear(seen(request(), policy=policy(), access=AccessSeen(brought=brought)), {}, NOW)
+    assert isinstance(found, Waiting)
+    assert found.read == (wish if is_read else None)
+    assert found.wake_at == (None if is_read else NOW + timedelta(seconds=1))
