@@ -9,6 +9,7 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+from urllib.parse import parse_qs
 
 from tests.unit.served import served
 
@@ -19,6 +20,7 @@ class Canned:
 
     kubeconfig: Path
     asked: list[str] = field(default_factory=list)  # verb and path
+    queries: list[dict[str, list[str]]] = field(default_factory=list)  # of each request
 
     @property
     def writes(self) -> list[str]:
@@ -35,7 +37,8 @@ def canned(
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            path = self.path.partition("?")[0]
+            path, _, query = self.path.partition("?")
+            found.queries.append(parse_qs(query))
             found.asked.append(f"{self.command} {path}")
             time.sleep(pauses.get(path, 0.0))
             status = {"kind": "Status", "reason": "NotFound", "message": "not here", "code": 404}

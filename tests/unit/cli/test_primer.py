@@ -14,7 +14,6 @@ from foresail.cli.main import main, parser
 from foresail.cli.primer.create import body_of
 from foresail.cli.primer.describe import described
 from foresail.cli.primer.explain import chain, refusal_of
-from foresail.cli.primer.get import row
 from foresail.cli.primer.preview import previewed
 from foresail.cli.primer.settings import primer_settings
 from foresail.kube.failures import Cause, Failure
@@ -148,13 +147,6 @@ def test_create_makes_a_primer_of_the_options() -> None:
         "selector": {"matchLabels": {"tier": "batch"}},
         "method": "CronJob",
     }
-
-
-def test_get_shows_what_is_next_and_cold_against_warm() -> None:
-    shown = row(PRIMER, NOW)
-    assert shown[:3] == ["warm", "1", "10m"]
-    assert shown[3].startswith("2026-01-02 03:00 UTC (in ")
-    assert shown[5:] == ["41 s", "1 s", "True", ""]
 
 
 def test_describe_draws_the_last_fires() -> None:

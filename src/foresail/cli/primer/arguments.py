@@ -1,4 +1,4 @@
-"""The words of `foresail primer`; what they do is imported only when one of them is chosen."""
+"""The verbs of `foresail primer`; what they do is imported only when one of them is chosen."""
 
 import argparse
 from collections.abc import Callable
@@ -19,78 +19,139 @@ class _Help(argparse.HelpFormatter):
 
 
 def add_primer(commands: "argparse._SubParsersAction[CommandParser]") -> None:
-    """Add the words of `foresail primer` to the command line."""
+    """Add the verbs of `foresail primer` to the command line."""
     primer = commands.add_parser(
         "primer",
         help="capacity that is warm before a CronJob fires",
-        description="Works on Primers, which hold capacity for CronJobs before they fire, and shows what came of it.",
+        description="Manages Primers, which hold capacity for CronJobs before they fire, and reports start delays.",
     )
     primer.fill = _fill
 
 
 def _fill(primer: argparse.ArgumentParser) -> None:
-    words = primer.add_subparsers(required=True, metavar="COMMAND")
-    _add_create(words)
-    _add_reports(words)
-    _add_changes(words)
-    _add_forecasts(words)
+    verbs = primer.add_subparsers(required=True, metavar="COMMAND")
+    _add_create(verbs)
+    _add_reports(verbs)
+    _add_changes(verbs)
+    _add_delete(verbs)
+    _add_preview(verbs)
+    _add_suggest(verbs)
 
 
-def _add_create(words: Any) -> None:  # noqa: ANN401 - argparse's own is private
-    one = _word(words, "create", "make a Primer", ("create", "create"))
+def _add_create(verbs: Any) -> None:  # noqa: ANN401 - argparse's own is private
+    one = _verb(
+        verbs,
+        "create",
+        "create a Primer",
+        ("create", "create"),
+        "foresail primer create report -n shop --warm-up 10m",
+        "foresail primer create nightly -n shop -l tier=batch --warm-up 15m",
+        "foresail primer create report -n shop --warm-up 10m -o yaml > report-primer.yaml",
+    )
     one.add_argument("name", metavar="NAME", help="of the Primer")
     one.add_argument("--cron-job", metavar="NAME", help="of the CronJob (default: that of the Primer)")
     one.add_argument("-l", "--selector", metavar="SELECTOR", help="CronJobs with these labels, instead of one by name")
     _add_how(one)
-    one.add_argument("--release-after", metavar="DURATION", help="let go that long after a fire at the latest")
-    one.add_argument("--allow-standing", action="store_true", help="hold for more than half of the time, if need be")
-    _add_output(one, "table", "json", "yaml", "name")
+    one.add_argument(
+        "--release-after", metavar="DURATION", help="maximum time to hold capacity after the job is due (default: 5m)"
+    )
+    one.add_argument("--allow-standing", action="store_true", help="allow to hold for more than half of the time")
+    _add_output(one, "table", "json", "yaml", "name", note="json, yaml: send nothing")
     one.add_argument("--dry-run", action="store_true", help="print what would be sent, and send nothing")
 
 
-def _add_reports(words: Any) -> None:  # noqa: ANN401
-    one = _word(words, "get", "list Primers: next fire, next warm-up, the last start delays", ("get", "get"))
-    _add_choice(one)
-    _add_output(one, "table", "json", "yaml", "name")
-    one = _word(words, "describe", "the last fires, cold against warm, and what was held", ("describe", "describe"))
-    _add_choice(one)
-    one = _word(
-        words, "explain", "the rules in their order, and the first that holds a CronJob back", ("explain", "explain")
+def _add_reports(verbs: Any) -> None:  # noqa: ANN401
+    one = _verb(
+        verbs,
+        "get",
+        "list Primers: next fire, median start delays cold and warm, and why one is not ready",
+        ("get", "get"),
+        "foresail primer get",
+        "foresail primer get -A -o wide",
+        "foresail primer get -n shop -l tier=batch -o yaml",
     )
-    _add_choice(one)
+    _add_selection(one)
+    _add_output(one, "table", "wide", "json", "yaml", "name")
+    one = _verb(
+        verbs,
+        "describe",
+        "show the last fires, cold against warm, and what was held",
+        ("describe", "describe"),
+        "foresail primer describe report -n shop",
+        "foresail primer describe -A -l tier=batch",
+    )
+    _add_selection(one)
+    one = _verb(
+        verbs,
+        "explain",
+        "evaluate the rules in their order, and show the first that blocks a CronJob",
+        ("explain", "explain"),
+        "foresail primer explain report -n shop",
+        "foresail primer explain -A",
+    )
+    _add_selection(one)
     _add_zone(one)
 
 
-def _add_changes(words: Any) -> None:  # noqa: ANN401
-    for name, meaning in (("suspend", "hold nothing until they are resumed"), ("resume", "hold capacity again")):
-        one = _word(words, name, f"let Primers {meaning}", ("change", name))
-        one.add_argument("names", nargs="+", metavar="NAME", help="of Primers")
+def _add_changes(verbs: Any) -> None:  # noqa: ANN401
+    for name, meaning in (
+        ("suspend", "suspend Primers: nothing is held until they are resumed"),
+        ("resume", "resume Primers: capacity is held again"),
+    ):
+        one = _verb(
+            verbs,
+            name,
+            meaning,
+            ("change", name),
+            f"foresail primer {name} report -n shop",
+            f"foresail primer {name} -A -l tier=batch",
+            f"foresail primer {name} --all -n shop",
+        )
+        _add_selection(one, everything=False)
+        _add_output(one, "table", "json", "yaml", "name")
 
 
-def _add_forecasts(words: Any) -> None:  # noqa: ANN401
-    one = _word(
-        words,
+def _add_delete(verbs: Any) -> None:  # noqa: ANN401
+    one = _verb(
+        verbs,
+        "delete",
+        "delete Primers; what they hold is released",
+        ("delete", "delete"),
+        "foresail primer delete report -n shop",
+        "foresail primer delete -n shop -l tier=batch --yes",
+        "foresail primer delete -A --all --dry-run",
+    )
+    _add_selection(one, everything=False)
+    one.add_argument("-y", "--yes", "--confirm", dest="confirm", action="store_true", help="do not ask")
+    one.add_argument("--dry-run", action="store_true", help="print what would be sent, and send nothing")
+    _add_output(one, "table", "json", "yaml", "name")
+
+
+def _add_preview(verbs: Any) -> None:  # noqa: ANN401
+    one = _verb(
+        verbs,
         "preview",
-        "what a Primer would do, and on which dates not exactly",
+        "show what a Primer would do, and on which dates not exactly",
         ("preview", "preview"),
+        "foresail primer preview report -n shop --warm-up 10m",
+        "foresail primer preview -f cronjob.yaml --warm-up 10m --zone Europe/Berlin",
     )
     one.add_argument("cron_job", nargs="?", metavar="CRONJOB", help="of the cluster")
     one.add_argument("-f", "--file", metavar="FILE", help="CronJobs in a manifest instead; - is standard input")
     _add_how(one)
     one.add_argument("--count", type=int, default=5, metavar="N", help="how many fires to show (%(default)s)")
     _add_zone(one)
-    _add_suggest(words)
 
 
-def _add_suggest(words: Any) -> None:  # noqa: ANN401
-    one = _word(
-        words,
+def _add_suggest(verbs: Any) -> None:  # noqa: ANN401
+    one = _verb(
+        verbs,
         "suggest",
         "rank CronJobs by the time that a Primer would save in a day, with the CPU- and GiB-hours that it would hold; "
         "needs no Primer and no operator",
         ("suggest", "suggest"),
         "foresail primer suggest -A",
-        "foresail primer suggest -A -o wide --price-cpu-hour 0.04 --price-memory-gib-hour 0.005",
+        "foresail primer suggest -A --price-cpu-hour 0.04 --price-memory-gib-hour 0.005",
         "foresail primer suggest -n shop -l tier=batch -o yaml | kubectl apply -f -",
     )
     one.add_argument("-A", "--all-namespaces", action="store_true", help="those of every namespace")
@@ -120,14 +181,14 @@ def _price(text: str) -> float:
     return price
 
 
-def _word(
-    words: Any,  # noqa: ANN401
+def _verb(
+    verbs: Any,  # noqa: ANN401
     name: str,
     help_text: str,
     run: tuple[str, str],
     *examples: str,
 ) -> argparse.ArgumentParser:
-    one: argparse.ArgumentParser = words.add_parser(
+    one: argparse.ArgumentParser = verbs.add_parser(
         name,
         help=help_text,
         description=help_text,
@@ -142,9 +203,14 @@ def _word(
     return one
 
 
-def _add_choice(one: argparse.ArgumentParser) -> None:
-    one.add_argument("names", nargs="*", metavar="NAME", help="of Primers; all of them if none is given")
+def _add_selection(one: argparse.ArgumentParser, *, everything: bool = True) -> None:
+    """Add how Primers are selected; a verb that changes something needs --all for all of them."""
+    none = "; all of them if none is given" if everything else ""
+    one.add_argument("names", nargs="*", metavar="NAME", help=f"of Primers{none}")
+    one.add_argument("-l", "--selector", metavar="SELECTOR", help="those with these labels")
     one.add_argument("-A", "--all-namespaces", action="store_true", help="those of every namespace")
+    if not everything:
+        one.add_argument("--all", action="store_true", help="every Primer of the namespace, or with -A of the cluster")
 
 
 def _add_how(one: argparse.ArgumentParser) -> None:
@@ -152,8 +218,9 @@ def _add_how(one: argparse.ArgumentParser) -> None:
     one.add_argument("--method", choices=["Placeholder", "CronJob"], help="(default: Placeholder)")
 
 
-def _add_output(one: argparse.ArgumentParser, *forms: str) -> None:
-    one.add_argument("-o", "--output", choices=forms, default="table", help="(%(default)s)")
+def _add_output(one: argparse.ArgumentParser, *forms: str, note: str = "") -> None:
+    text = f"{note} (%(default)s)".strip()
+    one.add_argument("-o", "--output", choices=forms, default="table", help=text)
 
 
 def _add_zone(one: argparse.ArgumentParser) -> None:

@@ -5,22 +5,28 @@ import sys
 
 from foresail.api.primer import PRIMER
 from foresail.cli.access.cluster import Cluster
-from foresail.cli.primer.place import in_namespace
-from foresail.plan import Key
+from foresail.cli.output.objects import as_text
+from foresail.cli.primer.selection import as_document, check_selection, in_namespace, key_of, selected_primers
 
 
 def suspend(chosen: argparse.Namespace) -> int:
-    """Let Primers hold nothing."""
+    """Make Primers hold nothing."""
+    check_selection(chosen, everything=False)
     return in_namespace(chosen, lambda cluster: _set(cluster, chosen, suspended=True))
 
 
 def resume(chosen: argparse.Namespace) -> int:
-    """Let Primers hold capacity again."""
+    """Make Primers hold capacity again."""
+    check_selection(chosen, everything=False)
     return in_namespace(chosen, lambda cluster: _set(cluster, chosen, suspended=False))
 
 
 async def _set(cluster: Cluster, chosen: argparse.Namespace, *, suspended: bool) -> int:
-    for name in chosen.names:
-        await cluster.merge(PRIMER, Key(chosen.namespace, name), {"spec": {"suspend": suspended}})
-        print(f"Primer {name} {'suspended' if suspended else 'resumed'}", file=sys.stderr)
+    changed = []
+    for each in await selected_primers(cluster, chosen):
+        key = key_of(each)
+        changed.append(as_document(await cluster.merge(PRIMER, key, {"spec": {"suspend": suspended}})))
+        print(f"Primer {key} {'suspended' if suspended else 'resumed'}", file=sys.stderr)
+    if changed and chosen.output != "table":
+        print(as_text(changed, chosen.output))
     return 0

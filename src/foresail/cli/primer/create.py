@@ -10,7 +10,7 @@ from foresail.cli.cron.words import minutes_of
 from foresail.cli.errors import CommandError
 from foresail.cli.options.selectors import read_selector
 from foresail.cli.output.objects import as_text
-from foresail.cli.primer.place import in_namespace, whole
+from foresail.cli.primer.selection import as_document, in_namespace
 from foresail.plan import Key
 
 
@@ -44,7 +44,7 @@ async def _create(cluster: Cluster, chosen: argparse.Namespace) -> int:
         return 0
     made = await cluster.create(PRIMER, Key(chosen.namespace, chosen.name), body)
     if chosen.output == "name":
-        print(as_text([whole(made)], "name"))
+        print(as_text([as_document(made)], "name"))
     else:
         print(f"Primer {chosen.name} created; see `foresail primer get {chosen.name}`", file=sys.stderr)
     return 0

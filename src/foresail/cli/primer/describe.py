@@ -8,16 +8,18 @@ from typing import Any
 from foresail.api.instants import instant
 from foresail.cli.output.terminal import GREEN, YELLOW, painted
 from foresail.cli.output.times import moment
-from foresail.cli.primer.place import chosen_primers, in_namespace
+from foresail.cli.primer.selection import check_selection, in_namespace, selected_primers
 from foresail.kube.clock import now
 
 _WIDTH = 40
 
 
 def describe(chosen: argparse.Namespace) -> int:
-    """Print everything about the chosen Primers."""
-    found = in_namespace(chosen, lambda cluster: chosen_primers(cluster, chosen))
-    print("\n\n".join(described(each, now()) for each in found))
+    """Print everything about the selected Primers."""
+    check_selection(chosen)
+    found = in_namespace(chosen, lambda cluster: selected_primers(cluster, chosen))
+    if found:
+        print("\n\n".join(described(each, now()) for each in found))
     return 0
 
 

@@ -8,10 +8,9 @@ from foresail.cli.access.cluster import Cluster
 from foresail.cli.access.refused_writes import refused_writes
 from foresail.cli.output.rule_chain import NO, UNASKED, WAITS, YES, Step, lines
 from foresail.cli.output.times import moment
-from foresail.cli.primer.place import Document, chosen_primers, in_namespace
+from foresail.cli.primer.selection import Document, check_selection, in_namespace, key_of, selected_primers
 from foresail.cli.primer.sight import primers_of
 from foresail.kube.clock import now
-from foresail.plan import Key
 from foresail.primers.observe import Seen, Target
 from foresail.primers.reasons import Reason
 from foresail.primers.rules import Verdict, judge
@@ -30,18 +29,21 @@ _QUESTIONS = {
 
 
 def explain(chosen: argparse.Namespace) -> int:
-    """Print the chain of rules for each CronJob of the chosen Primers."""
-    print("\n\n".join(in_namespace(chosen, lambda cluster: _explained(cluster, chosen))))
+    """Print the chain of rules for each CronJob of the selected Primers."""
+    check_selection(chosen)
+    found = in_namespace(chosen, lambda cluster: _explained(cluster, chosen))
+    if found:
+        print("\n\n".join(found))
     return 0
 
 
 async def _explained(cluster: Cluster, chosen: argparse.Namespace) -> list[str]:
-    chosen_ones = await chosen_primers(cluster, chosen)
+    selected = await selected_primers(cluster, chosen)
     known, at = await primers_of(cluster, chosen), now()
     refused = await refused_writes(cluster, PRIMER, chosen.namespace, at)
     found = []
-    for each in chosen_ones:
-        key = Key(each["metadata"]["namespace"], each["metadata"]["name"])
+    for each in selected:
+        key = key_of(each)
         seen = known.observe(key, at)
         if seen is None:
             continue

@@ -1,47 +1,43 @@
 """`foresail primer get`: Primers, one on a line."""
 
 import argparse
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 from foresail.api.instants import instant
+from foresail.api.primer import PLACEHOLDER
 from foresail.cli.output.objects import as_text
 from foresail.cli.output.table import table
-from foresail.cli.output.times import moment
-from foresail.cli.primer.place import chosen_primers, in_namespace
+from foresail.cli.output.times import moment, short
+from foresail.cli.primer.selection import Document, check_selection, in_namespace, selected_primers
 from foresail.kube.clock import now
+from foresail.primers.status import READY, WARMING
 
-HEADER = ("NAME", "CRONJOBS", "WARM-UP", "NEXT FIRE", "NEXT WARM-UP", "COLD", "WARM", "READY", "REASON")
+_HEADER = ("NAME", "WARM-UP", "NEXT FIRE", "COLD", "WARM", "STATUS")
+_WIDE = ("CRONJOBS", "METHOD", "HELD", "NEXT WARM-UP", "NEXT FIRE AT", "AGE", "MESSAGE")
+_UNSEEN = "NotSeenYet"
 
 
 def get(chosen: argparse.Namespace) -> int:
-    """List the chosen Primers."""
-    found = in_namespace(chosen, lambda cluster: chosen_primers(cluster, chosen))
-    if chosen.output != "table":
+    """List the selected Primers."""
+    check_selection(chosen)
+    found = in_namespace(chosen, lambda cluster: selected_primers(cluster, chosen))
+    if chosen.output not in ("table", "wide"):
         print(as_text(found, chosen.output))
     elif found:
-        header = ("NAMESPACE", *HEADER) if chosen.all_namespaces else HEADER
-        places = [[each["metadata"]["namespace"]] if chosen.all_namespaces else [] for each in found]
-        print(table(header, [[*place, *row(each, now())] for place, each in zip(places, found, strict=True)]))
+        print(primer_table(found, now(), wide=chosen.output == "wide", namespaced=not chosen.all_namespaces))
     return 0
 
 
-def row(primer: dict[str, Any], at: datetime) -> list[str]:
-    """Return what stands on the line of a Primer."""
-    status = primer.get("status", {})
-    ready: dict[str, Any] = next((each for each in status.get("conditions", ()) if each["type"] == "Ready"), {})
-    said = ready.get("reason", "NotSeenYet")
-    return [
-        primer["metadata"]["name"],
-        str(status.get("matched", 0)),
-        status.get("warmUp") or str(primer["spec"]["warmUp"]),
-        _moment(status.get("nextFire"), at),
-        _moment(status.get("nextWarmUp"), at),
-        median(status, warm=False),
-        median(status, warm=True),
-        ready.get("status", "Unknown"),
-        "" if said == "Ready" else said,
-    ]
+def primer_table(found: Sequence[Document], at: datetime, *, wide: bool, namespaced: bool) -> str:
+    """Return Primers, one on a line: with the next fire and the median start delays, cold and warm."""
+    header = (*(() if namespaced else ("NAMESPACE",)), *_HEADER, *(_WIDE if wide else ()))
+    rows = []
+    for each in found:
+        place = () if namespaced else (each["metadata"]["namespace"],)
+        rows.append((*place, *_cells(each, at), *(_wide_cells(each, at) if wide else ())))
+    return table(header, rows)
 
 
 def median(status: dict[str, Any], *, warm: bool) -> str:
@@ -52,7 +48,55 @@ def median(status: dict[str, Any], *, warm: bool) -> str:
         for each in cron.get("startDelays", ())
         if each["warm"] is warm
     )
-    return f"{found[len(found) // 2]} s" if found else "-"
+    return f"{found[len(found) // 2]}s" if found else "-"
+
+
+def condition(primer: Document, kind: str) -> dict[str, Any]:
+    """Return a condition of a Primer; empty if it has none of that type."""
+    found = primer.get("status", {}).get("conditions", ())
+    return next((each for each in found if each["type"] == kind), {})
+
+
+def _cells(primer: Document, at: datetime) -> tuple[str, ...]:
+    status = primer.get("status", {})
+    fire = instant(status.get("nextFire") or "")
+    return (
+        primer["metadata"]["name"],
+        status.get("warmUp") or str(primer["spec"]["warmUp"]),
+        _distance(fire, at),
+        median(status, warm=False),
+        median(status, warm=True),
+        _state(primer),
+    )
+
+
+def _state(primer: Document) -> str:
+    """Return why a Primer is not ready; of one that is ready, whether capacity is held right now."""
+    ready = condition(primer, READY)
+    if ready.get("status") == "True" and condition(primer, WARMING).get("status") == "True":
+        return WARMING
+    return str(ready.get("reason", _UNSEEN))
+
+
+def _wide_cells(primer: Document, at: datetime) -> tuple[str, ...]:
+    status, created = primer.get("status", {}), instant(primer["metadata"].get("creationTimestamp", ""))
+    held = max((each.get("dutyCyclePercent", 0) for each in status.get("cronJobs", ())), default=0)
+    ready = condition(primer, READY)
+    return (
+        str(status.get("matched", 0)),
+        primer["spec"].get("method") or PLACEHOLDER,
+        f"{held} %",
+        _moment(status.get("nextWarmUp"), at),
+        _moment(status.get("nextFire"), at),
+        short(at - created) if created else "-",
+        "" if ready.get("status") == "True" else ready.get("message", ""),
+    )
+
+
+def _distance(instant_: datetime | None, at: datetime) -> str:
+    if instant_ is None:
+        return "-"
+    return f"in {short(instant_ - at)}" if instant_ > at else f"{short(at - instant_)} ago"
 
 
 def _moment(text: str | None, at: datetime) -> str:

@@ -15,7 +15,7 @@ from foresail.cli.cron.words import minutes_of, pointed_out, wall_time
 from foresail.cli.errors import CommandError
 from foresail.cli.options.manifest_files import documents, objects
 from foresail.cli.output.table import table
-from foresail.cli.primer.place import in_namespace
+from foresail.cli.primer.selection import in_namespace
 from foresail.cli.primer.worth import requests_text
 from foresail.cron import CronError, Dialect, chain, outlook, parse
 from foresail.cron.shift import Shifted, shift

@@ -15,7 +15,7 @@ from foresail.cli.options.selectors import read_selector
 from foresail.cli.output.messages import hint
 from foresail.cli.output.objects import as_text, document
 from foresail.cli.output.table import table
-from foresail.cli.primer.place import in_namespace
+from foresail.cli.primer.selection import in_namespace
 from foresail.cli.primer.sight import primers_of
 from foresail.cli.primer.starts import Starts, starts
 from foresail.cli.primer.worth import Prices, Suggestion, p95, requests_text, usage

@@ -1,0 +1,32 @@
+"""`foresail primer delete`."""
+
+import argparse
+import sys
+
+from foresail.api.primer import PRIMER
+from foresail.cli.access.cluster import Cluster
+from foresail.cli.output.messages import confirm_deletion
+from foresail.cli.output.objects import as_text
+from foresail.cli.output.requests import Request, shown
+from foresail.cli.primer.selection import check_selection, in_namespace, key_of, selected_primers
+
+
+def delete(chosen: argparse.Namespace) -> int:
+    """Delete the selected Primers, after confirmation."""
+    check_selection(chosen, everything=False)
+    return in_namespace(chosen, lambda cluster: _delete(cluster, chosen))
+
+
+async def _delete(cluster: Cluster, chosen: argparse.Namespace) -> int:
+    found = await selected_primers(cluster, chosen)
+    if chosen.dry_run:
+        print(shown([Request("DELETE", PRIMER, key_of(each)) for each in found], chosen.output))
+        return 0
+    if found and not chosen.confirm:
+        confirm_deletion("these", (f"Primer {key_of(each)}" for each in found))
+    for each in found:
+        await cluster.delete(PRIMER, key_of(each), each["metadata"]["uid"])
+        print(f"Primer {key_of(each)} deleted; what it held is released", file=sys.stderr)
+    if found and chosen.output != "table":
+        print(as_text(found, chosen.output))
+    return 0
