@@ -91,4 +91,6 @@ def _filled(text: str) -> str:
     """Return what an alert says, with the names of what is filled in."""
     for begin, end in (("{{ $labels.", "‹"), ("{{ $", "‹")):
         text = text.replace(begin, end)
-    return text.replace(" | humanizeDuration", "").replace(" | toLower", "").replace(" }}", "›")
+    return (
+        text.replace(" | humanizeDuration", "").replace(" | humanize", "").replace(" | toLower", "").replace(" }}", "›")
+    )

@@ -31,7 +31,7 @@ def every_switch(schema: dict[str, Any], path: str = "") -> list[str]:
 
 
 EVERY_SWITCH = every_switch(json.loads((CHART / "values.schema.json").read_text()))
-EVERYTHING = (*(f"{each}=true" for each in EVERY_SWITCH), "primers.pauseImage=pause:3")
+EVERYTHING = (*(f"{each}=true" for each in EVERY_SWITCH), "primers.pauseImage=pause:3", "primers.heldBudget.cpu=48")
 PRIMERS = ("primers.enabled=true", "primers.pauseImage=pause:3")
 SWITCHES = [
     (),
@@ -182,6 +182,7 @@ def arguments(*switches: str) -> dict[str, list[str]]:
         (MONITORING, {"schedules"}),
         ((*MONITORING, "selfService.enabled=true"), {"schedules", "selfservice"}),
         ((*MONITORING, "selfService.enabled=true", "schedules.enabled=false"), {"selfservice"}),
+        ((*MONITORING, *PRIMERS, "schedules.enabled=false"), {"primers"}),
     ],
 )
 def test_alerts_and_dashboards_come_with_what_is_on(switches: tuple[str, ...], watched: set[str]) -> None:
@@ -196,6 +197,16 @@ def test_alerts_and_dashboards_come_with_what_is_on(switches: tuple[str, ...], w
     assert {name: json.loads(text) for data in maps for name, text in data.items()} == {
         f"foresail-{each}.json": json.loads((CHART / "dashboards" / f"{each}.json").read_text()) for each in watched
     }
+
+
+def test_a_budget_of_primers_is_what_its_alert_compares_with() -> None:
+    switches = (*MONITORING, *PRIMERS, "primers.heldBudget.cpu=48", "primers.heldBudget.memory=1000000000000")
+    rules = {each["metadata"]["name"]: each["spec"] for each in objects(*switches) if each["kind"] == "PrometheusRule"}
+    (group,) = rules["foresail-primers-budget"]["groups"]
+    budgets = {each["labels"]["resource"]: each["expr"] for each in group["rules"]}
+    assert {name: float(expr[len("vector(") : -1]) for name, expr in budgets.items()} == {"cpu": 48, "memory": 1e12}
+    (compared,) = [each for each in rules["foresail-primers"]["groups"][0]["rules"] if "Budget" in each["alert"]]
+    assert {each["record"] for each in group["rules"]} == set(re.findall(r"foresail:[\w:]+", compared["expr"]))
 
 
 def test_what_the_command_installs_is_in_step_with_the_charts() -> None:

@@ -142,6 +142,9 @@ class Primers:
             self._told_off.discard(change.old.uid)
         if asks_otherwise(change.old, change.new):
             self._refused.pop(annotation_key(change.key), None)
+        old, new = (self._annotated(row) for row in (change.old, change.new))
+        if old is not None or new is not None:
+            self.metrics.stands(Change(annotation_key(change.key), old, new, change.initial))
         return ()
 
     def _learn_job(self, change: Change[JobRow | None]) -> Iterable[Key]:
@@ -235,8 +238,8 @@ class Primers:
         named = self.primers.by("for", row.key)
         selecting = self.primers.by("for", Key(row.key.namespace, ""))
         found = primers_of(row.key.name, row.labels, (*named, *selecting))
-        own = annotated_primer(row, self.settings) if row.annotated is not None else None
-        return found if own is None or own.is_withdrawn else [*found, own]
+        own = self._annotated(row)
+        return found if own is None else [*found, own]
 
     def _rivals(self, primer: PrimerRow) -> Iterator[PrimerRow]:
         for row in self._chosen(primer):
@@ -318,6 +321,7 @@ class Primers:
         self._promised.pop(key, None)
         if action is None or failure.cause not in (Cause.FORBIDDEN, Cause.INVALID):
             return ()
+        self.metrics.refused(key, failure.cause)
         self._refused[key] = {**self._refused.get(key, {}), action.key.name: failure.message}
         return (key,)
 
@@ -343,6 +347,11 @@ class Primers:
         """Whether a CronJob has an annotation that is not allowed, and no Event has told that since the start."""
         asks = row.annotated is not None and row.annotated.warm_up is not None
         return asks and not self.settings.annotated_cron_jobs and row.uid not in self._told_off
+
+    def _annotated(self, row: CronJobRow | None) -> PrimerRow | None:
+        """Return the Primer that the annotations of a CronJob mean; None if they mean none."""
+        primer = annotated_primer(row, self.settings) if row is not None and row.annotated is not None else None
+        return None if primer is None or primer.is_withdrawn else primer
 
     def _is_recorded(self, row: CronJobRow | None) -> bool:
         """Whether a record is to be removed from a CronJob; where annotations are not allowed, it may not be."""

@@ -1,34 +1,67 @@
-"""What can be measured of Primers: by namespace and by what happened, never by object."""
+"""What can be measured of Primers: by namespace and by what happened; by Primer only of the few that stay cold."""
 
 from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime, timedelta
+from heapq import nlargest
 
+import msgspec
 from prometheus_client import Histogram
-from prometheus_client.core import CounterMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from foresail.api.primer import PrimerStatus
 from foresail.kube.clock import now
+from foresail.kube.failures import Cause
 from foresail.kube.reflector import Change
+from foresail.plan import Key
 from foresail.primers.observe import PlaceholderRow, PrimerRow
+from foresail.primers.reasons import Reason
 from foresail.primers.shape import amounts
+from foresail.primers.status import cold_fires
+
+MOST_COLD = 200
+"""Of Primers with a series of their own: the coldest ones."""
 
 _KEPT = timedelta(minutes=15)
 """For how long the figures of a namespace can be scraped after its last Primer."""
 
+_PRIMED, _UNKNOWN = "Primed", "Unknown"
+_REASONS = frozenset(each.value for each in Reason)
 _MOST_LEFT = 1_000
 _BUCKETS = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0)
 
 
+class _Holding(msgspec.Struct, frozen=True):
+    """What a placeholder holds, and since when."""
+
+    since: datetime
+    amounts: dict[str, float]
+
+    def seconds(self) -> dict[str, float]:
+        """Return what it has held by now: amount times seconds, by resource."""
+        length = max((now() - self.since).total_seconds(), 0.0)
+        return {name: amount * length for name, amount in self.amounts.items()}
+
+
+class _Counted(msgspec.Struct):
+    """What is counted in one namespace."""
+
+    held: Counter[str]
+    refused: Counter[str]
+
+
 class PrimerMetrics(Collector):
-    """Counts what was held and lost, and how long runs waited for their first pod."""
+    """Counts what was held, lost and refused, and how long runs waited for their first pod."""
 
     def __init__(self) -> None:
         self._lost: Counter[str] = Counter()
-        self._held: dict[str, dict[str, float]] = {}  # by namespace and resource
+        self._counted: dict[str, _Counted] = {}  # by namespace
         self._left: dict[str, datetime] = {}  # by namespace, since when it has neither Primers nor placeholders
         self._there: Counter[str] = Counter()  # by namespace, the Primers and placeholders that there are
+        self._holding: dict[Key, _Holding] = {}  # by placeholder
+        self._cold: dict[Key, int] = {}  # by Primer, of those that are cold
+        self._states: Counter[tuple[str, str]] = Counter()  # of CronJobs, by namespace and reason
         self._delay = Histogram(
             "foresail_primer_start_delay_seconds",
             "From the fire of a CronJob until its first pod ran.",
@@ -40,10 +73,22 @@ class PrimerMetrics(Collector):
     # What the controller tells
 
     def changed(self, change: Change[PrimerRow]) -> None:
-        """Count the losses and the start delays that have come to stand in a status."""
-        self._count(change)
+        """Count the losses and the start delays that have come to stand in a status, and how CronJobs stand."""
+        self.stands(change)
         if change.old is not None and change.new is not None:
             self.recorded(change.old.status, change.new.status)
+
+    def stands(self, change: Change[PrimerRow]) -> None:
+        """Take in how the CronJobs of a Primer stand, or one with annotations."""
+        self._count(change)
+        for row, count in ((change.old, -1), (change.new, 1)):
+            for each in row.status.cron_jobs if row is not None else ():
+                self._count_state(change.key.namespace, each.reason, count)
+        cold = cold_fires(change.new) if change.new is not None else 0
+        if cold:
+            self._cold[change.key] = cold
+        else:
+            self._cold.pop(change.key, None)
 
     def recorded(self, was: PrimerStatus, status: PrimerStatus) -> None:
         """Count what a status has more than the one before it."""
@@ -58,28 +103,47 @@ class PrimerMetrics(Collector):
                     self._delay.labels(str(each.warm).lower()).observe(each.seconds)
 
     def held(self, change: Change[PlaceholderRow]) -> None:
-        """Add up what a placeholder has held, once it is gone."""
-        row = change.old
-        if change.new is None and row is not None and row.scheduled is not None:
-            seconds = max((now() - row.scheduled).total_seconds(), 0.0)
-            held = self._held.setdefault(change.key.namespace, {})
-            for name, amount in amounts(row.requests).items():
-                held[name] = held.get(name, 0.0) + float(amount) * seconds
+        """Add up what a placeholder holds, from when it got its node."""
+        new, known = change.new, self._holding.get(change.key)
+        is_holding = new is not None and new.holds
+        if known is None and new is not None and new.scheduled is not None and is_holding:
+            since = now() if change.initial else new.scheduled  # what was before, the last process has counted
+            requests = {name: float(amount) for name, amount in amounts(new.requests).items()}
+            self._holding[change.key] = _Holding(since, requests)
+        elif known is not None and not is_holding:
+            self._of(change.key.namespace).held.update(known.seconds())
+            del self._holding[change.key]
         self._count(change)
 
+    def refused(self, primer: Key, cause: Cause) -> None:
+        """Count a creation that the API server refused for what it is."""
+        self._of(primer.namespace).refused[cause.value] += 1
+        if primer.namespace not in self._there:  # it was deleted meanwhile
+            self._left.setdefault(primer.namespace, now())
+
+    def _of(self, namespace: str) -> _Counted:
+        return self._counted.setdefault(namespace, _Counted(Counter(), Counter()))
+
+    def _count_state(self, namespace: str, reason: str | None, count: int) -> None:
+        # Whoever may edit a CronJob may write any reason into its record.
+        state = namespace, _PRIMED if reason is None else reason if reason in _REASONS else _UNKNOWN
+        self._states[state] += count
+        if not self._states[state]:
+            del self._states[state]
+
     def _count(self, change: Change[PrimerRow] | Change[PlaceholderRow]) -> None:
-        """Forget what was held in a namespace a while after its last Primer and placeholder, so that it is scraped."""
+        """Forget the figures of a namespace a while after its last Primer and placeholder, so that they are scraped."""
         namespace = change.key.namespace
         self._there[namespace] += (change.new is not None) - (change.old is not None)
         self._left.pop(namespace, None)
         if not self._there[namespace]:
             del self._there[namespace]
-            if namespace in self._held:
+            if namespace in self._counted:
                 self._left[namespace] = now()
         for each, since in list(self._left.items()):  # the longest ago comes first
             if len(self._left) <= _MOST_LEFT and now() - since < _KEPT:
                 break
-            del self._left[each], self._held[each]
+            del self._left[each], self._counted[each]
 
     # What is asked
 
@@ -96,15 +160,59 @@ class PrimerMetrics(Collector):
         for cause, count in self._lost.items():
             lost.add_metric((cause,), count)
         yield lost
-        held = CounterMetricFamily(
+        yield self._held_seconds()
+        yield self._refusals()
+        states = GaugeMetricFamily(
+            "foresail_primer_cronjobs",
+            "CronJobs of Primers, by the reason why nothing is held for the next fire; Primed if it is.",
+            labels=("namespace", "reason"),
+        )
+        for labels, count in self._states.items():
+            states.add_metric(labels, count)
+        yield states
+        yield from self._coldest()
+
+    def _held_seconds(self) -> Metric:
+        found = CounterMetricFamily(
             "foresail_primer_held_seconds",
-            "Amount of a resource times the seconds for which placeholders held it; a namespace is dropped 15 minutes "
-            "after its last Primer.",
+            "Amount of a resource times the seconds for which placeholders have held it; a namespace is dropped 15 "
+            "minutes after its last Primer.",
             labels=("namespace", "resource"),
         )
-        for namespace, amounts_of in self._held.items():
-            if namespace in self._left and now() - self._left[namespace] >= _KEPT:
-                continue
+        held = {namespace: Counter(counted.held) for namespace, counted in self._scraped()}
+        for key, holding in self._holding.items():
+            held.setdefault(key.namespace, Counter()).update(holding.seconds())
+        for namespace, amounts_of in held.items():
             for resource, amount in amounts_of.items():
-                held.add_metric((namespace, resource), amount)
-        yield held
+                found.add_metric((namespace, resource), amount)
+        return found
+
+    def _refusals(self) -> Metric:
+        found = CounterMetricFamily(
+            "foresail_primer_refused",
+            "What the API server refused to create for Primers: Forbidden by admission or a quota, or Invalid.",
+            labels=("namespace", "cause"),
+        )
+        for namespace, counted in self._scraped():
+            for cause, count in counted.refused.items():
+                found.add_metric((namespace, cause), count)
+        return found
+
+    def _scraped(self) -> Iterable[tuple[str, _Counted]]:
+        for namespace, counted in self._counted.items():
+            if namespace not in self._left or now() - self._left[namespace] < _KEPT:
+                yield namespace, counted
+
+    def _coldest(self) -> Iterable[Metric]:
+        cold = GaugeMetricFamily(
+            "foresail_primer_cold_fires",
+            f"How many fires in a row, up to the last, started cold; of the {MOST_COLD} coldest Primers.",
+            labels=("namespace", "primer"),
+        )
+        for key, fires in nlargest(MOST_COLD, self._cold.items(), key=lambda each: (each[1], each[0])):
+            cold.add_metric((key.namespace, key.name), fires)
+        yield cold
+        omitted = max(len(self._cold) - MOST_COLD, 0)
+        yield GaugeMetricFamily(
+            "foresail_primer_cold_omitted", "Primers whose last fire started cold and that have no series.", omitted
+        )

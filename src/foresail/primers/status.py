@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import takewhile
 from typing import Any, Literal
 
 import msgspec
@@ -18,6 +19,10 @@ READY, EXACT, WARMING = "Ready", "Exact", "Warming"
 _DELAYS = 10
 _DATES = 10
 _LONGEST_MESSAGE = 2048
+_COLD = 10
+"""A run that started within so many seconds has waited for no node, wherever it was."""
+
+_NOT_OURS_TO_WARM = (Reason.SUSPENDED.value, Reason.TAKEN.value)
 
 
 def status_of(seen: Seen, found: Sequence[tuple[Verdict, Steps]], now: datetime) -> PrimerStatus:
@@ -75,6 +80,19 @@ def start_delays(before: tuple[StartDelay, ...], verdict: Verdict, steps: Steps)
         seconds = max(int((began.began - job.fire).total_seconds()), 0)
         found.append(StartDelay(job.fire, seconds, warm=nodes is not None and note is None, note=note))
     return tuple(found[-_DELAYS:])
+
+
+def cold_fires(primer: PrimerRow) -> int:
+    """Return how many fires in a row, up to the last, started cold since the Primer could warm them; of the worst."""
+    return max((_cold(primer, each) for each in primer.status.cron_jobs), default=0)
+
+
+def _cold(primer: PrimerRow, primed: Primed) -> int:
+    if primed.reason in _NOT_OURS_TO_WARM:
+        return 0
+    since = primer.created + primer.warm_up
+    is_cold = (not each.warm and each.seconds >= _COLD and each.fire >= since for each in reversed(primed.start_delays))
+    return sum(1 for _ in takewhile(bool, is_cold))
 
 
 def patch_body(before: PrimerStatus, after: PrimerStatus) -> dict[str, Any]:

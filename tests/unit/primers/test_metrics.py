@@ -3,14 +3,21 @@
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
+import msgspec
 import pytest
 
+from foresail.api.batch import CRON_JOB
+from foresail.api.pods import POD
 from foresail.api.primer import Primed, PrimerStatus, StartDelay, Warming
+from foresail.kube.execute import Outcome, Result
+from foresail.kube.failures import Cause, Failure
 from foresail.kube.reflector import Change
-from foresail.plan import Key
+from foresail.plan import Create, Key, Plan
+from foresail.primers.annotated import record
+from foresail.primers.controller import Primers
 from foresail.primers.metrics import PrimerMetrics
-from foresail.primers.observe import PrimerRow
-from tests.unit.primers.rows import placeholder, primer
+from foresail.primers.observe import Annotated, CronJobRow, PrimerRow
+from tests.unit.primers.rows import SETTINGS, cron_job, placeholder, primer, seen
 
 FIRE = datetime(2026, 1, 2, 3, tzinfo=UTC)
 
@@ -64,9 +71,32 @@ def hold(metrics: PrimerMetrics) -> None:
 def test_what_a_placeholder_held_is_added_up_when_it_is_gone() -> None:
     metrics = PrimerMetrics()
     metrics.changed(change(None, primer()))
-    assert figures(metrics) == {}
+    assert HELD not in figures(metrics)
     hold(metrics)
     assert figures(metrics)[HELD] > 0
+
+
+def test_what_is_held_now_counts_already(monkeypatch: pytest.MonkeyPatch) -> None:
+    instant = FIRE
+    monkeypatch.setattr("foresail.primers.metrics.now", lambda: instant)
+    metrics, row = PrimerMetrics(), placeholder(FIRE, scheduled=FIRE)
+    metrics.held(Change(row.key, None, row, initial=False))
+    instant += timedelta(minutes=1)
+    assert figures(metrics)[HELD] == 120, "two processors for a minute"
+    ended = placeholder(FIRE, scheduled=FIRE, phase="Failed")
+    metrics.held(Change(row.key, row, ended, initial=False))
+    instant += timedelta(minutes=1)
+    metrics.held(Change(row.key, ended, None, initial=False))
+    assert figures(metrics)[HELD] == 120
+
+
+def test_what_the_last_process_has_counted_is_not_counted_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    instant = FIRE
+    monkeypatch.setattr("foresail.primers.metrics.now", lambda: instant)
+    metrics, row = PrimerMetrics(), placeholder(FIRE, scheduled=FIRE - timedelta(hours=5))
+    metrics.held(Change(row.key, None, row, initial=True))
+    instant += timedelta(seconds=30)
+    assert figures(metrics)[HELD] == 60
 
 
 def test_what_was_held_can_be_scraped_for_a_while_after_the_last_primer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,3 +126,105 @@ def test_a_primer_that_comes_back_goes_on_with_the_same_figure() -> None:
     metrics.changed(change(None, owner))
     hold(metrics)
     assert figures(metrics)[HELD] > 1.5 * before
+
+
+REFUSED = "foresail_primer_refused_total[('cause', 'Forbidden'), ('namespace', 'reports')]"
+
+
+def test_what_the_api_server_refuses_is_counted_by_namespace_and_cause(monkeypatch: pytest.MonkeyPatch) -> None:
+    instant = FIRE
+    monkeypatch.setattr("foresail.primers.metrics.now", lambda: instant)
+    primers, owner = Primers(SETTINGS), primer()
+    metrics = primers.metrics
+    metrics.changed(change(None, owner))
+    make = Create(POD, Key("reports", "daily-warm"), {}, {})
+    answers = Failure(Cause.FORBIDDEN, "no"), Failure(Cause.UNREACHABLE, "no")
+    for failure in answers:
+        primers.settled(owner.key, seen(), Plan(), Result(Outcome.FAILED, make, failure), FIRE)
+    assert figures(metrics)[REFUSED] == 1, "one that could not be reached has refused nothing"
+    metrics.changed(Change(owner.key, owner, None, initial=False))
+    instant += timedelta(minutes=14)
+    assert REFUSED in figures(metrics)
+    instant += timedelta(minutes=1)
+    assert REFUSED not in figures(metrics)
+
+
+STATE = "foresail_primer_cronjobs[('namespace', 'reports'), ('reason', '{}')]"
+
+
+def test_cronjobs_are_counted_by_why_nothing_is_held_for_them() -> None:
+    metrics, good = PrimerMetrics(), with_status()
+    short = primer(status=PrimerStatus(cron_jobs=(Primed(name="daily", uid="1", reason="QuotaTooSmall"),)))
+    metrics.changed(change(None, good))
+    assert figures(metrics)[STATE.format("Primed")] == 1
+    metrics.changed(change(good, short))
+    found = figures(metrics)
+    assert (found.get(STATE.format("Primed")), found[STATE.format("QuotaTooSmall")]) == (None, 1)
+    metrics.changed(Change(short.key, short, None, initial=False))
+    assert STATE.format("QuotaTooSmall") not in figures(metrics)
+
+
+COLD = "foresail_primer_cold_fires[('namespace', 'reports'), ('primer', 'warm')]"
+WARM_FIRE = StartDelay(FIRE, 1, warm=True)
+
+
+def cold_at(days: int, seconds: int = 41) -> StartDelay:
+    return StartDelay(FIRE + timedelta(days=days), seconds, warm=False)
+
+
+@pytest.mark.parametrize(
+    ("delays", "cold"),
+    [
+        ((WARM_FIRE, cold_at(1), cold_at(2)), 2),
+        ((cold_at(1), cold_at(2), StartDelay(FIRE + timedelta(days=3), 1, warm=True)), None),
+        ((cold_at(1), cold_at(2, seconds=9)), None),
+        ((cold_at(-9), cold_at(-8), cold_at(1)), 1),
+    ],
+    ids=["since a warm one", "warm again", "waited for no node", "before the Primer"],
+)
+def test_fires_in_a_row_that_started_cold_are_counted(delays: tuple[StartDelay, ...], cold: int | None) -> None:
+    metrics = PrimerMetrics()
+    metrics.changed(change(None, with_status(*delays)))
+    assert figures(metrics).get(COLD) == cold
+
+
+@pytest.mark.parametrize("reason", ["Suspended", "PrimedByAnother"])
+def test_a_primer_that_is_to_warm_nothing_is_not_cold(reason: str) -> None:
+    metrics = PrimerMetrics()
+    one = Primed(name="daily", uid="1", reason=reason, start_delays=(cold_at(1),))
+    metrics.changed(change(None, primer(status=PrimerStatus(cron_jobs=(one,)))))
+    assert COLD not in figures(metrics)
+
+
+def test_of_very_many_cold_primers_the_coldest_have_series(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("foresail.primers.metrics.MOST_COLD", 2)
+    metrics = PrimerMetrics()
+    for name, days in (("a", 1), ("warm", 3), ("c", 2)):
+        row = with_status(*(cold_at(each) for each in range(1, days + 1)))
+        metrics.changed(change(None, msgspec.structs.replace(row, key=Key("reports", name))))
+    found = figures(metrics)
+    assert [each for each in found if each.startswith("foresail_primer_cold_fires")] == [
+        COLD,
+        COLD.replace("warm", "c"),
+    ]
+    assert found["foresail_primer_cold_omitted[]"] == 1
+
+
+def test_a_cronjob_with_annotations_counts_like_one_with_a_primer() -> None:
+    primers = Primers(msgspec.structs.replace(SETTINGS, annotated_cron_jobs=True))
+    (learn,) = [each.learn for each in primers.watched if each.interest.kind == CRON_JOB]
+    delays = (cold_at(1), cold_at(2))
+
+    def row(reason: str | None) -> CronJobRow:
+        said = record(Primed(name="daily", uid="11111111-aaaa", reason=reason, start_delays=delays))
+        return cron_job(annotated=Annotated("10m", "", said, "7"))
+
+    first, forged = row(None), row("whatever its owner wrote")
+    learn(Change(first.key, None, first, initial=True))
+    found = figures(primers.metrics)
+    assert found[STATE.format("Primed")] == 1
+    assert found[COLD.replace("warm", "cronjob/daily")] == 2
+    learn(Change(first.key, first, forged, initial=False))
+    assert figures(primers.metrics)[STATE.format("Unknown")] == 1
+    learn(Change(first.key, forged, cron_job(), initial=False))
+    assert not [each for each in figures(primers.metrics) if "daily" in each or "Unknown" in each]
