@@ -5,11 +5,21 @@ from collections.abc import Iterator
 
 from docs.generate.tables import code, table
 from foresail.cli.main import parser
+from foresail.cli.options.parser import CommandParser
 
 _TOP = """# Commands
 
 What `foresail COMMAND --help` says, for all of them.
 As `kubectl foresail` the same commands are a plugin of kubectl.
+Options are written in full, after the command; an abbreviation such as `--out` is refused.
+
+| exit code | meaning |
+|---|---|
+| 0 | done |
+| 1 | a problem was found, or the cluster refused a request |
+| 2 | wrong usage: an unknown option, or a value that makes no sense |
+| 3 | no answer: no kubeconfig, no valid credentials, or no API server |
+| 130 | interrupted with Ctrl-C |
 """
 
 
@@ -20,9 +30,8 @@ def page() -> str:
 
 def commands(one: argparse.ArgumentParser, words: str = "foresail") -> Iterator[tuple[str, argparse.ArgumentParser]]:
     """Return each command with its parser, filled as it is when it is chosen."""
-    fill, one.fill = getattr(one, "fill", None), None  # type: ignore[attr-defined]
-    if fill is not None:
-        fill(one)
+    if isinstance(one, CommandParser):
+        one.fill_now()
     yield words, one
     for name, child in _children(one).items():
         yield from commands(child, f"{words} {name}")
@@ -48,7 +57,8 @@ def _children(one: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser
     found: dict[str, argparse.ArgumentParser] = {}
     for action in one._actions:
         if isinstance(action, argparse._SubParsersAction):
-            found.update(action.choices)
+            listed = {each.dest for each in action._choices_actions}  # without what help hides
+            found.update({name: child for name, child in action.choices.items() if name in listed})
     return found
 
 

@@ -1,8 +1,13 @@
-"""The one error that ends a command: what happened, to what, and what to do."""
+"""The errors that end a command: what happened, to what, and what to do; and the exit codes."""
+
+PROBLEM, USAGE, UNREACHABLE, INTERRUPTED = 1, 2, 3, 130
+"""Exit codes: a problem was found or a request refused, wrong usage, no API server, Ctrl-C."""
 
 
 class CommandError(Exception):
     """Ends the command with exit code 1 after printing itself on standard error."""
+
+    code = PROBLEM
 
     def __init__(self, problem: str, hint: str | None = None) -> None:
         super().__init__(problem)
@@ -11,3 +16,15 @@ class CommandError(Exception):
 
     def __str__(self) -> str:
         return f"error: {self.problem}" + (f"\nhint: {self.hint}" if self.hint else "")
+
+
+class UsageError(CommandError):
+    """Ends the command with exit code 2: an option or argument has a value that makes no sense."""
+
+    code = USAGE
+
+
+class UnreachableError(CommandError):
+    """Ends the command with exit code 3: no kubeconfig, no credentials, or no answer from the API server."""
+
+    code = UNREACHABLE

@@ -10,10 +10,9 @@ from foresail.kube.clock import now
 
 
 def add_hold(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add `foresail hold` to the command line."""
+    """Add `foresail hold` to the command line; it has no `help`, so that people do not see it in the list."""
     hold = commands.add_parser(
         "hold",
-        help="do nothing for a while, as the Jobs of primer CronJobs do",
         description="Does nothing for SECONDS, counted from the minute that the Job was due if it is known "
         f"(from its name in {JOB_VARIABLE}), and ends with exit code 0; at SIGTERM at once.",
     )

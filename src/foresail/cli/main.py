@@ -8,21 +8,38 @@ from typing import Any
 from foresail import __version__
 from foresail.cli.cron.arguments import add_cron
 from foresail.cli.doctor.arguments import add_doctor
-from foresail.cli.errors import CommandError
+from foresail.cli.errors import INTERRUPTED, CommandError
 from foresail.cli.hold import add_hold
 from foresail.cli.install.arguments import add_install
 from foresail.cli.operator import add_operator
-from foresail.cli.options.parser import CommandParser
+from foresail.cli.options.parser import CommandParser, examples
 from foresail.cli.output.terminal import guard_terminals
 from foresail.cli.policy.arguments import add_policy
 from foresail.cli.primer.arguments import add_primer
 from foresail.cli.schedule.arguments import add_schedule
 from foresail.cli.tenant.arguments import add_tenant
 
+_EXAMPLES = (
+    "foresail doctor",
+    "foresail schedule get",
+    "foresail backup create nightly --wait",
+    "foresail cron next '0 3 * * *' --zone Europe/Berlin",
+)
+_EXIT_CODES = """exit codes:
+  0    done
+  1    a problem was found, or the cluster refused a request
+  2    wrong usage: an unknown option, or a value that makes no sense
+  3    no answer: no kubeconfig, no valid credentials, or no API server
+  130  interrupted with Ctrl-C"""
+
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line."""
-    top = CommandParser(prog="foresail", description="Makes Velero backups self-service, punctual and pre-warmed.")
+    top = CommandParser(
+        prog="foresail",
+        description="Makes Velero backups self-service, punctual and pre-warmed.",
+        epilog=f"{examples(*_EXAMPLES)}\n\n{_EXIT_CODES}",
+    )
     top.add_argument("--version", action="version", version=f"foresail {__version__}")
     top.set_defaults(run=None)
     commands: Any = top.add_subparsers(metavar="COMMAND")
@@ -51,9 +68,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except CommandError as error:
         print(error, file=sys.stderr)
-        return 1
+        return error.code
     except KeyboardInterrupt:
-        return 130
+        return INTERRUPTED
     except BrokenPipeError:  # the reader, `head` for example, has seen enough
         sys.stdout = None
         return 0

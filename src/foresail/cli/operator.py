@@ -5,8 +5,9 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from foresail.api.marks import OPERATORS_LEASE
-from foresail.cli.errors import CommandError
+from foresail.cli.errors import UnreachableError, UsageError
 from foresail.cli.options.booleans import add_switch
+from foresail.cli.options.values import whole_number
 
 if TYPE_CHECKING:
     from foresail.cli.options.parser import CommandParser
@@ -48,7 +49,7 @@ def _fill(operator: argparse.ArgumentParser) -> None:
         help="who this replica is, unlike every other (default: POD_NAME, or the host's name)",
     )
     where.add_argument("--host", help="the address for /metrics, /healthz and /readyz (default: all)")
-    where.add_argument("--port", type=int, default=8081, help="their port (default: 8081; 0: a free one)")
+    where.add_argument("--port", type=whole_number, default=8081, help="their port (default: 8081; 0: a free one)")
     capabilities = run.add_argument_group("capabilities")
     for flag, default, meaning in (
         ("--schedules", True, "take the place of Velero's schedule controller"),
@@ -103,14 +104,6 @@ def _fill(operator: argparse.ArgumentParser) -> None:
     run.add_argument("--log-level", default="info", choices=["debug", "info", "warning", "error"])
 
 
-def whole_number(text: str) -> int:
-    """Read a number that is not negative."""
-    number = int(text)
-    if number < 0:
-        raise argparse.ArgumentTypeError("must be 0 or more")
-    return number
-
-
 def _run(chosen: argparse.Namespace) -> int:
     import asyncio  # noqa: PLC0415 - the rest of the command line starts without it
     import logging  # noqa: PLC0415
@@ -123,7 +116,7 @@ def _run(chosen: argparse.Namespace) -> int:
     try:
         asyncio.run(run(_settings(chosen)))
     except ConnectError as error:
-        raise CommandError(str(error), hint="name a kubeconfig with --kubeconfig, or run it in a pod") from error
+        raise UnreachableError(str(error), hint="name a kubeconfig with --kubeconfig, or run it in a pod") from error
     return 0
 
 
@@ -138,13 +131,13 @@ def _settings(chosen: argparse.Namespace) -> Any:  # noqa: ANN401 - imported lat
 
     if not (chosen.schedules or chosen.self_service or chosen.primers):
         hint = "leave out --schedules=false, or add --self-service or --primers"
-        raise CommandError("nothing is switched on", hint=hint)
+        raise UsageError("nothing is switched on", hint=hint)
     if chosen.traces and find_spec("opentelemetry") is None:
-        raise CommandError("--traces: OpenTelemetry is not installed", hint="install foresail[otel], or its image")
+        raise UsageError("--traces: OpenTelemetry is not installed", hint="install foresail[otel], or its image")
     try:
         zone = checked_zone(chosen.velero_time_zone)
     except CronError as error:
-        raise CommandError(f"--velero-time-zone: {error}") from error
+        raise UsageError(f"--velero-time-zone: {error}") from error
     schedules = ScheduleSettings(skip_immediately=chosen.schedule_skip_immediately, zone=zone)
     if chosen.not_copied:
         schedules = ScheduleSettings(chosen.schedule_skip_immediately, zone, tuple(chosen.not_copied))

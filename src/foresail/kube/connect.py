@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from foresail.kube.kubeconfig import kubeconfig_paths, kubeconfig_problem
+
 _SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 
 
@@ -61,12 +63,14 @@ async def connect(kubeconfig: str | None = None, context: str | None = None) -> 
 
     In a pod without a kubeconfig of its own the ServiceAccount is used.
     """
+    paths = _checked_paths(kubeconfig, context)
+
     from kubernetes.aio import config  # noqa: PLC0415 - see the module's docstring
     from kubernetes.aio.client import Configuration  # noqa: PLC0415
     from kubernetes.aio.config.config_exception import ConfigException  # noqa: PLC0415
 
     async def from_kubeconfig(into: Any) -> None:  # noqa: ANN401 - the official client has no types
-        await config.load_kube_config(kubeconfig, context, into, persist_config=False)
+        await config.load_kube_config(paths, context, into, persist_config=False)
 
     async def from_pod(into: Any) -> None:  # noqa: ANN401
         config.load_incluster_config(into)
@@ -77,23 +81,34 @@ async def connect(kubeconfig: str | None = None, context: str | None = None) -> 
         await reload(configuration)
         return Connection(configuration.host.rstrip("/"), configuration, reload)
     except (ConfigException, OSError) as error:
-        raise ConnectError(f"cannot connect to a cluster: {error}") from error
+        raise ConnectError(f"kubeconfig {paths} cannot be used: {error}") from error
 
 
 def namespace_of_context(kubeconfig: str | None = None, context: str | None = None) -> str:
     """Return the namespace that a context of the kubeconfig works in; in a pod without a kubeconfig, the pod's own."""
+    paths = _checked_paths(kubeconfig, context)
+
     from kubernetes.aio import config  # noqa: PLC0415 - see the module's docstring
     from kubernetes.aio.config.config_exception import ConfigException  # noqa: PLC0415
 
     if _is_pods_own(kubeconfig, context):
         return Path(_SERVICE_ACCOUNT).with_name("namespace").read_text().strip()
     try:
-        known, current = config.list_kube_config_contexts(kubeconfig)
+        known, current = config.list_kube_config_contexts(paths)
     except (ConfigException, OSError) as error:
-        raise ConnectError(f"cannot tell the namespace to work in: {error}") from error
+        raise ConnectError(f"kubeconfig {paths} cannot be used: {error}") from error
     wanted = context or current["name"]
     found = [each["context"].get("namespace") for each in known if each["name"] == wanted]
     return str(next(iter(found), None) or "default")
+
+
+def _checked_paths(kubeconfig: str | None, context: str | None) -> str:
+    """Return the paths of the kubeconfig, which is not looked at in a pod that uses its ServiceAccount."""
+    paths = kubeconfig_paths(kubeconfig)
+    problem = None if _is_pods_own(kubeconfig, context) else kubeconfig_problem(paths, context)
+    if problem is not None:
+        raise ConnectError(problem)
+    return paths
 
 
 def _is_pods_own(kubeconfig: str | None, context: str | None) -> bool:

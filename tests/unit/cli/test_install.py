@@ -216,7 +216,7 @@ def test_no_blank_is_left_in_what_is_applied() -> None:
 def test_what_cannot_be_installed_is_refused_before_anything_is_asked(
     words: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["install", "--kubeconfig=missing", *words]) == 1
+    assert main(["install", "--kubeconfig=missing", *words]) == 2
     error = capsys.readouterr().err
     assert said in error
     assert "hint: " in error

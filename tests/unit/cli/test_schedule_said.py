@@ -190,7 +190,7 @@ def test_a_backup_that_does_not_complete_is_an_error(status: Status, problem: st
             "get",
             Key("velero", "x"),
             "Schedule velero/x does not exist",
-            "kubectl get schedules.velero.io -A",
+            "foresail schedule get -A",
         ),
         (Cause.NOT_FOUND, "list", Key("velero", ""), "this cluster does not know schedules.velero.io", "Velero"),
         (Cause.ALREADY_EXISTS, "create", Key("velero", "x"), "Schedule velero/x exists already", "another name"),
@@ -210,8 +210,8 @@ def test_without_a_cluster_the_error_says_how_to_name_one(
     tmp_path: object, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", f"{tmp_path}/none")
-    assert main(["schedule", "get", "--kubeconfig", f"{tmp_path}/none"]) == 1
+    assert main(["schedule", "get", "--kubeconfig", f"{tmp_path}/none"]) == 3
     said = capsys.readouterr()
     assert said.out == ""
-    assert "error: cannot connect to a cluster" in said.err
+    assert "error: there is no kubeconfig at" in said.err
     assert "hint: name a kubeconfig" in said.err

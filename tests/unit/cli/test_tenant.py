@@ -382,9 +382,9 @@ def test_the_namespace_is_that_of_the_context(tmp_path: Path, capsys: pytest.Cap
     file.write_text(json.dumps(KUBECONFIG))
     assert namespace_of_context(str(file)) == "shop"
     assert namespace_of_context(str(file), "b") == "default"
-    with pytest.raises(ConnectError, match="cannot tell the namespace to work in"):
+    with pytest.raises(ConnectError, match="there is no kubeconfig at"):
         namespace_of_context(str(tmp_path / "none"))
     assert main(["backup", "create", "x", "--kubeconfig", str(file), "-o", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["metadata"] == {"name": "x", "namespace": "shop"}
-    assert main(["backup", "get", "--kubeconfig", str(tmp_path / "none")]) == 1
-    assert "hint: name a namespace with -n" in capsys.readouterr().err
+    assert main(["backup", "get", "--kubeconfig", str(tmp_path / "none")]) == 3
+    assert "hint: name a kubeconfig" in capsys.readouterr().err

@@ -11,7 +11,7 @@ import msgspec
 from foresail.api import velero
 from foresail.api.authorization import Discovery
 from foresail.api.primer import PRIMER
-from foresail.cli.errors import CommandError
+from foresail.cli.errors import CommandError, UnreachableError
 from foresail.kube.client import Client, address
 from foresail.kube.connect import ConnectError, connect, namespace_of_context
 from foresail.kube.failures import Cause, Failure
@@ -24,14 +24,13 @@ MANAGER = "foresail-cli"
 
 _PAGE = "500"
 _NO_SUCH_KIND = ("the server could not find the requested resource", "404 page not found")
-_KNOWN = {
-    Cause.NOT_FOUND: ("{name} does not exist", "see what there is: kubectl get {resource} {where}"),
-    Cause.ALREADY_EXISTS: ("{name} exists already", "choose another name, or delete it first"),
-    Cause.UNAUTHORIZED: ("{name}: the API server does not know you", "renew the credentials of your kubeconfig"),
-    Cause.UNREACHABLE: (
-        "the API server does not answer: {said}",
-        "check --kubeconfig, --context and the network",
-    ),
+_NAME_ONE = "name a kubeconfig with --kubeconfig or KUBECONFIG, and a context of it with --context"
+_NO_ANSWER = (Cause.UNREACHABLE, Cause.UNAUTHORIZED)
+_COMMANDS = {
+    "Schedule": "schedule",
+    "NonAdminBackup": "backup",
+    "NonAdminRestore": "restore",
+    "Primer": "primer",
 }
 
 
@@ -102,6 +101,8 @@ class Cluster:
         """Return what time it is at the API server, to the second."""
         found = await self._client.server_time()
         if isinstance(found, Failure):
+            if found.cause in _NO_ANSWER:
+                raise _no_answer(found)
             raise CommandError(f"the API server does not say what time it is: {found.message}")
         return found
 
@@ -165,7 +166,7 @@ def on_cluster(chosen: argparse.Namespace, work: Callable[[Cluster], Awaitable[T
         try:
             connection = await connect(chosen.kubeconfig, chosen.context)
         except ConnectError as error:
-            raise CommandError(str(error), "name a kubeconfig with --kubeconfig or KUBECONFIG") from error
+            raise UnreachableError(str(error), _NAME_ONE) from error
         async with Client(connection, manager=MANAGER) as client:
             return await work(Cluster(client))
 
@@ -178,7 +179,7 @@ def settle_namespace(chosen: argparse.Namespace) -> None:
         try:
             chosen.namespace = namespace_of_context(chosen.kubeconfig, chosen.context)
         except ConnectError as error:
-            raise CommandError(str(error), "name a namespace with -n, and a kubeconfig with --kubeconfig") from error
+            raise UnreachableError(str(error), _NAME_ONE) from error
 
 
 def refusal(failure: Failure, verb: str, kind: Kind, key: Key) -> CommandError:
@@ -191,17 +192,22 @@ def refusal(failure: Failure, verb: str, kind: Kind, key: Key) -> CommandError:
         role = f"a Role in {key.namespace}" if key.namespace else "a ClusterRole"
         doubt = f"; is {key.namespace} the namespace that you mean?" if key.namespace else ""
         return CommandError(f"{name}: you may not {verb} {resource}{where}", f"{role} must allow {{{rule}}}{doubt}")
-    if failure.cause is Cause.NOT_FOUND and failure.message.startswith('namespaces "'):
-        return CommandError(f"namespace {key.namespace} does not exist", "name an existing namespace with -n")
-    if failure.cause is Cause.NOT_FOUND and (not key.name or failure.message.strip() in _NO_SUCH_KIND):
-        return CommandError(f"this cluster does not know {resource}", _installs(kind))
-    if failure.cause in _KNOWN:
-        those = "-A" if kind.group == velero.GROUP else f"-n {key.namespace}"  # a tenant sees one namespace
-        problem, what_to_do = _KNOWN[failure.cause]
-        return CommandError(
-            problem.format(name=name, said=failure.message), what_to_do.format(resource=resource, where=those)
-        )
+    if failure.cause is Cause.NOT_FOUND:
+        return _not_found(failure, kind, key)
+    if failure.cause in _NO_ANSWER:
+        return _no_answer(failure)
+    if failure.cause is Cause.ALREADY_EXISTS:
+        return CommandError(f"{name} exists already", "choose another name, or delete it first")
     return CommandError(f"{name}: cannot {verb} it: {failure.message}", _try(kind, key))
+
+
+def _not_found(failure: Failure, kind: Kind, key: Key) -> CommandError:
+    resource = f"{kind.plural}.{kind.group}" if kind.group else kind.plural
+    if failure.message.startswith('namespaces "'):
+        return CommandError(f"namespace {key.namespace} does not exist", "name an existing namespace with -n")
+    if not key.name or failure.message.strip() in _NO_SUCH_KIND:
+        return CommandError(f"this cluster does not know {resource}", _installs(kind))
+    return CommandError(f"{kind.name} {key} does not exist", f"list what exists: {_list_command(kind, resource, key)}")
 
 
 def _installs(kind: Kind) -> str:
@@ -209,6 +215,21 @@ def _installs(kind: Kind) -> str:
         return "is Velero installed there?"
     capability = "primers" if kind == PRIMER else "self-service"
     return f"install Foresail with {capability}: foresail install --{capability}"
+
+
+def _no_answer(failure: Failure) -> UnreachableError:
+    if failure.cause is Cause.UNAUTHORIZED:
+        hint = "renew the credentials of your kubeconfig"
+        return UnreachableError(f"the API server does not accept your credentials: {failure.message}", hint)
+    hint = "check --kubeconfig, --context and the network"
+    return UnreachableError(f"the API server does not answer: {failure.message}", hint)
+
+
+def _list_command(kind: Kind, resource: str, key: Key) -> str:
+    where = "-A" if kind.group == velero.GROUP else f"-n {key.namespace}"  # a tenant sees one namespace
+    if kind.name in _COMMANDS:
+        return f"foresail {_COMMANDS[kind.name]} get {where}"
+    return f"kubectl get {resource} {where}" if kind.namespaced else f"kubectl get {resource}"
 
 
 def _place(kind: Kind, key: Key) -> str:

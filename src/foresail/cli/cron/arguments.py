@@ -5,6 +5,8 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from foresail.cli.options.values import positive
+
 _INSTANT = "such as 2026-03-29, 2026-03-29T02:30 (read in --zone) or 2026-03-29T00:30:00Z"
 
 
@@ -19,11 +21,11 @@ def add_cron(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
 
     one = _word(words, "next", "the next fires of a schedule; exit code 1 if it never fires", ("fires", "following"))
     one.add_argument("--after", metavar="INSTANT", help=f"instead of now, {_INSTANT}")
-    one.add_argument("-n", "--count", type=_positive, default=5, metavar="N", help="how many (%(default)s)")
+    one.add_argument("-n", "--count", type=positive, default=5, metavar="N", help="how many (%(default)s)")
 
     one = _word(words, "previous", "the latest fires of a schedule, newest first", ("fires", "preceding"))
     one.add_argument("--before", metavar="INSTANT", help=f"instead of now, {_INSTANT}")
-    one.add_argument("-n", "--count", type=_positive, default=5, metavar="N", help="how many (%(default)s)")
+    one.add_argument("-n", "--count", type=positive, default=5, metavar="N", help="how many (%(default)s)")
 
     one = _word(words, "between", "the fires from one instant on and before another", ("fires", "between"))
     one.add_argument("start", metavar="START", help=_INSTANT)
@@ -69,10 +71,8 @@ def add_cron(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     one.add_argument("expressions", nargs="+", metavar="EXPR", help="cron schedules in quotes")
     one.add_argument("--from", dest="start", metavar="DATE", help="the first day, instead of today")
     span = one.add_mutually_exclusive_group()
-    span.add_argument("--weeks", type=_positive, metavar="N", help="hours of N weeks (2)")
-    span.add_argument(
-        "--months", type=_positive, metavar="N", help="days of N months, with the number of fires on each"
-    )
+    span.add_argument("--weeks", type=positive, metavar="N", help="hours of N weeks (2)")
+    span.add_argument("--months", type=positive, metavar="N", help="days of N months, with the number of fires on each")
     one.add_argument("--svg", metavar="FILE", help="write an SVG picture; - writes it to standard output")
     _add_dialect(one)
     _add_zone(one)
@@ -114,10 +114,3 @@ def _command(module: str, function: str) -> Callable[[argparse.Namespace], int]:
         return code
 
     return run
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not at least 1")
-    return number

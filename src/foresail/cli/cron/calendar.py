@@ -10,7 +10,7 @@ from pathlib import Path
 
 from foresail.cli.cron.svg import months_picture, weeks_picture
 from foresail.cli.cron.words import instant_of, schedule_of
-from foresail.cli.errors import CommandError
+from foresail.cli.errors import CommandError, UsageError
 from foresail.cron import Schedule
 from foresail.cron.clock_changes import Jump, jumps
 from foresail.cron.wallclock import wall_clock
@@ -35,7 +35,7 @@ class Sheet:
 def calendar(chosen: argparse.Namespace) -> int:
     """Draw the fires of one or more schedules."""
     if len(chosen.expressions) > len(_LETTERS):
-        raise CommandError(f"{len(chosen.expressions)} schedules are too many for one picture", "give up to 26")
+        raise UsageError(f"{len(chosen.expressions)} schedules are too many for one picture", "give up to 26")
     schedules = tuple(schedule_of(chosen, text) for text in chosen.expressions)
     first = instant_of(chosen.start, chosen.zone).astimezone(wall_clock(checked_zone(chosen.zone))).date()
     days = _months(first, chosen.months) if chosen.months else _weeks(first, chosen.weeks or _WEEKS)

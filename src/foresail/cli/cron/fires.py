@@ -7,7 +7,7 @@ from datetime import datetime
 from itertools import islice
 
 from foresail.cli.cron.words import instant_of, length, schedule_of, utc_time, wall_time
-from foresail.cli.errors import CommandError
+from foresail.cli.errors import CommandError, UsageError
 from foresail.cli.output.table import table
 from foresail.cron import Schedule, chain
 
@@ -42,7 +42,7 @@ def between(chosen: argparse.Namespace) -> int:
     schedule = schedule_of(chosen)
     start, end = instant_of(chosen.start, schedule.zone), instant_of(chosen.end, schedule.zone)
     if end <= start:
-        raise CommandError(f"{chosen.end!r} is not after {chosen.start!r}", "give the earlier instant first")
+        raise UsageError(f"{chosen.end!r} is not after {chosen.start!r}", "give the earlier instant first")
     _show(chosen, schedule, schedule.between(start, end), start, "AFTER")
     return 0
 

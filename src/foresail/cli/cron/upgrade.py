@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from foresail.cli.cron.words import instant_of, utc_time, wall_time
-from foresail.cli.errors import CommandError
+from foresail.cli.errors import CommandError, UsageError
 from foresail.cli.options.manifest_files import documents, objects
 from foresail.cli.output.table import table
 from foresail.cron import CronError
@@ -31,7 +31,7 @@ class Scheduled:
 def diff_dialects(chosen: argparse.Namespace) -> int:
     """Print what changes for one expression, or for every schedule in a file."""
     if (chosen.expression is None) == (chosen.file is None):
-        raise CommandError("give either an expression or -f FILE", "foresail cron diff-dialects '0 3 1 * 1'")
+        raise UsageError("give either an expression or -f FILE", "foresail cron diff-dialects '0 3 1 * 1'")
     at = instant_of(chosen.at, chosen.zone)
     if chosen.file is None:
         found = [Scheduled("", chosen.expression, chosen.zone)]

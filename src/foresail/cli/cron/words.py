@@ -3,7 +3,7 @@
 import argparse
 from datetime import UTC, datetime, timedelta
 
-from foresail.cli.errors import CommandError
+from foresail.cli.errors import CommandError, UsageError
 from foresail.cron import CronError, Dialect, Schedule, parse
 from foresail.cron.duration import nanoseconds
 from foresail.cron.wallclock import wall_clock
@@ -17,6 +17,10 @@ def schedule_of(chosen: argparse.Namespace, text: str | None = None) -> Schedule
     """Return the schedule that the user wrote, or say with a pointer what is wrong with it."""
     text = chosen.expression if text is None else text
     dialect = Dialect(chosen.dialect)
+    try:
+        checked_zone(chosen.zone)
+    except CronError as error:
+        raise UsageError(f"--zone: {error}") from None
     try:
         return parse(text, dialect, chosen.zone)
     except CronError as error:
@@ -39,10 +43,10 @@ def instant_of(text: str | None, zone: str) -> datetime:
         wall = wall_clock(checked_zone(zone))
         found = datetime.fromisoformat(text)
     except CronError as error:
-        raise CommandError(str(error)) from None
+        raise UsageError(f"--zone: {error}") from None
     except ValueError:
         hint = "write 2026-03-29, 2026-03-29T02:30 or 2026-03-29T00:30:00Z"
-        raise CommandError(f"{text!r} is not an instant", hint) from None
+        raise UsageError(f"{text!r} is not an instant", hint) from None
     return (found if found.tzinfo else found.replace(tzinfo=wall)).astimezone(UTC)
 
 
@@ -50,7 +54,7 @@ def minutes_of(text: str) -> int:
     """Return a lead time in minutes, from a Go duration or a plain number."""
     length = nanoseconds(f"{text}m" if text.isdecimal() else text)
     if length is None or length < _MINUTE or length % _MINUTE:
-        raise CommandError(f"{text!r} is not a lead time", "write whole minutes: 10m, 1h30m, or just 10")
+        raise UsageError(f"{text!r} is not a lead time", "write whole minutes: 10m, 1h30m, or just 10")
     return length // _MINUTE
 
 

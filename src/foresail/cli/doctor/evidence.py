@@ -22,7 +22,7 @@ from foresail.cli.access.cluster import Cluster
 from foresail.cli.access.lease import Lease
 from foresail.cli.access.refused_writes import RefusedWrite, all_refused_writes
 from foresail.cli.doctor.permissions import Permission, needed
-from foresail.cli.errors import CommandError
+from foresail.cli.errors import CommandError, UnreachableError
 from foresail.kube.clock import now
 from foresail.kube.lease import LEASE
 from foresail.plan import Key, Kind
@@ -205,6 +205,8 @@ class _Reader:
     async def tried(self, reading: Awaitable[T]) -> T | None:
         try:
             return await reading
+        except UnreachableError:  # nothing else could be read either
+            raise
         except CommandError as error:
             self.unread.append(error)
             return None

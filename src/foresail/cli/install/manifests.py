@@ -11,7 +11,7 @@ from foresail.api.core import DEFINITION
 from foresail.api.monitoring import PROMETHEUS_RULE, SERVICE_MONITOR
 from foresail.api.pods import PRIORITY_CLASS
 from foresail.api.policy import SELF_SERVICE_POLICY
-from foresail.cli.errors import CommandError
+from foresail.cli.errors import UsageError
 from foresail.plan import Key, Kind
 
 CAPABILITIES = ("schedules", "self-service", "primers")
@@ -86,12 +86,12 @@ def checked(wishes: Wishes) -> Wishes:
         (wishes.pause_image or "pause", _IMAGE, "--primer-pause-image"),
     ):
         if not pattern.fullmatch(text):
-            raise CommandError(f"{option}: {text!r} is no name of that sort", "give it as kubectl would show it")
+            raise UsageError(f"{option}: {text!r} is no name of that sort", "give it as kubectl would show it")
     if not wishes.capabilities:
-        raise CommandError("nothing is switched on", "leave out --schedules=false, or add --self-service or --primers")
+        raise UsageError("nothing is switched on", "leave out --schedules=false, or add --self-service or --primers")
     if "primers" in wishes.capabilities and not wishes.pause_image:
         hint = "add --primer-pause-image IMAGE: an image of pause, best by its digest"
-        raise CommandError("--primers: no image is named that placeholders run", hint)
+        raise UsageError("--primers: no image is named that placeholders run", hint)
     return wishes
 
 

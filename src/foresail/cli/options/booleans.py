@@ -1,10 +1,11 @@
-"""Options with the value true or false; without a value they mean true, as Velero's do."""
+"""Options whose value may be left out: true or false, as with Velero, and the kind of a dry run, as with kubectl."""
 
 import argparse
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 _VALUES = {"true": True, "false": False}
+CLIENT, SERVER = "client", "server"
 
 
 def true_or_false(text: str) -> bool:
@@ -20,12 +21,11 @@ def add_switch(to: argparse._ActionsContainer, flag: str, meaning: str, *, defau
     to.add_argument(flag, type=true_or_false, nargs="?", const=True, default=default, metavar="true|false", help=text)
 
 
-class BooleanOption(argparse.Action):
-    """An option with the value true or false; a CommandParser makes the value optional."""
+class OptionalValue(argparse.Action):
+    """An option whose value may be left out; a CommandParser then puts the one it has alone."""
 
-    def __init__(self, option_strings: Sequence[str], dest: str, **settings: Any) -> None:  # noqa: ANN401 - argparse's
-        settings["help"] = f"{settings.get('help', '')} (alone it means true)"
-        super().__init__(option_strings, dest, type=true_or_false, metavar="true|false", **settings)
+    alone = ""
+    known: tuple[str, ...] = ()
 
     def __call__(
         self,
@@ -38,18 +38,48 @@ class BooleanOption(argparse.Action):
         setattr(namespace, self.dest, values)
 
 
-def with_values(arguments: Iterable[str] | None, options: set[str]) -> list[str]:
-    """Return the arguments with `=true` behind each of these options that has no value.
+class BooleanOption(OptionalValue):
+    """An option with the value true or false; alone it means true."""
+
+    alone, known = "true", tuple(_VALUES)
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **settings: Any) -> None:  # noqa: ANN401 - argparse's
+        settings["help"] = f"{settings.get('help', '')} (alone it means true)"
+        super().__init__(option_strings, dest, type=true_or_false, metavar="true|false", **settings)
+
+
+class DryRunOption(OptionalValue):
+    """`--dry-run=client` or `--dry-run=server`; alone it means client."""
+
+    alone, known = CLIENT, (CLIENT, SERVER)
+
+
+def add_dry_run(to: argparse._ActionsContainer) -> None:
+    """Add `--dry-run`; its value is empty, `client` or `server`."""
+    to.add_argument(
+        "--dry-run",
+        action=DryRunOption,
+        default="",
+        choices=[CLIENT, SERVER],
+        help="client: print what would be sent, and send nothing. server: the API server checks it and stores nothing"
+        " (alone it means client)",
+    )
+
+
+def with_values(arguments: Iterable[str], actions: Iterable[argparse.Action]) -> list[str]:
+    """Return the arguments with a value behind each option that may do without and has none.
 
     argparse itself, like Velero's parser, would take the name in `unpause --skip-immediately NAME` for the value.
     """
-    words, done = list(arguments or ()), list[str]()
+    options = {text: each for each in actions if isinstance(each, OptionalValue) for text in each.option_strings}
+    words, done = list(arguments), list[str]()
     while words:
         word = words.pop(0)
         if word == "--":
             return [*done, word, *words]
         if word in options:
-            value = words.pop(0) if words and words[0].lower() in _VALUES else "true"
+            option = options[word]
+            value = words.pop(0) if words and words[0].lower() in option.known else option.alone
             word = f"{word}={value}"
         done.append(word)
     return done

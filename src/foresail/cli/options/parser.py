@@ -1,25 +1,121 @@
-"""The parser of every command: no abbreviations, options filled in late, true-or-false options without a value."""
+"""The parser of every command: exact options, a suggestion for a misspelt word, options filled in late."""
 
 import argparse
-from collections.abc import Callable
-from typing import Any
+import re
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any, NoReturn
 
-from foresail.cli.options.booleans import BooleanOption, with_values
+from foresail.cli.errors import USAGE
+from foresail.cli.options.booleans import with_values
+
+_REQUIRED = re.compile(r"the following arguments are required: (.*)")
+_NUMBER = re.compile(r"invalid int value: ('.*')")
+_OF_OPTION = re.compile(r"argument ([^:]+): ")
+
+
+_Verbs = argparse._SubParsersAction  # noqa: SLF001 - argparse has no public name for it
+
+
+class HelpFormatter(argparse.HelpFormatter):
+    """Wraps paragraphs, and leaves lines alone that are written as lines."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return text if "\n" in text else super()._fill_text(text, width, indent)
+
+
+def examples(*commands: str) -> str:
+    """Return the end of a help text: one example on each line."""
+    return "examples:\n" + "\n".join(f"  {each}" for each in commands)
 
 
 class CommandParser(argparse.ArgumentParser):
-    """A parser that refuses abbreviations and can be filled just before it parses."""
+    """A parser that refuses abbreviations, suggests the right word and can be filled just before it parses."""
 
     fill: Callable[[argparse.ArgumentParser], None] | None = None
     """Adds the options and verbs; every command would pay for them, and few need them."""
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:  # noqa: ANN401 - argparse's
-        super().__init__(*arguments, **{"allow_abbrev": False, **settings})
+        look = {"allow_abbrev": False, "formatter_class": HelpFormatter}
+        super().__init__(*arguments, **{**look, **settings})
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # noqa: ANN401 - argparse's
-        """Parse as usual, with all options in place and a value for each true-or-false option."""
+        """Parse as usual, with all options in place; refuse here, under its own usage, what nobody knows."""
+        self.fill_now()
+        words = sys.argv[1:] if args is None else list(args)
+        if words and self._verbs() and words[0].startswith("-") and words[0] not in self._option_string_actions:
+            self._refuse(words[0])
+        found, unknown = super().parse_known_args(with_values(words, self._actions), namespace)
+        if unknown:
+            self._refuse(unknown[0])
+        return found, unknown
+
+    def fill_now(self) -> None:
+        """Add the options and verbs that were left for later."""
         fill, self.fill = self.fill, None
         if fill is not None:
             fill(self)
-        options = {text for each in self._actions if isinstance(each, BooleanOption) for text in each.option_strings}
-        return super().parse_known_args(with_values(args, options) if options else args, namespace)
+
+    def error(self, message: str) -> NoReturn:
+        """Print what is wrong in one line, and the usage of this command in another."""
+        missing = _REQUIRED.fullmatch(message)
+        if missing:
+            verbs = ", ".join(self._verbs())
+            self._end(f"missing {missing[1]}", f"commands: {verbs}" if verbs and missing[1] == "COMMAND" else "")
+        self._end(_NUMBER.sub(r"\1 is not a whole number", _OF_OPTION.sub(r"\1: ", message, count=1)))
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:  # noqa: ANN401
+        """Refuse an unknown command or value with the nearest known one."""
+        if action.choices is None or value in action.choices:
+            return
+        if isinstance(action, _Verbs):
+            verbs = self._verbs()
+            self._end(f"unknown command {value!r}", _nearest(value, verbs) or f"commands: {', '.join(verbs)}")
+        name = "/".join(action.option_strings) or str(action.metavar or action.dest)
+        allowed = [str(each) for each in action.choices]
+        self._end(f"{name}: {str(value)!r} is not one of {', '.join(allowed)}", _nearest(str(value), allowed))
+
+    def _refuse(self, word: str) -> NoReturn:
+        if word == "-" or not word.startswith("-"):
+            self._end(f"unexpected argument {word!r}", "quote a value that contains spaces")
+        name = word.partition("=")[0]
+        known = [text for each in self._actions for text in each.option_strings if each.help != argparse.SUPPRESS]
+        near = _nearest(name, [each for each in known if each.startswith("--")])
+        after = "write options after the command" if self._verbs() else ""
+        self._end(f"unknown option {name!r}", near or after)
+
+    def _verbs(self) -> list[str]:
+        """Return the commands of this parser that its help lists."""
+        found = (each for each in self._actions if isinstance(each, _Verbs))
+        return [each.dest for action in found for each in action._choices_actions]  # noqa: SLF001 - the only place that has them
+
+    def _end(self, problem: str, hint: str = "") -> NoReturn:
+        lines = [f"error: {problem}", *([f"hint: {hint}"] if hint else []), f"usage: {self._short_usage()}"]
+        print("\n".join(lines), file=sys.stderr)
+        sys.exit(USAGE)
+
+    def _short_usage(self) -> str:
+        """Return the usage in one line: without the options that may be left out."""
+        required = [_option(each) for each in self._actions if each.option_strings and each.required]
+        places = [_place(each) for each in self._actions if not each.option_strings]
+        return " ".join([self.prog, *required, *places, "[OPTIONS]", "  (see --help)"])
+
+
+def _option(action: argparse.Action) -> str:
+    value = action.metavar or action.dest.upper()
+    return f"{action.option_strings[-1]} {value}"
+
+
+def _place(action: argparse.Action) -> str:
+    name = str(action.metavar or action.dest)
+    return {"*": f"[{name} ...]", "+": f"{name} [{name} ...]", "?": f"[{name}]"}.get(str(action.nargs), name)
+
+
+def _nearest(word: str, known: Iterable[str]) -> str:
+    """Return a question with the known word that is most like this one, or nothing."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only who misspells pays for it
+
+    words = list(known)
+    begun = [each for each in words if each.startswith(word)]
+    near = begun if len(begun) == 1 else get_close_matches(word, words, n=1, cutoff=0.6)
+    return f"did you mean {near[0]}?" if near else ""

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from foresail.cli.errors import CommandError
+from foresail.cli.errors import UsageError
 
 _NONE = "<none>"
 _KEY = r"[A-Za-z0-9][-A-Za-z0-9_./]*"
@@ -31,7 +31,7 @@ def read_selector(text: str) -> dict[str, Any]:
         elif found := _PRESENT.fullmatch(part):
             expressions.append({"key": found[2], "operator": "DoesNotExist" if found[1] else "Exists"})
         else:
-            raise CommandError(f"{part!r} in the selector {text!r} is no condition", "write app=web,tier in (a,b),!old")
+            raise UsageError(f"{part!r} in the selector {text!r} is no condition", "write app=web,tier in (a,b),!old")
     selector: dict[str, Any] = {}
     if labels:
         selector["matchLabels"] = labels

@@ -1,9 +1,10 @@
 """Values of options as users write them: lists, pairs, durations."""
 
+import argparse
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from foresail.cli.errors import CommandError
+from foresail.cli.errors import UsageError
 from foresail.cron.duration import nanoseconds
 from foresail.kube.clock import now
 
@@ -24,7 +25,7 @@ def read_pairs(given: Sequence[str], option: str) -> dict[str, str]:
     for each in read_list(given):
         name, equals, value = each.partition("=")
         if not equals or not name:
-            raise CommandError(f"{option}: {each!r} has no name and value", f"write {option} name=value,other=value")
+            raise UsageError(f"{option}: {each!r} has no name and value", f"write {option} name=value,other=value")
         pairs[name.strip()] = value.strip()
     return pairs
 
@@ -36,16 +37,32 @@ def read_ordered(text: str) -> dict[str, str]:
         kind, equals, names = entry.partition("=")
         if not equals or "=" in names:
             hint = "write 'pods=ns/a,ns/b;persistentvolumeclaims=ns/c'"
-            raise CommandError(f"--ordered-resources: {entry!r} is no kind with its names", hint)
+            raise UsageError(f"--ordered-resources: {entry!r} is no kind with its names", hint)
         ordered[kind.strip()] = names.strip()
     return ordered
+
+
+def positive(text: str) -> int:
+    """Read a whole number of at least 1."""
+    return _whole(text, 1)
+
+
+def whole_number(text: str) -> int:
+    """Read a whole number of at least 0."""
+    return _whole(text, 0)
+
+
+def _whole(text: str, least: int) -> int:
+    if not text.isdecimal() or int(text) < least:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least {least}")
+    return int(text)
 
 
 def read_length(text: str, option: str) -> int:
     """Return the duration that an option was given, in nanoseconds."""
     length = nanoseconds(text)
     if length is None or length < 0:
-        raise CommandError(f"{option}: {text!r} is not a duration", "write 72h, 90m or 1h30m")
+        raise UsageError(f"{option}: {text!r} is not a duration", "write 72h, 90m or 1h30m")
     return length
 
 

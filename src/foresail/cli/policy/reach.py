@@ -140,7 +140,7 @@ def _of_cluster(chosen: argparse.Namespace) -> tuple[list[Any], list[Any]]:
     try:
         namespaces, policies = on_cluster(chosen, _asked)
     except CommandError as error:
-        raise CommandError(error.problem, f"{error.hint}; or read files: --namespaces, --policies") from error
+        raise type(error)(error.problem, f"{error.hint}; or read files: --namespaces, --policies") from error
     return [msgspec.json.decode(each) for each in namespaces], [msgspec.json.decode(each) for each in policies]
 
 

@@ -7,7 +7,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from foresail.cli.options.booleans import BooleanOption
-from foresail.cli.options.parser import CommandParser
 from foresail.cli.schedule.template_arguments import add_template
 
 if TYPE_CHECKING:

@@ -5,8 +5,6 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from foresail.cli.options.parser import CommandParser
-
 if TYPE_CHECKING:
     from foresail.cli.options.parser import CommandParser
 

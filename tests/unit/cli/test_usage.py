@@ -1,0 +1,163 @@
+"""Wrong usage: one line that says what is wrong, one that suggests, one with the usage of that very command."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from docs.generate.commands import commands
+from foresail.cli.main import main, parser
+
+
+@pytest.mark.parametrize(
+    ("words", "problem", "hint", "usage"),
+    [
+        ("cron nexxt", "unknown command 'nexxt'", "did you mean next?", "foresail cron COMMAND"),
+        ("cron next --ouput json x", "unknown option '--ouput'", "did you mean --output?", "foresail cron next EXPR"),
+        ("schedul get", "unknown command 'schedul'", "did you mean schedule?", "foresail COMMAND"),
+        ("schedule get --namespac x", "unknown option '--namespac'", "did you mean --namespace?", "foresail schedule"),
+        ("schedule get -o jsn", "'jsn' is not one of", "did you mean json?", "foresail schedule get [NAME ...]"),
+        ("schedule", "missing COMMAND", "commands: create, get", "foresail schedule COMMAND"),
+        ("--context x doctor", "unknown option '--context'", "write options after the command", "foresail COMMAND"),
+        ("cron next 0 3 1 1 1", "unexpected argument '3'", "quote a value", "foresail cron next EXPR"),
+    ],
+)
+def test_a_misspelt_word_brings_a_suggestion_and_the_usage_of_its_command(
+    words: str, problem: str, hint: str, usage: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words.split())
+    assert ended.value.code == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    first, second, third = said.err.splitlines()
+    assert first.startswith("error: ")
+    assert problem in first
+    assert second.startswith(f"hint: {hint}")
+    assert third.startswith(f"usage: {usage}")
+
+
+@pytest.mark.parametrize("words", ["backup wait", "schedule create --schedule x", "cron next", "primer create"])
+def test_what_is_missing_is_named_in_one_line(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words.split())
+    assert ended.value.code == 2
+    first, usage = capsys.readouterr().err.splitlines()
+    assert first.startswith("error: missing ")
+    assert usage.startswith(f"usage: foresail {' '.join(words.split()[:2])} ")
+
+
+EVERY = dict(commands(parser()))
+
+
+def test_no_command_takes_an_abbreviated_option(capsys: pytest.CaptureFixture[str]) -> None:
+    assert not [words for words, one in EVERY.items() if one.allow_abbrev]
+    for words in ("cron next x", "schedule get", "backup get", "primer get", "policy test -f x", "doctor"):
+        with pytest.raises(SystemExit):
+            main([*words.split(), "--outpu", "json"])
+        assert "unknown option '--outpu'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", EVERY)
+def test_no_command_answers_a_value_with_the_name_of_one_of_our_functions(
+    words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for action in EVERY[words]._actions:  # noqa: SLF001 - argparse has no public list
+        if action.type is None or not action.option_strings:
+            continue
+        with pytest.raises(SystemExit):
+            main([*words.split()[1:], f"{action.option_strings[0]}={'x'}"])
+        assert "invalid" not in capsys.readouterr().err
+
+
+def test_hold_is_not_listed_for_people(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    assert "hold" not in capsys.readouterr().out.replace("holds", "")
+    assert main(["hold", "0"]) == 0
+
+
+def _foresail(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    script = Path(sys.executable).with_name("foresail")
+    kept = {name: value for name, value in os.environ.items() if name != "KUBECONFIG"}
+    return subprocess.run([script, *words], env={**kept, **variables}, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "schedule get",
+        "backup get",
+        "restore get",
+        "primer get",
+        "doctor",
+        "install",
+        "uninstall",
+        "policy test -f policy.yaml",
+    ],
+)
+def test_without_a_kubeconfig_a_command_says_so_in_our_words(words: str, tmp_path: Path) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("kind: SelfServicePolicy\nmetadata: {name: a}\nspec: {namespaceSelector: {}}\n")
+    said = _foresail(*words.replace("policy.yaml", str(policy)).split(), HOME=str(tmp_path))
+    assert said.returncode == 3
+    assert said.stdout == ""
+    error, hint = said.stderr.splitlines()
+    assert error == f"error: there is no kubeconfig at {tmp_path}/.kube/config"
+    assert hint.startswith(
+        "hint: name a kubeconfig with --kubeconfig or KUBECONFIG, and a context of it with --context"
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("", "is empty"),
+        ("[]", "is no kubeconfig"),
+        ("a: {", "is not YAML"),
+        ("contexts: [{name: a}]", "sets no current context"),
+        ("{contexts: [{name: a}], current-context: b}", "has no context 'b'; it has: a"),
+    ],
+)
+def test_a_kubeconfig_that_names_no_cluster_is_named_with_what_it_lacks(
+    content: str, problem: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "config"
+    file.write_text(content)
+    said = _foresail("schedule", "get", KUBECONFIG=str(file), HOME=str(tmp_path))
+    assert said.returncode == 3
+    assert said.stderr.splitlines()[0] == f"error: kubeconfig {file} {problem}"
+
+
+def test_a_wrong_value_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cron", "next", "0 3 * * *", "--after", "soon"]) == 2
+    assert "error: 'soon' is not an instant" in capsys.readouterr().err
+    assert main(["install", "--timeout", "soon"]) == 2
+    assert "error: --timeout: 'soon' is not a duration" in capsys.readouterr().err
+
+
+def test_a_server_that_does_not_answer_has_an_exit_code_of_its_own(tmp_path: Path) -> None:
+    said = _foresail("schedule", "get", KUBECONFIG=str(_nowhere(tmp_path)))
+    assert said.returncode == 3
+    assert said.stderr.startswith("error: the API server does not answer")
+
+
+def test_the_doctor_says_in_one_line_that_the_api_server_is_down(tmp_path: Path) -> None:
+    said = _foresail("doctor", KUBECONFIG=str(_nowhere(tmp_path)))
+    assert said.returncode == 3
+    assert said.stdout == ""
+    error, hint = said.stderr.splitlines()
+    assert error.startswith("error: the API server does not answer")
+    assert hint == "hint: check --kubeconfig, --context and the network"
+
+
+def _nowhere(folder: Path) -> Path:
+    """Return a kubeconfig of a server that refuses every connection."""
+    file = folder / "nowhere"
+    file.write_text(
+        "apiVersion: v1\nkind: Config\ncurrent-context: a\n"
+        "clusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}]\n"
+        "users: [{name: a, user: {}}]\ncontexts: [{name: a, context: {cluster: a, user: a}}]\n"
+    )
+    return file
