@@ -11,7 +11,7 @@ from itertools import islice, takewhile
 from random import Random
 
 from bench.cron_specs import FIRST, ZONES, SpecMaker, StartMaker
-from foresail.cron import CronError, Dialect, chain, parse
+from foresail.cron import CronError, Dialect, fires_after, parse
 from testbed.oracle import Answer, Oracle, Question
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -44,7 +44,7 @@ def ours(question: Question) -> list[int] | None:
         return None
     start = _EPOCH + timedelta(seconds=question.start, microseconds=question.nanos // 1000)
     second = timedelta(seconds=1)
-    return [(fire - _EPOCH) // second for fire in islice(chain(schedule, start), question.count)]
+    return [(fire - _EPOCH) // second for fire in islice(fires_after(schedule, start), question.count)]
 
 
 def compare(oracle: Oracle, dialect: Dialect, count: int, seed: int) -> Report:

@@ -12,7 +12,8 @@ from time import thread_time
 from bench.shift_cases import Case, cases
 from bench.shift_check import SINCE, judge
 from bench.shift_oracle import wrong_by_go
-from foresail.cron.schedule import Dialect, parse
+from foresail.cron.dialect import Dialect
+from foresail.cron.parser import parse
 from foresail.cron.shift import Shifted, shift
 from testbed.oracle import Oracle
 

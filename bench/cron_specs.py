@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING
 
-from foresail.cron.tzif import names
-from foresail.cron.zone import DAY, zone
+from foresail.cron.tz.tzdata_reader import zone_names
+from foresail.cron.tz.zone import DAY, load_zone
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,7 +89,7 @@ class SpecMaker:
         word = self._random.choice(("TZ=", "CRON_TZ="))
         if draw < 0.95:
             return word + self._random.choice(ZONES) + self._random.choice((" ", " ", "  ", " \t"))
-        name = self._random.choice((*_ODD_ZONES, *self._random.choices(sorted(names()), k=9)))
+        name = self._random.choice((*_ODD_ZONES, *self._random.choices(sorted(zone_names()), k=9)))
         return word + name + self._random.choice((" ", " ", " ", "", "\t"))
 
     def _usual(self) -> str:
@@ -194,7 +194,9 @@ class StartMaker:
 
     def __init__(self, random: Random) -> None:
         self._random = random
-        self.changes = [(name, start) for name in ZONES for start in zone(name).near.starts if FIRST <= start <= _LAST]
+        self.changes = [
+            (name, start) for name in ZONES for start in load_zone(name).near.starts if FIRST <= start <= _LAST
+        ]
         self._turn = 0
 
     def make(self) -> tuple[str, int, int]:
@@ -223,7 +225,7 @@ class StartMaker:
 
 def _earliest(name: str) -> int:
     """Return from when on a zone can be asked: the libraries never return where a zone skips a whole day."""
-    table = zone(name).near
+    table = load_zone(name).near
     skips = [
         start
         for start, before, after in zip(table.starts[1:], table.offsets, table.offsets[1:], strict=False)

@@ -117,7 +117,7 @@ def _cycle() -> list[int]:
 
 
 @lru_cache(maxsize=4096)
-def sayable(rule: Brute, dialect: str, earlier: int) -> bool:
+def expressible(rule: Brute, dialect: str, earlier: int) -> bool:
     """Decide over 400 years, day by day, whether any union of expressions says a rule's days so much earlier.
 
     robfig: each day has a date or a weekday all of whose days in that month are wanted.
@@ -136,7 +136,7 @@ def sayable(rule: Brute, dialect: str, earlier: int) -> bool:
     return not any(cell // 10 in dates_broken and (cell // 1000, cell % 10) in weekdays_broken for cell in inside)
 
 
-def unsayable(text: str, dialect: str, east: int, lead: int) -> bool:
+def inexpressible(text: str, dialect: str, east: int, lead: int) -> bool:
     """Find a fire whose day no expression can say, in the schedule's own or any whole-hour zone."""
     brute = read(text, dialect)
     rule = Brute(frozenset(), frozenset(), brute.days, brute.months, brute.weekdays, brute.either)
@@ -146,4 +146,4 @@ def unsayable(text: str, dialect: str, east: int, lead: int) -> bool:
         for hour in brute.hours
         for minute in brute.minutes
     }
-    return any(not any(sayable(rule, dialect, days) for days in chance) for chance in chances)
+    return any(not any(expressible(rule, dialect, days) for days in chance) for chance in chances)

@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from bench.shift_brute import AFTER_LAST, FIRST, minutes_of, read, unsayable
+from bench.shift_brute import AFTER_LAST, FIRST, inexpressible, minutes_of, read
 from bench.shift_cases import CHANGING_ZONES, FIXED_ZONES, Case
-from foresail.cron.schedule import Dialect, parse
-from foresail.cron.shift import Inexact, Shifted, shift
+from foresail.cron.dialect import Dialect
+from foresail.cron.parser import parse
+from foresail.cron.shift import InexactCause, Shifted, shift
 
 SINCE: Final = datetime(2026, 11, 15, tzinfo=UTC)
 FURTHEST_EAST: Final = 14 * 60
@@ -42,15 +43,15 @@ def kind(case: Case, shifted: Shifted) -> str:
 def wrong(case: Case, shifted: Shifted) -> str | None:
     """Say what is wrong with an answer, if anything."""
     if case.text.startswith("@every"):
-        return None if shifted.cause is Inexact.INTERVAL else "an interval must be refused"
+        return None if shifted.cause is InexactCause.INTERVAL else "an interval must be refused"
     if case.zone in CHANGING_ZONES:  # its fires are for Go to judge
-        named = shifted.exact or shifted.cause is Inexact.CHANGING_OFFSET
+        named = shifted.exact or shifted.cause is InexactCause.CHANGING_OFFSET
         return None if named else f"{shifted.cause} is no cause for a summer-time zone"
     if shifted.exact:
         return _wrong_fires(case, shifted)
     if FIXED_ZONES[case.zone] + case.lead <= FURTHEST_EAST:
         return "within 14 hours every schedule has an exact answer"
-    if not unsayable(case.text, case.dialect, FIXED_ZONES[case.zone], case.lead):
+    if not inexpressible(case.text, case.dialect, FIXED_ZONES[case.zone], case.lead):
         return "the days can be said, yet it is called not exact"
     return _wrong_list(case, shifted)
 

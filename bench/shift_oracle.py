@@ -10,8 +10,8 @@ from typing import Final
 from bench.shift_brute import fires_a_day, read
 from bench.shift_cases import CHANGING_ZONES, Case
 from bench.shift_check import SINCE
-from foresail.cron.offsets import changes
 from foresail.cron.shift import AHEAD, Shifted, ZonedExpression
+from foresail.cron.tz.offsets import offset_changes
 from testbed.oracle import Answer, Oracle, Question
 
 _FIRES: Final = 150
@@ -64,7 +64,7 @@ def _stretches(case: Case, rng: Random) -> Iterator[_Stretch]:
         return
     brute = read(case.text, case.dialect)
     a_day = len(brute.minutes) * len(brute.hours)
-    around = changes(case.zone, SINCE + timedelta(days=20), SINCE + AHEAD - timedelta(days=3))
+    around = offset_changes(case.zone, SINCE + timedelta(days=20), SINCE + AHEAD - timedelta(days=3))
     # The clock changes at a fire, or at a warm-up; and with hundreds of fires a day some changes are enough.
     for change in around if a_day < _MANY else rng.sample(around, 3):
         for middle in {int(change.at.timestamp()) - ahead for ahead in (0, 60 * case.lead)}:
@@ -75,7 +75,7 @@ def _stretches(case: Case, rng: Random) -> Iterator[_Stretch]:
 
 def _quiet(start: int, case: Case) -> int:
     """Go back until no question starts on the day of a change, where Go's answer depends on the start."""
-    changed = [int(change.at.timestamp()) for change in changes(case.zone, *_JUDGED)]
+    changed = [int(change.at.timestamp()) for change in offset_changes(case.zone, *_JUDGED)]
     while any(-_DAY // 4 < at - change < 5 * _DAY // 4 for at in (start, start + 60 * case.lead) for change in changed):
         start -= _DAY // 2
     return start

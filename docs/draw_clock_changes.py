@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from foresail.cron import Dialect, parse
-from foresail.cron.wallclock import wall_clock
+from foresail.cron.tz.zoneinfo_loader import load_zoneinfo
 
 ZONE = "Europe/Berlin"
 SCHEDULES = ("0 * * * *", "30 2 * * *", "0 3 * * *", "*/30 2 * * *")
@@ -56,7 +56,7 @@ def picture(start: datetime, title: str) -> str:
 
 
 def _axis(start: datetime, height: int) -> list[str]:
-    wall = wall_clock(ZONE)
+    wall = load_zoneinfo(ZONE)
     parts = [_text(LEFT - 34, TOP - 14, "clock on the wall", PALE, "end")]
     for hour in range(HOURS + 1):
         at = start + timedelta(hours=hour)

@@ -125,7 +125,7 @@ def _settings(chosen: argparse.Namespace) -> Any:  # noqa: ANN401 - imported lat
 
     from foresail.cli.primer.settings import primer_settings  # noqa: PLC0415
     from foresail.cron import CronError, Dialect  # noqa: PLC0415
-    from foresail.cron.zonename import checked_zone  # noqa: PLC0415
+    from foresail.cron.tz.zone_name import validate_zone_name  # noqa: PLC0415
     from foresail.operator.settings import Settings  # noqa: PLC0415
     from foresail.schedules.settings import Settings as ScheduleSettings  # noqa: PLC0415
 
@@ -135,7 +135,7 @@ def _settings(chosen: argparse.Namespace) -> Any:  # noqa: ANN401 - imported lat
     if chosen.traces and find_spec("opentelemetry") is None:
         raise UsageError("--traces: OpenTelemetry is not installed", hint="install foresail[otel], or its image")
     try:
-        zone = checked_zone(chosen.velero_time_zone)
+        zone = validate_zone_name(chosen.velero_time_zone)
     except CronError as error:
         raise UsageError(f"--velero-time-zone: {error}") from error
     schedules = ScheduleSettings(skip_immediately=chosen.schedule_skip_immediately, zone=zone)

@@ -1,23 +1,22 @@
 """The schedule language: parse, next and previous fire, shift, describe."""
 
-from foresail.cron.calendar import Calendar
-from foresail.cron.chain import Outlook, chain, outlook
 from foresail.cron.dialect import Dialect
 from foresail.cron.errors import CronError
-from foresail.cron.every import Every, Never
 from foresail.cron.fields import Fields
-from foresail.cron.schedule import Schedule, parse
+from foresail.cron.fire_sequence import Outlook, fires_after, outlook
+from foresail.cron.parser import parse
+from foresail.cron.schedule import CalendarSchedule, IntervalSchedule, ManualSchedule, Schedule
 
 __all__ = [
-    "Calendar",
+    "CalendarSchedule",
     "CronError",
     "Dialect",
-    "Every",
     "Fields",
-    "Never",
+    "IntervalSchedule",
+    "ManualSchedule",
     "Outlook",
     "Schedule",
-    "chain",
+    "fires_after",
     "outlook",
     "parse",
 ]

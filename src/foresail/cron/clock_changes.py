@@ -1,30 +1,30 @@
-"""What a change of clocks does to a schedule: which of its fires are lost, doubled or moved."""
+"""What a clock change does to a schedule: which of its fires are lost, doubled or moved."""
 
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 
-from foresail.cron.calendar import Calendar
-from foresail.cron.offsets import changes
-from foresail.cron.wallclock import wall_clock
+from foresail.cron.schedule import CalendarSchedule
+from foresail.cron.tz.offsets import offset_changes
+from foresail.cron.tz.zoneinfo_loader import load_zoneinfo
 
 _DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
-class ClockChange:
-    """A date on which the clock changes, with what the schedule does otherwise than on a plain date."""
+class ClockChangeEffect:
+    """How the fires of a schedule on the date of a clock change differ from its fields."""
 
     day: date
-    lost: tuple[time, ...]  # wall times that the fields ask for and at which nothing fires
+    lost: tuple[time, ...]  # wall times in the fields at which it does not fire
     doubled: tuple[time, ...]  # wall times at which it fires more than once
-    moved: tuple[time, ...]  # wall times at which it fires although the fields do not ask for them
+    moved: tuple[time, ...]  # wall times outside the fields at which it fires
 
 
 @dataclass(frozen=True, slots=True)
-class Jump:
-    """A stretch of a date, in minutes from midnight, that the clock jumps over or shows twice."""
+class ClockJump:
+    """A part of a date, in minutes from midnight, that the clock skips or repeats."""
 
     day: date
     begin: int
@@ -32,9 +32,9 @@ class Jump:
     repeated: bool
 
 
-def jumps(name: str, since: datetime, until: datetime) -> Iterator[Jump]:
-    """Yield what the clock of a zone jumps over or repeats; a stretch that spans midnight is cut there."""
-    for change in changes(name, since, until):
+def clock_jumps(name: str, since: datetime, until: datetime) -> Iterator[ClockJump]:
+    """Yield what the clock of a zone skips or repeats, split at midnight."""
+    for change in offset_changes(name, since, until):
         utc = change.at.replace(tzinfo=None)
         before, after = (utc + timedelta(minutes=east) for east in (change.before, change.after))
         first, last = min(before, after), max(before, after)
@@ -42,35 +42,35 @@ def jumps(name: str, since: datetime, until: datetime) -> Iterator[Jump]:
             midnight = datetime.combine(first.date(), time()) + _DAY
             end = min(last, midnight)
             minutes = (end - datetime.combine(first.date(), time())) // timedelta(minutes=1)
-            yield Jump(first.date(), first.hour * 60 + first.minute, minutes, repeated=after < before)
+            yield ClockJump(first.date(), first.hour * 60 + first.minute, minutes, repeated=after < before)
             first = end
 
 
-def clock_changes(schedule: Calendar, since: datetime, until: datetime) -> tuple[ClockChange, ...]:
-    """Return the dates of clock changes on which the schedule does not do what its fields say, oldest first."""
-    found: list[ClockChange] = []
-    wall = wall_clock(schedule.zone)
-    for each in changes(schedule.zone, since, until):
-        for day in sorted({(each.at + side).astimezone(wall).date() for side in (-_DAY, timedelta(0), _DAY)}):
-            change = _on(schedule, day)
-            if change is not None and (not found or found[-1].day < day):
-                found.append(change)
+def clock_change_effects(schedule: CalendarSchedule, since: datetime, until: datetime) -> tuple[ClockChangeEffect, ...]:
+    """Return the effects of clock changes on a schedule, oldest first."""
+    found: list[ClockChangeEffect] = []
+    local = load_zoneinfo(schedule.zone)
+    for each in offset_changes(schedule.zone, since, until):
+        for day in sorted({(each.at + side).astimezone(local).date() for side in (-_DAY, timedelta(0), _DAY)}):
+            effect = _effect_on(schedule, day)
+            if effect is not None and (not found or found[-1].day < day):
+                found.append(effect)
     return tuple(found)
 
 
-def _on(schedule: Calendar, day: date) -> ClockChange | None:
-    wall = wall_clock(schedule.zone)
+def _effect_on(schedule: CalendarSchedule, day: date) -> ClockChangeEffect | None:
+    wall = load_zoneinfo(schedule.zone)
     begin = datetime.combine(day, time(), wall) - _DAY
     local = (fire.astimezone(wall) for fire in schedule.between(begin, begin + 3 * _DAY))
     fired = Counter(at.time() for at in local if at.date() == day)
-    wanted = set(_wanted(schedule, day))
+    wanted = set(_times_in_fields(schedule, day))
     lost = tuple(sorted(wanted - fired.keys()))
     doubled = tuple(sorted(at for at, times in fired.items() if times > 1))
     moved = tuple(sorted(fired.keys() - wanted))
-    return ClockChange(day, lost, doubled, moved) if lost or doubled or moved else None
+    return ClockChangeEffect(day, lost, doubled, moved) if lost or doubled or moved else None
 
 
-def _wanted(schedule: Calendar, day: date) -> Iterator[time]:
+def _times_in_fields(schedule: CalendarSchedule, day: date) -> Iterator[time]:
     fields = schedule.fields
     if fields.day_matches(day.month, day.day, day.isoweekday() % 7, schedule.dialect):
         for hour in range(24):

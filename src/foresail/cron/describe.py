@@ -1,4 +1,4 @@
-"""Says in plain words when a schedule fires."""
+"""Describes in plain words when a schedule fires."""
 
 from collections.abc import Callable, Sequence
 
@@ -39,13 +39,13 @@ def describe_calendar(fields: Fields, dialect: Dialect, zone: str) -> str:
     reason = fields.never_fires(dialect)
     if reason:
         return f"never: {reason}"
-    days = _days(fields, both=fields.joins_days_with_and(dialect))
+    days = _days(fields, both=fields.requires_both_day_fields(dialect))
     months = "" if fields.months == ALL_MONTHS else " in " + _list(fields.months, lambda month: _MONTHS[month])
     return f"{_times(fields)}, {days}{months} ({zone})"
 
 
 def describe_period(seconds: int) -> str:
-    """Return the period in its largest units, and what it is counted from."""
+    """Return the period in its largest units and what it is counted from."""
     parts = []
     for size, unit in ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second")):
         number, seconds = divmod(seconds, size)

@@ -1,4 +1,4 @@
-"""Reads a Go duration such as `1h30m`, to the nanosecond as Go does."""
+"""Parses a Go duration such as `1h30m`, to the nanosecond as Go does."""
 
 import re
 

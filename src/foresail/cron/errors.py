@@ -1,8 +1,8 @@
-"""The one exception of the cron engine."""
+"""The only exception of the cron engine."""
 
 
 class CronError(ValueError):
-    """A text that is no schedule: says what is wrong, in which field and column, and what is allowed."""
+    """An invalid schedule: the problem, its field and column, and what is allowed."""
 
     def __init__(
         self, problem: str, *, text: str, allowed: str, field: str | None = None, column: int | None = None
@@ -12,6 +12,6 @@ class CronError(ValueError):
         self.allowed = allowed
         self.field = field
         self.column = column
-        place = f"{field}: " if field else ""
+        prefix = f"{field}: " if field else ""
         where = f" (column {column})" if column is not None else ""
-        super().__init__(f"{place}{problem}{where}; allowed: {allowed}")
+        super().__init__(f"{prefix}{problem}{where}; allowed: {allowed}")

@@ -1,45 +1,50 @@
-"""The five fields of a calendar schedule as sets of bits."""
+"""The five fields of a cron expression as bit sets, and how the two day fields combine."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
 
-from foresail.cron.civil import LONGEST
+from foresail.cron.civil_time import MAX_MONTH_LENGTHS
 from foresail.cron.dialect import Dialect
 
 # A month starts on one of seven weekdays. Multiplying the seven bits of a week by this repeats them over
 # day 1 to day 35, so one multiplication turns a set of weekdays into a set of days of that month.
 _FIVE_WEEKS = sum(1 << (7 * week + 1) for week in range(5))
-_A_RUN = 3  # 1-3 reads better than 1,2,3; 1,2 reads better than 1-2
+_MIN_RUN = 3  # 1-3 reads better than 1,2,3; 1,2 reads better than 1-2
 
 ALL_MINUTES = (1 << 60) - 1
 ALL_HOURS = (1 << 24) - 1
 ALL_DAYS = (1 << 32) - 2
 ALL_MONTHS = (1 << 13) - 2
 ALL_WEEKDAYS = (1 << 7) - 1
-"""The set of a field that leaves nothing out; the four above as well."""
+"""The bit set of a field without restriction; likewise the four above."""
 
 
 def values_of(bits: int) -> list[int]:
-    """Return the values of a set, in order."""
+    """Return the values of a bit set, in order."""
     return [value for value in range(bits.bit_length()) if bits >> value & 1]
 
 
 def spans_of(values: Iterable[int]) -> list[tuple[int, int]]:
-    """Return values in order as first and last of each run of three or more; any other value is a span of its own."""
+    """Return sorted values as (first, last) of each run of three or more; others become (value, value)."""
     spans: list[tuple[int, int]] = []
     for _, pairs in groupby(enumerate(values), lambda pair: pair[1] - pair[0]):
         run = [value for _, value in pairs]
-        spans += [(run[0], run[-1])] if len(run) >= _A_RUN else [(value, value) for value in run]
+        spans += [(run[0], run[-1])] if len(run) >= _MIN_RUN else [(value, value) for value in run]
     return spans
+
+
+def combine_days(by_date: int, by_weekday: int, *, both: bool) -> int:
+    """Combine the days that each day field allows: their intersection if both must match, else their union."""
+    return by_date & by_weekday if both else by_date | by_weekday
 
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """What each field allows: bit `i` of a set says that the value `i` is allowed (weekday 0 is Sunday).
+    """The allowed values of each field: bit `i` is set if the value `i` is allowed (weekday 0 is Sunday).
 
-    `any_day` and `any_weekday` say that the field was written with a star (or `?`) and without a step
-    above 1; robfig joins the two day fields by it, go-cron does not look at it.
+    `any_day` and `any_weekday` are true if the field has a star (or `?`) without a step above 1. Only
+    robfig uses them, to decide how the two day fields combine.
     """
 
     minutes: int
@@ -50,44 +55,43 @@ class Fields:
     any_day: bool
     any_weekday: bool
 
-    def joins_days_with_and(self, dialect: Dialect) -> bool:
-        """Tell whether a date must satisfy both day fields (else one of them is enough)."""
-        return dialect is Dialect.GOCRON or self.any_day or self.any_weekday
+    def requires_both_day_fields(self, dialect: Dialect) -> bool:
+        """Tell whether a date must match both day fields; otherwise one is enough."""
+        return dialect.requires_both_day_fields or self.any_day or self.any_weekday
 
     def day_matches(self, month: int, day: int, weekday: int, dialect: Dialect) -> bool:
         """Tell whether the schedule fires on a date; `weekday` is 0 for Sunday."""
         if not self.months >> month & 1:
             return False
-        in_days = bool(self.days >> day & 1)
-        in_weekdays = bool(self.weekdays >> weekday & 1)
-        if self.joins_days_with_and(dialect):
-            return in_days and in_weekdays
-        return in_days or in_weekdays
+        by_date, by_weekday = self.days >> day & 1, self.weekdays >> weekday & 1
+        return bool(combine_days(by_date, by_weekday, both=self.requires_both_day_fields(dialect)))
 
     def days_by_first_weekday(self, dialect: Dialect) -> tuple[int, ...]:
         """Return, for each weekday that a month may start on, the days of that month that match.
 
-        The length of the month and the months field are not looked at.
+        This ignores the length of the month and the months field.
         """
-        both = self.joins_days_with_and(dialect)
+        both = self.requires_both_day_fields(dialect)
         sets = []
         for first in range(7):
             week = (self.weekdays >> first | self.weekdays << (7 - first)) & ALL_WEEKDAYS
             by_weekday = week * _FIVE_WEEKS & ALL_DAYS
-            sets.append(self.days & by_weekday if both else self.days | by_weekday)
+            sets.append(combine_days(self.days, by_weekday, both=both))
         return tuple(sets)
 
     def never_fires(self, dialect: Dialect) -> str | None:
         """Return why no instant of any year matches, or None if some do.
 
-        Every day of every month, 29 February included, falls on every weekday within 400 years, so it is
-        enough to look at each field and at the days that a month can have.
+        Every date, 29 February included, falls on every weekday within 400 years. So it is enough to check
+        each field and the days that a month can have.
         """
         for name, allowed in (("minute", self.minutes), ("hour", self.hours), ("month", self.months)):
             if not allowed:
                 return f"the {name} field is an empty list"
-        exists = any(self.months >> month & 1 and self.days & ((2 << LONGEST[month]) - 1) for month in range(1, 13))
-        if not self.joins_days_with_and(dialect):
+        exists = any(
+            self.months >> month & 1 and self.days & ((2 << MAX_MONTH_LENGTHS[month]) - 1) for month in range(1, 13)
+        )
+        if not self.requires_both_day_fields(dialect):
             exists = exists or self.weekdays > 0
         elif not self.weekdays:
             return "the day-of-week field is an empty list"

@@ -1,98 +1,170 @@
-"""Reads a schedule in either dialect; everything that a schedule is made of can be imported from here."""
+"""The three kinds of schedule and how each finds its fires.
 
-import re
-from datetime import timedelta
+Instants are passed as any aware datetime and returned in UTC, to the second.
+"""
 
-from foresail.cron.calendar import Calendar
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from foresail.cron.civil_time import from_unix, unix_ceiling, unix_floor
+from foresail.cron.describe import describe_calendar, describe_period
 from foresail.cron.dialect import Dialect
-from foresail.cron.duration import nanoseconds
-from foresail.cron.errors import CronError
-from foresail.cron.every import Every, Never
 from foresail.cron.fields import Fields
-from foresail.cron.reading import DAY, HOUR, MINUTE, MONTH, WEEKDAY, FieldReader
-from foresail.cron.zonename import checked_zone, split_zone
-
-__all__ = ["Calendar", "CronError", "Dialect", "Every", "Fields", "Never", "Schedule", "parse"]
-
-Schedule = Calendar | Every | Never
-
-# What Go's unicode.IsSpace knows; Python's own idea has four more.
-_BLANK = "\t\n\v\f\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
-_FIELD = re.compile(f"[^{_BLANK}]+")
-_TRIMMED = re.compile(f"[^{_BLANK}](?:.*[^{_BLANK}])?", re.DOTALL)
-_FIELDS = 5
-_LONGEST = 1024
-_SECOND = 10**9
-_EVERY = "@every "
-_MACROS = {
-    "@yearly": "0 0 1 1 *",
-    "@annually": "0 0 1 1 *",
-    "@monthly": "0 0 1 * *",
-    "@weekly": "0 0 * * 0",
-    "@daily": "0 0 * * *",
-    "@midnight": "0 0 * * *",
-    "@hourly": "0 * * * *",
-}
-_BY_HAND = frozenset({"@triggered", "@manual", "@none"})
+from foresail.cron.previous_fire import FireSearch
+from foresail.cron.tz.zone import load_zone
 
 
-def parse(text: str, dialect: Dialect = Dialect.ROBFIG, zone: str = "UTC") -> Schedule:
-    """Return the schedule that `text` means; raise CronError, and nothing else, if the dialect refuses it.
+@dataclass(frozen=True, slots=True)
+class CalendarSchedule:
+    """Five cron fields in a time zone: fires at the instants at which the dialect's library fires."""
 
-    `zone` is where the controller's clock stands: it holds unless the text begins with `TZ=` or `CRON_TZ=`.
-    """
-    zone = checked_zone(zone)
-    if not text:
-        raise CronError("there is no schedule", text=text, allowed=_allowed(dialect))
-    if dialect is Dialect.GOCRON and len(text.encode(errors="surrogatepass")) > _LONGEST:
-        raise CronError("the schedule is too long", text=text, allowed=f"up to {_LONGEST} bytes")
-    place, begin = split_zone(text, dialect, zone)
-    at, spec = begin, text
-    if begin:
-        trimmed = _TRIMMED.search(text, begin)
-        at, spec = (trimmed.start(), trimmed[0]) if trimmed else (len(text), "")
-    if spec.startswith("@"):
-        return _macro(text, at, spec, dialect, place)
-    return Calendar(text, dialect, place, _fields(text, at, spec, dialect))
+    text: str
+    dialect: Dialect
+    zone: str
+    fields: Fields
+    _search: FireSearch = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_search", FireSearch(self.fields, self.dialect, load_zone(self.zone)))
+
+    @property
+    def never_fires(self) -> str | None:
+        """Why no date ever matches, or None if some do."""
+        return self.fields.never_fires(self.dialect)
+
+    def next(self, after: datetime) -> datetime | None:
+        """Return exactly what the library's `Next` returns: a later instant, or None where it gives up.
+
+        It gives up at the end of the fifth year after `after`; we also return None beyond the year 9999.
+        Near a clock change the result depends on the starting instant. To predict a controller, follow
+        `foresail.cron.fires_after` from the instant that the controller counts from.
+        """
+        found = self._search.next_fire(unix_floor(after))
+        return None if found is None else from_unix(found)
+
+    def previous(self, before: datetime) -> datetime | None:
+        """Return the last fire before an instant, None if there is none within 45 years.
+
+        It is the last one that repeated calls of `next` reach before that instant. Where the starting
+        instant matters, they start at the nearest earlier fire that every sequence reaches: one with another
+        matching day before it and no clock change near the two or between them. A schedule too rare to
+        have such fires is followed from 1, 5, 10, ... 45 years back: the first of these that gives two days
+        of fires, or one, and does not give up on the way. So fires that a clock change hides from `next`
+        are left out, and those that it adds are included.
+        """
+        found = self._search.previous_fire(unix_ceiling(before))
+        return None if found is None else from_unix(found)
+
+    def between(self, start: datetime, end: datetime) -> Iterator[datetime]:
+        """Yield the fires from `start` on and before `end`, consistent with `previous`."""
+        search = self._search
+        first, last = unix_ceiling(start), unix_ceiling(end)
+        earlier = search.previous_fire(first)
+        fire = search.next_fire_until(first - 1 if earlier is None else earlier, last)
+        while fire is not None and fire < last:
+            if fire >= first:
+                found = from_unix(fire)
+                if found is None:
+                    return
+                yield found
+            fire = search.next_fire_until(fire, last)
+
+    def last_fire(self, anchor: datetime, until: datetime) -> datetime | None:
+        """Return the last fire counted from `anchor`: after `anchor` and not after `until`."""
+        found = self._search.previous_fire(unix_floor(until) + 1, unix_floor(anchor))
+        return None if found is None else from_unix(found)
+
+    def describe(self) -> str:
+        """Describe in plain words when it fires."""
+        return describe_calendar(self.fields, self.dialect, self.zone)
 
 
-def _macro(text: str, at: int, spec: str, dialect: Dialect, zone: str) -> Schedule:
-    if spec in _MACROS:
-        return Calendar(text, dialect, zone, _fields(text, at, _MACROS[spec], dialect))
-    if spec in _BY_HAND and dialect is Dialect.GOCRON:
-        return Never(text, dialect, zone)
-    if not spec.startswith(_EVERY):
-        raise CronError(f"{spec!r} is no macro", text=text, column=at + 1, allowed=_allowed(dialect))
-    period = nanoseconds(spec[len(_EVERY) :])
-    if period is None or (period < _SECOND and dialect is Dialect.GOCRON):
-        problem = "is not a duration" if period is None else "is shorter than a second"
-        raise CronError(
-            f"{spec[len(_EVERY) :]!r} {problem}",
-            text=text,
-            column=at + len(_EVERY) + 1,
-            allowed="a Go duration of a second or more, such as 90s, 15m or 1h30m (h is the largest unit)",
-        )
-    return Every(text, dialect, zone, timedelta(seconds=max(period // _SECOND, 1)))
+@dataclass(frozen=True, slots=True)
+class IntervalSchedule:
+    """`@every PERIOD`: fires a whole number of periods after the instant that it is counted from."""
+
+    text: str
+    dialect: Dialect
+    zone: str
+    period: timedelta
+
+    @property
+    def never_fires(self) -> str | None:
+        """None: it always fires."""
+        return None
+
+    def next(self, after: datetime) -> datetime | None:
+        """Return the instant one period after the second that contains `after`."""
+        return from_unix(unix_floor(after) + self._seconds)
+
+    def previous(self, before: datetime) -> datetime | None:
+        """Return the instant one period before `before` (rounded up to a second)."""
+        return from_unix(unix_ceiling(before) - self._seconds)
+
+    def between(self, start: datetime, end: datetime) -> Iterator[datetime]:
+        """Yield the fires before `end`, counted from `start`, which is not itself a fire."""
+        first = unix_floor(start) + self._seconds
+        for fire in range(first, unix_ceiling(end), self._seconds):
+            found = from_unix(fire)
+            if found is None:
+                return
+            yield found
+
+    def last_fire(self, anchor: datetime, until: datetime) -> datetime | None:
+        """Return the last fire counted from `anchor`: after `anchor` and not after `until`."""
+        start = unix_floor(anchor)
+        periods = (unix_floor(until) - start) // self._seconds
+        return from_unix(start + periods * self._seconds) if periods > 0 else None
+
+    def describe(self) -> str:
+        """Describe in plain words when it fires."""
+        return describe_period(self._seconds)
+
+    @property
+    def _seconds(self) -> int:
+        return self.period.days * 86400 + self.period.seconds
 
 
-def _fields(text: str, at: int, spec: str, dialect: Dialect) -> Fields:
-    found = list(_FIELD.finditer(spec))
-    if len(found) != _FIELDS:
-        raise CronError(
-            f"there are {len(found)} fields instead of five",
-            text=text,
-            column=at + 1,
-            allowed=_allowed(dialect),
-        )
-    sets: list[tuple[int, bool]] = []
-    for place, word in zip((MINUTE, HOUR, DAY, MONTH, WEEKDAY[dialect]), found, strict=True):
-        sets.append(FieldReader(text, place, dialect).read(word[0], at + word.start() + 1))
-    (minutes, _), (hours, _), (days, any_day), (months, _), (weekdays, any_weekday) = sets
-    return Fields(minutes, hours, days, months, weekdays, any_day, any_weekday)
+@dataclass(frozen=True, slots=True)
+class ManualSchedule:
+    """A go-cron schedule such as `@manual`, which fires only when someone triggers it."""
+
+    text: str
+    dialect: Dialect
+    zone: str
+
+    @property
+    def never_fires(self) -> str | None:
+        """Why it never fires."""
+        return f"{self.text} waits to be triggered by hand"
+
+    def next(self, after: datetime) -> datetime | None:
+        """Return None: it never fires."""
+        return _no_fire(after)
+
+    def previous(self, before: datetime) -> datetime | None:
+        """Return None: it never fires."""
+        return _no_fire(before)
+
+    def between(self, start: datetime, end: datetime) -> Iterator[datetime]:
+        """Yield nothing."""
+        _no_fire(start, end)
+        return iter(())
+
+    def last_fire(self, anchor: datetime, until: datetime) -> datetime | None:
+        """Return None: it never fires."""
+        return _no_fire(anchor, until)
+
+    def describe(self) -> str:
+        """Describe in plain words that it never fires by itself."""
+        return "never by itself: only when triggered by hand"
 
 
-def _allowed(dialect: Dialect) -> str:
-    macros = [*_MACROS, "@every DURATION"]
-    if dialect is Dialect.GOCRON:
-        macros += sorted(_BY_HAND)
-    return f"MINUTE HOUR DAY-OF-MONTH MONTH DAY-OF-WEEK, or {', '.join(macros)}"
+def _no_fire(*instants: datetime) -> datetime | None:
+    for instant in instants:
+        unix_floor(instant)  # a naive instant is an error here as elsewhere
+    return None
+
+
+Schedule = CalendarSchedule | IntervalSchedule | ManualSchedule

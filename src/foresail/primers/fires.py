@@ -6,7 +6,7 @@ from itertools import islice
 
 import msgspec
 
-from foresail.cron import CronError, Dialect, Every, Schedule, chain, outlook, parse
+from foresail.cron import CronError, Dialect, IntervalSchedule, Schedule, fires_after, outlook, parse
 from foresail.cron.shift import Shifted, shift
 from foresail.primers.observe import CronJobRow
 from foresail.primers.reasons import Because, Reason
@@ -31,7 +31,7 @@ def fires(cron: CronJobRow, zone: str, now: datetime) -> Fires | Because:
     schedule = reading(cron.text, cron.zone or zone)
     if isinstance(schedule, Because):
         return schedule
-    if isinstance(schedule, Every) and cron.deadline is not None and cron.deadline < schedule.period:
+    if isinstance(schedule, IntervalSchedule) and cron.deadline is not None and cron.deadline < schedule.period:
         # The controller counts the period from its deadline before now at the earliest, so it always ends after now.
         text = f"startingDeadlineSeconds of {int(cron.deadline.total_seconds())} is shorter than the period"
         advice = f"{text} of {cron.text!r}, so Kubernetes never runs it: raise the deadline, or remove it."
@@ -67,7 +67,7 @@ def _duty_cycle(text: str, zone: str, warm_up: timedelta, since: datetime) -> in
     if isinstance(schedule, Because):
         return 0
     held, free_from, last = timedelta(0), since, since
-    for fire in islice(chain(schedule, since), _MOST_FIRES):
+    for fire in islice(fires_after(schedule, since), _MOST_FIRES):
         if fire > since + _HORIZON:
             last = since + _HORIZON
             break

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 
 from foresail.cron import CronError, Dialect, Schedule, parse
-from foresail.cron.difference import Change, Difference, difference
+from foresail.cron.dialect_diff import DialectChange, DialectDiff, compare_dialects
 from foresail.schedules.reasons import Because, Reason
 
 LOOKED_AHEAD = timedelta(days=400)
@@ -27,7 +27,7 @@ def reading(text: str, zone: str, dialect: Dialect | None, now: datetime) -> Sch
     return Because(Reason.NEVER_FIRES, f"{text!r} never fires: {found.never_fires}. Correct spec.schedule.")
 
 
-def change_of_dialect(text: str, zone: str, now: datetime) -> Difference | None:
+def change_of_dialect(text: str, zone: str, now: datetime) -> DialectDiff | None:
     """Return how the two dialects differ on an expression in the time ahead; None if they do not."""
     if len(text) > LONGEST_TEXT:
         return None
@@ -35,9 +35,9 @@ def change_of_dialect(text: str, zone: str, now: datetime) -> Difference | None:
 
 
 @lru_cache(_KEPT)
-def _change(text: str, zone: str, day: datetime) -> Difference | None:
-    found = difference(text, zone, day, LOOKED_AHEAD)
-    return None if found.change in (Change.NONE, Change.INVALID) else found
+def _change(text: str, zone: str, day: datetime) -> DialectDiff | None:
+    found = compare_dialects(text, zone, day, LOOKED_AHEAD)
+    return None if found.change in (DialectChange.NONE, DialectChange.INVALID) else found
 
 
 @lru_cache(_KEPT)

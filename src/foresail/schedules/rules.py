@@ -12,7 +12,7 @@ import msgspec
 
 from foresail.api import velero
 from foresail.api.instants import instant, stamp, whole
-from foresail.cron import Schedule, chain, outlook
+from foresail.cron import Schedule, fires_after, outlook
 from foresail.schedules.build import backup_name
 from foresail.schedules.observe import BackupRow, ScheduleRow, Seen
 from foresail.schedules.reading import LONGEST_TEXT, change_of_dialect, reading
@@ -153,7 +153,7 @@ def slots(cron: Schedule, base: datetime, now: datetime) -> tuple[datetime | Non
 def missed_before(cron: Schedule, base: datetime, due: datetime) -> int:
     """Count the slots that were passed over: of several that are due only the last is run."""
     count = 0
-    for slot in islice(chain(cron, base), _MOST_COUNTED):
+    for slot in islice(fires_after(cron, base), _MOST_COUNTED):
         if slot >= due:
             break
         count += 1
@@ -353,7 +353,7 @@ def _redialled(seen: Seen, memory: Observed | None, now: datetime) -> Because | 
     found = change_of_dialect(seen.schedule.text, seen.settings.zone, now)
     if found is None:
         return None
-    fires = sorted((*found.gone, *found.new))
+    fires = sorted((*found.removed, *found.added))
     first = f" The first fire that differs is {stamp(fires[0])}." if fires else ""
     reason = f": {found.reason}" if found.reason else ""
     text = (

@@ -30,7 +30,7 @@ from bench.soak.program import (
 from bench.soak.seen import Asked, Fault, Final, Held, Life, Made, Said, Seen, Stuck, Thing, read
 from foresail.api.instants import stamp
 from foresail.api.marks import REQUEST_UID
-from foresail.cron import chain, parse
+from foresail.cron import fires_after, parse
 
 BEGINS = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 NUMBERS = msgspec.structs.replace(numbers(0.01, 12), every=2)
@@ -354,7 +354,7 @@ def test_slots_and_fires_are_those_of_the_expressions() -> None:
 
 
 def _by_engine(text: str, begins: datetime, ends: datetime) -> list[datetime]:
-    return list(takewhile(lambda at: at <= ends, chain(parse(text), begins)))
+    return list(takewhile(lambda at: at <= ends, fires_after(parse(text), begins)))
 
 
 def test_a_schedule_that_rests_has_no_slot_for_hours() -> None:

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from foresail.cron import Calendar, Dialect
+from foresail.cron import CalendarSchedule, Dialect
 from foresail.schedules.decide import decide
 from foresail.schedules.observe import Engine
 from foresail.schedules.reading import change_of_dialect, reading
@@ -53,7 +53,7 @@ def test_an_expression_is_read_as_far_as_velero_is_known(
 
 def test_an_expression_without_a_zone_is_read_in_veleros() -> None:
     found = reading("30 2 * * *", "Europe/Berlin", Dialect.GOCRON, NOON)
-    assert isinstance(found, Calendar)
+    assert isinstance(found, CalendarSchedule)
     assert found.zone == "Europe/Berlin"
 
 

@@ -12,9 +12,9 @@ from foresail.cli.cron.svg import months_picture, weeks_picture
 from foresail.cli.cron.words import instant_of, schedule_of
 from foresail.cli.errors import CommandError, UsageError
 from foresail.cron import Schedule
-from foresail.cron.clock_changes import Jump, jumps
-from foresail.cron.wallclock import wall_clock
-from foresail.cron.zonename import checked_zone
+from foresail.cron.clock_changes import ClockJump, clock_jumps
+from foresail.cron.tz.zone_name import validate_zone_name
+from foresail.cron.tz.zoneinfo_loader import load_zoneinfo
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _SLOTS = 48  # half hours of a day
@@ -29,7 +29,7 @@ class Sheet:
     days: tuple[date, ...]
     schedules: tuple[Schedule, ...]
     fires: tuple[tuple[datetime, ...], ...]
-    jumps: tuple[Jump, ...]
+    jumps: tuple[ClockJump, ...]
 
 
 def calendar(chosen: argparse.Namespace) -> int:
@@ -37,7 +37,7 @@ def calendar(chosen: argparse.Namespace) -> int:
     if len(chosen.expressions) > len(_LETTERS):
         raise UsageError(f"{len(chosen.expressions)} schedules are too many for one picture", "give up to 26")
     schedules = tuple(schedule_of(chosen, text) for text in chosen.expressions)
-    first = instant_of(chosen.start, chosen.zone).astimezone(wall_clock(checked_zone(chosen.zone))).date()
+    first = instant_of(chosen.start, chosen.zone).astimezone(load_zoneinfo(validate_zone_name(chosen.zone))).date()
     days = _months(first, chosen.months) if chosen.months else _weeks(first, chosen.weeks or _WEEKS)
     sheet = _sheet(schedules, chosen.zone, days)
     if chosen.svg is None:
@@ -76,10 +76,10 @@ def _months(first: date, count: int) -> tuple[date, ...]:
 
 
 def _sheet(schedules: tuple[Schedule, ...], zone: str, days: tuple[date, ...]) -> Sheet:
-    wall = wall_clock(zone)
+    wall = load_zoneinfo(zone)
     start, end = (datetime.combine(day, time(), wall) for day in (days[0], days[-1] + timedelta(days=1)))
     fires = tuple(tuple(fire.astimezone(wall) for fire in each.between(start, end)) for each in schedules)
-    return Sheet(zone, days, schedules, fires, tuple(jumps(zone, start, end)))
+    return Sheet(zone, days, schedules, fires, tuple(clock_jumps(zone, start, end)))
 
 
 def _legend(sheet: Sheet) -> str:

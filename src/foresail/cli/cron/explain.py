@@ -11,9 +11,9 @@ from foresail.cli.cron.fires import identity
 from foresail.cli.cron.words import instant_of, schedule_of, utc_time, wall_time
 from foresail.cli.errors import CommandError
 from foresail.cli.output.table import table
-from foresail.cron import Calendar, Dialect, Every, Schedule, chain
-from foresail.cron.clock_changes import ClockChange, clock_changes
-from foresail.cron.difference import Change, difference
+from foresail.cron import CalendarSchedule, Dialect, IntervalSchedule, Schedule, fires_after
+from foresail.cron.clock_changes import ClockChangeEffect, clock_change_effects
+from foresail.cron.dialect_diff import DialectChange, compare_dialects
 from foresail.cron.fields import spans_of, values_of
 
 _YEAR = timedelta(days=366)
@@ -28,7 +28,7 @@ def explain(chosen: argparse.Namespace) -> int:
     """Print what a schedule means: in words, by fields, its next fires, and what is odd about it."""
     schedule = schedule_of(chosen)
     at = instant_of(chosen.at, schedule.zone)
-    fires = list(islice(chain(schedule, at), _SHOWN))
+    fires = list(islice(fires_after(schedule, at), _SHOWN))
     oddities = list(notes(schedule, at))
     if chosen.output == "json":
         found = {
@@ -75,19 +75,19 @@ def notes(schedule: Schedule, at: datetime) -> Iterator[str]:
         return
     if "TZ=" in schedule.text:
         yield "CronJobs refuse a time zone in the schedule: use spec.timeZone there"
-    if isinstance(schedule, Every):
+    if isinstance(schedule, IntervalSchedule):
         yield "it counts from when its object was made, or from its last run, not from the clock"
-    if isinstance(schedule, Calendar):
+    if isinstance(schedule, CalendarSchedule):
         yield from _calendar_notes(schedule, at)
     yield from _upgrade_notes(schedule, at)
 
 
-def _calendar_notes(schedule: Calendar, at: datetime) -> Iterator[str]:
+def _calendar_notes(schedule: CalendarSchedule, at: datetime) -> Iterator[str]:
     if schedule.next(at) is None:
         yield f"it does not fire within five years of {utc_time(at)}, and controllers take that for never"
-    if not schedule.fields.joins_days_with_and(schedule.dialect):
+    if not schedule.fields.requires_both_day_fields(schedule.dialect):
         yield "both day fields are limited, and one of them is enough: it fires on more days than either alone"
-    changed = clock_changes(schedule, at, at + _YEAR)
+    changed = clock_change_effects(schedule, at, at + _YEAR)
     for change in changed[:_SHOWN]:
         yield f"clocks change on {change.day:%a %Y-%m-%d}: {_effect(change)}"
     if len(changed) > _SHOWN:
@@ -95,12 +95,12 @@ def _calendar_notes(schedule: Calendar, at: datetime) -> Iterator[str]:
 
 
 def _upgrade_notes(schedule: Schedule, at: datetime) -> Iterator[str]:
-    found = difference(schedule.text, schedule.zone, at)
-    if found.change in (Change.DAYS, Change.REFUSED, Change.ACCEPTED):
+    found = compare_dialects(schedule.text, schedule.zone, at)
+    if found.change in (DialectChange.DAYS, DialectChange.REFUSED, DialectChange.ACCEPTED):
         yield f"Velero 1.18.3 reads it otherwise than releases before it: {found.change.value} ({found.reason})"
 
 
-def _effect(change: ClockChange) -> str:
+def _effect(change: ClockChangeEffect) -> str:
     parts = [
         f"{word} at {_times(times)}"
         for word, times in (
@@ -125,7 +125,7 @@ def _ranges(values: list[int]) -> str:
 
 
 def _fields(schedule: Schedule) -> list[tuple[str, str, list[int]]]:
-    if not isinstance(schedule, Calendar):
+    if not isinstance(schedule, CalendarSchedule):
         return []
     fields = schedule.fields
     words = schedule.text.split()[-5:] if "@" not in schedule.text else [""] * 5

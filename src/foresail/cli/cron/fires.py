@@ -9,14 +9,14 @@ from itertools import islice
 from foresail.cli.cron.words import instant_of, length, schedule_of, utc_time, wall_time
 from foresail.cli.errors import CommandError, UsageError
 from foresail.cli.output.table import table
-from foresail.cron import Schedule, chain
+from foresail.cron import Schedule, fires_after
 
 
 def following(chosen: argparse.Namespace) -> int:
     """Print the next fires; exit code 1 with the reason if there is none."""
     schedule = schedule_of(chosen)
     after = instant_of(chosen.after, schedule.zone)
-    fires = list(islice(chain(schedule, after), chosen.count))
+    fires = list(islice(fires_after(schedule, after), chosen.count))
     if not fires:
         raise _nothing(schedule, f"after {utc_time(after)}", "the library gives up after five years")
     _show(chosen, schedule, fires, after, "IN")

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime
 from xml.sax.saxutils import escape
 
-from foresail.cron.clock_changes import Jump
+from foresail.cron.clock_changes import ClockJump
 
 # Told apart by people who see colours otherwise too (after Okabe and Ito).
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
@@ -22,7 +22,7 @@ def weeks_picture(
     days: Sequence[date],
     names: Sequence[str],
     fires: Sequence[Sequence[datetime]],
-    clock_jumps: Iterable[Jump],
+    clock_jumps: Iterable[ClockJump],
 ) -> str:
     """Return a picture with one row for each day and one lane in it for each schedule.
 
@@ -58,7 +58,7 @@ def day_grid(days: Sequence[date], top: float, row: float) -> Iterator[str]:
         yield f'<line x1="{LEFT}" y1="{y:g}" x2="{LEFT + WIDTH}" y2="{y:g}" stroke="{_GRID}"/>'
 
 
-def clock_marks(days: Sequence[date], clock_jumps: Iterable[Jump], top: float, row: float) -> Iterator[str]:
+def clock_marks(days: Sequence[date], clock_jumps: Iterable[ClockJump], top: float, row: float) -> Iterator[str]:
     """Yield what the clock jumps over in grey, and what it shows twice in yellow."""
     for jump in clock_jumps:
         x, width = LEFT + jump.begin * WIDTH / 1440, (jump.end - jump.begin) * WIDTH / 1440

@@ -13,8 +13,8 @@ from foresail.cli.errors import CommandError, UsageError
 from foresail.cli.options.manifest_files import documents, objects
 from foresail.cli.output.table import table
 from foresail.cron import CronError
-from foresail.cron.difference import Change, Difference, difference
-from foresail.cron.zonename import checked_zone
+from foresail.cron.dialect_diff import DialectChange, DialectDiff, compare_dialects
+from foresail.cron.tz.zone_name import validate_zone_name
 
 _SHOWN = 3
 
@@ -47,12 +47,12 @@ def diff_dialects(chosen: argparse.Namespace) -> int:
     return 0
 
 
-def _compared(each: Scheduled, at: datetime) -> Difference:
+def _compared(each: Scheduled, at: datetime) -> DialectDiff:
     try:
-        checked_zone(each.zone)
+        validate_zone_name(each.zone)
     except CronError as error:
         raise CommandError(f"{each.name or each.text}: {error}") from None
-    return difference(each.text, each.zone, at)
+    return compare_dialects(each.text, each.zone, at)
 
 
 def scheduled_objects(found: list[Any], zone: str) -> Iterator[Scheduled]:
@@ -74,32 +74,32 @@ def _name(metadata: object) -> str:
     return f"{known.get('namespace', 'default')}/{known.get('name', '?')}"
 
 
-def _as_json(each: Scheduled, found: Difference) -> dict[str, object]:
+def _as_json(each: Scheduled, found: DialectDiff) -> dict[str, object]:
     return {
         "name": each.name or None,
         "schedule": each.text,
         "timeZone": each.zone,
         "change": found.change.value,
-        "changes": found.change not in (Change.NONE, Change.INVALID),
+        "changes": found.change not in (DialectChange.NONE, DialectChange.INVALID),
         "reason": found.reason,
-        "gone": [utc_time(at) for at in found.gone],
-        "new": [utc_time(at) for at in found.new],
+        "gone": [utc_time(at) for at in found.removed],
+        "new": [utc_time(at) for at in found.added],
     }
 
 
-def _in_full(found: Difference) -> str:
+def _in_full(found: DialectDiff) -> str:
     lines = [f"{found.change.value}" + (f": {found.reason}" if found.reason else "")]
-    for word, fires in (("gone", found.gone), ("new", found.new)):
+    for word, fires in (("gone", found.removed), ("new", found.added)):
         lines += [f"{word:<5} {wall_time(at, found.zone)}" for at in fires[:_SHOWN]]
         if len(fires) > _SHOWN:
             lines.append(f"{word:<5} and {len(fires) - _SHOWN} more within five years")
     return "\n".join(lines)
 
 
-def _print_rows(compared: list[tuple[Scheduled, Difference]]) -> None:
-    changed = [(each, found) for each, found in compared if found.change is not Change.NONE]
+def _print_rows(compared: list[tuple[Scheduled, DialectDiff]]) -> None:
+    changed = [(each, found) for each, found in compared if found.change is not DialectChange.NONE]
     rows = [
-        (each.name, each.text, found.change.value, str(len(found.gone)), str(len(found.new)), _first(found))
+        (each.name, each.text, found.change.value, str(len(found.removed)), str(len(found.added)), _first(found))
         for each, found in changed
     ]
     if rows:
@@ -107,6 +107,6 @@ def _print_rows(compared: list[tuple[Scheduled, Difference]]) -> None:
     print(f"{len(changed)} of {len(compared)} schedules change or are refused (within five years)", file=sys.stderr)
 
 
-def _first(found: Difference) -> str:
-    both = [*found.gone[:1], *found.new[:1]]
+def _first(found: DialectDiff) -> str:
+    both = [*found.removed[:1], *found.added[:1]]
     return wall_time(min(both), found.zone) if both else ""

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 from foresail.cli.errors import CommandError, UsageError
 from foresail.cron import CronError, Dialect, Schedule, parse
 from foresail.cron.duration import nanoseconds
-from foresail.cron.wallclock import wall_clock
-from foresail.cron.zonename import checked_zone
+from foresail.cron.tz.zone_name import validate_zone_name
+from foresail.cron.tz.zoneinfo_loader import load_zoneinfo
 from foresail.kube.clock import now
 
 _MINUTE = 60 * 10**9
@@ -18,7 +18,7 @@ def schedule_of(chosen: argparse.Namespace, text: str | None = None) -> Schedule
     text = chosen.expression if text is None else text
     dialect = Dialect(chosen.dialect)
     try:
-        checked_zone(chosen.zone)
+        validate_zone_name(chosen.zone)
     except CronError as error:
         raise UsageError(f"--zone: {error}") from None
     try:
@@ -40,7 +40,7 @@ def instant_of(text: str | None, zone: str) -> datetime:
     if text is None:
         return now()
     try:
-        wall = wall_clock(checked_zone(zone))
+        wall = load_zoneinfo(validate_zone_name(zone))
         found = datetime.fromisoformat(text)
     except CronError as error:
         raise UsageError(f"--zone: {error}") from None
@@ -60,7 +60,7 @@ def minutes_of(text: str) -> int:
 
 def wall_time(at: datetime, zone: str) -> str:
     """Return an instant as the clock on the wall of a zone shows it, with its offset."""
-    local = at.astimezone(wall_clock(zone))
+    local = at.astimezone(load_zoneinfo(zone))
     seconds = "" if local.second == 0 else f":{local.second:02}"
     offset = local.strftime("%z")
     return f"{local:%a %Y-%m-%d %H:%M}{seconds} {offset[:3]}{'' if offset[3:] == '00' else ':' + offset[3:]}"

@@ -17,7 +17,7 @@ from foresail.cli.options.manifest_files import documents, objects
 from foresail.cli.output.table import table
 from foresail.cli.primer.selection import in_namespace
 from foresail.cli.primer.worth import requests_text
-from foresail.cron import CronError, Dialect, chain, outlook, parse
+from foresail.cron import CronError, Dialect, fires_after, outlook, parse
 from foresail.cron.shift import Shifted, shift
 from foresail.kube.clock import now
 from foresail.plan import Key
@@ -47,7 +47,7 @@ def previewed(cron: CronJobRow, lead: int, chosen: argparse.Namespace, at: datet
     yield f"CronJob {cron.key.name}: {cron.text!r} in {zone}, {schedule.describe()}"
     # Counted from the last run, which may be long ago: of a CronJob that was suspended since, say.
     first = outlook(schedule, cron.last or at, at).upcoming
-    fires = [first, *islice(chain(schedule, first), chosen.count)][: chosen.count] if first is not None else []
+    fires = [first, *islice(fires_after(schedule, first), chosen.count)][: chosen.count] if first is not None else []
     yield table(("WARM-UP", "FIRE"), [(wall_time(fire - length, zone), wall_time(fire, zone)) for fire in fires])
     duty = duty_cycle(cron, chosen.zone, length)
     note = "; that needs spec.allowStanding" if duty > STANDING else ""

@@ -8,7 +8,7 @@ from foresail.cli.errors import CommandError
 from foresail.cli.options.booleans import add_switch
 from foresail.cron import CronError
 from foresail.cron.duration import nanoseconds
-from foresail.cron.zonename import checked_zone
+from foresail.cron.tz.zone_name import validate_zone_name
 
 
 def add_primer_settings(run: argparse.ArgumentParser) -> None:
@@ -56,7 +56,7 @@ def primer_settings(chosen: argparse.Namespace) -> Any:  # noqa: ANN401 - import
         problem = f"--primer-longest-warm-up: {chosen.primer_longest_warm_up!r} is no duration"
         raise CommandError(problem, hint="write 2h or 90m")
     try:
-        zone = checked_zone(chosen.primer_time_zone)
+        zone = validate_zone_name(chosen.primer_time_zone)
     except CronError as error:
         raise CommandError(f"--primer-time-zone: {error}") from error
     return Settings(

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from itertools import islice, pairwise, takewhile
 
 from foresail.api.quantities import quantity
-from foresail.cron import Schedule, chain
+from foresail.cron import Schedule, fires_after
 from foresail.plan import Key
 from foresail.primers.fires import STANDING
 from foresail.primers.shape import amounts
@@ -116,7 +116,7 @@ def _fires(schedule: Schedule, at: datetime) -> tuple[timedelta, list[datetime]]
     horizon, fires = _HORIZONS[0], list[datetime]()
     for horizon in _HORIZONS:
         end = at + horizon
-        fires = list(takewhile(lambda fire, end=end: fire <= end, islice(chain(schedule, at), _MOST_FIRES)))  # type: ignore[misc]
+        fires = list(takewhile(lambda fire, end=end: fire <= end, islice(fires_after(schedule, at), _MOST_FIRES)))  # type: ignore[misc]
         if len(fires) == _MOST_FIRES:  # more often than every minute
             return fires[-1] - at, fires
         if len(fires) >= _ENOUGH_FIRES:

@@ -13,8 +13,8 @@ from foresail.cli.output.terminal import BOLD, RED, YELLOW, painted
 from foresail.cli.schedule.load import SLOTS, Load, Pile, load_of
 from foresail.cli.schedule.load_picture import load_picture
 from foresail.cli.schedule.sight import Sight, looked_at
-from foresail.cron.wallclock import wall_clock
-from foresail.cron.zonename import checked_zone
+from foresail.cron.tz.zone_name import validate_zone_name
+from foresail.cron.tz.zoneinfo_loader import load_zoneinfo
 
 _SHOWN = 5
 _NAMED = 6
@@ -25,7 +25,7 @@ def calendar(chosen: argparse.Namespace) -> int:
     """Draw how many runs start when."""
     if chosen.weeks < 1:
         raise CommandError(f"--weeks {chosen.weeks} draws nothing", "give 1 or more")
-    first = instant_of(chosen.start, chosen.zone).astimezone(wall_clock(checked_zone(chosen.zone))).date()
+    first = instant_of(chosen.start, chosen.zone).astimezone(load_zoneinfo(validate_zone_name(chosen.zone))).date()
     days = [first + timedelta(days=number) for number in range(7 * chosen.weeks)]
     sights, instant = looked_at(chosen)
     drawn = [each for each in sights if not each.schedule.paused and each.verdict.refused is None]

@@ -6,9 +6,9 @@ from datetime import date, datetime, time, timedelta
 from itertools import takewhile
 
 from foresail.cli.schedule.sight import Sight
-from foresail.cron import Every, Schedule, chain, outlook
-from foresail.cron.clock_changes import Jump, jumps
-from foresail.cron.wallclock import wall_clock
+from foresail.cron import IntervalSchedule, Schedule, fires_after, outlook
+from foresail.cron.clock_changes import ClockJump, clock_jumps
+from foresail.cron.tz.zoneinfo_loader import load_zoneinfo
 from foresail.schedules.reading import reading
 from foresail.schedules.reasons import Because
 
@@ -34,7 +34,7 @@ class Load:
     runs: dict[date, int]
     peaks: dict[tuple[date, int], int]
     piles: tuple[Pile, ...]
-    jumps: tuple[Jump, ...]
+    jumps: tuple[ClockJump, ...]
 
     @property
     def most(self) -> int:
@@ -44,7 +44,7 @@ class Load:
 
 def load_of(sights: Sequence[Sight], days: Sequence[date], zone: str, now: datetime) -> Load:
     """Count the runs of all Schedules that are not paused."""
-    wall = wall_clock(zone)
+    wall = load_zoneinfo(zone)
     start, end = (datetime.combine(day, time(), wall) for day in (days[0], days[-1] + timedelta(days=1)))
     several = len({each.schedule.key.namespace for each in sights}) > 1
     minutes: dict[datetime, list[str]] = {}
@@ -60,7 +60,7 @@ def load_of(sights: Sequence[Sight], days: Sequence[date], zone: str, now: datet
         half_hour = (at.date(), (at.hour * 60 + at.minute) // 30)
         runs[at.date()] = runs.get(at.date(), 0) + len(names)
         peaks[half_hour] = max(peaks.get(half_hour, 0), len(set(names)))
-    return Load(zone, tuple(days), len(sights), runs, peaks, tuple(_piles(local)), tuple(jumps(zone, start, end)))
+    return Load(zone, tuple(days), len(sights), runs, peaks, tuple(_piles(local)), tuple(clock_jumps(zone, start, end)))
 
 
 def fires_of(each: Sight, start: datetime, end: datetime, now: datetime) -> Iterator[datetime]:
@@ -68,7 +68,7 @@ def fires_of(each: Sight, start: datetime, end: datetime, now: datetime) -> Iter
     cron = reading(each.schedule.text, each.seen.settings.zone, each.seen.engine.dialect, now)
     if isinstance(cron, Because):
         return
-    if isinstance(cron, Every):
+    if isinstance(cron, IntervalSchedule):
         yield from _chained(cron, each.verdict.base, start, end)
     else:
         yield from cron.between(start, end)
@@ -76,7 +76,7 @@ def fires_of(each: Sight, start: datetime, end: datetime, now: datetime) -> Iter
 
 def _chained(cron: Schedule, base: datetime, start: datetime, end: datetime) -> Iterator[datetime]:
     before = outlook(cron, base, start - timedelta(seconds=1)).due or base
-    yield from (fire for fire in takewhile(lambda fire: fire < end, chain(cron, before)) if fire >= start)
+    yield from (fire for fire in takewhile(lambda fire: fire < end, fires_after(cron, before)) if fire >= start)
 
 
 def _piles(minutes: Iterable[tuple[datetime, list[str]]]) -> list[Pile]:

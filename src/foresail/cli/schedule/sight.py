@@ -17,7 +17,7 @@ from foresail.cli.access.lease import Lease, leader
 from foresail.cli.access.refused_writes import RefusedWrite
 from foresail.cli.errors import CommandError
 from foresail.cron import CronError, Dialect
-from foresail.cron.zonename import checked_zone
+from foresail.cron.tz.zone_name import validate_zone_name
 from foresail.kube.clock import now
 from foresail.kube.lease import LEASE
 from foresail.plan import Key, Level
@@ -102,7 +102,7 @@ class Sight:
 def settings_of(chosen: argparse.Namespace) -> Settings:
     """Return the settings under which Schedules are read."""
     try:
-        return Settings(zone=checked_zone(getattr(chosen, "velero_time_zone", "UTC")))
+        return Settings(zone=validate_zone_name(getattr(chosen, "velero_time_zone", "UTC")))
     except CronError as error:
         raise CommandError(f"--velero-time-zone: {error}") from error
 

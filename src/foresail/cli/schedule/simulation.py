@@ -14,7 +14,7 @@ import msgspec
 
 from foresail.api import velero
 from foresail.api.marks import OBSERVED
-from foresail.cron import Schedule, chain, outlook
+from foresail.cron import Schedule, fires_after, outlook
 from foresail.plan import Key
 from foresail.schedules.build import backup_name
 from foresail.schedules.observe import BackupRow, ScheduleRow, Seen
@@ -61,7 +61,7 @@ class Span:
         """
         last = min(end, self.until) if end else self.until
         before = outlook(cron, base, self.since - timedelta(seconds=1)).due or base
-        return (slot for slot in takewhile(lambda slot: slot < last, chain(cron, before)) if slot >= self.since)
+        return (slot for slot in takewhile(lambda slot: slot < last, fires_after(cron, before)) if slot >= self.since)
 
 
 def simulated(seen: Seen, now: datetime, span: Span, takes: timedelta) -> Iterator[Fate]:

@@ -1,0 +1,84 @@
+"""Compares schedules by their fires, for zones whose offset changes.
+
+Five years of fires are one integer with a bit per minute. Far from a clock change the bits follow from the wall
+clock. Near a change the dialect may skip, repeat or move a fire, or lose a whole day; there the bits come from
+the schedule itself, fire by fire.
+"""
+
+import re
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from foresail.cron.schedule import CalendarSchedule
+from foresail.cron.shift.day_sets import CYCLE_STARTS, day_rule, day_set, shift_day_set
+from foresail.cron.tz.offsets import offset_changes, utc_offset_minutes
+
+_MINUTE: Final = timedelta(minutes=1)
+_DAY: Final = timedelta(days=1)
+# A change can affect the rest of its day, and no more.
+_BEFORE: Final = timedelta(hours=3)
+_AFTER: Final = timedelta(hours=27)
+_NONZERO_BYTE: Final = re.compile(rb"[^\0]", re.DOTALL)
+
+
+def compare(
+    original: CalendarSchedule, minutes: int, fired: Sequence[CalendarSchedule], start: datetime, end: datetime
+) -> tuple[list[datetime], list[datetime]]:
+    """Return the minutes in [start, end) that are lost, and those that are spurious or doubled."""
+    lead = minutes * _MINUTE
+    wanted = _fires(original, start + lead, end + lead)
+    union = twice = 0
+    for schedule in fired:
+        fires = _fires(schedule, start, end)
+        twice |= union & fires
+        union |= fires
+    return _to_instants(wanted & ~union, start), _to_instants((union & ~wanted) | twice, start)
+
+
+def _to_instants(bits: int, first: datetime) -> list[datetime]:
+    """Return the instants of a bit set, byte by byte, since clearing bits of a long integer copies it."""
+    layout = bits.to_bytes(bits.bit_length() // 8 + 1, "little")
+    return [
+        first + (8 * found.start() + bit) * _MINUTE
+        for found in _NONZERO_BYTE.finditer(layout)
+        for bit in range(8)
+        if found[0][0] >> bit & 1
+    ]
+
+
+def _fires(schedule: CalendarSchedule, start: datetime, end: datetime) -> int:
+    """Return the fires in [start, end) as one bit per minute."""
+    midnight = start.replace(hour=0, minute=0)
+    first, last = midnight - 3 * _DAY, midnight + (end - midnight).days * _DAY + 4 * _DAY
+    wall = _wall_clock_fires(schedule, first, last)
+    at, offset = start, utc_offset_minutes(schedule.zone, start)
+    fires = 0
+    for change in offset_changes(schedule.zone, first, last):
+        opens, closes = min(end, max(start, change.at - _BEFORE)), min(end, change.at + _AFTER)
+        fires |= _cut(wall, at - first, opens - at, offset) << ((at - start) // _MINUTE)
+        at, offset = max(at, closes), change.after
+        if opens < closes:
+            near_change = sum(1 << ((fire - opens) // _MINUTE) for fire in schedule.between(opens, closes))
+            fires |= near_change << ((opens - start) // _MINUTE)
+    return fires | _cut(wall, at - first, end - at, offset) << ((at - start) // _MINUTE)
+
+
+def _cut(wall: int, begin: timedelta, length: timedelta, offset: int) -> int:
+    """Return the fires of a time span with one UTC offset throughout."""
+    if length <= timedelta():
+        return 0
+    return (wall >> (begin // _MINUTE + offset)) & ((1 << (length // _MINUTE)) - 1)
+
+
+def _wall_clock_fires(schedule: CalendarSchedule, first: datetime, last: datetime) -> int:
+    """Return the wall times of the fires from one midnight to another, as one bit per minute."""
+    fields = schedule.fields
+    rule = day_rule(fields, schedule.dialect)
+    if rule is None:
+        return 0
+    hours = sum(fields.minutes << (60 * hour) for hour in range(24) if fields.hours >> hour & 1)
+    fires, idle = hours.to_bytes(_DAY // _MINUTE // 8, "little"), bytes(_DAY // _MINUTE // 8)
+    span = (last - first).days
+    days = shift_day_set(day_set(rule, schedule.dialect), (first - CYCLE_STARTS).days) & ((1 << span) - 1)
+    return int.from_bytes(b"".join([fires if days >> day & 1 else idle for day in range(span)]), "little")

@@ -1,0 +1,1 @@
+"""Time zones from the pinned `tzdata`, with the results of Go's `time` package."""
