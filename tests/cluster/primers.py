@@ -27,13 +27,16 @@ def holding(warm_up: timedelta) -> str:
     return f"--primer-annotation={END_SECONDS}={int((warm_up - _HELD_UNTIL).total_seconds())}"
 
 
-def install(cluster: Cluster) -> None:
-    """Create the kind Primer and what the chart gives the operator."""
+def install(cluster: Cluster, *values: str) -> None:
+    """Create the kind Primer and what the chart gives the operator, with further values."""
     helm = [str(program("helm", "helm")), "template", "foresail", "--namespace=velero"]
     cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "velero"}})
     switched_on = "primers.enabled=true,primers.pauseImage=pause,schedules.enabled=false"
     # No replica: the tests run the operator beside the cluster, and its pods would ask Karpenter for nodes.
-    for chart, flags in (("foresail-crds", ()), ("foresail", (f"--set={switched_on},replicas=0",))):
+    for chart, flags in (
+        ("foresail-crds", ()),
+        ("foresail", tuple(f"--set={each}" for each in (switched_on, "replicas=0", *values))),
+    ):
         command = [*helm, str(CHARTS / chart), *flags]
         rendered = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         cluster.kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", text=rendered)

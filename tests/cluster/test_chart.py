@@ -40,6 +40,7 @@ SWITCHES = [
     ("selfService.enabled=true", "selfService.defaultPolicy=false", "schedules.enabled=false", *PRIMERS),
     ("selfService.enabled=true", "selfService.requesterStamp=Always"),
     (*PRIMERS, "primers.flags={--primer-longest-warm-up=2h}"),
+    (*PRIMERS, "primers.namespaces={default,velero}", "primers.annotations=true"),
     ("selfService.enabled=true", *PRIMERS, "replicas=1", "networkPolicy.enabled=false"),
     ("schedules.veleroDialect=robfig", "schedules.notCopied={example.com/*,team}", "schedules.skipImmediately=true"),
     (
@@ -325,6 +326,27 @@ def test_finding_9_either_token_is_of_no_use_for_the_work_of_the_other(prepared:
         assert may(prepared, PRIMERS_USER, by_primers) == dict.fromkeys(by_primers, True)
         foreign = [*by_main, "patch leases.coordination.k8s.io velero", "get secrets velero"]
         assert may(prepared, PRIMERS_USER, foreign) == dict.fromkeys(foreign, False)
+    finally:
+        prepared.kubectl("delete", "--filename=-", text=text)
+
+
+@pytest.mark.parametrize("annotations", [False, True])
+def test_primers_create_pods_in_the_namespaces_of_the_list_alone(prepared: Cluster, annotations: bool) -> None:
+    kinds = ("ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
+    found = objects(*PRIMERS, "primers.namespaces={default}", f"primers.annotations={str(annotations).lower()}")
+    text = yaml.safe_dump_all([each for each in found if each["kind"] in kinds])
+    prepared.kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", text=text)
+    try:
+        makes = [f"{verb} {kind}" for kind in ("pods", "cronjobs.batch") for verb in ("create", "delete")]
+        here, elsewhere = [f"{each} default" for each in makes], [f"{each} velero" for each in makes]
+        patches = ["patch cronjobs.batch default", "patch cronjobs.batch velero"]
+        reads = ["list pods", "watch cronjobs.batch", "patch primers.foresail.dev/status"]
+        asked = may(prepared, PRIMERS_USER, [*makes, *here, *elsewhere, *patches, *reads])
+        assert {each for each, is_granted in asked.items() if is_granted} == {
+            *here,
+            *reads,
+            *(patches[:1] if annotations else ()),
+        }
     finally:
         prepared.kubectl("delete", "--filename=-", text=text)
 

@@ -488,6 +488,24 @@ def test_a_death_at_any_write_neither_doubles_nor_orphans_a_placeholder(after: b
     assert number > 8, "there are writes to die at"
 
 
+@pytest.mark.parametrize("method", ["Placeholder", "CronJob"])
+def test_a_primer_in_a_namespace_that_is_not_allowed_says_so_and_nothing_is_tried(method: str) -> None:
+    async def story(scene: PrimerScene) -> None:
+        scene.make_cron_job("daily", EVERY_TEN)
+        scene.prime("daily", method=method)
+        scene.start()
+        await scene.until(at(11))
+
+    scene = live(story, settings=msgspec.structs.replace(SETTINGS, namespaces=frozenset({"elsewhere"})))
+    assert scene.record.held == []
+    assert scene.condition("daily", "Ready") == ("False", "NamespaceNotAllowed")
+    assert scene.primed("daily")["message"] == (
+        "the operator may not create pods in namespace reports: ask an administrator to add it to primers.namespaces "
+        "in the chart's values."
+    )
+    assert [each.reason for each in scene.events] == ["NamespaceNotAllowed"]
+
+
 def test_primer_cron_jobs_do_not_count_as_placeholders() -> None:
     async def story(scene: PrimerScene) -> None:
         scene.make_cron_job("by-itself", EVERY_TEN)

@@ -208,6 +208,18 @@ def test_annotations_that_are_not_allowed_hold_nothing_and_that_is_told_once() -
     assert scene.visitors[0].writes == []
 
 
+def test_a_namespace_that_is_not_allowed_holds_nothing_by_an_annotation_either() -> None:
+    async def story(scene: PrimerScene) -> None:
+        annotated(scene)
+        scene.start()
+        await scene.until(at(31))
+
+    scene = live_with(story, settings=msgspec.structs.replace(ON, namespaces=frozenset({"elsewhere"})))
+    assert scene.record.held == []
+    assert told(scene) == [("CronJob", "daily", "NamespaceNotAllowed")]
+    assert scene.visitors[0].writes == [], "the operator may not record anything there"
+
+
 def test_what_was_held_goes_when_annotations_are_no_longer_allowed() -> None:
     async def story(scene: PrimerScene) -> None:
         annotated(scene)

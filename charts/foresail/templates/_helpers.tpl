@@ -38,6 +38,16 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end }}
 
+{{/* What primers make and delete where capacity is held, in every namespace or in those that primers.namespaces names. */}}
+{{- define "foresail.primerWrites" -}}
+- apiGroups: [batch]
+  resources: [cronjobs]
+  verbs: [create, delete{{ if .Values.primers.annotations }}, patch{{ end }}] # method CronJob; patch: the record of annotations
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [create, delete] # placeholders
+{{- end }}
+
 {{/* As whom the API server knows the operator, and Velero. */}}
 {{- define "foresail.user" -}}
 system:serviceaccount:{{ .Release.Namespace }}:{{ .Values.serviceAccount.name }}

@@ -31,7 +31,7 @@ _record = msgspec.json.Decoder(Primed)
 def annotated_primer(cron: CronJobRow, settings: Settings) -> PrimerRow:
     """Return the Primer that the annotations of a CronJob mean; a withdrawn one if they mean none."""
     asks = cron.annotated
-    is_on = asks is not None and asks.warm_up is not None and settings.annotated_cron_jobs
+    is_on = asks is not None and asks.warm_up is not None and settings.allows_annotations(cron.key.namespace)
     warm_up = read_warm_up(asks.warm_up) if asks is not None and asks.warm_up is not None else None
     method = (asks.method if asks is not None else "") or PLACEHOLDER
     return PrimerRow(

@@ -346,7 +346,7 @@ class Primers:
     def _is_off_unsaid(self, row: CronJobRow) -> bool:
         """Whether a CronJob has an annotation that is not allowed, and no Event has told that since the start."""
         asks = row.annotated is not None and row.annotated.warm_up is not None
-        return asks and not self.settings.annotated_cron_jobs and row.uid not in self._told_off
+        return asks and not self.settings.allows_annotations(row.key.namespace) and row.uid not in self._told_off
 
     def _annotated(self, row: CronJobRow | None) -> PrimerRow | None:
         """Return the Primer that the annotations of a CronJob mean; None if they mean none."""
@@ -355,8 +355,9 @@ class Primers:
 
     def _is_recorded(self, row: CronJobRow | None) -> bool:
         """Whether a record is to be removed from a CronJob; where annotations are not allowed, it may not be."""
-        is_there = row is not None and row.annotated is not None and bool(row.annotated.record)
-        return is_there and self.settings.annotated_cron_jobs
+        if row is None or row.annotated is None or not row.annotated.record:
+            return False
+        return self.settings.allows_annotations(row.key.namespace)
 
     def _chosen(self, primer: PrimerRow) -> list[CronJobRow]:
         if primer.is_withdrawn:

@@ -14,7 +14,7 @@ from foresail.primers.build import delete_holder, delete_placeholder
 from foresail.primers.methods import METHODS
 from foresail.primers.observe import PrimerRow, Seen
 from foresail.primers.reasons import Because, Reason
-from foresail.primers.rules import Verdict, judge
+from foresail.primers.rules import Verdict, judge, not_allowed_here
 from foresail.primers.status import patch_body, primed_of, status_of
 from foresail.primers.steps import Steps, remembered
 
@@ -56,7 +56,7 @@ def _status(seen: Seen, found: Sequence[tuple[Verdict, Steps]], now: datetime) -
     if primer.kind == PRIMER:
         body = patch_body(primer.status, status_of(seen, found, now))
         return Patch(PRIMER, primer.key, body, primer.version, "status") if body else None
-    if seen.annotated is None or not seen.settings.annotated_cron_jobs:
+    if seen.annotated is None or not seen.settings.allows_annotations(primer.key.namespace):
         return None
     primed = next((primed_of(seen, verdict, steps) for verdict, steps in found), None)
     return record_patch(seen.annotated, primed)
@@ -79,7 +79,7 @@ def answered(seen: Seen, verdict: Verdict, now: datetime) -> tuple[Verdict, Step
 
 def said(seen: Seen, found: Sequence[tuple[Verdict, Steps]]) -> list[Because]:
     """Return what a user should know of this look: what has come to hold since the last one."""
-    news = [_off(seen.primer)] if seen.is_off_unsaid else []
+    news = [not_allowed_here(seen) or _off(seen.primer)] if seen.is_off_unsaid else []
     for verdict, steps in found:
         known = remembered(seen, verdict.target.cron.uid)
         because = verdict.because or steps.because

@@ -38,10 +38,19 @@ class Settings(msgspec.Struct, frozen=True):
     hold_image: str = ""  # of the Jobs of primer CronJobs; without one there are none
     hold_command: tuple[str, ...] = ("foresail", "hold")  # gets the seconds as its last argument
     priority_class: str = "foresail-placeholder"
+    namespaces: frozenset[str] = frozenset()  # in which capacity may be held; in every one if empty
     annotated_cron_jobs: bool = False  # prime CronJobs with the annotation foresail.dev/warm-up
     image_volumes: bool = False  # pull the target's images too, by volumes that nothing mounts
     labels: tuple[tuple[str, str], ...] = ()
     annotations: tuple[tuple[str, str], ...] = ()
+
+    def allows(self, namespace: str) -> bool:
+        """Whether capacity may be held in a namespace."""
+        return not self.namespaces or namespace in self.namespaces
+
+    def allows_annotations(self, namespace: str) -> bool:
+        """Whether CronJobs of a namespace may be primed by annotations."""
+        return self.annotated_cron_jobs and self.allows(namespace)
 
 
 class PrimerRow(Keyed, frozen=True):

@@ -44,6 +44,9 @@ class Reason(StrEnum):
     TAKEN = "PrimedByAnother"
     """An older Primer is for the same CronJob, or a Primer beside its annotation: delete one of the two."""
 
+    NAMESPACE_NOT_ALLOWED = "NamespaceNotAllowed"
+    """The operator may not create pods in this namespace: ask an administrator to add it to `primers.namespaces`."""
+
     INVALID_ANNOTATION = "InvalidAnnotation"
     """An annotation of the CronJob cannot be read: correct `foresail.dev/warm-up` or `foresail.dev/warm-up-method`."""
 

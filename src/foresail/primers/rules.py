@@ -50,7 +50,13 @@ def judge(seen: Seen, target: Target, now: datetime) -> Verdict:
         shape=wanted_shape(seen, target),
         count=primer.replicas or max(target.cron.parallelism, 1),
     )
-    because = taken(seen, target) or misread(seen) or suspended(seen, target) or too_long(seen, target)
+    because = (
+        not_allowed_here(seen)
+        or taken(seen, target)
+        or misread(seen)
+        or suspended(seen, target)
+        or too_long(seen, target)
+    )
     if because is None and isinstance(found, Because):
         because = found
     because = because or standing(seen, verdict) or not_warmable(seen, verdict) or nothing_to_reserve(seen, verdict)
@@ -62,6 +68,15 @@ def judge(seen: Seen, target: Target, now: datetime) -> Verdict:
 
 
 # Whether it can be primed at all
+
+
+def not_allowed_here(seen: Seen) -> Because | None:
+    """Keep to the namespaces in which the operator may create pods."""
+    here = seen.primer.key.namespace
+    if seen.settings.allows(here):
+        return None
+    text = f"the operator may not create pods in namespace {here}: ask an administrator to add it"
+    return Because(Reason.NAMESPACE_NOT_ALLOWED, f"{text} to primers.namespaces in the chart's values.")
 
 
 def taken(seen: Seen, target: Target) -> Because | None:

@@ -36,6 +36,13 @@ def add_primer_settings(run: argparse.ArgumentParser) -> None:
         group.add_argument(flag, type=int, default=most, metavar="N", help=f"the most {meaning} (default: {most})")
     pulls = "placeholders pull the images of the run too; the cluster must have image volumes"
     add_switch(group, "--primer-image-volumes", pulls, default=False)
+    group.add_argument(
+        "--primer-namespace",
+        action="append",
+        default=[],
+        metavar="NAMESPACE",
+        help="hold capacity in this namespace alone; may be repeated (default: in every namespace)",
+    )
     annotated = "prime CronJobs with the annotation foresail.dev/warm-up, without a Primer"
     add_switch(group, "--primer-annotations", annotated, default=False)
     for flag, meaning in (("--primer-label", "label"), ("--primer-annotation", "annotation")):
@@ -68,6 +75,7 @@ def primer_settings(chosen: argparse.Namespace) -> Any:  # noqa: ANN401 - import
         hold_image=chosen.primer_hold_image or "",
         hold_command=tuple(chosen.primer_hold_command or ("foresail", "hold")),
         priority_class=chosen.primer_priority_class,
+        namespaces=frozenset(chosen.primer_namespace),
         annotated_cron_jobs=chosen.primer_annotations,
         image_volumes=chosen.primer_image_volumes,
         labels=_pairs("--primer-label", chosen.primer_label),
