@@ -9,17 +9,16 @@ import msgspec
 import pytest
 import yaml
 
-from foresail.api.instants import stamp
 from foresail.cli.main import main
 from foresail.cli.primer.starts import Event, Starts, Subject, first_of_each
 from foresail.cli.primer.suggest import manifests, primer_of, remarks, suggestion_table, suggestions
 from foresail.cli.primer.worth import Prices, Suggestion, Usage, requests_text, usage
 from foresail.cron import Dialect, parse
-from foresail.kube.clock import now
 from foresail.plan import Key
 from foresail.primers.controller import Primers
 from foresail.primers.observe import Settings
 from tests.unit.cli.canned import canned
+from tests.unit.cli.cron_jobs import CronJob, answers
 from tests.unit.primers.rows import cron_job, primer, run, shape
 
 NOW = datetime(2026, 1, 2, 2, tzinfo=UTC)
@@ -186,48 +185,10 @@ def test_requests_are_shown_in_units() -> None:
     assert requests_text((("memory", "1500"), ("nvidia.com/gpu", "1"))) == "memory 1500, nvidia.com/gpu 1"
 
 
-def objects(*items: dict[str, Any]) -> dict[str, Any]:
-    return {"metadata": {"resourceVersion": "1"}, "items": list(items)}
-
-
-def cluster_with(*names: str) -> dict[str, Any]:
-    """Return the answers of an API server with CronJobs that fire every hour and waited 90 s for their nodes."""
-    fire = now().replace(minute=0, second=0, microsecond=0)
-    about, jobs, pods = [], [], []
-    for name in names:
-        container = {"name": "work", "image": "work:1", "resources": {"requests": {"cpu": "2"}}}
-        template = {"spec": {"containers": [container]}}
-        metadata = {"namespace": "reports", "creationTimestamp": "2026-01-01T00:00:00Z"}
-        mine = {**metadata, "name": name, "uid": name, "labels": {"tier": name}}
-        about.append(
-            {"metadata": mine, "spec": {"schedule": "0 * * * *", "jobTemplate": {"spec": {"template": template}}}}
-        )
-        owner = {"kind": "CronJob", "uid": name, "name": name, "controller": True, "apiVersion": "batch/v1"}
-        job = {
-            **metadata,
-            "name": f"{name}-1",
-            "uid": f"{name}-1",
-            "ownerReferences": [owner],
-            "annotations": {"batch.kubernetes.io/cronjob-scheduled-timestamp": stamp(fire)},
-        }
-        jobs.append({"metadata": job, "spec": {}, "status": {}})
-        labels = {"batch.kubernetes.io/controller-uid": f"{name}-1", "batch.kubernetes.io/job-name": f"{name}-1"}
-        state = {"running": {"startedAt": stamp(fire + timedelta(seconds=90))}}
-        status = {"phase": "Running", "containerStatuses": [{"name": "work", "state": state}]}
-        pod = {**metadata, "name": f"{name}-1-x", "uid": f"{name}-1-x", "labels": labels}
-        pods.append({"metadata": pod, "spec": {"containers": [container], "nodeName": "node-1"}, "status": status})
-    return {
-        "/apis/batch/v1/namespaces/reports/cronjobs": objects(*about),
-        "/apis/batch/v1/namespaces/reports/jobs": objects(*jobs),
-        "/api/v1/namespaces/reports/pods": objects(*pods),
-        "/api/v1/namespaces/reports/events": objects(),
-    }
-
-
 def test_the_command_writes_primers_for_the_selected_cron_jobs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with canned(tmp_path, cluster_with("late", "later")) as server:
+    with canned(tmp_path, answers(CronJob("late", waited=90), CronJob("later", waited=90))) as server:
         where = [f"--kubeconfig={server.kubeconfig}", "-n", "reports"]
         assert main(["primer", "suggest", *where, "-o", "json"]) == 0
         assert [each["metadata"]["name"] for each in json.loads(capsys.readouterr().out)["items"]] == ["late", "later"]

@@ -40,6 +40,11 @@ class Cluster:
     def __init__(self, client: Client) -> None:
         self._client = client
 
+    @property
+    def client(self) -> Client:
+        """The client itself, for reads that a capability defines."""
+        return self._client
+
     async def listed(self, kind: Kind, namespace: str, labels: str = "", fields: str = "") -> list[msgspec.Raw]:
         """Return all objects of a kind in a namespace, or in the cluster if that is empty; not decoded yet."""
         selection = {"labelSelector": labels, "fieldSelector": fields}

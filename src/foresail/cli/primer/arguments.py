@@ -56,8 +56,10 @@ def _add_create(verbs: Any) -> None:  # noqa: ANN401 - argparse's own is private
         "--release-after", metavar="DURATION", help="maximum time to hold capacity after the job is due (default: 5m)"
     )
     one.add_argument("--allow-standing", action="store_true", help="allow to hold for more than half of the time")
-    _add_output(one, "table", "json", "yaml", "name", note="json, yaml: send nothing")
+    one.add_argument("--force", action="store_true", help="create it even if it would hold nothing")
+    _add_output(one, "table", "json", "yaml", "name", note="json, yaml: send nothing, and need no cluster")
     one.add_argument("--dry-run", action="store_true", help="print what would be sent, and send nothing")
+    one.set_defaults(zone="UTC")
 
 
 def _add_reports(verbs: Any) -> None:  # noqa: ANN401

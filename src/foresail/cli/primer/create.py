@@ -1,4 +1,4 @@
-"""`foresail primer create`: a Primer from options."""
+"""`foresail primer create`: a Primer from options, checked before it is created."""
 
 import argparse
 import sys
@@ -10,19 +10,23 @@ from foresail.cli.cron.words import minutes_of
 from foresail.cli.errors import CommandError
 from foresail.cli.options.selectors import read_selector
 from foresail.cli.output.objects import as_text
+from foresail.cli.primer.check import problems_of, refuse
 from foresail.cli.primer.selection import as_document, in_namespace
 from foresail.plan import Key
 
 
 def create(chosen: argparse.Namespace) -> int:
-    """Make a Primer, or show it."""
+    """Create a Primer, or print it; printing needs no cluster."""
     if chosen.cron_job and chosen.selector:
         raise CommandError("a CronJob is named, and others are selected as well", "give --cron-job or -l")
+    if chosen.dry_run or chosen.output in ("json", "yaml"):
+        print(as_text([body_of(chosen)], chosen.output if chosen.output != "table" else "yaml"))
+        return 0
     return in_namespace(chosen, lambda cluster: _create(cluster, chosen))
 
 
 def body_of(chosen: argparse.Namespace) -> dict[str, Any]:
-    """Return the Primer that the options mean."""
+    """Return the Primer that the options describe; without a namespace if none is given."""
     minutes_of(chosen.warm_up)
     spec: dict[str, Any] = {"warmUp": int(chosen.warm_up) if chosen.warm_up.isdecimal() else chosen.warm_up}
     if chosen.selector:
@@ -33,18 +37,28 @@ def body_of(chosen: argparse.Namespace) -> dict[str, Any]:
     spec |= {name: value for name, value in given.items() if value}
     if chosen.allow_standing:
         spec["allowStanding"] = True
-    metadata = {"name": chosen.name, "namespace": chosen.namespace}
+    metadata = {"name": chosen.name, **({"namespace": chosen.namespace} if chosen.namespace else {})}
     return {"apiVersion": PRIMER.api_version, "kind": PRIMER.name, "metadata": metadata, "spec": spec}
 
 
 async def _create(cluster: Cluster, chosen: argparse.Namespace) -> int:
-    body = body_of(chosen)
-    if chosen.dry_run or chosen.output in ("json", "yaml"):
-        print(as_text([body], chosen.output if chosen.output != "table" else "yaml"))
-        return 0
-    made = await cluster.create(PRIMER, Key(chosen.namespace, chosen.name), body)
+    body, key = body_of(chosen), Key(chosen.namespace, chosen.name)
+    await _check(cluster, key, body, chosen)
+    made = await cluster.create(PRIMER, key, body)
     if chosen.output == "name":
         print(as_text([as_document(made)], "name"))
-    else:
-        print(f"Primer {chosen.name} created; see `foresail primer get {chosen.name}`", file=sys.stderr)
+    print(f"Primer {key} created; see `foresail primer get {key.name} -n {key.namespace}`", file=sys.stderr)
     return 0
+
+
+async def _check(cluster: Cluster, key: Key, body: dict[str, Any], chosen: argparse.Namespace) -> None:
+    """Refuse a Primer that would hold nothing, unless it is forced; warn of what may pass."""
+    try:
+        problems = await problems_of(cluster, body, chosen)
+    except CommandError as error:  # who may create a Primer need not be allowed to read all that the rules need
+        print(f"warning: Primer {key} is not checked: {error.problem}", file=sys.stderr)
+        return
+    if not chosen.force:
+        refuse(key, problems)
+    for each in problems:
+        print(f"warning: {each.message}", file=sys.stderr)
