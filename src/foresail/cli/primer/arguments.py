@@ -34,6 +34,7 @@ def _fill(primer: argparse.ArgumentParser) -> None:
     _add_reports(verbs)
     _add_changes(verbs)
     _add_delete(verbs)
+    _add_wait(verbs)
     _add_preview(verbs)
     _add_suggest(verbs)
 
@@ -127,6 +128,26 @@ def _add_delete(verbs: Any) -> None:  # noqa: ANN401
     one.add_argument("-y", "--yes", "--confirm", dest="confirm", action="store_true", help="do not ask")
     one.add_argument("--dry-run", action="store_true", help="print what would be sent, and send nothing")
     _add_output(one, "table", "json", "yaml", "name")
+
+
+def _add_wait(verbs: Any) -> None:  # noqa: ANN401
+    one = _verb(
+        verbs,
+        "wait",
+        "wait until capacity is held for the next fire, or until the next run has started",
+        ("wait", "wait"),
+        "foresail primer wait report -n shop",
+        "foresail primer wait report -n shop --for fired --timeout 30m",
+    )
+    one.add_argument("names", nargs="+", metavar="NAME", help="of Primers")
+    one.add_argument(
+        "--for",
+        dest="event",
+        choices=["warm", "fired"],
+        default="warm",
+        help="warm: capacity is held on nodes; fired: a run has started, whose start delay is printed (%(default)s)",
+    )
+    one.add_argument("--timeout", metavar="DURATION", help="do not wait longer, such as 30m (default: without end)")
 
 
 def _add_preview(verbs: Any) -> None:  # noqa: ANN401
