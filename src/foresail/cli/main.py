@@ -13,7 +13,7 @@ from foresail.cli.hold import add_hold
 from foresail.cli.install.arguments import add_install
 from foresail.cli.operator import add_operator
 from foresail.cli.options.parser import CommandParser, examples
-from foresail.cli.output.terminal import guard_terminals
+from foresail.cli.output.terminal import guard_streams
 from foresail.cli.policy.arguments import add_policy
 from foresail.cli.primer.arguments import add_primer
 from foresail.cli.schedule.arguments import add_schedule
@@ -57,7 +57,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    guard_terminals()
+    guard_streams()
     top = parser()
     chosen = top.parse_args(arguments)
     if chosen.run is None:

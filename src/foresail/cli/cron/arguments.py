@@ -34,7 +34,7 @@ def add_cron(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     one = _word(
         words,
         "shift",
-        "the schedule that fires that much earlier, as one or more CronJobs",
+        "the schedule that fires that much earlier, as one or more CronJobs; exit code 1 if there is no exact one",
         ("shifted", "shift_earlier"),
     )
     one.add_argument("lead", metavar="LEAD", help="how much earlier: 10m, 1h30m, or a number of minutes")

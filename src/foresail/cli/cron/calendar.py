@@ -11,10 +11,12 @@ from pathlib import Path
 from foresail.cli.cron.svg import months_picture, weeks_picture
 from foresail.cli.cron.words import instant_of, schedule_of
 from foresail.cli.errors import CommandError, UsageError
+from foresail.cli.output.terminal import BOLD, painted
 from foresail.cron import Schedule
 from foresail.cron.clock_changes import ClockJump, clock_jumps
 from foresail.cron.tz.zone_name import validate_zone_name
 from foresail.cron.tz.zoneinfo_loader import load_zoneinfo
+from foresail.kube.clock import now
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _SLOTS = 48  # half hours of a day
@@ -30,6 +32,7 @@ class Sheet:
     schedules: tuple[Schedule, ...]
     fires: tuple[tuple[datetime, ...], ...]
     jumps: tuple[ClockJump, ...]
+    today: date
 
 
 def calendar(chosen: argparse.Namespace) -> int:
@@ -48,7 +51,7 @@ def calendar(chosen: argparse.Namespace) -> int:
     if chosen.months:
         picture = months_picture(sheet.zone, sheet.days, names, sheet.fires)
     else:
-        picture = weeks_picture(sheet.zone, sheet.days, names, sheet.fires, sheet.jumps)
+        picture = weeks_picture(sheet.zone, sheet.days, names, sheet.fires, sheet.jumps, sheet.today)
     write_picture(chosen.svg, picture)
     return 0
 
@@ -79,7 +82,7 @@ def _sheet(schedules: tuple[Schedule, ...], zone: str, days: tuple[date, ...]) -
     wall = load_zoneinfo(zone)
     start, end = (datetime.combine(day, time(), wall) for day in (days[0], days[-1] + timedelta(days=1)))
     fires = tuple(tuple(fire.astimezone(wall) for fire in each.between(start, end)) for each in schedules)
-    return Sheet(zone, days, schedules, fires, tuple(clock_jumps(zone, start, end)))
+    return Sheet(zone, days, schedules, fires, tuple(clock_jumps(zone, start, end)), now().astimezone(wall).date())
 
 
 def _legend(sheet: Sheet) -> str:
@@ -97,7 +100,8 @@ def _week_lines(sheet: Sheet) -> list[str]:
     lines = [" " * 12 + "".join(f"{hour:<6}" for hour in range(0, 24, 3)).rstrip()]
     for day in sheet.days:
         cells = [letters.get((day, slot)) or _empty(sheet, day, slot) for slot in range(_SLOTS)]
-        lines.append(f"{day:%a %d %b}  {''.join(cells)}".rstrip())
+        name = painted(f"{day:%a %d %b}", BOLD if day == sheet.today else "", sys.stdout)
+        lines.append(f"{name}  {''.join(cells)}".rstrip())
     if "#" in letters.values():
         lines.append("# several of them in the same half hour")
     return lines

@@ -8,13 +8,13 @@ from datetime import datetime, time, timedelta
 from itertools import islice
 
 from foresail.cli.cron.fires import identity
-from foresail.cli.cron.words import instant_of, schedule_of, utc_time, wall_time
-from foresail.cli.errors import CommandError
+from foresail.cli.cron.words import InvalidScheduleError, instant_of, schedule_of, utc_time, wall_time
+from foresail.cli.errors import PROBLEM, CommandError
 from foresail.cli.output.table import table
-from foresail.cron import CalendarSchedule, Dialect, IntervalSchedule, Schedule, fires_after
+from foresail.cron import CalendarSchedule, CronError, Dialect, IntervalSchedule, Schedule, fires_after
 from foresail.cron.clock_changes import ClockChangeEffect, clock_change_effects
 from foresail.cron.dialect_diff import DialectChange, compare_dialects
-from foresail.cron.fields import spans_of, values_of
+from foresail.cron.fields import ALL_DAYS, ALL_WEEKDAYS, spans_of, values_of
 
 _YEAR = timedelta(days=366)
 _SHOWN = 3
@@ -53,19 +53,39 @@ def explain(chosen: argparse.Namespace) -> int:
 
 def check(chosen: argparse.Namespace) -> int:
     """Print whether a schedule is valid and fires; notes go to standard error."""
-    schedule = schedule_of(chosen)
+    try:
+        schedule = schedule_of(chosen)
+    except InvalidScheduleError as error:
+        if chosen.output != "json":
+            raise
+        print(json.dumps(_invalid(chosen, error.cause), indent=2))
+        return PROBLEM
     at = instant_of(chosen.at, schedule.zone)
     oddities = list(notes(schedule, at))
     if chosen.output == "json":
         answer = {**identity(schedule), "valid": True, "neverFires": schedule.never_fires, "notes": oddities}
         print(json.dumps(answer, indent=2))
-        return 1 if schedule.never_fires else 0
+        return PROBLEM if schedule.never_fires else 0
     if schedule.never_fires:
         raise CommandError(f"{schedule.text!r} never fires: {schedule.never_fires}")
     print(f"valid: {schedule.describe()}")
     for note in oddities:
         print(f"note: {note}", file=sys.stderr)
     return 0
+
+
+def _invalid(chosen: argparse.Namespace, error: CronError) -> dict[str, object]:
+    return {
+        "schedule": chosen.expression,
+        "dialect": chosen.dialect,
+        "timeZone": chosen.zone,
+        "valid": False,
+        "problem": f"{error.field}: {error.problem}" if error.field else error.problem,
+        "allowed": error.allowed,
+        "column": error.column,
+        "neverFires": None,
+        "notes": [],
+    }
 
 
 def notes(schedule: Schedule, at: datetime) -> Iterator[str]:
@@ -85,13 +105,23 @@ def notes(schedule: Schedule, at: datetime) -> Iterator[str]:
 def _calendar_notes(schedule: CalendarSchedule, at: datetime) -> Iterator[str]:
     if schedule.next(at) is None:
         yield f"it does not fire within five years of {utc_time(at)}, and controllers take that for never"
-    if not schedule.fields.requires_both_day_fields(schedule.dialect):
-        yield "both day fields are limited, and one of them is enough: it fires on more days than either alone"
+    yield from _day_notes(schedule)
     changed = clock_change_effects(schedule, at, at + _YEAR)
     for change in changed[:_SHOWN]:
         yield f"clocks change on {change.day:%a %Y-%m-%d}: {_effect(change)}"
     if len(changed) > _SHOWN:
         yield f"clocks change {len(changed) - _SHOWN} more times within a year of {utc_time(at)}"
+
+
+def _day_notes(schedule: CalendarSchedule) -> Iterator[str]:
+    fields = schedule.fields
+    full = (fields.days == ALL_DAYS, fields.weekdays == ALL_WEEKDAYS)
+    if fields.requires_both_day_fields(schedule.dialect) or all(full):
+        return
+    if any(full):
+        yield "one day field has every day, and one of them is enough: it fires every day"
+    else:
+        yield "both day fields are limited, and one of them is enough: it fires on more days than either alone"
 
 
 def _upgrade_notes(schedule: Schedule, at: datetime) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import sys
 from collections.abc import Iterable
 from datetime import datetime
 from itertools import islice
@@ -43,8 +44,19 @@ def between(chosen: argparse.Namespace) -> int:
     start, end = instant_of(chosen.start, schedule.zone), instant_of(chosen.end, schedule.zone)
     if end <= start:
         raise UsageError(f"{chosen.end!r} is not after {chosen.start!r}", "give the earlier instant first")
-    _show(chosen, schedule, schedule.between(start, end), start, "AFTER")
+    fires = list(schedule.between(start, end))
+    if schedule.never_fires:
+        raise _nothing(schedule, "", "")
+    if not fires and chosen.output == "table":
+        print(f"no fire in that time; {_later(schedule, end)}", file=sys.stderr)
+        return 0
+    _show(chosen, schedule, fires, start, "AFTER")
     return 0
+
+
+def _later(schedule: Schedule, end: datetime) -> str:
+    found = next(iter(fires_after(schedule, end)), None)
+    return "nor within five years" if found is None else f"the next one is {wall_time(found, schedule.zone)}"
 
 
 def _nothing(schedule: Schedule, when: str, limit: str) -> CommandError:

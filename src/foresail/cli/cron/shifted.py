@@ -6,7 +6,9 @@ import sys
 from datetime import date
 
 from foresail.cli.cron.words import instant_of, minutes_of, schedule_of, utc_time
+from foresail.cli.errors import PROBLEM, CommandError
 from foresail.cli.output.table import table
+from foresail.cron import Schedule
 from foresail.cron.shift import Shifted, shift
 
 _DATES_SHOWN = 6
@@ -14,17 +16,22 @@ _INSTANTS_LISTED = 100  # a schedule for each minute can have tens of thousands 
 
 
 def shift_earlier(chosen: argparse.Namespace) -> int:
-    """Print the expressions that fire that much earlier, and where they are not exact."""
+    """Print the expressions that fire that much earlier; exit code 1 with the dates if they are not exact."""
     schedule = schedule_of(chosen)
     minutes = minutes_of(chosen.lead)
     shifted = shift(schedule, minutes, instant_of(chosen.at, schedule.zone))
     if chosen.output == "json":
         print(json.dumps(_as_json(shifted), indent=2))
-        return 0
-    if shifted.schedules:
-        print(table(("SCHEDULE", "TIME ZONE"), [(each.schedule, each.time_zone) for each in shifted.schedules]))
+        return 0 if shifted.exact else PROBLEM
+    if not shifted.schedules:
+        raise CommandError(f"{schedule.text!r} cannot be shifted: {_reason(schedule, shifted)}", shifted.advice)
+    print(table(("SCHEDULE", "TIME ZONE"), [(each.schedule, each.time_zone) for each in shifted.schedules]))
     print(_verdict(shifted), file=sys.stderr)
-    return 0
+    return 0 if shifted.exact else PROBLEM
+
+
+def _reason(schedule: Schedule, shifted: Shifted) -> str:
+    return (shifted.reason or "").replace(repr(schedule.text), "it", 1)
 
 
 def _as_json(shifted: Shifted) -> dict[str, object]:

@@ -23,6 +23,7 @@ def weeks_picture(
     names: Sequence[str],
     fires: Sequence[Sequence[datetime]],
     clock_jumps: Iterable[ClockJump],
+    today: date | None = None,
 ) -> str:
     """Return a picture with one row for each day and one lane in it for each schedule.
 
@@ -31,7 +32,7 @@ def weeks_picture(
     top = _top(names)
     row = max(_ROW, 7 * len(names) + 6)
     height = top + len(days) * row + 20
-    parts = [*_legend(zone, names, fires), *day_grid(days, top, row), *clock_marks(days, clock_jumps, top, row)]
+    parts = [*_legend(zone, names, fires), *day_grid(days, top, row, today), *clock_marks(days, clock_jumps, top, row)]
     rows = {day: top + number * row for number, day in enumerate(days)}
     lane = (row - 6) / max(len(names), 1)
     for number, one in enumerate(fires):
@@ -44,8 +45,8 @@ def weeks_picture(
     return picture(LEFT + WIDTH + 30, height, f"Fires in {zone}", parts)
 
 
-def day_grid(days: Sequence[date], top: float, row: float) -> Iterator[str]:
-    """Yield the hours across and the days down, with their names."""
+def day_grid(days: Sequence[date], top: float, row: float, today: date | None = None) -> Iterator[str]:
+    """Yield the hours across and the days down, with their names; today's is bold."""
     bottom = top + len(days) * row
     for hour in range(25):
         x = LEFT + hour * WIDTH / 24
@@ -53,7 +54,7 @@ def day_grid(days: Sequence[date], top: float, row: float) -> Iterator[str]:
         if hour % 3 == 0:
             yield label(x, top - 6, f"{hour:02}:00", _PALE, "middle")
     for number, day in enumerate(days):
-        y, weight = top + number * row, "600" if day.weekday() == 0 else "400"
+        y, weight = top + number * row, "600" if day == today else "400"
         yield label(LEFT - 10, y + row / 2 + 4, f"{day:%a %d %b}", _INK, "end", weight)
         yield f'<line x1="{LEFT}" y1="{y:g}" x2="{LEFT + WIDTH}" y2="{y:g}" stroke="{_GRID}"/>'
 

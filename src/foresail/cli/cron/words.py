@@ -13,6 +13,14 @@ from foresail.kube.clock import now
 _MINUTE = 60 * 10**9
 
 
+class InvalidScheduleError(CommandError):
+    """Ends the command with a pointer to what is wrong with a schedule."""
+
+    def __init__(self, cause: CronError) -> None:
+        super().__init__(pointed_out(cause), f"allowed: {cause.allowed}")
+        self.cause = cause
+
+
 def schedule_of(chosen: argparse.Namespace, text: str | None = None) -> Schedule:
     """Return the schedule that the user wrote, or say with a pointer what is wrong with it."""
     text = chosen.expression if text is None else text
@@ -24,7 +32,7 @@ def schedule_of(chosen: argparse.Namespace, text: str | None = None) -> Schedule
     try:
         return parse(text, dialect, chosen.zone)
     except CronError as error:
-        raise CommandError(pointed_out(error), f"allowed: {error.allowed}") from None
+        raise InvalidScheduleError(error) from None
 
 
 def pointed_out(error: CronError) -> str:

@@ -3,6 +3,7 @@
 Messages, names and logs come from clusters, tenants and buckets. Files and pipes get them unchanged.
 """
 
+import codecs
 import io
 import os
 import re
@@ -13,14 +14,23 @@ _OURS = r"\x1b\[(?:0|1|2|3[1-3]|1;31)m"  # the colours below
 _DRIVES = re.compile(rf"({_OURS})|[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
+_SPELLED = "foresail-ascii"
+_ASCII = {"·": ".", "█": "#", "░": "-", "→": ">", "…": "...", "—": "-", "µ": "u"}
 GREEN, YELLOW, RED, BOLD, PALE = "32", "33", "31", "1", "2"
 
 
 def painted(text: str, colour: str, stream: TextIO) -> str:
     """Return the text in a colour if the stream is a terminal and NO_COLOR is not set."""
-    if not text or os.environ.get("NO_COLOR") or not stream.isatty():
+    if not text or not colour or os.environ.get("NO_COLOR") or not stream.isatty():
         return text
     return f"\033[{colour}m{text}\033[0m"
+
+
+def _spell(error: UnicodeError) -> tuple[str, int]:
+    """Return what stands for characters that a stream cannot encode."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return "".join(_ASCII.get(each, "?") for each in error.object[error.start : error.end]), error.end
 
 
 def visible(text: str) -> str:
@@ -53,9 +63,12 @@ class Screen(io.TextIOBase):
         return self._terminal.fileno()
 
 
-def guard_terminals() -> None:
-    """Let what this process prints on terminals go through screens."""
+def guard_streams() -> None:
+    """Let what this process prints on terminals go through screens, and what cannot be encoded be spelled in ASCII."""
+    codecs.register_error(_SPELLED, _spell)
     for name in ("stdout", "stderr"):
         stream: TextIO | None = getattr(sys, name)
+        if isinstance(stream, io.TextIOWrapper) and not stream.encoding.lower().startswith("utf"):
+            stream.reconfigure(errors=_SPELLED)
         if stream is not None and stream.isatty() and not isinstance(stream, Screen):
             setattr(sys, name, cast("TextIO", Screen(stream)))
