@@ -15,6 +15,7 @@ from foresail.kube.execute import Executor
 from foresail.kube.loop import Loop
 from foresail.kube.reflector import Interest
 from foresail.kube.requests import BUCKETS, Requests
+from foresail.kube.watch import Watch
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 _BUCKETS = (1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0, 1000.0)  # of client-go's, those that we can meet
@@ -172,6 +173,7 @@ class Metrics(Collector):
             for loop in self._loops
             for watch in loop.watches
         ]
+        streams = [(names, watch) for names, watch in watches if isinstance(watch, Watch)]
         by = ("controller", "kind", "selector")
         yield _gauge(
             "foresail_store_objects",
@@ -187,15 +189,15 @@ class Metrics(Collector):
         )
         yield _counter(
             "foresail_watch_restarts",
-            "How often a watch was opened again.",
+            "How often a watch was opened again; one that several controllers share counts once, for the first.",
             by,
-            [(names, watch.reflector.restarts) for names, watch in watches],
+            [(names, watch.reflector.restarts) for names, watch in streams],
         )
         yield _counter(
             "foresail_watch_failures",
-            "Lists and watches that failed, by cause.",
+            "Lists and watches that failed, by cause; one that several controllers share counts once, for the first.",
             (*by, "cause"),
-            [((*names, cause.value), count) for names, watch in watches for cause, count in watch.failures.items()],
+            [((*names, cause.value), count) for names, watch in streams for cause, count in watch.failures.items()],
         )
         yield _gauge(
             "foresail_store_age_seconds",

@@ -241,11 +241,6 @@ class SharedWatch:
         """Why the last request ended."""
         return self.owner.last_failure
 
-    @property
-    def failures(self) -> Counter[Cause]:
-        """How often requests failed, by cause."""
-        return self.owner.failures
-
     def age(self) -> float:
         """Return how many seconds ago the API server last confirmed the store."""
         return self.owner.age()

@@ -72,6 +72,27 @@ def test_without_its_server_a_process_is_healthy_and_not_ready_and_says_why(tmp_
     asyncio.run(run())
 
 
+def test_a_failure_of_a_stream_that_two_controllers_share_counts_once(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with nowhere(tmp_path) as client:
+            executor = Executor(client)
+            first = Loop(client, Idle(), executor, now)
+            second = Loop(client, Idle(), executor, now, beside=[first])
+            metrics = Metrics([first, second], executor, Events(client, "idle", "me", now), lambda: False)
+            running = asyncio.create_task(first.run())
+            while first.watches[0].last_failure is None:  # noqa: ASYNC110 - it is no event of ours
+                await asyncio.sleep(0.01)
+            running.cancel()
+            await asyncio.wait([running])
+            assert second.watches[0].last_failure is not None
+            found = {each.name: each.samples for each in metrics.collect()}
+            assert [each.value for each in found["foresail_watch_failures"]] == [1.0]
+            assert [each.value for each in found["foresail_watch_restarts"]] == [1.0]
+            assert len(found["foresail_store_age_seconds"]) == 2
+
+    asyncio.run(run())
+
+
 def test_a_store_that_the_server_has_not_confirmed_for_long_makes_the_process_unready(tmp_path: Path) -> None:
     async def run() -> None:
         async with nowhere(tmp_path) as client:
