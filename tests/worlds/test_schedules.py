@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 import msgspec
 import pytest
@@ -148,6 +149,53 @@ def test_a_new_leader_reads_what_the_dialects_differ_on_by_the_answer_that_it_sa
         return scene
 
     assert virtual_time.run(live()).record.slots_of("differs") == slots(10, 20, 30)
+
+
+def test_a_replica_that_becomes_leader_again_shows_no_figures_of_its_last_term(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another leader may have run since then; what nothing has changed is decided again all the same."""
+    shown: list[tuple[datetime, set[str]]] = []
+    observe = Schedules.observe
+
+    def recording(self: Schedules, key: Key, now: datetime) -> Any:  # noqa: ANN401 - as observe returns it
+        shown.append((now, _series(self)))
+        return observe(self, key, now)
+
+    monkeypatch.setattr(Schedules, "observe", recording)
+
+    async def live() -> None:
+        scene = ScheduleScene(Settings())
+        scene.make("often", "*/10 * * * *")
+        scene.make("yearly", "0 0 1 1 *")
+        leads, others = Turnover(is_leader=True), Turnover()
+        ours = scene.follow(leads)
+        controller = ours.loop.controller
+        assert isinstance(controller, Schedules)
+        controller.metrics.shows_all = True
+        await scene.until(BEGINNING + 12 * MINUTE)
+        assert _series(controller) == {"often", "yearly"}
+        theirs = scene.follow(others)
+        leads.follow()
+        others.lead()
+        await scene.until(BEGINNING + 35 * MINUTE)
+        others.follow()
+        shown.clear()
+        leads.lead()
+        assert controller.next_slot(scene.clock()) is not None
+        await scene.until(BEGINNING + 36 * MINUTE)
+        assert shown[0][1] == set()
+        assert _series(controller) == {"often", "yearly"}
+        assert controller.next_slot(scene.clock()) == BEGINNING + 40 * MINUTE
+        await asyncio.gather(ours.kill(), theirs.kill())
+
+    virtual_time.run(live())
+
+
+def _series(schedules: Schedules) -> set[str]:
+    """Return the Schedules of which a scrape shows something."""
+    samples = (each for family in schedules.metrics.collect() for each in family.samples)
+    return {name for each in samples if (name := each.labels.get("schedule") or each.labels.get("name"))}
 
 
 # Bad weather

@@ -120,6 +120,14 @@ class Settles(Protocol):
         """Confirm or release what was reserved; return the keys to reconcile now, the same one if need be."""
 
 
+@runtime_checkable
+class HasTerms(Protocol):
+    """A controller that keeps what it decided, which is true only while this process leads."""
+
+    def start_term(self) -> Iterable[Key]:
+        """Forget what was decided in an earlier term; return the keys to reconcile because of it."""
+
+
 class Executes(Protocol):
     """Who carries Plans out: the executor, or a dry run."""
 
@@ -176,6 +184,7 @@ class Loop(Generic[Seen]):
         self.watches = [self._watch(client, one, number, beside, patience) for number, one in enumerate(watched)]
         self._begin = controller.begin if isinstance(controller, Reserves) else _nobody
         self._settled = controller.settled if isinstance(controller, Settles) else _nobody
+        self._start_term = controller.start_term if isinstance(controller, HasTerms) else _nobody
         self._errands = controller.errands if isinstance(controller, SendsErrands) else None
         if self._errands is not None:
             self._errands.wake = self.queue.add
@@ -228,6 +237,8 @@ class Loop(Generic[Seen]):
         for watch in self.watches:
             for found in watch.reflector.store.unread.values():  # whoever led before may not have come to say it
                 self._say(_unreadable(watch.reflector.interest.kind, found))
+        for key in self._start_term():
+            self.queue.add(key, initial=True)
         async with asyncio.TaskGroup() as group:
             team = [group.create_task(self._work()) for _ in range(self._workers)]
             away = [group.create_task(self._errands.work())] if self._errands is not None else []

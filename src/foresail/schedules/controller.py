@@ -189,6 +189,13 @@ class Schedules:
             self._note_next(key, None if verdict.refused or seen.schedule.paused else verdict.upcoming)
         return ()
 
+    def start_term(self) -> Iterable[Key]:
+        """Forget what was decided in an earlier term: another leader has run since. Reconcile every Schedule."""
+        self._next.clear()
+        self._decided.clear()
+        self.metrics.clear()
+        return tuple(self.schedules)
+
     def next_slot(self, after: datetime) -> datetime | None:
         """Return the next slot of any Schedule after an instant; one not looked at yet may be due any moment."""
         if any(row.key not in self._decided and not row.paused for row in self.schedules.rows()):

@@ -95,6 +95,10 @@ class ScheduleMetrics(Collector):
         """Forget a Schedule that is deleted."""
         self._figures.pop(key, None)
 
+    def clear(self) -> None:
+        """Forget the verdicts on all Schedules."""
+        self._figures.clear()
+
     def came(self, backup: BackupRow) -> None:
         """Measure how late a Backup that was just made is."""
         if backup.slot is not None and backup.is_waiting:
