@@ -255,6 +255,40 @@ def test_a_request_that_is_deleted_and_created_again_unseen_leaves_the_queue() -
     virtual_time.run(live())
 
 
+def test_a_hand_over_that_is_never_seen_frees_its_turn_though_nothing_happens() -> None:
+    """The object is deleted before the watch brings it."""
+
+    async def live() -> None:
+        tenancy = Tenancy(window=1)
+        process = tenancy.start()
+
+        def lose(happening: Happening) -> None:
+            if happening.kind == velero.BACKUP and happening.before is None and "first" in happening.key.name:
+                for stream in list(process.visitor.streams):
+                    stream.cut()
+                tenancy.world.history.listeners.remove(lose)
+                loop.call_soon(vanish, happening.key)
+
+        def vanish(made: Key) -> None:
+            done(tenancy.world.delete(velero.BACKUP, made))
+            tenancy.world.history.compact()  # everything is read anew
+
+        loop = asyncio.get_running_loop()
+        tenancy.world.history.listeners.append(lose)
+        tenancy.back_up(Key("red", "first"))
+        await tenancy.settle(5)
+        tenancy.back_up(Key("blue", "second"))
+        await tenancy.settle(30)
+        assert sum(tenancy.births.values()) == 1
+        assert tenancy.made_for(Key("red", "first")) is None
+        assert tenancy.made_for(Key("blue", "second")) is None
+        await tenancy.settle(90)
+        assert tenancy.made_for(Key("blue", "second")) is not None
+        await tenancy.stop()
+
+    virtual_time.run(live())
+
+
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_with_a_window_a_death_at_any_write_hands_over_each_request_once(after: bool) -> None:
     async def live(write: int) -> int:

@@ -36,10 +36,11 @@ from foresail.selfservice.metrics import SelfServiceMetrics
 from foresail.selfservice.policy.observe import PolicyRow, policy_row
 from foresail.selfservice.policy.quota_ledger import Places
 from foresail.selfservice.policy.rules import policy_for
+from foresail.selfservice.queue import window
 from foresail.selfservice.queue.observe import Place
 from foresail.selfservice.queue.positions import NEAR, Line, Telling
 from foresail.selfservice.queue.quota_queue import QuotaQueue
-from foresail.selfservice.queue.window import UNLIMITED, Limits, Turns
+from foresail.selfservice.queue.window import UNLIMITED, Limits, Turns, WindowSeen
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.requests import authorization as hand_over
 from foresail.selfservice.requests import build, outcome, protection, rules, volumes
@@ -65,6 +66,7 @@ from foresail.selfservice.rows.velero import (
     velero_row,
 )
 
+_WINDOW = "window"  # begins the name of the key under which hand-overs are given up
 _READS = 8  # in the background at once
 _WOKEN = 16  # of those that wait for a place; each that does not take it wakes others by its going
 
@@ -90,6 +92,7 @@ class Side:
         self.velero = Store[VeleroRow]({"waits in": self._waits_in, "of namespace": self._of_namespace})
         self.moves = {kind: Store[MovementRow]({"of": lambda row: [row.of]}) for kind in (transfer, volume)}
         self.line, self.telling = Line(), Telling()
+        self.window_key = Key("", f"{_WINDOW}/{family.kind.plural}")
         self.label = velero.BACKUP_NAME_LABEL if family is BACKUPS else velero.RESTORE_NAME_LABEL
 
     def key(self, key: Key) -> Key:
@@ -434,9 +437,12 @@ class SelfService:
 
     # What a decision sees
 
-    def observe(self, key: Key, now: datetime) -> Seen | DownloadSeen | ResultsSeen | StraySeen | None:
+    def observe(self, key: Key, now: datetime) -> Seen | DownloadSeen | ResultsSeen | StraySeen | WindowSeen | None:
         """Collect what is known about a request."""
         plural, _, name = key.name.partition("/")
+        if plural == _WINDOW:
+            side = self.backups if name == BACKUPS.kind.plural else self.restores
+            return WindowSeen(name, side.turns.next_expiry(now))
         if plural == strays.WORD:
             return self._stray(key.namespace, name)
         if plural == WORD:
@@ -550,8 +556,10 @@ class SelfService:
         claims = tuple(self.claims.by("here", seen.request.key.namespace))
         return msgspec.structs.replace(seen, claims=claims, saved=saved)
 
-    def decide(self, seen: Seen | DownloadSeen | ResultsSeen | StraySeen, now: datetime) -> Plan:
+    def decide(self, seen: Seen | DownloadSeen | ResultsSeen | StraySeen | WindowSeen, now: datetime) -> Plan:
         """Say what is to be done."""
+        if isinstance(seen, WindowSeen):
+            return window.decide(seen)
         if isinstance(seen, StraySeen):
             return strays.decide(seen, now)
         if isinstance(seen, ResultsSeen):
@@ -563,9 +571,12 @@ class SelfService:
     # What is remembered of a Plan
 
     def begin(
-        self, _key: Key, seen: Seen | DownloadSeen | ResultsSeen | StraySeen, plan: Plan, now: datetime
+        self, _key: Key, seen: Seen | DownloadSeen | ResultsSeen | StraySeen | WindowSeen, plan: Plan, now: datetime
     ) -> Iterable[Key]:
         """Reserve the quota and the turn that a Plan takes: two Plans under way never take the last one both."""
+        if isinstance(seen, WindowSeen):
+            side = self.backups if seen.plural == BACKUPS.kind.plural else self.restores
+            return self._next_turns(side) if side.turns.expire(now) else ()
         if not isinstance(seen, Seen):
             return ()
         side, request = self.backups if seen.family is BACKUPS else self.restores, seen.request
@@ -587,10 +598,15 @@ class SelfService:
             side.telling.told(name, now)
         return woken
 
+    def start_term(self) -> Iterable[Key]:
+        """Forget since when Velero objects are not seen: whoever led since then may have made them."""
+        self._unseen.clear()
+        return ()
+
     def settled(
         self,
         key: Key,
-        seen: Seen | DownloadSeen | ResultsSeen | StraySeen | None,
+        seen: Seen | DownloadSeen | ResultsSeen | StraySeen | WindowSeen | None,
         plan: Plan,
         result: Result,
         now: datetime,
@@ -629,7 +645,7 @@ class SelfService:
             turns.rejoin(name)
         if creates(plan, seen):
             turns.hand_over(name, request.key.namespace, now)
-            return []
+            return [side.window_key] if turns.is_bounded else []
         if any(map(hand_over.is_quick, plan.reads)):
             return []  # the answer comes in a moment, and the order stays fair
         if authorizes(plan, seen):
@@ -733,7 +749,7 @@ class SelfService:
         return Source(backup, self.backups.velero.get(Key(self.velero_namespace, build.nacuuid(backup))))
 
 
-def _needs_no_read(seen: Seen | DownloadSeen | ResultsSeen | StraySeen, plan: Plan) -> bool:
+def _needs_no_read(seen: Seen | DownloadSeen | ResultsSeen | StraySeen | WindowSeen, plan: Plan) -> bool:
     """Whether what was read in the background is of no use any more."""
     if isinstance(seen, Seen):
         return creates(plan, seen) or seen.access is None or not rules.has_nacuuid(seen.request)

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from foresail.api import velero
-from foresail.plan import Key
+from foresail.plan import Key, Plan
 from foresail.selfservice.queue.fair_queue import UNKNOWN, FairQueue, HandOver
 from foresail.selfservice.queue.observe import Turn
 from foresail.selfservice.rows.velero import VeleroRow, glimpse
@@ -262,10 +262,16 @@ class Turns:
 
     def expire(self, now: datetime) -> bool:
         """Give up what was handed over and never seen; return whether a turn may have become free."""
-        lost = [name for name, (_, since) in self._sent.items() if since + _UNSEEN < now]
+        lost = [name for name, (_, since) in self._sent.items() if since + _UNSEEN <= now]
         for name in lost:
             self._drop(name)
         return bool(lost)
+
+    def next_expiry(self, now: datetime) -> datetime | None:
+        """Return when the next hand-over is given up if its object is not seen before; None if nobody waits for it."""
+        if not self.is_bounded:
+            return None
+        return min((at for _, since in self._sent.values() if (at := since + _UNSEEN) > now), default=None)
 
     # Slots of Schedules
 
@@ -303,6 +309,18 @@ class Turns:
             return expected
         elapsed = max((now - began).total_seconds(), 0.0)
         return max(expected - elapsed, elapsed / 2 if elapsed > expected else 0.0)
+
+
+class WindowSeen(msgspec.Struct, frozen=True):
+    """When the next hand-over of a family is given up: nothing else would tell that a turn has become free."""
+
+    plural: str  # of the requests
+    next_expiry: datetime | None
+
+
+def decide(seen: WindowSeen) -> Plan:
+    """Return the Plan that wakes when a hand-over is to be given up."""
+    return Plan(wake_at=seen.next_expiry)
 
 
 def _waits(word: str) -> str:
