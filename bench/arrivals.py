@@ -14,7 +14,7 @@ from bench.draining import Tail, opened
 from foresail.kube.client import Client
 from foresail.kube.clock import now
 from foresail.kube.connect import connect
-from foresail.kube.lines import Lines
+from foresail.kube.json_stream import LineSplitter
 from foresail.plan import Kind
 from testbed import Cluster
 
@@ -97,7 +97,7 @@ class Arrivals:
         """Read for ever; a watch that the API server ends, because it was read too slowly, is opened where it was."""
         decoder, tail = msgspec.json.Decoder(Event), Tail()
         while True:
-            lines = Lines()
+            lines = LineSplitter()
             async with await opened(client, self.kind, self.namespace, tail.onward()) as stream:
                 self._open.set()
                 while chunk := await stream.read():

@@ -6,7 +6,7 @@ from bench import MeasurementError
 from bench.draining import opened
 from foresail.kube.client import Client, decoder
 from foresail.kube.failures import Failure
-from foresail.kube.lines import Lines
+from foresail.kube.json_stream import LineSplitter
 from foresail.kube.reflector import Page
 from foresail.plan import Kind
 
@@ -36,7 +36,7 @@ async def streamed(client: Client, kind: Kind) -> int:
     An API server that has just been started then has them in its cache.
     """
     wanted = {"sendInitialEvents": "true", "allowWatchBookmarks": "true", "resourceVersionMatch": "NotOlderThan"}
-    lines, found = Lines(), 0
+    lines, found = LineSplitter(), 0
     async with await opened(client, kind, "", wanted) as stream:
         while chunk := await stream.read():
             for line in lines.feed(chunk):

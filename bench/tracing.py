@@ -65,7 +65,7 @@ async def reconcile(keys: int, tracer: Tracer | None) -> float:
         if done == keys:
             ended.set()
 
-    loop.looked = looked
+    loop.on_reconciled = looked
     for number in range(keys):
         loop.queue.add(Key("ns", f"key-{number}"))
     began = time.thread_time()

@@ -34,7 +34,7 @@ def write_all(cluster: Cluster, writes: Iterable[Write]) -> None:
     async def run() -> None:
         left = iter(writes)
         connection = await connect(str(cluster.kubeconfig))
-        async with Client(connection, at_once=AT_ONCE) as client, asyncio.TaskGroup() as group:
+        async with Client(connection, max_in_flight=AT_ONCE) as client, asyncio.TaskGroup() as group:
             for _ in range(AT_ONCE):
                 group.create_task(work(client, left))
 

@@ -15,7 +15,7 @@ from foresail.api.core import NAMESPACE
 from foresail.kube.client import Client
 from foresail.kube.connect import connect
 from foresail.kube.failures import Failure
-from foresail.kube.lines import Lines
+from foresail.kube.json_stream import LineSplitter
 from foresail.kube.server import Stream
 from foresail.plan import Key
 from testbed import Cluster
@@ -101,7 +101,7 @@ class _Event(msgspec.Struct):
 
 
 async def _note(stream: Stream, seen: dict[str, float], wanted: int) -> None:
-    lines = Lines()
+    lines = LineSplitter()
     async with stream:
         while len(seen) < wanted:
             chunk = await stream.read()

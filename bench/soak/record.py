@@ -20,8 +20,8 @@ from foresail.kube.clock import now
 from foresail.kube.connect import connect
 from foresail.kube.events import EVENT
 from foresail.kube.failures import Cause, Failure
+from foresail.kube.json_stream import LineSplitter
 from foresail.kube.lease import LEASE
-from foresail.kube.lines import Lines
 from foresail.plan import Kind
 from testbed import Cluster
 
@@ -215,7 +215,7 @@ class Record:
                 continue
             with suppress(OSError):
                 async with stream:
-                    lines, is_good = Lines(), True
+                    lines, is_good = LineSplitter(), True
                     while is_good and (chunk := await stream.read()):
                         for line in lines.feed(chunk):
                             event = _line.decode(line)

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import urlsplit
 
-from foresail.kube.depth import shallow
+from foresail.kube.json_stream import truncate_depth
 from testbed import Cluster
 
 _SECONDS = 36_000
@@ -33,7 +33,7 @@ def recorded(cluster: Cluster, path: str) -> Iterator[list[dict[str, Any]]]:
     def read() -> None:
         with suppress(OSError, http.client.HTTPException, ValueError):  # it is shut down in the end
             for line in stream:
-                states.append(json.loads(shallow(line))["object"])  # noqa: PERF401 - each is seen as it comes
+                states.append(json.loads(truncate_depth(line))["object"])  # noqa: PERF401 - each is seen as it comes
 
     reader = threading.Thread(target=read)
     reader.start()

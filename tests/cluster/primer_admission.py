@@ -76,7 +76,7 @@ def tally(cluster: Cluster, pods: int, seed: int) -> Tally:
     async def run() -> Tally:
         kubeconfig = cluster.service_account_kubeconfig("velero", "foresail-primers")
         chance, found = random.Random(seed), Tally()  # noqa: S311 - chance, not secrecy
-        async with Client(await connect(str(kubeconfig)), at_once=AT_ONCE) as client:
+        async with Client(await connect(str(kubeconfig)), max_in_flight=AT_ONCE) as client:
             for _ in range(_MOST_TRIES * pods // AT_ONCE):
                 batch = [(chance.choice(list(NAMESPACES)), random_spec(chance)) for _ in range(AT_ONCE)]
                 await asyncio.gather(*(_try(client, found, *each) for each in batch[: pods - found.pods]))

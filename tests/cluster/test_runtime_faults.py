@@ -184,7 +184,7 @@ def test_a_write_that_is_refused_as_one_too_many_is_not_sent_again_by_the_client
     kubeconfig = str(cluster.service_account_kubeconfig("default", ACCOUNT))
 
     async def run() -> list[object]:
-        async with Client(await connect(kubeconfig), at_once=count) as client:
+        async with Client(await connect(kubeconfig), max_in_flight=count) as client:
             keys = [Key(where, f"c-{number}") for number in range(count)]
             bodies = [(key, {"metadata": {"name": key.name}}) for key in keys]
             return await asyncio.gather(*(client.create(CONFIG_MAP, key, body, object) for key, body in bodies))

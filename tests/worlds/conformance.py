@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from foresail.kube.failures import Cause, Failure
-from foresail.kube.lines import Lines
+from foresail.kube.json_stream import LineSplitter
 from foresail.kube.server import Server, Stream
 from foresail.plan import Key, Kind
 from tests.cluster.things import THING
@@ -58,7 +58,7 @@ class Reader:
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
-        self._lines = Lines()
+        self._lines = LineSplitter()
         self._events: list[Event] = []
 
     async def next(self, *, bookmarks: bool = False) -> Event | None:

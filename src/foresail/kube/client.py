@@ -17,9 +17,9 @@ import msgspec
 
 from foresail import __version__
 from foresail.kube.connect import ConnectError, Connection
-from foresail.kube.depth import decoded
 from foresail.kube.failures import Cause, Failure, Status, failure, unreachable
-from foresail.kube.places import Places
+from foresail.kube.json_stream import decode
+from foresail.kube.limiter import RequestLimiter
 from foresail.kube.requests import Requests
 from foresail.kube.tracing import Tracer
 from foresail.plan import Body, Key, Kind
@@ -70,7 +70,7 @@ class Client:
         connection: Connection,
         *,
         manager: str = "foresail",
-        at_once: int = 64,
+        max_in_flight: int = 64,
         requests: Requests | None = None,
         tracer: Tracer | None = None,
     ) -> None:
@@ -85,7 +85,7 @@ class Client:
         )
         self._requests = requests or Requests()
         self._host = urlsplit(connection.server).netloc
-        self._places = Places(at_once)  # watches do not count: they would take the places for good
+        self._limiter = RequestLimiter(max_in_flight)  # without watches: they last
 
     async def __aenter__(self) -> Self:
         return self
@@ -262,7 +262,7 @@ class Client:
         try:
             headers = await self._connection.headers()
             headers["Accept" if data is None else "Content-Type"] = content
-            async with self._places:
+            async with self._limiter:
                 sending = self._session.request(
                     method,
                     self._connection.server + path,
@@ -277,9 +277,9 @@ class Client:
                 response = await self._requests.measured(method, self._host, sending)
                 async with response:
                     if response.status == HTTPStatus.TOO_MANY_REQUESTS:
-                        self._places.refused()
+                        self._limiter.throttle()
                     else:
-                        self._places.admitted()
+                        self._limiter.recover()
                     if response.status >= HTTPStatus.MULTIPLE_CHOICES:
                         return await _refusal(response)
                     received = await response.read()
@@ -291,7 +291,7 @@ class Client:
         except (aiohttp.ClientError, OSError, TimeoutError) as problem:
             return unreachable(problem)
         try:
-            return decoded(decoder(of), received)
+            return decode(decoder(of), received)
         except msgspec.DecodeError as problem:
             return Failure(Cause.UNREADABLE, f"{method} {path}: {problem}", response.status)
 

@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
-from foresail.kube.nothing import nothing
 from foresail.plan import Brought, Key
 
 Wish = TypeVar("Wish")
@@ -34,7 +33,7 @@ class Errands(Generic[Wish, Found]):
         at_once: int = 2,
         is_quick: Callable[[Wish], bool] = _never,
     ) -> None:
-        self.wake: Callable[[Key], None] = nothing
+        self.wake: Callable[[Key], None] = lambda _: None
         self.clock: Callable[[], datetime] | None = None  # without it, an errand begins when it is sent
         self._run = run
         self._at_once = at_once

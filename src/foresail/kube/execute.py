@@ -9,10 +9,9 @@ from typing import assert_never
 
 import msgspec
 
-from foresail.kube.decisions import log_write
-from foresail.kube.echoes import Written
+from foresail.kube.expectations import Written
 from foresail.kube.failures import Cause, Failure
-from foresail.kube.nothing import nothing
+from foresail.kube.logs import log_write
 from foresail.kube.refusals import is_refusal
 from foresail.kube.server import Server
 from foresail.plan import Action, Apply, Body, Create, Delete, JsonPatch, Patch, Plan
@@ -74,8 +73,8 @@ class Executor:
         client: Server,
         *,
         may_write: Callable[[], bool] = _always,
-        before_write: Callable[[], None] = nothing,
-        after_write: Callable[[], None] = nothing,
+        before_write: Callable[[], None] = lambda: None,
+        after_write: Callable[[], None] = lambda: None,
     ) -> None:
         self.writes: Counter[tuple[str, str]] = Counter()  # by kind and verb
         self.refused: Counter[tuple[str, str]] = Counter()  # by kind and cause

@@ -17,13 +17,11 @@ from functools import partial
 from itertools import chain
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
-from foresail.kube.decisions import DecisionLog
-from foresail.kube.echoes import Echoes, Written
 from foresail.kube.errands import SendsErrands
 from foresail.kube.execute import Outcome, Result
+from foresail.kube.expectations import Expectations, Written
 from foresail.kube.failures import Cause, Failure
-from foresail.kube.logs import about
-from foresail.kube.nothing import nothing
+from foresail.kube.logs import DecisionLog, about
 from foresail.kube.queue import LOOK_AT_THE_CLOCK, Queue
 from foresail.kube.reflector import Change, Interest, Reflector
 from foresail.kube.refusals import refusal_note
@@ -171,7 +169,7 @@ class Loop(Generic[Seen]):
         now: Callable[[], datetime],
         *,
         leads: Leads | None = None,
-        say: Callable[[Note], None] = nothing,
+        say: Callable[[Note], None] = lambda _: None,
         workers: int = WORKERS,
         patience: Patience = _PATIENCE,
         beside: Sequence["Loop[Any]"] = (),
@@ -180,7 +178,7 @@ class Loop(Generic[Seen]):
         self.controller = controller
         self.queue = Queue(now, look_at_the_clock=patience.look_at_the_clock, jitter=patience.jitter)
         watched = tuple(controller.watched)
-        self._echoes = Echoes((one.interest for one in watched), self.queue.done)
+        self._expectations = Expectations((one.interest for one in watched), self.queue.done)
         self.watches = [self._watch(client, one, number, beside, patience) for number, one in enumerate(watched)]
         self._begin = controller.begin if isinstance(controller, Reserves) else _nobody
         self._settled = controller.settled if isinstance(controller, Settles) else _nobody
@@ -189,7 +187,7 @@ class Loop(Generic[Seen]):
         if self._errands is not None:
             self._errands.wake = self.queue.add
             self._errands.clock = now
-        self.looked: Callable[[str, float], None] = nothing  # takes the outcome of each look and its seconds
+        self.on_reconciled: Callable[[str, float], None] = lambda _outcome, _seconds: None
         self.is_working = False
         traced = tracer or Untraced()
         self._observe = traced.step("observe", controller.observe)
@@ -261,7 +259,7 @@ class Loop(Generic[Seen]):
         self, client: Server, one: Watched, number: int, beside: Sequence["Loop[Any]"], patience: Patience
     ) -> Watch[Any, Any] | SharedWatch:
         """Return a watch for one interest: that of another loop if it brings the same objects, else a new one."""
-        reflector, reached = self._reflector(one), partial(self._echoes.reached, number)
+        reflector, reached = self._reflector(one), partial(self._expectations.observed, number)
         for watch in (watch for loop in beside for watch in loop.watches):
             if isinstance(watch, Watch) and watch.reflector.interest.may_share(one.interest):
                 return watch.join(reflector, reached)
@@ -311,7 +309,7 @@ class Loop(Generic[Seen]):
                 raise
             finally:
                 self._busy.discard(me)
-                self._echoes.hold(key, written)
+                self._expectations.expect(key, written)
 
     async def _timed_look(self, key: Key) -> tuple[Written, ...]:
         begun = time.perf_counter()
@@ -322,7 +320,7 @@ class Loop(Generic[Seen]):
             _log.exception("%s: a look at %s failed", self.controller.name, key)
             self.queue.retry(key)
             outcome, written = "crashed", ()
-        self.looked(outcome, time.perf_counter() - begun)
+        self.on_reconciled(outcome, time.perf_counter() - begun)
         return written
 
     async def _look(self, key: Key) -> tuple[str, tuple[Written, ...]]:

@@ -63,7 +63,7 @@ class Metrics(Collector):
         )
         self._reconciles: Counter[tuple[str, str]] = Counter()  # by controller and outcome
         for loop in loops:
-            loop.looked = self._observer(loop.controller.name, worked)
+            loop.on_reconciled = self._observer(loop.controller.name, worked)
             loop.queue.waited = waited.labels(loop.controller.name).observe
 
     def parts(self) -> Iterable[Iterable[Metric]]:

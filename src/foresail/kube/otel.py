@@ -17,7 +17,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import SpanKind, StatusCode
 
 from foresail import __version__
-from foresail.kube.echoes import Written
+from foresail.kube.expectations import Written
 from foresail.kube.tracing import Reconcile
 from foresail.plan import Key
 

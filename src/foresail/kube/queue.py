@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Generic, TypeVar
 
-from foresail.kube.nothing import nothing
 from foresail.plan import Key
 
 _FIRST_BACKOFF, _LONGEST_BACKOFF = 0.2, 60.0
@@ -136,7 +135,7 @@ class Queue:
     ) -> None:
         self.adds = self.retries = 0
         self.attended_since = 0.0  # when the workers came, by the loop's clock: nobody waits for them before
-        self.waited: Callable[[float], None] = nothing  # takes how many seconds a key has waited for a worker
+        self.waited: Callable[[float], None] = lambda _: None  # takes how many seconds a key has waited for a worker
         self._now = now
         self._jitter = jitter  # from 0 to 1
         self._look = look_at_the_clock

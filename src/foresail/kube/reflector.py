@@ -21,8 +21,8 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from foresail.kube.depth import decoded
 from foresail.kube.failures import Cause, Failure, Status, failure
+from foresail.kube.json_stream import decode
 from foresail.kube.store import Store, Unreadable
 from foresail.plan import Key, Keyed, Kind
 
@@ -189,7 +189,7 @@ class Reflector(Generic[Wire, Row]):
     def line(self, data: bytes) -> Failure | None:
         """Take one line of a watch; a failure means that the stream is of no more use."""
         try:
-            line = decoded(_line, data)
+            line = decode(_line, data)
         except msgspec.DecodeError as problem:
             return Failure(Cause.UNREADABLE, f"a line of the watch is no event: {problem}")
         match line.type:
@@ -260,7 +260,7 @@ class Reflector(Generic[Wire, Row]):
             self._remove(key)
             return
         try:
-            row = self.interest.row(decoded(self._decoder, raw))
+            row = self.interest.row(decode(self._decoder, raw))
         except (msgspec.DecodeError, ValueError, RecursionError) as problem:
             self._note(key)
             self.store.unread.pop(key, None)  # said anew below; gone it is not
@@ -316,7 +316,7 @@ class Reflector(Generic[Wire, Row]):
 
     def _named(self, raw: msgspec.Raw) -> _Metadata | None:
         try:
-            return decoded(_named, raw).metadata
+            return decode(_named, raw).metadata
         except msgspec.DecodeError as problem:
             self.unreadable(Unreadable(Key("", ""), "", _short(problem)))
             return None
@@ -343,7 +343,7 @@ def _meets(labels: Mapping[str, str], requirement: str) -> bool:
 def _labels(raw: msgspec.Raw) -> Mapping[str, str]:
     """Return the labels of an object, also of one that cannot be read, as far as they can."""
     try:
-        return decoded(_labelled, raw).metadata.labels or {}
+        return decode(_labelled, raw).metadata.labels or {}
     except (msgspec.DecodeError, RecursionError):
         return {}
 

@@ -23,7 +23,6 @@ from foresail.kube.health import serving
 from foresail.kube.lease import Leadership
 from foresail.kube.loop import Controller, Loop
 from foresail.kube.metrics import Metrics
-from foresail.kube.nothing import nothing
 from foresail.kube.requests import Requests
 from foresail.kube.tracing import Tracer
 from foresail.kube.watch import STALE_SECONDS
@@ -54,7 +53,7 @@ async def run(
     place: Place,
     *,
     figures: Sequence[Collector] = (),
-    before_write: Callable[[], None] = nothing,
+    before_write: Callable[[], None] = lambda: None,
     tracer: Tracer | None = None,
 ) -> None:
     """Run the controllers until SIGTERM or SIGINT; then finish what was begun, release the Lease, and return."""

@@ -8,7 +8,7 @@ from typing import ParamSpec, Protocol, TypeVar
 
 import aiohttp
 
-from foresail.kube.echoes import Written
+from foresail.kube.expectations import Written
 from foresail.plan import Key
 
 P = ParamSpec("P")

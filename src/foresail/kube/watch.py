@@ -9,8 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from foresail.kube.clock import steady
 from foresail.kube.failures import Cause, Failure, unreachable
-from foresail.kube.lines import Lines
-from foresail.kube.nothing import nothing
+from foresail.kube.json_stream import LineSplitter
 from foresail.kube.reflector import Page, Phase, Reflector
 from foresail.kube.server import Server, Stream
 
@@ -38,7 +37,7 @@ class Watch(Generic[Wire, Row]):
         self,
         client: Server,
         reflector: Reflector[Wire, Row],
-        reached: Callable[[int], None] = nothing,
+        reached: Callable[[int], None] = lambda _: None,
         *,
         stall: float = STALL_SECONDS,
         clock: Callable[[], float] = steady,
@@ -60,7 +59,7 @@ class Watch(Generic[Wire, Row]):
         self._brought = False  # whether the present request brought anything; if not, the next one waits
         self._followed = False  # whether it brought anything new: a list alone does not end a back-off
 
-    def join(self, reflector: Reflector[Any, Any], reached: Callable[[int], None] = nothing) -> "SharedWatch":
+    def join(self, reflector: Reflector[Any, Any], reached: Callable[[int], None] = lambda _: None) -> "SharedWatch":
         """Feed another reflector too, from the beginning: this watch does not run yet."""
         self._fed.append(reflector)
         self._reached.append(reached)
@@ -156,7 +155,7 @@ class Watch(Generic[Wire, Row]):
             return Failure(Cause.UNREACHABLE, f"the watch was not answered for {self._stall:g} s")
 
     async def _lines(self, stream: Stream) -> AsyncIterator[bytes]:
-        lines = Lines()
+        lines = LineSplitter()
         since_turn, worked = 0, 0.0
         time = asyncio.get_running_loop().time
         while True:

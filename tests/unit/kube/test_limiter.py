@@ -1,16 +1,16 @@
-"""How many requests are under way at once, and what a refusal changes about it."""
+"""How many requests are in flight, and how a 429 changes that."""
 
 import asyncio
 
-from foresail.kube.places import Places
+from foresail.kube.limiter import RequestLimiter
 
 
-def test_no_more_are_under_way_than_there_are_places_and_they_come_in_order() -> None:
+def test_no_more_are_in_flight_than_the_limit_and_they_enter_in_order() -> None:
     async def test() -> None:
-        places, gate, begun = Places(2), asyncio.Event(), list[int]()
+        limiter, gate, begun = RequestLimiter(2), asyncio.Event(), list[int]()
 
         async def request(number: int) -> None:
-            async with places:
+            async with limiter:
                 begun.append(number)
                 await gate.wait()
 
@@ -25,33 +25,33 @@ def test_no_more_are_under_way_than_there_are_places_and_they_come_in_order() ->
     asyncio.run(test())
 
 
-def test_each_refusal_takes_half_of_the_places_and_leaves_one() -> None:
-    places = Places(16)
+def test_each_429_halves_the_limit_down_to_one() -> None:
+    limiter = RequestLimiter(16)
     numbers = []
     for _ in range(6):
-        places.refused()
-        numbers.append(places.number)
+        limiter.throttle()
+        numbers.append(limiter.limit)
     assert numbers == [8, 4, 2, 1, 1, 1]
 
 
-def test_those_that_are_let_through_give_the_places_back_and_no_more() -> None:
-    places = Places(8)
+def test_other_answers_raise_the_limit_up_to_the_maximum() -> None:
+    limiter = RequestLimiter(8)
     for _ in range(10):
-        places.refused()
+        limiter.throttle()
     numbers = []
     for _ in range(60):
-        places.admitted()
-        numbers.append(places.number)
+        limiter.recover()
+        numbers.append(limiter.limit)
     assert numbers == sorted(numbers)
     assert set(numbers) == {2, 3, 4, 5, 6, 7, 8}
 
 
-def test_after_a_refusal_nobody_begins_until_there_are_few_enough() -> None:
+def test_after_a_429_no_request_starts_until_few_enough_are_in_flight() -> None:
     async def test() -> None:
-        places, ends, begun = Places(4), [asyncio.Event() for _ in range(6)], list[int]()
+        limiter, ends, begun = RequestLimiter(4), [asyncio.Event() for _ in range(6)], list[int]()
 
         async def request(number: int) -> None:
-            async with places:
+            async with limiter:
                 begun.append(number)
                 await ends[number].wait()
 
@@ -59,7 +59,7 @@ def test_after_a_refusal_nobody_begins_until_there_are_few_enough() -> None:
             for number in range(6):
                 group.create_task(request(number))
             await asyncio.sleep(0)
-            places.refused()
+            limiter.throttle()
             for number, known in ((0, 4), (1, 4), (2, 5), (3, 6)):
                 ends[number].set()
                 for _ in range(3):
@@ -71,12 +71,12 @@ def test_after_a_refusal_nobody_begins_until_there_are_few_enough() -> None:
     asyncio.run(test())
 
 
-def test_whoever_gives_up_waiting_leaves_the_place_to_the_next() -> None:
+def test_a_cancelled_waiter_lets_the_next_one_in() -> None:
     async def test(turns: int) -> None:
-        places, gate, begun = Places(1), asyncio.Event(), list[str]()
+        limiter, gate, begun = RequestLimiter(1), asyncio.Event(), list[str]()
 
         async def request(name: str) -> None:
-            async with places:
+            async with limiter:
                 begun.append(name)
                 await gate.wait()
 
