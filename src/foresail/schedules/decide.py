@@ -47,6 +47,7 @@ def plan(seen: Seen, verdict: Verdict, now: datetime) -> Plan:
 def said(verdict: Verdict) -> list[Because]:
     """Return what an administrator should know of this look."""
     found = [verdict.refused, verdict.redialled, verdict.in_future, None if verdict.is_settling else verdict.held]
+    found.append(verdict.ignored)
     if verdict.skipped:
         found.append(_skipped(verdict))
     if verdict.fires is not None and verdict.missed:

@@ -52,6 +52,11 @@ class Reason(StrEnum):
     SKIPPED = "Skipped"
     """`skipImmediately` was applied: nothing is to be done."""
 
+    SKIP_NOT_APPLIED = "SkipNotApplied"
+    """`skipImmediately` was set again without a pause in between, so it is ignored until the next unpause: to skip now,
+    pause the Schedule and unpause it.
+    """
+
     MISSED = "Missed"
     """Several slots passed while the operator was down or runs were held, and only the last is run: nothing is to be
     done.

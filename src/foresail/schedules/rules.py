@@ -13,6 +13,7 @@ import msgspec
 from foresail.api import velero
 from foresail.api.instants import instant, stamp, whole
 from foresail.cron import Schedule, fires_after, outlook
+from foresail.plan import Level
 from foresail.schedules.build import backup_name
 from foresail.schedules.observe import BackupRow, ScheduleRow, Seen
 from foresail.schedules.reading import LONGEST_TEXT, change_of_dialect, reading
@@ -46,6 +47,7 @@ class Verdict(msgspec.Struct, frozen=True):
     redialled: Because | None = None  # the dialect has changed, and with it some fires
     is_settling: bool = False  # too early to tell: look again in a moment
     in_future: Because | None = None  # a recorded time was not trusted
+    ignored: Because | None = None  # skipImmediately was set again without a pause, and nobody was told yet
 
     @property
     def fires(self) -> datetime | None:
@@ -81,6 +83,11 @@ def is_skipped(schedule: ScheduleRow, memory: Observed | None, *, default: bool)
     effective = default if schedule.skip is None else schedule.skip
     occasion = is_new(schedule) or is_unpaused(schedule, memory) or turned_true(schedule, memory)
     return effective and occasion and not schedule.paused
+
+
+def is_ignored(schedule: ScheduleRow, *, skipped: bool) -> bool:
+    """Whether skipImmediately was set again without a pause since it was applied."""
+    return schedule.skip is True and not schedule.paused and not skipped
 
 
 def is_edited(schedule: ScheduleRow, memory: Observed | None) -> bool:
@@ -274,6 +281,7 @@ def judge(seen: Seen, now: datetime) -> Verdict:
         edited=edited,
         redialled=_redialled(seen, memory, now),
         in_future=_in_future(future),
+        ignored=skip_not_applied() if observed.ignored and not (memory and memory.ignored) else None,
     )
     if isinstance(cron, Because):
         if not is_unknown:
@@ -321,7 +329,8 @@ def _observed(
     consumed = not schedule.paused and ((skipped and schedule.skip is True) or (memory is not None and memory.consumed))
     since = stamp(now) if edited or future else memory.since if memory else ""
     dialect, ahead = _dialect(seen, memory, now, edited=edited), _ahead(schedule, memory, future)
-    return Observed(noted_text(schedule.text), paused, consumed, since, dialect, ahead)
+    ignored = is_ignored(schedule, skipped=skipped)
+    return Observed(noted_text(schedule.text), paused, consumed, since, dialect, ignored, ahead)
 
 
 def _ahead(schedule: ScheduleRow, memory: Observed | None, future: dict[str, datetime]) -> str:
@@ -374,6 +383,12 @@ def _in_future(fields: dict[str, datetime]) -> Because | None:
     named = " and ".join(f"{field} ({stamp(value)})" for field, value in fields.items())
     text = f"{named} is in the future, so it is ignored and the next run is counted from now. Check the clocks."
     return Because(Reason.TIME_IN_FUTURE, text)
+
+
+def skip_not_applied() -> Because:
+    """Return why a second skipImmediately has no effect."""
+    text = "skipImmediately was applied since the last pause, so it is ignored until the next unpause."
+    return Because(Reason.SKIP_NOT_APPLIED, f"{text} To skip now, pause the Schedule and unpause it.", Level.NORMAL)
 
 
 def _name_too_long(schedule: ScheduleRow) -> Because | None:

@@ -20,6 +20,7 @@ class Observed(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     consumed: bool = False  # skipImmediately was true and has been applied since the last pause
     since: str = ""  # when an edit of the expression was seen: nothing before it is due
     dialect: str = ""  # by whose rules it was read, UNKNOWN at first; only where the two would make a difference
+    ignored: bool = False  # skipImmediately was set again without a pause, and that was reported
     ahead: str = ""  # a recorded time in the future that was cleared: it counts again once it has passed
 
     @property

@@ -110,6 +110,16 @@ def test_explain_marks_the_rule_that_holds_a_schedule_back(
     assert [step.rule for step in chain_of(sight, NOW) if step.answer in ("holds", "waits")] == [rule]
 
 
+def test_a_second_skip_without_a_pause_is_shown_as_ignored() -> None:
+    observed = '{"schedule":"0 3 * * *","consumed":true,"ignored":true}'
+    wire = schedule_wire(spec={"skipImmediately": True}, metadata={"annotations": {"foresail.dev/observed": observed}})
+    sight = seen(wire)
+    said = "skipImmediately was applied since the last pause, so it is ignored until the next unpause."
+    assert any(line.startswith("Skip Immediately:") and said in line for line in described(sight, NOW).splitlines())
+    assert any("nothing is skipped" in line and said in line for line in explained(sight, NOW).splitlines())
+    assert "ignored" not in explained(seen(schedule_wire(spec={"skipImmediately": False})), NOW)
+
+
 def test_explain_names_a_write_that_the_api_server_refused() -> None:
     words = "The API server refused to create Backup velero/daily-1: spec.ttl: Invalid value."
     sight = replace(seen(schedule_wire("0 * * * *")), refused=RefusedWrite(at("2026-11-15T12:00:01"), words))

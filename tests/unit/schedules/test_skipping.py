@@ -94,10 +94,29 @@ def test_applied_it_is_one_patch_with_the_field_taken_and_nothing_is_due() -> No
     assert plan.wake_at == NOON + HOUR
 
 
-def test_put_back_without_a_pause_it_stays_and_nothing_is_written() -> None:
+def test_put_back_without_a_pause_it_stays_and_that_is_reported_once() -> None:
     row = watched(schedule(skip=True, last_skipped=NOON), consumed=True)
     plan = decide(seen(row), NOON + 5 * MINUTE)
-    assert (plan.writes, plan.notes) == ((), ())
+    (note,) = plan.notes
+    assert note.reason == "SkipNotApplied"
+    assert "ignored until the next unpause" in note.message
+    (patch,) = plan.writes
+    assert patch.body == {
+        "metadata": {
+            "annotations": {"foresail.dev/observed": '{"schedule":"0 * * * *","consumed":true,"ignored":true}'}
+        }
+    }
+    told = watched(row, consumed=True, ignored=True)
+    later = decide(seen(told), NOON + 6 * MINUTE)
+    assert (later.writes, later.notes) == ((), ())
+
+
+def test_taken_back_and_set_once_more_it_is_reported_again() -> None:
+    told = watched(schedule(last_skipped=NOON), consumed=True, ignored=True)
+    assert not judge(seen(told), NOON + MINUTE).changes.observed.ignored
+    assert decide(seen(told), NOON + MINUTE).notes == ()
+    paused = watched(schedule(skip=True, paused=True, last_skipped=NOON), consumed=True, ignored=True)
+    assert not judge(seen(paused), NOON + MINUTE).changes.observed.ignored
 
 
 def test_a_pause_makes_it_usable_again_and_never_consumes_it() -> None:

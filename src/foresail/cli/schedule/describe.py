@@ -13,6 +13,7 @@ from foresail.cli.schedule.hints import manager_of, say_who_fires
 from foresail.cli.schedule.sight import NOTED, Sight, looked_at
 from foresail.cli.schedule.velero_layout import veleros_lines
 from foresail.schedules.observe import BackupRow
+from foresail.schedules.rules import skip_not_applied
 
 _SHOWN = 5
 _COLOURS = {"Enabled": GREEN, "FailedValidation": RED}
@@ -41,7 +42,8 @@ def _our_lines(each: Sight, instant: datetime) -> Iterator[str]:
     schedule, because = each.schedule, each.waits
     yield f"Next Run:\t{next_run(each, instant)}"
     yield f"Last Result:\t{last_result(each)}"
-    yield f"Skip Immediately:\t{'<unset>' if schedule.skip is None else str(schedule.skip).lower()}"
+    ignored = f" ({skip_not_applied().message})" if each.verdict.changes.observed.ignored else ""
+    yield f"Skip Immediately:\t{'<unset>' if schedule.skip is None else str(schedule.skip).lower()}{ignored}"
     yield f"Last Skipped:\t{go_time(schedule.last_skipped) if schedule.last_skipped else '<never>'}"
     yield f"Waiting:\t{f'{because.reason}: {because.message}' if because else '<no>'}"
     if each.verdict.missed:

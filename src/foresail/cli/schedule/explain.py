@@ -17,7 +17,7 @@ from foresail.cli.schedule.describe import dialect_of
 from foresail.cli.schedule.sight import Sight, looked_at
 from foresail.kube.refusals import WRITE_REFUSED
 from foresail.schedules.reasons import Reason
-from foresail.schedules.rules import HOLDS
+from foresail.schedules.rules import HOLDS, skip_not_applied
 
 _QUESTIONS = {
     "velero_schedules": "Velero's own schedule controller is off",
@@ -116,6 +116,8 @@ def _skip(each: Sight) -> str:
     schedule = each.schedule
     field = "unset" if schedule.skip is None else str(schedule.skip).lower()
     applied = "; it is applied now, and nothing due before now is run" if each.verdict.skipped else ""
+    if each.verdict.changes.observed.ignored:
+        applied = f"; {skip_not_applied().message}"
     last = f"; last applied {stamp(schedule.last_skipped)}" if schedule.last_skipped else ""
     return f"skipImmediately is {field}{applied}{last}"
 
