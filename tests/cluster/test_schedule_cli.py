@@ -163,7 +163,7 @@ def test_create_makes_what_velero_makes_of_the_same_options_and_shows_it_as_vele
     for our, their in zip(ours, theirs, strict=True):
         assert our.startswith(their)
     header, *rows = velero_cluster.velero("schedule", "get").splitlines()
-    our_header, *our_rows = foresail.done("get").out.splitlines()
+    our_header, *our_rows = foresail.done("get", "-o", "wide").out.splitlines()
     assert our_header.startswith(header)
     assert [cells(row)[:8] for row in our_rows] == [cells(row) for row in rows]
 

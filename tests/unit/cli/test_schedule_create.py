@@ -1,13 +1,15 @@
 """What `foresail schedule create` makes of its options; that Velero makes the same is tested on a cluster."""
 
 import argparse
+import json
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from foresail.cli.errors import CommandError
-from foresail.cli.main import parser
+from foresail.cli.main import main, parser
 from foresail.cli.options.selectors import read_selector, shown_selector
 from foresail.cli.output.times import go_duration, short, shown_duration
 from foresail.cli.schedule.create import checked
@@ -45,6 +47,28 @@ def test_a_schedule_without_options_backs_up_everything_and_leaves_the_rest_to_v
             },
         },
     }
+
+
+def test_a_manifest_needs_no_cluster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    words = ["schedule", "create", "daily", "-n", "backups"]
+    assert main([*words, "--schedule", "0 3 * * *", "--storage-location", "moon", "-o", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["metadata"] == {"name": "daily", "namespace": "backups"}
+    assert main([*words, "--schedule", "0 3 * * *", "--dry-run"]) == 0
+    assert "schedule: 0 3 * * *" in capsys.readouterr().out
+    assert main([*words, "--schedule", "0 3 * *", "-o", "yaml"]) == 1
+    assert "there are 4 fields instead of five" in capsys.readouterr().err
+    assert main([*words, "--schedule", "0 3 13 * 5", "-o", "yaml"]) == 0
+    said = capsys.readouterr()
+    assert "0 3 13 * 5" in said.out
+    assert said.err.startswith("hint: '0 3 13 * 5' means one thing to Velero up to 1.18.2 and another from 1.18.3")
+    assert main([*words, "--schedule", "0 3 13 * 5", "-o", "yaml", "--velero-dialect", "go-cron"]) == 0
+    assert capsys.readouterr().err == ""
+    assert main([*words, "--schedule", "0 3 * * *"]) != 0
 
 
 def test_lists_are_given_with_commas_or_again() -> None:

@@ -2,13 +2,14 @@
 
 import argparse
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from foresail.cli.access.lease import Lease, LeaseSpec, leader
 from foresail.cli.access.refused_writes import RefusedWrite
-from foresail.cli.main import parser
+from foresail.cli.main import main, parser
 from foresail.cli.output.objects import as_text
 from foresail.cli.output.table import aligned
 from foresail.cli.output.times import moment, runs
@@ -19,8 +20,10 @@ from foresail.cli.schedule.sight import Sight
 from foresail.cli.schedule.velero_layout import veleros_lines
 from foresail.plan import Key
 from foresail.schedules.observe import Engine, LocationRow, location_of
+from tests.unit.cli.canned import canned
 from tests.unit.cli.made_up import LOCATION, NOW, at, backup, schedule_wire, seen
 
+Capture = pytest.CaptureFixture[str]
 BROKEN = LocationRow(Key("velero", "default"), is_default=True, is_read_only=False, phase="Unavailable", message="403")
 
 
@@ -29,7 +32,7 @@ def chosen(*words: str) -> argparse.Namespace:
 
 
 def cells(sight: Sight, *words: str) -> dict[str, str]:
-    lines = schedule_table([sight], NOW, chosen("get", *words)).splitlines()
+    lines = schedule_table([sight], NOW, chosen("get", *words), None).splitlines()
     header = [word.strip() for word in lines[0].split("   ") if word.strip()]
     starts = [len(before) for before in (lines[0].split(f"   {word}")[0] for word in header)]
     starts = [0, *(start + 3 for start in starts[1:])]
@@ -37,9 +40,62 @@ def cells(sight: Sight, *words: str) -> dict[str, str]:
     return {word: lines[1][start:end].strip() for word, start, end in zip(header, starts, ends, strict=True)}
 
 
-def test_the_table_has_veleros_columns_first_and_then_ours() -> None:
-    shown = cells(seen(schedule_wire(), [backup("daily-1")]))
-    assert shown == {
+def test_the_table_has_when_it_ran_and_runs_and_why_it_waits() -> None:
+    assert cells(seen(schedule_wire(), [backup("daily-1")])) == {
+        "NAME": "daily",
+        "SCHEDULE": "0 3 * * *",
+        "LAST RUN": "Completed 9h ago",
+        "NEXT RUN": "in 14h",
+        "WAITING": "",
+    }
+    held = cells(seen(schedule_wire("0 * * * *"), [backup("daily-1", "Queued")]))
+    assert (held["LAST RUN"], held["NEXT RUN"], held["WAITING"]) == ("9h ago", "due 30s ago", "Busy")
+    assert cells(seen(schedule_wire(spec={"paused": True})))["WAITING"] == "Paused"
+    assert cells(seen(schedule_wire("nonsense", status={"lastBackup": None})))["LAST RUN"] == "n/a"
+
+
+def test_the_table_fits_80_columns_and_never_loses_why_one_waits() -> None:
+    name = "nightly-backup-of-the-whole-shop-and-its-databases"
+    sight = seen(schedule_wire("*/30 8-18 1,15 * 1-5", name=name), [backup("b", "PartiallyFailed")], locations=[BROKEN])
+    header, row = schedule_table([sight], NOW, chosen("get"), 80).splitlines()
+    assert max(len(header), len(row)) <= 80
+    assert row.endswith("   LocationUnavailable")
+    assert row.startswith("nightly-")
+    assert name in schedule_table([sight], NOW, chosen("get"), None)
+
+
+def test_what_would_block_the_next_run_is_shown_before_it_is_due() -> None:
+    sight = seen(schedule_wire(), locations=[BROKEN])
+    assert sight.verdict.due is None
+    shown = cells(sight)
+    assert (shown["NEXT RUN"], shown["WAITING"]) == ("in 14h", "LocationUnavailable")
+    (line,) = [line for line in described(sight, NOW).splitlines() if line.startswith("Waiting:")]
+    assert "not yet; the next run would be blocked by LocationUnavailable: BackupStorageLocation velero/default" in line
+    assert as_data(sight, NOW)["nextRunBlockedBy"]["reason"] == "LocationUnavailable"
+    assert as_data(seen(schedule_wire()), NOW)["nextRunBlockedBy"] is None
+    with_both = Engine(None, schedules_itself=True)
+    assert cells(seen(schedule_wire(), engine=with_both))["WAITING"] == "VeleroSchedules"
+    assert cells(seen(schedule_wire(), engine=with_both, operator=""))["WAITING"] == ""  # Velero fires them
+    assert cells(seen(schedule_wire(), [backup("b", "InProgress")]))["WAITING"] == ""  # it ends before the next run
+
+
+def test_schedules_are_shown_in_the_order_in_which_they_are_named(tmp_path: Path, capsys: Capture) -> None:
+    path, meta = "/apis/velero.io/v1/namespaces/velero", {"resourceVersion": "7"}
+    paused = {name: schedule_wire(name=name, spec={"paused": True}) for name in "cab"}
+    answers: dict[str, Any] = {f"{path}/schedules/{name}": wire for name, wire in paused.items()}
+    answers[f"{path}/schedules"] = {"metadata": meta, "items": list(paused.values())}
+    empty = (f"{path}/backups", f"{path}/backupstoragelocations", "/apis/apps/v1/namespaces/velero/deployments")
+    answers |= {each: {"metadata": meta, "items": []} for each in empty}
+    with canned(tmp_path, answers) as server:
+        for names, order in ((("c", "a", "b"), "cab"), ((), "abc")):
+            assert main(["schedule", "explain", *names, "--kubeconfig", str(server.kubeconfig)]) == 0
+            lines = capsys.readouterr().out.splitlines()
+            assert "".join(line[16] for line in lines if line.startswith("Schedule velero/")) == order
+
+
+def test_the_wide_table_has_veleros_columns_first_and_then_ours() -> None:
+    shown = cells(seen(schedule_wire(), [backup("daily-1")]), "-o", "wide")
+    assert {name: shown[name] for name in list(shown)[:10]} == {
         "NAME": "daily",
         "STATUS": "Enabled",
         "CREATED": "2026-11-14 10:00:00 +0000 UTC",
@@ -50,7 +106,6 @@ def test_the_table_has_veleros_columns_first_and_then_ours() -> None:
         "PAUSED": "false",
         "NEXT RUN": "2026-11-16 03:00 UTC (in 14h)",
         "LAST RESULT": "Completed",
-        "WAITING": "",
     }
 
 

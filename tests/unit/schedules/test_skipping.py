@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from foresail.api.instants import stamp
+from foresail.plan import Patch
 from foresail.schedules.decide import decide, said
 from foresail.schedules.observe import Engine, ScheduleRow
 from foresail.schedules.reasons import Reason
@@ -101,6 +102,7 @@ def test_put_back_without_a_pause_it_stays_and_that_is_reported_once() -> None:
     assert note.reason == "SkipNotApplied"
     assert "ignored until the next unpause" in note.message
     (patch,) = plan.writes
+    assert isinstance(patch, Patch)
     assert patch.body == {
         "metadata": {
             "annotations": {"foresail.dev/observed": '{"schedule":"0 * * * *","consumed":true,"ignored":true}'}

@@ -1,8 +1,12 @@
 """Aligned columns: tables of ours, and lines with tabs as Go's tabwriter aligns them for Velero."""
 
+import shutil
+import sys
 from collections.abc import Iterable, Sequence
+from typing import TextIO
 
 _PADDING = 2
+_LEAST = 8  # characters that a shortened cell keeps
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -12,6 +16,25 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(
         "   ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
     )
+
+
+def fitted(header: Sequence[str], rows: Iterable[Sequence[str]], width: int | None, shrinks: Sequence[str]) -> str:
+    """Return the table, with the cells of some columns shortened one after the other until it fits the width."""
+    lines = [list(header), *(list(row) for row in rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
+    excess = sum(widths) + 3 * (len(widths) - 1) - (width or sys.maxsize)
+    for column in [header.index(each) for each in shrinks if each in header]:
+        room = max(widths[column] - excess, min(widths[column], _LEAST))
+        if excess > 0 and room < widths[column]:
+            for line in lines:
+                line[column] = line[column] if len(line[column]) <= room else f"{line[column][: room - 1]}…"
+            excess -= widths[column] - room
+    return table(lines[0], lines[1:])
+
+
+def terminal_width(stream: TextIO) -> int | None:
+    """Return the columns of a terminal; None for a file or a pipe, where nothing is shortened."""
+    return shutil.get_terminal_size().columns if stream.isatty() else None
 
 
 def aligned(lines: Sequence[str]) -> str:

@@ -3,6 +3,7 @@
 import argparse
 import sys
 from datetime import datetime
+from typing import Any
 
 import msgspec
 
@@ -27,19 +28,30 @@ _SNAPSHOT_LOCATION = Kind(velero.GROUP, "v1", "volumesnapshotlocations", "Volume
 
 
 def create(chosen: argparse.Namespace) -> int:
-    """Create a Schedule, or show the one that would be created."""
-    return on_cluster(chosen, lambda cluster: _create(cluster, chosen))
-
-
-async def _create(cluster: Cluster, chosen: argparse.Namespace) -> int:
+    """Create a Schedule, or print the manifest, which needs no cluster."""
     body = schedule_object(chosen)
+    if chosen.dry_run or chosen.output in ("json", "yaml"):
+        _check_offline(chosen)
+        print(as_text([body], chosen.output if chosen.output in ("json", "yaml", "name") else "yaml"))
+        return 0
+    return on_cluster(chosen, lambda cluster: _create(cluster, chosen, body))
+
+
+def _check_offline(chosen: argparse.Namespace) -> None:
+    """Check the expression without a cluster; where the two dialects differ, print a hint."""
+    zone, instant = settings_of(chosen).zone, now()
+    dialect = Dialect(chosen.velero_dialect) if chosen.velero_dialect else None
+    if dialect is None and change_of_dialect(chosen.schedule, zone, instant) is not None:
+        hint(f"{_two_meanings(chosen.schedule)}: check it with foresail cron diff-dialects, or give --velero-dialect")
+        return
+    checked(chosen.schedule, Engine(dialect), zone, instant)
+
+
+async def _create(cluster: Cluster, chosen: argparse.Namespace, body: dict[str, Any]) -> int:
     instant = now()
     known = await situation_of(cluster, chosen.namespace, chosen, instant)
     cron = checked(chosen.schedule, known.engine, settings_of(chosen).zone, instant)
     await _check_locations(cluster, chosen, known)
-    if chosen.dry_run or chosen.output in ("json", "yaml"):
-        print(as_text([body], chosen.output if chosen.output in ("json", "yaml", "name") else "yaml"))
-        return 0
     made = await cluster.create(velero.SCHEDULE, Key(chosen.namespace, chosen.name), body)
     if chosen.output == "name":
         print(as_text([msgspec.json.decode(made, type=dict)], "name"))
@@ -57,10 +69,8 @@ def checked(text: str, engine: Engine, zone: str, instant: datetime) -> Schedule
     if engine.dialect is None:
         found = change_of_dialect(text, zone, instant)
         if found is not None:
-            problem = (
-                f"{text!r} means one thing to Velero up to 1.18.2 and another from 1.18.3 on ({found.change.value})"
-            )
-            raise CommandError(f"{problem}, and nothing tells the version of this Velero", "give --velero-dialect")
+            problem = f"{_two_meanings(text)} ({found.change.value}), and nothing tells the version of this Velero"
+            raise CommandError(problem, "give --velero-dialect")
     try:
         cron = parse(text, engine.dialect or Dialect.ROBFIG, zone)
     except CronError as error:
@@ -71,6 +81,10 @@ def checked(text: str, engine: Engine, zone: str, instant: datetime) -> Schedule
         problem = f"--schedule: {text!r} has no fire in the next five years, as far as Velero looks"
         raise CommandError(problem, "foresail cron explain tells more")
     return cron
+
+
+def _two_meanings(text: str) -> str:
+    return f"{text!r} means one thing to Velero up to 1.18.2 and another from 1.18.3 on"
 
 
 async def _check_locations(cluster: Cluster, chosen: argparse.Namespace, known: Situation) -> None:

@@ -45,13 +45,20 @@ def _our_lines(each: Sight, instant: datetime) -> Iterator[str]:
     ignored = f" ({skip_not_applied().message})" if each.verdict.changes.observed.ignored else ""
     yield f"Skip Immediately:\t{'<unset>' if schedule.skip is None else str(schedule.skip).lower()}{ignored}"
     yield f"Last Skipped:\t{go_time(schedule.last_skipped) if schedule.last_skipped else '<never>'}"
-    yield f"Waiting:\t{f'{because.reason}: {because.message}' if because else '<no>'}"
+    yield f"Waiting:\t{f'{because.reason}: {because.message}' if because else _would_wait(each)}"
     if each.verdict.missed:
         yield f"Missed:\t{runs(each.verdict.missed)} since {go_time(each.verdict.base)}; one late run at most follows"
     yield f"Dialect:\t{dialect_of(each)}"
     manager = manager_of(schedule)
     if manager:
         yield f"Managed By:\t{manager}"
+
+
+def _would_wait(each: Sight) -> str:
+    because = each.blocks_next_run
+    if because is None:
+        return "<no>"
+    return f"not yet; the next run would be blocked by {because.reason}: {because.message}"
 
 
 def dialect_of(each: Sight) -> str:

@@ -124,7 +124,7 @@ def _skip(each: Sight) -> str:
 
 def as_data(each: Sight, instant: datetime) -> dict[str, Any]:
     """Return the chain and what follows from it, for programs."""
-    verdict, because = each.verdict, each.waits
+    verdict, because, blocks = each.verdict, each.waits, each.blocks_next_run
     return {
         "namespace": each.schedule.key.namespace,
         "name": each.schedule.key.name,
@@ -133,6 +133,7 @@ def as_data(each: Sight, instant: datetime) -> dict[str, Any]:
         "missed": verdict.missed,
         "reason": because.reason.value if because else WRITE_REFUSED if each.refused else None,
         "message": because.message if because else each.refused.message if each.refused else None,
+        "nextRunBlockedBy": {"reason": blocks.reason.value, "message": blocks.message} if blocks else None,
         "rules": [_as_rule(step) for step in chain_of(each, instant)],
     }
 

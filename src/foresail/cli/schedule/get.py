@@ -1,20 +1,22 @@
-"""`foresail schedule get`: Velero's columns, then the next run, the last result and why one waits."""
+"""`foresail schedule get`: the last run, the next run and why one waits; the wide table has Velero's columns too."""
 
 import argparse
+import sys
 from collections.abc import Sequence
 from datetime import datetime
 
 from foresail.cli.options.selectors import shown_selector
 from foresail.cli.output.objects import as_text
-from foresail.cli.output.table import table
-from foresail.cli.output.times import ago, go_time, moment, shown_duration
+from foresail.cli.output.table import fitted, table, terminal_width
+from foresail.cli.output.times import ago, go_time, moment, short, shown_duration
 from foresail.cli.schedule.hints import say_who_fires
 from foresail.cli.schedule.sight import Sight, looked_at
 from foresail.schedules.metrics import last_ended
 
 VELERO = ("NAME", "STATUS", "CREATED", "SCHEDULE", "BACKUP TTL", "LAST BACKUP", "SELECTOR", "PAUSED")
-OURS = ("NEXT RUN", "LAST RESULT", "WAITING")
-_WIDE = ("LOCATION", "SKIP IMMEDIATELY", "LAST SKIPPED")
+_WIDE = ("NEXT RUN", "LAST RESULT", "LOCATION", "SKIP IMMEDIATELY", "LAST SKIPPED", "WAITING")
+_SHORT = ("NAME", "SCHEDULE", "LAST RUN", "NEXT RUN", "WAITING")
+_SHRINKS = ("NAME", "SCHEDULE", "NAMESPACE", "LAST RUN")
 
 
 def get(chosen: argparse.Namespace) -> int:
@@ -24,21 +26,18 @@ def get(chosen: argparse.Namespace) -> int:
         print(as_text([each.content for each in sights], chosen.output))
         return 0
     if sights:
-        print(schedule_table(sights, instant, chosen))
+        print(schedule_table(sights, instant, chosen, terminal_width(sys.stdout)))
         say_who_fires(sights)
     return 0
 
 
-def schedule_table(sights: Sequence[Sight], instant: datetime, chosen: argparse.Namespace) -> str:
-    """Return the table that the options ask for."""
+def schedule_table(sights: Sequence[Sight], instant: datetime, chosen: argparse.Namespace, width: int | None) -> str:
+    """Return the table that the options ask for; the short one fits the width."""
     wide = chosen.output == "wide"
     columns = [label for each in chosen.label_columns for label in each.split(",")]
     header = [
         *(("NAMESPACE",) if chosen.all_namespaces else ()),
-        *VELERO,
-        *OURS[:2],
-        *(_WIDE if wide else ()),
-        OURS[2],
+        *((*VELERO, *_WIDE) if wide else _SHORT),
         *(label.rpartition("/")[2].upper() for label in columns),
         *(("LABELS",) if chosen.show_labels else ()),
     ]
@@ -48,17 +47,40 @@ def schedule_table(sights: Sequence[Sight], instant: datetime, chosen: argparse.
         rows.append(
             [
                 *((each.schedule.key.namespace,) if chosen.all_namespaces else ()),
-                *veleros_cells(each, instant),
-                next_run(each, instant),
-                last_result(each),
-                *(_wide_cells(each, instant) if wide else ()),
-                why(each, in_full=wide),
+                *(wide_cells(each, instant) if wide else short_cells(each, instant)),
                 *(labels.get(label, "<none>") for label in columns),
                 *((",".join(f"{name}={value}" for name, value in sorted(labels.items())) or "<none>",))
                 * chosen.show_labels,
             ]
         )
-    return table(header, rows)
+    return table(header, rows) if wide else fitted(header, rows, width, _SHRINKS)
+
+
+def short_cells(each: Sight, instant: datetime) -> tuple[str, ...]:
+    """Return the cells of the short table."""
+    schedule, due, upcoming = each.schedule, each.verdict.due, each.verdict.upcoming
+    ended = last_ended(each.seen)
+    age = ago(schedule.last_backup, instant) if schedule.last_backup else ""
+    last = " ".join(filter(None, (ended.phase if ended else "", age))) or "n/a"
+    if due is not None:
+        following = f"due {ago(due, instant)}"
+    else:
+        following = f"in {short(upcoming - instant)}" if upcoming else "n/a"
+    return schedule.key.name, schedule.text, last, following, why(each, in_full=False)
+
+
+def wide_cells(each: Sight, instant: datetime) -> tuple[str, ...]:
+    """Return the cells of the wide table: Velero's columns, then ours."""
+    skip, location = each.schedule.skip, each.seen.location
+    return (
+        *veleros_cells(each, instant),
+        next_run(each, instant),
+        last_result(each),
+        each.schedule.location or (location.key.name if location else "<none>"),
+        "<unset>" if skip is None else str(skip).lower(),
+        ago(each.schedule.last_skipped, instant),
+        why(each, in_full=True),
+    )
 
 
 def veleros_cells(each: Sight, instant: datetime) -> tuple[str, ...]:
@@ -88,15 +110,8 @@ def last_result(each: Sight) -> str:
 
 
 def why(each: Sight, *, in_full: bool) -> str:
-    """Return why it waits: a word, or that and a sentence."""
-    because = each.waits
+    """Return why it waits, or what would block its next run: a word, or that and a sentence."""
+    because = each.waits or each.blocks_next_run
     if because is None:
         return ""
     return f"{because.reason}: {because.message}" if in_full else because.reason.value
-
-
-def _wide_cells(each: Sight, instant: datetime) -> tuple[str, ...]:
-    skip = each.schedule.skip
-    location = each.seen.location
-    named = each.schedule.location or (location.key.name if location else "<none>")
-    return named, "<unset>" if skip is None else str(skip).lower(), ago(each.schedule.last_skipped, instant)

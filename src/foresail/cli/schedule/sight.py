@@ -34,7 +34,7 @@ from foresail.schedules.observe import (
     schedule_row,
 )
 from foresail.schedules.reasons import Because, Reason
-from foresail.schedules.rules import Verdict, judge
+from foresail.schedules.rules import Verdict, judge, location_unavailable, velero_schedules
 from foresail.schedules.settings import Settings
 from foresail.schedules.status import remembered
 
@@ -98,6 +98,15 @@ class Sight:
             return Because(Reason.PAUSED, text, Level.NORMAL)
         return None if self.verdict.is_settling else self.verdict.held
 
+    @property
+    def blocks_next_run(self) -> Because | None:
+        """What would block the next run if it were due now; a Backup that runs has ended by then."""
+        if self.waits is not None or self.verdict.due is not None or self.verdict.upcoming is None:
+            return None
+        at = self.verdict.upcoming
+        holds = (velero_schedules, location_unavailable) if self.operator else (location_unavailable,)
+        return next(filter(None, (hold(self.seen, at) for hold in holds)), None)
+
 
 def settings_of(chosen: argparse.Namespace) -> Settings:
     """Return the settings under which Schedules are read."""
@@ -157,7 +166,7 @@ async def sights_of(cluster: Cluster, chosen: argparse.Namespace, instant: datet
     found = [(row_of(each), _any.decode(each)) for each in await chosen_schedules(cluster, chosen)]
     namespaces = sorted({row.key.namespace for row, _ in found})
     known = {each: await situation_of(cluster, each, chosen, instant) for each in namespaces}
-    rows = sorted(found, key=lambda pair: pair[0].key)
+    rows = found if chosen.names else sorted(found, key=lambda pair: pair[0].key)
     return [sight(row, content, known[row.key.namespace], instant) for row, content in rows]
 
 
