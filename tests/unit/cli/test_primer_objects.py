@@ -127,7 +127,7 @@ def test_all_namespaces_are_listed_with_a_column_for_them(server: Canned, capsys
 def test_names_and_a_selection_together_are_refused(
     server: Canned, verb: str, also: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(server, verb, "a", also) == 1
+    assert run(server, verb, "a", also) == 2
     assert "Primer a is named, and others are selected as well" in capsys.readouterr().err
     assert server.asked == []
 
@@ -136,7 +136,7 @@ def test_names_and_a_selection_together_are_refused(
 def test_a_change_of_every_primer_must_be_asked_for(
     server: Canned, verb: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(server, verb) == 1
+    assert run(server, verb) == 2
     assert "hint: give names, -l SELECTOR or --all" in capsys.readouterr().err
     assert server.asked == []
 
@@ -171,8 +171,11 @@ def test_confirmed_primers_are_deleted(server: Canned, flag: str, capsys: pytest
     assert server.writes == [f"DELETE {HERE}/a", f"DELETE {HERE}/b"]
 
 
-def test_a_dry_run_prints_the_requests_and_sends_none(server: Canned, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(server, "delete", "a", "--dry-run") == 0
+@pytest.mark.parametrize("flag", ["--dry-run", "--dry-run=client"])
+def test_a_dry_run_prints_the_requests_and_sends_none(
+    server: Canned, flag: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(server, "delete", flag, "a") == 0
     assert yaml.safe_load(capsys.readouterr().out) == [{"method": "DELETE", "path": f"{HERE}/a"}]
     assert server.writes == []
 

@@ -111,9 +111,10 @@ class Cluster:
             raise CommandError(f"the API server does not say what time it is: {found.message}")
         return found
 
-    async def create(self, kind: Kind, key: Key, body: Body) -> msgspec.Raw:
-        """Create an object, and return it as it is then."""
-        made = await self._client.create(kind, key, body, msgspec.Raw)
+    async def create(self, kind: Kind, key: Key, body: Body, *, dry_run: bool = False) -> msgspec.Raw:
+        """Create an object, and return it as it is then; a dry run stores nothing."""
+        send = self._client.rehearse if dry_run else self._client.create
+        made = await send(kind, key, body, msgspec.Raw)
         if isinstance(made, Failure):
             raise refusal(made, "create", kind, key)
         return made

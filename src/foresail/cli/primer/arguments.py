@@ -5,17 +5,14 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from foresail.cli.options.booleans import add_dry_run
+from foresail.cli.options.parser import examples
+from foresail.cli.options.values import positive, whole_number
+
 if TYPE_CHECKING:
     from foresail.cli.options.parser import CommandParser
 
 _WARM_UP = "how long before each fire: 10m, 1h30m, or minutes"
-
-
-class _Help(argparse.HelpFormatter):
-    """Wraps prose, and leaves the lines of examples as they are."""
-
-    def _fill_text(self, text: str, width: int, indent: str) -> str:
-        return text if "\n" in text else super()._fill_text(text, width, indent)
 
 
 def add_primer(commands: "argparse._SubParsersAction[CommandParser]") -> None:
@@ -59,7 +56,7 @@ def _add_create(verbs: Any) -> None:  # noqa: ANN401 - argparse's own is private
     one.add_argument("--allow-standing", action="store_true", help="allow to hold for more than half of the time")
     one.add_argument("--force", action="store_true", help="create it even if it would hold nothing")
     _add_output(one, "table", "json", "yaml", "name", note="json, yaml: send nothing, and need no cluster")
-    one.add_argument("--dry-run", action="store_true", help="print what would be sent, and send nothing")
+    add_dry_run(one)
     one.set_defaults(zone="UTC")
 
 
@@ -126,7 +123,7 @@ def _add_delete(verbs: Any) -> None:  # noqa: ANN401
     )
     _add_selection(one, everything=False)
     one.add_argument("-y", "--yes", "--confirm", dest="confirm", action="store_true", help="do not ask")
-    one.add_argument("--dry-run", action="store_true", help="print what would be sent, and send nothing")
+    add_dry_run(one)
     _add_output(one, "table", "json", "yaml", "name")
 
 
@@ -162,7 +159,7 @@ def _add_preview(verbs: Any) -> None:  # noqa: ANN401
     one.add_argument("cron_job", nargs="?", metavar="CRONJOB", help="of the cluster")
     one.add_argument("-f", "--file", metavar="FILE", help="CronJobs in a manifest instead; - is standard input")
     _add_how(one)
-    one.add_argument("--count", type=int, default=5, metavar="N", help="how many fires to show (%(default)s)")
+    one.add_argument("--count", type=positive, default=5, metavar="N", help="how many fires to show (%(default)s)")
     _add_zone(one)
 
 
@@ -180,7 +177,7 @@ def _add_suggest(verbs: Any) -> None:  # noqa: ANN401
     one.add_argument("-A", "--all-namespaces", action="store_true", help="those of every namespace")
     one.add_argument("-l", "--selector", metavar="SELECTOR", help="CronJobs with these labels")
     one.add_argument(
-        "--at-least", type=int, default=5, metavar="SECONDS", help="leave out shorter delays (%(default)s)"
+        "--at-least", type=whole_number, default=5, metavar="SECONDS", help="leave out shorter delays (%(default)s)"
     )
     for flag, what in (("--price-cpu-hour", "CPU"), ("--price-memory-gib-hour", "GiB of memory")):
         text = f"what an hour of one {what} costs: adds the cost in a day, in that currency"
@@ -209,14 +206,13 @@ def _verb(
     name: str,
     help_text: str,
     run: tuple[str, str],
-    *examples: str,
+    *commands: str,
 ) -> argparse.ArgumentParser:
     one: argparse.ArgumentParser = verbs.add_parser(
         name,
         help=help_text,
         description=help_text,
-        epilog="\n  ".join(("examples:", *examples)),
-        formatter_class=_Help,
+        epilog=examples(*commands),
     )
     where = one.add_argument_group("where")
     where.add_argument("-n", "--namespace", help="of the Primers (default: that of the kube context)")

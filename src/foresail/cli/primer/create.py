@@ -7,7 +7,8 @@ from typing import Any
 from foresail.api.primer import PRIMER
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.cron.words import minutes_of
-from foresail.cli.errors import CommandError
+from foresail.cli.errors import CommandError, UnreachableError, UsageError
+from foresail.cli.options.booleans import SERVER
 from foresail.cli.options.selectors import read_selector
 from foresail.cli.output.objects import as_text
 from foresail.cli.primer.check import problems_of, refuse
@@ -18,8 +19,8 @@ from foresail.plan import Key
 def create(chosen: argparse.Namespace) -> int:
     """Create a Primer, or print it; printing needs no cluster."""
     if chosen.cron_job and chosen.selector:
-        raise CommandError("a CronJob is named, and others are selected as well", "give --cron-job or -l")
-    if chosen.dry_run or chosen.output in ("json", "yaml"):
+        raise UsageError("a CronJob is named, and others are selected as well", "give --cron-job or -l")
+    if chosen.dry_run != SERVER and (chosen.dry_run or chosen.output in ("json", "yaml")):
         print(as_text([body_of(chosen)], chosen.output if chosen.output != "table" else "yaml"))
         return 0
     return in_namespace(chosen, lambda cluster: _create(cluster, chosen))
@@ -44,10 +45,11 @@ def body_of(chosen: argparse.Namespace) -> dict[str, Any]:
 async def _create(cluster: Cluster, chosen: argparse.Namespace) -> int:
     body, key = body_of(chosen), Key(chosen.namespace, chosen.name)
     await _check(cluster, key, body, chosen)
-    made = await cluster.create(PRIMER, key, body)
-    if chosen.output == "name":
-        print(as_text([as_document(made)], "name"))
-    print(f"Primer {key} created; see `foresail primer get {key.name} -n {key.namespace}`", file=sys.stderr)
+    made = await cluster.create(PRIMER, key, body, dry_run=chosen.dry_run == SERVER)
+    if chosen.output != "table":
+        print(as_text([as_document(made)], chosen.output))
+    said = "created (server dry run)" if chosen.dry_run else "created; see `foresail primer get {} -n {}`"
+    print(f"Primer {key} {said.format(key.name, key.namespace)}", file=sys.stderr)
     return 0
 
 
@@ -55,6 +57,8 @@ async def _check(cluster: Cluster, key: Key, body: dict[str, Any], chosen: argpa
     """Refuse a Primer that would hold nothing, unless it is forced; warn of what may pass."""
     try:
         problems = await problems_of(cluster, body, chosen)
+    except UnreachableError:
+        raise
     except CommandError as error:  # who may create a Primer need not be allowed to read all that the rules need
         print(f"warning: Primer {key} is not checked: {error.problem}", file=sys.stderr)
         return

@@ -5,6 +5,7 @@ import sys
 
 from foresail.api.primer import PRIMER
 from foresail.cli.access.cluster import Cluster
+from foresail.cli.options.booleans import CLIENT
 from foresail.cli.output.messages import confirm_deletion
 from foresail.cli.output.objects import as_text
 from foresail.cli.output.requests import Request, shown
@@ -19,14 +20,15 @@ def delete(chosen: argparse.Namespace) -> int:
 
 async def _delete(cluster: Cluster, chosen: argparse.Namespace) -> int:
     found = await selected_primers(cluster, chosen)
-    if chosen.dry_run:
+    if chosen.dry_run == CLIENT:
         print(shown([Request("DELETE", PRIMER, key_of(each)) for each in found], chosen.output))
         return 0
-    if found and not chosen.confirm:
+    if found and not (chosen.confirm or chosen.dry_run):
         confirm_deletion("these", (f"Primer {key_of(each)}" for each in found))
     for each in found:
-        await cluster.delete(PRIMER, key_of(each), each["metadata"]["uid"])
-        print(f"Primer {key_of(each)} deleted; what it held is released", file=sys.stderr)
+        await cluster.delete(PRIMER, key_of(each), each["metadata"]["uid"], dry_run=bool(chosen.dry_run))
+        done = "deleted (server dry run)" if chosen.dry_run else "deleted; what it held is released"
+        print(f"Primer {key_of(each)} {done}", file=sys.stderr)
     if found and chosen.output != "table":
         print(as_text(found, chosen.output))
     return 0

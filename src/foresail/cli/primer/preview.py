@@ -12,7 +12,7 @@ from foresail.api.batch import CRON_JOB, CronJob
 from foresail.api.instants import stamp
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.cron.words import minutes_of, pointed_out, wall_time
-from foresail.cli.errors import CommandError
+from foresail.cli.errors import CommandError, UsageError
 from foresail.cli.options.manifest_files import documents, objects
 from foresail.cli.output.table import table
 from foresail.cli.primer.selection import in_namespace
@@ -96,7 +96,7 @@ def _decoded(document: dict[str, Any]) -> CronJob:
 
 def _from_cluster(chosen: argparse.Namespace) -> CronJobRow:
     if not chosen.cron_job:
-        raise CommandError("no CronJob is named", "give the name of one, or -f FILE")
+        raise UsageError("no CronJob is named", "give the name of one, or -f FILE")
 
     async def read(cluster: Cluster) -> CronJobRow:
         return cron_job_row(await cluster.read(CRON_JOB, Key(chosen.namespace, chosen.cron_job), CronJob))

@@ -9,7 +9,7 @@ import msgspec
 
 from foresail.api.primer import PRIMER
 from foresail.cli.access.cluster import Cluster, on_cluster, settle_namespace
-from foresail.cli.errors import CommandError
+from foresail.cli.errors import UsageError
 from foresail.plan import Key
 
 T = TypeVar("T")
@@ -30,9 +30,9 @@ def check_selection(chosen: argparse.Namespace, *, everything: bool = True) -> N
     is_all = getattr(chosen, "all", False)
     if chosen.names and (chosen.selector or chosen.all_namespaces or is_all):
         problem = f"Primer {chosen.names[0]} is named, and others are selected as well"
-        raise CommandError(problem, "give names, or -l, -A and --all")
+        raise UsageError(problem, "give names, or -l, -A and --all")
     if not (everything or chosen.names or chosen.selector or is_all):
-        raise CommandError("no Primer is named", "give names, -l SELECTOR or --all")
+        raise UsageError("no Primer is named", "give names, -l SELECTOR or --all")
 
 
 async def selected_primers(cluster: Cluster, chosen: argparse.Namespace) -> list[Document]:
