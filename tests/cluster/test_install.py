@@ -167,7 +167,8 @@ def test_from_the_readme_installed_used_by_all_three_and_removed_with_nothing_le
         assert_nothing_is_left(cluster)
         cluster.kubectl("delete", "nonadminbackup/before-upgrade", "--namespace=shop", "--timeout=120s")  # it was kept
         assert cluster.listed("/apis/velero.io/v1/namespaces/velero/backups"), "and so do the Backups"
-        assert foresail(cluster, "uninstall", "--crds").returncode == 0
+        assert foresail(cluster, "uninstall", "--crds").returncode == 2, "nobody confirms it"
+        assert foresail(cluster, "uninstall", "--crds", "--confirm").returncode == 0
         eventually(lambda: not [each for each in KINDS_OF_OURS if each in crds(cluster)], 120)
     figure(f"from the README: installed in {installed:.0f} s, used by all three and removed in {took:.0f} s")
 

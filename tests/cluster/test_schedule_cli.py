@@ -414,8 +414,8 @@ def test_a_schedule_is_deleted_only_if_somebody_confirms(velero_cluster: Cluster
     velero_cluster.apply(schedule("a"), schedule("b"))
     said = foresail("delete", "a")
     assert (said.code, said.err) == (
-        1,
-        "error: nobody confirms that these Schedules are deleted: velero/a\nhint: add --confirm\n",
+        2,
+        "error: refusing to delete without confirmation (no terminal): Schedule velero/a\nhint: add --confirm\n",
     )
     assert "no Schedule is named" in foresail("delete", "--confirm").err
     assert foresail.done("delete", "a", "--confirm").err == "Schedule deleted: a\n"

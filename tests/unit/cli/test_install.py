@@ -298,3 +298,62 @@ def _permissions(pieces: Sequence[Piece]) -> set[Permission]:
         for resource in rule["resources"]
         for verb in rule["verbs"]
     }
+
+
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+PRIMERS = "/apis/foresail.dev/v1alpha1/primers"
+
+
+def _defined(manager: str) -> dict[str, Any]:
+    return {
+        "metadata": {
+            "name": "primers.foresail.dev",
+            "uid": "7",
+            "managedFields": [{"manager": manager, "operation": "Apply"}],
+        }
+    }
+
+
+def test_kinds_are_deleted_only_if_somebody_confirms(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    answers = {f"{DEFINITIONS}/primers.foresail.dev": _defined("foresail-cli"), PRIMERS: {**NONE, "items": [{}, {}]}}
+    with canned(tmp_path, answers) as server:
+        assert main(["uninstall", f"--kubeconfig={server.kubeconfig}", "--crds"]) == 2
+    error = capsys.readouterr().err
+    assert "error: refusing to delete without confirmation (no terminal): " in error
+    assert "CustomResourceDefinition primers.foresail.dev with its 2 objects" in error
+    assert server.writes == []
+
+
+@pytest.mark.parametrize(
+    ("words", "manager", "said"),
+    [
+        ([], "foresail-cli", "The kinds of Foresail stay, with every object of them; --crds deletes both.\n"),
+        (["--crds"], "foresail-cli", ""),
+        (["--crds"], "helm", "These kinds stay, with their objects: primers.foresail.dev.\n"),
+    ],
+)
+def test_after_its_end_uninstall_says_which_kinds_stay(
+    words: list[str], manager: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers = {
+        f"{DEFINITIONS}/primers.foresail.dev": _defined(manager),
+        "/apis/apps/v1/namespaces/velero/deployments": NONE,
+        "/api/v1/pods": NONE,
+        "/apis/batch/v1/cronjobs": NONE,
+        "/version": {},
+    }
+    with canned(tmp_path, answers) as server:
+        assert main(["uninstall", f"--kubeconfig={server.kubeconfig}", "--dry-run", *words]) == 0
+    shown = capsys.readouterr()
+    lines = [f"{line}\n" for line in shown.err.splitlines() if "kinds" in line]
+    assert lines == ([said] if said else [])
+    assert ("deleted     CustomResourceDefinition" in shown.out) == (words != [] and manager == "foresail-cli")
+
+
+def test_where_there_are_no_kinds_uninstall_does_not_say_that_they_stay(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    none = {"/apis/apps/v1/namespaces/velero/deployments": NONE, "/api/v1/pods": NONE, "/apis/batch/v1/cronjobs": NONE}
+    with canned(tmp_path, none) as server:
+        assert main(["uninstall", f"--kubeconfig={server.kubeconfig}", "--dry-run"]) == 0
+    assert "stay" not in capsys.readouterr().err

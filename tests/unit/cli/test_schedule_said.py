@@ -135,11 +135,11 @@ def test_whoever_sits_at_a_terminal_is_asked_before_schedules_are_deleted(
 ) -> None:
     monkeypatch.setattr("sys.stdin", Terminal(answer))
     if deletes:
-        confirm_deletion("these Schedules", ["velero/daily"])
+        confirm_deletion(["Schedule velero/daily"])
     else:
-        with pytest.raises(CommandError, match="nothing was deleted; still there: velero/daily"):
-            confirm_deletion("these Schedules", ["velero/daily"])
-    assert capsys.readouterr().err == "Delete velero/daily? [y/N] "
+        with pytest.raises(CommandError, match="nothing was deleted: Schedule velero/daily"):
+            confirm_deletion(["Schedule velero/daily"])
+    assert capsys.readouterr().err == "Delete Schedule velero/daily? [y/N] "
 
 
 def test_the_bar_grows_in_place_on_a_terminal_and_line_by_line_elsewhere() -> None:

@@ -61,6 +61,7 @@ def _fill_uninstall(one: argparse.ArgumentParser) -> None:
     one.add_argument(
         "--crds", action="store_true", help="delete the kinds of Foresail too, and with them every object of them"
     )
+    one.add_argument("--confirm", action="store_true", help="with --crds: do not ask")
 
 
 def _fill_common(one: argparse.ArgumentParser) -> None:

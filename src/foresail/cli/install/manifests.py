@@ -100,6 +100,14 @@ def definitions() -> list[Piece]:
     return [piece for _, piece in _pieces(_shipped("crds"))]
 
 
+def defined(definition: Piece) -> Kind:
+    """Return the kind that a definition defines."""
+    spec = definition.body["spec"]
+    version = next(each["name"] for each in spec["versions"] if each["storage"])
+    names, namespaced = spec["names"], spec["scope"] == "Namespaced"
+    return Kind(spec["group"], version, names["plural"], names["kind"], namespaced=namespaced)
+
+
 def operators(wishes: Wishes) -> list[Piece]:
     """Return everything but the definitions, with what runs at its end."""
     name = "+".join(each for each in CAPABILITIES if each in wishes.capabilities)

@@ -64,8 +64,11 @@ async def applied(cluster: Cluster, piece: Piece, *, dry_run: bool) -> None:
         told("unchanged" if _content(before) == _content(after) else "changed", piece)
 
 
-async def deleted(cluster: Cluster, pieces: Iterable[Piece], *, dry_run: bool, whoever_made_it: bool = False) -> None:
-    """Delete what is there of these and was made by `foresail install`, or by whomever."""
+async def deleted(
+    cluster: Cluster, pieces: Iterable[Piece], *, dry_run: bool, whoever_made_it: bool = False
+) -> list[Piece]:
+    """Delete what is there of these and was made by `foresail install`, or by whomever; return what is left."""
+    left = []
     for piece in pieces:
         raw = await cluster.if_there(piece.kind, piece.key, msgspec.Raw)
         if raw is None:
@@ -73,9 +76,16 @@ async def deleted(cluster: Cluster, pieces: Iterable[Piece], *, dry_run: bool, w
         found = _metadata(raw)
         if not (whoever_made_it or is_ours(found)):
             told("left alone", piece, f"{_maker(found)} has made it")
+            left.append(piece)
             continue
         await cluster.delete(piece.kind, piece.key, found.uid, dry_run=dry_run)
         told("deleted", piece)
+    return left
+
+
+async def existing(cluster: Cluster, pieces: Iterable[Piece]) -> list[Piece]:
+    """Return those of these objects that the cluster has."""
+    return [each for each in pieces if await cluster.if_there(each.kind, each.key, msgspec.Raw) is not None]
 
 
 async def other_maker(cluster: Cluster, piece: Piece) -> str:

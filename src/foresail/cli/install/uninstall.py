@@ -19,12 +19,12 @@ from foresail.api.monitoring import UNATTENDED
 from foresail.api.pods import POD
 from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.errors import CommandError
-from foresail.cli.install.manifests import CAPABILITIES, Piece, Wishes, checked, definitions, operators
-from foresail.cli.install.objects import deleted, leading, other_maker
+from foresail.cli.install.manifests import CAPABILITIES, Piece, Wishes, checked, defined, definitions, operators
+from foresail.cli.install.objects import deleted, existing, leading, other_maker
 from foresail.cli.install.patience import STOPPED, Patience
 from foresail.cli.install.velero import switch, velero_server
 from foresail.cli.options.values import deadline
-from foresail.cli.output.messages import interruptible
+from foresail.cli.output.messages import confirm_deletion, interruptible
 from foresail.kube.clock import now
 from foresail.kube.lease import LEASE
 from foresail.plan import Key, Kind
@@ -76,11 +76,14 @@ class _Uninstall:
         self._dry_run: bool = chosen.dry_run
         self._leaves_stopped: bool = chosen.leave_schedules_stopped
         self._and_kinds: bool = chosen.crds
+        self._is_confirmed: bool = chosen.confirm or chosen.dry_run
         wishes = Wishes(CAPABILITIES, self._namespace, "velero", "foresail", "pause", monitoring=True)
         self._pieces = operators(checked(wishes))
         self._leases = [Key(self._namespace, name) for name in (OPERATORS_LEASE, PRIMERS_LEASE)]
 
     async def run(self) -> int:
+        if self._and_kinds and not self._is_confirmed:
+            await self._confirm_kinds()
         if not self._leaves_stopped:
             await self._hand_back()
         running = [each for each in self._pieces if each.is_operator]
@@ -98,13 +101,29 @@ class _Uninstall:
         await deleted(self._cluster, reversed(rest), dry_run=self._dry_run)
         if not self._leaves_stopped:  # a chart that was removed has left it behind, and nobody else takes it away
             await deleted(self._cluster, alert, dry_run=self._dry_run, whoever_made_it=True)
-        if self._and_kinds:
-            await deleted(self._cluster, definitions(), dry_run=self._dry_run)
-        else:
-            print("The kinds of Foresail stay, with every object of them; --crds deletes both.", file=sys.stderr)
+        await self._end_kinds()
         if self._dry_run:
             print("Nothing was written: this was a dry run.", file=sys.stderr)
         return 0
+
+    async def _confirm_kinds(self) -> None:
+        """Ask before the kinds are deleted, with how many objects go with each."""
+        names = []
+        for piece in await existing(self._cluster, definitions()):
+            count = len(await self._cluster.listed_if_known(defined(piece)))
+            names.append(f"{piece} with its {count} object{'' if count == 1 else 's'}")
+        if names:
+            confirm_deletion(names)
+
+    async def _end_kinds(self) -> None:
+        if self._and_kinds:
+            left = await deleted(self._cluster, definitions(), dry_run=self._dry_run)
+            said = f"These kinds stay, with their objects: {', '.join(each.key.name for each in left)}." if left else ""
+        else:
+            there = await existing(self._cluster, definitions())
+            said = "The kinds of Foresail stay, with every object of them; --crds deletes both." if there else ""
+        if said:
+            print(said, file=sys.stderr)
 
     def _beside_the_operator(self) -> tuple[list[Piece], list[Piece]]:
         """Return the alert that nobody runs the Schedules, and everything else."""

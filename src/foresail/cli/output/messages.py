@@ -1,9 +1,16 @@
 """Messages on standard error, so that standard output holds the answer alone."""
 
+import signal
 import sys
 from collections.abc import Callable, Iterable
 
-from foresail.cli.errors import CommandError
+from foresail.cli.errors import INTERRUPTED, CommandError, UsageError
+
+
+class InterruptedPromptError(CommandError):
+    """Ends the command with exit code 130: Ctrl-C was the answer."""
+
+    code = INTERRUPTED
 
 
 def hint(text: str) -> None:
@@ -11,20 +18,35 @@ def hint(text: str) -> None:
     print(f"hint: {text}", file=sys.stderr)
 
 
-def confirm_deletion(what: str, names: Iterable[str]) -> None:
-    """Ask whether to delete objects; without a terminal, refuse."""
+def confirm_deletion(names: Iterable[str]) -> None:
+    """Ask whether to delete objects, each named with its kind; without a terminal, refuse."""
     those = ", ".join(names)
     if not sys.stdin.isatty():
-        raise CommandError(f"nobody confirms that {what} are deleted: {those}", "add --confirm")
-    print(f"Delete {those}? [y/N] ", end="", file=sys.stderr, flush=True)
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise CommandError(f"nothing was deleted; still there: {those}")
+        raise UsageError(f"refusing to delete without confirmation (no terminal): {those}", "add --confirm")
+    if _answer(f"Delete {those}? [y/N] ").strip().lower() not in ("y", "yes"):
+        raise CommandError(f"nothing was deleted: {those}")
 
 
-def interruptible(work: Callable[[], int], said: str = "Nobody waits any more; what was asked for goes on.") -> int:
+def _answer(question: str) -> str:
+    """Ask, and return the line that was typed; Ctrl-C ends the command at once."""
+    # In asyncio, Ctrl-C only cancels a task at its next await: it would be lost until the line is read.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        print(question, end="", file=sys.stderr, flush=True)
+        return sys.stdin.readline()
+    except KeyboardInterrupt:
+        print(file=sys.stderr)
+        raise InterruptedPromptError("nothing was deleted") from None
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def interruptible(
+    work: Callable[[], int], said: str = "Stopped waiting. The operation continues in the cluster."
+) -> int:
     """Return the exit code of the work; Ctrl-C ends it with a message about what continues."""
     try:
         return work()
     except KeyboardInterrupt:
         print(f"\n{said}", file=sys.stderr)
-        return 130
+        return INTERRUPTED

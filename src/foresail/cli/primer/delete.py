@@ -24,7 +24,7 @@ async def _delete(cluster: Cluster, chosen: argparse.Namespace) -> int:
         print(shown([Request("DELETE", PRIMER, key_of(each)) for each in found], chosen.output))
         return 0
     if found and not (chosen.confirm or chosen.dry_run):
-        confirm_deletion("these", (f"Primer {key_of(each)}" for each in found))
+        confirm_deletion(f"Primer {key_of(each)}" for each in found)
     for each in found:
         await cluster.delete(PRIMER, key_of(each), each["metadata"]["uid"], dry_run=bool(chosen.dry_run))
         done = "deleted (server dry run)" if chosen.dry_run else "deleted; what it held is released"

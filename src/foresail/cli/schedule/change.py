@@ -91,7 +91,7 @@ async def _delete(cluster: Cluster, chosen: argparse.Namespace) -> int:
         print(shown([Request("DELETE", velero.SCHEDULE, each.key) for each in schedules], chosen.output))
         return 0
     if schedules and not chosen.confirm:
-        confirm_deletion("these Schedules", (str(each.key) for each in schedules))
+        confirm_deletion(f"Schedule {each.key}" for each in schedules)
     for each in schedules:
         await cluster.delete(velero.SCHEDULE, each.key, each.uid)
         kind = {"apiVersion": velero.SCHEDULE.api_version, "kind": velero.SCHEDULE.name}

@@ -26,7 +26,7 @@ from foresail.schedules.settings import Settings
 
 def run(chosen: argparse.Namespace) -> int:
     """Make the Backup and, if asked to, wait until it has ended."""
-    said = "Nobody waits any more; a Backup that was made goes on."
+    said = "Stopped waiting. A Backup that was created continues in the cluster."
     return interruptible(lambda: on_cluster(chosen, lambda cluster: _run(cluster, chosen)), said)
 
 

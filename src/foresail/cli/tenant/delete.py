@@ -41,7 +41,7 @@ async def _delete(cluster: Cluster, family: Family, chosen: argparse.Namespace) 
         print(shown([request_for(each, force=chosen.force) for each in found], chosen.output))
         return 0
     if found and not chosen.confirm:
-        confirm_deletion("these", (f"{family.kind.name} {each.key}" for each in found))
+        confirm_deletion(f"{family.kind.name} {each.key}" for each in found)
     for each in found:
         await _send(cluster, request_for(each, force=chosen.force), each)
         _say(each, chosen)
