@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from foresail.cli.main import main
 from testbed import Cluster, Options
 from tests.cluster import operators, primers
 from tests.cluster.schedules import Eventually
@@ -56,7 +57,7 @@ def in_an_hour() -> str:
 
 
 def test_a_run_is_warm_by_an_annotation_alone_and_its_start_delay_is_recorded(
-    small_cluster: Cluster, tmp_path: Path, eventually: Eventually
+    small_cluster: Cluster, tmp_path: Path, eventually: Eventually, capsys: pytest.CaptureFixture[str]
 ) -> None:
     small_cluster.apply(cron_job("often", "*/2 * * * *", warm_up="1m"))
     with operators.running(small_cluster, tmp_path, *FLAGS) as operator:
@@ -64,6 +65,12 @@ def test_a_run_is_warm_by_an_annotation_alone_and_its_start_delay_is_recorded(
         eventually(lambda: record(small_cluster, "often").get("startDelays"), 150)
         (delay, *_) = record(small_cluster, "often")["startDelays"]
         assert delay["warm"] is True, delay
+        where = (f"--kubeconfig={small_cluster.site.admin_kubeconfig}", f"--namespace={HOME}")
+        assert main(["primer", "get", *where]) == 0
+        line = next(each for each in capsys.readouterr().out.splitlines() if "cronjob/often" in each).split()
+        assert f"{delay['seconds']}s" in line, "the start delay that was measured"
+        assert main(["primer", "explain", "cronjob/often", *where]) == 0
+        assert "annotation foresail.dev/warm-up, CronJob often: warm" in capsys.readouterr().out
         assert operator.figures()['foresail_primer_start_delay_seconds_count{warm="true"}'] >= 1
         small_cluster.kubectl("delete", "cronjob", "often", f"--namespace={HOME}")
 

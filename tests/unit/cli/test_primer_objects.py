@@ -77,8 +77,11 @@ def test_the_default_table_fits_80_columns_and_wide_has_the_rest() -> None:
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Canned]:
-    """An API server with the Primers a and b in shop, and c in bank."""
+    """An API server with the Primers a and b in shop, c in bank, and an annotated CronJob in shop."""
     a, b, c = primer("a"), primer("b"), primer("c", namespace="bank")
+    plain = {"metadata": {"name": "plain", "namespace": "shop", "uid": "uid-plain"}, "spec": {}}
+    marks = {"annotations": {"foresail.dev/warm-up": "10m"}}
+    annotated = {"metadata": {"name": "nightly", "namespace": "shop", "uid": "uid-nightly", **marks}, "spec": {}}
     answers = {
         HERE: {"metadata": {}, "items": [b, a]},
         EVERYWHERE: {"metadata": {}, "items": [b, c, a]},
@@ -86,6 +89,11 @@ def server(tmp_path: Path) -> Iterator[Canned]:
         f"{HERE}/b": b,
         "/apis/foresail.dev/v1alpha1/namespaces/bank/primers/c": c,
         "/apis/foresail.dev/v1alpha1/namespaces/empty/primers": {"metadata": {}, "items": []},
+        "/apis/batch/v1/namespaces/empty/cronjobs": {"metadata": {}, "items": []},
+        "/apis/batch/v1/namespaces/shop/cronjobs": {"metadata": {}, "items": [annotated, plain]},
+        "/apis/batch/v1/namespaces/shop/cronjobs/nightly": annotated,
+        "/apis/batch/v1/namespaces/shop/cronjobs/plain": plain,
+        "/apis/batch/v1/cronjobs": {"metadata": {}, "items": []},
     }
     with canned(tmp_path, answers) as found:
         yield found
@@ -100,9 +108,9 @@ def test_get_prints_every_form(server: Canned, capsys: pytest.CaptureFixture[str
     for form in ("table", "wide", "json", "yaml", "name"):
         assert run(server, "get", "-o", form) == 0
         said[form] = capsys.readouterr().out
-    assert [each["metadata"]["name"] for each in json.loads(said["json"])["items"]] == ["a", "b"]
+    assert [each["metadata"]["name"] for each in json.loads(said["json"])["items"]] == ["a", "b", "nightly"]
     assert yaml.safe_load(said["yaml"]) == json.loads(said["json"])
-    assert said["name"] == "primer.foresail.dev/a\nprimer.foresail.dev/b\n"
+    assert said["name"] == "primer.foresail.dev/a\nprimer.foresail.dev/b\ncronjob.batch/nightly\n"
     assert len(said["wide"].splitlines()[0]) > len(said["table"].splitlines()[0])
 
 
@@ -114,6 +122,17 @@ def test_labels_go_to_the_api_server_and_none_found_is_reported(
     assert said.out == ""
     assert said.err == "No Primers found in namespace empty with labels tier=batch\n"
     assert server.queries[-1]["labelSelector"] == ["tier=batch"]
+
+
+def test_an_annotated_cron_job_is_listed_among_the_primers_and_named_with_its_kind(
+    server: Canned, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(server, "get") == 0
+    assert [cells(line)[0] for line in capsys.readouterr().out.splitlines()] == ["NAME", "a", "b", "cronjob/nightly"]
+    assert run(server, "get", "cronjob/nightly", "b") == 0
+    assert [cells(line)[0] for line in capsys.readouterr().out.splitlines()] == ["NAME", "b", "cronjob/nightly"]
+    assert run(server, "get", "cronjob/plain") == 1
+    assert "CronJob shop/plain has no annotation foresail.dev/warm-up" in capsys.readouterr().err
 
 
 def test_all_namespaces_are_listed_with_a_column_for_them(server: Canned, capsys: pytest.CaptureFixture[str]) -> None:

@@ -225,7 +225,8 @@ def _verb(
 def _add_selection(one: argparse.ArgumentParser, *, everything: bool = True) -> None:
     """Add how Primers are selected; a verb that changes something needs --all for all of them."""
     none = "; all of them if none is given" if everything else ""
-    one.add_argument("names", nargs="*", metavar="NAME", help=f"of Primers{none}")
+    annotated = ", or cronjob/NAME of an annotated CronJob" if everything else ""
+    one.add_argument("names", nargs="*", metavar="NAME", help=f"of Primers{annotated}{none}")
     one.add_argument("-l", "--selector", metavar="SELECTOR", help="those with these labels")
     one.add_argument("-A", "--all-namespaces", action="store_true", help="those of every namespace")
     if not everything:

@@ -8,7 +8,8 @@ from typing import Any
 from foresail.api.instants import instant
 from foresail.cli.output.terminal import GREEN, YELLOW, painted
 from foresail.cli.output.times import moment
-from foresail.cli.primer.selection import check_selection, in_namespace, selected_primers
+from foresail.cli.primer.annotated import in_primers_form, selected
+from foresail.cli.primer.selection import check_selection, in_namespace
 from foresail.kube.clock import now
 
 _WIDTH = 40
@@ -17,9 +18,9 @@ _WIDTH = 40
 def describe(chosen: argparse.Namespace) -> int:
     """Print everything about the selected Primers."""
     check_selection(chosen)
-    found = in_namespace(chosen, lambda cluster: selected_primers(cluster, chosen))
+    found, at = in_namespace(chosen, lambda cluster: selected(cluster, chosen)), now()
     if found:
-        print("\n\n".join(described(each, now()) for each in found))
+        print("\n\n".join(described(in_primers_form(each, at), at) for each in found))
     return 0
 
 

@@ -3,12 +3,15 @@
 import argparse
 from datetime import datetime
 
+from foresail.api.batch import CRON_JOB
+from foresail.api.marks import WARM_UP, WARM_UP_STATUS
 from foresail.api.primer import PRIMER
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.access.refused_writes import refused_writes
 from foresail.cli.output.rule_chain import NO, UNASKED, WAITS, YES, Step, lines
 from foresail.cli.output.times import moment
-from foresail.cli.primer.selection import Document, check_selection, in_namespace, key_of, selected_primers
+from foresail.cli.primer.annotated import in_primers_form, is_annotated, queue_key_of, selected
+from foresail.cli.primer.selection import Document, check_selection, in_namespace
 from foresail.cli.primer.sight import primers_of
 from foresail.kube.clock import now
 from foresail.primers.observe import Seen, Target
@@ -17,6 +20,7 @@ from foresail.primers.rules import Verdict, judge
 
 _QUESTIONS = {
     "no other Primer is for it": (Reason.TAKEN,),
+    "its annotations can be read, if it is primed by them": (Reason.INVALID_ANNOTATION,),
     "neither it nor the Primer is suspended": (Reason.SUSPENDED,),
     "the warm-up is as long as is allowed": (Reason.TOO_LONG,),
     "its schedule is valid and fires": (Reason.INVALID, Reason.NEVER_FIRES),
@@ -38,12 +42,14 @@ def explain(chosen: argparse.Namespace) -> int:
 
 
 async def _explained(cluster: Cluster, chosen: argparse.Namespace) -> list[str]:
-    selected = await selected_primers(cluster, chosen)
+    found_ones = await selected(cluster, chosen)
     known, at = await primers_of(cluster, chosen), now()
     refused = await refused_writes(cluster, PRIMER, chosen.namespace, at)
+    if any(is_annotated(each) for each in found_ones):
+        refused |= await refused_writes(cluster, CRON_JOB, chosen.namespace, at)
     found = []
-    for each in selected:
-        key = key_of(each)
+    for document in found_ones:
+        each, key = in_primers_form(document, at), queue_key_of(document)
         seen = known.observe(key, at)
         if seen is None:
             continue
@@ -52,22 +58,31 @@ async def _explained(cluster: Cluster, chosen: argparse.Namespace) -> list[str]:
         event = refused.get(each["metadata"]["uid"])
         for target in seen.targets:
             words = refusal_of(each, target.cron.key.name) or (str(event) if event else "")
-            found.append(chain(seen, target, at, words))
+            found.append(chain(seen, target, at, words or _unrecorded(document)))
     return found
+
+
+def _unrecorded(document: Document) -> str:
+    """Return why an annotation may have no effect that only the operator knows."""
+    if not is_annotated(document) or WARM_UP_STATUS in document["metadata"]["annotations"]:
+        return ""
+    return "the operator has recorded nothing: is it running, with primers.annotations, and allowed in this namespace?"
 
 
 def refusal_of(primer: Document, cron_job: str) -> str:
     """Return in what words the API server refused what is held for a CronJob, as the Primer's status reports it."""
     status = primer.get("status") or {}
     said = [each for each in status.get("cronJobs") or () if each.get("name") == cron_job]
-    return next((str(each.get("message", "")) for each in said if each.get("reason") == Reason.REFUSED), "")
+    by_operator = (Reason.REFUSED, Reason.NAMESPACE_NOT_ALLOWED)  # which only the operator can know
+    return next((str(each.get("message", "")) for each in said if each.get("reason") in by_operator), "")
 
 
 def chain(seen: Seen, target: Target, at: datetime, refused: str = "") -> str:
     """Return the rules for one CronJob as lines, with an arrow before the one that holds it back."""
     verdict = judge(seen, target, at)
     said = f"held back by {Reason.REFUSED}" if refused and not verdict.because else summary(seen, verdict, at)
-    first = f"Primer {seen.primer.key}, CronJob {target.cron.key.name}: {said}"
+    whose = f"annotation {WARM_UP}" if seen.annotated else f"Primer {seen.primer.key}"
+    first = f"{whose}, CronJob {target.cron.key.name}: {said}"
     answer, steps = YES, list[Step]()
     for question, reasons in _QUESTIONS.items():
         because = verdict.because

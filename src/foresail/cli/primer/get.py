@@ -10,7 +10,8 @@ from foresail.api.primer import PLACEHOLDER
 from foresail.cli.output.objects import as_text
 from foresail.cli.output.table import table
 from foresail.cli.output.times import moment, short
-from foresail.cli.primer.selection import Document, check_selection, in_namespace, selected_primers
+from foresail.cli.primer.annotated import in_primers_form, selected
+from foresail.cli.primer.selection import Document, check_selection, in_namespace
 from foresail.kube.clock import now
 from foresail.primers.status import READY, WARMING
 
@@ -22,11 +23,13 @@ _UNSEEN = "NotSeenYet"
 def get(chosen: argparse.Namespace) -> int:
     """List the selected Primers."""
     check_selection(chosen)
-    found = in_namespace(chosen, lambda cluster: selected_primers(cluster, chosen))
+    found = in_namespace(chosen, lambda cluster: selected(cluster, chosen))
     if chosen.output not in ("table", "wide"):
         print(as_text(found, chosen.output))
     elif found:
-        print(primer_table(found, now(), wide=chosen.output == "wide", namespaced=not chosen.all_namespaces))
+        at = now()
+        shown = [in_primers_form(each, at) for each in found]
+        print(primer_table(shown, at, wide=chosen.output == "wide", namespaced=not chosen.all_namespaces))
     return 0
 
 

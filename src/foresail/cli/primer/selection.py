@@ -37,16 +37,26 @@ def check_selection(chosen: argparse.Namespace, *, everything: bool = True) -> N
 
 async def selected_primers(cluster: Cluster, chosen: argparse.Namespace) -> list[Document]:
     """Read the Primers that are named or selected, or all of them; report if there is none."""
+    found = await read_primers(cluster, chosen)
+    if not found:
+        tell_none(chosen)
+    return found
+
+
+async def read_primers(cluster: Cluster, chosen: argparse.Namespace) -> list[Document]:
+    """Read the Primers that are named or selected, or all of them."""
     if chosen.names:
         keys = [Key(chosen.namespace, name) for name in chosen.names]
         return [as_document(await cluster.read(PRIMER, key, msgspec.Raw)) for key in keys]
     listed = await cluster.listed(PRIMER, chosen.namespace, chosen.selector or "")
-    found = [as_document(each) for each in listed]
-    if not found:
-        labels = f" with labels {chosen.selector}" if chosen.selector else ""
-        where = f" in namespace {chosen.namespace}" if chosen.namespace else ""
-        print(f"No Primers found{where}{labels}", file=sys.stderr)
-    return sorted(found, key=key_of)
+    return sorted(map(as_document, listed), key=key_of)
+
+
+def tell_none(chosen: argparse.Namespace) -> None:
+    """Report that no Primer is selected."""
+    labels = f" with labels {chosen.selector}" if chosen.selector else ""
+    where = f" in namespace {chosen.namespace}" if chosen.namespace else ""
+    print(f"No Primers found{where}{labels}", file=sys.stderr)
 
 
 def as_document(raw: msgspec.Raw) -> Document:

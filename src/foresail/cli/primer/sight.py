@@ -20,7 +20,7 @@ _OPTIONAL = (pods.NODE, pods.PRIORITY_CLASS, pods.RESOURCE_QUOTA)  # what a tena
 
 async def primers_of(cluster: Cluster, chosen: argparse.Namespace) -> Primers:
     """Return the controller with everything read that one may read; it decides, and nothing is written."""
-    known = Primers(Settings(zone=chosen.zone, hold_image="any"))
+    known = Primers(Settings(zone=chosen.zone, hold_image="any", annotated_cron_jobs=True))
     for watched in known.watched:
         kind = watched.interest.kind
         try:
