@@ -8,9 +8,9 @@ from typing import Any
 
 from bench import MeasurementError
 from foresail.kube.client import Client
+from foresail.kube.controller import Informer
 from foresail.kube.failures import Cause, Failure
-from foresail.kube.loop import Watched
-from foresail.kube.reflector import Interest
+from foresail.kube.reflector import WatchSpec
 from foresail.kube.server import Stream
 from foresail.plan import Kind
 
@@ -47,12 +47,12 @@ class Tail:
 
 
 @asynccontextmanager
-async def drained(client: Client, watched: Iterable[Watched], version: str = "") -> AsyncIterator[None]:
+async def drained(client: Client, informers: Iterable[Informer], version: str = "") -> AsyncIterator[None]:
     """Hold the watches of a controller open until the block ends; without a version, from any point on."""
-    interests = [each.interest for each in watched]
-    tails = [Tail(version) for _ in interests]
-    streams = [await _opened(client, one, tail) for one, tail in zip(interests, tails, strict=True)]
-    draining = [asyncio.create_task(_drain(client, *each)) for each in zip(interests, tails, streams, strict=True)]
+    specs = [each.spec for each in informers]
+    tails = [Tail(version) for _ in specs]
+    streams = [await _opened(client, one, tail) for one, tail in zip(specs, tails, strict=True)]
+    draining = [asyncio.create_task(_drain(client, *each)) for each in zip(specs, tails, streams, strict=True)]
     try:
         yield
         for task in draining:
@@ -78,12 +78,12 @@ async def opened(
         await asyncio.sleep(0.2)
 
 
-async def _opened(client: Client, one: Interest[Any, Any], tail: Tail) -> Stream:
+async def _opened(client: Client, one: WatchSpec[Any, Any], tail: Tail) -> Stream:
     wanted = one.selectors | tail.onward()
     return await opened(client, one.kind, one.namespace, wanted, metadata_only=one.metadata_only)
 
 
-async def _drain(client: Client, one: Interest[Any, Any], tail: Tail, stream: Stream) -> None:
+async def _drain(client: Client, one: WatchSpec[Any, Any], tail: Tail, stream: Stream) -> None:
     """Read for ever; a watch that the API server ends is opened again where it was."""
     while True:
         async with stream:

@@ -15,8 +15,9 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
 
 from foresail.kube.clock import now
+from foresail.kube.controller import Informer
 from foresail.kube.execute import Outcome, Result
-from foresail.kube.loop import Loop, Watched
+from foresail.kube.loop import Loop
 from foresail.kube.otel import OtelTracer
 from foresail.kube.tracing import Tracer
 from foresail.plan import Key, Plan
@@ -28,7 +29,7 @@ class Nothing:
     """A controller with nothing to watch, and an executor with nothing to write."""
 
     name = "nothing"
-    watched: tuple[Watched, ...] = ()
+    informers: tuple[Informer, ...] = ()
 
     def observe(self, key: Key, _: datetime) -> Key | None:
         """Return the key."""

@@ -10,9 +10,10 @@ from msgspec import Meta, Struct, field
 from foresail.kube.client import Client
 from foresail.kube.clock import now
 from foresail.kube.connect import connect
+from foresail.kube.controller import Informer
 from foresail.kube.execute import Executor
-from foresail.kube.loop import Loop, Watched
-from foresail.kube.reflector import Interest
+from foresail.kube.loop import Loop
+from foresail.kube.reflector import WatchSpec
 from foresail.kube.store import Store
 from foresail.plan import Delete, Key, Kind, Plan
 
@@ -39,8 +40,8 @@ class Expiring:
 
     def __init__(self) -> None:
         self.store = Store[ConfigMap]()
-        interest = Interest(CONFIG_MAP, ConfigMap, lambda it: it, labels="expiring", metadata_only=True)
-        self.watched = (Watched(interest, self.store, lambda change: [change.key]),)
+        spec = WatchSpec(CONFIG_MAP, ConfigMap, lambda it: it, labels="expiring", metadata_only=True)
+        self.informers = (Informer(spec, self.store, lambda change: [change.key]),)
 
     def observe(self, key: Key, _now: datetime) -> tuple[Key, ConfigMap] | None:  # noqa: D102 - reads from the stores alone
         return (key, it) if (it := self.store.get(key)) else None

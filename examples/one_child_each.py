@@ -12,9 +12,10 @@ import msgspec
 from foresail.kube.client import Client
 from foresail.kube.clock import now
 from foresail.kube.connect import connect
+from foresail.kube.controller import Informer
 from foresail.kube.execute import Executor
-from foresail.kube.loop import Loop, Watched
-from foresail.kube.reflector import Interest
+from foresail.kube.loop import Loop
+from foresail.kube.reflector import WatchSpec
 from foresail.kube.store import Store
 from foresail.plan import Create, Key, Kind, Note, Patch, Plan, Subject
 
@@ -63,9 +64,9 @@ class OneChildEach:
 
     def __init__(self) -> None:
         self.parents, self.children = Store[Parent](), Store[str]()
-        self.watched = (
-            Watched(Interest(PARENT, Object, parent), self.parents, lambda change: [change.key]),
-            Watched(Interest(CHILD, Object, owner, labels=OWNER), self.children, lambda change: [change.key]),
+        self.informers = (
+            Informer(WatchSpec(PARENT, Object, parent), self.parents, lambda change: [change.key]),
+            Informer(WatchSpec(CHILD, Object, owner, labels=OWNER), self.children, lambda change: [change.key]),
         )
 
     def observe(self, key: Key, _now: datetime) -> tuple[Key, Parent, str | None] | None:

@@ -54,7 +54,7 @@ async def main(kubeconfig: str) -> None:
         found, version = await everything(client, PARENT, Found)
         keyed = ((Key(each.metadata.namespace, each.metadata.name), each.metadata) for each in found)
         left = iter([(key, child(key, each.uid), status(key, each.version)) for key, each in keyed])
-        async with drained(client, OneChildEach().watched, version):
+        async with drained(client, OneChildEach().informers, version):
             before = process_time()
             async with asyncio.TaskGroup() as group:
                 for _ in range(WORKERS):

@@ -16,7 +16,7 @@ from bench.runtime.stopwatch import Stopwatch
 from bench.runtime.world import ACCOUNT
 from foresail.kube import replica
 from foresail.kube.connect import connect
-from foresail.kube.loop import Controller
+from foresail.kube.controller import Controller
 from foresail.plan import Key, Plan
 
 
@@ -25,7 +25,7 @@ class Quiet:
 
     def __init__(self, inner: Controller[Any]) -> None:
         self.name = inner.name
-        self.watched = inner.watched
+        self.informers = inner.informers
         self.observe = inner.observe
         self._inner = inner
 

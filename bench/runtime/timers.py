@@ -13,9 +13,10 @@ import msgspec
 from foresail.kube.client import Client
 from foresail.kube.clock import now
 from foresail.kube.connect import connect
+from foresail.kube.controller import Informer
 from foresail.kube.execute import Executor
-from foresail.kube.loop import Loop, Watched
-from foresail.kube.reflector import Interest
+from foresail.kube.loop import Loop
+from foresail.kube.reflector import WatchSpec
 from foresail.kube.store import Store
 from foresail.plan import Key, Plan
 from tests.cluster.parents import PARENT
@@ -35,7 +36,7 @@ class Punctual:
 
     def __init__(self, instant: datetime) -> None:
         self.parents = Store[Row]()
-        self.watched = (Watched(Interest(PARENT, Row, lambda row: row), self.parents, lambda change: [change.key]),)
+        self.informers = (Informer(WatchSpec(PARENT, Row, lambda row: row), self.parents, lambda change: [change.key]),)
         self.late: dict[Key, timedelta] = {}
         self.again = 0  # looks after the instant at what has been looked at since
         self.singles: list[timedelta] = []

@@ -66,7 +66,7 @@ async def main(kubeconfig: str) -> None:
         slot = whole(now())
         rows = [schedule_row(item) for item in found.items]
         left = iter([(row, *_bodies(row, slot)) for row in rows])
-        async with drained(client, Schedules(NAMESPACE, Settings()).watched, found.metadata.resource_version):
+        async with drained(client, Schedules(NAMESPACE, Settings()).informers, found.metadata.resource_version):
             print(now().isoformat(), flush=True)
             async with asyncio.TaskGroup() as group:
                 for _ in range(WORKERS):

@@ -127,7 +127,7 @@ async def main(kubeconfig: str) -> None:
         left = iter(writes)
         events = Events(apart, "foresail", "bare", now)
         telling = asyncio.create_task(events.run())
-        async with drained(client, SelfService(NAMESPACE).watched), asyncio.TaskGroup() as group:
+        async with drained(client, SelfService(NAMESPACE).informers), asyncio.TaskGroup() as group:
             for _ in range(WORKERS):
                 group.create_task(_write(client, left, events.emit))
         telling.cancel()

@@ -18,11 +18,12 @@ from foresail.kube.candidate import Terms
 from foresail.kube.client import Client
 from foresail.kube.clock import now
 from foresail.kube.connect import connect
+from foresail.kube.controller import Informer
 from foresail.kube.execute import Executor
 from foresail.kube.health import complaints_of_health
 from foresail.kube.lease import Leadership
-from foresail.kube.loop import Loop, Watched
-from foresail.kube.reflector import Interest
+from foresail.kube.loop import Loop
+from foresail.kube.reflector import WatchSpec
 from foresail.kube.store import Store
 from foresail.plan import Key, Plan
 from testbed import Cluster
@@ -252,9 +253,9 @@ def test_cut_off_from_the_server_it_stops_leading_before_the_lease_runs_out_and_
                 terms = Terms(duration=8, renew_deadline=5, retry=0.5)
                 leadership = Leadership(client, Key("default", "cut-off"), "me", now, terms)
                 running = asyncio.create_task(leadership.run())
-                await asyncio.wait_for(leadership.gained(), 30)
+                await asyncio.wait_for(leadership.until_leader(), 30)
                 await asyncio.to_thread(proxy.stall, "leases")
-                await asyncio.wait_for(leadership.lost(), 30)
+                await asyncio.wait_for(leadership.until_follower(), 30)
                 lost = now()
                 assert not leadership.is_leader
                 lease = await asyncio.to_thread(cluster.get, "lease", "cut-off")
@@ -263,7 +264,7 @@ def test_cut_off_from_the_server_it_stops_leading_before_the_lease_runs_out_and_
                 least = terms.renew_deadline - 2 * terms.retry
                 assert least <= (lost - renewed).total_seconds() < terms.duration
                 await asyncio.to_thread(proxy.resume)
-                await asyncio.wait_for(leadership.gained(), 30)
+                await asyncio.wait_for(leadership.until_leader(), 30)
                 running.cancel()
                 await asyncio.wait([running])
                 await leadership.release()
@@ -293,7 +294,7 @@ def test_a_watch_that_dies_ends_the_loop_and_is_named_by_the_probe(cluster: Clus
 
     class Broken:
         name = "broken"
-        watched = (Watched(Interest(PARENT, object, row), Store[object](), lambda change: [change.key]),)
+        informers = (Informer(WatchSpec(PARENT, object, row), Store[object](), lambda change: [change.key]),)
 
         def observe(self, key: Key, _now: datetime) -> Key | None:
             return key

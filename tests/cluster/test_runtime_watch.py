@@ -10,7 +10,7 @@ import pytest
 from foresail.kube.client import Client
 from foresail.kube.clock import now
 from foresail.kube.connect import connect
-from foresail.kube.reflector import Change, Interest, Phase, Reflector
+from foresail.kube.reflector import Change, Phase, Reflector, WatchSpec
 from foresail.kube.store import Store, Unreadable
 from foresail.kube.watch import STALL_SECONDS, Watch
 from foresail.plan import Key
@@ -27,8 +27,8 @@ class Watcher:
     def __init__(self, client: Client, stall: float) -> None:
         self.changes: list[Change[int]] = []
         self.unreadable: list[Unreadable] = []
-        interest = Interest(THING, Wire, lambda wire: wire.spec.size)
-        reflector = Reflector(interest, Store[int](), self.changes.append, self.unreadable.append)
+        spec = WatchSpec(THING, Wire, lambda wire: wire.spec.size)
+        reflector = Reflector(spec, Store[int](), self.changes.append, self.unreadable.append)
         self.watch = Watch(client, reflector, stall=stall)
 
     @property

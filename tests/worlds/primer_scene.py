@@ -11,7 +11,7 @@ from foresail.api.core import CLAIM, VOLUME
 from foresail.api.instants import instant
 from foresail.api.marks import FIRE, PRIMER_LABEL, WARM_UP, WARM_UP_STATUS
 from foresail.api.primer import PRIMER
-from foresail.kube.loop import Patience
+from foresail.kube.loop import LoopTiming
 from foresail.plan import Key, Note
 from foresail.primers.controller import Primers
 from foresail.primers.observe import Settings
@@ -29,7 +29,7 @@ from tests.worlds.visitor import Visitor
 from tests.worlds.world import Definition, World, done
 
 HOME = "reports"
-CALM = Patience(look_at_the_clock=6 * 3600.0, stall=2 * 86_400.0)
+CALM = LoopTiming(clock_check=6 * 3600.0, stall=2 * 86_400.0)
 SETTINGS = Settings(pause_image="pause@sha256:1", hold_image="foresail")
 _WHOLE = (pods.NODE, pods.PRIORITY_CLASS, CLAIM, VOLUME)
 
@@ -147,7 +147,7 @@ class PrimerScene:
         visitor = Visitor(self.world, weather=self.weather, role=self._role)
         self.visitors.append(visitor)
         controller = Primers(self.settings, self.rehearse, self.locate or locating(visitor))
-        self.process = Process(visitor, controller, dies=dies, workers=workers, patience=CALM, say=self.events.append)
+        self.process = Process(visitor, controller, dies=dies, workers=workers, timing=CALM, emit=self.events.append)
         return self.process
 
     def follow(self, leads: Turnover, workers: int = 2) -> Process:
@@ -156,7 +156,7 @@ class PrimerScene:
         self.visitors.append(visitor)
         controller = Primers(self.settings, self.rehearse, self.locate or locating(visitor))
         return Process(
-            visitor, controller, leads=leads, may_write=lambda: leads.is_leader, workers=workers, patience=CALM
+            visitor, controller, election=leads, may_write=lambda: leads.is_leader, workers=workers, timing=CALM
         )
 
     async def stop(self) -> None:

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from foresail.kube.controller import Controller, Election
 from foresail.kube.execute import Executor
-from foresail.kube.loop import Controller, Leads, Loop, Patience
+from foresail.kube.loop import Loop, LoopTiming
 from foresail.kube.tracing import Tracer
 from foresail.plan import Note
 from tests.worlds.visitor import Visitor
@@ -66,18 +67,18 @@ class Turnover:
         self._lost.set()
         self._gained.clear()
 
-    async def gained(self) -> None:
+    async def until_leader(self) -> None:
         """Return when it leads."""
         await self._gained.wait()
 
-    async def lost(self) -> None:
+    async def until_follower(self) -> None:
         """Return when it follows."""
         await self._lost.wait()
 
 
-def _seeded(patience: Patience) -> Patience:
-    """Return the patience with a back-off that is spread by chance, and the same way in each life."""
-    return replace(patience, jitter=random.Random(0).random)  # noqa: S311 - to spread, not to hide
+def _seeded(timing: LoopTiming) -> LoopTiming:
+    """Return the timing with a back-off jitter that is the same in each life."""
+    return replace(timing, jitter=random.Random(0).random)  # noqa: S311 - to spread, not to hide
 
 
 class Process:
@@ -90,10 +91,10 @@ class Process:
         *,
         dies: Moment | None = None,
         workers: int = WORKERS,
-        patience: Patience | None = None,
+        timing: LoopTiming | None = None,
         may_write: Callable[[], bool] = lambda: True,
-        leads: Leads | None = None,
-        say: Callable[[Note], None] = lambda _: None,
+        election: Election | None = None,
+        emit: Callable[[Note], None] = lambda _: None,
     ) -> None:
         prepare(controller)
         self.visitor = visitor
@@ -107,10 +108,10 @@ class Process:
             controller,
             self.executor,
             clock,
-            leads=leads,
-            say=say,
+            election=election,
+            emit=emit,
             workers=workers,
-            patience=_seeded(patience or Patience()),
+            timing=_seeded(timing or LoopTiming()),
             tracer=tracer,
         )
         self._task = asyncio.create_task(self.loop.run())

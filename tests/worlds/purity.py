@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from prometheus_client.metrics import MetricWrapperBase
 
-from foresail.kube.loop import Controller, Watched
+from foresail.kube.controller import Controller, Informer
 from foresail.kube.store import Store
 
 _MEMOS = {("FairQueue", "_steps"), ("FairQueue", "_typical"), ("Telling", "_beyond")}
@@ -90,10 +90,9 @@ class Guard:
 
         class Guarded(known):  # type: ignore[misc, valid-type]
             @property
-            def watched(self) -> Iterable[Watched]:
+            def informers(self) -> Iterable[Informer]:
                 return tuple(
-                    replace(each, keys=guarded(f"keys {each.interest.kind.name}", each.keys))
-                    for each in super().watched
+                    replace(each, keys=guarded(f"keys {each.spec.kind.name}", each.keys)) for each in super().informers
                 )
 
         Guarded.__module__ = known.__module__

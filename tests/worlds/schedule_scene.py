@@ -8,7 +8,7 @@ from typing import Any
 from foresail.api import velero
 from foresail.api.apps import DEPLOYMENT
 from foresail.api.marks import SCHEDULE_UID, SLOT
-from foresail.kube.loop import Patience
+from foresail.kube.loop import LoopTiming
 from foresail.plan import Key, Note
 from foresail.schedules.controller import Schedules
 from foresail.schedules.settings import Settings
@@ -25,7 +25,7 @@ from tests.worlds.world import Definition, World, done
 
 HOME = "velero"
 # Nobody sets the clock here and no stream falls silent, so neither has to be looked for each second.
-CALM = Patience(look_at_the_clock=6 * 3600.0, stall=2 * 86_400.0)
+CALM = LoopTiming(clock_check=6 * 3600.0, stall=2 * 86_400.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,27 +116,25 @@ class ScheduleScene:
 
     # The operator
 
-    def start(self, dies: Moment | None = None, workers: int = 2, patience: Patience = CALM) -> Process:
+    def start(self, dies: Moment | None = None, workers: int = 2, timing: LoopTiming = CALM) -> Process:
         """Start the operator; it may be told to die at one of its writes."""
         visitor = Visitor(self.world, weather=self.weather, role=Role("schedules"))
         self.visitors.append(visitor)
         controller = Schedules(HOME, self.settings)
-        self.process = Process(
-            visitor, controller, dies=dies, workers=workers, patience=patience, say=self.notes.append
-        )
+        self.process = Process(visitor, controller, dies=dies, workers=workers, timing=timing, emit=self.notes.append)
         return self.process
 
-    def follow(self, leads: Turnover, workers: int = 2, patience: Patience = CALM) -> Process:
+    def follow(self, leads: Turnover, workers: int = 2, timing: LoopTiming = CALM) -> Process:
         """Start a replica that leads from when it is told to."""
         visitor = Visitor(self.world, weather=self.weather, role=Role("schedules"))
         self.visitors.append(visitor)
         return Process(
             visitor,
             Schedules(HOME, self.settings),
-            leads=leads,
+            election=leads,
             may_write=lambda: leads.is_leader,
             workers=workers,
-            patience=patience,
+            timing=timing,
         )
 
     async def stop(self) -> None:

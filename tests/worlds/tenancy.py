@@ -235,7 +235,7 @@ class Tenancy:
             SelfService(VELERO, fetch=self._fetched, limits=self.limits, access=reader),
             dies=dies,
             workers=workers,
-            say=self.notes.add,
+            emit=self.notes.add,
         )
         return self.process
 
@@ -244,7 +244,7 @@ class Tenancy:
         visitor = Visitor(self.world, weather=self.weather, role=Role("self-service"))
         reader = AccessReader(Reviewer(visitor, self.reviews), self.reviews.contents)
         controller = SelfService(VELERO, fetch=self._fetched, limits=self.limits, access=reader)
-        return Process(visitor, controller, leads=leads, may_write=lambda: leads.is_leader, workers=workers)
+        return Process(visitor, controller, election=leads, may_write=lambda: leads.is_leader, workers=workers)
 
     async def _fetched(self, wanted: Wanted) -> Found:
         self.read.append(wanted)

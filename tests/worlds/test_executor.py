@@ -30,17 +30,17 @@ CASES: list[tuple[str, Document, Callable[[Document], Action], Outcome]] = [
     ("another's mark is there", {"annotations": {"foresail.dev/owner": "x"}}, lambda _: create(MARK), Outcome.REFUSED),
     ("without a mark nothing is ours", {}, lambda _: create({}), Outcome.REFUSED),
     ("fresh", {}, lambda found: Patch(THING, KEY, {"spec": {"size": 2}}, found["resourceVersion"]), Outcome.DONE),
-    ("stale", {}, lambda _: Patch(THING, KEY, {"spec": {"size": 2}}, "1"), Outcome.LOOK_AGAIN),
-    ("stale status", {}, lambda _: Patch(THING, KEY, {"status": {"x": 1}}, "1", "status"), Outcome.LOOK_AGAIN),
+    ("stale", {}, lambda _: Patch(THING, KEY, {"spec": {"size": 2}}, "1"), Outcome.REQUEUE),
+    ("stale status", {}, lambda _: Patch(THING, KEY, {"status": {"x": 1}}, "1", "status"), Outcome.REQUEUE),
     ("fresh item", {}, lambda found: JsonPatch(THING, KEY, (HOLD,), found["resourceVersion"]), Outcome.DONE),
-    ("stale item", {}, lambda _: JsonPatch(THING, KEY, (HOLD,), "1"), Outcome.LOOK_AGAIN),
-    ("gone", {}, lambda _: Patch(THING, ABSENT, {"spec": {"size": 2}}), Outcome.LOOK_AGAIN),
-    ("owned otherwise", {}, lambda _: Apply(THING, KEY, {"spec": {"size": 2}}), Outcome.LOOK_AGAIN),
+    ("stale item", {}, lambda _: JsonPatch(THING, KEY, (HOLD,), "1"), Outcome.REQUEUE),
+    ("gone", {}, lambda _: Patch(THING, ABSENT, {"spec": {"size": 2}}), Outcome.REQUEUE),
+    ("owned otherwise", {}, lambda _: Apply(THING, KEY, {"spec": {"size": 2}}), Outcome.REQUEUE),
     ("owned by nobody", {}, lambda _: Apply(THING, KEY, {"spec": {"colour": "red"}}), Outcome.DONE),
     ("that very one", {}, lambda found: Delete(THING, KEY, found["uid"]), Outcome.DONE),
     ("another of its name", {}, lambda _: Delete(THING, KEY, OTHER), Outcome.DONE),
     ("deleted already", {}, lambda _: Delete(THING, ABSENT, OTHER), Outcome.DONE),
-    ("nowhere", {}, lambda _: Create(THING, Key("nowhere", "a"), {}, MARK), Outcome.LOOK_AGAIN),
+    ("nowhere", {}, lambda _: Create(THING, Key("nowhere", "a"), {}, MARK), Outcome.REQUEUE),
     ("no name", {}, lambda _: Create(THING, Key("default", "No Name"), {}, MARK), Outcome.FAILED),
 ]
 
@@ -71,7 +71,7 @@ def test_a_conflict_of_a_delete_that_is_not_about_its_uid_is_decided_again() -> 
         world.delete = lambda *_: failure(409, "Conflict", terminating)  # type: ignore[method-assign]
         return (await Executor(Visitor(world)).execute(Plan((Delete(THING, KEY, OTHER),)))).outcome
 
-    assert virtual_time.run(run()) is Outcome.LOOK_AGAIN
+    assert virtual_time.run(run()) is Outcome.REQUEUE
 
 
 def test_a_write_whose_answer_is_lost_has_failed_and_the_plan_goes_no_further() -> None:

@@ -36,10 +36,10 @@ Round = Callable[[int], Awaitable[None]]
 class Never:
     """Follows for ever."""
 
-    async def gained(self) -> None:
+    async def until_leader(self) -> None:
         await asyncio.Event().wait()
 
-    async def lost(self) -> None:
+    async def until_follower(self) -> None:
         """Return at once: it never led."""
 
 
@@ -91,7 +91,7 @@ async def grown(leader: Process, follower: Process, life: Round) -> dict[str, An
 def follower_of(leader: Process, controller: Any) -> Process:  # noqa: ANN401 - any
     visitor = leader.visitor
     own = Visitor(visitor.world, weather=visitor.weather, role=visitor.role)
-    return Process(own, controller, leads=Never(), patience=schedule_scene.CALM)
+    return Process(own, controller, election=Never(), timing=schedule_scene.CALM)
 
 
 def test_of_schedules_and_backups_that_are_gone_nothing_is_kept() -> None:

@@ -14,7 +14,7 @@ from foresail.api.apps import DEPLOYMENT
 from foresail.api.instants import stamp
 from foresail.api.marks import OBSERVED, SCHEDULE_UID, SLOT
 from foresail.kube.failures import failure
-from foresail.kube.loop import Patience
+from foresail.kube.loop import LoopTiming
 from foresail.kube.refusals import WRITE_REFUSED
 from foresail.plan import Key, Kind
 from foresail.schedules.controller import Schedules
@@ -235,7 +235,7 @@ def test_news_that_come_late_or_twice_bring_no_slot_twice(weather: Weather) -> N
 def test_a_clock_that_is_set_brings_no_slot_twice(step: timedelta) -> None:
     async def live() -> ScheduleScene:
         scene = ScheduleScene()
-        scene.start(patience=Patience())
+        scene.start(timing=LoopTiming())
         scene.make("often", "*/10 * * * *")
         await asyncio.sleep(45.5 * 60)
         scene.clock.step(step)
@@ -257,7 +257,7 @@ def test_a_clock_that_jumps_a_year_ahead_and_back_stops_no_schedule(restarts: bo
 
     async def live() -> ScheduleScene:
         scene = ScheduleScene(ttl=HOUR)
-        scene.start(patience=Patience())
+        scene.start(timing=LoopTiming())
         scene.make("often", "*/10 * * * *")
         scene.make("skips", "*/10 * * * *", paused=True, skipImmediately=True)
         scene.make("edited", "5 * * * *")
@@ -272,7 +272,7 @@ def test_a_clock_that_jumps_a_year_ahead_and_back_stops_no_schedule(restarts: bo
         scene.clock.step(-year)
         if restarts:
             await scene.stop()
-            scene.start(patience=Patience())
+            scene.start(timing=LoopTiming())
         await asyncio.sleep(3 * 3600)
         await scene.stop()
         return scene

@@ -33,7 +33,7 @@ def test_backups_and_locations_are_streamed_once_for_both() -> None:
         schedules, service = Schedules(VELERO, Settings()), SelfService(VELERO, access=reader)
         executor, clock = Executor(visitor), tenancy.clock
         first: Loop[Any] = Loop(visitor, schedules, executor, clock)
-        second: Loop[Any] = Loop(visitor, service, executor, clock, beside=[first])
+        second: Loop[Any] = Loop(visitor, service, executor, clock, siblings=[first])
         running = [asyncio.create_task(each) for each in (first.run(), second.run(), tenancy.velero_works())]
         tenancy.make_location("default", default=True)
         body = {"metadata": {"name": "often"}, "spec": {"schedule": "*/5 * * * *", "template": {}}}
@@ -73,9 +73,9 @@ def test_an_unfiltered_watch_serves_one_with_a_selector_whichever_comes_first(sc
         controllers: list[Any] = [Schedules(VELERO, Settings()), SelfService(VELERO)]
         one, other = controllers if schedules_first else reversed(controllers)
         first = Loop(visitor, one, Executor(visitor), visitor.world.clock)
-        second = Loop(visitor, other, Executor(visitor), visitor.world.clock, beside=[first])
+        second = Loop(visitor, other, Executor(visitor), visitor.world.clock, siblings=[first])
         all_of_them = [watch.reflector for watch in (*first.watches, *second.watches)]
-        backups = [each for each in all_of_them if each.interest.kind == velero.BACKUP]
+        backups = [each for each in all_of_them if each.spec.kind == velero.BACKUP]
         assert [each.filters for each in backups] == [True, True]
         assert all("labelSelector" not in each.parameters for each in backups)
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from foresail.kube.loop import Patience
+from foresail.kube.loop import LoopTiming
 from foresail.plan import Key
 from tests.worlds import virtual_time
 from tests.worlds.process import Process
@@ -22,7 +22,7 @@ DAY = timedelta(days=1)
 YEAR = 365 * DAY
 PERIODS = {"often": timedelta(hours=2), "nightly": DAY, "weekly": 7 * DAY, "odd": timedelta(hours=7, minutes=13)}
 # A year has half a million bookmarks and thirty million looks at the clock: both are spread out, nothing else is.
-FOR_A_YEAR = Patience(look_at_the_clock=6 * 3600.0, stall=2 * 86_400.0)
+FOR_A_YEAR = LoopTiming(clock_check=6 * 3600.0, stall=2 * 86_400.0)
 RARE_BOOKMARKS = Weather(bookmark_every=86_400.0)
 
 
@@ -35,9 +35,9 @@ class Ticks:
         for name, every in periods.items():
             done(self.world.create(TICKER, {"metadata": {"name": name}} | ticker(first, every), "tenant", "default"))
 
-    def start(self, weather: Weather | None = None, patience: Patience | None = None) -> Process:
+    def start(self, weather: Weather | None = None, timing: LoopTiming | None = None) -> Process:
         visitor = Visitor(self.world, weather=weather or Weather())
-        return Process(visitor, Ticking(), workers=2, patience=patience)
+        return Process(visitor, Ticking(), workers=2, timing=timing)
 
     def made(self) -> dict[str, list[tuple[datetime, datetime]]]:
         """Return for each ticker its slots, and by the clock when each was handled."""

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from foresail.kube.loop import Watched
-from foresail.kube.reflector import Interest
+from foresail.kube.controller import Informer
+from foresail.kube.reflector import WatchSpec
 from foresail.kube.store import Store
 from foresail.plan import Create, Key, Kind, Patch, Plan
 
@@ -44,8 +44,8 @@ class Ticking:
         self.looks: list[datetime] = []
 
     @property
-    def watched(self) -> Sequence[Watched]:
-        return (Watched(Interest(TICKER, Ticker, lambda row: row), self.tickers, lambda change: [change.key]),)
+    def informers(self) -> Sequence[Informer]:
+        return (Informer(WatchSpec(TICKER, Ticker, lambda row: row), self.tickers, lambda change: [change.key]),)
 
     def observe(self, key: Key, _now: datetime) -> tuple[Key, Ticker] | None:
         ticker = self.tickers.get(key)

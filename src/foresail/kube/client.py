@@ -193,14 +193,14 @@ class Client:
             _log.warning("%s", problem)
 
     async def _open(
-        self, path: str, parameters: Mapping[str, str], accept: str, patience: aiohttp.ClientTimeout = _ENDLESS
+        self, path: str, parameters: Mapping[str, str], accept: str, limits: aiohttp.ClientTimeout = _ENDLESS
     ) -> aiohttp.ClientResponse | Failure:
         try:
             sending = self._session.get(
                 self._connection.server + path,
                 params=parameters,
                 headers={**await self._connection.headers(), "Accept": accept},
-                timeout=patience,
+                timeout=limits,
                 allow_redirects=False,
                 ssl=self._connection.tls or True,
             )

@@ -52,8 +52,8 @@ def report(loops: Sequence[Loop[Any]]) -> Iterator[tuple[str, Fields]]:
     stores: list[Fields] = [
         {
             "controller": loop.controller.name,
-            "kind": watch.reflector.interest.kind.name,
-            "selector": ",".join(watch.reflector.interest.selectors.values()),
+            "kind": watch.reflector.spec.kind.name,
+            "selector": ",".join(watch.reflector.spec.selectors.values()),
             "phase": watch.reflector.phase.name.lower(),
             "objects": len(watch.reflector.store),
             "unreadable": len(watch.reflector.store.unread),

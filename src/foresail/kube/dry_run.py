@@ -9,8 +9,9 @@ import msgspec
 from foresail.kube.client import Client
 from foresail.kube.clock import now
 from foresail.kube.connect import Connection
+from foresail.kube.controller import Controller
 from foresail.kube.execute import Outcome, Result
-from foresail.kube.loop import Controller, Loop
+from foresail.kube.loop import Loop
 from foresail.plan import Action, Apply, Create, Delete, JsonPatch, Patch, Plan
 
 _encoder = msgspec.json.Encoder(order="sorted")
@@ -43,7 +44,7 @@ async def run(connection: Connection, controllers: Sequence[Controller[Any]], sh
     async with Client(connection) as client, asyncio.TaskGroup() as group:
         loops: list[Loop[Any]] = []
         for controller in controllers:
-            loops.append(Loop(client, controller, DryRun(show), now, beside=tuple(loops)))
+            loops.append(Loop(client, controller, DryRun(show), now, siblings=tuple(loops)))
         for loop in loops:
             group.create_task(loop.run())
 

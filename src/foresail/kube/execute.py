@@ -23,7 +23,7 @@ class Outcome(Enum):
     """What became of a Plan."""
 
     DONE = auto()
-    LOOK_AGAIN = auto()  # it was decided on something that is no longer so
+    REQUEUE = auto()  # it was decided on something that is no longer so
     REFUSED = auto()  # an object of that name is someone else's
     FAILED = auto()
 
@@ -88,7 +88,7 @@ class Executor:
         written: list[Written] = []
         for action in plan.writes:
             if not self._may_write():
-                return Result(Outcome.LOOK_AGAIN, action, _NOT_LEADING, tuple(written))
+                return Result(Outcome.REQUEUE, action, _NOT_LEADING, tuple(written))
             self.writes[action.kind.name, _verb(action)] += 1
             self._before_write()
             answer = await self._act(action)
@@ -129,7 +129,7 @@ class Executor:
             case Delete(), Cause.CONFLICT if _WRONG_UID.search(failure.message):
                 return Outcome.DONE  # that UID is gone; what has the name now is another object
             case _, Cause.CONFLICT | Cause.NOT_FOUND | Cause.ALREADY_EXISTS:
-                return Outcome.LOOK_AGAIN
+                return Outcome.REQUEUE
             case _:
                 return Outcome.FAILED
 
@@ -137,7 +137,7 @@ class Executor:
         """Tell whether the object that is there already is the one that this action would have created."""
         found = await self._client.get(action.kind, action.key, _Marked)
         if isinstance(found, Failure):
-            return Outcome.LOOK_AGAIN
+            return Outcome.REQUEUE
         ours = action.mark.items() <= found.metadata.annotations.items()
         return Outcome.DONE if ours and action.mark else Outcome.REFUSED
 

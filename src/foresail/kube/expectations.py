@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from foresail.kube.reflector import Interest
+from foresail.kube.reflector import WatchSpec
 from foresail.plan import Key, Kind
 
 _MAX_SECONDS = 1.0
@@ -41,7 +41,7 @@ class Expectations:
     Two watches of one kind with different selectors are tracked apart.
     """
 
-    def __init__(self, watched: Iterable[Interest[Any, Any]], release: Callable[[Key], None]) -> None:
+    def __init__(self, watched: Iterable[WatchSpec[Any, Any]], release: Callable[[Key], None]) -> None:
         self._watched = tuple(watched)
         self._observed = [0] * len(self._watched)
         self._pending: list[list[tuple[int, int, _Expectation]]] = [[] for _ in self._watched]
@@ -53,8 +53,8 @@ class Expectations:
         ahead = [
             (number, each.version)
             for each in written
-            for number, interest in enumerate(self._watched)
-            if each.version > self._observed[number] and _delivers(interest, each)
+            for number, spec in enumerate(self._watched)
+            if each.version > self._observed[number] and _delivers(spec, each)
         ]
         if not ahead:
             self._release(key)
@@ -80,7 +80,7 @@ class Expectations:
             self._release(expectation.key)
 
 
-def _delivers(interest: Interest[Any, Any], written: Written) -> bool:
+def _delivers(spec: WatchSpec[Any, Any], written: Written) -> bool:
     """Whether a watch delivers what was written."""
-    in_scope = interest.kind == written.kind and interest.namespace in ("", written.namespace)
-    return in_scope and interest.selects(written.labels)
+    in_scope = spec.kind == written.kind and spec.namespace in ("", written.namespace)
+    return in_scope and spec.selects(written.labels)

@@ -24,7 +24,7 @@ def complaints_of_readiness(loops: Sequence[Loop[Any]], stale_seconds: float = S
     found = []
     for loop in loops:
         for watch in loop.watches:
-            name = f"{loop.controller.name}: {watch.reflector.interest.kind.name}"
+            name = f"{loop.controller.name}: {watch.reflector.spec.kind.name}"
             why = f": {watch.last_failure}" if watch.last_failure else ""
             if not watch.reflector.synced:
                 found.append(f"{name} has not been read yet{why}")

@@ -68,12 +68,12 @@ class Leadership:
         """Whether this process may write now: true only before the deadline, whatever else is going on."""
         return self._candidate.leads(steady())
 
-    async def gained(self) -> None:
+    async def until_leader(self) -> None:
         """Return when this process leads."""
         await self._leading.wait()
 
-    async def lost(self) -> None:
-        """Return when it does not."""
+    async def until_follower(self) -> None:
+        """Return when this process does not lead."""
         await self._following.wait()
 
     async def run(self) -> None:

@@ -13,7 +13,7 @@ from prometheus_client.registry import Collector
 from foresail.kube.events import Events
 from foresail.kube.execute import Executor
 from foresail.kube.loop import Loop
-from foresail.kube.reflector import Interest
+from foresail.kube.reflector import WatchSpec
 from foresail.kube.requests import BUCKETS, Requests
 from foresail.kube.watch import Watch
 
@@ -169,7 +169,7 @@ class Metrics(Collector):
 
     def _stores(self) -> Iterable[Metric]:
         watches = [
-            (_watch_labels(loop.controller.name, watch.reflector.interest), watch)
+            (_watch_labels(loop.controller.name, watch.reflector.spec), watch)
             for loop in self._loops
             for watch in loop.watches
         ]
@@ -263,6 +263,6 @@ def _of_requests(requests: Requests) -> Iterable[Metric]:
     yield seconds
 
 
-def _watch_labels(controller: str, interest: Interest[Any, Any]) -> tuple[str, ...]:
+def _watch_labels(controller: str, spec: WatchSpec[Any, Any]) -> tuple[str, ...]:
     """Return what distinguishes a watch: one kind may be watched twice, with different selectors."""
-    return controller, interest.kind.name, ",".join(interest.selectors.values())
+    return controller, spec.kind.name, ",".join(spec.selectors.values())

@@ -21,7 +21,7 @@ _FIRST_BACKOFF, _LONGEST_BACKOFF = 0.2, 60.0
 _SPREAD = 0.25  # by how much a back-off is longer at most, so that keys that failed together come back one by one
 _LIVE_IN_A_ROW = 9
 _SPARE = 64  # places in order that may stand for nothing
-LOOK_AT_THE_CLOCK = 1.0  # seconds; the wall clock may be set while we wait for it
+CLOCK_CHECK_SECONDS = 1.0  # seconds; the wall clock may be set while we wait for it
 _SET_BACK = 60.0  # seconds by which the wall clock must step back for every instant to be decided anew
 
 
@@ -130,7 +130,7 @@ class Queue:
         self,
         now: Callable[[], datetime],
         *,
-        look_at_the_clock: float = LOOK_AT_THE_CLOCK,
+        clock_check: float = CLOCK_CHECK_SECONDS,
         jitter: Callable[[], float] = random.random,
     ) -> None:
         self.adds = self.retries = 0
@@ -138,7 +138,7 @@ class Queue:
         self.waited: Callable[[float], None] = lambda _: None  # takes how many seconds a key has waited for a worker
         self._now = now
         self._jitter = jitter  # from 0 to 1
-        self._look = look_at_the_clock
+        self._look = clock_check
         self._live, self._initial = _Line(), _Line()
         self._live_in_a_row = 0
         self._working: dict[Key, float] = {}  # and since when

@@ -45,7 +45,7 @@ class Phase(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Interest(Generic[Wire, Row]):
+class WatchSpec(Generic[Wire, Row]):
     """What is watched, and what is kept of it."""
 
     kind: Kind
@@ -67,7 +67,7 @@ class Interest(Generic[Wire, Row]):
         """Whether an object with those labels is among what is watched."""
         return all(_meets(labels, each.strip()) for each in self.labels.split(",") if each)
 
-    def may_share(self, other: "Interest[Any, Any]") -> bool:
+    def may_share(self, other: "WatchSpec[Any, Any]") -> bool:
         """Whether one stream can serve both: the same objects, or all of them where one of the two selects some."""
         mine = self.kind, self.namespace, self.fields, self.metadata_only
         theirs = other.kind, other.namespace, other.fields, other.metadata_only
@@ -137,13 +137,13 @@ _status = msgspec.json.Decoder(Status)
 
 @dataclass(slots=True)
 class Reflector(Generic[Wire, Row]):
-    """Keeps one store true to the objects of one interest."""
+    """Keeps one store true to the objects of one spec."""
 
-    interest: Interest[Wire, Row]
+    spec: WatchSpec[Wire, Row]
     store: Store[Row]
     changed: Callable[[Change[Row]], None]
     unreadable: Callable[[Unreadable], None]
-    filters: bool = False  # the stream brings more than the interest, because another reflector shares it
+    filters: bool = False  # the stream brings more than the spec, because another reflector shares it
     phase: Phase = Phase.INITIAL
     synced: bool = False  # whether the store has been whole once
     restarts: int = 0
@@ -154,14 +154,14 @@ class Reflector(Generic[Wire, Row]):
     _decoder: msgspec.json.Decoder[Wire] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._decoder = msgspec.json.Decoder(self.interest.wire)
+        self._decoder = msgspec.json.Decoder(self.spec.wire)
 
     # What to ask for
 
     @property
     def parameters(self) -> Mapping[str, str]:
         """The parameters of the next request: a watch, or in LISTING a page."""
-        selectors = self.interest.selectors
+        selectors = self.spec.selectors
         if self.filters:
             selectors.pop("labelSelector", None)
         match self.phase:
@@ -239,7 +239,7 @@ class Reflector(Generic[Wire, Row]):
 
     def is_unserved(self, why: Failure | None) -> bool:
         """Whether a request for an optional kind ended because the API server does not serve it."""
-        return self.interest.optional and why is not None and why.cause is Cause.NOT_FOUND
+        return self.spec.optional and why is not None and why.cause is Cause.NOT_FOUND
 
     def unserved(self) -> None:
         """Take in that an optional kind is not served, so that the store is complete without any object."""
@@ -255,12 +255,12 @@ class Reflector(Generic[Wire, Row]):
         key = Key(named.namespace, named.name)
         if self.phase is Phase.WATCHING:
             self.version = named.resource_version
-        if self.filters and not self.interest.selects(_labels(raw)):
+        if self.filters and not self.spec.selects(_labels(raw)):
             self._seen.discard(key)
             self._remove(key)
             return
         try:
-            row = self.interest.row(decode(self._decoder, raw))
+            row = self.spec.row(decode(self._decoder, raw))
         except (msgspec.DecodeError, ValueError, RecursionError) as problem:
             self._note(key)
             self.store.unread.pop(key, None)  # said anew below; gone it is not

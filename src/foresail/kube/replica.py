@@ -16,12 +16,13 @@ from foresail.kube.candidate import Terms
 from foresail.kube.client import Client
 from foresail.kube.clock import now
 from foresail.kube.connect import Connection
+from foresail.kube.controller import Controller
 from foresail.kube.debug import debugging
 from foresail.kube.events import Events
 from foresail.kube.execute import Executor
 from foresail.kube.health import serving
 from foresail.kube.lease import Leadership
-from foresail.kube.loop import Controller, Loop
+from foresail.kube.loop import Loop
 from foresail.kube.metrics import Metrics
 from foresail.kube.requests import Requests
 from foresail.kube.tracing import Tracer
@@ -83,7 +84,9 @@ async def run(
         )
         for each in controllers:
             beside = tuple(loops)
-            loop = Loop(client, each, executor, now, leads=leadership, say=events.emit, beside=beside, tracer=tracer)
+            loop = Loop(
+                client, each, executor, now, election=leadership, emit=events.emit, siblings=beside, tracer=tracer
+            )
             loops.append(loop)
         metrics = Metrics(
             loops, executor, events, lambda: leadership.is_leader, figures, lease=place.lease.name, requests=requests

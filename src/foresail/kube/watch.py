@@ -63,7 +63,7 @@ class Watch(Generic[Wire, Row]):
         """Feed another reflector too, from the beginning: this watch does not run yet."""
         self._fed.append(reflector)
         self._reached.append(reached)
-        if len({each.interest.labels for each in self._fed}) > 1:
+        if len({each.spec.labels for each in self._fed}) > 1:
             for each in self._fed:
                 each.filters = True
         return SharedWatch(self, reflector)
@@ -77,7 +77,7 @@ class Watch(Generic[Wire, Row]):
         return self._clock() - self._bookmark_at if self._bookmark_at is not None else None
 
     async def run(self) -> None:
-        """Follow the interest until cancelled; no answer of the server's ends it."""
+        """Keep the watch open until cancelled; no answer of the server's ends it."""
         pauses: dict[Cause | None, float] = {}  # by cause: a 410 after a long outage is not the tenth failure in a row
         unserved = 0  # requests in a row
         while True:
@@ -146,11 +146,11 @@ class Watch(Generic[Wire, Row]):
 
     async def _open(self) -> Stream | Failure:
         """Ask for the stream; whoever takes the connection and never answers is as silent as a dead stream."""
-        interest = self.reflector.interest
-        kind, parameters, metadata_only = interest.kind, self.reflector.parameters, interest.metadata_only
+        spec = self.reflector.spec
+        kind, parameters, metadata_only = spec.kind, self.reflector.parameters, spec.metadata_only
         try:
             async with asyncio.timeout(self._stall):
-                return await self._client.stream(kind, interest.namespace, parameters, metadata_only=metadata_only)
+                return await self._client.stream(kind, spec.namespace, parameters, metadata_only=metadata_only)
         except TimeoutError:
             return Failure(Cause.UNREACHABLE, f"the watch was not answered for {self._stall:g} s")
 
@@ -176,12 +176,10 @@ class Watch(Generic[Wire, Row]):
                     await asyncio.sleep(0)
 
     async def _list(self) -> Failure | None:
-        interest = self.reflector.interest
+        spec = self.reflector.spec
         while self.reflector.phase is Phase.LISTING:
-            parameters, metadata_only = self.reflector.parameters, interest.metadata_only
-            page = await self._client.page(
-                interest.kind, interest.namespace, parameters, Page, metadata_only=metadata_only
-            )
+            parameters, metadata_only = self.reflector.parameters, spec.metadata_only
+            page = await self._client.page(spec.kind, spec.namespace, parameters, Page, metadata_only=metadata_only)
             if isinstance(page, Failure):
                 return page
             self._brought = True
@@ -194,7 +192,7 @@ class Watch(Generic[Wire, Row]):
 
     def _take_as_unserved(self) -> None:
         if self.reflector.store.is_served:
-            _log.info("the API server does not serve %s; asking again later", self.reflector.interest.kind.name)
+            _log.info("the API server does not serve %s; asking again later", self.reflector.spec.kind.name)
         for each in self._fed:
             each.unserved()
         self.synced.set()
@@ -206,14 +204,14 @@ class Watch(Generic[Wire, Row]):
         if self._followed or now - self._logged.get(failure.cause, -_LOG_AGAIN) < _LOG_AGAIN:
             return  # a stream that worked and broke is not worth a line; if it cannot be opened again, that is
         self._logged[failure.cause] = now
-        kind = self.reflector.interest.kind.name
+        kind = self.reflector.spec.kind.name
         state = f"last confirmed {self.age():.0f} s ago" if self.reflector.synced else "not read yet"
         _log.warning("cannot watch %s, %s, retrying: %s", kind, state, failure)
 
     def _log_recovery(self) -> None:
         if self._logged:
             causes = ", ".join(cause.value for cause in self._logged)
-            _log.info("watching %s again after %s", self.reflector.interest.kind.name, causes)
+            _log.info("watching %s again after %s", self.reflector.spec.kind.name, causes)
             self._logged.clear()
 
     def _tell(self) -> None:

@@ -7,11 +7,11 @@ from datetime import datetime
 from foresail.api import batch, pods
 from foresail.api.marks import PRIMER_LABEL
 from foresail.api.primer import PRIMER, Primer
+from foresail.kube.controller import Informer
 from foresail.kube.errands import Errands
 from foresail.kube.execute import Outcome, Result
 from foresail.kube.failures import Cause
-from foresail.kube.loop import Watched
-from foresail.kube.reflector import Change, Interest
+from foresail.kube.reflector import Change, WatchSpec
 from foresail.kube.store import Store
 from foresail.plan import Create, Key, Plan
 from foresail.primers.annotated import annotated_primer, asks_otherwise, recorded_status, records_a_small_quota
@@ -98,33 +98,33 @@ class Primers:
         self._promised: dict[Key, set[Key]] = {}  # by Primer: placeholders to be made that the store does not show yet
 
     @property
-    def watched(self) -> tuple[Watched, ...]:
+    def informers(self) -> tuple[Informer, ...]:
         """Primers, CronJobs, their Jobs and pods, placeholders, and what decides where pods may be."""
         of_jobs, ours = batch.JOB_NAME_LABEL, f"{PRIMER_LABEL},!{batch.JOB_NAME_LABEL}"
         return (
-            Watched(Interest(PRIMER, Primer, primer_row), self.primers, self._keys_for_primer, self._learn_primer),
-            Watched(
-                Interest(batch.CRON_JOB, batch.CronJob, cron_job_row),
+            Informer(WatchSpec(PRIMER, Primer, primer_row), self.primers, self._keys_for_primer, self._learn_primer),
+            Informer(
+                WatchSpec(batch.CRON_JOB, batch.CronJob, cron_job_row),
                 self.cron_jobs,
                 self._keys_for_cron_job,
                 self._learn_cron_job,
             ),
-            Watched(Interest(batch.JOB, batch.Job, job_row), self.jobs, self._keys_for_job, self._learn_job),
-            Watched(Interest(pods.POD, pods.Pod, pod_row, labels=of_jobs), self.pods, self._keys_for_pod),
-            Watched(
-                Interest(pods.POD, pods.Pod, placeholder_row, labels=ours),
+            Informer(WatchSpec(batch.JOB, batch.Job, job_row), self.jobs, self._keys_for_job, self._learn_job),
+            Informer(WatchSpec(pods.POD, pods.Pod, pod_row, labels=of_jobs), self.pods, self._keys_for_pod),
+            Informer(
+                WatchSpec(pods.POD, pods.Pod, placeholder_row, labels=ours),
                 self.placeholders,
                 self._keys_for_placeholder,
                 self._learn_placeholder,
             ),
-            Watched(Interest(pods.NODE, pods.Node, node_row), self.nodes, self._keys_for_node),
-            Watched(
-                Interest(pods.RESOURCE_QUOTA, pods.ResourceQuota, quota_row),
+            Informer(WatchSpec(pods.NODE, pods.Node, node_row), self.nodes, self._keys_for_node),
+            Informer(
+                WatchSpec(pods.RESOURCE_QUOTA, pods.ResourceQuota, quota_row),
                 self.quotas,
                 self._keys_for_quota,
                 self._learn_quota,
             ),
-            Watched(Interest(pods.PRIORITY_CLASS, pods.PriorityClass, priority_row), self.priorities, _nobody),
+            Informer(WatchSpec(pods.PRIORITY_CLASS, pods.PriorityClass, priority_row), self.priorities, _nobody),
         )
 
     # What is learned from a change

@@ -8,9 +8,9 @@ import msgspec
 from foresail.api import velero
 from foresail.api.apps import DEPLOYMENT, Deployment
 from foresail.cron import Dialect
+from foresail.kube.controller import Informer
 from foresail.kube.execute import Result
-from foresail.kube.loop import Watched
-from foresail.kube.reflector import Change, Interest
+from foresail.kube.reflector import Change, WatchSpec
 from foresail.kube.store import Store
 from foresail.plan import Key, Plan
 from foresail.schedules.decide import plan
@@ -68,31 +68,31 @@ class Schedules:
         self._versions: dict[str, str] = {}  # by the name of the request; Velero deletes those that it has answered
 
     @property
-    def watched(self) -> tuple[Watched, ...]:
+    def informers(self) -> tuple[Informer, ...]:
         """Everything in Velero's namespace that a decision depends on."""
         here = self.namespace
         labelled = velero.SCHEDULE_LABEL
         return (
-            Watched(
-                Interest(velero.SCHEDULE, velero.Schedule, schedule_row, here),
+            Informer(
+                WatchSpec(velero.SCHEDULE, velero.Schedule, schedule_row, here),
                 self.schedules,
                 _keys_for_schedule,
                 self._learn_schedule,
             ),
-            Watched(
-                Interest(velero.BACKUP, velero.Backup, backup_row, here, labels=labelled),
+            Informer(
+                WatchSpec(velero.BACKUP, velero.Backup, backup_row, here, labels=labelled),
                 self.backups,
                 self._keys_for_backup,
                 self._learn_backup,
             ),
-            Watched(
-                Interest(velero.LOCATION, velero.Location, location_row, here), self.locations, self._keys_for_location
+            Informer(
+                WatchSpec(velero.LOCATION, velero.Location, location_row, here), self.locations, self._keys_for_location
             ),
-            Watched(
-                Interest(DEPLOYMENT, Deployment, deployment_row, here), self.deployments, self._keys_for_deployment
+            Informer(
+                WatchSpec(DEPLOYMENT, Deployment, deployment_row, here), self.deployments, self._keys_for_deployment
             ),
-            Watched(
-                Interest(velero.STATUS_REQUEST, velero.StatusRequest, lambda wire: wire, here),
+            Informer(
+                WatchSpec(velero.STATUS_REQUEST, velero.StatusRequest, lambda wire: wire, here),
                 self.answers,
                 _keys_for_answer,
                 self._learn_answer,

@@ -11,10 +11,10 @@ import msgspec
 
 from foresail.api import core, mirrored, nonadmin, velero
 from foresail.api.policy import SELF_SERVICE_POLICY, SelfServicePolicy
+from foresail.kube.controller import Informer, LowPriority
 from foresail.kube.errands import Errands
 from foresail.kube.execute import Outcome, Result
-from foresail.kube.loop import Later, Watched
-from foresail.kube.reflector import Change, Interest
+from foresail.kube.reflector import Change, WatchSpec
 from foresail.kube.store import Store
 from foresail.plan import Key, Kind, Plan
 from foresail.selfservice.access.observe import (
@@ -161,7 +161,7 @@ class SelfService:
         return await (self._fetch(wish) if isinstance(wish, Wanted) else self.access.run(wish))
 
     @property
-    def watched(self) -> tuple[Watched, ...]:
+    def informers(self) -> tuple[Informer, ...]:
         """Requests, namespaces and policies everywhere; Velero's objects in Velero's namespace."""
         here, asked = self.velero_namespace, self.downloads
         namespaces = core.NAMESPACE, core.Namespace, namespace_row, self.namespaces, self._keys_for_namespace
@@ -169,30 +169,30 @@ class SelfService:
         deletions = velero.DELETE_REQUEST, mirrored.Mirrored, deletion_row, self.deletions, self._keys_for_deletion
         locations = velero.LOCATION, mirrored.Location, location_row, self.results.locations, self._keys_for_location
         found = [
-            _watched(asked.kind, nonadmin.Download, download_row, asked.requests, asked.of_request),
-            _watched(asked.velero, mirrored.Download, answer_row, asked.answers, self._keys_for_answer, here),
-            replace(_watched(*namespaces, meta=True), learn=self._learn_namespace),
-            _watched(core.CLAIM, core.Claim, claim_row, self.claims, _nobody, meta=True),
-            replace(_watched(*policies), learn=self._learn_policy),
-            _watched(*deletions, here),
-            replace(_watched(*locations, here), learn=self._learn_location),
+            _informer(asked.kind, nonadmin.Download, download_row, asked.requests, asked.of_request),
+            _informer(asked.velero, mirrored.Download, answer_row, asked.answers, self._keys_for_answer, here),
+            replace(_informer(*namespaces, meta=True), learn=self._learn_namespace),
+            _informer(core.CLAIM, core.Claim, claim_row, self.claims, _nobody, meta=True),
+            replace(_informer(*policies), learn=self._learn_policy),
+            _informer(*deletions, here),
+            replace(_informer(*locations, here), learn=self._learn_location),
         ]
         for side in self._sides:
             family = side.family
             to_request, to_velero = partial(request_row, family=family), partial(velero_row, family=family)
             for_request, for_velero = partial(self._keys_for_request, side), partial(self._keys_for_velero, side)
-            requests = _watched(family.kind, nonadmin.Request, to_request, side.requests, for_request)
-            made = _watched(family.velero, mirrored.Mirrored, to_velero, side.velero, for_velero, here)
+            requests = _informer(family.kind, nonadmin.Request, to_request, side.requests, for_request)
+            made = _informer(family.velero, mirrored.Mirrored, to_velero, side.velero, for_velero, here)
             found.append(replace(requests, learn=partial(self._learn_request, side)))
             found.append(replace(made, learn=partial(self._learn_velero, side)))
             to_move, for_move = partial(movement_row, label=side.label), partial(self._keys_for_movement, side)
             for kind, store in side.moves.items():
-                found.append(_watched(kind, mirrored.Movement, to_move, store, for_move, here))
+                found.append(_informer(kind, mirrored.Movement, to_move, store, for_move, here))
         return tuple(found)
 
     # What is learned from a change
 
-    def _learn_request(self, side: Side, change: Change[RequestRow]) -> list[Key | Later]:
+    def _learn_request(self, side: Side, change: Change[RequestRow]) -> list[Key | LowPriority]:
         new, row = change.new, change.new or change.old
         self.metrics.changed(side.family, change)
         if row is None:
@@ -214,14 +214,14 @@ class SelfService:
             side.places.promise(namespace, name)
         return moved
 
-    def _learn_velero(self, side: Side, change: Change[VeleroRow]) -> Iterable[Key | Later]:
+    def _learn_velero(self, side: Side, change: Change[VeleroRow]) -> Iterable[Key | LowPriority]:
         row = change.new or change.old
         if row is None:
             return ()
         self.metrics.waited(side.family, change)
         if change.new is None:
             self.access.discard(row.uid)
-        found: list[Key | Later] = []
+        found: list[Key | LowPriority] = []
         if row.owner is not None and self._take_place(side, change):
             found += self._short_of_a_place(side, row.owner.namespace)
         self._note_left(side, change)
@@ -254,7 +254,7 @@ class SelfService:
 
     # Which keys a change concerns
 
-    def _keys_for_request(self, side: Side, change: Change[RequestRow]) -> Iterator[Key | Later]:
+    def _keys_for_request(self, side: Side, change: Change[RequestRow]) -> Iterator[Key | LowPriority]:
         old, new = change.old, change.new
         yield side.key(change.key)
         yield from self.downloads.about(side.family, change.key)
@@ -301,7 +301,7 @@ class SelfService:
         if old is not None and new is not None and clock is not None and old.is_queued:
             side.turns.note_left(new, clock())
 
-    def _queue(self, side: Side, name: str, row: RequestRow, *, is_deleted: bool) -> list[Key | Later]:
+    def _queue(self, side: Side, name: str, row: RequestRow, *, is_deleted: bool) -> list[Key | LowPriority]:
         """Let an accepted request wait for its turn, or take one off the queue that needs none any more."""
         is_made = row.status.phase in (CREATED, DELETING) or Key(self.velero_namespace, name) in side.velero
         if not is_deleted and not is_made and rules.has_nacuuid(row) and not row.is_to_go:
@@ -324,14 +324,14 @@ class SelfService:
         side.turns.queue.replay()
         return [side.key(side.turns.queue.key(name)) for name in side.turns.next_names()]
 
-    def _all_in_line(self, side: Side) -> Iterator[Key | Later]:
+    def _all_in_line(self, side: Side) -> Iterator[Key | LowPriority]:
         """Return everybody whose position may have changed: the near ones at once, the others later."""
         line, queue, is_told = side.line, side.turns.queue, side.telling.waits
         yield from self._asked_for(side, line.first())
         yield from self._near(side)
         farther = (name for name in line.rest() if not is_told(name))
-        yield from map(Later, self._asked_for(side, farther))  # thousands, before whom nobody near is to wait
-        yield from (Later(side.key(queue.key(name))) for name in list(queue) if not is_told(name))
+        yield from map(LowPriority, self._asked_for(side, farther))  # thousands, before whom nobody near is to wait
+        yield from (LowPriority(side.key(queue.key(name))) for name in list(queue) if not is_told(name))
 
     def _asked_for(self, side: Side, names: Iterable[str]) -> Iterator[Key]:
         """Return the requests for which Velero objects were made."""
@@ -420,10 +420,10 @@ class SelfService:
             elif policy is not None:
                 side.turns.queue.set_weight(namespace, policy.spec.weight)
 
-    def _keys_for_policy(self, change: Change[PolicyRow]) -> Iterator[Key | Later]:
+    def _keys_for_policy(self, change: Change[PolicyRow]) -> Iterator[Key | LowPriority]:
         if not change.initial:
             for namespace in {row.key.namespace for row in self.restores.requests.rows() if outcome.has_ended(row)}:
-                yield from map(Later, self.restores.keys(self._past_history(namespace)))
+                yield from map(LowPriority, self.restores.keys(self._past_history(namespace)))
         for side in self._sides:
             yield from side.keys(side.requests.by("open", True))  # noqa: FBT003 - a value of the index
             yield from side.keys(side.requests.by("held", Reason.DELETION_PROTECTED))
@@ -808,14 +808,14 @@ def _nobody(_: Change[Any]) -> Iterator[Key]:
     return iter(())
 
 
-def _watched(
+def _informer(
     kind: Kind,
     wire: type[Any],
     row: Callable[[Any], Any],
     store: Store[Any],
-    keys: Callable[[Change[Any]], Iterable[Key | Later]],
+    keys: Callable[[Change[Any]], Iterable[Key | LowPriority]],
     namespace: str = "",
     *,
     meta: bool = False,
-) -> Watched:
-    return Watched(Interest(kind, wire, row, namespace, metadata_only=meta), store, keys)
+) -> Informer:
+    return Informer(WatchSpec(kind, wire, row, namespace, metadata_only=meta), store, keys)

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from foresail.kube.queue import Queue
-from foresail.kube.reflector import Interest, Reflector
+from foresail.kube.reflector import Reflector, WatchSpec
 from foresail.kube.store import Store
 from foresail.kube.watch import Watch
 from foresail.plan import Key, Kind
@@ -45,8 +45,8 @@ def test_a_watch_that_is_told_to_end_as_an_event_comes_ends(between: int) -> Non
     async def run() -> None:
         kind = Kind("worlds.foresail.dev", "v1", "things", "Thing")
         world = World(WallClock(), Definition(kind))
-        interest = Interest(kind, dict[str, object], len)
-        watch = Watch(Visitor(world), Reflector(interest, Store[int](), lambda _: None, lambda _: None))
+        spec = WatchSpec(kind, dict[str, object], len)
+        watch = Watch(Visitor(world), Reflector(spec, Store[int](), lambda _: None, lambda _: None))
         running = asyncio.create_task(watch.run())
         await watch.synced.wait()
         await turns(10)

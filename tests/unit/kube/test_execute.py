@@ -18,7 +18,7 @@ ACTION = Patch(THING, Key("ns", "a"), {"spec": {}})
 @pytest.mark.parametrize(
     ("leads", "outcome", "cause", "sent"),
     [
-        pytest.param(False, Outcome.LOOK_AGAIN, Cause.NOT_LEADING, 0, id="a follower sends nothing"),
+        pytest.param(False, Outcome.REQUEUE, Cause.NOT_LEADING, 0, id="a follower sends nothing"),
         pytest.param(True, Outcome.FAILED, Cause.UNREACHABLE, 1, id="a leader does"),
     ],
 )

@@ -6,12 +6,12 @@ import pytest
 
 from foresail.kube import expectations
 from foresail.kube.expectations import Expectations, Written
-from foresail.kube.reflector import Interest
+from foresail.kube.reflector import WatchSpec
 from foresail.plan import Key, Kind
 
 PARENT, CHILD = Kind("", "v1", "parents", "Parent"), Kind("", "v1", "children", "Child")
 UNWATCHED = Kind("", "v1", "strangers", "Stranger")
-WATCHED = [Interest(kind, bytes, bytes) for kind in (PARENT, CHILD)]
+WATCHED = [WatchSpec(kind, bytes, bytes) for kind in (PARENT, CHILD)]
 A, B = Key("ns", "a"), Key("ns", "b")
 
 
@@ -86,7 +86,7 @@ def test_of_two_watches_of_one_kind_the_one_that_shows_the_write_is_waited_for(g
 
     async def body() -> None:
         tracker = Expectations(
-            [Interest(CHILD, bytes, bytes, labels="job"), Interest(CHILD, bytes, bytes, labels="ours,!job")],
+            [WatchSpec(CHILD, bytes, bytes, labels="job"), WatchSpec(CHILD, bytes, bytes, labels="ours,!job")],
             given.append,
         )
         tracker.expect(A, [Written(CHILD, 5, "ns", {"ours": "yes"})])
@@ -100,7 +100,7 @@ def test_of_two_watches_of_one_kind_the_one_that_shows_the_write_is_waited_for(g
 
 def test_a_watch_of_another_namespace_is_not_waited_for(given: list[Key]) -> None:
     async def body() -> None:
-        tracker = Expectations([Interest(CHILD, bytes, bytes, "elsewhere")], given.append)
+        tracker = Expectations([WatchSpec(CHILD, bytes, bytes, "elsewhere")], given.append)
         tracker.expect(A, [Written(CHILD, 5, "ns")])
         assert given == [A]
 

@@ -8,13 +8,14 @@ import aiohttp
 import msgspec
 
 from foresail.kube.clock import now
+from foresail.kube.controller import Informer
 from foresail.kube.events import Events
 from foresail.kube.execute import Executor
 from foresail.kube.failures import failure
 from foresail.kube.health import complaints_of_readiness, serving
-from foresail.kube.loop import Loop, Watched
+from foresail.kube.loop import Loop
 from foresail.kube.metrics import Metrics
-from foresail.kube.reflector import Interest
+from foresail.kube.reflector import WatchSpec
 from foresail.kube.store import Store
 from foresail.kube.watch import Watch
 from foresail.plan import Key, Kind, Plan
@@ -29,7 +30,7 @@ class Idle:
     name = "idle"
 
     def __init__(self) -> None:
-        self.watched = (Watched(Interest(THING, msgspec.Raw, bytes), Store[bytes](), lambda change: [change.key]),)
+        self.informers = (Informer(WatchSpec(THING, msgspec.Raw, bytes), Store[bytes](), lambda change: [change.key]),)
 
     def observe(self, key: Key, _now: datetime) -> Key | None:
         return key
@@ -77,7 +78,7 @@ def test_a_failure_of_a_stream_that_two_controllers_share_counts_once(tmp_path: 
         async with nowhere(tmp_path) as client:
             executor = Executor(client)
             first = Loop(client, Idle(), executor, now)
-            second = Loop(client, Idle(), executor, now, beside=[first])
+            second = Loop(client, Idle(), executor, now, siblings=[first])
             metrics = Metrics([first, second], executor, Events(client, "idle", "me", now), lambda: False)
             running = asyncio.create_task(first.run())
             while first.watches[0].last_failure is None:  # noqa: ASYNC110 - it is no event of ours

@@ -28,7 +28,7 @@ class Clock:
 def run(test: Callable[[Queue, Clock], Awaitable[None]]) -> None:
     async def body() -> None:
         clock = Clock()
-        await asyncio.wait_for(test(Queue(clock, look_at_the_clock=0.01), clock), 10)
+        await asyncio.wait_for(test(Queue(clock, clock_check=0.01), clock), 10)
 
     asyncio.run(body())
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from foresail.kube.failures import Cause, Failure, failure
-from foresail.kube.reflector import Change, Interest, ListMetadata, Page, Phase, Reflector
+from foresail.kube.reflector import Change, ListMetadata, Page, Phase, Reflector, WatchSpec
 from foresail.kube.store import Store, Unreadable
 from foresail.plan import Key, Keyed, Kind
 
@@ -41,7 +41,7 @@ class Recorder:
         self.unreadable: list[Unreadable] = []
         kind = Kind("example.dev", "v1", "things", "Thing")
         self.machine = Reflector(
-            Interest(kind, Wire, lambda wire: wire.spec.size), Store[int](), self.note, self.unreadable.append
+            WatchSpec(kind, Wire, lambda wire: wire.spec.size), Store[int](), self.note, self.unreadable.append
         )
 
     def note(self, change: Change[int]) -> None:
@@ -115,7 +115,7 @@ def test_when_everything_is_read_again_what_is_unchanged_keeps_its_row_and_nobod
     changes: list[Change[Spec]] = []
     kind = Kind("example.dev", "v1", "things", "Thing")
     store = Store[Spec]()
-    machine = Reflector(Interest(kind, Wire, lambda wire: wire.spec), store, changes.append, lambda _: None)
+    machine = Reflector(WatchSpec(kind, Wire, lambda wire: wire.spec), store, changes.append, lambda _: None)
     for content in (thing("a", 1), thing("b", 2)):
         machine.line(event("ADDED", content))
     machine.line(bookmark(5, initial_end=True))
@@ -143,8 +143,8 @@ def test_an_object_that_was_deleted_and_created_again_unseen_comes_out_as_both()
     changes: list[Change[Identified]] = []
     kind = Kind("example.dev", "v1", "things", "Thing")
     store = Store[Identified]({"size": lambda row: [row.size]})
-    interest = Interest(kind, IdentifiedWire, lambda wire: Identified(wire.metadata["uid"], wire.spec.size))
-    machine = Reflector(interest, store, changes.append, lambda _: None)
+    spec = WatchSpec(kind, IdentifiedWire, lambda wire: Identified(wire.metadata["uid"], wire.spec.size))
+    machine = Reflector(spec, store, changes.append, lambda _: None)
     machine.line(event("ADDED", thing("a", 1)))
     machine.line(bookmark(5, initial_end=True))
     changes.clear()
@@ -311,8 +311,8 @@ def test_a_kind_that_is_gone_is_read_anew_when_it_comes_back(recorder: Recorder)
 
 def test_selectors_are_sent_with_every_request() -> None:
     kind = Kind("", "v1", "pods", "Pod")
-    interest = Interest(kind, Wire, lambda wire: wire.spec.size, labels="app=x", fields="spec.nodeName=n")
-    machine = Reflector(interest, Store[int](), lambda _: None, lambda _: None)
+    spec = WatchSpec(kind, Wire, lambda wire: wire.spec.size, labels="app=x", fields="spec.nodeName=n")
+    machine = Reflector(spec, Store[int](), lambda _: None, lambda _: None)
     assert {"labelSelector": "app=x", "fieldSelector": "spec.nodeName=n"}.items() <= machine.parameters.items()
 
 
@@ -339,9 +339,9 @@ class Card(Keyed, frozen=True):
 def test_only_a_keyed_row_brings_its_own_key_into_the_store() -> None:
     kind = Kind("example.dev", "v1", "things", "Thing")
     sheets, cards = Store[Sheet](), Store[Card]()
-    plain = Reflector(Interest(kind, Wire, lambda _: Sheet("brass")), sheets, lambda _: None, lambda _: None)
+    plain = Reflector(WatchSpec(kind, Wire, lambda _: Sheet("brass")), sheets, lambda _: None, lambda _: None)
     own = Key("ns", "a")
-    keyed = Reflector(Interest(kind, Wire, lambda _: Card(own, 1)), cards, lambda _: None, lambda _: None)
+    keyed = Reflector(WatchSpec(kind, Wire, lambda _: Card(own, 1)), cards, lambda _: None, lambda _: None)
     for machine in (plain, keyed):
         _ = machine.parameters
         assert machine.line(event("ADDED", thing("a", 1))) is None
@@ -368,7 +368,7 @@ def test_only_a_keyed_row_brings_its_own_key_into_the_store() -> None:
 )
 def test_an_interest_selects_as_the_server_does(selector: str, labels: dict[str, str], expected: bool) -> None:
     kind = Kind("example.dev", "v1", "things", "Thing")
-    assert Interest(kind, Wire, lambda wire: wire, labels=selector).selects(labels) is expected
+    assert WatchSpec(kind, Wire, lambda wire: wire, labels=selector).selects(labels) is expected
 
 
 def labelled(name: str, version: int, **labels: str) -> dict[str, Any]:
@@ -379,7 +379,7 @@ def labelled(name: str, version: int, **labels: str) -> dict[str, Any]:
 
 def test_of_a_shared_stream_a_reflector_keeps_what_it_selects() -> None:
     recorder = Recorder()
-    recorder.machine.interest = replace(recorder.machine.interest, labels="ours")
+    recorder.machine.spec = replace(recorder.machine.spec, labels="ours")
     recorder.machine.filters = True
     assert "labelSelector" not in recorder.machine.parameters
     recorder.feed(event("ADDED", labelled("a", 1, ours="yes")), event("ADDED", labelled("b", 2)))

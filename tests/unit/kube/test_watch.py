@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from foresail.kube.failures import Cause, Failure, failure
-from foresail.kube.reflector import Interest, Phase, Reflector
+from foresail.kube.reflector import Phase, Reflector, WatchSpec
 from foresail.kube.store import Store
 from foresail.kube.watch import STALE_SECONDS, UNSERVED_SECONDS, Watch
 from foresail.plan import Kind
@@ -98,7 +98,7 @@ def test_a_watch_that_fails_for_ever_is_logged_rarely_counted_by_cause_and_makes
 
     async def run() -> None:
         clock = asyncio.get_running_loop().time
-        reflector = Reflector(Interest(THING, Wire, lambda _: 0), Store[int](), lambda _: None, lambda _: None)
+        reflector = Reflector(WatchSpec(THING, Wire, lambda _: 0), Store[int](), lambda _: None, lambda _: None)
         watch = Watch(server, reflector, clock=clock)  # type: ignore[arg-type]
         running = asyncio.create_task(watch.run())
         assert watch.bookmark_age() is None
@@ -158,8 +158,8 @@ def test_an_optional_kind_that_is_not_served_is_an_empty_store_until_it_is(caplo
     async def run() -> None:
         clock = asyncio.get_running_loop().time
         store = Store[int]()
-        interest = Interest(THING, Wire, lambda _: 0, optional=True)
-        watch = Watch(server, Reflector(interest, store, lambda _: None, lambda _: None), clock=clock)  # type: ignore[arg-type]
+        spec = WatchSpec(THING, Wire, lambda _: 0, optional=True)
+        watch = Watch(server, Reflector(spec, store, lambda _: None, lambda _: None), clock=clock)  # type: ignore[arg-type]
         running = asyncio.create_task(watch.run())
         await asyncio.wait_for(watch.synced.wait(), 2)
         assert not store.is_served
@@ -208,7 +208,7 @@ def test_a_kind_without_bookmarks_is_neither_stale_nor_a_failure(caplog: pytest.
 
     async def run() -> None:
         clock = asyncio.get_running_loop().time
-        reflector = Reflector(Interest(THING, Wire, lambda _: 0), Store[int](), lambda _: None, lambda _: None)
+        reflector = Reflector(WatchSpec(THING, Wire, lambda _: 0), Store[int](), lambda _: None, lambda _: None)
         watch = Watch(server, reflector, clock=clock)  # type: ignore[arg-type]
         running = asyncio.create_task(watch.run())
         for _ in range(600):
@@ -240,7 +240,7 @@ class Returning(Forgetful):
 
 def test_after_an_outage_a_place_that_is_forgotten_costs_no_second_long_pause() -> None:
     server = Returning()
-    watch = Watch(server, Reflector(Interest(THING, Wire, lambda _: 0), Store[int](), lambda _: None, lambda _: None))  # type: ignore[arg-type]
+    watch = Watch(server, Reflector(WatchSpec(THING, Wire, lambda _: 0), Store[int](), lambda _: None, lambda _: None))  # type: ignore[arg-type]
     watch.reflector.phase, watch.reflector.version = Phase.WATCHING, "5"
 
     async def run() -> None:
@@ -256,8 +256,8 @@ def test_after_an_outage_a_place_that_is_forgotten_costs_no_second_long_pause() 
 @pytest.mark.parametrize("streams", [True, False])
 def test_a_server_that_forgets_at_once_is_listed_less_and_less_often(*, streams: bool) -> None:
     server = Forgetful(streams=streams)
-    interest = Interest(THING, Wire, lambda _: 0)
-    watch = Watch(server, Reflector(interest, Store[int](), lambda _: None, lambda _: None))  # type: ignore[arg-type]
+    spec = WatchSpec(THING, Wire, lambda _: 0)
+    watch = Watch(server, Reflector(spec, Store[int](), lambda _: None, lambda _: None))  # type: ignore[arg-type]
 
     async def run() -> None:
         running = asyncio.create_task(watch.run())
@@ -299,7 +299,7 @@ def test_other_tasks_get_a_turn_while_the_lines_of_a_chunk_are_expensive(monkeyp
             return 0
 
         monkeypatch.setattr(loop, "time", lambda: time() + spent)
-        reflector = Reflector(Interest(THING, Wire, expensive), Store[int](), lambda _: None, lambda _: None)
+        reflector = Reflector(WatchSpec(THING, Wire, expensive), Store[int](), lambda _: None, lambda _: None)
         running = asyncio.create_task(Watch(Slow(), reflector).run())  # type: ignore[arg-type]
         while len(reflector.store) < 40:
             turns += 1

@@ -212,7 +212,7 @@ def test_of_very_many_cold_primers_the_coldest_have_series(monkeypatch: pytest.M
 
 def test_a_cronjob_with_annotations_counts_like_one_with_a_primer() -> None:
     primers = Primers(msgspec.structs.replace(SETTINGS, annotated_cron_jobs=True))
-    (learn,) = [each.learn for each in primers.watched if each.interest.kind == CRON_JOB]
+    (learn,) = [each.learn for each in primers.informers if each.spec.kind == CRON_JOB]
     delays = (cold_at(1), cold_at(2))
 
     def row(reason: str | None) -> CronJobRow:

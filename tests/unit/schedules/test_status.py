@@ -8,7 +8,7 @@ import pytest
 from foresail.api import velero
 from foresail.api.instants import instant, stamp
 from foresail.api.marks import OBSERVED
-from foresail.kube.reflector import Change, Interest, Reflector
+from foresail.kube.reflector import Change, Reflector, WatchSpec
 from foresail.kube.store import Store, Unreadable
 from foresail.plan import Key
 from foresail.schedules.decide import decide
@@ -142,12 +142,12 @@ def test_an_instant_of_any_year_is_written_as_it_is_read(text: str) -> None:
 def reflected(data: bytes) -> tuple[list[ScheduleRow], list[Unreadable]]:
     """Feed one Schedule to a reflector as the API server would send it."""
     store, said = Store[ScheduleRow](), list[Unreadable]()
-    interest = Interest(velero.SCHEDULE, velero.Schedule, schedule_row)
+    spec = WatchSpec(velero.SCHEDULE, velero.Schedule, schedule_row)
 
     def ignore(_: Change[ScheduleRow]) -> None:
         pass
 
-    reflector = Reflector(interest, store, ignore, said.append)
+    reflector = Reflector(spec, store, ignore, said.append)
     assert reflector.line(b'{"type": "ADDED", "object": ' + data + b"}") is None
     return [row for row in map(store.get, store) if row], said
 

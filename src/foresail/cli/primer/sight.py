@@ -9,7 +9,7 @@ from foresail.api import pods
 from foresail.api.primer import PRIMER
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError
-from foresail.kube.loop import Watched
+from foresail.kube.controller import Informer
 from foresail.kube.reflector import Change
 from foresail.plan import Key
 from foresail.primers.controller import Primers
@@ -21,31 +21,31 @@ _OPTIONAL = (pods.NODE, pods.PRIORITY_CLASS, pods.RESOURCE_QUOTA)  # what a tena
 async def primers_of(cluster: Cluster, chosen: argparse.Namespace) -> Primers:
     """Return the controller with everything read that one may read; it decides, and nothing is written."""
     known = Primers(Settings(zone=chosen.zone, hold_image="any", annotated_cron_jobs=True))
-    for watched in known.watched:
-        kind = watched.interest.kind
+    for informer in known.informers:
+        kind = informer.spec.kind
         try:
             place = chosen.namespace if kind.namespaced else ""
             if kind == PRIMER:  # whoever only wants to know what one would do need not have installed it
                 found = await cluster.listed_if_known(kind, place)
             else:
-                found = await cluster.listed(kind, place, watched.interest.labels)
+                found = await cluster.listed(kind, place, informer.spec.labels)
         except CommandError:
             if kind not in _OPTIONAL:
                 raise
             continue
-        fill(watched, found)
+        fill(informer, found)
     return known
 
 
-def fill(watched: Watched, found: list[msgspec.Raw]) -> None:
+def fill(informer: Informer, found: list[msgspec.Raw]) -> None:
     """Put objects into a store as a watch would."""
-    decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(watched.interest.wire)
+    decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(informer.spec.wire)
     for raw in found:
         try:
             wire = decoder.decode(raw)
-            row = watched.interest.row(wire)
+            row = informer.spec.row(wire)
         except (msgspec.DecodeError, ValueError):
             continue
         key = Key(getattr(wire.metadata, "namespace", ""), wire.metadata.name)
-        watched.store.put(key, row)
-        tuple(watched.keys(Change(key, None, row, initial=True)))
+        informer.store.put(key, row)
+        tuple(informer.keys(Change(key, None, row, initial=True)))

@@ -226,7 +226,7 @@ def test_a_hand_over_is_charged_once() -> None:
 
 def read(service: SelfService, store: Any, key: Key, row: Any) -> None:  # noqa: ANN401 - rows of any kind
     """Let a controller read a row that was there when it started."""
-    (one,) = [each for each in service.watched if each.store is store]
+    (one,) = [each for each in service.informers if each.store is store]
     store.put(key, row)
     one.learn(Change(key, None, row, initial=True))
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from msgspec.structs import replace
 
 from foresail.api.nonadmin import Condition
-from foresail.kube.loop import Later
+from foresail.kube.controller import LowPriority
 from foresail.kube.reflector import Change
 from foresail.plan import Key
 from foresail.selfservice.controller import SelfService, Side
@@ -44,7 +44,7 @@ def row(name: str, seconds: int, phase: str = "New", reason: str = "QuotaExceede
 def fed(service: SelfService, old: RequestRow | None, new: RequestRow | None) -> list[Key]:
     """Return the keys that a change concerns, the changed one's left out."""
     side = service.backups
-    (one,) = [each for each in service.watched if each.store is side.requests]
+    (one,) = [each for each in service.informers if each.store is side.requests]
     given = new or old
     assert given is not None
     if new is None:
@@ -52,7 +52,7 @@ def fed(service: SelfService, old: RequestRow | None, new: RequestRow | None) ->
     else:
         side.requests.put(new.key, new)
     change = Change(given.key, old, new, initial=False)
-    found = (each.key if isinstance(each, Later) else each for each in (*one.learn(change), *one.keys(change)))
+    found = (each.key if isinstance(each, LowPriority) else each for each in (*one.learn(change), *one.keys(change)))
     return [key for key in found if key != side.key(given.key)]
 
 

@@ -43,7 +43,7 @@ def with_restores(status: Status) -> SelfService:
 
 
 def keys(service: SelfService, store: Store[Any], change: Change[Any]) -> list[Key]:
-    (one,) = [each for each in service.watched if each.store is store]
+    (one,) = [each for each in service.informers if each.store is store]
     return [key for key in one.keys(change) if isinstance(key, Key) and "restores/" in key.name]
 
 

@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 import pytest
 from one_child_each import CHILD, PARENT, OneChildEach
 
+from foresail.kube.controller import Informer, LowPriority
 from foresail.kube.failures import Cause, Failure, failure
-from foresail.kube.loop import Later, Watched
-from foresail.kube.reflector import Change, Interest
+from foresail.kube.reflector import Change, WatchSpec
 from foresail.kube.refusals import WRITE_REFUSED
 from foresail.plan import Key, Kind, Note, Plan
 from tests.worlds import virtual_time
@@ -60,7 +60,7 @@ def test_a_write_that_is_refused_for_what_it_is_becomes_the_same_event_at_each_r
     async def live() -> None:
         scene = Scene()
         notes: list[Note] = []
-        process = Process(Visitor(scene.world), OneChildEach(), say=notes.append)
+        process = Process(Visitor(scene.world), OneChildEach(), emit=notes.append)
         create = scene.world.create
 
         def refusing(kind: Kind, body: Document, by: str, namespace: str = "") -> Answer:
@@ -138,7 +138,7 @@ def test_a_plan_for_an_instant_that_has_passed_is_looked_at_once_a_second_and_na
         looks = virtual_time.run(live())
     assert 58 <= len(looks) <= 62
     (said,) = [record.getMessage() for record in caplog.records]
-    assert "the plan for default/a asks for a look at 2025-12-31" in said
+    assert "the Plan for default/a has its wake-up in the past (2025-12-31" in said
 
 
 def test_a_ticker_that_can_no_longer_be_read_comes_to_no_instant_until_it_can_be() -> None:
@@ -189,13 +189,13 @@ class Crowded(Ticking):
         self.seen: list[str] = []
 
     @property
-    def watched(self) -> Sequence[Watched]:
-        def keys(change: Change[Ticker]) -> Iterator[Key | Later]:
+    def informers(self) -> Sequence[Informer]:
+        def keys(change: Change[Ticker]) -> Iterator[Key | LowPriority]:
             yield change.key
             if change.key.name == "first" and not change.initial:
-                yield from map(Later, self.tickers)
+                yield from map(LowPriority, self.tickers)
 
-        return (Watched(Interest(TICKER, Ticker, lambda row: row), self.tickers, keys),)
+        return (Informer(WatchSpec(TICKER, Ticker, lambda row: row), self.tickers, keys),)
 
     def observe(self, key: Key, _now: datetime) -> tuple[Key, Ticker] | None:
         self.seen.append(key.name)
