@@ -428,7 +428,7 @@ def test_the_calendar_shows_the_pile_up_of_a_night(velero_cluster: Cluster, fore
     velero_cluster.apply(schedule("off", spec={"paused": True}))
     said = foresail.done("calendar", "--from", "2027-03-01")
     assert "Mon 01 Mar  #·" in said.out
-    assert "00:00 on 7 days from Mon 01 Mar: 12 (app-00, " in said.out
+    assert "every day at 00:00: 12 (app-00, " in said.out
     assert said.err == "hint: 1 schedule is paused, so not drawn\n"
     file = tmp_path / "week.svg"
     foresail.done("calendar", "--from", "2027-03-01", "--svg", str(file))

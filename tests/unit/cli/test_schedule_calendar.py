@@ -3,6 +3,8 @@
 from datetime import date, timedelta
 from xml.etree import ElementTree as ET
 
+import pytest
+
 from foresail.cli.schedule.calendar import pile_line, week_lines
 from foresail.cli.schedule.load import Load, load_of
 from foresail.cli.schedule.load_picture import load_picture
@@ -34,14 +36,48 @@ def test_ten_or_more_at_once_are_seen_and_named() -> None:
     lines = list(week_lines(found))
     assert lines[2].startswith("Mon 16 Nov  #·")
     assert "# ten or more; the most is 12" in lines
-    assert (
-        lines[-1] == "  00:00 on 7 days from Mon 16 Nov: 12 (app-00, app-01, app-02, app-03, app-04, app-05 and 6 more)"
-    )
+    assert lines[-1] == "  every day at 00:00: 12 (app-00, app-01, app-02, app-03, app-04, app-05 and 6 more)"
 
 
 def test_a_pile_up_of_one_day_names_the_day() -> None:
     found = load(named("a", "5 1 16 * *"), named("b", "5 1 * * *"))
-    assert [pile_line(each) for each in found.piles] == ["01:05 on Mon 16 Nov: 2 (a, b)"]
+    assert [pile_line(each) for each in found.piles] == ["Mon 16 Nov at 01:05: 2 (a, b)"]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "said"),
+    [
+        ("0 * * * *", "0 * * * *", ["every full hour: 2 (a, b)"]),
+        ("15 * * * *", "15 * * * *", ["every hour at :15: 2 (a, b)"]),
+        ("*/30 * * * *", "*/30 * * * *", ["every 30 minutes: 2 (a, b)"]),
+        ("0 */6 * * *", "0 */3 * * *", ["every 6 hours from 00:00: 2 (a, b)"]),
+        ("0 8-18 * * *", "0 * * * *", ["every hour from 08:00 to 18:00: 2 (a, b)"]),
+        ("0 1,2,7,9,20 * * *", "0 * * * *", ["every day at 01:00, 02:00, 07:00 and 2 more times: 2 (a, b)"]),
+        ("0 1,5 * * 1-5", "0 * * * *", ["5 days from Mon 16 Nov at 01:00, 05:00: 2 (a, b)"]),
+    ],
+)
+def test_pile_ups_of_the_same_schedules_are_one_line(first: str, second: str, said: list[str]) -> None:
+    found = load(named("a", first), named("b", second))
+    assert [pile_line(each) for each in found.piles] == said
+
+
+def test_a_larger_pile_up_does_not_break_the_line_of_a_smaller_one() -> None:
+    found = load(*(named(name, "0 * * * *") for name in "abcd"), named("nightly", "0 0 * * *"))
+    assert [pile_line(each) for each in found.piles] == [
+        "every day at 00:00: 5 (a, b, c, d, nightly)",
+        "every full hour: 4 (a, b, c, d)",
+    ]
+
+
+def test_today_is_bold_and_no_other_day(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("foresail.cli.schedule.calendar.painted", lambda text, colour, _: f"<{colour}>{text}</>")
+    found = load(named("a", "0 3 * * *"), first=date(2026, 11, 14))
+    bold = [line for line in week_lines(found) if line.startswith("<1>")]
+    assert len(bold) == 1
+    assert bold[0].startswith("<1>Sun 15 Nov</>")
+    picture = ET.fromstring(load_picture(found, []))  # noqa: S314 - we drew it
+    heavy = [each.text for each in picture.iter(f"{SVG}text") if each.get("font-weight") == "600"]
+    assert heavy[1:] == ["Sun 15 Nov"]
 
 
 def test_schedules_of_the_same_name_in_two_namespaces_pile_up_too() -> None:
@@ -67,7 +103,7 @@ def test_the_picture_has_a_bar_for_each_half_hour_with_runs_and_the_pile_ups_in_
     bars = [each.findtext(f"{SVG}title") for each in picture.iter(f"{SVG}rect") if each.find(f"{SVG}title") is not None]
     assert bars == ["2", "1", "1", "1", "1", "1", "1"]
     texts = [each.text for each in picture.iter(f"{SVG}text")]
-    assert "03:00 on Mon 16 Nov: 2 (a<b, c)" in texts
+    assert "Mon 16 Nov at 03:00: 2 (a<b, c)" in texts
 
 
 def test_a_week_without_runs_is_drawn_too() -> None:

@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
+from foresail.cli.output.times import compact
 from foresail.cli.schedule.sight import Sight
-from foresail.cli.schedule.simulation import Span, simulated
+from foresail.cli.schedule.simulate import said, summary_rows
+from foresail.cli.schedule.simulation import Fate, Outcome, Span, simulated
 from foresail.plan import Key
 from foresail.schedules.observe import LocationRow
 from tests.unit.cli.made_up import NOW, at, backup, schedule_wire, seen
@@ -119,3 +121,20 @@ def test_only_the_span_that_is_asked_for_is_looked_at_and_years_before_it_cost_n
 def test_a_late_run_is_shown_if_it_comes_in_the_span_though_its_slot_was_before() -> None:
     late = simulated(seen(schedule_wire("0 */4 * * *")).seen, NOW, Span(NOW, at("15:00:00")), NOTHING)
     assert [(each.slot, each.outcome.value, each.at) for each in late] == [(at("12:00:00"), "runs late", NOW)]
+
+
+def test_a_week_is_summed_up_in_one_line_for_each_schedule() -> None:
+    minutely, span = seen(schedule_wire("* * * * *")), Span(NOW, NOW + timedelta(days=7))
+    fates = [(fate, minutely) for fate in simulated(minutely.seen, NOW, span, timedelta(minutes=7))]
+    assert len(fates) > 5000
+    ((name, slots, on_time, late, lost, first),) = summary_rows(fates, "UTC")
+    assert (name, int(slots)) == ("velero/daily", len(fates))
+    assert int(on_time) + int(late) + int(lost) == len(fates)
+    assert first.startswith("Sun 2026-11-15 12:0")
+
+
+def test_how_late_a_run_is_and_how_long_backups_take_reads_like_a_duration() -> None:
+    late = Fate(at("12:00:00"), Outcome.LATE, at("12:07:00"))
+    assert said(late, "UTC") == "runs 7m late, at Sun 2026-11-15 12:07 +00"
+    spans = {"45s": 45, "7m": 420, "1h30m": 5400, "2d": 172800, "1d1h": 90000, "1m30s": 90, "0s": 0}
+    assert [compact(timedelta(seconds=each)) for each in spans.values()] == list(spans)

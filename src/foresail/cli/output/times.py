@@ -41,6 +41,15 @@ def short(span: timedelta) -> str:
     return f"{max(seconds, 0)}s"
 
 
+def compact(span: timedelta) -> str:
+    """Return a length of time without units that are zero, such as 7m or 1h30m."""
+    seconds, found = max(int(span.total_seconds()), 0), ""
+    for unit, name in ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "m"), (1, "s")):
+        count, seconds = divmod(seconds, unit)
+        found += f"{count}{name}" if count else ""
+    return found or "0s"
+
+
 def go_time(at: datetime) -> str:
     """Return an instant as Velero shows it where its clock stands in UTC."""
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} +0000 UTC"

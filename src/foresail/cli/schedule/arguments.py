@@ -120,7 +120,7 @@ def _add_pictures(words: Any) -> None:  # noqa: ANN401
         "--backups-take", default="0s", metavar="DURATION", help="how long each Backup runs, such as 45m (%(default)s)"
     )
     one.add_argument("--zone", default="UTC", help="of the times shown and of --from and --until (%(default)s)")
-    _add_output(one, "table", "json", "yaml")
+    _add_output(one, "table", "wide", "json", "yaml")
     _add_reading(one)
 
     one = _word(words, "calendar", "a picture of how many runs start when, with the pile-ups", ("calendar", "calendar"))
@@ -129,6 +129,13 @@ def _add_pictures(words: Any) -> None:  # noqa: ANN401
     one.add_argument("--weeks", type=int, default=1, metavar="N", help="(%(default)s)")
     one.add_argument("--zone", default="UTC", help="of the picture (%(default)s)")
     one.add_argument("--svg", metavar="FILE", help="write an SVG picture; - writes it to standard output")
+    _add_reading(one)
+
+    one = _word(words, "spread", "propose other minutes for Schedules that start together", ("spread", "propose"))
+    _add_choice(one)
+    one.add_argument("--most", type=int, default=1, metavar="N", help="starts in one minute (%(default)s)")
+    one.add_argument("--days", type=int, default=7, metavar="N", help="how far to look ahead (%(default)s)")
+    _add_output(one, "table", "json", "yaml", "name", "patch")
     _add_reading(one)
 
 

@@ -1,6 +1,6 @@
 """How many runs start when: the fires of all Schedules on the days of a picture, and where they pile up."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from itertools import takewhile
@@ -13,13 +13,14 @@ from foresail.schedules.reading import reading
 from foresail.schedules.reasons import Because
 
 SLOTS = 48  # half hours of a day
+_MOST_COMPARED = 1000  # pile-ups that are compared with each other
 
 
 @dataclass(frozen=True, slots=True)
 class Pile:
-    """Runs that start in the same minute of several days: their number, and whose they are."""
+    """Runs that start in the same minutes of several days: their number, and whose they are."""
 
-    minute: time
+    minutes: tuple[time, ...]
     days: tuple[date, ...]
     names: tuple[str, ...]
 
@@ -35,6 +36,7 @@ class Load:
     peaks: dict[tuple[date, int], int]
     piles: tuple[Pile, ...]
     jumps: tuple[ClockJump, ...]
+    today: date
 
     @property
     def most(self) -> int:
@@ -60,7 +62,16 @@ def load_of(sights: Sequence[Sight], days: Sequence[date], zone: str, now: datet
         half_hour = (at.date(), (at.hour * 60 + at.minute) // 30)
         runs[at.date()] = runs.get(at.date(), 0) + len(names)
         peaks[half_hour] = max(peaks.get(half_hour, 0), len(set(names)))
-    return Load(zone, tuple(days), len(sights), runs, peaks, tuple(_piles(local)), tuple(clock_jumps(zone, start, end)))
+    return Load(
+        zone,
+        tuple(days),
+        len(sights),
+        runs,
+        peaks,
+        tuple(_piles(local)),
+        tuple(clock_jumps(zone, start, end)),
+        now.astimezone(wall).date(),
+    )
 
 
 def fires_of(each: Sight, start: datetime, end: datetime, now: datetime) -> Iterator[datetime]:
@@ -80,11 +91,34 @@ def _chained(cron: Schedule, base: datetime, start: datetime, end: datetime) -> 
 
 
 def _piles(minutes: Iterable[tuple[datetime, list[str]]]) -> list[Pile]:
-    """Return the minutes in which several start, the same ones of several days as one, the largest first."""
-    found: dict[tuple[time, tuple[str, ...]], list[date]] = {}
-    for at, names in minutes:
-        several = tuple(sorted(set(names)))  # one that fires twice in a minute is no pile-up
+    """Return the minutes in which several start, the largest pile-ups first.
+
+    Minutes and days with the same Schedules are one pile-up; a minute in which others start as well counts for it too.
+    """
+    days: dict[tuple[tuple[str, ...], time], set[date]] = {}
+    for at, starting in minutes:
+        several = tuple(sorted(set(starting)))  # one that fires twice in a minute is no pile-up
         if len(several) > 1:
-            found.setdefault((at.time(), several), []).append(at.date())
-    piles = [Pile(minute, tuple(sorted(set(days))), names) for (minute, names), days in found.items()]
-    return sorted(piles, key=lambda pile: (-len(pile.names), pile.days[0], pile.minute))
+            days.setdefault((several, at.time()), set()).add(at.date())
+    groups: dict[tuple[tuple[str, ...], tuple[date, ...]], set[time]] = {}
+    for (names, minute), found in days.items():
+        groups.setdefault((names, tuple(sorted(found))), set()).add(minute)
+    piles = [
+        Pile(tuple(sorted(times | _shared(names, when, groups))), when, names)
+        for (names, when), times in sorted(groups.items())
+    ]
+    return sorted(piles, key=lambda pile: (-len(pile.names), pile.days[0], pile.minutes))
+
+
+def _shared(
+    names: tuple[str, ...], days: tuple[date, ...], groups: Mapping[tuple[tuple[str, ...], tuple[date, ...]], set[time]]
+) -> set[time]:
+    """Return the minutes of larger pile-ups that contain this one on all its days."""
+    if len(groups) > _MOST_COMPARED:
+        return set()
+    larger = (
+        times
+        for (others, others_days), times in groups.items()
+        if len(others) > len(names) and set(names) < set(others) and set(days) <= set(others_days)
+    )
+    return set().union(*larger)

@@ -19,7 +19,7 @@ def load_picture(load: Load, piles: Sequence[str]) -> str:
     parts = [
         label(20, 22, title, _INK, "start", "600"),
         *(label(20, 42 + _LINE * number, text, _FULL, "start") for number, text in enumerate(piles)),
-        *day_grid(load.days, top, _ROW),
+        *day_grid(load.days, top, _ROW, load.today),
         *clock_marks(load.days, load.jumps, top, _ROW),
         *_bars(load, top),
     ]

@@ -13,12 +13,14 @@ from foresail.cli.options.values import read_length
 from foresail.cli.output.messages import hint
 from foresail.cli.output.objects import document
 from foresail.cli.output.table import table
+from foresail.cli.output.times import compact
 from foresail.cli.schedule.hints import say_who_fires
 from foresail.cli.schedule.sight import Sight, looked_at
-from foresail.cli.schedule.simulation import Fate, Span, simulated
+from foresail.cli.schedule.simulation import Fate, Outcome, Span, simulated
 from foresail.kube.clock import now
 
 _WEEK = timedelta(days=7)
+_SUMMARY = ("SCHEDULE", "SLOTS", "ON TIME", "LATE", "NOT RUN", "FIRST EXCEPTION")
 
 
 def simulate(chosen: argparse.Namespace) -> int:
@@ -30,7 +32,9 @@ def simulate(chosen: argparse.Namespace) -> int:
         key=lambda pair: (pair[0].slot, pair[1].schedule.key),
     )
     if chosen.output == "table":
-        print(_table(fates, chosen))
+        print(table(_SUMMARY, summary_rows(fates, chosen.zone)))
+    elif chosen.output == "wide":
+        print(_every_slot(fates, chosen))
     else:
         print(document([_as_data(*pair) for pair in fates], chosen.output))
     _say_what_was_assumed(sights, takes)
@@ -48,7 +52,22 @@ def _span(chosen: argparse.Namespace, instant: datetime) -> tuple[Span, timedelt
     return Span(start, end), timedelta(microseconds=length // 1000)
 
 
-def _table(fates: Sequence[tuple[Fate, Sight]], chosen: argparse.Namespace) -> str:
+def summary_rows(fates: Sequence[tuple[Fate, Sight]], zone: str) -> list[tuple[str, ...]]:
+    """Return a row for each Schedule: how many slots run, and the first that does not run on time."""
+    by_schedule: dict[str, list[Fate]] = {}
+    for fate, each in fates:
+        by_schedule.setdefault(str(each.schedule.key), []).append(fate)
+    rows = []
+    for name, found in sorted(by_schedule.items()):
+        on_time, late = (sum(fate.outcome is which for fate in found) for which in (Outcome.RUNS, Outcome.LATE))
+        first = next((fate for fate in found if fate.outcome is not Outcome.RUNS), None)
+        exception = f"{wall_time(first.slot, zone)} {said(first, zone)}" if first else ""
+        counts = (len(found), on_time, late, len(found) - on_time - late)
+        rows.append((name, *map(str, counts), exception))
+    return rows
+
+
+def _every_slot(fates: Sequence[tuple[Fate, Sight]], chosen: argparse.Namespace) -> str:
     rows = [
         (wall_time(fate.slot, chosen.zone), stamp(fate.slot), str(each.schedule.key), said(fate, chosen.zone))
         for fate, each in fates
@@ -59,7 +78,7 @@ def _table(fates: Sequence[tuple[Fate, Sight]], chosen: argparse.Namespace) -> s
 def said(fate: Fate, zone: str) -> str:
     """Return what becomes of a slot, in words."""
     if fate.at is not None and fate.at > fate.slot and fate.outcome.value != "runs":
-        return f"{fate.outcome} at {wall_time(fate.at.replace(microsecond=0), zone)}"
+        return f"runs {compact(fate.at - fate.slot)} late, at {wall_time(fate.at.replace(microsecond=0), zone)}"
     return f"{fate.outcome}: {fate.because}" if fate.because else fate.outcome.value
 
 
@@ -79,6 +98,6 @@ def _say_what_was_assumed(sights: Sequence[Sight], takes: timedelta) -> None:
         because = each.verdict.refused
         if because is not None:
             hint(f"Schedule {each.schedule.key} has no slots: {because.message}")
-    length = "no time" if not takes else f"{takes}"
+    length = "no time" if not takes else compact(takes)
     print(f"assumed: the cluster stays as it is, the operator runs, and each Backup takes {length}", file=sys.stderr)
     say_who_fires(sights)

@@ -1,0 +1,86 @@
+"""`foresail schedule spread`: proposes other minutes for Schedules that start together."""
+
+import argparse
+import json
+import shlex
+import sys
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from foresail.api import velero
+from foresail.cli.errors import CommandError
+from foresail.cli.output.messages import hint
+from foresail.cli.output.objects import as_text
+from foresail.cli.output.table import fitted, terminal_width
+from foresail.cli.schedule.hints import say_who_manages
+from foresail.cli.schedule.load import fires_of
+from foresail.cli.schedule.sight import Sight, looked_at
+from foresail.cli.schedule.spreading import Candidate, Move, minute_of, spread
+
+_HEADER = ("SCHEDULE", "NOW", "PROPOSED", "TOGETHER", "THEN")
+
+
+def propose(chosen: argparse.Namespace) -> int:
+    """Print other minutes for Schedules that start together; change nothing."""
+    if chosen.most < 1 or chosen.days < 1:
+        raise CommandError("--most and --days must be 1 or more", "leave them out for 1 start a minute and a week")
+    sights, instant = looked_at(chosen)
+    drawn = [each for each in sights if not each.schedule.paused and each.verdict.refused is None]
+    end = instant + timedelta(days=chosen.days)
+    candidates = [
+        Candidate(
+            each.schedule.key,
+            each.schedule.text,
+            frozenset(fire.replace(second=0, microsecond=0) for fire in fires_of(each, instant, end, instant)),
+        )
+        for each in drawn
+    ]
+    moves = spread(candidates, chosen.most)
+    print_moves(moves, chosen.output)
+    _print_hints(moves, drawn, candidates, chosen.most)
+    return 0
+
+
+def print_moves(moves: Sequence[Move], form: str) -> None:
+    """Print the moves: for people, as partial Schedules, or as commands that make them."""
+    if form == "patch":
+        for each in moves:
+            print(patch_command(each))
+    elif form != "table":
+        print(as_text([schedule_object(each) for each in moves], form))
+    elif moves:
+        rows = [
+            (str(each.key), each.before, each.after, str(each.together_before), str(each.together_after))
+            for each in moves
+        ]
+        print(fitted(_HEADER, rows, terminal_width(sys.stdout), ("SCHEDULE",)))
+
+
+def schedule_object(move: Move) -> dict[str, Any]:
+    """Return the fields of the Schedule that change, as an object."""
+    return {
+        "apiVersion": velero.SCHEDULE.api_version,
+        "kind": velero.SCHEDULE.name,
+        "metadata": {"name": move.key.name, "namespace": move.key.namespace},
+        "spec": {"schedule": move.after},
+    }
+
+
+def patch_command(move: Move) -> str:
+    """Return the command that makes a move."""
+    patch = json.dumps({"spec": {"schedule": move.after}})
+    words = ["kubectl", "patch", "schedules.velero.io", move.key.name, "-n", move.key.namespace, "--type=merge", "-p"]
+    return shlex.join([*words, patch])
+
+
+def _print_hints(moves: Sequence[Move], drawn: Sequence[Sight], candidates: Sequence[Candidate], most: int) -> None:
+    moved = {each.key for each in moves}
+    if not moves:
+        print(f"Nothing to move: no other minute has fewer starts, or no minute has more than {most}", file=sys.stderr)
+    fixed = sum(minute_of(each.text) is None for each in candidates)
+    if fixed:
+        hint(f"{fixed} of {len(candidates)} Schedules do not fire in one minute of the hour, so they stay")
+    say_who_manages(each.schedule for each in drawn if each.schedule.key in moved)
+    if moves:
+        hint("nothing was changed; -o patch prints the commands that change them")
