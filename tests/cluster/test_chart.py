@@ -132,7 +132,7 @@ def test_the_operators_pods_may_run_where_only_restricted_ones_may(prepared: Clu
         ("selfService.enabled=maybe", "enabled"),
         ("logLevel=loud", "logLevel"),
         ("image.repository=", "repository"),
-        ("primers.enabled=true", "primers.pauseImage"),
+        ("primers.pauseImage=", "pauseImage"),
     ],
 )
 def test_a_misspelt_or_impossible_value_is_refused_by_its_name(wrong: str, named: str) -> None:

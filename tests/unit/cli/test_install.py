@@ -207,7 +207,7 @@ def test_no_blank_is_left_in_what_is_applied() -> None:
     ("words", "said"),
     [
         (["--schedules=false"], "nothing is switched on"),
-        (["--primers"], "--primer-pause-image IMAGE"),
+        (["--primers", "--primer-pause-image="], "--primer-pause-image"),
         (["--image", "a\nb: c"], "--image"),
         (["--velero-namespace", "Velero"], "--velero-namespace"),
         (["--timeout", "soon"], "--timeout"),

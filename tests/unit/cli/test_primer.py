@@ -7,7 +7,9 @@ from typing import Any
 
 import msgspec
 import pytest
+import yaml
 
+from foresail.api.images import PAUSE_IMAGE
 from foresail.api.primer import PRIMER as KIND
 from foresail.cli.access.cluster import refusal
 from foresail.cli.main import main, parser
@@ -22,6 +24,7 @@ from foresail.primers.observe import Settings, Target
 from tests.primer_scenarios import SCENARIOS
 from tests.unit.primers.rows import cron_job, seen, shape
 
+CHART = Path(__file__).parents[3] / "charts" / "foresail"
 NOW = datetime(2026, 1, 2, 2, tzinfo=UTC)
 STATUS: dict[str, Any] = {
     "warmUp": "10m",
@@ -191,13 +194,20 @@ def test_the_settings_of_the_operator_are_read_from_its_flags() -> None:
     )
 
 
+def test_placeholders_run_the_same_image_by_default_whoever_installs_them() -> None:
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    flags = parser().parse_args(["operator", "run", "--primers"])
+    install = parser().parse_args(["install", "--primers"])
+    found = {values["primers"]["pauseImage"], primer_settings(flags).pause_image, install.primer_pause_image}
+    assert found == {PAUSE_IMAGE}
+
+
 @pytest.mark.parametrize(
     ("flags", "problem"),
     [
-        ([], "--primers needs an image for placeholders"),
-        (["--primer-pause-image=p", "--primer-longest-warm-up=soon"], "is no duration"),
-        (["--primer-pause-image=p", "--primer-time-zone=Nowhere"], "--primer-time-zone"),
-        (["--primer-pause-image=p", "--primer-label=a"], "--primer-label: 'a' has no value"),
+        (["--primer-longest-warm-up=soon"], "is no duration"),
+        (["--primer-time-zone=Nowhere"], "--primer-time-zone"),
+        (["--primer-label=a"], "--primer-label: 'a' has no value"),
     ],
 )
 def test_a_setting_that_cannot_be_is_refused(

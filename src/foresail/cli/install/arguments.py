@@ -4,6 +4,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from foresail import __version__
+from foresail.api.images import PAUSE_IMAGE
 from foresail.cli.options.booleans import add_switch
 from foresail.cli.options.connection import add_velero_and_cluster
 
@@ -45,7 +46,12 @@ def _fill_install(one: argparse.ArgumentParser) -> None:
     ):
         add_switch(one, flag, meaning, default=default)
     one.add_argument("--image", default=_IMAGE, help=f"the operator's image (default: {_IMAGE}, as in the chart)")
-    one.add_argument("--primer-pause-image", metavar="IMAGE", help="what placeholders run; needed with --primers")
+    one.add_argument(
+        "--primer-pause-image",
+        default=PAUSE_IMAGE,
+        metavar="IMAGE",
+        help="what placeholders run, best by its digest (default: %(default)s)",
+    )
     one.add_argument(
         "--monitoring", action="store_true", help="with alert rules and a ServiceMonitor for the Prometheus operator"
     )

@@ -81,7 +81,7 @@ def _wishes(chosen: argparse.Namespace) -> Wishes:
         namespace=chosen.namespace,
         velero_account="velero",
         image=chosen.image,
-        pause_image=chosen.primer_pause_image or "",
+        pause_image=chosen.primer_pause_image,
         skip_immediately=chosen.schedule_skip_immediately,
         monitoring=chosen.monitoring,
     )

@@ -8,6 +8,7 @@ from typing import Any
 
 from foresail.api.apps import DEPLOYMENT
 from foresail.api.core import DEFINITION
+from foresail.api.images import PAUSE_IMAGE
 from foresail.api.monitoring import PROMETHEUS_RULE, SERVICE_MONITOR
 from foresail.api.pods import PRIORITY_CLASS
 from foresail.api.policy import SELF_SERVICE_POLICY
@@ -56,7 +57,7 @@ class Wishes:
     namespace: str
     velero_account: str
     image: str
-    pause_image: str = ""
+    pause_image: str = PAUSE_IMAGE
     skip_immediately: bool = False
     monitoring: bool = False
 
@@ -83,15 +84,12 @@ def checked(wishes: Wishes) -> Wishes:
     for text, pattern, option in (
         (wishes.namespace, _NAMESPACE, "--velero-namespace"),
         (wishes.image, _IMAGE, "--image"),
-        (wishes.pause_image or "pause", _IMAGE, "--primer-pause-image"),
+        (wishes.pause_image, _IMAGE, "--primer-pause-image"),
     ):
         if not pattern.fullmatch(text):
             raise UsageError(f"{option}: {text!r} is no name of that sort", "give it as kubectl would show it")
     if not wishes.capabilities:
         raise UsageError("nothing is switched on", "leave out --schedules=false, or add --self-service or --primers")
-    if "primers" in wishes.capabilities and not wishes.pause_image:
-        hint = "add --primer-pause-image IMAGE: an image of pause, best by its digest"
-        raise UsageError("--primers: no image is named that placeholders run", hint)
     return wishes
 
 

@@ -4,6 +4,7 @@ import argparse
 from datetime import timedelta
 from typing import Any
 
+from foresail.api.images import PAUSE_IMAGE
 from foresail.cli.errors import CommandError
 from foresail.cli.options.booleans import add_switch
 from foresail.cron import CronError
@@ -15,7 +16,7 @@ def add_primer_settings(run: argparse.ArgumentParser) -> None:
     """Add the flags."""
     group = run.add_argument_group("primers")
     for flag, default, metavar, meaning in (
-        ("--primer-pause-image", None, "IMAGE", "what a placeholder runs: an image of pause, best by its digest"),
+        ("--primer-pause-image", PAUSE_IMAGE, "IMAGE", "what a placeholder runs (default: %(default)s)"),
         ("--primer-hold-image", None, "IMAGE", "what Jobs of primer CronJobs run; without it method CronJob is off"),
         ("--primer-priority-class", "foresail-placeholder", "NAME", "the priority of both (default: %(default)s)"),
         ("--primer-longest-warm-up", "6h", "DURATION", "the longest spec.warmUp (default: %(default)s)"),
@@ -55,9 +56,6 @@ def primer_settings(chosen: argparse.Namespace) -> Any:  # noqa: ANN401 - import
     """Return the settings that the flags say."""
     from foresail.primers.observe import Settings  # noqa: PLC0415
 
-    if not chosen.primer_pause_image:
-        hint = "name an image of pause, by its digest: --primer-pause-image=REGISTRY/pause@sha256:..."
-        raise CommandError("--primers needs an image for placeholders", hint=hint)
     longest = nanoseconds(chosen.primer_longest_warm_up)
     if longest is None or longest <= 0:
         problem = f"--primer-longest-warm-up: {chosen.primer_longest_warm_up!r} is no duration"
