@@ -1,0 +1,242 @@
+"""Checks of Velero and its objects: clocks, versions, Schedules, locations and Backups; each looks at one thing."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from foresail.api import velero
+from foresail.api.marks import PRIMERS_LEASE
+from foresail.api.monitoring import UNATTENDED
+from foresail.cli.access.lease import BY_SERVER_TIME, leader
+from foresail.cli.doctor.evidence import Backup, Evidence
+from foresail.cli.doctor.finding import Finding, good, minutes, problem, some, warning
+from foresail.schedules.engine import engine
+from foresail.schedules.observe import Seen, Unread, location_of, location_row
+from foresail.schedules.rules import cannot_run, judge
+from foresail.schedules.settings import Settings
+from foresail.schedules.storage_errors import cause_of
+
+_SKEW = timedelta(seconds=5)
+_OLD_ZONES = timedelta(days=500)
+_STARTS_WITHIN = timedelta(minutes=10)
+_RUNS_AT_MOST = timedelta(hours=24)
+
+
+def clocks(seen: Evidence) -> Iterator[Finding]:
+    """Say whether this machine, the API server and the operator agree what time it is."""
+    if seen.server_time is None:
+        return
+    own, allowed = seen.instant - seen.server_time, _SKEW + seen.doubt
+    renewed = seen.lease.spec.renew_time if seen.lease is not None else None
+    if abs(own) > allowed:
+        yield warning("clock", f"this machine is {_ahead(own)} the API server", "set its clock: see timedatectl")
+    elif renewed is not None and renewed - seen.server_time > allowed:
+        says = f"the operator's clock is {_ahead(renewed - seen.server_time)} the API server's, and so are its runs"
+        yield problem("clock", says, "set the clock of its node")
+    else:
+        yield good("clock", f"within {allowed.total_seconds():.0f} s of the API server's")
+
+
+def zones(seen: Evidence) -> Iterator[Finding]:
+    """Say whether the zone data of this installation is young enough."""
+    year, _, number = seen.tzdata.partition(".")
+    published = datetime(int(year), min(int(number) * 2, 12), 1, tzinfo=seen.instant.tzinfo)  # about six a year
+    if seen.instant - published > _OLD_ZONES:
+        yield warning("zones", f"tzdata {seen.tzdata} is more than a year old", "install a newer foresail, or tzdata")
+    else:
+        yield good("zones", f"tzdata {seen.tzdata}")
+
+
+def veleros(seen: Evidence) -> Iterator[Finding]:
+    """Say which Velero runs."""
+    if not seen.servers:
+        yield problem(
+            "velero",
+            f"no Deployment in namespace {seen.namespace} runs a Velero server",
+            "name the namespace with --velero-namespace",
+        )
+        return
+    found = engine(seen.servers, "", None)
+    if found.dialect is None:
+        yield warning(
+            "velero",
+            f"the tag of its image, {seen.servers[0].tag or 'none'}, does not tell its version",
+            "the operator asks Velero itself; if that fails, start it with --velero-dialect",
+        )
+    else:
+        yield good("velero", f"{found.version}, which reads schedules as {found.dialect.value}")
+
+
+def attended(seen: Evidence) -> Iterator[Finding]:
+    """Say whether somebody runs the Schedules, and only one."""
+    if not seen.servers:
+        return
+    known = seen.server_time
+    holder = leader(seen.lease, known, BY_SERVER_TIME) if known else leader(seen.lease, seen.instant)
+    by_velero = any(row.schedules_itself for row in seen.servers)
+    by_us = any(each.schedules for each in seen.operators) or (bool(holder) and not seen.operators)
+    if by_velero and by_us:
+        fix = f"add --disable-controllers=schedule to the arguments of Deployment {seen.servers[0].key}"
+        yield problem("schedules", "Velero's own schedule controller is on, so the operator fires nothing", fix)
+    elif by_velero:
+        yield good("schedules", "Velero's own schedule controller runs them")
+        if seen.has_alert:
+            says = "the alert ForesailSchedulesUnattended was left behind, and says that nobody runs them"
+            yield warning("schedules", says, f"kubectl delete prometheusrule {UNATTENDED} -n {seen.namespace}")
+    elif not holder:
+        fix = (
+            "start the operator (kubectl get pods -l app.kubernetes.io/name=foresail -A), or give them back to Velero:"
+            f" remove --disable-controllers=schedule from Deployment {seen.servers[0].key}"
+        )
+        count = len(seen.schedules)
+        yield problem("schedules", f"nobody runs the {count} Schedules: Velero's controller is off, no operator", fix)
+    elif not by_us:
+        fix = "let the operator run with --schedules=true, or turn Velero's controller on"
+        yield problem("schedules", "nobody runs them: Velero's controller is off, and so is the operator's", fix)
+    else:
+        yield good("schedules", f"{holder} runs them")
+
+
+def runnable(seen: Evidence) -> Iterator[Finding]:
+    """Report the Schedules that will never run unless somebody corrects them."""
+    known, now = engine(seen.servers, "", None), seen.server_time or seen.instant
+    places = [location_row(each) for each in seen.locations]
+    reasons: dict[str, list[tuple[str, str]]] = {}
+    for name, row in sorted(seen.schedules.items()):
+        if isinstance(row, Unread):
+            fix = f"correct that field: kubectl edit schedule.velero.io {name} -n {seen.namespace}"
+            yield problem("schedules", f"Schedule {name} cannot be read: {row.problem}", fix)
+            continue
+        each = Seen(row, (), location_of(row.location, places), known, Settings())
+        because = cannot_run(each, judge(each, now))
+        if because is not None:
+            reasons.setdefault(because.reason.value, []).append((name, because.message))
+    for reason, found in reasons.items():
+        name, message = found[0]
+        says = f"{some([each for each, _ in found])} can never run ({reason}): {message}"
+        yield problem("schedules", says, f"foresail schedule explain {name} -n {seen.namespace}")
+
+
+def primed(seen: Evidence) -> Iterator[Finding]:
+    """Report whether somebody works on Primers, where an operator of their own should."""
+    apart = [each for each in seen.operators if each.lease == PRIMERS_LEASE]
+    if not apart:
+        return
+    known = seen.server_time
+    holder = leader(seen.primers_lease, known, BY_SERVER_TIME) if known else leader(seen.primers_lease, seen.instant)
+    if holder:
+        yield good("primers", f"{holder} holds capacity for them")
+    else:
+        key = apart[0].key
+        fix = f"kubectl describe pods -n {key.namespace} -l app.kubernetes.io/name={key.name}"
+        yield problem("primers", f"Deployment {key}: no replica leads, so nothing is held for CronJobs", fix)
+
+
+def locations(seen: Evidence) -> Iterator[Finding]:
+    """Say whether Velero can reach its buckets."""
+    if not seen.servers:
+        return
+    if not seen.locations:
+        yield problem("locations", "there is no BackupStorageLocation", "velero backup-location create default …")
+    for each in seen.locations:
+        name = each.metadata.name
+        if each.status.phase != velero.AVAILABLE:
+            said = cause_of(each.status.message) or "Velero has not tried it yet"
+            fix = f"velero backup-location get, kubectl describe backupstoragelocation {name} -n {seen.namespace}"
+            yield problem("locations", f"{name} is {each.status.phase or 'untried'}: {said}", fix)
+        else:
+            yield good("locations", f"{name} is available")
+    if seen.locations and not any(each.spec.default for each in seen.locations):
+        fix = f"velero backup-location set {seen.locations[0].metadata.name} --default"
+        yield warning("locations", "none is the default, so Backups must name one", fix)
+
+
+def strangers(seen: Evidence) -> Iterator[Finding]:
+    """Say whether locations hold Backups of Schedules that are not here."""
+    found: dict[str, set[str]] = {}
+    for each in seen.backups:
+        schedule = (each.metadata.labels or {}).get(velero.SCHEDULE_LABEL, "")
+        if schedule and schedule not in seen.schedules:
+            found.setdefault(each.spec.storage_location, set()).add(schedule)
+    for location, names in sorted(found.items()):
+        yield warning(
+            "strangers",
+            f"location {location} has Backups of Schedules that are not in this cluster: {some(sorted(names))}",
+            "fine if they were deleted here, or another cluster writes there on purpose; else give it its own prefix",
+        )
+
+
+def stuck(seen: Evidence) -> Iterator[Finding]:
+    """Say which Backups Velero will never finish, by its known bugs."""
+    now = seen.server_time or seen.instant
+    running = [each for each in seen.backups if each.status.phase == "InProgress"]
+    waiting = [each for each in seen.backups if each.status.phase == "Queued" and _age(each, now) > _STARTS_WITHIN]
+    forgotten = [
+        each for each in seen.backups if each.status.phase == "ReadyToStart" and _still(each, now) > _STARTS_WITHIN
+    ]
+    for each in forgotten:
+        name = each.metadata.name
+        yield problem(
+            "stuck",
+            f"Backup {name} is ReadyToStart for {minutes(_still(each, now))}: Velero forgets those when it restarts",
+            f"wake it: kubectl annotate backup {name} -n {seen.namespace} foresail.dev/woken=true",
+        )
+    still = now - max(filter(None, (_last_step(each, now) for each in seen.backups)), default=now)
+    if waiting and not running and not forgotten and still > _STARTS_WITHIN:
+        yield problem(
+            "stuck",
+            f"{len(waiting)} Backups are Queued and none has run for {minutes(still)}: Velero's queue is stuck"
+            " (1.18.1 to 1.18.3)",
+            _restart(seen),
+        )
+    for each in running:
+        if _age(each, now) > _RUNS_AT_MOST:
+            name = each.metadata.name
+            fix = f"velero backup describe {name} --details; velero backup delete {name} if nothing moves"
+            yield warning("stuck", f"Backup {name} runs for {minutes(_age(each, now))}", fix)
+
+
+def undeletable(seen: Evidence) -> Iterator[Finding]:
+    """Say which Backups Velero will not delete before it is restarted, by a known bug."""
+    phases = {each.metadata.name: each.status.phase for each in seen.backups}
+    asked = ((each.spec.backup_name, each.status.errors) for each in seen.deletions)
+    held = {name for name, errors in asked if velero.is_taken_for_running(phases.get(name, ""), errors)}
+    if held:
+        yield problem(
+            "stuck",
+            f"Velero takes Backups for running that have ended, and will not delete them: {some(sorted(held))}",
+            f"{_restart(seen)}, then delete them again; what tenants want deleted, self-service deletes by itself",
+        )
+
+
+def _restart(seen: Evidence) -> str:
+    name = seen.servers[0].key.name if seen.servers else "velero"
+    return f"kubectl rollout restart deployment {name} -n {seen.namespace}"
+
+
+def _age(backup: Backup, now: datetime) -> timedelta:
+    since = backup.status.start_timestamp or backup.metadata.creation_timestamp or now
+    return now - since
+
+
+def _still(backup: Backup, now: datetime) -> timedelta:
+    """Return for how long nobody has written to a Backup, so that it has been in its phase at least that long."""
+    return now - (backup.metadata.last_write or now)
+
+
+def _last_step(backup: Backup, now: datetime) -> datetime | None:
+    """Return when this Backup last showed that Velero's queue moves; None if it does not tell.
+
+    Velero writes their new positions to those that wait whenever it takes one from the queue. One that has just come
+    was written to as well, and one that was read from storage may have ended in another cluster.
+    """
+    ended, created = backup.status.completion_timestamp, backup.metadata.creation_timestamp
+    if backup.status.phase in velero.TERMINAL:
+        return ended if ended is not None and created is not None and ended >= created else None
+    if backup.status.phase in velero.WAITING and _age(backup, now) <= _STARTS_WITHIN:
+        return None
+    return backup.metadata.last_write
+
+
+def _ahead(span: timedelta) -> str:
+    seconds = abs(span.total_seconds())
+    return f"{seconds:.0f} s {'ahead of' if span > timedelta() else 'behind'}"
