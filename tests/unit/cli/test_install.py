@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from foresail.cli.access.managed_by import ManagedMetadata, ManagingTool, Owner,
 from foresail.cli.doctor.permissions import Permission, needed
 from foresail.cli.errors import CommandError
 from foresail.cli.install.changes import change
-from foresail.cli.install.install import without_stamp
+from foresail.cli.install.install import what_is_off, without_stamp
 from foresail.cli.install.manifests import (
     CAPABILITIES,
     STAMP,
@@ -357,3 +358,12 @@ def test_where_there_are_no_kinds_uninstall_does_not_say_that_they_stay(
     with canned(tmp_path, none) as server:
         assert main(["uninstall", f"--kubeconfig={server.kubeconfig}", "--dry-run"]) == 0
     assert "stay" not in capsys.readouterr().err
+
+
+def test_an_installation_ends_with_what_is_off() -> None:
+    wishes = Wishes(("schedules",), "velero", "velero", "foresail")
+    assert what_is_off(wishes) == (
+        "Off: self-service (--self-service), primers (--primers), alerts and metrics for Prometheus (--monitoring). "
+        "To switch one on, run the same command again with its option added."
+    )
+    assert what_is_off(replace(wishes, capabilities=CAPABILITIES, monitoring=True)) == "Everything is on."

@@ -34,6 +34,15 @@ _COMMANDS = {
 }
 
 
+class _Rest(msgspec.Struct, rename="camel"):
+    remaining_item_count: int | None = None
+
+
+class _Counted(msgspec.Struct):
+    metadata: _Rest
+    items: list[msgspec.Raw] = []
+
+
 class Cluster:
     """A cluster, as somebody with a kubeconfig sees it."""
 
@@ -68,6 +77,15 @@ class Cluster:
         """Tell whether the cluster serves a kind; if that cannot be asked, the next request says why."""
         found = await self._client.page(kind, "", {"limit": "1"}, Page)
         return not (isinstance(found, Failure) and found.cause is Cause.NOT_FOUND)
+
+    async def count(self, kind: Kind) -> int:
+        """Return how many objects of a kind the whole cluster has; none if it does not know the kind."""
+        found = await self._client.page(kind, "", {"limit": "1"}, _Counted)
+        if isinstance(found, Failure):
+            if found.cause is Cause.NOT_FOUND:
+                return 0
+            raise refusal(found, "list", kind, Key("", ""))
+        return len(found.items) + (found.metadata.remaining_item_count or 0)
 
     async def _every(self, kind: Kind, namespace: str, selection: dict[str, str]) -> list[msgspec.Raw] | Failure:
         found: list[msgspec.Raw] = []

@@ -52,7 +52,7 @@ def add_cron(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
         "diff-dialects",
         help="what changes for a schedule when Velero is upgraded to 1.18.3",
         description="Compares what Velero up to 1.18.2 (robfig) and from 1.18.3 on (go-cron) make of schedules: "
-        "kubectl get schedules -A -o json | foresail cron diff-dialects -f -",
+        "foresail schedule get -A -o json | foresail cron diff-dialects -f -",
     )
     one.add_argument("expression", nargs="?", metavar="EXPR", help="a cron schedule in quotes")
     one.add_argument(

@@ -6,6 +6,9 @@ from itertools import combinations
 from typing import Any
 
 from foresail.api.crds import DEFINITIONS, definition
+from foresail.api.policy import SELF_SERVICE_POLICY
+from foresail.api.primer import PRIMER
+from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
 from foresail.cli.doctor.evidence import Evidence
 from foresail.cli.doctor.finding import Finding, good, minutes, problem, some, warning
 from foresail.cli.doctor.velero_checks import (
@@ -21,14 +24,18 @@ from foresail.cli.doctor.velero_checks import (
     zones,
 )
 
+_SERVED_WITH = {
+    "--self-service": (NON_ADMIN_BACKUP, NON_ADMIN_RESTORE, SELF_SERVICE_POLICY),
+    "--primers": (PRIMER,),
+}
 _READY_WITHIN = timedelta(minutes=1)
 
 
 def findings(seen: Evidence) -> list[Finding]:
     """Say everything that there is to say, in the order in which it should be mended."""
     checks = (
-        unread, kinds, clocks, zones, veleros, attended, runnable, primed, locations, strangers, rivals, stuck,
-        undeletable, permissions, stores, refusals, requesters,
+        unread, kinds, unserved, clocks, zones, veleros, attended, runnable, primed, locations, strangers, rivals,
+        stuck, undeletable, permissions, stores, refusals, requesters,
     )  # fmt: skip
     return [each for check in checks for each in check(seen)]
 
@@ -44,7 +51,9 @@ def requesters(seen: Evidence) -> Iterator[Finding]:
     if not any(each.self_service for each in seen.operators):
         return
     if not seen.is_requester_checked:
-        fix = "install the chart's admission policies: helm upgrade foresail charts/foresail, or foresail install"
+        fix = (
+            "install the admission policies: foresail install --self-service, or helm upgrade foresail charts/foresail"
+        )
         yield problem("requester", "nobody validates who asked, so tenants can ask in another's name", fix)
     elif seen.is_requester_set:
         yield good("requester", "the API server sets who asked, and refuses any other value")
@@ -67,7 +76,7 @@ def kinds(seen: Evidence) -> Iterator[Finding]:
     ours = {f"{each.kind.plural}.{each.kind.group}": each for each in DEFINITIONS}
     absent = sorted(name for name in ours if name not in there)
     if absent:
-        fix = "if self-service is wanted: helm upgrade --install foresail-crds charts/foresail-crds"
+        fix = "foresail install brings them; with Helm: helm upgrade --install foresail-crds charts/foresail-crds"
         yield warning("kinds", f"not installed: {', '.join(absent)}", fix)
     for name in sorted(ours.keys() & there.keys()):
         missing = sorted(_fields(definition(ours[name])["spec"]) - _fields(there[name]))
@@ -79,6 +88,18 @@ def kinds(seen: Evidence) -> Iterator[Finding]:
             yield warning("kinds", f"{name} does not know {some(missing)}", fix)
         else:
             yield good("kinds", f"{name} has every field")
+
+
+def unserved(seen: Evidence) -> Iterator[Finding]:
+    """Report objects of ours whose status stays empty, because the capability that serves their kind is off."""
+    if not seen.operators and (seen.lease is not None or seen.primers_lease is not None):
+        return  # an operator without a Deployment, whose capabilities cannot be told
+    for option, kinds in _SERVED_WITH.items():
+        counts = [(kind, seen.unserved.get(kind, 0)) for kind in kinds]
+        found = [f"{count} {kind.name if count == 1 else kind.plural}" for kind, count in counts if count]
+        if found:
+            says = f"nobody serves {' and '.join(found)}: {option} is off, so nothing happens with them"
+            yield problem("kinds", says, f"foresail install {option}; or delete them")
 
 
 def rivals(seen: Evidence) -> Iterator[Finding]:
@@ -103,7 +124,7 @@ def permissions(seen: Evidence) -> Iterator[Finding]:
     """Say whether the operator may do what it must."""
     refused = [str(each) for each, allowed in seen.permissions.items() if not allowed]
     if refused:
-        fix = "install the chart again: helm upgrade foresail charts/foresail"
+        fix = "install it again: foresail install, or helm upgrade foresail charts/foresail"
         yield problem("permissions", f"the operator's ServiceAccount may not {some(refused)}", fix)
     elif seen.permissions:
         yield good("permissions", f"the operator may do all {len(seen.permissions)} things that it must")

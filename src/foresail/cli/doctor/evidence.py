@@ -18,6 +18,8 @@ from foresail.api.metadata import Metadata
 from foresail.api.monitoring import PROMETHEUS_RULE, UNATTENDED
 from foresail.api.pods import POD, Pod
 from foresail.api.policy import SELF_SERVICE_POLICY, SelfServicePolicy
+from foresail.api.primer import PRIMER
+from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.access.lease import Lease
 from foresail.cli.access.refused_writes import RefusedWrite, all_refused_writes
@@ -147,6 +149,7 @@ class Evidence:
     primers_lease: Lease | None = None
     pods: tuple[Pod, ...] = ()  # of the operators
     refused_writes: Mapping[tuple[str, Key], RefusedWrite] = field(default_factory=dict)  # by kind and object
+    unserved: Mapping[Kind, int] = field(default_factory=dict)  # objects of kinds that no operator's Deployment serves
     doubt: timedelta = timedelta()  # by how much the two may differ because the answer took its time
 
 
@@ -164,6 +167,7 @@ async def gather(cluster: Cluster, namespace: str, account: str | None) -> Evide
     deployments = await reader.all(DEPLOYMENT, "", Deployment) or await reader.all(DEPLOYMENT, namespace, Deployment)
     rows = [deployment_row(each) for each in deployments if each.metadata.namespace == namespace]
     operators = tuple(_operator(each) for each in deployments if (each.metadata.labels or {}).get(_NAME) in _OURS)
+    others = tuple(Key(each.metadata.namespace, each.metadata.name) for each in deployments if is_other(each))
     has_policies = f"{SELF_SERVICE_POLICY.plural}.{SELF_SERVICE_POLICY.group}" in (definitions or ())
     pods = [await reader.all(POD, each.key.namespace, Pod, f"{_NAME}={each.name}") for each in operators]
     is_bare, alert = bool(deployments) and not operators, Key(namespace, UNATTENDED)
@@ -177,7 +181,7 @@ async def gather(cluster: Cluster, namespace: str, account: str | None) -> Evide
         lease=lease,
         primers_lease=primers_lease,
         operators=operators,
-        others=tuple(Key(each.metadata.namespace, each.metadata.name) for each in deployments if is_other(each)),
+        others=others,
         locations=tuple(await reader.all(velero.LOCATION, namespace, velero.Location) if has_velero else ()),
         schedules=_schedules(await reader.all(velero.SCHEDULE, namespace, msgspec.Raw) if has_velero else ()),
         backups=tuple(await reader.all(velero.BACKUP, namespace, Backup) if has_velero else ()),
@@ -190,6 +194,7 @@ async def gather(cluster: Cluster, namespace: str, account: str | None) -> Evide
         policies=tuple(await reader.all(SELF_SERVICE_POLICY, "", SelfServicePolicy) if has_policies else ()),
         pods=tuple(chain.from_iterable(pods)),
         refused_writes=await reader.tried(all_refused_writes(cluster, server_time or asked)) or {},
+        unserved=await reader.tried(_unserved(cluster, definitions or {}, operators, others)) or {},
         unread=tuple(reader.unread),
         doubt=doubt,
     )
@@ -226,6 +231,19 @@ def _schedules(found: Iterable[msgspec.Raw]) -> dict[str, ScheduleRow | Unread]:
         except (msgspec.DecodeError, ValueError) as error:
             rows[metadata.name] = Unread(Key(metadata.namespace, metadata.name), str(error))
     return rows
+
+
+async def _unserved(
+    cluster: Cluster, definitions: Mapping[str, Any], operators: Sequence[Operator], others: Sequence[Key]
+) -> dict[Kind, int]:
+    """Count the objects of kinds for which no operator and no other controller has a Deployment."""
+    unserved: list[Kind] = []
+    if not others and not any(each.self_service for each in operators):
+        unserved += [NON_ADMIN_BACKUP, NON_ADMIN_RESTORE, SELF_SERVICE_POLICY]
+    if not any(each.primers for each in operators):
+        unserved.append(PRIMER)
+    known = [kind for kind in unserved if f"{kind.plural}.{kind.group}" in definitions]
+    return {kind: await cluster.count(kind) for kind in known}
 
 
 async def _definitions(cluster: Cluster) -> dict[str, dict[str, Any]]:

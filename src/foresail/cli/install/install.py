@@ -71,7 +71,17 @@ async def _install(cluster: Cluster, chosen: argparse.Namespace, patience: Patie
         return 0
     for piece in (each for each in wanted if each.is_operator):
         await _led(cluster, wishes, piece.key, patience)
+    print(what_is_off(wishes), file=sys.stderr)
     return 0
+
+
+def what_is_off(wishes: Wishes) -> str:
+    """Return which capabilities and extras an installation has not, and the options that add them."""
+    off = [f"{name} (--{name})" for name in CAPABILITIES if name not in wishes.capabilities]
+    off += [] if wishes.monitoring else ["alerts and metrics for Prometheus (--monitoring)"]
+    if not off:
+        return "Everything is on."
+    return f"Off: {', '.join(off)}. To switch one on, run the same command again with its option added."
 
 
 def _wishes(chosen: argparse.Namespace) -> Wishes:
