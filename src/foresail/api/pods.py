@@ -57,6 +57,7 @@ class PodSpec(msgspec.Struct, frozen=True, rename="camel"):
     node_name: str = ""
     node_selector: dict[str, str] | None = None
     affinity: msgspec.Raw = _NOTHING
+    topology_spread_constraints: msgspec.Raw = _NOTHING
     tolerations: msgspec.Raw = _NOTHING
     scheduler_name: str = ""
     runtime_class_name: str = ""

@@ -33,15 +33,20 @@ class _Affinity(msgspec.Struct, frozen=True, rename="camel"):
     pod_anti_affinity: _Terms | None = None
 
 
-def own_labels(affinity: bytes, labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+_spread = msgspec.json.Decoder(list[_Term])
+
+
+def own_labels(affinity: bytes, spread: bytes, labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     """Return the labels that a placeholder needs to stand for a pod in those of its terms that select the pod itself.
 
-    With them, pods that want to be together find the first of them, and pods that keep apart reserve a node each.
+    With them, pods that want to be together find the first of them, and pods that keep apart or are spread reserve a
+    node each.
     """
-    if not affinity or not labels:
+    if not labels:
         return ()
-    whole = msgspec.json.decode(affinity, type=_Affinity)
-    keys = {key for each in _terms(whole) for key in _keys(each, labels)}
+    terms = _terms(msgspec.json.decode(affinity, type=_Affinity)) if affinity else []
+    terms += _spread.decode(spread) if spread else []
+    keys = {key for each in terms for key in _keys(each, labels)}
     return tuple((key, labels[key]) for key in sorted(keys) if key in labels and key not in _OURS)
 
 

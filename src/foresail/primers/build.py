@@ -158,6 +158,7 @@ def _place(shape: Shape, settings: Settings) -> dict[str, Any]:
     optional = {
         "nodeSelector": dict(shape.node_selector),
         "affinity": _decoded(shape.affinity),
+        "topologySpreadConstraints": _decoded(shape.spread),
         "tolerations": _decoded(shape.tolerations),
         "schedulerName": shape.scheduler,
         "runtimeClassName": shape.runtime_class,

@@ -156,7 +156,8 @@ def wanted_shape(seen: Seen, target: Target) -> Shape | None:
     if admitted is not None:
         # The claims stay those of the template, which are looked up; terms about other pods may name the last Job.
         affinity = with_node_affinity(shape.affinity, admitted.affinity)
-        shape = msgspec.structs.replace(admitted, claims=shape.claims, affinity=affinity, labels=shape.labels)
+        template = {"claims": shape.claims, "spread": shape.spread, "labels": shape.labels}
+        shape = msgspec.structs.replace(admitted, affinity=affinity, **template)
     located = target.located
     if located is not None and located.claims == shape.claims:
         shape = msgspec.structs.replace(shape, affinity=within(shape.affinity, located.volumes))

@@ -27,7 +27,8 @@ class Shape(msgspec.Struct, frozen=True):
     containers: int = 1  # how many run at once: a LimitRange bounds each of them
     node_selector: tuple[tuple[str, str], ...] = ()
     affinity: bytes = b""
-    labels: tuple[tuple[str, str], ...] = ()  # by which its own affinity selects it
+    spread: bytes = b""  # its topology spread constraints
+    labels: tuple[tuple[str, str], ...] = ()  # by which its own affinity and constraints select it
     tolerations: bytes = b""
     scheduler: str = ""
     runtime_class: str = ""
@@ -54,7 +55,7 @@ def shape_of_template(template: bytes) -> Shape:
     """Return the shape of a pod to be; raise ValueError or a DecodeError if it cannot be read."""
     found = _template.decode(template)
     shape, metadata = shape_of(found.spec), found.metadata
-    labels = own_labels(shape.affinity, (metadata.labels if metadata else None) or {})
+    labels = own_labels(shape.affinity, shape.spread, (metadata.labels if metadata else None) or {})
     return _one(msgspec.structs.replace(shape, labels=labels)) if labels else shape
 
 
@@ -68,6 +69,7 @@ def shape_of(spec: PodSpec) -> Shape:
         containers=max(len(_running(spec)), 1),
         node_selector=tuple(sorted((spec.node_selector or {}).items())),
         affinity=_passed_on(spec.affinity),
+        spread=_passed_on(spec.topology_spread_constraints),
         tolerations=_without_defaults(_passed_on(spec.tolerations)),
         scheduler="" if spec.scheduler_name == _DEFAULT_SCHEDULER else spec.scheduler_name,
         runtime_class=spec.runtime_class_name,

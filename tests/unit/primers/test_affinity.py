@@ -62,3 +62,28 @@ def test_a_placeholder_has_no_label_of_the_target_for_terms_about_others(wanted:
     body = placeholder(wanted)
     assert labels_of(body) == {}
     assert "readinessGates" not in body["spec"]
+
+
+def spread(selector: dict[str, Any], **fields: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+    where = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule"}
+    return {**where, "labelSelector": selector, **fields}
+
+
+@pytest.mark.parametrize(
+    ("constraint", "labels"),
+    [
+        (spread({"matchLabels": {"app": "report"}}), {"app": "report"}),
+        (spread({"matchLabels": {"app": "report"}}, matchLabelKeys=["team"]), {"app": "report", "team": "shop"}),
+        (spread({"matchLabels": {"app": "database"}}), {}),
+    ],
+    ids=["itself", "by more labels", "another's"],
+)
+def test_a_placeholder_is_spread_like_the_pod(constraint: dict[str, Any], labels: dict[str, str]) -> None:
+    cron = cron_job(shape=shape(topologySpreadConstraints=[constraint], labels=LABELS))
+    merged = spread({"matchLabels": {"app": "report", "batch.kubernetes.io/job-name": "last"}})
+    for target in (Target(cron), Target(cron, admitted=shape(topologySpreadConstraints=[merged]), is_rehearsed=True)):
+        plan = decide(seen(target), FIRE - timedelta(minutes=1))
+        (create,) = [each for each in plan.actions if isinstance(each, Create)]
+        body: Any = create.body
+        assert body["spec"]["topologySpreadConstraints"] == [constraint], "not one that names the last Job"
+        assert labels_of(body) == labels
