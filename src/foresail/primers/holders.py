@@ -9,7 +9,7 @@ from datetime import datetime
 from foresail.primers.build import create_holder, delete_holder
 from foresail.primers.observe import Seen, Target
 from foresail.primers.reasons import Because, Reason
-from foresail.primers.rules import Verdict, is_located, runs_of
+from foresail.primers.rules import Verdict, is_admission_known, is_located, runs_of
 from foresail.primers.steps import Steps
 
 
@@ -23,7 +23,7 @@ def plan(seen: Seen, verdict: Verdict, now: datetime) -> Steps:
     target, shape, shifted, fires = verdict.target, verdict.shape, verdict.shifted, verdict.fires
     if shape is None or shifted is None or fires is None:
         return release(seen, target, now)
-    if not is_located(target, shape):
+    if not (is_admission_known(target) and is_located(target, shape)):
         return Steps(wakes=(fires.upcoming,), warm_nodes=_warm_nodes(seen, target))  # the answer is on its way
     wanted = [create_holder(seen, target.cron, shape, each, verdict.count) for each in shifted.schedules]
     names = {each.key for each in wanted}

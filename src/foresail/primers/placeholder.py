@@ -20,7 +20,15 @@ from foresail.primers.build import EARLY, attempt_of, create_placeholder, delete
 from foresail.primers.fires import Fires
 from foresail.primers.observe import PlaceholderRow, Seen, Target
 from foresail.primers.reasons import Because, Loss, Reason
-from foresail.primers.rules import REHEARSED_BEFORE, Verdict, has_arrived, is_covered, is_located, run_of
+from foresail.primers.rules import (
+    REHEARSED_BEFORE,
+    Verdict,
+    has_arrived,
+    is_admission_known,
+    is_covered,
+    is_located,
+    run_of,
+)
 from foresail.primers.shape import Shape
 from foresail.primers.steps import Steps, remembered
 
@@ -133,9 +141,7 @@ class _Stand:
     def let_go(self) -> Steps:
         """Hold nothing: it is too early, the run has come, or it holds its place itself."""
         wakes = [self.opens, self.closes, self.fires.upcoming]
-        asked = is_located(self.target, self.shape, self.fires.upcoming) and (
-            self.target.is_rehearsed or bool(self.target.pods)
-        )
+        asked = is_located(self.target, self.shape, self.fires.upcoming) and is_admission_known(self.target)
         if not asked:
             wakes.append(self.opens - REHEARSED_BEFORE)
         last, said = self.fires.last, tuple[Because, ...]()
@@ -158,7 +164,7 @@ class _Stand:
             return self._steps(let_go, wakes, self._noted(kept), is_warming=True)
         if self._settled is not None:
             return self._steps(let_go, [*wakes, self._settled], self.memory, is_warming=bool(kept))
-        if not is_located(self.target, self.shape, fire):
+        if not (is_admission_known(self.target) and is_located(self.target, self.shape, fire)):
             return self._steps(let_go, wakes, self.memory, is_warming=bool(kept))  # the answer is on its way
         memory, said = self._after_losses(kept)
         because = self._hindrance(memory, missing)

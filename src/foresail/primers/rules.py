@@ -174,9 +174,15 @@ def last_admitted(target: Target, template: Shape) -> Shape | None:
     return newest.shape
 
 
+def is_admission_known(target: Target) -> bool:
+    """Whether it is known what admission makes of a pod: a run has told it, or the API server was asked."""
+    shape = target.cron.shape
+    return target.is_rehearsed or (shape is not None and last_admitted(target, shape) is not None)
+
+
 def wants_rehearsal(seen: Seen, target: Target, now: datetime) -> bool:
     """Whether it is time to ask what a pod would be: shortly before it is needed, where no run has told it yet."""
-    if target.is_rehearsed or target.cron.shape is None or last_admitted(target, target.cron.shape) is not None:
+    if target.cron.shape is None or is_admission_known(target):
         return False
     verdict = judge(seen, target, now)
     because = verdict.because

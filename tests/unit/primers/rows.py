@@ -80,8 +80,14 @@ def primer(**fields: Any) -> PrimerRow:  # noqa: ANN401 - a field of the row
     return msgspec.structs.replace(row, **fields)
 
 
-def seen(target: Target | CronJobRow | None = None, **fields: Any) -> Seen:  # noqa: ANN401 - a field of the value
+def seen(
+    target: Target | CronJobRow | None = None,
+    *,
+    is_rehearsed: bool = True,
+    **fields: Any,  # noqa: ANN401 - a field of the value
+) -> Seen:
     one = target if isinstance(target, Target) else Target(target or cron_job())
+    one = msgspec.structs.replace(one, is_rehearsed=is_rehearsed or one.is_rehearsed)
     found = Seen(primer=primer(), targets=(one,), priorities=(OURS,), settings=SETTINGS)
     return msgspec.structs.replace(found, **fields)
 

@@ -28,7 +28,9 @@ def kept_by(nodes: list[str], method: str = "Placeholder", **pod: Any) -> dict[s
         primers.nodes.put(Key("", name), node_row(node))
     found = primers.observe(owner.key, BEFORE)
     assert found is not None
-    (create,) = [each for each in decide(found, BEFORE).actions if isinstance(each, Create)]
+    (target,) = found.targets
+    told = msgspec.structs.replace(found, targets=(msgspec.structs.replace(target, is_rehearsed=True),))
+    (create,) = [each for each in decide(told, BEFORE).actions if isinstance(each, Create)]
     body: Any = create.body
     whole = body if method == "Placeholder" else body["spec"]["jobTemplate"]["spec"]["template"]
     return {name: value for name, value in whole["metadata"]["annotations"].items() if name in BOTH}

@@ -38,7 +38,7 @@ def test_before_the_warm_up_nothing_is_made_and_the_next_look_is_at_its_beginnin
 
 
 def test_where_no_run_has_told_its_size_the_api_server_is_asked_half_a_minute_before() -> None:
-    plan = decide(seen(), FIRE - 11 * MINUTE)
+    plan = decide(seen(is_rehearsed=False), FIRE - 11 * MINUTE)
     assert plan.wake_at == FIRE - 10 * MINUTE - timedelta(seconds=30)
 
     def wants(target: Target, before: timedelta, **fields: Any) -> bool:  # noqa: ANN401 - a field of the Primer
@@ -60,6 +60,13 @@ def test_the_size_is_what_the_api_server_would_make_of_a_pod_before_any_run() ->
     (pod,) = made(decide(seen(Target(cron_job(), admitted=admitted, is_rehearsed=True)), FIRE - MINUTE))
     resources = pod.body["spec"]["containers"][0]["resources"]  # type: ignore[index]
     assert resources == {"requests": {"cpu": "2", "memory": "1073741824"}}
+
+
+@pytest.mark.parametrize("method", ["Placeholder", "CronJob"])
+def test_nothing_is_made_before_the_api_server_has_told_where_a_pod_goes(method: str) -> None:
+    asks = primer(method=method)
+    assert made(decide(seen(primer=asks, is_rehearsed=False), FIRE - MINUTE)) == []
+    assert len(made(decide(seen(primer=asks), FIRE - MINUTE))) == 1
 
 
 def test_a_placeholder_goes_where_admission_sends_the_pod() -> None:
