@@ -15,7 +15,7 @@ from foresail.cli.access.cluster import refusal
 from foresail.cli.main import main, parser
 from foresail.cli.primer.create import body_of
 from foresail.cli.primer.describe import described
-from foresail.cli.primer.explain import chain, refusal_of
+from foresail.cli.primer.explain import explanation_of, refusal_of
 from foresail.cli.primer.preview import previewed
 from foresail.cli.primer.settings import primer_settings
 from foresail.kube.failures import Cause, Failure
@@ -161,7 +161,7 @@ def test_describe_draws_the_last_fires() -> None:
 
 
 def test_explain_points_at_the_first_rule_that_says_no() -> None:
-    said = chain(seen(), Target(cron_job(shape=shape(resources={}))), NOW)
+    said = str(explanation_of(seen(), Target(cron_job(shape=shape(resources={}))), NOW))
     assert "held back by NothingToReserve" in said
     (arrow,) = [line for line in said.splitlines() if line.startswith("→")]
     assert "its pods request something" in arrow
@@ -170,16 +170,23 @@ def test_explain_points_at_the_first_rule_that_says_no() -> None:
 
 
 def test_explain_of_one_that_is_fine_says_when_it_warms_up() -> None:
-    said = chain(seen(), Target(cron_job()), NOW)
+    said = str(explanation_of(seen(), Target(cron_job()), NOW))
     assert "warm-up 2026-01-02 02:50 UTC" in said
     assert "→" not in said
+
+
+def test_explain_has_the_same_for_programs() -> None:
+    data = explanation_of(seen(), Target(cron_job(shape=shape(resources={}))), NOW).as_data()
+    assert (data["source"], data["cronJob"]) == ("Primer reports/warm", "daily")
+    (blocking,) = [each for each in data["steps"] if each["answer"] == "holds"]
+    assert blocking["rule"] == "its pods request something"
 
 
 def test_explain_names_what_the_api_server_refused() -> None:
     status = {"cronJobs": [{"name": "daily", "reason": "Refused", "message": "violates PodSecurity"}, {"name": "b"}]}
     assert refusal_of({"status": status}, "daily") == "violates PodSecurity"
     assert refusal_of({"status": status}, "b") == refusal_of({}, "daily") == ""
-    said = chain(seen(), Target(cron_job()), NOW, "violates PodSecurity")
+    said = str(explanation_of(seen(), Target(cron_job()), NOW, "violates PodSecurity"))
     assert "held back by Refused" in said
     (arrow,) = [line for line in said.splitlines() if line.startswith("→")]
     assert "the API server accepts its writes" in arrow

@@ -8,7 +8,7 @@ from foresail.api.batch import CronJob
 from foresail.api.marks import WARM_UP, WARM_UP_STATUS
 from foresail.cli.primer.annotated import in_primers_form, queue_key_of
 from foresail.cli.primer.describe import described
-from foresail.cli.primer.explain import chain
+from foresail.cli.primer.explain import explanation_of
 from foresail.cli.primer.get import primer_table
 from foresail.plan import Key
 from foresail.primers.annotated import annotated_primer
@@ -70,9 +70,8 @@ def test_it_is_described_with_its_last_fires() -> None:
 def explained(warm_up: str, taken_by: str = "") -> str:
     row = cron_job(annotated=Annotated(warm_up, "", "", "1"))
     primer = annotated_primer(row, Settings(annotated_cron_jobs=True))
-    return chain(
-        seen(Target(row, taken_by=taken_by), primer=primer, annotated=row), Target(row, taken_by=taken_by), NOW
-    )
+    target = Target(row, taken_by=taken_by)
+    return str(explanation_of(seen(target, primer=primer, annotated=row), target, NOW))
 
 
 def test_explain_names_the_annotation_and_the_primer_that_counts_before_it() -> None:

@@ -75,6 +75,14 @@ def test_the_default_table_fits_80_columns_and_wide_has_the_rest() -> None:
     assert "2026-01-02 02:50 UTC (in 50m)" in wide[1]
 
 
+def test_a_narrow_terminal_shortens_names_and_nothing_else() -> None:
+    found = [primer("a-name-that-is-longer-than-a-terminal-should-have-to-show")]
+    shown = primer_table(found, NOW, wide=False, namespaced=False, width=72).splitlines()
+    assert max(map(len, shown)) <= 72
+    assert shown[1].endswith("Ready")
+    assert "…" in shown[1]
+
+
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Canned]:
     """An API server with the Primers a and b in shop, c in bank, and an annotated CronJob in shop."""
@@ -160,6 +168,15 @@ def test_a_change_of_every_primer_must_be_asked_for(
     assert server.asked == []
 
 
+@pytest.mark.parametrize("verb", ["suspend", "resume", "delete"])
+def test_an_annotated_cron_job_is_no_primer_to_change(
+    server: Canned, verb: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(server, verb, "cronjob/report") == 2
+    assert "hint: remove it: kubectl annotate cronjob/report foresail.dev/warm-up-" in capsys.readouterr().err
+    assert server.asked == []
+
+
 @pytest.mark.parametrize(("verb", "done"), [("suspend", "suspended"), ("resume", "resumed")])
 def test_selected_primers_are_suspended_and_resumed(
     server: Canned, verb: str, done: str, capsys: pytest.CaptureFixture[str]
@@ -176,7 +193,7 @@ def test_nothing_is_deleted_without_confirmation(
     server: Canned, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys.stdin, "isatty", lambda: False, raising=False)
-    assert run(server, "delete", "--all") == 1
+    assert run(server, "delete", "--all") == 2
     assert "Primer shop/a, Primer shop/b" in capsys.readouterr().err
     assert server.writes == []
 

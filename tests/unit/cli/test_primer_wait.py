@@ -1,5 +1,6 @@
 """`foresail primer wait`: when it ends, how, and what it reports meanwhile."""
 
+import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -105,6 +106,25 @@ def test_meanwhile_it_reports_what_is_next_or_that_nobody_has_seen_it() -> None:
     unseen = {**primer(), "status": {}}
     assert remark(unseen, timedelta(seconds=1)) == ""
     assert "foresail doctor" in remark(unseen, timedelta(minutes=1))
+
+
+def test_an_annotated_cron_job_is_waited_for_by_its_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    uid = "11111111-aaaa"
+    path = "/apis/batch/v1/namespaces/shop/cronjobs/"
+
+    def cron_job(**record: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+        text = json.dumps({"name": "report", "uid": uid, **record})
+        annotations = {"foresail.dev/warm-up": "10m", "foresail.dev/warm-up-status": text}
+        return {"metadata": {"name": "report", "namespace": "shop", "uid": uid, "annotations": annotations}}
+
+    warm = cron_job(warming={**held("2999-01-01T00:00:00Z")["warming"], "attempt": 1})
+    idle = cron_job(reason="NothingToReserve", message="because.")
+    with canned(tmp_path, {f"{path}warm": warm, f"{path}idle": idle}) as server:
+        where = [f"--kubeconfig={server.kubeconfig}", "-n", "shop"]
+        assert main(["primer", "wait", "cronjob/warm", *where]) == 0
+        assert "Primer shop/cronjob/warm: warm for CronJob report at 2999" in capsys.readouterr().err
+        assert main(["primer", "wait", "cronjob/idle", *where]) == 1
+        assert "is NothingToReserve: because." in capsys.readouterr().err
 
 
 def test_the_command_ends_with_the_answer_or_with_the_timeout(

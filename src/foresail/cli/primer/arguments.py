@@ -12,6 +12,7 @@ from foresail.cli.options.values import positive, whole_number
 if TYPE_CHECKING:
     from foresail.cli.options.parser import CommandParser
 
+_OUTPUTS = ("table", "wide", "json", "yaml", "name")
 _WARM_UP = "how long before each fire: 10m, 1h30m, or minutes"
 
 
@@ -55,7 +56,7 @@ def _add_create(verbs: Any) -> None:  # noqa: ANN401 - argparse's own is private
     )
     one.add_argument("--allow-standing", action="store_true", help="allow to hold for more than half of the time")
     one.add_argument("--force", action="store_true", help="create it even if it would hold nothing")
-    _add_output(one, "table", "json", "yaml", "name", note="json, yaml: send nothing, and need no cluster")
+    _add_output(one, note="json, yaml: send nothing, and need no cluster")
     add_dry_run(one)
     one.set_defaults(zone="UTC")
 
@@ -71,7 +72,7 @@ def _add_reports(verbs: Any) -> None:  # noqa: ANN401
         "foresail primer get -n shop -l tier=batch -o yaml",
     )
     _add_selection(one)
-    _add_output(one, "table", "wide", "json", "yaml", "name")
+    _add_output(one)
     one = _verb(
         verbs,
         "describe",
@@ -88,8 +89,10 @@ def _add_reports(verbs: Any) -> None:  # noqa: ANN401
         ("explain", "explain"),
         "foresail primer explain report -n shop",
         "foresail primer explain -A",
+        "foresail primer explain report -n shop -o json",
     )
     _add_selection(one)
+    _add_output(one, "table", "json", "yaml")
     _add_zone(one)
 
 
@@ -108,7 +111,7 @@ def _add_changes(verbs: Any) -> None:  # noqa: ANN401
             f"foresail primer {name} --all -n shop",
         )
         _add_selection(one, everything=False)
-        _add_output(one, "table", "json", "yaml", "name")
+        _add_output(one)
 
 
 def _add_delete(verbs: Any) -> None:  # noqa: ANN401
@@ -124,7 +127,7 @@ def _add_delete(verbs: Any) -> None:  # noqa: ANN401
     _add_selection(one, everything=False)
     one.add_argument("-y", "--yes", "--confirm", dest="confirm", action="store_true", help="do not ask")
     add_dry_run(one)
-    _add_output(one, "table", "json", "yaml", "name")
+    _add_output(one)
 
 
 def _add_wait(verbs: Any) -> None:  # noqa: ANN401
@@ -136,7 +139,7 @@ def _add_wait(verbs: Any) -> None:  # noqa: ANN401
         "foresail primer wait report -n shop",
         "foresail primer wait report -n shop --for fired --timeout 30m",
     )
-    one.add_argument("names", nargs="+", metavar="NAME", help="of Primers")
+    one.add_argument("names", nargs="+", metavar="NAME", help="of Primers, or cronjob/NAME of an annotated CronJob")
     one.add_argument(
         "--for",
         dest="event",
@@ -187,7 +190,7 @@ def _add_suggest(verbs: Any) -> None:  # noqa: ANN401
         action="store_true",
         help="include Primers that hold capacity for more than half of the time in -o yaml, json and name",
     )
-    _add_output(one, "table", "wide", "json", "yaml", "name")
+    _add_output(one)
     _add_zone(one)
 
 
@@ -240,7 +243,7 @@ def _add_how(one: argparse.ArgumentParser) -> None:
 
 def _add_output(one: argparse.ArgumentParser, *forms: str, note: str = "") -> None:
     text = f"{note} (%(default)s)".strip()
-    one.add_argument("-o", "--output", choices=forms, default="table", help=text)
+    one.add_argument("-o", "--output", choices=forms or _OUTPUTS, default="table", help=text)
 
 
 def _add_zone(one: argparse.ArgumentParser) -> None:

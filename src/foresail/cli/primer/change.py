@@ -27,6 +27,6 @@ async def _set(cluster: Cluster, chosen: argparse.Namespace, *, suspended: bool)
         key = key_of(each)
         changed.append(as_document(await cluster.merge(PRIMER, key, {"spec": {"suspend": suspended}})))
         print(f"Primer {key} {'suspended' if suspended else 'resumed'}", file=sys.stderr)
-    if changed and chosen.output != "table":
+    if changed and chosen.output not in ("table", "wide"):
         print(as_text(changed, chosen.output))
     return 0

@@ -21,7 +21,7 @@ def create(chosen: argparse.Namespace) -> int:
     if chosen.cron_job and chosen.selector:
         raise UsageError("a CronJob is named, and others are selected as well", "give --cron-job or -l")
     if chosen.dry_run != SERVER and (chosen.dry_run or chosen.output in ("json", "yaml")):
-        print(as_text([body_of(chosen)], chosen.output if chosen.output != "table" else "yaml"))
+        print(as_text([body_of(chosen)], "yaml" if chosen.output in ("table", "wide") else chosen.output))
         return 0
     return in_namespace(chosen, lambda cluster: _create(cluster, chosen))
 
@@ -46,7 +46,7 @@ async def _create(cluster: Cluster, chosen: argparse.Namespace) -> int:
     body, key = body_of(chosen), Key(chosen.namespace, chosen.name)
     await _check(cluster, key, body, chosen)
     made = await cluster.create(PRIMER, key, body, dry_run=chosen.dry_run == SERVER)
-    if chosen.output != "table":
+    if chosen.output not in ("table", "wide"):
         print(as_text([as_document(made)], chosen.output))
     said = "created (server dry run)" if chosen.dry_run else "created; see `foresail primer get {} -n {}`"
     print(f"Primer {key} {said.format(key.name, key.namespace)}", file=sys.stderr)

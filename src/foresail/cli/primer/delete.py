@@ -29,6 +29,6 @@ async def _delete(cluster: Cluster, chosen: argparse.Namespace) -> int:
         await cluster.delete(PRIMER, key_of(each), each["metadata"]["uid"], dry_run=bool(chosen.dry_run))
         done = "deleted (server dry run)" if chosen.dry_run else "deleted; what it held is released"
         print(f"Primer {key_of(each)} {done}", file=sys.stderr)
-    if found and chosen.output != "table":
+    if found and chosen.output not in ("table", "wide"):
         print(as_text(found, chosen.output))
     return 0

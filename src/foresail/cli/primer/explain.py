@@ -1,13 +1,16 @@
 """`foresail primer explain`: the rules in the order in which they are asked, and the first that says no."""
 
 import argparse
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from foresail.api.batch import CRON_JOB
 from foresail.api.marks import WARM_UP, WARM_UP_STATUS
 from foresail.api.primer import PRIMER
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.access.refused_writes import refused_writes
+from foresail.cli.output.objects import document
 from foresail.cli.output.rule_chain import NO, UNASKED, WAITS, YES, Step, lines
 from foresail.cli.output.times import moment
 from foresail.cli.primer.annotated import in_primers_form, is_annotated, queue_key_of, selected
@@ -36,35 +39,56 @@ def explain(chosen: argparse.Namespace) -> int:
     """Print the chain of rules for each CronJob of the selected Primers."""
     check_selection(chosen)
     found = in_namespace(chosen, lambda cluster: _explained(cluster, chosen))
-    if found:
-        print("\n\n".join(found))
+    if chosen.output != "table":
+        print(document([each.as_data() for each in found], chosen.output))
+    elif found:
+        print("\n\n".join(map(str, found)))
     return 0
 
 
-async def _explained(cluster: Cluster, chosen: argparse.Namespace) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The rules for one CronJob, and what follows from them; without a CronJob there are no rules."""
+
+    source: str  # the Primer, or the annotation
+    cron_job: str
+    summary: str
+    steps: tuple[Step, ...] = ()
+
+    def __str__(self) -> str:
+        of = f", CronJob {self.cron_job}" if self.cron_job else ""
+        return "\n".join([f"{self.source}{of}: {self.summary}", *(lines(self.steps) if self.steps else ())])
+
+    def as_data(self) -> dict[str, Any]:
+        """Return it for programs."""
+        steps = [{"rule": each.rule, "answer": each.answer, "because": each.because} for each in self.steps]
+        return {"source": self.source, "cronJob": self.cron_job, "summary": self.summary, "steps": steps}
+
+
+async def _explained(cluster: Cluster, chosen: argparse.Namespace) -> list[Explanation]:
     found_ones = await selected(cluster, chosen)
     known, at = await primers_of(cluster, chosen), now()
     refused = await refused_writes(cluster, PRIMER, chosen.namespace, at)
     if any(is_annotated(each) for each in found_ones):
         refused |= await refused_writes(cluster, CRON_JOB, chosen.namespace, at)
     found = []
-    for document in found_ones:
-        each, key = in_primers_form(document, at), queue_key_of(document)
+    for whole in found_ones:
+        each, key = in_primers_form(whole, at), queue_key_of(whole)
         seen = known.observe(key, at)
         if seen is None:
             continue
         if not seen.targets:
-            found.append(f"Primer {key}: {Reason.NO_CRON_JOB}: it chooses no CronJob that is there")
+            found.append(Explanation(f"Primer {key}", "", f"{Reason.NO_CRON_JOB}: it selects no CronJob that exists"))
         event = refused.get(each["metadata"]["uid"])
         for target in seen.targets:
             words = refusal_of(each, target.cron.key.name) or (str(event) if event else "")
-            found.append(chain(seen, target, at, words or _unrecorded(document)))
+            found.append(explanation_of(seen, target, at, words or _unrecorded(whole)))
     return found
 
 
-def _unrecorded(document: Document) -> str:
+def _unrecorded(found: Document) -> str:
     """Return why an annotation may have no effect that only the operator knows."""
-    if not is_annotated(document) or WARM_UP_STATUS in document["metadata"]["annotations"]:
+    if not is_annotated(found) or WARM_UP_STATUS in found["metadata"]["annotations"]:
         return ""
     return "the operator has recorded nothing: is it running, with primers.annotations, and allowed in this namespace?"
 
@@ -77,12 +101,11 @@ def refusal_of(primer: Document, cron_job: str) -> str:
     return next((str(each.get("message", "")) for each in said if each.get("reason") in by_operator), "")
 
 
-def chain(seen: Seen, target: Target, at: datetime, refused: str = "") -> str:
-    """Return the rules for one CronJob as lines, with an arrow before the one that holds it back."""
+def explanation_of(seen: Seen, target: Target, at: datetime, refused: str = "") -> Explanation:
+    """Evaluate the rules for one CronJob, up to the first that blocks it."""
     verdict = judge(seen, target, at)
     said = f"held back by {Reason.REFUSED}" if refused and not verdict.because else summary(seen, verdict, at)
     whose = f"annotation {WARM_UP}" if seen.annotated else f"Primer {seen.primer.key}"
-    first = f"{whose}, CronJob {target.cron.key.name}: {said}"
     answer, steps = YES, list[Step]()
     for question, reasons in _QUESTIONS.items():
         because = verdict.because
@@ -98,7 +121,7 @@ def chain(seen: Seen, target: Target, at: datetime, refused: str = "") -> str:
         steps.append(Step(question, WAITS if early else YES, early.message if early else ""))
         if refused:
             steps.append(Step("the API server accepts its writes", NO, refused))
-    return "\n".join([first, *lines(steps)])
+    return Explanation(whose, target.cron.key.name, said, tuple(steps))
 
 
 def summary(seen: Seen, verdict: Verdict, at: datetime) -> str:

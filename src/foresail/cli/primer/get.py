@@ -1,6 +1,7 @@
 """`foresail primer get`: Primers, one on a line."""
 
 import argparse
+import sys
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 from foresail.api.instants import instant
 from foresail.api.primer import PLACEHOLDER
 from foresail.cli.output.objects import as_text
-from foresail.cli.output.table import table
+from foresail.cli.output.table import fitted, terminal_width
 from foresail.cli.output.times import moment, short
 from foresail.cli.primer.annotated import in_primers_form, selected
 from foresail.cli.primer.selection import Document, check_selection, in_namespace
@@ -17,6 +18,7 @@ from foresail.primers.status import READY, WARMING
 
 _HEADER = ("NAME", "WARM-UP", "NEXT FIRE", "COLD", "WARM", "STATUS")
 _WIDE = ("CRONJOBS", "METHOD", "HELD", "NEXT WARM-UP", "NEXT FIRE AT", "AGE", "MESSAGE")
+_SHRINKS = ("NAME", "NAMESPACE")
 _UNSEEN = "NotSeenYet"
 
 
@@ -29,18 +31,21 @@ def get(chosen: argparse.Namespace) -> int:
     elif found:
         at = now()
         shown = [in_primers_form(each, at) for each in found]
-        print(primer_table(shown, at, wide=chosen.output == "wide", namespaced=not chosen.all_namespaces))
+        width = None if chosen.output == "wide" else terminal_width(sys.stdout)
+        print(primer_table(shown, at, wide=chosen.output == "wide", namespaced=not chosen.all_namespaces, width=width))
     return 0
 
 
-def primer_table(found: Sequence[Document], at: datetime, *, wide: bool, namespaced: bool) -> str:
+def primer_table(
+    found: Sequence[Document], at: datetime, *, wide: bool, namespaced: bool, width: int | None = None
+) -> str:
     """Return Primers, one on a line: with the next fire and the median start delays, cold and warm."""
     header = (*(() if namespaced else ("NAMESPACE",)), *_HEADER, *(_WIDE if wide else ()))
     rows = []
     for each in found:
         place = () if namespaced else (each["metadata"]["namespace"],)
         rows.append((*place, *_cells(each, at), *(_wide_cells(each, at) if wide else ())))
-    return table(header, rows)
+    return fitted(header, rows, width, _SHRINKS)
 
 
 def median(status: dict[str, Any], *, warm: bool) -> str:

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from foresail.api.marks import WARM_UP
 from foresail.api.primer import PRIMER
 from foresail.cli.access.cluster import Cluster, on_cluster, settle_namespace
 from foresail.cli.errors import UsageError
@@ -31,6 +32,10 @@ def check_selection(chosen: argparse.Namespace, *, everything: bool = True) -> N
     if chosen.names and (chosen.selector or chosen.all_namespaces or is_all):
         problem = f"Primer {chosen.names[0]} is named, and others are selected as well"
         raise UsageError(problem, "give names, or -l, -A and --all")
+    annotated = next((each for each in chosen.names if "/" in each), None)
+    if annotated and not everything:
+        problem = f"{annotated} is primed by an annotation, and not by a Primer"
+        raise UsageError(problem, f"remove it: kubectl annotate {annotated} {WARM_UP}-")
     if not (everything or chosen.names or chosen.selector or is_all):
         raise UsageError("no Primer is named", "give names, -l SELECTOR or --all")
 

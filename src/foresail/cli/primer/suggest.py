@@ -1,6 +1,7 @@
 """`foresail primer suggest`: which CronJobs wait for nodes, what Primers for them are worth, and what they cost."""
 
 import argparse
+import sys
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -14,7 +15,7 @@ from foresail.cli.access.cluster import Cluster
 from foresail.cli.options.selectors import read_selector
 from foresail.cli.output.messages import hint
 from foresail.cli.output.objects import as_text, document
-from foresail.cli.output.table import table
+from foresail.cli.output.table import fitted, terminal_width
 from foresail.cli.primer.selection import in_namespace
 from foresail.cli.primer.sight import primers_of
 from foresail.cli.primer.starts import Starts, starts
@@ -29,6 +30,7 @@ from foresail.primers.rules import last_admitted, minutes, runs_of
 _MARGIN = 1.5
 _HOUR = timedelta(hours=1)
 _HUNDRED = 100
+_SHRINKS = ("CRONJOB", "NAMESPACE")
 
 
 def suggest(chosen: argparse.Namespace) -> int:
@@ -40,7 +42,9 @@ def suggest(chosen: argparse.Namespace) -> int:
     prices = Prices(chosen.price_cpu_hour, chosen.price_memory_gib_hour)
     if chosen.output in ("table", "wide"):
         if found:
-            print(suggestion_table(found, prices, wide=chosen.output == "wide", namespaced=not chosen.all_namespaces))
+            wide, namespaced = chosen.output == "wide", not chosen.all_namespaces
+            width = None if wide else terminal_width(sys.stdout)
+            print(suggestion_table(found, prices, wide=wide, namespaced=namespaced, width=width))
     else:
         print(manifests(found, prices, chosen.output, allow_standing=chosen.allow_standing))
     for text in remarks(found, allow_standing=chosen.allow_standing):
@@ -83,7 +87,9 @@ def manifests(found: Sequence[Suggestion], prices: Prices, form: str, *, allow_s
     )
 
 
-def suggestion_table(found: Sequence[Suggestion], prices: Prices, *, wide: bool, namespaced: bool) -> str:
+def suggestion_table(
+    found: Sequence[Suggestion], prices: Prices, *, wide: bool, namespaced: bool, width: int | None = None
+) -> str:
     """Return the suggestions, one on a line; time saved, hours held and their cost are those of a day."""
     header = ["CRONJOB", "SAVES A DAY", "WARM-UP", "CPU-H", "GIB-H"]
     header = header if namespaced else ["NAMESPACE", *header]
@@ -100,7 +106,7 @@ def suggestion_table(found: Sequence[Suggestion], prices: Prices, *, wide: bool,
         if wide:
             row += [str(len(each.delays)), f"{p95(each.delays)}s", _span(each.usage.held_a_day), _holds(each)]
         rows.append(row)
-    return table(header, rows)
+    return fitted(header, rows, width, _SHRINKS)
 
 
 def remarks(found: Sequence[Suggestion], *, allow_standing: bool) -> list[str]:

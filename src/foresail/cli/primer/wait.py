@@ -5,16 +5,15 @@ import asyncio
 import sys
 from datetime import datetime, timedelta
 
-import msgspec
-
 from foresail.api.instants import instant, stamp
-from foresail.api.primer import BY_CRON_JOB, PRIMER
+from foresail.api.primer import BY_CRON_JOB
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError
 from foresail.cli.options.values import deadline
 from foresail.cli.output.messages import hint, interruptible
+from foresail.cli.primer.annotated import in_primers_form, selected
 from foresail.cli.primer.get import condition
-from foresail.cli.primer.selection import Document, as_document, in_namespace, key_of
+from foresail.cli.primer.selection import Document, in_namespace, key_of
 from foresail.kube.clock import now
 from foresail.plan import Key
 from foresail.primers.reasons import Reason
@@ -41,7 +40,7 @@ async def _wait(cluster: Cluster, chosen: argparse.Namespace) -> int:
     remarks: dict[Key, str] = {}
     while True:
         for key in tuple(waiting):
-            primer = as_document(await cluster.read(PRIMER, key, msgspec.Raw))
+            primer = await _read(cluster, key)
             found = outcome(primer, chosen.event, since, now())
             if isinstance(found, CommandError):
                 raise found
@@ -58,6 +57,12 @@ async def _wait(cluster: Cluster, chosen: argparse.Namespace) -> int:
         if until is not None and now() >= until:
             raise _timed_out(waiting, chosen.event)
         await asyncio.sleep(_PAUSE)
+
+
+async def _read(cluster: Cluster, key: Key) -> Document:
+    """Return a Primer, or a CronJob that is primed by annotations in the form of one."""
+    (found,) = await selected(cluster, argparse.Namespace(namespace=key.namespace, names=[key.name], selector=None))
+    return in_primers_form(found, now())
 
 
 def outcome(primer: Document, event: str, since: datetime, at: datetime) -> CommandError | str | None:
@@ -109,7 +114,8 @@ def _blocked(primer: Document, event: str) -> CommandError | None:
     """Return why what is waited for does not come by itself; only a status of the present spec counts."""
     status, key = primer.get("status", {}), key_of(primer)
     ready = condition(primer, READY)
-    if status.get("observedGeneration", 0) < primer["metadata"].get("generation", 0) or ready.get("status") != "False":
+    is_old = "observedGeneration" in status and status["observedGeneration"] < primer["metadata"].get("generation", 0)
+    if is_old or ready.get("status") != "False":
         return None
     reasons = {each.get("reason") or "" for each in status.get("cronJobs", ())} or {ready["reason"]}
     passes = {each for each in reasons if not each or each in _PASSES or (event == FIRED and each not in _NEVER_RUNS)}
