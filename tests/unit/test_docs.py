@@ -94,3 +94,12 @@ def test_every_test_that_the_velero_findings_name_exists() -> None:
     tests = "".join(file.read_text() for file in (PAGE.parents[1] / "tests" / "cluster").glob("test_*.py"))
     assert named
     assert {name for name in named if f"def {name}(" not in tests} == set()
+
+
+def test_every_path_of_the_requirements_exists() -> None:
+    root = PAGE.parents[1]
+    text = (root / "docs" / "design" / "requirements.md").read_text()
+    table = "\n".join(line for line in text.splitlines() if line.startswith("| "))
+    paths = re.findall(r"`((?:unit|worlds|cluster|schedules|selfservice|primers|kube|cli)/[\w/.]+)`", table)
+    assert paths
+    assert [path for path in paths if not any((root / base / path).exists() for base in ("tests", "src/foresail"))] == []
