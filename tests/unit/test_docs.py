@@ -101,5 +101,6 @@ def test_every_path_of_the_requirements_exists() -> None:
     text = (root / "docs" / "design" / "requirements.md").read_text()
     table = "\n".join(line for line in text.splitlines() if line.startswith("| "))
     paths = re.findall(r"`((?:unit|worlds|cluster|schedules|selfservice|primers|kube|cli)/[\w/.]+)`", table)
+    bases = (root / "tests", root / "src" / "foresail")
     assert paths
-    assert [path for path in paths if not any((root / base / path).exists() for base in ("tests", "src/foresail"))] == []
+    assert [path for path in paths if not any((base / path).exists() for base in bases)] == []
