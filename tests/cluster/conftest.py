@@ -51,6 +51,12 @@ def karpenter_cluster() -> Iterator[Cluster]:
     yield from _cluster("karpenter", Options(karpenter=True, node_seconds=20))
 
 
+@pytest.fixture(scope="session")
+def buffer_cluster() -> Iterator[Cluster]:
+    """A cluster with no node and an audit log, whose Karpenter acts on CapacityBuffers."""
+    yield from _cluster("buffers", Options(karpenter=True, capacity_buffers=True, audit=True))
+
+
 @pytest.fixture
 def doomed_cluster() -> Iterator[Cluster]:
     """A cluster for one test, which may do anything to it."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -170,15 +171,15 @@ def _schedule(fires: Sequence[datetime]) -> str:
 
 
 def _primers() -> list[dict[str, Any]]:
-    length = f"{WARM_UP // timedelta(minutes=1)}m"
+    length, placeholder = f"{WARM_UP // timedelta(minutes=1)}m", partial(primers.primer, method="Placeholder")
     return [
-        *[primers.primer(name, length) for name in ("held", "low", "meek", "kept", "bound")],
-        *[primers.primer(name, length, name) for name in ("tight", "guarded", "ranged", "barred")],
+        *[placeholder(name, length) for name in ("held", "low", "meek", "kept", "bound")],
+        *[placeholder(name, length, name) for name in ("tight", "guarded", "ranged", "barred")],
         primers.primer("timed", length, method="CronJob"),
-        *[primers.primer(name, "4m") for name in LOST],
-        primers.primer("asked", "1m", "often"),
-        primers.primer("often", STANDING_WARM_UP, "often", allowStanding=True),
-        primers.primer("lean", STANDING_WARM_UP, "lean", allowStanding=True),
+        *[placeholder(name, "4m") for name in LOST],
+        placeholder("asked", "1m", "often"),
+        placeholder("often", STANDING_WARM_UP, "often", allowStanding=True),
+        placeholder("lean", STANDING_WARM_UP, "lean", allowStanding=True),
     ]
 
 

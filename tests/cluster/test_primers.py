@@ -59,6 +59,19 @@ def push(cluster: Cluster, name: str, node: str) -> bool:
     return True
 
 
+def test_where_karpenter_does_not_act_on_buffers_auto_holds_by_placeholders_and_says_why(
+    scene: Scene, eventually: Eventually
+) -> None:
+    cluster, fire = scene.cluster, primers.next_minute(3600)
+    schedule = f"{fire.minute} {fire.hour} {fire.day} {fire.month} *"
+    cluster.apply(primers.cron_job("auto", schedule, "none"), primers.primer("auto", "2h"))  # so it is due now
+    eventually(lambda: primers.primed(cluster, "auto").get("method") == "Placeholder", 120)
+    assert "no autoscaler had answered a CapacityBuffer" in primers.primed(cluster, "auto")["methodBecause"]
+    eventually(lambda: scene.held("auto"), 60)
+    cluster.kubectl("delete", "primer,cronjob", "auto", "--namespace=default")
+    assert cluster.get("capacitybuffers,podtemplates", "--namespace=default")["items"] == []
+
+
 @pytest.mark.parametrize(
     ("name", "lead", "lose", "cause"),
     [("struck", timedelta(minutes=3), strike, "Disrupted"), ("pushed", timedelta(minutes=2), push, "Preempted")],

@@ -1,4 +1,4 @@
-"""The operator is killed again and again while warm-ups are due: no placeholder twice, and none left behind."""
+"""The operator is killed again and again while warm-ups are due: nothing is made twice, and nothing left behind."""
 
 import random
 import time
@@ -9,12 +9,16 @@ from typing import Any
 from foresail.kube.clock import now
 from testbed import Cluster
 from tests.cluster import primers
+from tests.cluster.buffer_scene import left_behind
 from tests.cluster.operators import PRIMERS_USER, Operator, running
 from tests.cluster.schedules import FULL, Eventually, Figure
 
 KILLS = 100 if FULL else 8
 EACH = 2  # CronJobs that are new to each life: as many writes as it may live to see
 CRON_JOBS = EACH * KILLS
+BUFFERS = CRON_JOBS // 2 if FULL else 6  # each is in the way of a kill when it is made, and when it is released
+BUFFERS_API = "/apis/autoscaling.x-k8s.io/v1beta1/capacitybuffers"
+SUSPEND = '--patch={"spec": {"suspend": true}}'
 AIM_SECONDS = 60.0
 
 
@@ -66,3 +70,37 @@ def test_however_often_it_is_killed_no_placeholder_is_made_twice_and_none_is_lef
     cluster.kubectl("delete", "primers", *names, "--namespace=default", "--wait=false")
     eventually(lambda: placeholders(cluster, names) == [], 300)
     cluster.kubectl("delete", "cronjobs", *names, "--namespace=default", "--wait=false")
+
+
+def test_however_often_it_is_killed_no_buffer_is_made_twice_and_none_is_left_behind(
+    buffer_cluster: Cluster, tmp_path: Path, eventually: Eventually, figure: Figure
+) -> None:
+    cluster, chance, begun = buffer_cluster, random.Random(9), now()  # noqa: S311 - chance, not secrecy
+    primers.install(cluster)
+    fire = primers.next_minute(3600)
+    schedule = f"{fire.minute} {fire.hour} {fire.day} {fire.month} *"
+    names = [f"killed-{number}" for number in range(BUFFERS)]
+    lives = [names[first : first + EACH] for first in range(0, BUFFERS, EACH)]
+    met = 0
+    with running(cluster, tmp_path, *primers.FLAGS, f"--primer-placeholders-per-namespace={BUFFERS}") as operator:
+        operator.kill()
+        for new in lives:  # half of the kills while buffers are made
+            cron_jobs = [primers.cron_job(name, schedule, "none") for name in new]
+            cluster.apply(*cron_jobs, *[primers.primer(name, "2h", method="CapacityBuffer") for name in new])
+            met += killed_at_a_write(operator, chance)
+        operator.start()
+        eventually(lambda: len(cluster.listed(BUFFERS_API)) == BUFFERS, 300)
+        operator.kill()
+        for old in lives:  # and half while they are released
+            cluster.kubectl("patch", "primers", *old, "--namespace=default", "--type=merge", SUSPEND)
+            met += killed_at_a_write(operator, chance)
+        operator.start()
+        eventually(lambda: left_behind(cluster) == [], 300)
+        operator.kill()
+    asked = [each for each in cluster.audit(PRIMERS_USER) if each.verb == "create" and each.at >= begun]
+    codes = [each.code for each in asked if each.resource == "capacitybuffers.autoscaling.x-k8s.io"]
+    cut_off = codes.count(HTTPStatus.GATEWAY_TIMEOUT)
+    assert codes.count(HTTPStatus.CREATED) <= BUFFERS <= codes.count(HTTPStatus.CREATED) + cut_off
+    assert [each for each in asked if each.resource == "pods" and "dryRun" not in each.uri] == []
+    figure(f"primers: {met} of {2 * len(lives)} kills at a write, {BUFFERS} buffers, each made once, 0 left behind")
+    cluster.kubectl("delete", "primers,cronjobs", *names, "--namespace=default", "--wait=false")

@@ -36,6 +36,7 @@ class Kubernetes:
         self.on: dict[str, Key | None] = {}  # which pod is on a node that is ready
         self.coming = 0
         self.made = 0  # nodes, ever
+        self.kept: Callable[[], int] = lambda: 0  # how many free nodes stay
         self.fired: list[tuple[str, datetime]] = []
         self._timers: dict[Key, tuple[asyncio.TimerHandle, tuple[str, str, str]]] = {}
         world.history.listeners.append(self._heard)
@@ -44,14 +45,15 @@ class Kubernetes:
 
     def _heard(self, happening: Happening) -> None:
         if happening.kind == batch.CRON_JOB:
-            self._later(0.0, lambda: self._plan_fire(happening.key))
+            self.later(0.0, lambda: self._plan_fire(happening.key))
         elif happening.kind == pods.POD:
             if happening.after is None:
                 self._free(happening.key)
             elif happening.before is None:
-                self._later(0.1, self._schedule)
+                self.later(0.1, self._schedule)
 
-    def _later(self, seconds: float, do: Callable[[], object]) -> asyncio.TimerHandle:
+    def later(self, seconds: float, do: Callable[[], object]) -> asyncio.TimerHandle:
+        """Do something after a while."""
         return asyncio.get_running_loop().call_later(seconds, do)
 
     # CronJobs
@@ -79,7 +81,7 @@ class Kubernetes:
             return
         due = fire
         wait = (due - now).total_seconds() + self.late
-        self._timers[key] = self._later(max(wait, 0.0), lambda: self._fire(key, due)), about
+        self._timers[key] = self.later(max(wait, 0.0), lambda: self._fire(key, due)), about
 
     def _fire(self, key: Key, fire: datetime) -> None:
         cron = self.world.history.present(batch.CRON_JOB).get(key)
@@ -138,16 +140,30 @@ class Kubernetes:
                 self._bind(key, node)
             else:
                 left += 1
-        for _ in range(left - self.coming):
+        self.make_nodes(left - self.coming)
+
+    @property
+    def free(self) -> list[str]:
+        """The nodes that nobody is on."""
+        return [name for name, on in self.on.items() if on is None]
+
+    def make_nodes(self, count: int, there: Callable[[], object] = lambda: None) -> None:
+        """Begin to make nodes, which takes a while; `there` is called when each is."""
+
+        def comes() -> None:
+            self._node_comes()
+            there()
+
+        for _ in range(count):
             self.coming += 1
-            self._later(self.node_seconds, self._node_comes)
+            self.later(self.node_seconds, comes)
 
     def _bind(self, key: Key, node: str) -> None:
         self.on[node] = key
         done(self.world.merge(pods.POD, key, {"spec": {"nodeName": node}}, ME))
         scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": stamp(self.world.clock())}
         done(self.world.merge(pods.POD, key, {"status": {"phase": "Pending", "conditions": [scheduled]}}, ME, "status"))
-        self._later(0.2, lambda: self._run(key, scheduled))
+        self.later(0.2, lambda: self._run(key, scheduled))
 
     def _run(self, key: Key, scheduled: dict[str, str]) -> None:
         pod = self.world.history.present(pods.POD).get(key)
@@ -157,7 +173,7 @@ class Kubernetes:
         status = {"phase": "Running", "conditions": [scheduled], "containerStatuses": [running]}
         done(self.world.merge(pods.POD, key, {"status": status}, ME, "status"))
         if not _is_placeholder(pod):
-            self._later(self.runs, lambda: self._succeed(key, running))
+            self.later(self.runs, lambda: self._succeed(key, running))
 
     def _succeed(self, key: Key, running: dict[str, Any]) -> None:
         pod = self.world.history.present(pods.POD).get(key)
@@ -173,27 +189,34 @@ class Kubernetes:
         job = Key(key.namespace, pod["metadata"]["labels"][batch.JOB_NAME_LABEL])
         complete = {"conditions": [{"type": "Complete", "status": "True"}], "completionTime": stamp(self.world.clock())}
         self.world.merge(batch.JOB, job, {"status": complete}, ME, "status")
-        self._later(300.0, lambda: self.world.delete(batch.JOB, job))
+        self.later(300.0, lambda: self.world.delete(batch.JOB, job))
 
     def _free(self, key: Key) -> None:
         for node, on in list(self.on.items()):
             if on == key:
                 self.on[node] = None
-                self._later(self.idle_seconds, lambda node=node: self._node_goes(node))  # type: ignore[misc]
-        self._later(0.1, self._schedule)
+                self.later(self.idle_seconds, lambda node=node: self._node_goes(node))  # type: ignore[misc]
+        self.later(0.1, self._schedule)
 
     def _node_comes(self) -> None:
         self.coming -= 1
         self.made += 1
         name = f"node-{self.made}"
-        done(self.world.create(pods.NODE, {"metadata": {"name": name}}, ME))
+        ready = {"type": "Ready", "status": "True", "lastTransitionTime": stamp(self.world.clock())}
+        metadata = {"name": name, "labels": {"karpenter.sh/nodepool": "all"}}
+        done(self.world.create(pods.NODE, {"metadata": metadata}, ME))
+        done(self.world.merge(pods.NODE, Key("", name), {"status": {"conditions": [ready]}}, ME, "status"))
         self.on[name] = None
         self._schedule()
         if self.on[name] is None:
-            self._later(self.idle_seconds, lambda: self._node_goes(name))
+            self.later(self.idle_seconds, lambda: self._node_goes(name))
 
     def _node_goes(self, name: str) -> None:
-        if name in self.on and self.on[name] is None:
+        if name not in self.on or self.on[name] is not None:
+            return
+        if len(self.free) <= self.kept():
+            self.later(self.idle_seconds, lambda: self._node_goes(name))
+        else:
             del self.on[name]
             done(self.world.delete(pods.NODE, Key("", name)))
 

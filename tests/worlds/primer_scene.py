@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from foresail.api import batch, pods
+from foresail.api.capacity_buffers import POD_TEMPLATE
 from foresail.api.core import CLAIM, VOLUME
 from foresail.api.instants import instant
 from foresail.api.marks import FIRE, PRIMER_LABEL, WARM_UP, WARM_UP_STATUS
@@ -17,6 +18,7 @@ from foresail.primers.controller import Primers
 from foresail.primers.observe import Settings
 from foresail.primers.rehearsal import Rehearse, nothing
 from foresail.primers.search import Locate, locating
+from tests.worlds.buffer_stand_in import BUFFER, Buffering
 from tests.worlds.documents import Document
 from tests.worlds.garbage import NAMESPACE
 from tests.worlds.history import Happening
@@ -31,7 +33,7 @@ from tests.worlds.world import Definition, World, done
 HOME = "reports"
 CALM = LoopTiming(clock_check=6 * 3600.0, stall=2 * 86_400.0)
 SETTINGS = Settings(pause_image="pause@sha256:1", hold_image="foresail")
-_WHOLE = (pods.NODE, pods.PRIORITY_CLASS, CLAIM, VOLUME)
+_WHOLE = (pods.NODE, pods.PRIORITY_CLASS, CLAIM, VOLUME, POD_TEMPLATE)
 
 
 @dataclass
@@ -62,7 +64,9 @@ class PrimerScene:
 
     def __init__(self, settings: Settings = SETTINGS, *, beginning: datetime | None = None, **cluster: Any) -> None:  # noqa: ANN401 - the stand-in's
         self.clock = WallClock(beginning) if beginning else WallClock()
-        kinds = (PRIMER, batch.CRON_JOB, batch.JOB, pods.POD, pods.RESOURCE_QUOTA)
+        buffers = cluster.pop("buffers", None)  # whether somebody answers them; None if they are not served
+        served = () if buffers is None else (BUFFER,)
+        kinds = (PRIMER, batch.CRON_JOB, batch.JOB, pods.POD, pods.RESOURCE_QUOTA, *served)
         whole = (Definition(kind, generation=False) for kind in _WHOLE)
         self.world = World(self.clock, *(Definition(kind) for kind in kinds), *whole)
         self.settings = settings
@@ -80,6 +84,7 @@ class PrimerScene:
         done(self.world.create(pods.PRIORITY_CLASS, ours, "admin"))
         self.world.history.listeners.append(self._heard)
         self.cluster = Kubernetes(self.world, **cluster)
+        self.buffering = Buffering(self.cluster) if buffers else None
 
     # What people do
 

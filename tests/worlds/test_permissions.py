@@ -11,6 +11,7 @@ import pytest
 from foresail.api.batch import CRON_JOB
 from foresail.api.marks import PRIMER_LABEL
 from tests.worlds import test_primers as primers
+from tests.worlds import test_primers_buffer as buffers
 from tests.worlds import test_schedules as schedules
 from tests.worlds import test_selfservice_downloads as downloads
 from tests.worlds import test_selfservice_paths as paths
@@ -63,6 +64,7 @@ STORIES: dict[str, tuple[Story, ...]] = {
         primers.test_a_placeholder_leaves_a_node_that_is_going,
         primers.test_where_the_volume_of_a_run_is_is_asked_of_the_api_server,
         primer_cron_jobs_come_and_go,
+        buffers.test_a_buffer_holds_from_the_fire_minus_the_warm_up_until_the_fire,
     ),
 }
 ELSEWHERE = ("events.events.k8s.io", "leases.coordination.k8s.io")

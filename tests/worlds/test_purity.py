@@ -8,7 +8,14 @@ import pytest
 
 from foresail.plan import Key, Plan
 from foresail.schedules.controller import Schedules
-from tests.worlds import process, test_primers, test_schedules, test_selfservice_crashes, test_selfservice_turns
+from tests.worlds import (
+    process,
+    test_primers,
+    test_primers_buffer,
+    test_schedules,
+    test_selfservice_crashes,
+    test_selfservice_turns,
+)
 from tests.worlds.process import Moment
 from tests.worlds.purity import Guard
 
@@ -34,6 +41,7 @@ def test_schedules_set_nothing(guard: Guard, figure: Callable[[str], None]) -> N
 
 def test_primers_set_nothing(guard: Guard, figure: Callable[[str], None]) -> None:
     test_primers.deaths(3, after=True)
+    test_primers_buffer.deaths(3, after=True)
     test_primers.test_a_refusal_is_shown_word_for_word_and_not_tried_again_before_the_next_fire()
     check(guard, figure, "primers")
 

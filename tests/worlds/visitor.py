@@ -100,10 +100,10 @@ class Visitor:
         refusal = self._refusal("watch", kind, namespace)
         if refusal is not None:
             return refusal
-        if self.role is not None and self.role.meets_an_old_server and "sendInitialEvents" in parameters:
-            return Failure(Cause.INVALID, "sendInitialEvents is forbidden for watch", 422, "Invalid")
         if kind not in self.world.kinds:
             return Failure(Cause.NOT_FOUND, "the server could not find the requested resource", 404, "NotFound")
+        if self.role is not None and self.role.meets_an_old_server and "sendInitialEvents" in parameters:
+            return Failure(Cause.INVALID, "sendInitialEvents is forbidden for watch", 422, "Invalid")
         if self.expired_watches:
             self.expired_watches -= 1
             return Failure(Cause.EXPIRED, "too old resource version", 410, "Expired")

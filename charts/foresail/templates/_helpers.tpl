@@ -46,6 +46,12 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 - apiGroups: [""]
   resources: [pods]
   verbs: [create, delete] # placeholders
+- apiGroups: [autoscaling.x-k8s.io]
+  resources: [capacitybuffers]
+  verbs: [create, patch, delete]
+- apiGroups: [""]
+  resources: [podtemplates]
+  verbs: [create, delete] # of CapacityBuffers
 {{- end }}
 
 {{/* As whom the API server knows the operator, and Velero. */}}

@@ -41,11 +41,14 @@ TARGET_UID = "foresail.dev/cronjob-uid"
 FIRE = "foresail.dev/fire"
 """On a placeholder: for which Primer it was made, for which CronJob, and for which of its fires.
 
-The first two stand on a primer CronJob too.
+The first two stand on a primer CronJob too, all three on a CapacityBuffer and on its PodTemplate.
 """
 
+RELEASED = "foresail.dev/released"
+"""On a CapacityBuffer: since when it is to hold nothing; it is deleted once the autoscaler has taken that in."""
+
 PRIMER_LABEL = "foresail.dev/primer"
-"""On placeholders and primer CronJobs, with the name of the Primer: how they are found."""
+"""On everything that is made for a Primer, with the name of the Primer: how it is found."""
 
 WARM_UP = "foresail.dev/warm-up"
 WARM_UP_METHOD = "foresail.dev/warm-up-method"

@@ -102,7 +102,7 @@ class ContainerStatus(msgspec.Struct, frozen=True):
 
 
 class PodCondition(msgspec.Struct, frozen=True, rename="camel"):
-    """One aspect of how a pod stands."""
+    """One aspect of how a pod or a node stands."""
 
     type: str = ""
     status: str = ""
@@ -139,11 +139,18 @@ class NodeSpec(msgspec.Struct, frozen=True):
     taints: list[Taint] | None = None
 
 
+class NodeStatus(msgspec.Struct, frozen=True):
+    """How a node stands."""
+
+    conditions: list[PodCondition] | None = None
+
+
 class Node(msgspec.Struct, frozen=True):
     """A Node."""
 
     metadata: Metadata
     spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
 
 
 class ScopeRequirement(msgspec.Struct, frozen=True, rename="camel"):

@@ -12,8 +12,8 @@ from foresail.plan import Kind
 
 PRIMER = Kind(GROUP, "v1alpha1", "primers", "Primer")
 
-PLACEHOLDER, BY_CRON_JOB = "Placeholder", "CronJob"
-Method = Literal["Placeholder", "CronJob"]
+AUTO, PLACEHOLDER, BY_CRON_JOB, BY_BUFFER = "Auto", "Placeholder", "CronJob", "CapacityBuffer"
+Method = Literal["Auto", "Placeholder", "CronJob", "CapacityBuffer"]
 
 WARM_UP_PATTERN = "^([0-9]{1,3}h)?([0-9]{1,5}m)?$"
 """Whole minutes, for a CronJob fires at whole minutes."""
@@ -69,7 +69,7 @@ class PrimerSpec(Wire, frozen=True):
         Annotated[str, msgspec.Meta(min_length=1, max_length=52, description="The name of a CronJob here.")] | None
     ) = None
     selector: Annotated[Selector, _described("CronJobs of this namespace, by their labels.")] | None = None
-    method: Annotated[Method, _described("How capacity is held; Placeholder if absent.")] | None = None
+    method: Annotated[Method, _described("How capacity is held; Auto if absent.")] | None = None
     template: Template | None = None
     release_after: (
         Annotated[Duration, _described("How long after a fire the held capacity goes at the latest; 5m if absent.")]
@@ -106,7 +106,8 @@ class Warming(Wire, frozen=True):
     nodes: Annotated[tuple[str, ...], _described("Where they were.")] = ()
     since: datetime | None = None
     provisioned: Annotated[int, _described("Seconds until all of them had a node.")] | None = None
-    lost: Annotated[str, _described("Why one was lost: Preempted, Disrupted or NeverScheduled.")] | None = None
+    lost: Annotated[str, _described("Why one was lost: Preempted, Disrupted, NeverScheduled or Taken.")] | None = None
+    buffer: Annotated[str, _described("The CapacityBuffer by which it is held, if by one.")] | None = None
 
 
 class Primed(Wire, frozen=True):
@@ -123,6 +124,11 @@ class Primed(Wire, frozen=True):
     duty_cycle_percent: Annotated[int, _described("Of the time in which capacity is held.")] = 0
     reason: Annotated[str, _described("Why nothing is held for its next fire.")] | None = None
     message: str | None = None
+    method: Annotated[str, _described("How capacity is held: what Auto has chosen.")] | None = None
+    method_because: Annotated[str, _described("Why Auto has not chosen CapacityBuffer.")] | None = None
+    buffer_unanswered: (
+        Annotated[datetime, _described("When no autoscaler had answered a CapacityBuffer in time.")] | None
+    ) = None
     early: (
         Annotated[str, _described("Why what is held goes 2 s before the fire, not when the run has come.")] | None
     ) = None

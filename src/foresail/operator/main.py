@@ -1,13 +1,17 @@
 """Puts the operator together: one connection, one controller for each capability, one Lease."""
 
+import logging
 from contextlib import AbstractAsyncContextManager, nullcontext
 
+from foresail.api.authorization import Discovery
+from foresail.api.capacity_buffers import capacity_buffer, served_kind
 from foresail.kube import dry_run, replica
 from foresail.kube.client import Client
 from foresail.kube.connect import Connection, connect
+from foresail.kube.failures import Failure
 from foresail.kube.tracing import Tracer
 from foresail.operator.settings import Settings
-from foresail.plan import Key
+from foresail.plan import Key, Kind
 from foresail.primers.controller import Primers
 from foresail.primers.rehearsal import rehearsing
 from foresail.primers.search import locating
@@ -16,12 +20,25 @@ from foresail.selfservice.access.reader import AccessReader
 from foresail.selfservice.controller import SelfService
 from foresail.selfservice.queue.window import Limits, no_slots
 
+_log = logging.getLogger(__name__)
+_BUFFER = capacity_buffer()
+
 
 async def run(settings: Settings) -> None:
     """Run this replica until SIGTERM."""
     connection = await connect(settings.kubeconfig, settings.context)
     async with _tracing(settings) as tracer, Client(connection, tracer=tracer) as apart:
-        await _run(settings, connection, controllers(settings, apart), tracer)
+        buffers = await _buffer_kind(apart) if settings.runs_primers else _BUFFER
+        await _run(settings, connection, controllers(settings, apart, buffers), tracer)
+
+
+async def _buffer_kind(client: Client) -> Kind:
+    """Return CapacityBuffer in the version that is served now; another one is found at the next start."""
+    found = await client.discover(Discovery)
+    if isinstance(found, Failure):
+        _log.warning("cannot discover the version of CapacityBuffer, taking the usual one: %s", found)
+        return _BUFFER
+    return served_kind(found) or _BUFFER
 
 
 def _tracing(settings: Settings) -> AbstractAsyncContextManager[Tracer | None]:
@@ -51,7 +68,7 @@ async def _run(
     await replica.run(connection, chosen, place, figures=[each.metrics for each in chosen], tracer=tracer)
 
 
-def controllers(settings: Settings, client: Client) -> list[Schedules | SelfService | Primers]:
+def controllers(settings: Settings, client: Client, buffers: Kind = _BUFFER) -> list[Schedules | SelfService | Primers]:
     """Return a controller for each capability that is switched on."""
     found: list[Schedules | SelfService | Primers] = []
     schedules = None
@@ -63,7 +80,7 @@ def controllers(settings: Settings, client: Client) -> list[Schedules | SelfServ
         limits, never = _limits(settings, schedules), (settings.lease_namespace, settings.own_namespace)
         found.append(SelfService(settings.velero_namespace, never, limits=limits, access=AccessReader(client)))
     if settings.runs_primers:
-        found.append(Primers(settings.primers, rehearsing(client), locating(client)))
+        found.append(Primers(settings.primers, rehearsing(client), locating(client), buffers))
     return found
 
 

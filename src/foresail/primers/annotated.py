@@ -13,7 +13,7 @@ import msgspec
 
 from foresail.api.batch import CRON_JOB
 from foresail.api.marks import WARM_UP, WARM_UP_METHOD, WARM_UP_STATUS
-from foresail.api.primer import LONGEST_WARM_UP, PLACEHOLDER, WARM_UP_PATTERN, Method, Primed, PrimerStatus
+from foresail.api.primer import AUTO, LONGEST_WARM_UP, WARM_UP_PATTERN, Method, Primed, PrimerStatus
 from foresail.plan import Patch
 from foresail.primers.observe import LONGEST_RECORD, RELEASE_AFTER, CronJobRow, PrimerRow, Settings, warm_up_of
 from foresail.primers.reasons import Reason
@@ -33,7 +33,7 @@ def annotated_primer(cron: CronJobRow, settings: Settings) -> PrimerRow:
     asks = cron.annotated
     is_on = asks is not None and asks.warm_up is not None and settings.allows_annotations(cron.key.namespace)
     warm_up = read_warm_up(asks.warm_up) if asks is not None and asks.warm_up is not None else None
-    method = (asks.method if asks is not None else "") or PLACEHOLDER
+    method = (asks.method if asks is not None else "") or AUTO
     return PrimerRow(
         key=cron.key,
         uid=cron.uid,
@@ -44,7 +44,7 @@ def annotated_primer(cron: CronJobRow, settings: Settings) -> PrimerRow:
         cron_job=cron.key.name,
         selector=None,
         warm_up=warm_up or timedelta(0),
-        method=method if method in _METHODS else PLACEHOLDER,
+        method=method if method in _METHODS else AUTO,
         requests=(),
         replicas=None,
         release_after=RELEASE_AFTER,
@@ -138,7 +138,12 @@ def _problem(cron: CronJobRow) -> str:
 
 def _instants(primed: Primed) -> Iterator[datetime]:
     warming = primed.warming
-    found = [primed.next_fire, primed.next_warm_up, *(each.fire for each in primed.start_delays)]
+    found = [
+        primed.next_fire,
+        primed.next_warm_up,
+        primed.buffer_unanswered,
+        *(each.fire for each in primed.start_delays),
+    ]
     found += [warming.fire, warming.since] if warming is not None else []
     return (each for each in found if each is not None)
 

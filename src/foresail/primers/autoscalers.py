@@ -1,4 +1,4 @@
-"""How a pod keeps its node, by what makes and removes nodes in the cluster.
+"""How a pod keeps its node, and which nodes are alike, by what makes and removes nodes in the cluster.
 
 On GKE Autopilot `safe-to-evict: "false"` means more than that: the pod gets a node of its own, larger minimum requests,
 and may have no affinity to other pods. There a placeholder has no annotation, and is made again if it is lost.
@@ -12,6 +12,12 @@ AUTOPILOT, STANDARD = "Autopilot", "Standard"
 _MODES = {"gk3-": AUTOPILOT, "gke-": STANDARD}
 _COMPUTE_CLASS = "cloud.google.com/compute-class"
 _AUTOPILOT_CLASSES = ("autopilot", "autopilot-spot")
+_POOLS = (
+    "karpenter.sh/nodepool",
+    "cloud.google.com/gke-nodepool",
+    "eks.amazonaws.com/nodegroup",
+    "kubernetes.azure.com/agentpool",
+)
 # Each is without effect where the other autoscaler runs.
 _KEEPS_NODE = {
     "karpenter.sh/do-not-disrupt": "true",
@@ -22,6 +28,11 @@ _KEEPS_NODE = {
 def gke_mode(node: str) -> str:
     """Return the GKE mode that a node's name tells; empty elsewhere."""
     return _MODES.get(node[:4], "")
+
+
+def pool_of(labels: Mapping[str, str]) -> str:
+    """Return the pool of a node, from which its autoscaler makes nodes that are alike; empty if none is known."""
+    return next((labels[each] for each in _POOLS if each in labels), "")
 
 
 def keeps_node(shape: Shape, *, is_autopilot: bool) -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""What is made for a Primer: placeholders, and primer CronJobs with their Jobs."""
+"""What is made for a Primer: placeholders, CapacityBuffers, and primer CronJobs with their Jobs."""
 
 import hashlib
 from collections.abc import Mapping
@@ -8,11 +8,13 @@ from typing import Any
 import msgspec
 
 from foresail.api import batch, pods
+from foresail.api.capacity_buffers import POD_TEMPLATE
 from foresail.api.instants import stamp
-from foresail.api.marks import FIRE, JOB_VARIABLE, PRIMER_LABEL, PRIMER_UID, TARGET_UID
+from foresail.api.marks import FIRE, JOB_VARIABLE, PRIMER_LABEL, PRIMER_UID, RELEASED, TARGET_UID
 from foresail.cron.shift import ZonedExpression
-from foresail.plan import Create, Delete, Key
+from foresail.plan import Create, Delete, Key, Kind, Patch
 from foresail.primers.autoscalers import keeps_node
+from foresail.primers.buffer_rows import BufferRow, TemplateRow
 from foresail.primers.observe import CronJobRow, PlaceholderRow, PrimerRow, Seen, Settings
 from foresail.primers.shape import Shape, shares
 
@@ -74,6 +76,39 @@ def create_placeholder(
 def delete_placeholder(row: PlaceholderRow) -> Delete:
     """Return the deletion of a placeholder."""
     return Delete(pods.POD, row.key, row.uid)
+
+
+def create_buffer(seen: Seen, cron: CronJobRow, shape: Shape, fire: datetime, count: int) -> tuple[Create, Create]:
+    """Return the creations of a PodTemplate and of the CapacityBuffer that names it; both have the same name."""
+    primer, settings = seen.primer, seen.settings
+    tail = f"-warm-{cron.uid[:8]}-{int(fire.timestamp()) // 60}"
+    key = Key(cron.key.namespace, cron.key.name[: _LONGEST_POD_NAME - len(tail)].rstrip("-.") + tail)
+    place = {name: value for name, value in _place(shape, settings).items() if name != "priorityClassName"}
+    pod = {**place, "containers": _containers("hold-place", settings.pause_image, shape)}
+    mark = {PRIMER_UID: primer.uid, TARGET_UID: cron.uid, FIRE: stamp(fire)}
+    owned = _metadata(primer, settings, (), owned=True, annotations={})
+    template = {"metadata": {"labels": dict(shape.labels)}, "spec": {**pod, "restartPolicy": "Always"}}
+    spec = {"podTemplateRef": {"name": key.name}, "replicas": count}
+    return (
+        Create(POD_TEMPLATE, key, {"metadata": owned, "template": template}, mark),
+        Create(seen.buffers.kind, key, {"metadata": owned, "spec": spec}, mark),
+    )
+
+
+def release_buffer(kind: Kind, row: BufferRow, now: datetime) -> Patch:
+    """Return the change by which a buffer holds nothing any more."""
+    body = {"metadata": {"annotations": {RELEASED: stamp(now)}}, "spec": {"replicas": 0}}
+    return Patch(kind, row.key, body)
+
+
+def delete_buffer(kind: Kind, row: BufferRow) -> Delete:
+    """Return the deletion of a CapacityBuffer."""
+    return Delete(kind, row.key, row.uid)
+
+
+def delete_template(row: TemplateRow) -> Delete:
+    """Return the deletion of the PodTemplate of a buffer."""
+    return Delete(POD_TEMPLATE, row.key, row.uid)
 
 
 def create_holder(seen: Seen, cron: CronJobRow, shape: Shape, when: ZonedExpression, count: int) -> Create:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from foresail.api import batch, pods
+from foresail.api.capacity_buffers import capacity_buffer
 from foresail.api.marks import PRIMER_LABEL
 from foresail.api.primer import PRIMER, Primer
 from foresail.kube.controller import Informer
@@ -13,21 +14,19 @@ from foresail.kube.execute import Outcome, Result
 from foresail.kube.failures import Cause
 from foresail.kube.reflector import Change, WatchSpec
 from foresail.kube.store import Store
-from foresail.plan import Create, Key, Plan
+from foresail.plan import Create, Key, Kind, Plan
 from foresail.primers.annotated import annotated_primer, asks_otherwise, recorded_status, records_a_small_quota
 from foresail.primers.autoscalers import AUTOPILOT, STANDARD
+from foresail.primers.buffer_store import BufferStore, Made, pools_to_explain
 from foresail.primers.decide import decide
 from foresail.primers.metrics import PrimerMetrics
 from foresail.primers.observe import (
     CronJobRow,
     JobRow,
     Located,
-    NodeRow,
     PlaceholderRow,
     PodRow,
     PrimerRow,
-    PriorityRow,
-    QuotaRow,
     Seen,
     Settings,
     Target,
@@ -35,21 +34,20 @@ from foresail.primers.observe import (
     annotation_key,
     cron_job_row,
     job_row,
-    node_row,
     placeholder_row,
     pod_row,
     primer_row,
     primers_of,
-    priority_row,
-    quota_row,
 )
 from foresail.primers.reasons import Loss, Reason
 from foresail.primers.rehearsal import Rehearse, Wish, nothing
 from foresail.primers.search import Locate, Search, Volumes, nowhere
 from foresail.primers.shape import Shape
+from foresail.primers.surroundings import NodeRow, PriorityRow, QuotaRow, node_row, priority_row, quota_row
 from foresail.primers.wanted_reads import wanted_read
 
 _PREEMPTION = "PreemptionByScheduler"
+_BUFFER = capacity_buffer()
 
 
 class Primers:
@@ -57,7 +55,13 @@ class Primers:
 
     name = "primers"
 
-    def __init__(self, settings: Settings, rehearse: Rehearse = nothing, locate: Locate = nowhere) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        rehearse: Rehearse = nothing,
+        locate: Locate = nowhere,
+        buffer_kind: Kind = _BUFFER,
+    ) -> None:
         self.settings = settings
         self.errands = Errands[Wish | Search, Shape | Volumes | None](self._fetched)
         self._rehearse, self._locate = rehearse, locate
@@ -87,10 +91,16 @@ class Primers:
                 "at": lambda row: [row.node] if row.node else [],
             }
         )
-        self.nodes = Store[NodeRow]({"mode": lambda row: [row.gke_mode] if row.gke_mode else []})
+        self.nodes = Store[NodeRow](
+            {
+                "mode": lambda row: [row.gke_mode] if row.gke_mode else [],
+                "pool": lambda row: [row.pool] if row.pool else [],
+            }
+        )
         self.quotas = Store[QuotaRow]({"here": lambda row: [row.key.namespace]})
         self.priorities = Store[PriorityRow]()
         self.metrics = PrimerMetrics()
+        self.buffers = BufferStore(buffer_kind, self.metrics)
         self._job_uids: dict[str, Key] = {}  # of Jobs that a CronJob made
         self._losses: dict[str, str] = {}  # by the UID of a CronJob
         self._told_off = set[str]()  # UIDs of CronJobs whose annotations are not allowed, which an Event has told
@@ -125,12 +135,15 @@ class Primers:
                 self._learn_quota,
             ),
             Informer(WatchSpec(pods.PRIORITY_CLASS, pods.PriorityClass, priority_row), self.priorities, _nobody),
+            *self.buffers.informers(self._keys_by_uid),
         )
 
     # What is learned from a change
 
     def _learn_primer(self, change: Change[PrimerRow]) -> Iterable[Key]:
         self.metrics.changed(change)
+        if change.new is not None:
+            self.buffers.learn_primer(change.new)
         if _is_another(change):
             self._refused.pop(change.key, None)
         return ()
@@ -189,9 +202,8 @@ class Primers:
             if row is not None:
                 yield from self._primers_for(row)
                 # Its annotations may be gone while what was made for them is still there.
-                if row.annotated is not None or any(
-                    store.count("primer", row.uid) for store in (self.placeholders, self.cron_jobs)
-                ):
+                stores = (self.placeholders, self.cron_jobs, self.buffers)
+                if row.annotated is not None or any(store.count("primer", row.uid) for store in stores):
                     yield annotation_key(row.key)
 
     def _keys_for_job(self, change: Change[JobRow | None]) -> Iterator[Key]:
@@ -262,23 +274,30 @@ class Primers:
         mine = [row for row in self.placeholders.by("primer", primer.uid) if row.key.namespace == key.namespace]
         holders = [row for row in self.cron_jobs.by("primer", primer.uid) if row.key.namespace == key.namespace]
         is_off_unsaid = annotated is not None and self._is_off_unsaid(annotated)
-        if primer.is_withdrawn and not (mine or holders or is_off_unsaid or self._is_recorded(annotated)):
+        made = self.buffers.of(primer)
+        is_left = bool(mine or holders or any(made))
+        if primer.is_withdrawn and not (is_left or is_off_unsaid or self._is_recorded(annotated)):
             return None
-        targets = [self._target(primer, row, mine, holders) for row in self._chosen(primer)]
+        targets = [self._target(primer, row, mine, holders, made) for row in self._chosen(primer)]
         uids = {each.cron.uid for each in targets}
         names = {row.node for row in mine} | {pod.node for each in targets for pod in each.pods}
         nodes = {name: row for name in names if (row := self.nodes.get(Key("", name))) is not None}
+        pools = pools_to_explain(primer, targets, nodes)
+        nodes |= {row.name: row for pool in pools for row in self.nodes.by("pool", pool)}
         return Seen(
             primer=primer,
             targets=tuple(targets),
             stray_placeholders=tuple(row for row in mine if row.target_uid not in uids),
             stray_holders=tuple(row for row in holders if row.target_uid not in uids),
+            stray_buffers=made.strays(uids).buffers,
+            stray_templates=made.strays(uids).templates,
+            buffers=self.buffers.support(primer),
             quotas=tuple(quotas),
             priorities=tuple(self.priorities.rows()),
             nodes=nodes,
             is_autopilot=bool(self.nodes.count("mode", AUTOPILOT)) and not self.nodes.count("mode", STANDARD),
-            held_here=self.placeholders.count("here", key.namespace) + self._promised_to_others(key, key.namespace),
-            held_in_all=len(self.placeholders) + self._promised_to_others(key),
+            held_here=self._held(key.namespace) + self._promised_to_others(key, key.namespace),
+            held_in_all=len(self.placeholders) + self.buffers.held_in_all() + self._promised_to_others(key),
             to_come=tuple(self.placeholders.by("here", key.namespace)) if quotas else (),
             losses={uid: self._losses[uid] for uid in uids if uid in self._losses},
             refused=self._refused.get(key, {}),
@@ -295,8 +314,9 @@ class Primers:
 
     def begin(self, key: Key, _seen: Seen, plan: Plan, _now: datetime) -> Iterable[Key]:
         """Let what a Plan makes count before the store shows it; what a Plan before it was to make counts no more."""
-        creates = (each for each in plan.actions if isinstance(each, Create) and each.kind == pods.POD)
-        makes = {each.key for each in creates if each.key not in self.placeholders}
+        creates = [each for each in plan.actions if isinstance(each, Create)]
+        makes = {each.key for each in creates if each.kind == pods.POD and each.key not in self.placeholders}
+        makes |= {place for each in creates for place in self.buffers.made_by(each)}
         if makes:
             self._promised[key] = makes
         else:
@@ -324,6 +344,9 @@ class Primers:
         self.metrics.refused(key, failure.cause)
         self._refused[key] = {**self._refused.get(key, {}), action.key.name: failure.message}
         return (key,)
+
+    def _held(self, namespace: str) -> int:
+        return self.placeholders.count("here", namespace) + self.buffers.held(namespace)
 
     def _promised_to_others(self, primer: Key, namespace: str | None = None) -> int:
         """Return how many placeholders other Primers are to make, in one namespace or in all."""
@@ -369,7 +392,12 @@ class Primers:
         return [row for row in rows if not row.is_going and primer.chooses(row.key.name, row.labels)]
 
     def _target(
-        self, primer: PrimerRow, cron: CronJobRow, mine: Iterable[PlaceholderRow], holders: Iterable[CronJobRow]
+        self,
+        primer: PrimerRow,
+        cron: CronJobRow,
+        mine: Iterable[PlaceholderRow],
+        holders: Iterable[CronJobRow],
+        made: Made,
     ) -> Target:
         first = self.primers_for(cron)
         own = tuple(row for row in holders if row.target_uid == cron.uid)
@@ -385,6 +413,8 @@ class Primers:
             holders=own,
             holder_jobs=tuple(holder_jobs),
             holder_pods=tuple(pod for job in holder_jobs for pod in self.pods.by("of", job.uid)),
+            buffers=made.of(cron.uid).buffers,
+            templates=made.of(cron.uid).templates,
             taken_by=first[0].key.name if first and first[0].uid != primer.uid else "",
             admitted=admitted if is_rehearsed else None,
             is_rehearsed=is_rehearsed,

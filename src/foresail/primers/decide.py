@@ -1,6 +1,6 @@
 """From what is seen to the Plan: what is held for each CronJob of a Primer, and what is said about it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 import msgspec
@@ -9,6 +9,7 @@ from foresail.api.marks import WARM_UP
 from foresail.api.primer import PRIMER, Primed
 from foresail.cron.shift import Shifted
 from foresail.plan import Action, Create, Note, Patch, Plan, Subject
+from foresail.primers import buffer
 from foresail.primers.annotated import record_patch
 from foresail.primers.build import delete_holder, delete_placeholder
 from foresail.primers.methods import METHODS
@@ -37,7 +38,8 @@ def decide(seen: Seen, now: datetime) -> Plan:
     found = [answered(seen, judge(seen, target, now), now) for target in seen.targets[:MOST]]
     actions: list[Action] = [delete_placeholder(each) for each in seen.stray_placeholders if not each.is_going]
     actions += [delete_holder(each) for each in seen.stray_holders if not each.is_going]
-    for _, steps in found:
+    strays = buffer.let_go(seen, seen.stray_buffers, seen.stray_templates, now)
+    for steps in (strays, *(steps for _, steps in found)):
         actions += steps.actions
     # With the next look, which the placeholders themselves bring about.
     is_later = any(isinstance(each, Create) for each in actions) and not _lost(found)
@@ -45,7 +47,7 @@ def decide(seen: Seen, now: datetime) -> Plan:
         actions=tuple(actions),
         status=None if is_later else _status(seen, found, now),
         notes=tuple(_note(subject, each) for each in said(seen, found)),
-        wake_at=_wake(found, now),
+        wake_at=_wake((strays, *(steps for _, steps in found)), now) if found or strays.wakes else None,
         subject=subject,
     )
 
@@ -63,18 +65,21 @@ def _status(seen: Seen, found: Sequence[tuple[Verdict, Steps]], now: datetime) -
 
 
 def answered(seen: Seen, verdict: Verdict, now: datetime) -> tuple[Verdict, Steps]:
-    """Ask the method of the Primer; whatever another method has left behind is let go."""
-    target, steps, left = verdict.target, Steps(), Steps()
+    """Ask the method that is used; whatever another method has left behind is let go."""
+    target, steps = verdict.target, Steps()
+    left: list[Steps] = []
     for name, method in METHODS.items():
-        if name != seen.primer.method:
-            left = method.release(seen, target, now)
+        if name != verdict.method:
+            left.append(method.release(seen, target, now))
         elif verdict.because is None:
             steps = method.plan(seen, verdict, now)
         else:
             steps = method.release(seen, target, now)
             if verdict.fires is not None:  # its status changes with the fires, whoever runs them
                 steps = msgspec.structs.replace(steps, wakes=(*steps.wakes, verdict.fires.upcoming))
-    return verdict, msgspec.structs.replace(steps, actions=(*steps.actions, *left.actions))
+    actions = [*steps.actions, *(action for each in left for action in each.actions)]
+    wakes = [*steps.wakes, *(at for each in left for at in each.wakes)]
+    return verdict, msgspec.structs.replace(steps, actions=tuple(actions), wakes=tuple(wakes))
 
 
 def said(seen: Seen, found: Sequence[tuple[Verdict, Steps]]) -> list[Because]:
@@ -112,10 +117,8 @@ def _lost(found: Sequence[tuple[Verdict, Steps]]) -> bool:
     return any(steps.warming is not None and steps.warming.lost for _, steps in found)
 
 
-def _wake(found: Sequence[tuple[Verdict, Steps]], now: datetime) -> datetime | None:
-    if not found:
-        return None
-    instants = [at for _, steps in found for at in steps.wakes if at > now]
+def _wake(found: Iterable[Steps], now: datetime) -> datetime:
+    instants = [at for steps in found for at in steps.wakes if at > now]
     return min([*instants, now + _LOOK_ANYWAY])
 
 

@@ -2,7 +2,7 @@
 
 from types import ModuleType
 
-from foresail.api.primer import BY_CRON_JOB, PLACEHOLDER
-from foresail.primers import holders, placeholder
+from foresail.api.primer import BY_BUFFER, BY_CRON_JOB, PLACEHOLDER
+from foresail.primers import buffer, holders, placeholder
 
-METHODS: dict[str, ModuleType] = {PLACEHOLDER: placeholder, BY_CRON_JOB: holders}
+METHODS: dict[str, ModuleType] = {PLACEHOLDER: placeholder, BY_CRON_JOB: holders, BY_BUFFER: buffer}

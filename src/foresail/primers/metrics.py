@@ -15,6 +15,7 @@ from foresail.kube.clock import now
 from foresail.kube.failures import Cause
 from foresail.kube.reflector import Change
 from foresail.plan import Key
+from foresail.primers.buffer_rows import BufferRow
 from foresail.primers.observe import PlaceholderRow, PrimerRow
 from foresail.primers.reasons import Reason
 from foresail.primers.shape import amounts
@@ -33,7 +34,7 @@ _BUCKETS = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0)
 
 
 class _Holding(msgspec.Struct, frozen=True):
-    """What a placeholder holds, and since when."""
+    """What a placeholder or a buffer holds, and since when."""
 
     since: datetime
     amounts: dict[str, float]
@@ -115,6 +116,18 @@ class PrimerMetrics(Collector):
             del self._holding[change.key]
         self._count(change)
 
+    def buffered(self, change: Change[BufferRow], requests: tuple[tuple[str, str], ...]) -> None:
+        """Add up what a buffer holds, from when there is room for all its pods."""
+        new, known = change.new, self._holding.get(change.key)
+        is_holding = new is not None and new.is_live
+        if known is None and new is not None and new.provisioned is not None and is_holding:
+            since = now() if change.initial else new.provisioned  # what was before, the last process has counted
+            held = {name: float(amount) * new.replicas for name, amount in amounts(requests).items()}
+            self._holding[change.key] = _Holding(since, held)
+        elif known is not None and not is_holding:
+            self._of(change.key.namespace).held.update(known.seconds())
+            del self._holding[change.key]
+
     def refused(self, primer: Key, cause: Cause) -> None:
         """Count a creation that the API server refused for what it is."""
         self._of(primer.namespace).refused[cause.value] += 1
@@ -155,7 +168,7 @@ class PrimerMetrics(Collector):
         """Read the figures of this moment."""
         yield from self._delay.collect()
         lost = CounterMetricFamily(
-            "foresail_primer_lost", "Placeholders that were lost before their fire, by cause.", labels=("cause",)
+            "foresail_primer_lost", "What was held and lost before its fire, by cause.", labels=("cause",)
         )
         for cause, count in self._lost.items():
             lost.add_metric((cause,), count)
@@ -175,8 +188,8 @@ class PrimerMetrics(Collector):
     def _held_seconds(self) -> Metric:
         found = CounterMetricFamily(
             "foresail_primer_held_seconds",
-            "Amount of a resource times the seconds for which placeholders have held it; a namespace is dropped 15 "
-            "minutes after its last Primer.",
+            "Amount of a resource times the seconds for which it has been held; a namespace is dropped 15 minutes "
+            "after its last Primer.",
             labels=("namespace", "resource"),
         )
         held = {namespace: Counter(counted.held) for namespace, counted in self._scraped()}

@@ -8,13 +8,14 @@ import msgspec
 from foresail.api import batch, pods
 from foresail.api.instants import instant, utc
 from foresail.api.marks import FIRE, PRIMER_UID, TARGET_UID, WARM_UP, WARM_UP_METHOD, WARM_UP_STATUS
-from foresail.api.primer import PLACEHOLDER, PRIMER, Primer, PrimerStatus
+from foresail.api.primer import AUTO, PRIMER, Primer, PrimerStatus
 from foresail.api.selectors import selects
 from foresail.api.specs import LabelSelector
 from foresail.cron.duration import nanoseconds
 from foresail.plan import Key, Keyed, Kind
-from foresail.primers.autoscalers import gke_mode
+from foresail.primers.buffer_rows import BufferRow, BufferSupport, TemplateRow
 from foresail.primers.shape import Shape, shape_of, shape_of_template
+from foresail.primers.surroundings import NodeRow, PriorityRow, QuotaRow
 
 RELEASE_AFTER = timedelta(minutes=5)
 LONGEST_RECORD = 16_384
@@ -22,9 +23,6 @@ LONGEST_RECORD = 16_384
 
 _LONGEST_VALUE = 60
 _ANNOTATION_PREFIX = "cronjob/"  # no object's name has a slash
-_GOING = ("karpenter.sh/disrupted", "ToBeDeletedByClusterAutoscaler", "node.kubernetes.io/out-of-service")
-UNWARMABLE = {"eks.amazonaws.com/compute-type": "fargate", "type": "virtual-kubelet", "kubernetes.io/os": "windows"}
-"""Labels of nodes that come with the pod, or that no placeholder can run on."""
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -174,31 +172,6 @@ class PlaceholderRow(Keyed, frozen=True):
         return not self.is_going and self.phase not in (pods.SUCCEEDED, pods.FAILED)
 
 
-class NodeRow(msgspec.Struct, frozen=True):
-    """A node: whether it goes, and whether a pod without a machine behind it would run there."""
-
-    is_going: bool
-    is_unwarmable: bool
-    gke_mode: str = ""
-
-
-class QuotaRow(Keyed, frozen=True):
-    """A ResourceQuota."""
-
-    scopes: tuple[tuple[str, str, tuple[str, ...]], ...]  # name, operator, values
-    hard: tuple[tuple[str, str], ...]
-    used: tuple[tuple[str, str], ...]
-
-
-class PriorityRow(msgspec.Struct, frozen=True):
-    """A PriorityClass."""
-
-    name: str
-    value: int
-    is_default: bool
-    preemption: str
-
-
 class Located(msgspec.Struct, frozen=True):
     """From where the bound volumes of some claims can be reached, as found for a fire: node selectors in JSON."""
 
@@ -217,6 +190,8 @@ class Target(msgspec.Struct, frozen=True):
     holders: tuple[CronJobRow, ...] = ()  # primer CronJobs
     holder_jobs: tuple[JobRow, ...] = ()
     holder_pods: tuple[PodRow, ...] = ()
+    buffers: tuple[BufferRow, ...] = ()
+    templates: tuple[TemplateRow, ...] = ()  # of buffers
     taken_by: str = ""  # the name of an older Primer that is for this CronJob too
     admitted: Shape | None = None  # what a pod of this template would be after admission, if that was asked
     is_rehearsed: bool = False  # whether it was
@@ -230,11 +205,14 @@ class Seen(msgspec.Struct, frozen=True):
     targets: tuple[Target, ...] = ()
     stray_placeholders: tuple[PlaceholderRow, ...] = ()  # ours, of CronJobs that it is not for any more
     stray_holders: tuple[CronJobRow, ...] = ()
+    stray_buffers: tuple[BufferRow, ...] = ()
+    stray_templates: tuple[TemplateRow, ...] = ()
+    buffers: BufferSupport = BufferSupport()
     quotas: tuple[QuotaRow, ...] = ()
     priorities: tuple[PriorityRow, ...] = ()
     nodes: dict[str, NodeRow] = {}
     is_autopilot: bool = False  # all nodes of the cluster are those of GKE Autopilot
-    held_here: int = 0  # placeholders in the namespace, of all Primers
+    held_here: int = 0  # placeholders and places of buffers in the namespace, of all Primers
     held_in_all: int = 0
     to_come: tuple[PlaceholderRow, ...] = ()  # those of the namespace, if it has a quota: each awaits a pod as large
     losses: dict[str, str] = {}  # by the UID of a CronJob, why its last placeholder went
@@ -266,7 +244,7 @@ def primer_row(wire: Primer) -> PrimerRow:
         cron_job=spec.cron_job or "",
         selector=spec.selector,
         warm_up=warm_up_of(spec.warm_up),
-        method=spec.method or PLACEHOLDER,
+        method=spec.method or AUTO,
         requests=tuple(sorted((name, str(amount)) for name, amount in requests.items())),
         replicas=template.replicas if template else None,
         release_after=_duration(spec.release_after) if spec.release_after else RELEASE_AFTER,
@@ -385,38 +363,6 @@ def placeholder_row(wire: pods.Pod) -> PlaceholderRow:
         disrupted=target.reason if target else "",
         requests=shape.requests if shape else (),
     )
-
-
-def node_row(wire: pods.Node) -> NodeRow:
-    """Return what is kept of a node."""
-    labels = wire.metadata.labels or {}
-    taints = {each.key for each in wire.spec.taints or ()}
-    return NodeRow(
-        is_going=wire.metadata.deletion_timestamp is not None or not taints.isdisjoint(_GOING),
-        is_unwarmable=any(labels.get(name) == value for name, value in UNWARMABLE.items()),
-        gke_mode=gke_mode(wire.metadata.name),
-    )
-
-
-def quota_row(wire: pods.ResourceQuota) -> QuotaRow:
-    """Return what is kept of a quota."""
-    spec, status = wire.spec, wire.status
-    scopes = [(name, "Exists", ()) for name in spec.scopes or ()]
-    chosen = [
-        (each.scope_name, each.operator, tuple(each.values or ()))
-        for each in spec.scope_selector.match_expressions or ()
-    ]
-    return QuotaRow(
-        key=Key(wire.metadata.namespace, wire.metadata.name),
-        scopes=(*scopes, *chosen),
-        hard=tuple(sorted((status.hard or {}).items())),
-        used=tuple(sorted((status.used or {}).items())),
-    )
-
-
-def priority_row(wire: pods.PriorityClass) -> PriorityRow:
-    """Return what is kept of a priority class."""
-    return PriorityRow(wire.metadata.name, wire.value, wire.global_default, wire.preemption_policy)
 
 
 def primers_of(name: str, labels: dict[str, str], primers: Iterable[PrimerRow]) -> list[PrimerRow]:

@@ -18,6 +18,7 @@ from foresail.api.primer import Warming
 from foresail.plan import Action, Level
 from foresail.primers.build import EARLY, attempt_of, create_placeholder, delete_placeholder, placeholder_name
 from foresail.primers.fires import Fires
+from foresail.primers.limits import SETTLES, USEFUL, too_many
 from foresail.primers.observe import PlaceholderRow, Seen, Target
 from foresail.primers.reasons import Because, Loss, Reason
 from foresail.primers.rules import (
@@ -33,12 +34,6 @@ from foresail.primers.shape import Shape
 from foresail.primers.steps import Steps, remembered
 
 ATTEMPTS = 3
-USEFUL = timedelta(seconds=5)
-"""With less than this before a fire, nothing is begun any more."""
-
-SETTLES = timedelta(seconds=10)
-"""For so long after a fire the run and its pods are waited for, before anything is made for the next one."""
-
 CHANCE = timedelta(seconds=2)
 """For so long a pod of the run may wait for the scheduler to push a placeholder aside."""
 
@@ -73,7 +68,8 @@ class _Stand:
         self.seen, self.verdict, self.fires, self.shape, self.now = seen, verdict, fires, shape, now
         self.target, self.primer = verdict.target, seen.primer
         known = remembered(seen, self.target.cron.uid)
-        self.memory = known.warming if known else None
+        held = known.warming if known else None
+        self.memory = held if held is None or held.buffer is None else None  # a buffer is not what is held here
         standing = [each for each in self.target.placeholders if each.holds]
         self.live = [each for each in standing if not self._is_on_a_going_node(each)]
         self.useless = [each for each in self.target.placeholders if not each.is_going and each not in self.live]
@@ -217,16 +213,14 @@ class _Stand:
 
     def _hindrance(self, memory: Warming | None, missing: int) -> Because | None:
         """Return why nothing is made though something is missing."""
-        name, settings, seen = self.target.cron.key.name, self.seen.settings, self.seen
+        seen = self.seen
         if memory is not None and memory.attempt > ATTEMPTS:
             return Because(Reason.LOST, "")
         if self.fires.upcoming - self.now < USEFUL:
             return Because(Reason.LOST, "")
-        here = seen.held_here
-        if here + missing > settings.per_namespace or seen.held_in_all + missing > settings.in_all:
-            text = f"{here} placeholders in this namespace and {seen.held_in_all} in all leave no room for {missing}"
-            most = f"{settings.per_namespace} and {settings.in_all} are allowed"
-            return Because(Reason.TOO_MANY_PLACEHOLDERS, f"{text} for CronJob {name}: {most}.")
+        hindered = too_many(seen, self.target.cron, missing)
+        if hindered is not None:
+            return hindered
         attempt = memory.attempt if memory is not None else 1
         names = [
             placeholder_name(self.target.cron, self.fires.upcoming, index, attempt)

@@ -91,19 +91,30 @@ class Reason(StrEnum):
     NO_HOLD_IMAGE = "NoHoldImage"
     """Method CronJob needs `--primer-hold-image` of the operator: set it, or use method Placeholder."""
 
+    BUFFER_NOT_SERVED = "BufferNotServed"
+    """Method CapacityBuffer needs a cluster that serves CapacityBuffer: install it with the autoscaler, or use method
+    Auto.
+    """
+
+    BUFFER_NOT_READY = "BufferNotReady"
+    """No autoscaler has answered a CapacityBuffer, or none can use it: switch the feature on (Karpenter:
+    `CapacityBuffer=true` in its feature gates), or use method Auto.
+    """
+
     LOST = "Lost"
-    """What was held went before its fire: Preempted, Disrupted or NeverScheduled."""
+    """What was held went before its fire: Preempted, Disrupted, NeverScheduled or Taken."""
 
     NO_FIRE = "NoFire"
     """The fire did not come, and what was held for it was let go."""
 
 
 class Loss(StrEnum):
-    """Why a placeholder was lost before its fire."""
+    """Why what was held was lost before its fire."""
 
     PREEMPTED = "Preempted"
     DISRUPTED = "Disrupted"
     NEVER_SCHEDULED = "NeverScheduled"
+    TAKEN = "Taken"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,14 +9,16 @@ from fractions import Fraction
 import msgspec
 
 from foresail.api.marks import WARM_UP
-from foresail.api.primer import BY_CRON_JOB, PLACEHOLDER, PRIMER
+from foresail.api.primer import BY_BUFFER, BY_CRON_JOB, PLACEHOLDER, PRIMER
 from foresail.cron.shift import Shifted
 from foresail.plan import Level
+from foresail.primers.choice import method_of
 from foresail.primers.fires import STANDING, Fires, duty_cycle, fires, shifted
-from foresail.primers.observe import UNWARMABLE, JobRow, PodRow, Seen, Target
+from foresail.primers.observe import JobRow, PodRow, Seen, Target
 from foresail.primers.quota import first_exceeded
 from foresail.primers.reasons import Because, Reason
 from foresail.primers.shape import Shape, amounts, with_requests
+from foresail.primers.surroundings import UNWARMABLE
 from foresail.primers.volumes import with_node_affinity, within
 
 MOST_HOLDERS = 2
@@ -35,6 +37,8 @@ class Verdict(msgspec.Struct, frozen=True):
     duty: int = 0
     shape: Shape | None = None
     count: int = 1
+    method: str = PLACEHOLDER  # how it is held, as `Auto` has chosen if it was to
+    method_because: str | None = None  # why `Auto` has not chosen CapacityBuffer
     early: Because | None = None  # why what is held goes before the fire, not after it
     shifted: Shifted | None = None
 
@@ -43,8 +47,11 @@ def judge(seen: Seen, target: Target, now: datetime) -> Verdict:
     """Ask every rule, in order; the first that says no is the one that is named."""
     primer, settings = seen.primer, seen.settings
     found = fires(target.cron, settings.zone, now)
+    method, method_because = method_of(seen, target, now)
     verdict = Verdict(
         target,
+        method=method,
+        method_because=method_because,
         fires=None if isinstance(found, Because) else found,
         duty=duty_cycle(target.cron, settings.zone, primer.warm_up),
         shape=wanted_shape(seen, target),
@@ -62,8 +69,10 @@ def judge(seen: Seen, target: Target, now: datetime) -> Verdict:
     because = because or standing(seen, verdict) or not_warmable(seen, verdict) or nothing_to_reserve(seen, verdict)
     if because is not None:
         return msgspec.structs.replace(verdict, because=because)
-    if primer.method == BY_CRON_JOB:
+    if method == BY_CRON_JOB:
         return _by_cron_job(seen, verdict, now)
+    if method == BY_BUFFER:
+        return _by_buffer(seen, verdict)
     return _by_placeholder(seen, verdict, now)
 
 
@@ -266,6 +275,20 @@ def _within_quotas(seen: Seen, verdict: Verdict, shape: Shape) -> Verdict:
         early = Because(Reason.QUOTA_TOO_SMALL, f"{text}: it goes before the fire.", Level.NORMAL)
         return msgspec.structs.replace(verdict, early=early)
     return verdict
+
+
+def _by_buffer(seen: Seen, verdict: Verdict) -> Verdict:
+    """Hold no more than the quotas would let run: a buffer has no pods that they could count."""
+    shape, name = verdict.shape, verdict.target.cron.key.name
+    if not seen.buffers.is_served:
+        text = "the API server does not serve CapacityBuffer: install it with the autoscaler, or use method Auto."
+        return msgspec.structs.replace(verdict, because=Because(Reason.BUFFER_NOT_SERVED, text))
+    unused = [msgspec.structs.replace(each, used=()) for each in seen.quotas]
+    too_small = first_exceeded(unused, [(shape, verdict.count)]) if shape is not None else None
+    if too_small is None:
+        return verdict
+    because = Because(Reason.QUOTA_TOO_SMALL, f"{too_small}, which a run of CronJob {name} exceeds: raise the quota.")
+    return msgspec.structs.replace(verdict, because=because)
 
 
 def _by_cron_job(seen: Seen, verdict: Verdict, now: datetime) -> Verdict:

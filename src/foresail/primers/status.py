@@ -58,6 +58,9 @@ def primed_of(seen: Seen, verdict: Verdict, steps: Steps) -> Primed:
         duty_cycle_percent=verdict.duty,
         reason=because.reason.value if because else None,
         message=because.message[:_LONGEST_MESSAGE] if because else None,
+        method=verdict.method,
+        method_because=verdict.method_because,
+        buffer_unanswered=steps.unanswered or (known.buffer_unanswered if known and verdict.method_because else None),
         early=verdict.early.message if verdict.early and because is None else None,
         warming=steps.warming,
         start_delays=start_delays(known.start_delays if known else (), verdict, steps),
@@ -67,7 +70,7 @@ def primed_of(seen: Seen, verdict: Verdict, steps: Steps) -> Primed:
 def start_delays(before: tuple[StartDelay, ...], verdict: Verdict, steps: Steps) -> tuple[StartDelay, ...]:
     """Return the last ten, with those runs that have begun since; each is measured once."""
     last = before[-1].fire if before else None
-    warm = dict(steps.warm_nodes)
+    warm, cold = dict(steps.warm_nodes), dict(steps.cold_because)
     found = list(before)
     for job, pods in runs_of(verdict.target):
         began = min((each for each in pods if each.began), key=lambda each: (each.began, each.key), default=None)
@@ -76,7 +79,8 @@ def start_delays(before: tuple[StartDelay, ...], verdict: Verdict, steps: Steps)
         nodes = warm.get(job.fire)
         note = None
         if nodes is not None and began.node not in nodes:
-            note = f"the pod ran on {began.node}, and capacity was held on {', '.join(nodes) or 'no node yet'}"
+            elsewhere = f"the pod ran on {began.node}, and capacity was held on {', '.join(nodes) or 'no node yet'}"
+            note = cold.get(job.fire, elsewhere)
         seconds = max(int((began.began - job.fire).total_seconds()), 0)
         found.append(StartDelay(job.fire, seconds, warm=nodes is not None and note is None, note=note))
     return tuple(found[-_DELAYS:])

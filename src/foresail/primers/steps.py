@@ -20,6 +20,10 @@ class Steps(msgspec.Struct, frozen=True):
     because: Because | None = None  # why nothing is held, found out only now
     said: tuple[Because, ...] = ()
     warm_nodes: tuple[tuple[datetime, tuple[str, ...]], ...] = ()  # for a fire, where capacity was held
+    cold_because: tuple[
+        tuple[datetime, str], ...
+    ] = ()  # for a fire, why its run was not warm, if the nodes do not tell
+    unanswered: datetime | None = None  # when an autoscaler should have answered a CapacityBuffer
 
 
 def remembered(seen: Seen, uid: str) -> Primed | None:

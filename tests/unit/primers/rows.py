@@ -8,18 +8,9 @@ import msgspec
 from foresail.api.instants import stamp
 from foresail.api.primer import PrimerStatus
 from foresail.plan import Key
-from foresail.primers.observe import (
-    CronJobRow,
-    JobRow,
-    PlaceholderRow,
-    PodRow,
-    PrimerRow,
-    PriorityRow,
-    Seen,
-    Settings,
-    Target,
-)
+from foresail.primers.observe import CronJobRow, JobRow, PlaceholderRow, PodRow, PrimerRow, Seen, Settings, Target
 from foresail.primers.shape import Shape, shape_of_template
+from foresail.primers.surroundings import PriorityRow
 
 CREATED = datetime(2026, 1, 1, tzinfo=UTC)
 SETTINGS = Settings(pause_image="pause@sha256:1", hold_image="foresail:1")

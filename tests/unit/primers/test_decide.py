@@ -10,8 +10,9 @@ from foresail.api.primer import Primed, PrimerStatus, Warming
 from foresail.api.specs import LabelRequirement, LabelSelector
 from foresail.plan import Create, Delete, Key, Plan
 from foresail.primers.decide import decide
-from foresail.primers.observe import NodeRow, PriorityRow, QuotaRow, Seen, Target, primers_of
+from foresail.primers.observe import Seen, Target, primers_of
 from foresail.primers.rules import wants_rehearsal
+from foresail.primers.surroundings import NodeRow, PriorityRow, QuotaRow
 from tests.unit.primers.rows import CREATED, OURS, SETTINGS, cron_job, placeholder, primer, run, seen, shape
 
 FIRE = datetime(2026, 1, 2, 3, tzinfo=UTC)

@@ -7,9 +7,9 @@ import pytest
 
 from foresail.api.quantities import quantity
 from foresail.plan import Key
-from foresail.primers.observe import QuotaRow
 from foresail.primers.quota import first_exceeded
 from foresail.primers.shape import Share, shares, with_requests
+from foresail.primers.surroundings import QuotaRow
 from tests.unit.primers.rows import shape
 
 

@@ -238,7 +238,7 @@ def _add_selection(one: argparse.ArgumentParser, *, everything: bool = True) -> 
 
 def _add_how(one: argparse.ArgumentParser) -> None:
     one.add_argument("--warm-up", required=True, metavar="DURATION", help=_WARM_UP)
-    one.add_argument("--method", choices=["Placeholder", "CronJob"], help="(default: Placeholder)")
+    one.add_argument("--method", choices=["Auto", "CapacityBuffer", "Placeholder", "CronJob"], help="(default: Auto)")
 
 
 def _add_output(one: argparse.ArgumentParser, *forms: str, note: str = "") -> None:

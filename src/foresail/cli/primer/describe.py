@@ -29,7 +29,7 @@ def described(primer: dict[str, Any], at: datetime) -> str:
     status, spec, metadata = primer.get("status", {}), primer["spec"], primer["metadata"]
     lines = [
         f"Name:       {metadata['namespace']}/{metadata['name']}",
-        f"Warm-up:    {status.get('warmUp') or spec['warmUp']}, method {spec.get('method') or 'Placeholder'}",
+        f"Warm-up:    {status.get('warmUp') or spec['warmUp']}, method {spec.get('method') or 'Auto'}",
     ]
     lines += [
         f"{each['type'] + ':':<11} {each['status']} ({each['reason']}): {each['message']}"
@@ -48,6 +48,10 @@ def _cron_job(cron: dict[str, Any], at: datetime) -> list[str]:
         lines.append(f"  nothing is held: {cron['reason']}: {cron.get('message', '')}")
     elif fire and warm_up:
         lines.append(f"  next warm-up {moment(warm_up, at)}, next fire {moment(fire, at)}")
+    if cron.get("methodBecause"):
+        lines.append(f"  method {cron['method']}: {cron['methodBecause']}")
+    elif cron.get("method"):
+        lines.append(f"  method {cron['method']}")
     if cron.get("early"):
         lines.append(f"  let go early: {cron['early']}")
     lines += [f"  primer CronJob: {each['schedule']} in {each['timeZone']}" for each in cron.get("shifted", ())]
@@ -61,10 +65,18 @@ def _cron_job(cron: dict[str, Any], at: datetime) -> list[str]:
 
 
 def _held(warming: dict[str, Any]) -> str:
+    if warming.get("buffer"):
+        return _buffered(warming)
     where = ", ".join(warming.get("nodes", ())) or "no node yet"
     took = f", on their nodes after {warming['provisioned']} s" if warming.get("provisioned") is not None else ""
     lost = f"; lost: {warming['lost']}, attempt {warming.get('attempt', 1)}" if warming.get("lost") else ""
     return f"last held for {warming['fire']}: {warming['made']} on {where}{took}{lost}"
+
+
+def _buffered(warming: dict[str, Any]) -> str:
+    took = f", with room after {warming['provisioned']} s" if warming.get("provisioned") is not None else ""
+    lost = f"; lost: {warming['lost']}" if warming.get("lost") else ""
+    return f"last held for {warming['fire']}: {warming['made']} by CapacityBuffer {warming['buffer']}{took}{lost}"
 
 
 def _delays(delays: list[dict[str, Any]]) -> list[str]:

@@ -30,7 +30,7 @@ _QUESTIONS = {
     "it is held for half of the time at most, or that is allowed": (Reason.STANDING,),
     "its pods run on nodes that can be warmed": (Reason.NOT_WARMABLE,),
     "its pods request something": (Reason.NOTHING_TO_RESERVE,),
-    "the method can be used for it": (Reason.NO_HOLD_IMAGE, Reason.INEXACT),
+    "the method can be used for it": (Reason.NO_HOLD_IMAGE, Reason.INEXACT, Reason.BUFFER_NOT_SERVED),
     "the quotas have room": (Reason.QUOTA_TOO_SMALL,),
 }
 

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from foresail.api import pods
+from foresail.api.capacity_buffers import POD_TEMPLATE, capacity_buffer, served_kind
 from foresail.api.primer import PRIMER
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError
@@ -15,22 +16,29 @@ from foresail.plan import Key
 from foresail.primers.controller import Primers
 from foresail.primers.observe import Settings
 
-_OPTIONAL = (pods.NODE, pods.PRIORITY_CLASS, pods.RESOURCE_QUOTA)  # what a tenant may not be allowed to read
+# What a tenant may not be allowed to read.
+_OPTIONAL = (pods.NODE, pods.PRIORITY_CLASS, pods.RESOURCE_QUOTA, POD_TEMPLATE)
 
 
 async def primers_of(cluster: Cluster, chosen: argparse.Namespace) -> Primers:
     """Return the controller with everything read that one may read; it decides, and nothing is written."""
-    known = Primers(Settings(zone=chosen.zone, hold_image="any", annotated_cron_jobs=True))
+    discovery = await cluster.discovered()
+    buffers = served_kind(discovery) if discovery is not None else None
+    settings = Settings(zone=chosen.zone, hold_image="any", annotated_cron_jobs=True)
+    known = Primers(settings, buffer_kind=buffers or capacity_buffer())
+    known.buffers.buffers.is_served = buffers is not None
     for informer in known.informers:
         kind = informer.spec.kind
         try:
             place = chosen.namespace if kind.namespaced else ""
             if kind == PRIMER:  # whoever only wants to know what one would do need not have installed it
                 found = await cluster.listed_if_known(kind, place)
+            elif not informer.store.is_served:
+                continue
             else:
                 found = await cluster.listed(kind, place, informer.spec.labels)
         except CommandError:
-            if kind not in _OPTIONAL:
+            if kind not in _OPTIONAL and not informer.spec.optional:
                 raise
             continue
         fill(informer, found)
@@ -48,4 +56,6 @@ def fill(informer: Informer, found: list[msgspec.Raw]) -> None:
             continue
         key = Key(getattr(wire.metadata, "namespace", ""), wire.metadata.name)
         informer.store.put(key, row)
-        tuple(informer.keys(Change(key, None, row, initial=True)))
+        change = Change(key, None, row, initial=True)
+        tuple(informer.learn(change))
+        tuple(informer.keys(change))

@@ -1,0 +1,71 @@
+"""CapacityBuffer, by which an autoscaler keeps room for pods that are not there yet, and its PodTemplate."""
+
+from datetime import datetime
+
+import msgspec
+
+from foresail.api.authorization import Discovery
+from foresail.api.metadata import Metadata
+from foresail.api.pods import PodTemplate
+from foresail.plan import Kind
+
+GROUP, PLURAL = "autoscaling.x-k8s.io", "capacitybuffers"
+POD_TEMPLATE = Kind("", "v1", "podtemplates", "PodTemplate")
+READY, PROVISIONING = "ReadyForProvisioning", "Provisioning"
+_VERSIONS = ("v1beta1", "v1", "v1alpha1")  # the fields that are written are the same in all of them
+
+
+def capacity_buffer(version: str = _VERSIONS[0]) -> Kind:
+    """Return the kind in one version."""
+    return Kind(GROUP, version, PLURAL, "CapacityBuffer")
+
+
+def served_kind(discovery: Discovery) -> Kind | None:
+    """Return the kind in the version that the API server serves; None if it serves none."""
+    served = {
+        version.version
+        for group in discovery.items or ()
+        if group.metadata.name == GROUP
+        for version in group.versions or ()
+        if any(each.resource == PLURAL for each in version.resources or ())
+    }
+    version = next((each for each in _VERSIONS if each in served), None)
+    return None if version is None else capacity_buffer(version)
+
+
+class BufferSpec(msgspec.Struct, frozen=True):
+    """How many pods there is to be room for."""
+
+    replicas: int | None = None
+
+
+class BufferCondition(msgspec.Struct, frozen=True, rename="camel"):
+    """One aspect of how far an autoscaler is."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: datetime | None = None
+
+
+class BufferStatus(msgspec.Struct, frozen=True):
+    """How far an autoscaler is."""
+
+    replicas: int | None = None
+    conditions: list[BufferCondition] | None = None
+
+
+class CapacityBuffer(msgspec.Struct, frozen=True):
+    """A CapacityBuffer."""
+
+    metadata: Metadata
+    spec: BufferSpec = BufferSpec()
+    status: BufferStatus = BufferStatus()
+
+
+class StoredTemplate(msgspec.Struct, frozen=True):
+    """A PodTemplate: the shape of one pod of a buffer."""
+
+    metadata: Metadata
+    template: PodTemplate = PodTemplate()

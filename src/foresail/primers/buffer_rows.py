@@ -1,0 +1,101 @@
+"""What is kept of CapacityBuffers and of their PodTemplates, and whether the cluster acts on them."""
+
+from datetime import datetime, timedelta
+
+import msgspec
+
+from foresail.api.capacity_buffers import PROVISIONING, READY, CapacityBuffer, StoredTemplate, capacity_buffer
+from foresail.api.instants import instant, utc
+from foresail.api.marks import FIRE, PRIMER_UID, RELEASED, TARGET_UID
+from foresail.plan import Key, Keyed, Kind
+from foresail.primers.shape import shape_of
+
+ASKED_AGAIN = timedelta(hours=6)
+"""For so long after a buffer that no autoscaler answered, `Auto` makes no other one."""
+
+
+class BufferRow(Keyed, frozen=True):
+    """A CapacityBuffer of a Primer."""
+
+    uid: str
+    primer_uid: str
+    target_uid: str
+    fire: datetime | None
+    created: datetime
+    is_going: bool
+    replicas: int
+    released: datetime | None  # since when it is to hold nothing
+    is_released: bool  # whether the autoscaler has taken that in
+    ready: str  # "True" or "False" once an autoscaler has answered, with what it said
+    said: str
+    provisioned: datetime | None  # since when there is room for all its pods
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it is to hold capacity."""
+        return not self.is_going and self.replicas > 0
+
+
+class TemplateRow(Keyed, frozen=True):
+    """The PodTemplate of a CapacityBuffer, which has the same name."""
+
+    uid: str
+    primer_uid: str
+    target_uid: str
+    is_going: bool
+    requests: tuple[tuple[str, str], ...]
+
+
+class BufferSupport(msgspec.Struct, frozen=True):
+    """Whether the cluster has CapacityBuffers, and when an autoscaler last answered one, or did not."""
+
+    kind: Kind = capacity_buffer()
+    is_served: bool = False
+    answered: datetime | None = None
+    unanswered: datetime | None = None
+
+    def is_unanswered(self, now: datetime) -> bool:
+        """Whether the last buffer was not answered, and not long ago."""
+        if self.unanswered is None or (self.answered is not None and self.answered >= self.unanswered):
+            return False
+        return now < self.unanswered + ASKED_AGAIN
+
+
+def buffer_row(wire: CapacityBuffer) -> BufferRow:
+    """Return what is kept of a CapacityBuffer."""
+    meta, status = wire.metadata, wire.status
+    if meta.creation_timestamp is None:
+        raise ValueError("it has no creationTimestamp")
+    annotations = meta.annotations or {}
+    conditions = {each.type: each for each in status.conditions or ()}
+    ready, room = conditions.get(READY), conditions.get(PROVISIONING)
+    since = room.last_transition_time if room is not None and room.status == "True" else None
+    return BufferRow(
+        key=Key(meta.namespace, meta.name),
+        uid=meta.uid,
+        primer_uid=annotations.get(PRIMER_UID, ""),
+        target_uid=annotations.get(TARGET_UID, ""),
+        fire=instant(annotations.get(FIRE, "")),
+        created=utc(meta.creation_timestamp),
+        is_going=meta.deletion_timestamp is not None,
+        replicas=wire.spec.replicas or 0,
+        released=instant(annotations.get(RELEASED, "")),
+        is_released=status.replicas == 0,
+        ready=ready.status if ready else "",
+        said=f"{ready.reason}: {ready.message}" if ready and ready.status != "True" else "",
+        provisioned=utc(since) if since else None,
+    )
+
+
+def template_row(wire: StoredTemplate) -> TemplateRow:
+    """Return what is kept of a PodTemplate."""
+    meta = wire.metadata
+    annotations = meta.annotations or {}
+    return TemplateRow(
+        key=Key(meta.namespace, meta.name),
+        uid=meta.uid,
+        primer_uid=annotations.get(PRIMER_UID, ""),
+        target_uid=annotations.get(TARGET_UID, ""),
+        is_going=meta.deletion_timestamp is not None,
+        requests=shape_of(wire.template.spec).requests,
+    )

@@ -1,0 +1,125 @@
+"""The CapacityBuffers and PodTemplates of Primers as they are watched, and what is learned from them."""
+
+from collections.abc import Callable, Container, Iterable, Mapping
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from foresail.api.capacity_buffers import POD_TEMPLATE, CapacityBuffer, StoredTemplate
+from foresail.api.marks import PRIMER_LABEL
+from foresail.kube.controller import Informer
+from foresail.kube.reflector import Change, WatchSpec
+from foresail.kube.store import Store
+from foresail.plan import Create, Key, Kind
+from foresail.primers.buffer_rows import BufferRow, BufferSupport, TemplateRow, buffer_row, template_row
+from foresail.primers.metrics import PrimerMetrics
+from foresail.primers.observe import PrimerRow, Target
+from foresail.primers.surroundings import NodeRow
+
+KeysFor = Callable[[str], Iterable[Key]]
+"""Returns the keys of the Primer with that UID."""
+
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+
+class Made(NamedTuple):
+    """Buffers, and their PodTemplates."""
+
+    buffers: tuple[BufferRow, ...]
+    templates: tuple[TemplateRow, ...]
+
+    def of(self, cron_job_uid: str) -> "Made":
+        """Return those for one CronJob."""
+        return self._those(lambda uid: uid == cron_job_uid)
+
+    def strays(self, cron_job_uids: Container[str]) -> "Made":
+        """Return those for no CronJob of these."""
+        return self._those(lambda uid: uid not in cron_job_uids)
+
+    def _those(self, chosen: Callable[[str], bool]) -> "Made":
+        buffers = (row for row in self.buffers if chosen(row.target_uid))
+        return Made(tuple(buffers), tuple(row for row in self.templates if chosen(row.target_uid)))
+
+
+class BufferStore:
+    """Everything that a controller knows of buffers."""
+
+    def __init__(self, kind: Kind, metrics: PrimerMetrics) -> None:
+        self.kind = kind
+        self.buffers = Store[BufferRow](
+            {"primer": lambda row: [row.primer_uid], "here": lambda row: [row.key.namespace] if row.is_live else []}
+        )
+        self.templates = Store[TemplateRow]({"primer": lambda row: [row.primer_uid]})
+        self._metrics = metrics
+        self._answered: datetime | None = None
+        self._unanswered: datetime | None = None
+
+    def informers(self, keys_for: KeysFor) -> tuple[Informer, ...]:
+        """Return what is watched: only what is ours."""
+
+        def keys(change: Change[BufferRow] | Change[TemplateRow]) -> Iterable[Key]:
+            row = change.new or change.old
+            return keys_for(row.primer_uid) if row is not None else ()
+
+        buffers = WatchSpec(self.kind, CapacityBuffer, buffer_row, labels=PRIMER_LABEL, optional=True)
+        templates = WatchSpec(POD_TEMPLATE, StoredTemplate, template_row, labels=PRIMER_LABEL)
+        return (
+            Informer(buffers, self.buffers, keys, self._learn_buffer),
+            Informer(templates, self.templates, keys),
+        )
+
+    def support(self, primer: PrimerRow) -> BufferSupport:
+        """Return whether the cluster has buffers, and an autoscaler that answers them, as this Primer is to see it."""
+        unanswered = max(_unanswered(primer, self._unanswered), default=None)
+        return BufferSupport(self.kind, self.buffers.is_served, self._answered, unanswered)
+
+    def learn_primer(self, row: PrimerRow) -> None:
+        """Take in when an autoscaler has not answered, as the status of a Primer tells it to all others."""
+        self._unanswered = max(_unanswered(row, self._unanswered), default=None)
+
+    def _learn_buffer(self, change: Change[BufferRow]) -> Iterable[Key]:
+        new, template = change.new, self.templates.get(change.key)
+        if new is not None and new.ready == "True" and (self._answered is None or new.created > self._answered):
+            self._answered = new.created
+        self._metrics.buffered(change, template.requests if template is not None else ())
+        return ()
+
+    def of(self, primer: PrimerRow) -> Made:
+        """Return what was made for a Primer, in its own namespace: marks elsewhere are somebody else's."""
+        here = primer.key.namespace
+        buffers = (row for row in self.buffers.by("primer", primer.uid) if row.key.namespace == here)
+        templates = (row for row in self.templates.by("primer", primer.uid) if row.key.namespace == here)
+        return Made(tuple(buffers), tuple(templates))
+
+    def count(self, index: str, value: str) -> int:
+        """Return how many buffers and PodTemplates an index has under a value."""
+        return self.buffers.count(index, value) + self.templates.count(index, value)
+
+    def held(self, namespace: str) -> int:
+        """Return for how many pods the buffers of a namespace keep room."""
+        return sum(row.replicas for row in self.buffers.by("here", namespace))
+
+    def held_in_all(self) -> int:
+        """Return the same of all namespaces."""
+        return sum(row.replicas for row in self.buffers.rows() if row.is_live)
+
+    def made_by(self, action: Create) -> Iterable[Key]:
+        """Return a name for each place that a creation is to hold, until the store shows the buffer."""
+        if action.kind != self.kind or action.key in self.buffers:
+            return ()
+        spec = action.body.get("spec")
+        count = spec.get("replicas", 0) if isinstance(spec, dict) else 0
+        return (Key(action.key.namespace, f"{action.key.name}/{number}") for number in range(count))
+
+
+def _unanswered(row: PrimerRow, known: datetime | None) -> list[datetime]:
+    told = (each.buffer_unanswered for each in row.status.cron_jobs)
+    return [each for each in (known, *told) if each is not None]
+
+
+def pools_to_explain(primer: PrimerRow, targets: Iterable[Target], nodes: Mapping[str, NodeRow]) -> set[str]:
+    """Return the pools in which runs have begun, but are not recorded yet, that a buffer held capacity for."""
+    primed = primer.status.cron_jobs
+    held = {each.uid: each.warming.fire for each in primed if each.warming is not None and each.warming.buffer}
+    told = {each.uid: each.start_delays[-1].fire for each in primed if each.start_delays}
+    new = [each for each in targets if held.get(each.cron.uid, _LONG_AGO) > told.get(each.cron.uid, _LONG_AGO)]
+    return {nodes[pod.node].pool for each in new for pod in each.pods if pod.began and pod.node in nodes}

@@ -1,0 +1,83 @@
+"""What is kept of nodes, quotas and priorities: what decides where pods may be, and how many."""
+
+from datetime import datetime
+
+import msgspec
+
+from foresail.api import pods
+from foresail.api.instants import utc
+from foresail.plan import Key, Keyed
+from foresail.primers.autoscalers import gke_mode, pool_of
+
+_GOING = ("karpenter.sh/disrupted", "ToBeDeletedByClusterAutoscaler", "node.kubernetes.io/out-of-service")
+UNWARMABLE = {"eks.amazonaws.com/compute-type": "fargate", "type": "virtual-kubelet", "kubernetes.io/os": "windows"}
+"""Labels of nodes that come with the pod, or that no placeholder can run on."""
+
+
+class NodeRow(msgspec.Struct, frozen=True):
+    """A node: since when it is ready, whether it goes, and whether a pod without a machine would run there."""
+
+    is_going: bool
+    is_unwarmable: bool
+    gke_mode: str = ""
+    name: str = ""
+    pool: str = ""  # from which the autoscaler makes others like it
+    ready: datetime | None = None  # since when pods can run there
+
+
+class QuotaRow(Keyed, frozen=True):
+    """A ResourceQuota."""
+
+    scopes: tuple[tuple[str, str, tuple[str, ...]], ...]  # name, operator, values
+    hard: tuple[tuple[str, str], ...]
+    used: tuple[tuple[str, str], ...]
+
+
+class PriorityRow(msgspec.Struct, frozen=True):
+    """A PriorityClass."""
+
+    name: str
+    value: int
+    is_default: bool
+    preemption: str
+
+
+def node_row(wire: pods.Node) -> NodeRow:
+    """Return what is kept of a node."""
+    labels = wire.metadata.labels or {}
+    taints = {each.key for each in wire.spec.taints or ()}
+    return NodeRow(
+        is_going=wire.metadata.deletion_timestamp is not None or not taints.isdisjoint(_GOING),
+        is_unwarmable=any(labels.get(name) == value for name, value in UNWARMABLE.items()),
+        gke_mode=gke_mode(wire.metadata.name),
+        name=wire.metadata.name,
+        pool=pool_of(labels),
+        ready=_ready_since(wire.status),
+    )
+
+
+def _ready_since(status: pods.NodeStatus) -> datetime | None:
+    ready = (each for each in status.conditions or () if each.type == "Ready" and each.status == "True")
+    since = next((each.last_transition_time for each in ready), None)
+    return utc(since) if since else None
+
+
+def quota_row(wire: pods.ResourceQuota) -> QuotaRow:
+    """Return what is kept of a quota."""
+    spec, status = wire.spec, wire.status
+    scopes = [(name, "Exists", ()) for name in spec.scopes or ()]
+    chosen = [
+        (each.scope_name, each.operator, tuple(each.values or ()))
+        for each in spec.scope_selector.match_expressions or ()
+    ]
+    return QuotaRow(
+        key=Key(wire.metadata.namespace, wire.metadata.name),
+        scopes=(*scopes, *chosen),
+        hard=tuple(sorted((status.hard or {}).items())),
+        used=tuple(sorted((status.used or {}).items())),
+    )
+
+
+def priority_row(wire: pods.PriorityClass) -> PriorityRow:
+    """Return what is kept of a priority class."""
+    return PriorityRow(wire.metadata.name, wire.value, wire.global_default, wire.preemption_policy)

@@ -1,0 +1,232 @@
+"""Method CapacityBuffer in a world: from when until when a buffer is there, whom it warms, and what takes its place."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from foresail.api import pods
+from foresail.api.capacity_buffers import POD_TEMPLATE
+from foresail.api.instants import stamp
+from foresail.plan import Key
+from foresail.primers.buffer import ANSWERED_WITHIN
+from foresail.primers.buffer_rows import ASKED_AGAIN
+from tests.worlds.buffer_stand_in import BUFFER
+from tests.worlds.primer_scene import HOME, PrimerScene
+from tests.worlds.process import Moment
+from tests.worlds.test_primers import EVERY_TEN, at, live
+from tests.worlds.world import done
+
+
+def buffers(scene: PrimerScene) -> list[str]:
+    return [key.name for key in scene.world.history.present(BUFFER)]
+
+
+def left(scene: PrimerScene) -> list[str]:
+    return [*buffers(scene), *(key.name for key in scene.world.history.present(POD_TEMPLATE)), *scene.placeholders]
+
+
+def hour(minutes: float = 62, **spec: Any) -> PrimerScene:  # noqa: ANN401 - JSON
+    async def story(scene: PrimerScene) -> None:
+        scene.make_cron_job("daily", EVERY_TEN)
+        scene.prime("daily", **spec)
+        scene.start()
+        await scene.until(at(minutes))
+
+    return live(story, buffers=True)
+
+
+def test_auto_takes_a_buffer_where_one_is_served_and_runs_are_warm_without_any_pod_of_ours() -> None:
+    scene = hour()
+    assert all(delay <= 2 for delay in scene.record.delays_in_order)
+    assert len(scene.record.delays_in_order) == 6
+    assert (scene.most, left(scene)) == (0, [])
+    primed = scene.primed("daily")
+    assert primed["method"] == "CapacityBuffer"
+    assert [each["warm"] for each in primed["startDelays"]] == [True] * 6
+    assert primed["warming"]["provisioned"] == 60
+    assert scene.buffering is not None
+    assert scene.buffering.refilled == 0
+    assert scene.condition("daily", "Exact") == ("True", "Instants")
+
+
+def test_a_buffer_holds_from_the_fire_minus_the_warm_up_until_the_fire() -> None:
+    held: list[tuple[str, int]] = []
+
+    async def story(scene: PrimerScene) -> None:
+        scene.make_cron_job("daily", EVERY_TEN)
+        scene.prime("daily", method="CapacityBuffer")
+        scene.start()
+        for second in range(7 * 60, 11 * 60):
+            await scene.until(at(0, second + 0.05))
+            there = scene.world.history.present(BUFFER).values()
+            held.extend((each["metadata"]["name"], second) for each in there if each["spec"]["replicas"])
+        await scene.until(at(12))
+        assert left(scene) == []
+
+    live(story, buffers=True)
+    assert len({name for name, _ in held}) == 1
+    assert [second for _, second in held] == list(range(8 * 60, 10 * 60))
+
+
+def test_where_buffers_are_not_served_auto_holds_by_placeholders_and_says_why() -> None:
+    async def story(scene: PrimerScene) -> None:
+        scene.make_cron_job("daily", EVERY_TEN)
+        scene.prime("daily")
+        scene.make_cron_job("other", EVERY_TEN)
+        scene.prime("other", method="CapacityBuffer")
+        scene.start()
+        await scene.until(at(9))
+        assert len(scene.placeholders) == 1
+
+    scene = live(story)
+    primed = scene.primed("daily")
+    assert (primed["method"], primed["methodBecause"]) == (
+        "Placeholder",
+        "the API server does not serve CapacityBuffer.",
+    )
+    assert scene.primed("other")["reason"] == "BufferNotServed"
+
+
+def test_where_nobody_answers_a_buffer_auto_holds_by_a_placeholder_for_the_same_fire_and_asks_again_hours_later() -> (
+    None
+):
+    tried: list[float] = []
+
+    async def story(scene: PrimerScene) -> None:
+        scene.world.history.listeners.append(
+            lambda each: (
+                tried.append((scene.clock() - at(0)).total_seconds() / 60)
+                if each.kind == BUFFER and each.before is None
+                else None
+            )
+        )
+        scene.make_cron_job("daily", EVERY_TEN)
+        scene.prime("daily")
+        scene.start()
+        await scene.until(at(8) + ANSWERED_WITHIN + timedelta(seconds=1))
+        assert len(scene.placeholders) == 1
+        assert buffers(scene) == []
+        primed = scene.primed("daily")
+        assert primed["method"] == "Placeholder"
+        assert "no autoscaler had answered a CapacityBuffer" in primed["methodBecause"]
+        await scene.until(at(25))
+        await scene.stop()
+        scene.start()  # what it has learned is in the status
+        await scene.until(at(32) + ASKED_AGAIN)
+        assert "methodBecause" in scene.primed("daily")
+
+    scene = live(story, buffers=False)
+    assert all(delay <= 2 for delay in scene.record.delays_in_order)
+    assert len(tried) == 2
+    assert tried[1] - tried[0] >= ASKED_AGAIN.total_seconds() / 60
+
+
+def test_a_buffer_that_was_asked_for_and_is_not_answered_is_kept_and_reported() -> None:
+    async def story(scene: PrimerScene) -> None:
+        scene.make_cron_job("daily", EVERY_TEN)
+        scene.prime("daily", method="CapacityBuffer")
+        scene.start()
+        await scene.until(at(9))
+        assert len(buffers(scene)) == 1
+        assert scene.primed("daily")["reason"] == "BufferNotReady"
+        assert scene.condition("daily", "Ready") == ("False", "BufferNotReady")
+        await scene.until(at(11))
+        assert left(scene) == []
+
+    live(story, buffers=False)
+
+
+@pytest.mark.parametrize("before", [5.0, 45.0], ids=["just-before-the-fire", "early"])
+def test_a_pod_that_takes_the_place_is_reported_and_the_run_is_recorded_as_not_warm(before: float) -> None:
+    async def story(scene: PrimerScene) -> None:
+        scene.make_cron_job("daily", EVERY_TEN)
+        scene.prime("daily")
+        scene.start()
+        for number in range(1, 4):
+            await scene.until(at(10 * number, -before))
+            name = f"stranger-{number}"
+            done(scene.world.create(pods.POD, {"metadata": {"name": name}, "spec": {"containers": []}}, "user", HOME))
+            await scene.until(at(10 * number + 3))
+            done(scene.world.delete(pods.POD, Key(HOME, name)))
+            delay = scene.primed("daily")["startDelays"][-1]
+            assert delay["fire"] == stamp(at(10 * number))
+            assert not delay["warm"]
+            assert "other pods took the place on node-" in delay["note"]
+            assert scene.primed("daily")["warming"]["lost"] == "Taken"
+        await scene.until(at(39))
+
+    scene = live(story, buffers=True)
+    lost = [each.message for each in scene.events if each.reason == "Lost"]
+    assert len(lost) == 3
+    assert all("was not warm" in each for each in lost)
+    assert left(scene)[1:] == left(scene)[:1], "of the next fire"
+
+
+def deaths(number: int, *, after: bool) -> tuple[bool, PrimerScene]:
+    died = False
+
+    async def story(scene: PrimerScene) -> None:
+        nonlocal died
+        scene.make_cron_job("daily", EVERY_TEN)
+        scene.prime("daily", "5m")
+        process = scene.start(Moment(after=after, write=number))
+        while scene.clock() < at(22):
+            await scene.until(scene.clock() + timedelta(seconds=1))
+            if process.died:
+                died = True
+                await scene.stop()
+                process = scene.start()
+
+    scene = live(story, buffers=True)
+    return died, scene
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_a_death_at_any_write_neither_doubles_nor_leaves_a_buffer(after: bool) -> None:
+    number, died = 1, True
+    while died:
+        died, scene = deaths(number, after=after)
+        made = [each for each in scene.world.history.happenings if each.kind == BUFFER and each.before is None]
+        assert len(made) == len({each.key for each in made}) == 2, f"write {number}"
+        assert left(scene) == [], f"write {number}"
+        assert all(delay <= 3 for delay in scene.record.delays_in_order), f"write {number}"
+        number += 1
+    assert number > 8, "there are writes to die at"
+
+
+@pytest.mark.parametrize("change", [{"suspend": True}, {"method": "Placeholder"}], ids=["suspended", "other-method"])
+def test_a_buffer_that_is_not_wanted_any_more_is_released_and_deleted(change: dict[str, Any]) -> None:
+    async def story(scene: PrimerScene) -> None:
+        scene.make_cron_job("daily", EVERY_TEN)
+        scene.prime("daily", "5m")
+        scene.start()
+        await scene.until(at(7))
+        assert len(buffers(scene)) == 1
+        scene.change_primer("daily", **change)
+        await scene.until(at(8))
+        assert left(scene) == scene.placeholders
+
+    live(story, buffers=True)
+
+
+def test_buffers_count_in_the_limit_of_a_namespace_and_keep_within_its_quota() -> None:
+    async def story(scene: PrimerScene) -> None:
+        for name, replicas in (("many", 30), ("more", 30)):
+            scene.make_cron_job(name, EVERY_TEN)
+            scene.prime(name, template={"replicas": replicas})
+        scene.start()
+        await scene.until(at(9))
+        reasons = [scene.primed(name).get("reason") for name in ("many", "more")]
+        assert sorted(map(str, reasons)) == ["None", "TooManyPlaceholders"]
+        assert len(buffers(scene)) == 1
+        quota = {
+            "metadata": {"name": "small"},
+            "status": {"hard": {"requests.cpu": "3"}, "used": {"requests.cpu": "0"}},
+        }
+        done(scene.world.create(pods.RESOURCE_QUOTA, quota, "admin", HOME))
+        done(scene.world.merge(pods.RESOURCE_QUOTA, Key(HOME, "small"), quota, "admin", "status"))
+        await scene.until(at(19))
+        assert [scene.primed(name)["reason"] for name in ("many", "more")] == ["QuotaTooSmall"] * 2
+
+    live(story, buffers=True)
