@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-Wish = TypeVar("Wish")
+Query = TypeVar("Query")
 Found = TypeVar("Found")
 
 Body = Mapping[str, object]
@@ -160,10 +160,10 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Brought(Generic[Wish, Found]):
-    """What came of an errand, when it began, and how often for the same wish."""
+class ReadResult(Generic[Query, Found]):
+    """The result of a background read, when it started, and how many attempts the same query has had."""
 
-    wish: Wish
+    query: Query
     found: Found
-    sent: datetime
-    tries: int
+    started: datetime
+    attempts: int

@@ -90,7 +90,7 @@ def tally(cluster: Cluster, pods: int, seed: int) -> Tally:
 async def _try(client: Client, found: Tally, namespace: str, spec: dict[str, Any]) -> None:
     about = {"apiVersion": "v1", "kind": "Pod"}
     body = {**about, "metadata": {"name": "run", "namespace": namespace}, "spec": spec}
-    pod = await client.rehearse(POD, Key(namespace, "run"), body, Pod)
+    pod = await client.create_dry_run(POD, Key(namespace, "run"), body, Pod)
     if isinstance(pod, Failure):
         return
     template = shape_of_template(msgspec.json.encode({"spec": spec}))
@@ -101,7 +101,7 @@ async def _try(client: Client, found: Tally, namespace: str, spec: dict[str, Any
     for make in makes:
         metadata: Any = make.body["metadata"]
         placed = {**metadata, "name": make.key.name, "namespace": namespace}
-        answer = await client.rehearse(POD, make.key, {**about, **make.body, "metadata": placed}, Pod)
+        answer = await client.create_dry_run(POD, make.key, {**about, **make.body, "metadata": placed}, Pod)
         found.pods += 1
         if isinstance(answer, Failure):
             told = msgspec.json.encode({"namespace": namespace, "pod": spec, "placeholder": make.body["spec"]}).decode()

@@ -335,11 +335,11 @@ def test_a_primer_that_goes_takes_with_it_what_it_holds_and_what_is_known_of_it(
         process = scene.start()
         await scene.until(at(9))
         assert isinstance(process.loop.controller, Primers)
-        assert process.loop.controller.errands.brought(key) is not None
+        assert process.loop.controller.background_reads.result(key) is not None
         done(scene.world.delete(PRIMER, key))
         await scene.until(at(9, 5))
         assert scene.placeholders == []
-        assert process.loop.controller.errands.brought(key) is None
+        assert process.loop.controller.background_reads.result(key) is None
 
     live(story)
 

@@ -134,7 +134,7 @@ class Client:
         """Create an object."""
         return await self._write("POST", address(kind, key.namespace), body, _JSON, of)
 
-    async def rehearse(self, kind: Kind, key: Key, body: Body, of: type[T]) -> T | Failure:
+    async def create_dry_run(self, kind: Kind, key: Key, body: Body, of: type[T]) -> T | Failure:
         """Ask what an object would be after admission, without creating it."""
         return await self._write("POST", address(kind, key.namespace), body, _JSON, of, _DRY_RUN)
 

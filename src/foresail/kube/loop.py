@@ -17,6 +17,7 @@ from functools import partial
 from itertools import chain
 from typing import Any, Generic
 
+from foresail.kube.background_reads import HasBackgroundReads
 from foresail.kube.controller import (
     Controller,
     Election,
@@ -30,7 +31,6 @@ from foresail.kube.controller import (
     SingleReplica,
     no_keys,
 )
-from foresail.kube.errands import SendsErrands
 from foresail.kube.execute import Outcome, Result
 from foresail.kube.expectations import Expectations, Written
 from foresail.kube.failures import Cause, Failure
@@ -93,10 +93,10 @@ class Loop(Generic[Seen]):
         self._begin = controller.begin if isinstance(controller, Reserves) else no_keys
         self._settled = controller.settled if isinstance(controller, Settles) else no_keys
         self._start_term = controller.start_term if isinstance(controller, HasTerms) else no_keys
-        self._errands = controller.errands if isinstance(controller, SendsErrands) else None
-        if self._errands is not None:
-            self._errands.wake = self.queue.add
-            self._errands.clock = now
+        self._background_reads = controller.background_reads if isinstance(controller, HasBackgroundReads) else None
+        if self._background_reads is not None:
+            self._background_reads.wake = self.queue.add
+            self._background_reads.clock = now
         self.on_reconciled: Callable[[str, float], None] = lambda _outcome, _seconds: None
         self.is_working = False
         traced = tracer or Untraced()
@@ -149,7 +149,7 @@ class Loop(Generic[Seen]):
             self.queue.add(key, initial=True)
         async with asyncio.TaskGroup() as group:
             workers = [group.create_task(self._work()) for _ in range(self._workers)]
-            readers = [group.create_task(self._errands.work())] if self._errands is not None else []
+            readers = [group.create_task(self._background_reads.work())] if self._background_reads is not None else []
             self.is_working = True
             self.queue.attended_since = asyncio.get_running_loop().time()
             try:
@@ -244,9 +244,9 @@ class Loop(Generic[Seen]):
             return "absent", ()
         plan = self._decide(seen, now)
         self._requeue(self._begin(key, seen, plan, now))
-        if self._errands is not None:
+        if self._background_reads is not None:
             for read in plan.reads:
-                self._errands.send(key, read, now)
+                self._background_reads.request(key, read, now)
         try:
             result = await self._execute(plan)
         except BaseException:  # leadership was lost or the executor failed: release what was reserved

@@ -8,8 +8,8 @@ from foresail.api import batch, pods
 from foresail.api.capacity_buffers import capacity_buffer
 from foresail.api.marks import PRIMER_LABEL
 from foresail.api.primer import PRIMER, Primer
+from foresail.kube.background_reads import BackgroundReads
 from foresail.kube.controller import Informer
-from foresail.kube.errands import Errands
 from foresail.kube.execute import Outcome, Result
 from foresail.kube.failures import Cause
 from foresail.kube.reflector import Change, WatchSpec
@@ -63,7 +63,7 @@ class Primers:
         buffer_kind: Kind = _BUFFER,
     ) -> None:
         self.settings = settings
-        self.errands = Errands[Wish | Search, Shape | Volumes | None](self._fetched)
+        self.background_reads = BackgroundReads[Wish | Search, Shape | Volumes | None](self._fetched)
         self._rehearse, self._locate = rehearse, locate
         self._located: dict[str, Located] = {}  # by a CronJob
         self._admitted: dict[str, tuple[Shape, Shape | None]] = {}  # by a CronJob: its template, and the answer
@@ -328,7 +328,7 @@ class Primers:
         if seen is None:
             self._refused.pop(key, None)
             self._promised.pop(key, None)
-            self.errands.forget(key)
+            self.background_reads.forget(key)
             return ()
         action, failure = result.action, result.failure
         if result.outcome is Outcome.DONE and seen.annotated is not None:

@@ -34,12 +34,12 @@ class Asks(Protocol):
     async def get(self, kind: Kind, key: Key, of: type[T]) -> T | Failure:
         """Read one object."""
 
-    async def rehearse(self, kind: Kind, key: Key, body: Body, of: type[T]) -> T | Failure:
+    async def create_dry_run(self, kind: Kind, key: Key, body: Body, of: type[T]) -> T | Failure:
         """Ask what an object would be, without creating it."""
 
 
 def rehearsing(client: Asks) -> Rehearse:
-    """Return who carries out the errand; what cannot be told is None, and the template stands in for it."""
+    """Return the function that runs this background read; on None the template is used as it is."""
 
     async def rehearse(wish: Wish) -> Shape | None:
         cron = await client.get(batch.CRON_JOB, wish.cron_job, batch.CronJob)
@@ -48,7 +48,7 @@ def rehearsing(client: Asks) -> Rehearse:
         template = msgspec.json.decode(cron.spec.job_template.spec.template, type=dict[str, Any])
         body = {"apiVersion": "v1", "kind": "Pod", **template}
         body["metadata"] = {**template.get("metadata", {}), "name": _NAME, "namespace": wish.cron_job.namespace}
-        pod = await client.rehearse(pods.POD, Key(wish.cron_job.namespace, _NAME), body, pods.Pod)
+        pod = await client.create_dry_run(pods.POD, Key(wish.cron_job.namespace, _NAME), body, pods.Pod)
         try:
             return None if isinstance(pod, Failure) else shape_of(pod.spec)
         except ValueError:

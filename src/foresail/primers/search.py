@@ -40,7 +40,7 @@ Locate = Callable[[Search], Awaitable[Volumes | None]]
 
 
 def locating(client: Reads) -> Locate:
-    """Return who carries out the errand; None if the API server did not tell."""
+    """Return the function that runs this background read; it returns None if the API server did not answer."""
 
     async def locate(search: Search) -> Volumes | None:
         found = [await _selector(client, Key(search.namespace, name)) for name in search.claims]

@@ -11,8 +11,8 @@ import msgspec
 
 from foresail.api import core, mirrored, nonadmin, velero
 from foresail.api.policy import SELF_SERVICE_POLICY, SelfServicePolicy
+from foresail.kube.background_reads import BackgroundReads
 from foresail.kube.controller import Informer, LowPriority
-from foresail.kube.errands import Errands
 from foresail.kube.execute import Outcome, Result
 from foresail.kube.reflector import Change, WatchSpec
 from foresail.kube.store import Store
@@ -141,7 +141,7 @@ class SelfService:
         self.downloads = Downloads()
         self.access = access or AccessReader(None)
         self._fetch = fetch
-        self.errands = Errands[Any, Any](self._read, at_once=_READS, is_quick=hand_over.is_quick)
+        self.background_reads = BackgroundReads[Any, Any](self._read, concurrency=_READS, is_quick=hand_over.is_quick)
         self.results = Results(self.downloads.answers)
         self.deletions = Store[DeletionRow]()
         self.namespaces = Store[NamespaceRow]()
@@ -297,7 +297,7 @@ class SelfService:
 
     def _note_left(self, side: Side, change: Change[VeleroRow]) -> None:
         """Note how long an object ran whose data is still moved, for its turn is over."""
-        old, new, clock = change.old, change.new, self.errands.clock
+        old, new, clock = change.old, change.new, self.background_reads.clock
         if old is not None and new is not None and clock is not None and old.is_queued:
             side.turns.note_left(new, clock())
 
@@ -529,9 +529,9 @@ class SelfService:
     def _access(self, key: Key, source: Source | None) -> AccessSeen:
         """Collect what is known about access to what a request would bring back."""
         backup = source.velero if source is not None else None
-        brought = self.errands.brought(key)
+        read_result = self.background_reads.result(key)
         if backup is None:
-            return AccessSeen(reserved=self.never, brought=brought)
+            return AccessSeen(reserved=self.never, read_result=read_result)
         rows = self.downloads.answers.by("contents of", backup.key.name)
         location = self.results.locations.get(Key(self.velero_namespace, location_of(backup)))
         return AccessSeen(
@@ -543,7 +543,7 @@ class SelfService:
             ),
             authority=location.authority if location is not None else "",
             reserved=self.never,
-            brought=brought,
+            read_result=read_result,
         )
 
     def _locations(self) -> tuple[LocationRow, ...]:
@@ -613,7 +613,7 @@ class SelfService:
     ) -> Iterable[Key]:
         """Release a turn that was not used, and forget the background reads that no decision needs any more."""
         if seen is None or (not plan.reads and _needs_no_read(seen, plan)):
-            self.errands.forget(key)
+            self.background_reads.forget(key)
         woken = self._expired(now)
         if isinstance(seen, Seen) and result.outcome is not Outcome.DONE:
             woken += self._take_back(seen)
@@ -708,7 +708,7 @@ class SelfService:
             backup=backup,
             answers=answers,
             authority=location.authority if location is not None else "",
-            brought=self.errands.brought(key),
+            read_result=self.background_reads.result(key),
         )
 
     def _made(self, side: Side, request: RequestRow) -> tuple[VeleroRow | None, VeleroRow | None]:

@@ -141,7 +141,7 @@ class Objects:
             msgspec.json.encode({"metadata": {"name": key.name, **one.pop("is", {})}, **one}), type=of
         )
 
-    async def rehearse(self, kind: Kind, key: Key, body: Body, of: type[T]) -> T | Failure:
+    async def create_dry_run(self, kind: Kind, key: Key, body: Body, of: type[T]) -> T | Failure:
         raise NotImplementedError
 
 

@@ -131,7 +131,7 @@ class Cluster:
 
     async def create(self, kind: Kind, key: Key, body: Body, *, dry_run: bool = False) -> msgspec.Raw:
         """Create an object, and return it as it is then; a dry run stores nothing."""
-        send = self._client.rehearse if dry_run else self._client.create
+        send = self._client.create_dry_run if dry_run else self._client.create
         made = await send(kind, key, body, msgspec.Raw)
         if isinstance(made, Failure):
             raise refusal(made, "create", kind, key)

@@ -4,7 +4,7 @@ from datetime import datetime
 
 import msgspec
 
-from foresail.plan import Brought, Key
+from foresail.plan import Key, ReadResult
 from foresail.selfservice.access.rules import Options, Verdict
 
 LIST, VOLUME_INFOS = "BackupResourceList", "BackupVolumeInfos"
@@ -67,7 +67,7 @@ class AccessSeen(msgspec.Struct, frozen=True):
     files: tuple[FileRow, ...] = ()
     authority: str = ""
     reserved: frozenset[str] = frozenset()  # namespaces whose ServiceAccounts are never requesters
-    brought: Brought[Check | PodCheck, Checked | PodsChecked] | None = None
+    read_result: ReadResult[Check | PodCheck, Checked | PodsChecked] | None = None
 
 
 def file_name(kind: str, backup_uid: str) -> str:

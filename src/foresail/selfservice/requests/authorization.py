@@ -131,8 +131,8 @@ def recheck(seen: Seen, spec: dict[str, Any], now: datetime) -> Cleared | Refuse
     if due is None or now > due + FRESH:
         return Waiting(wake_at=later)
     known = seen.access
-    if known is not None and known.brought is not None and known.brought.sent < due:
-        seen = msgspec.structs.replace(seen, access=msgspec.structs.replace(known, brought=None))
+    if known is not None and known.read_result is not None and known.read_result.started < due:
+        seen = msgspec.structs.replace(seen, access=msgspec.structs.replace(known, read_result=None))
     found = clear(seen, spec, now)
     if not isinstance(found, Waiting):
         return found
@@ -161,11 +161,16 @@ def _clear_backup(seen: Seen, policy: PolicyRow, spec: dict[str, Any], now: date
     wish = PodCheck(seen.request.key.namespace, annotations.are_refused(policy), kinds)
     if seen.access is None or not (wish.checks_pods or kinds):
         return Cleared(spec)
-    brought = seen.access.brought
-    is_same = brought is not None and brought.wish == wish
-    if brought is None or not is_same or not isinstance(brought.found, PodsChecked) or brought.sent + FRESH < now:
+    read_result = seen.access.read_result
+    is_same = read_result is not None and read_result.query == wish
+    if (
+        read_result is None
+        or not is_same
+        or not isinstance(read_result.found, PodsChecked)
+        or read_result.started + FRESH < now
+    ):
         return Waiting(read=wish)
-    found = brought.found
+    found = read_result.found
     again = _next_attempt(seen.access)
     if found.problem and again is not None:
         text = f"the pods of namespace {wish.namespace} and the kinds of the cluster cannot be read"
@@ -189,17 +194,17 @@ def _clear_restore(seen: Seen, policy: PolicyRow, spec: dict[str, Any], now: dat
     if backup is None:
         return Waiting()
     known = seen.access or AccessSeen()
-    brought = known.brought
-    if brought is not None and isinstance(brought.wish, Check) and isinstance(brought.found, Checked):
-        is_same = (brought.wish.backup_uid, brought.wish.options) == (backup.uid, options)
-        if is_same and brought.found.verdict is not None and now <= brought.sent + FRESH:
-            return access.cleared(spec, brought.found.verdict, options)
-        if is_same and brought.found.is_too_large:
+    read_result = known.read_result
+    if read_result is not None and isinstance(read_result.query, Check) and isinstance(read_result.found, Checked):
+        is_same = (read_result.query.backup_uid, read_result.query.options) == (backup.uid, options)
+        if is_same and read_result.found.verdict is not None and now <= read_result.started + FRESH:
+            return access.cleared(spec, read_result.found.verdict, options)
+        if is_same and read_result.found.is_too_large:
             return access.too_large(seen.request.source)
         again = _next_attempt(known)
-        if is_same and brought.found.problem and again is not None and now < again:
+        if is_same and read_result.found.problem and again is not None and now < again:
             text = f"access to what backup {seen.request.source} holds cannot be checked"
-            return Waiting(wake_at=again, message=_retried(text, brought.found.problem))
+            return Waiting(wake_at=again, message=_retried(text, read_result.found.problem))
     waiting = None if known.has_contents else _files(seen, backup, known, now)
     return waiting or Waiting(read=_wish(known, backup, options))
 
@@ -261,8 +266,8 @@ def _ask(seen: Seen, backup: VeleroRow, kind: str) -> Create:
 
 def _next_attempt(known: AccessSeen) -> datetime | None:
     """Return when a background read that failed is repeated: later each time."""
-    brought = known.brought
-    return None if brought is None else brought.sent + _PAUSES[min(brought.tries, len(_PAUSES)) - 1]
+    read_result = known.read_result
+    return None if read_result is None else read_result.started + _PAUSES[min(read_result.attempts, len(_PAUSES)) - 1]
 
 
 def _retried(text: str, problem: str) -> str:

@@ -1,6 +1,6 @@
 """Why it failed: Velero's results of a backup or restore are read once, and stand in its condition from then on.
 
-    failed, and not explained → a DownloadRequest of Velero's → its URL → an errand → the condition → nothing is left
+    failed, and not explained → a Velero DownloadRequest → its URL → a background read → the condition → done
 
 Each step is found by what the one before has left, so a crash between any two is like a pause. That the results were
 read is told by the condition itself: while it is not, they are asked for again.
@@ -53,12 +53,12 @@ def wanted(seen: ResultsSeen, now: datetime) -> Wanted | None:
         return None
     if answer.target != file_of(seen, seen.request):
         return None
-    wish, brought = Wanted(answer.url, seen.authority, seen.request.key.namespace), seen.brought
-    if brought is None or brought.wish.url != wish.url:
+    wish, read_result = Wanted(answer.url, seen.authority, seen.request.key.namespace), seen.read_result
+    if read_result is None or read_result.query.url != wish.url:
         return wish
-    if brought.found.lines is not None or brought.tries > len(PAUSES):
+    if read_result.found.lines is not None or read_result.attempts > len(PAUSES):
         return None
-    return wish if brought.sent + PAUSES[brought.tries - 1] <= now else None
+    return wish if read_result.started + PAUSES[read_result.attempts - 1] <= now else None
 
 
 def is_over(seen: ResultsSeen) -> bool:
@@ -111,25 +111,25 @@ def file_of(seen: ResultsSeen, request: RequestRow) -> File:
 
 def cause_of(seen: ResultsSeen, request: RequestRow, said: Said, answer: AnswerRow, now: datetime) -> str | None:
     """Return in words why it failed, or why that cannot be told; None while there is hope."""
-    family, key, brought = seen.family, request.key, seen.brought
+    family, key, read_result = seen.family, request.key, seen.read_result
     if not answer.url:
         is_late = answer.created + SILENCE <= now
         return unreadable("Velero has not said where they are", family, key) if is_late else None
-    if brought is None or brought.wish.url != answer.url:
+    if read_result is None or read_result.query.url != answer.url:
         return None
-    if brought.found.lines is not None:
-        return told_cause(brought.found.lines, said, family, key)
-    return unreadable(brought.found.problem, family, key) if brought.tries > len(PAUSES) else None
+    if read_result.found.lines is not None:
+        return told_cause(read_result.found.lines, said, family, key)
+    return unreadable(read_result.found.problem, family, key) if read_result.attempts > len(PAUSES) else None
 
 
 def next_look(seen: ResultsSeen, answer: AnswerRow, now: datetime) -> datetime | None:
-    """Return when to look again, unless an errand or Velero wakes us before."""
+    """Return when to reconcile next, unless a background read or Velero wakes the key before."""
     if not answer.url:
         return answer.created + SILENCE
-    brought = seen.brought
-    if brought is None or brought.wish.url != answer.url:
+    read_result = seen.read_result
+    if read_result is None or read_result.query.url != answer.url:
         return None
-    again = brought.sent + PAUSES[brought.tries - 1]
+    again = read_result.started + PAUSES[read_result.attempts - 1]
     return again if again > now else None
 
 

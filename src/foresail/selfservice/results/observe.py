@@ -3,7 +3,7 @@
 import msgspec
 
 from foresail.api import mirrored
-from foresail.plan import Brought, Key
+from foresail.plan import Key, ReadResult
 from foresail.selfservice.downloads.observe import AnswerRow
 from foresail.selfservice.families import Family
 from foresail.selfservice.results.file import Lines
@@ -41,7 +41,7 @@ class ResultsSeen(msgspec.Struct, frozen=True):
     backup: VeleroRow | None = None  # the Velero Backup in whose location the results lie
     answers: tuple[AnswerRow, ...] = ()
     authority: str = ""
-    brought: Brought[Wanted, Found] | None = None
+    read_result: ReadResult[Wanted, Found] | None = None
 
 
 def location_of(backup: VeleroRow | None) -> str:

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from foresail.plan import Brought
+from foresail.plan import ReadResult
 from foresail.selfservice.access.observe import AccessSeen, Check, Checked, PodCheck, PodsChecked
 from foresail.selfservice.requests.authorization import Waiting, clear
 from tests.unit.selfservice.policies import policy
@@ -15,8 +15,8 @@ from tests.unit.selfservice.requests.test_decide import NOW, request, seen
 def test_a_read_that_failed_is_repeated_and_never_in_the_past(age: int, is_read: bool) -> None:
     wish = PodCheck("red")
     began, failed = NOW - timedelta(seconds=age), PodsChecked(problem="it is down")
-    brought: Brought[Check | PodCheck, Checked | PodsChecked] = Brought(wish, failed, began, 1)
-    found = clear(seen(request(), policy=policy(), access=AccessSeen(brought=brought)), {}, NOW)
+    read_result: ReadResult[Check | PodCheck, Checked | PodsChecked] = ReadResult(wish, failed, began, 1)
+    found = clear(seen(request(), policy=policy(), access=AccessSeen(read_result=read_result)), {}, NOW)
     assert isinstance(found, Waiting)
     assert found.read == (wish if is_read else None)
     assert found.wake_at == (None if is_read else NOW + timedelta(seconds=1))

@@ -1,0 +1,161 @@
+"""Background reads: one per key at a time, a few at once; a result wakes the key, and none outlives leadership."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+from foresail.kube.background_reads import BackgroundReads
+from foresail.plan import Key, ReadResult
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+ONE, TWO, THREE = (Key("red", name) for name in ("one", "two", "three"))
+
+
+class Source:
+    """What is read: each read waits until the test lets it return."""
+
+    def __init__(self, is_quick: Callable[[str], bool] | None = None) -> None:
+        self.gates: dict[str, asyncio.Event] = {}
+        self.there: list[str] = []
+        self.woken: list[Key] = []
+        if is_quick is None:
+            self.background_reads = BackgroundReads[str, str](self._read, concurrency=2)
+        else:
+            self.background_reads = BackgroundReads[str, str](self._read, concurrency=2, is_quick=is_quick)
+        self.background_reads.wake = self.woken.append
+
+    async def _read(self, query: str) -> str:
+        self.there.append(query)
+        await self.gates.setdefault(query, asyncio.Event()).wait()
+        return query.upper()
+
+    def open(self, query: str) -> None:
+        self.gates.setdefault(query, asyncio.Event()).set()
+
+
+async def a_moment() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+def test_what_is_brought_wakes_its_key_and_only_a_few_are_out_at_once() -> None:
+    async def story() -> None:
+        source = Source()
+        working = asyncio.create_task(source.background_reads.work())
+        for key in (ONE, TWO, THREE, ONE):
+            source.background_reads.request(key, key.name, NOW)
+        await a_moment()
+        assert source.there == ["one", "two"]
+        source.open("two")
+        await a_moment()
+        assert source.woken == [TWO]
+        assert source.background_reads.result(TWO) == ReadResult("two", "TWO", NOW, 1)
+        assert source.there == ["one", "two", "three"]
+        source.background_reads.request(TWO, "two", NOW)
+        source.open("one")
+        source.open("three")
+        await a_moment()
+        again = source.background_reads.result(TWO)
+        assert again is not None
+        assert again.attempts == 2
+        source.background_reads.request(TWO, "one", NOW)
+        await a_moment()
+        assert source.background_reads.result(TWO) == ReadResult("one", "ONE", NOW, 1), "another query is counted anew"
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+
+    asyncio.run(story())
+
+
+def test_what_is_forgotten_on_its_way_is_not_brought() -> None:
+    async def story() -> None:
+        source = Source()
+        working = asyncio.create_task(source.background_reads.work())
+        source.background_reads.request(ONE, "one", NOW)
+        await a_moment()
+        source.background_reads.forget(ONE)
+        source.open("one")
+        await a_moment()
+        assert source.background_reads.result(ONE) is None
+        assert source.woken == []
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+
+    asyncio.run(story())
+
+
+def test_when_the_lead_is_lost_whoever_waited_is_looked_at_again() -> None:
+    async def story() -> None:
+        source = Source()
+        working = asyncio.create_task(source.background_reads.work())
+        for key in (ONE, TWO, THREE):
+            source.background_reads.request(key, key.name, NOW)
+        await a_moment()
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+        assert source.woken == [ONE, TWO, THREE]
+        for name in ("one", "two", "three"):
+            source.open(name)
+        await a_moment()
+        assert source.background_reads.result(ONE) is None
+        again = asyncio.create_task(source.background_reads.work())
+        source.background_reads.request(ONE, "one", NOW)
+        await a_moment()
+        assert source.background_reads.result(ONE) is not None
+        again.cancel()
+        await asyncio.gather(again, return_exceptions=True)
+
+    asyncio.run(story())
+
+
+def test_what_waited_for_a_place_is_as_old_as_its_run() -> None:
+    async def story() -> None:
+        source, late = Source(), NOW + timedelta(minutes=5)
+        source.background_reads.clock = lambda: late if "one" in source.gates and source.gates["one"].is_set() else NOW
+        working = asyncio.create_task(source.background_reads.work())
+        for key in (ONE, TWO, THREE):
+            source.background_reads.request(key, key.name, NOW)
+        await a_moment()
+        for name in ("one", "three"):
+            source.open(name)
+        await a_moment()
+        assert source.background_reads.result(ONE) == ReadResult("one", "ONE", NOW, 1)
+        assert source.background_reads.result(THREE) == ReadResult("three", "THREE", late, 1)
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+
+    asyncio.run(story())
+
+
+def test_what_hangs_leaves_places_to_what_is_quick() -> None:
+    async def story() -> None:
+        source = Source(is_quick=lambda query: query == "three")
+        working = asyncio.create_task(source.background_reads.work())
+        for key in (ONE, TWO, THREE):
+            source.background_reads.request(key, key.name, NOW)
+        source.open("three")
+        await a_moment()
+        assert source.there.count("three") == 1
+        assert source.woken == [THREE]
+        assert "two" not in source.there, "the others have half of the places"
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+
+    asyncio.run(story())
+
+
+def test_what_is_forgotten_and_sent_again_goes_once_and_in_its_own_place() -> None:
+    async def story() -> None:
+        source = Source(is_quick=lambda query: query == "two")
+        source.background_reads.request(ONE, "two", NOW)
+        source.background_reads.forget(ONE)
+        source.background_reads.request(ONE, "one", NOW)
+        working = asyncio.create_task(source.background_reads.work())
+        await a_moment()
+        source.background_reads.request(TWO, "two", NOW)
+        await a_moment()
+        assert source.there == ["one", "two"]
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+
+    asyncio.run(story())
