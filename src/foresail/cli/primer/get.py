@@ -101,10 +101,10 @@ def _wide_cells(primer: Document, at: datetime) -> tuple[str, ...]:
     )
 
 
-def _distance(instant_: datetime | None, at: datetime) -> str:
-    if instant_ is None:
+def _distance(fire: datetime | None, at: datetime) -> str:
+    if fire is None:
         return "-"
-    return f"in {short(instant_ - at)}" if instant_ > at else f"{short(at - instant_)} ago"
+    return f"in {short(fire - at)}" if fire > at else f"{short(at - fire)} ago"
 
 
 def _moment(text: str | None, at: datetime) -> str:

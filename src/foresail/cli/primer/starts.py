@@ -1,6 +1,7 @@
-"""When the runs of CronJobs had their nodes, as Events tell: a pod goes with its node, and its Events stay for a while.
+"""When the runs of CronJobs started, as Events report it.
 
-That is the very case of CronJobs that wait: their nodes are gone by the next fire.
+A pod is deleted with its node, and its Events remain for a while. CronJobs that wait for nodes are of this kind: their
+nodes are deleted before the next fire.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,7 +19,7 @@ from foresail.plan import Key
 SCHEDULED, STARTED = "Scheduled", "Started"
 
 Starts = Mapping[Key, datetime]
-"""By Job: when its first container started, or if no kubelet has told that, when its first pod had a node."""
+"""By Job: when its first container started; without that Event, when its first pod was scheduled."""
 
 
 class Subject(msgspec.Struct, frozen=True):
@@ -29,7 +30,7 @@ class Subject(msgspec.Struct, frozen=True):
 
 
 class Event(msgspec.Struct, frozen=True, rename="camel"):
-    """What happened to a pod; the scheduler tells the instant in one field, and kubelets in the other."""
+    """What happened to a pod; the scheduler sets `eventTime`, and kubelets set `firstTimestamp`."""
 
     involved_object: Subject
     event_time: datetime | None = None
@@ -40,7 +41,7 @@ _events = msgspec.json.Decoder(Event)
 
 
 async def starts(cluster: Cluster, namespace: str) -> Starts:
-    """Read what Events tell; nothing, for whoever may not read them."""
+    """Read the start of each Job from Events; empty if the user may not read them."""
     found: dict[Key, datetime] = {}
     for reason in (SCHEDULED, STARTED):  # the later one counts: a node may be there long before the image is
         chosen = f"involvedObject.kind={pods.POD.name},reason={reason}"
@@ -53,7 +54,7 @@ async def starts(cluster: Cluster, namespace: str) -> Starts:
 
 
 def first_of_each(events: Iterable[Event]) -> dict[Key, datetime]:
-    """Return for each Job the first instant at which something was told of one of its pods."""
+    """Return for each Job the first Event of one of its pods."""
     found: dict[Key, datetime] = {}
     for each in events:
         at = each.event_time or each.first_timestamp
@@ -66,7 +67,7 @@ def first_of_each(events: Iterable[Event]) -> dict[Key, datetime]:
 
 
 def _jobs(pod: str) -> list[str]:
-    """Return the Jobs that a pod may be of: its name is the Job's, an index if the Job counts, and a few letters."""
+    """Return the Jobs that a pod may belong to: its name is the Job's name, an index if it is indexed, and a suffix."""
     name = pod.rpartition("-")[0]
     counted, _, index = name.rpartition("-")
     return [name, counted] if index.isdecimal() else [name]

@@ -113,15 +113,18 @@ def p95(delays: Sequence[int]) -> int:
 
 
 def _fires(schedule: Schedule, at: datetime) -> tuple[timedelta, list[datetime]]:
-    horizon, fires = _HORIZONS[0], list[datetime]()
+    """Return the fires of the first horizon with enough of them, and how long it is."""
+    horizon, fires = timedelta(0), list[datetime]()
     for horizon in _HORIZONS:
-        end = at + horizon
-        fires = list(takewhile(lambda fire, end=end: fire <= end, islice(fires_after(schedule, at), _MOST_FIRES)))  # type: ignore[misc]
-        if len(fires) == _MOST_FIRES:  # more often than every minute
-            return fires[-1] - at, fires
+        fires = _fires_until(schedule, at, at + horizon)
         if len(fires) >= _ENOUGH_FIRES:
             break
-    return horizon, fires
+    is_cut = len(fires) == _MOST_FIRES  # more often than every minute
+    return (fires[-1] - at if is_cut else horizon), fires
+
+
+def _fires_until(schedule: Schedule, at: datetime, end: datetime) -> list[datetime]:
+    return list(takewhile(lambda fire: fire <= end, islice(fires_after(schedule, at), _MOST_FIRES)))
 
 
 def _in_units(text: str) -> str:
