@@ -28,6 +28,19 @@ class Definition:
     type: type
     columns: tuple[tuple[str, str, str], ...]  # heading, type, path
     rules: tuple[tuple[str, str], ...] = ()  # what must hold at every change, and what is said if it does not
+    wide: tuple[tuple[str, str, str], ...] = ()  # more of them, for `kubectl get -o wide`
+
+
+def _of_condition(heading: str, kind: str, field: str = "reason") -> tuple[str, str, str]:
+    return heading, "string", f".status.conditions[?(@.type=='{kind}')].{field}"
+
+
+_REASONS = (
+    _of_condition("Accepted", "Accepted"),
+    _of_condition("Queued", "Queued"),
+    _of_condition("Succeeded", "Succeeded"),
+    _of_condition("Message", "Accepted", "message"),
+)
 
 
 def _only_set(flag: str) -> tuple[str, str]:
@@ -66,12 +79,14 @@ DEFINITIONS = (
             _only_set("deleteBackup"),
             _only_set("forceDeleteBackup"),
         ),
+        wide=_REASONS,
     ),
     Definition(
         requests.NON_ADMIN_RESTORE,
         "nar",
         requests.NonAdminRestore,
         (
+            ("Backup", "string", ".spec.restoreSpec.backupName"),
             ("Request-Phase", "string", ".status.phase"),
             ("Velero-Phase", "string", ".status.veleroRestore.status.phase"),
             ("Queue", "integer", ".status.queueInfo.estimatedQueuePosition"),
@@ -79,6 +94,7 @@ DEFINITIONS = (
             _AGE,
         ),
         (_fixed_once_accepted("restoreSpec", "veleroRestore", requests.NON_ADMIN_RESTORE),),
+        wide=_REASONS,
     ),
     Definition(
         requests.NON_ADMIN_DOWNLOAD_REQUEST,
@@ -98,6 +114,7 @@ DEFINITIONS = (
         policy.SelfServicePolicy,
         (
             ("Priority", "integer", ".spec.priority"),
+            ("Namespaces", "string", ".spec.namespaceSelector"),
             ("Stored", "integer", ".spec.quotas.stored"),
             ("Active", "integer", ".spec.quotas.active"),
             _AGE,
@@ -160,7 +177,11 @@ def definition(of: Definition) -> Schema:
                     "storage": True,
                     **({"subresources": {"status": {}}} if "status" in root["properties"] else {}),
                     "additionalPrinterColumns": [
-                        {"name": heading, "type": shown_as, "jsonPath": path} for heading, shown_as, path in of.columns
+                        *({"name": name, "type": shown, "jsonPath": path} for name, shown, path in of.columns),
+                        *(
+                            {"name": name, "type": shown, "jsonPath": path, "priority": 1}
+                            for name, shown, path in of.wide
+                        ),
                     ],
                     "schema": {"openAPIV3Schema": root},
                 }

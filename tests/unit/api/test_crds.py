@@ -133,3 +133,22 @@ def test_a_duration_is_what_go_reads(text: str) -> None:
 def test_a_duration_that_go_would_not_read_is_refused(text: str) -> None:
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert(text, Duration)
+
+
+def test_wide_tables_show_the_reasons_and_the_short_ones_what_a_policy_reaches() -> None:
+    columns = {
+        one.kind.name: {each["name"]: each for each in _version(one)["additionalPrinterColumns"]}
+        for one in crds.DEFINITIONS
+    }
+    for kind in ("NonAdminBackup", "NonAdminRestore"):
+        shown = columns[kind]
+        wide = [name for name, each in shown.items() if each.get("priority") == 1]
+        assert wide == ["Accepted", "Queued", "Succeeded", "Message"]
+        assert shown["Accepted"]["jsonPath"] == ".status.conditions[?(@.type=='Accepted')].reason"
+    assert columns["NonAdminRestore"]["Backup"]["jsonPath"] == ".spec.restoreSpec.backupName"
+    assert {"Priority", "Namespaces"} <= set(columns["SelfServicePolicy"])
+
+
+def _version(one: crds.Definition) -> dict[str, Any]:
+    version: dict[str, Any] = crds.definition(one)["spec"]["versions"][0]
+    return version
