@@ -15,6 +15,7 @@ GROUP = "velero.io"
 SCHEDULE = Kind(GROUP, "v1", "schedules", "Schedule")
 BACKUP = Kind(GROUP, "v1", "backups", "Backup")
 LOCATION = Kind(GROUP, "v1", "backupstoragelocations", "BackupStorageLocation")
+VOLUME_SNAPSHOT_LOCATION = Kind(GROUP, "v1", "volumesnapshotlocations", "VolumeSnapshotLocation")
 RESTORE = Kind(GROUP, "v1", "restores", "Restore")
 DELETE_REQUEST = Kind(GROUP, "v1", "deletebackuprequests", "DeleteBackupRequest")
 DOWNLOAD_REQUEST = Kind(GROUP, "v1", "downloadrequests", "DownloadRequest")

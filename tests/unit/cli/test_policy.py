@@ -12,6 +12,7 @@ from foresail.cli.access.cluster import refusal
 from foresail.cli.main import main
 from foresail.kube.failures import Cause, Failure
 from foresail.plan import Key
+from tests.unit.cli.canned import canned
 
 NAMESPACES = """
 apiVersion: v1
@@ -146,3 +147,46 @@ def test_a_refusal_does_not_say_in_which_namespaces_there_are_namespaces() -> No
     error = refusal(Failure(Cause.FORBIDDEN, "said"), "list", NAMESPACE, Key("", ""))
     assert error.problem == "namespaces: you may not list namespaces"
     assert error.hint == "a ClusterRole must allow {apiGroups: [''], resources: [namespaces], verbs: [list]}"
+
+
+def test_bounds_that_leave_nothing_between_them_are_found(run: Run) -> None:
+    code, out, err = run(WEB + "  backup: {ttl: {minimum: 48h, maximum: 90m}, hooks: {timeout: {minimum: 1h}}}\n")
+    assert code == 1
+    assert "bank" in out
+    assert "error: SelfServicePolicy web: spec.backup.ttl: the minimum 48h is longer than the maximum 90m" in err
+    assert err.count("error: ") == 1
+    assert run(WEB + "  restore: {hooks: {timeout: {minimum: 2m, maximum: 1m}}}\n")[0] == 1
+    assert run(WEB + "  backup: {ttl: {minimum: 60m, maximum: 1h}}\n")[0] == 0
+
+
+UNKNOWN = """
+  backup:
+    allowed: {storageLocations: [default, moon], volumeSnapshotLocations: [disks]}
+    defaults: {storageLocation: default}
+    required: {storageLocation: mars}
+"""
+
+
+def test_locations_that_do_not_exist_are_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    meta = {"resourceVersion": "7"}
+    velero = "/apis/velero.io/v1/namespaces/velero"
+    answers: dict[str, Any] = {
+        "/api/v1/namespaces": {"metadata": meta, "items": [{"metadata": {"name": "shop", "labels": {"team": "web"}}}]},
+        "/apis/foresail.dev/v1alpha1/selfservicepolicies": {"metadata": meta, "items": []},
+        f"{velero}/backupstoragelocations": {"metadata": meta, "items": [{"metadata": {"name": "default"}}]},
+    }
+    (tmp_path / "new.yaml").write_text(WEB + UNKNOWN)
+    with canned(tmp_path, answers) as server:
+        words = ["policy", "test", "-f", str(tmp_path / "new.yaml"), "--kubeconfig", str(server.kubeconfig)]
+        assert main(words) == 1
+        said = capsys.readouterr().err.splitlines()
+        where = "error: SelfServicePolicy web: spec.backup"
+        assert f"{where}.allowed.storageLocations: BackupStorageLocation moon does not exist; there is: default" in said
+        assert f"{where}.required.storageLocation: BackupStorageLocation mars does not exist; there is: default" in said
+        assert sum(line.startswith("error: ") for line in said) == 2
+        assert any(
+            line.startswith("hint: the volumesnapshotlocations of the policies are not checked") for line in said
+        )
+        answers[f"{velero}/volumesnapshotlocations"] = {"metadata": meta, "items": []}
+        assert main(words) == 1
+        assert "VolumeSnapshotLocation disks does not exist; there is: none" in capsys.readouterr().err

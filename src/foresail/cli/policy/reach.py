@@ -11,16 +11,22 @@ import msgspec
 from foresail.api.core import NAMESPACE
 from foresail.api.policy import SELF_SERVICE_POLICY, SelfServicePolicy
 from foresail.api.selectors import problem_of
+from foresail.api.velero import LOCATION, VOLUME_SNAPSHOT_LOCATION
 from foresail.cli.access.cluster import Cluster, on_cluster
-from foresail.cli.errors import CommandError
+from foresail.cli.errors import PROBLEM, CommandError
 from foresail.cli.options.manifest_files import documents, objects
+from foresail.cli.output.messages import hint
 from foresail.cli.output.table import table
+from foresail.cli.policy.problems import problems
+from foresail.plan import Kind
 from foresail.selfservice.policy.observe import policy_row
 from foresail.selfservice.policy.rules import is_out_of_reach, policy_for
 
 _NONE = "-"
 
 Policies = Iterable[SelfServicePolicy]
+_Locations = tuple[frozenset[str] | None, frozenset[str] | None]
+"""Names of the storage locations and of the snapshot locations; None if they are not known."""
 
 
 class Namespace(msgspec.Struct, frozen=True):
@@ -47,12 +53,13 @@ def run_test(chosen: argparse.Namespace) -> int:
         raise CommandError(f"{chosen.file} has no SelfServicePolicy", "name a file with one, or with several")
     if chosen.policies and not chosen.namespaces:
         raise CommandError("--policies is for work without a cluster", "name --namespaces as well, or leave it out")
+    locations: _Locations = (None, None)
     if chosen.namespaces:
         namespaces = _namespaces(chosen.namespaces, objects(documents(chosen.namespaces), "Namespace"))
         present = documents(chosen.policies) if chosen.policies else []
         held = _policies(chosen.policies, objects(present, "SelfServicePolicy"))
     else:
-        found, listed = _of_cluster(chosen)
+        found, listed, locations = _of_cluster(chosen)
         namespaces, held = _namespaces("the cluster", found), _policies("the cluster", listed)
     missing = [each for each in chosen.namespace if each not in {one.name for one in namespaces}]
     if missing:
@@ -69,7 +76,10 @@ def run_test(chosen: argparse.Namespace) -> int:
     changed = sum(each.now != each.then for each in every)
     text = f"of {len(every)} namespaces, the file's policies would hold in {held_by_them}"
     print(f"{text}; in {changed} another policy would hold than now", file=sys.stderr)
-    return 0
+    wrong = [f"SelfServicePolicy {each.metadata.name}: {one}" for each in given for one in problems(each, *locations)]
+    for line in wrong:
+        print(f"error: {line}", file=sys.stderr)
+    return PROBLEM if wrong else 0
 
 
 def outcome(namespace: Namespace, held: Policies, given: Policies, never: Collection[str]) -> Outcome:
@@ -136,13 +146,28 @@ def _name(each: Mapping[str, Any]) -> str:
     return str(metadata.get("name", "?")) if isinstance(metadata, dict) else "?"
 
 
-def _of_cluster(chosen: argparse.Namespace) -> tuple[list[Any], list[Any]]:
+def _of_cluster(chosen: argparse.Namespace) -> tuple[list[Any], list[Any], _Locations]:
     try:
-        namespaces, policies = on_cluster(chosen, _asked)
+        namespaces, policies, locations = on_cluster(chosen, lambda cluster: _read(cluster, chosen.velero_namespace))
     except CommandError as error:
-        raise type(error)(error.problem, f"{error.hint}; or read files: --namespaces, --policies") from error
-    return [msgspec.json.decode(each) for each in namespaces], [msgspec.json.decode(each) for each in policies]
+        error.hint = f"{error.hint}; or read files: --namespaces, --policies"
+        raise
+    found = [[msgspec.json.decode(each) for each in listed] for listed in (namespaces, policies)]
+    return found[0], found[1], locations
 
 
-async def _asked(cluster: Cluster) -> tuple[list[msgspec.Raw], list[msgspec.Raw]]:
-    return await cluster.listed(NAMESPACE, ""), await cluster.listed_if_known(SELF_SERVICE_POLICY)
+async def _read(cluster: Cluster, velero: str) -> tuple[list[msgspec.Raw], list[msgspec.Raw], _Locations]:
+    namespaces = await cluster.listed(NAMESPACE, "")
+    policies = await cluster.listed_if_known(SELF_SERVICE_POLICY)
+    stored, snapped = [await _names(cluster, kind, velero) for kind in (LOCATION, VOLUME_SNAPSHOT_LOCATION)]
+    return namespaces, policies, (stored, snapped)
+
+
+async def _names(cluster: Cluster, kind: Kind, namespace: str) -> frozenset[str] | None:
+    """Return the names of all objects of a kind; None, with a hint, if they cannot be listed."""
+    try:
+        listed = await cluster.listed(kind, namespace)
+    except CommandError as error:
+        hint(f"the {kind.plural} of the policies are not checked: {error.problem}")
+        return None
+    return frozenset(_name(msgspec.json.decode(each)) for each in listed)

@@ -20,11 +20,9 @@ from foresail.cli.schedule.sight import Situation, settings_of, situation_of
 from foresail.cli.schedule.template import schedule_object
 from foresail.cron import CronError, Dialect, Schedule, parse
 from foresail.kube.clock import now
-from foresail.plan import Key, Kind
+from foresail.plan import Key
 from foresail.schedules.observe import Engine, location_of
 from foresail.schedules.reading import change_of_dialect
-
-_SNAPSHOT_LOCATION = Kind(velero.GROUP, "v1", "volumesnapshotlocations", "VolumeSnapshotLocation")
 
 
 def create(chosen: argparse.Namespace) -> int:
@@ -93,4 +91,4 @@ async def _check_locations(cluster: Cluster, chosen: argparse.Namespace, known: 
         there = ", ".join(sorted(each.key.name for each in known.locations)) or "none"
         raise CommandError(f"BackupStorageLocation {chosen.namespace}/{name} does not exist", f"there is: {there}")
     for each in read_list(chosen.volume_snapshot_locations):
-        await cluster.read(_SNAPSHOT_LOCATION, Key(chosen.namespace, each), msgspec.Raw)
+        await cluster.read(velero.VOLUME_SNAPSHOT_LOCATION, Key(chosen.namespace, each), msgspec.Raw)
