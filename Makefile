@@ -9,7 +9,7 @@ CRONJOBS ?= 100
 MINUTES ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lint format test test-cluster cluster-build cluster-up cluster-down \
+.PHONY: help setup lint format test test-shells test-cluster cluster-build cluster-up cluster-down \
   cron-oracle cron-shift cron-fuzz schedule-year schedule-gitops schedule-kills schedule-clusters compat selfservice-specs \
   crds manifests docs docs-site licences sbom wheel audit bench-cron bench-runtime bench-schedules bench-selfservice bench-primers bench-scale primer-year primer-kills primer-kept primer-admission \
   runtime-kills takeover selfservice-kills selfservice-queue restore-authorization redteam chart-upgrade soak lock ci
@@ -71,7 +71,10 @@ $(VENV)/.release: $(STAMP) requirements/release.txt
 	touch $@
 
 test: setup ## the tests that need no cluster: seconds
-	$(BIN)/pytest tests --ignore=tests/cluster
+	$(BIN)/pytest tests --ignore=tests/cluster --ignore=tests/shells
+
+test-shells: setup ## completion in a real zsh, which must be installed: seconds
+	$(BIN)/pytest tests/shells
 
 takeover: setup ## a follower takes over after every event and around every write, for each capability: minutes
 	$(BIN)/python -m tests.worlds.takeover

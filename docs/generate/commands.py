@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 from docs.generate.tables import code, table
 from foresail.cli.main import parser
-from foresail.cli.options.parser import CommandParser
 
 _TOP = """# Commands
 
@@ -25,16 +24,8 @@ Options are written in full, after the command; an abbreviation such as `--out` 
 
 def page() -> str:
     """Return the page."""
-    return "\n".join([_TOP, *(_section(words, one) for words, one in commands(parser()) if not _children(one))])
-
-
-def commands(one: argparse.ArgumentParser, words: str = "foresail") -> Iterator[tuple[str, argparse.ArgumentParser]]:
-    """Return each command with its parser, filled as it is when it is chosen."""
-    if isinstance(one, CommandParser):
-        one.fill_now()
-    yield words, one
-    for name, child in _children(one).items():
-        yield from commands(child, f"{words} {name}")
+    leaves = ((words, one) for words, one in parser().commands() if not one.verbs())
+    return "\n".join([_TOP, *(_section(words, one) for words, one in leaves)])
 
 
 def options(one: argparse.ArgumentParser) -> Iterator[tuple[str, list[argparse.Action]]]:
@@ -53,22 +44,14 @@ def option(action: argparse.Action) -> tuple[str, str]:
     return code(", ".join(action.option_strings) + takes), meaning + (" (required)" if action.required else "")
 
 
-def _children(one: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    found: dict[str, argparse.ArgumentParser] = {}
-    for action in one._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            listed = {each.dest for each in action._choices_actions}  # without what help hides
-            found.update({name: child for name, child in action.choices.items() if name in listed})
-    return found
-
-
 def _section(words: str, one: argparse.ArgumentParser) -> str:
     places = [each for each in one._actions if not each.option_strings]
     usage = " ".join([words, *(_place(each) for each in places), "[options]"])
     rows = [(code(str(each.metavar or each.dest)), each.help or "") for each in places if each.help]
     rows += [option(each) for _, actions in options(one) for each in actions]
     listed = "\n" + table(("argument or option", "meaning"), rows) if rows else ""
-    return f"## {words}\n\n{one.description}\n\n```text\n{usage}\n```\n{listed}"
+    shown = f"\n\n{one.epilog}" if one.epilog else ""
+    return f"## {words}\n\n{one.description}\n\n```text\n{usage}{shown}\n```\n{listed}"
 
 
 def _place(action: argparse.Action) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from docs.generate.commands import commands, option, options
+from docs.generate.commands import option, options
 from docs.generate.tables import code, table
 from foresail.cli.main import parser
 
@@ -24,7 +24,7 @@ Checked by Helm against `values.schema.json`: a value that is misspelt is refuse
 
 def page() -> str:
     """Return the page."""
-    (run,) = (one for words, one in commands(parser()) if words == "foresail operator run")
+    (run,) = (one for words, one in parser().commands() if words == "foresail operator run")
     flags = [
         f"### {(title or 'other').capitalize()}\n\n" + table(("flag", "meaning"), map(option, actions))
         for title, actions in options(run)

@@ -1,11 +1,11 @@
 """The entry point of the `foresail` command: one parser, one exit code."""
 
-import argparse
 import sys
 from collections.abc import Sequence
 from typing import Any
 
 from foresail import __version__
+from foresail.cli.completion import add_completion
 from foresail.cli.cron.arguments import add_cron
 from foresail.cli.doctor.arguments import add_doctor
 from foresail.cli.errors import INTERRUPTED, CommandError
@@ -18,6 +18,7 @@ from foresail.cli.policy.arguments import add_policy
 from foresail.cli.primer.arguments import add_primer
 from foresail.cli.schedule.arguments import add_schedule
 from foresail.cli.tenant.arguments import add_tenant
+from foresail.cli.version import add_version
 
 _EXAMPLES = (
     "foresail doctor",
@@ -33,7 +34,7 @@ _EXIT_CODES = """exit codes:
   130  interrupted with Ctrl-C"""
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> CommandParser:
     """Return the parser of the whole command line."""
     top = CommandParser(
         prog="foresail",
@@ -51,6 +52,8 @@ def parser() -> argparse.ArgumentParser:
     add_primer(commands)
     add_install(commands)
     add_operator(commands)
+    add_version(commands)
+    add_completion(commands)
     add_hold(commands)
     return top
 

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import yaml
 
-from docs.generate.commands import commands
 from foresail.cli.main import main, parser
 from foresail.cli.primer.get import primer_table
 from tests.unit.cli.canned import Canned, canned
@@ -217,7 +216,7 @@ def test_a_dry_run_prints_the_requests_and_sends_none(
 
 
 def test_every_help_has_examples_that_its_own_parser_accepts() -> None:
-    found = [(words, one) for words, one in commands(parser()) if words.startswith("foresail primer ")]
+    found = [(words, one) for words, one in parser().commands() if words.startswith("foresail primer ")]
     assert len(found) >= 9
     for words, one in found:
         assert one.epilog is not None, words

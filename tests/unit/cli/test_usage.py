@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from docs.generate.commands import commands
 from foresail.cli.main import main, parser
 
 
@@ -49,7 +48,7 @@ def test_what_is_missing_is_named_in_one_line(words: str, capsys: pytest.Capture
     assert usage.startswith(f"usage: foresail {' '.join(words.split()[:2])} ")
 
 
-EVERY = dict(commands(parser()))
+EVERY = dict(parser().commands())
 
 
 def test_no_command_takes_an_abbreviated_option(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,7 +3,7 @@
 import argparse
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NoReturn
 
 from foresail.cli.errors import USAGE
@@ -43,7 +43,7 @@ class CommandParser(argparse.ArgumentParser):
         """Parse as usual, with all options in place; refuse here, under its own usage, what nobody knows."""
         self.fill_now()
         words = sys.argv[1:] if args is None else list(args)
-        if words and self._verbs() and words[0].startswith("-") and words[0] not in self._option_string_actions:
+        if words and self.verbs() and words[0].startswith("-") and words[0] not in self._option_string_actions:
             self._refuse(words[0])
         found, unknown = super().parse_known_args(with_values(words, self._actions), namespace)
         if unknown:
@@ -56,11 +56,26 @@ class CommandParser(argparse.ArgumentParser):
         if fill is not None:
             fill(self)
 
+    def get_actions(self) -> list[argparse.Action]:
+        """Return its options and arguments."""
+        return list(self._actions)
+
+    def commands(self, words: str = "") -> "Iterator[tuple[str, CommandParser]]":
+        """Yield each command that help lists with its parser, filled, itself first."""
+        self.fill_now()
+        yield words or self.prog, self
+        listed = set(self.verbs())
+        for action in self._actions:
+            if isinstance(action, _Verbs):
+                for name, one in action.choices.items():
+                    if name in listed:
+                        yield from one.commands(f"{words or self.prog} {name}")
+
     def error(self, message: str) -> NoReturn:
         """Print what is wrong in one line, and the usage of this command in another."""
         missing = _REQUIRED.fullmatch(message)
         if missing:
-            verbs = ", ".join(self._verbs())
+            verbs = ", ".join(self.verbs())
             self._end(f"missing {missing[1]}", f"commands: {verbs}" if verbs and missing[1] == "COMMAND" else "")
         self._end(_NUMBER.sub(r"\1 is not a whole number", _OF_OPTION.sub(r"\1: ", message, count=1)))
 
@@ -69,7 +84,7 @@ class CommandParser(argparse.ArgumentParser):
         if action.choices is None or value in action.choices:
             return
         if isinstance(action, _Verbs):
-            verbs = self._verbs()
+            verbs = self.verbs()
             self._end(f"unknown command {value!r}", _nearest(value, verbs) or f"commands: {', '.join(verbs)}")
         name = "/".join(action.option_strings) or str(action.metavar or action.dest)
         allowed = [str(each) for each in action.choices]
@@ -81,10 +96,10 @@ class CommandParser(argparse.ArgumentParser):
         name = word.partition("=")[0]
         known = [text for each in self._actions for text in each.option_strings if each.help != argparse.SUPPRESS]
         near = _nearest(name, [each for each in known if each.startswith("--")])
-        after = "write options after the command" if self._verbs() else ""
+        after = "write options after the command" if self.verbs() else ""
         self._end(f"unknown option {name!r}", near or after)
 
-    def _verbs(self) -> list[str]:
+    def verbs(self) -> list[str]:
         """Return the commands of this parser that its help lists."""
         found = (each for each in self._actions if isinstance(each, _Verbs))
         return [each.dest for action in found for each in action._choices_actions]  # noqa: SLF001 - the only place that has them

@@ -1,0 +1,99 @@
+"""`foresail version`: of this command, of the operator and of Velero in a cluster."""
+
+import argparse
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from foresail import __version__
+from foresail.cli.options.connection import add_velero_and_cluster
+from foresail.cli.options.parser import examples
+
+if TYPE_CHECKING:
+    from foresail.cli.access.cluster import Cluster
+    from foresail.cli.options.parser import CommandParser
+
+_OPERATORS = ("foresail", "foresail-primers")
+_NAME = "app.kubernetes.io/name"
+_UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A program that a Deployment runs."""
+
+    deployment: str
+    image: str
+
+    @property
+    def version(self) -> str:
+        """The tag of its image; unknown if it has none."""
+        tag = self.image.partition("@")[0].rpartition("/")[2].partition(":")[2]
+        return tag or _UNKNOWN
+
+    def as_data(self) -> dict[str, str]:
+        """Return it for programs to read."""
+        return {"deployment": self.deployment, "image": self.image, "version": self.version}
+
+
+def add_version(commands: "argparse._SubParsersAction[CommandParser]") -> None:
+    """Add `foresail version` to the command line."""
+    one = commands.add_parser(
+        "version",
+        help="the versions of this command, the operator and Velero",
+        description="Prints the version of this command, and of the operator and Velero that the cluster runs.",
+        epilog=examples("foresail version", "foresail version --client", "foresail version -o json"),
+    )
+    one.set_defaults(run=_run)
+    add_velero_and_cluster(one, "Velero's")
+    one.add_argument("--client", action="store_true", help="only of this command; asks no cluster")
+    one.add_argument("-o", "--output", choices=["table", "json", "yaml"], default="table", help="(%(default)s)")
+
+
+def _run(chosen: argparse.Namespace) -> int:
+    from foresail.cli.access.cluster import on_cluster  # noqa: PLC0415 - the rest of the command line starts without it
+    from foresail.cli.errors import CommandError  # noqa: PLC0415
+
+    found: dict[str, list[Running]] = {}
+    problem: CommandError | None = None
+    if not chosen.client:
+        try:
+            found = on_cluster(chosen, lambda cluster: _running(cluster, chosen.namespace))
+        except CommandError as error:
+            problem = error
+    _show(found, chosen.output)
+    if problem is not None:
+        raise problem
+    return 0
+
+
+async def _running(cluster: "Cluster", namespace: str) -> dict[str, list[Running]]:
+    import msgspec  # noqa: PLC0415
+
+    from foresail.api.apps import DEPLOYMENT, Deployment  # noqa: PLC0415
+    from foresail.schedules.engine import is_server  # noqa: PLC0415
+
+    found: dict[str, list[Running]] = {"operator": [], "velero": []}
+    for raw in await cluster.listed(DEPLOYMENT, namespace):
+        each = msgspec.json.decode(raw, type=Deployment)
+        name = f"{each.metadata.namespace}/{each.metadata.name}"
+        containers = each.spec.template.spec.containers
+        if (each.metadata.labels or {}).get(_NAME) in _OPERATORS:
+            found["operator"].append(Running(name, containers[0].image))
+        found["velero"] += [Running(name, server.image) for server in containers if is_server(server)]
+    return found
+
+
+def _show(found: dict[str, list[Running]], form: str) -> None:
+    if form != "table":
+        from foresail.cli.output.objects import document  # noqa: PLC0415
+
+        data: dict[str, Any] = {"client": {"version": __version__}}
+        print(document({**data, **{name: [each.as_data() for each in those] for name, those in found.items()}}, form))
+        return
+    from foresail.cli.output.table import table  # noqa: PLC0415
+
+    rows = [("client", __version__, "")]
+    for name, those in found.items():
+        rows += [(name, each.version, f"Deployment {each.deployment}, image {each.image}") for each in those]
+        rows += [] if those else [(name, "none", "no Deployment in this namespace")]
+    print(table(("PROGRAM", "VERSION", "FROM"), rows))
