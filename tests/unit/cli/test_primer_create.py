@@ -59,6 +59,7 @@ def test_a_primer_that_holds_something_is_created_without_a_warning(
         (["zzz"], "NoCronJob: CronJob reports/zzz does not exist", "create the CronJob first"),
         (["often"], "NeedsAllowStanding: capacity would be held for 100 % of the time", "add --allow-standing"),
         (["idle"], "NothingToReserve: the pods of CronJob idle request nothing", "set resources.requests"),
+        (["report", "--method=CapacityBuffer"], "BufferNotServed", "use --method Auto"),
         (["nothing", "-l", "tier in (often,idle)"], "", "--force"),
     ],
 )

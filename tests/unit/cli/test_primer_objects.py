@@ -69,9 +69,20 @@ def test_the_default_table_fits_80_columns_and_wide_has_the_rest() -> None:
     assert max(map(len, short)) <= 80
     assert cells(short[1])[:2] == ["shop", "a-name-of-20-letters"]
     wide = primer_table(found, NOW, wide=True, namespaced=True).splitlines()
-    assert "CRONJOBS   METHOD        HELD" in wide[0]
+    assert "   CRONJOBS   METHOD" in wide[0]
     assert wide[1].endswith("50 placeholders in this namespace leave no room.")
     assert "2026-01-02 02:50 UTC (in 50m)" in wide[1]
+
+
+@pytest.mark.parametrize(
+    ("asked", "used", "shown"),
+    [(None, None, "Auto"), (None, "Placeholder", "Auto (Placeholder)"), ("CronJob", "CronJob", "CronJob")],
+)
+def test_wide_shows_the_method_and_what_auto_has_chosen(asked: str | None, used: str | None, shown: str) -> None:
+    found = primer("report")
+    found["spec"]["method"], found["status"]["cronJobs"][0]["method"] = asked, used
+    (_, line) = primer_table([found], NOW, wide=True, namespaced=True).splitlines()
+    assert shown in cells(line)
 
 
 def test_a_narrow_terminal_shortens_names_and_nothing_else() -> None:

@@ -46,6 +46,12 @@ def test_it_is_warm_once_what_is_held_for_a_coming_fire_has_nodes() -> None:
     assert found == f"warm for CronJob report at {NEXT} on node-1"
 
 
+def test_a_buffer_is_warm_once_the_autoscaler_has_room() -> None:
+    assert outcome(primer(held(nodes=[], buffer="report-1", provisioned=None)), WARM, SINCE, SINCE) is None
+    found = outcome(primer(held(nodes=[], buffer="report-1")), WARM, SINCE, SINCE)
+    assert found == f"warm for CronJob report at {NEXT} by CapacityBuffer report-1"
+
+
 @pytest.mark.parametrize(
     "cron_job",
     [held(LAST), held(provisioned=None), held(made=0), {"name": "report"}],

@@ -32,6 +32,7 @@ _HINTS = {
     Reason.NOTHING_TO_RESERVE: f"set resources.requests in the CronJob's pod template, {_ANYWAY}",
     Reason.TAKEN: "delete the other Primer with `foresail primer delete`, or choose another CronJob",
     Reason.INEXACT: f"use --method Placeholder, {_ANYWAY}",
+    Reason.BUFFER_NOT_SERVED: f"use --method Auto, {_ANYWAY}",
 }
 
 

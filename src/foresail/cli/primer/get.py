@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from foresail.api.instants import instant
-from foresail.api.primer import PLACEHOLDER
+from foresail.api.primer import AUTO
 from foresail.cli.output.objects import as_text
 from foresail.cli.output.table import fitted, terminal_width
 from foresail.cli.output.times import moment, short
@@ -92,13 +92,20 @@ def _wide_cells(primer: Document, at: datetime) -> tuple[str, ...]:
     ready = condition(primer, READY)
     return (
         str(status.get("matched", 0)),
-        primer["spec"].get("method") or PLACEHOLDER,
+        _method(primer),
         f"{held} %",
         _moment(status.get("nextWarmUp"), at),
         _moment(status.get("nextFire"), at),
         short(at - created) if created else "-",
         "" if ready.get("status") == "True" else ready.get("message", ""),
     )
+
+
+def _method(primer: Document) -> str:
+    """Return the method, and in parentheses what Auto has chosen."""
+    asked = primer["spec"].get("method") or AUTO
+    used = sorted({each["method"] for each in primer.get("status", {}).get("cronJobs", ()) if each.get("method")})
+    return f"{asked} ({', '.join(used)})" if asked == AUTO and used else str(asked)
 
 
 def _distance(fire: datetime | None, at: datetime) -> str:

@@ -91,13 +91,17 @@ def _warm(primer: Document, at: datetime) -> str | None:
         warming = cron.get("warming") or {}
         fire = instant(warming.get("fire", ""))
         if fire and fire > at and warming.get("made") and warming.get("provisioned") is not None:
-            where = ", ".join(warming.get("nodes", ()))
-            return f"warm for CronJob {cron['name']} at {stamp(fire)} on {where or 'its nodes'}"
+            where = f"by CapacityBuffer {warming['buffer']}" if warming.get("buffer") else f"on {_nodes(warming)}"
+            return f"warm for CronJob {cron['name']} at {stamp(fire)} {where}"
     fire = instant(status.get("nextFire") or "")
     is_warming = condition(primer, WARMING).get("status") == "True"
     if primer["spec"].get("method") == BY_CRON_JOB and is_warming and fire and fire > at:
         return f"the warm-up for {stamp(fire)} has begun"
     return None
+
+
+def _nodes(warming: Document) -> str:
+    return ", ".join(warming.get("nodes", ())) or "its nodes"
 
 
 def _fired(primer: Document, since: datetime) -> str | None:
