@@ -157,12 +157,12 @@ def test_describe_draws_the_last_fires() -> None:
     cold, warm = lines[-2:]
     assert "cold  " + "█" * 40 + " 41 s" in cold
     assert "warm  █ 1 s" in warm
-    assert any("1 on node-1, on their nodes after 38 s" in line for line in lines)
+    assert any("1 on node-1, scheduled after 38 s" in line for line in lines)
 
 
 def test_explain_points_at_the_first_rule_that_says_no() -> None:
     said = str(explanation_of(seen(), Target(cron_job(shape=shape(resources={}))), NOW))
-    assert "held back by NothingToReserve" in said
+    assert "blocked by NothingToReserve" in said
     (arrow,) = [line for line in said.splitlines() if line.startswith("→")]
     assert "its pods request something" in arrow
     assert "set resources.requests" in arrow
@@ -187,7 +187,7 @@ def test_explain_names_what_the_api_server_refused() -> None:
     assert refusal_of({"status": status}, "daily") == "violates PodSecurity"
     assert refusal_of({"status": status}, "b") == refusal_of({}, "daily") == ""
     said = str(explanation_of(seen(), Target(cron_job()), NOW, "violates PodSecurity"))
-    assert "held back by Refused" in said
+    assert "blocked by Refused" in said
     (arrow,) = [line for line in said.splitlines() if line.startswith("→")]
     assert "the API server accepts its writes" in arrow
     assert arrow.endswith("violates PodSecurity")

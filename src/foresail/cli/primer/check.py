@@ -11,7 +11,7 @@ from foresail.api.instants import stamp
 from foresail.api.primer import Primer
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError
-from foresail.cli.primer.sight import primers_of
+from foresail.cli.primer.snapshot import read_snapshot
 from foresail.kube.clock import now
 from foresail.plan import Key
 from foresail.primers.controller import Primers
@@ -47,7 +47,7 @@ class Problem:
 
 async def problems_of(cluster: Cluster, body: dict[str, Any], chosen: argparse.Namespace) -> list[Problem]:
     """Return why a Primer would hold nothing: one problem for each CronJob, final only if all of them are."""
-    known = await primers_of(cluster, chosen)
+    known = await read_snapshot(cluster, chosen)
     row = primer_row(msgspec.convert(_as_created(body), Primer))
     if row.key in known.primers:
         return []  # the API server refuses it

@@ -53,7 +53,7 @@ def _cron_job(cron: dict[str, Any], at: datetime) -> list[str]:
     elif cron.get("method"):
         lines.append(f"  method {cron['method']}")
     if cron.get("early"):
-        lines.append(f"  let go early: {cron['early']}")
+        lines.append(f"  released early: {cron['early']}")
     lines += [f"  primer CronJob: {each['schedule']} in {each['timeZone']}" for each in cron.get("shifted", ())]
     if not cron.get("exact", True):
         dates = ", ".join(cron.get("inexactDates", ()))
@@ -68,7 +68,7 @@ def _held(warming: dict[str, Any]) -> str:
     if warming.get("buffer"):
         return _buffered(warming)
     where = ", ".join(warming.get("nodes", ())) or "no node yet"
-    took = f", on their nodes after {warming['provisioned']} s" if warming.get("provisioned") is not None else ""
+    took = f", scheduled after {warming['provisioned']} s" if warming.get("provisioned") is not None else ""
     lost = f"; lost: {warming['lost']}, attempt {warming.get('attempt', 1)}" if warming.get("lost") else ""
     return f"last held for {warming['fire']}: {warming['made']} on {where}{took}{lost}"
 

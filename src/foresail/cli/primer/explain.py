@@ -1,4 +1,4 @@
-"""`foresail primer explain`: the rules in the order in which they are asked, and the first that says no."""
+"""`foresail primer explain`: the rules in their order, and the first that blocks a CronJob."""
 
 import argparse
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from foresail.cli.output.rule_chain import NO, UNASKED, WAITS, YES, Step, lines
 from foresail.cli.output.times import moment
 from foresail.cli.primer.annotated import in_primers_form, is_annotated, queue_key_of, selected
 from foresail.cli.primer.selection import Document, check_selection, in_namespace
-from foresail.cli.primer.sight import primers_of
+from foresail.cli.primer.snapshot import read_snapshot
 from foresail.kube.clock import now
 from foresail.primers.observe import Seen, Target
 from foresail.primers.reasons import Reason
@@ -67,7 +67,7 @@ class Explanation:
 
 async def _explained(cluster: Cluster, chosen: argparse.Namespace) -> list[Explanation]:
     found_ones = await selected(cluster, chosen)
-    known, at = await primers_of(cluster, chosen), now()
+    known, at = await read_snapshot(cluster, chosen), now()
     refused = await refused_writes(cluster, PRIMER, chosen.namespace, at)
     if any(is_annotated(each) for each in found_ones):
         refused |= await refused_writes(cluster, CRON_JOB, chosen.namespace, at)
@@ -104,7 +104,7 @@ def refusal_of(primer: Document, cron_job: str) -> str:
 def explanation_of(seen: Seen, target: Target, at: datetime, refused: str = "") -> Explanation:
     """Evaluate the rules for one CronJob, up to the first that blocks it."""
     verdict = judge(seen, target, at)
-    said = f"held back by {Reason.REFUSED}" if refused and not verdict.because else summary(seen, verdict, at)
+    said = f"blocked by {Reason.REFUSED}" if refused and not verdict.because else summary(seen, verdict, at)
     whose = f"annotation {WARM_UP}" if seen.annotated else f"Primer {seen.primer.key}"
     answer, steps = YES, list[Step]()
     for question, reasons in _QUESTIONS.items():
@@ -117,7 +117,7 @@ def explanation_of(seen: Seen, target: Target, at: datetime, refused: str = "") 
         steps.append(Step(question, answer, text))
     if verdict.because is None:
         early = verdict.early
-        question = "what is held need not go before the fire"
+        question = "capacity can be held until the run starts"
         steps.append(Step(question, WAITS if early else YES, early.message if early else ""))
         if refused:
             steps.append(Step("the API server accepts its writes", NO, refused))
@@ -127,9 +127,9 @@ def explanation_of(seen: Seen, target: Target, at: datetime, refused: str = "") 
 def summary(seen: Seen, verdict: Verdict, at: datetime) -> str:
     """Return in a sentence what becomes of it."""
     if verdict.because is not None:
-        return f"held back by {verdict.because.reason}"
+        return f"blocked by {verdict.because.reason}"
     if verdict.fires is None:
-        return "no fire is in sight"
+        return "no upcoming fire"
     begins = verdict.fires.upcoming - seen.primer.warm_up
     word = "warm-up" if begins > at else "warming since"
     return f"{word} {moment(begins, at)}, fire {moment(verdict.fires.upcoming, at)}"

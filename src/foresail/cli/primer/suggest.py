@@ -17,7 +17,7 @@ from foresail.cli.output.messages import hint
 from foresail.cli.output.objects import as_text, document
 from foresail.cli.output.table import fitted, terminal_width
 from foresail.cli.primer.selection import in_namespace
-from foresail.cli.primer.sight import primers_of
+from foresail.cli.primer.snapshot import read_snapshot
 from foresail.cli.primer.starts import Starts, starts
 from foresail.cli.primer.worth import Prices, Suggestion, p95, requests_text, usage
 from foresail.kube.clock import now
@@ -53,7 +53,7 @@ def suggest(chosen: argparse.Namespace) -> int:
 
 
 async def _read(cluster: Cluster, chosen: argparse.Namespace) -> tuple[Primers, Starts]:
-    return await primers_of(cluster, chosen), await starts(cluster, chosen.namespace)
+    return await read_snapshot(cluster, chosen), await starts(cluster, chosen.namespace)
 
 
 def suggestions(

@@ -1,4 +1,4 @@
-"""A namespace as the operator sees it: the same stores, filled by reading once."""
+"""A snapshot of what the operator observes: its own stores, filled by one read of each kind."""
 
 import argparse
 from typing import Any
@@ -20,8 +20,8 @@ from foresail.primers.observe import Settings
 _OPTIONAL = (pods.NODE, pods.PRIORITY_CLASS, pods.RESOURCE_QUOTA, POD_TEMPLATE)
 
 
-async def primers_of(cluster: Cluster, chosen: argparse.Namespace) -> Primers:
-    """Return the controller with everything read that one may read; it decides, and nothing is written."""
+async def read_snapshot(cluster: Cluster, chosen: argparse.Namespace) -> Primers:
+    """Return the controller with its stores filled as far as the user may read; it decides, and writes nothing."""
     discovery = await cluster.discovered()
     buffers = served_kind(discovery) if discovery is not None else None
     settings = Settings(zone=chosen.zone, hold_image="any", annotated_cron_jobs=True)
@@ -46,7 +46,7 @@ async def primers_of(cluster: Cluster, chosen: argparse.Namespace) -> Primers:
 
 
 def fill(informer: Informer, found: list[msgspec.Raw]) -> None:
-    """Put objects into a store as a watch would."""
+    """Put objects into a store as an informer would."""
     decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(informer.spec.wire)
     for raw in found:
         try:
