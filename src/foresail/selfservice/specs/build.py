@@ -12,27 +12,20 @@ from foresail.api.specs import (
     BackupMetadata,
     BackupSpec,
     RestoreSpec,
-    UploaderConfigForBackup,
-    UploaderConfigForRestore,
 )
 from foresail.selfservice.policy.observe import PolicyRow
 from foresail.selfservice.reasons import Reason, Refused
 from foresail.selfservice.specs import kinds
+from foresail.selfservice.specs.fields import all_of, config_map_of, free, one_of, settle_all, uploader, within
 from foresail.selfservice.specs.hooks import backup_hooks, restore_hooks
 from foresail.selfservice.specs.values import (
     Refusal,
     Violation,
-    anything,
     as_json,
-    config_map,
-    duration,
     few_enough,
-    files_at_once,
-    listed,
     own_labels,
     read,
     selectors,
-    settled,
     shown,
 )
 
@@ -42,6 +35,33 @@ LONGEST_OPERATION = "24h"
 
 _BACKUP = "spec.backupSpec"
 _RESTORE = "spec.restoreSpec"
+
+_BACKUP_FIELDS = {
+    "storage_location": one_of("storage_locations"),
+    "volume_snapshot_locations": all_of(
+        "volume_snapshot_locations", f"NonAdminBackup {_BACKUP}.volumeSnapshotLocations is restricted"
+    ),
+    "ttl": within(None, or_maximum=True),
+    "snapshot_volumes": free,
+    "snapshot_move_data": free,
+    "default_volumes_to_fs_backup": free,
+    "volume_group_snapshot_label_key": one_of("volume_group_snapshot_label_keys"),
+    "datamover": one_of("datamovers", "velero"),
+    "resource_policy": config_map_of("resource_policies"),
+    "csi_snapshot_timeout": within(LONGEST_SNAPSHOT),
+    "item_operation_timeout": within(LONGEST_OPERATION),
+    "uploader_config": uploader("parallel_files_upload", "parallelFilesUpload"),
+}
+_RESTORE_FIELDS = {
+    "restore_pvs": free,
+    "preserve_node_ports": free,
+    "existing_resource_policy": one_of("existing_resource_policies", "none"),
+    "item_operation_timeout": within(LONGEST_OPERATION),
+    "resource_modifier": config_map_of("resource_modifiers"),
+    "resource_policy": config_map_of("resource_policies"),
+    "uploader_config": uploader("parallel_files_download", "parallelFilesDownload"),
+}
+"""The fields that a policy can require, default or restrict."""
 
 
 def backup_spec(tenant: Mapping[str, Any], namespace: str, policy: PolicyRow) -> dict[str, Any] | Refused:
@@ -77,7 +97,6 @@ def _backup(spec: BackupSpec, namespace: str, rules: BackupPolicy, policy: str) 
     _backup_restrictions(spec, namespace)
     found = kinds.backed_up(spec, _BACKUP)
     label_selector, or_label_selectors = selectors(_BACKUP, spec.label_selector, spec.or_label_selectors)
-    required, defaults, allowed = rules.required, rules.defaults, rules.allowed
     return BackupSpec(
         metadata=_metadata(spec.metadata),
         included_namespaces=(namespace,),
@@ -88,87 +107,7 @@ def _backup(spec: BackupSpec, namespace: str, rules: BackupPolicy, policy: str) 
         or_label_selectors=or_label_selectors,
         ordered_resources=_ordered(spec.ordered_resources, namespace),
         hooks=backup_hooks(spec.hooks, namespace, rules.hooks, policy),
-        storage_location=settled(
-            f"{_BACKUP}.storageLocation",
-            spec.storage_location or None,
-            required.storage_location,
-            defaults.storage_location,
-            listed(f"{_BACKUP}.storageLocation", allowed.storage_locations, policy),
-        ),
-        volume_snapshot_locations=settled(
-            f"{_BACKUP}.volumeSnapshotLocations",
-            spec.volume_snapshot_locations or None,
-            required.volume_snapshot_locations,
-            defaults.volume_snapshot_locations,
-            lambda wrote: _snapshot_locations(wrote, allowed.volume_snapshot_locations),
-        ),
-        ttl=duration(
-            f"{_BACKUP}.ttl",
-            spec.ttl,
-            rules.ttl,
-            required=required.ttl,
-            default=defaults.ttl or rules.ttl.maximum,
-            ceiling=None,
-        ),
-        snapshot_volumes=settled(
-            f"{_BACKUP}.snapshotVolumes",
-            spec.snapshot_volumes,
-            required.snapshot_volumes,
-            defaults.snapshot_volumes,
-            anything,
-        ),
-        snapshot_move_data=settled(
-            f"{_BACKUP}.snapshotMoveData",
-            spec.snapshot_move_data,
-            required.snapshot_move_data,
-            defaults.snapshot_move_data,
-            anything,
-        ),
-        default_volumes_to_fs_backup=settled(
-            f"{_BACKUP}.defaultVolumesToFsBackup",
-            spec.default_volumes_to_fs_backup,
-            required.default_volumes_to_fs_backup,
-            defaults.default_volumes_to_fs_backup,
-            anything,
-        ),
-        volume_group_snapshot_label_key=settled(
-            f"{_BACKUP}.volumeGroupSnapshotLabelKey",
-            spec.volume_group_snapshot_label_key or None,
-            required.volume_group_snapshot_label_key,
-            defaults.volume_group_snapshot_label_key,
-            listed(f"{_BACKUP}.volumeGroupSnapshotLabelKey", allowed.volume_group_snapshot_label_keys, policy),
-        ),
-        datamover=settled(
-            f"{_BACKUP}.datamover",
-            spec.datamover or None,
-            required.datamover,
-            defaults.datamover,
-            listed(f"{_BACKUP}.datamover", ("velero", *allowed.datamovers), policy),
-        ),
-        resource_policy=settled(
-            f"{_BACKUP}.resourcePolicy",
-            spec.resource_policy,
-            required.resource_policy,
-            defaults.resource_policy,
-            config_map(f"{_BACKUP}.resourcePolicy", allowed.resource_policies, policy),
-        ),
-        csi_snapshot_timeout=duration(
-            f"{_BACKUP}.csiSnapshotTimeout",
-            spec.csi_snapshot_timeout,
-            rules.csi_snapshot_timeout,
-            required=required.csi_snapshot_timeout,
-            default=defaults.csi_snapshot_timeout,
-            ceiling=LONGEST_SNAPSHOT,
-        ),
-        item_operation_timeout=duration(
-            f"{_BACKUP}.itemOperationTimeout",
-            spec.item_operation_timeout,
-            rules.item_operation_timeout,
-            required=required.item_operation_timeout,
-            default=defaults.item_operation_timeout,
-            ceiling=LONGEST_OPERATION,
-        ),
-        uploader_config=_upload(spec.uploader_config, rules, policy),
+        **settle_all(_BACKUP_FIELDS, spec, _BACKUP, rules, policy),
     )
 
 
@@ -176,7 +115,6 @@ def _restore(spec: RestoreSpec, namespace: str, velero_backup: str, rules: Resto
     _restore_restrictions(spec, namespace)
     included, excluded = kinds.restored(spec.included_resources, spec.excluded_resources, rules.kinds, _RESTORE, policy)
     label_selector, or_label_selectors = selectors(_RESTORE, spec.label_selector, spec.or_label_selectors)
-    required, defaults, allowed = rules.required, rules.defaults, rules.allowed
     return RestoreSpec(
         backup_name=velero_backup,
         included_namespaces=(namespace,),
@@ -186,47 +124,8 @@ def _restore(spec: RestoreSpec, namespace: str, velero_backup: str, rules: Resto
         include_cluster_resources=spec.include_cluster_resources,
         label_selector=label_selector,
         or_label_selectors=or_label_selectors,
-        restore_pvs=settled(
-            f"{_RESTORE}.restorePVs", spec.restore_pvs, required.restore_pvs, defaults.restore_pvs, anything
-        ),
-        preserve_node_ports=settled(
-            f"{_RESTORE}.preserveNodePorts",
-            spec.preserve_node_ports,
-            required.preserve_node_ports,
-            defaults.preserve_node_ports,
-            anything,
-        ),
         hooks=restore_hooks(spec.hooks, namespace, rules.hooks, policy),
-        existing_resource_policy=settled(
-            f"{_RESTORE}.existingResourcePolicy",
-            spec.existing_resource_policy or None,
-            required.existing_resource_policy,
-            defaults.existing_resource_policy,
-            listed(f"{_RESTORE}.existingResourcePolicy", ("none", *allowed.existing_resource_policies), policy),
-        ),
-        item_operation_timeout=duration(
-            f"{_RESTORE}.itemOperationTimeout",
-            spec.item_operation_timeout,
-            rules.item_operation_timeout,
-            required=required.item_operation_timeout,
-            default=defaults.item_operation_timeout,
-            ceiling=LONGEST_OPERATION,
-        ),
-        resource_modifier=settled(
-            f"{_RESTORE}.resourceModifier",
-            spec.resource_modifier,
-            required.resource_modifier,
-            defaults.resource_modifier,
-            config_map(f"{_RESTORE}.resourceModifier", allowed.resource_modifiers, policy),
-        ),
-        resource_policy=settled(
-            f"{_RESTORE}.resourcePolicy",
-            spec.resource_policy,
-            required.resource_policy,
-            defaults.resource_policy,
-            config_map(f"{_RESTORE}.resourcePolicy", allowed.resource_policies, policy),
-        ),
-        uploader_config=_download(spec.uploader_config, rules, policy),
+        **settle_all(_RESTORE_FIELDS, spec, _RESTORE, rules, policy),
     )
 
 
@@ -290,37 +189,6 @@ def _ordered(ordered: Mapping[str, str] | None, namespace: str) -> dict[str, str
             if not each.startswith(f"{namespace}/") or each.count("/") != 1:
                 raise Refusal(f"{path} {kind} has {shown(each)}: write each object as {namespace}/NAME, between commas")
     return dict(ordered) if ordered else None
-
-
-def _snapshot_locations(wrote: tuple[str, ...], allowed: tuple[str, ...]) -> None:
-    if any(each not in allowed for each in wrote):
-        raise Violation(f"NonAdminBackup {_BACKUP}.volumeSnapshotLocations is restricted")
-
-
-def _upload(wrote: UploaderConfigForBackup | None, rules: BackupPolicy, policy: str) -> UploaderConfigForBackup | None:
-    path = f"{_BACKUP}.uploaderConfig"
-    check = files_at_once(f"{path}.parallelFilesUpload", rules.parallel_files, policy)
-    return settled(
-        path,
-        wrote,
-        rules.required.uploader_config,
-        rules.defaults.uploader_config,
-        lambda value: check(value.parallel_files_upload),
-    )
-
-
-def _download(
-    wrote: UploaderConfigForRestore | None, rules: RestorePolicy, policy: str
-) -> UploaderConfigForRestore | None:
-    path = f"{_RESTORE}.uploaderConfig"
-    check = files_at_once(f"{path}.parallelFilesDownload", rules.parallel_files, policy)
-    return settled(
-        path,
-        wrote,
-        rules.required.uploader_config,
-        rules.defaults.uploader_config,
-        lambda value: check(value.parallel_files_download),
-    )
 
 
 def _written(spec: BackupSpec | RestoreSpec) -> dict[str, Any]:
