@@ -17,7 +17,7 @@ def test_finding_9_the_operators_own_namespace_is_out_of_reach_wherever_velero_r
     settings = Settings("one", "velero", "leases", own_namespace="ours", runs_schedules=False, runs_self_service=True)
     (found,) = controllers(settings, cast("Client", None))
     assert isinstance(found, SelfService)
-    assert found.never >= {"velero", "leases", "ours"}
+    assert found.cluster.reserved >= {"velero", "leases", "ours"}
 
 
 def test_traces_without_the_extra_are_an_error_that_names_it(

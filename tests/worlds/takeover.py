@@ -191,7 +191,7 @@ def _why_no_primer(seen: PrimerSeen, _: Plan) -> str:
 
 
 def _request_keys(controller: SelfService) -> Iterator[Key]:
-    for side in (controller.backups, controller.restores):
+    for side in controller.cluster.families:
         for key in side.requests:
             yield side.key(key)
             yield controller.results.key(side.key(key))

@@ -50,7 +50,7 @@ def test_backups_and_locations_are_streamed_once_for_both() -> None:
         tenancy.world.history.compact()  # everything is read anew
         await tenancy.settle(60)
         assert len(schedules.backups) == 0
-        assert len(service.backups.velero) == 1
+        assert len(service.cluster.backups.velero) == 1
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
@@ -62,8 +62,8 @@ def check(tenancy: Tenancy, schedules: Schedules, service: SelfService) -> None:
     """Each has what it selects: the tenant's Backup is none of a Schedule."""
     assert tenancy.condition(RED, "Succeeded")[0] == "True"
     assert [row.schedule for row in schedules.backups.rows()] == ["often"]
-    assert len(service.backups.velero) == 2
-    assert len(schedules.locations) == len(service.results.locations) == 1
+    assert len(service.cluster.backups.velero) == 2
+    assert len(schedules.locations) == len(service.cluster.locations) == 1
 
 
 @pytest.mark.parametrize("schedules_first", [True, False])

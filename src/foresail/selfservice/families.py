@@ -18,6 +18,7 @@ class Family(msgspec.Struct, frozen=True):
     reference: str  # the field of the status that mirrors Velero's object
     transfers: str  # the field that counts what the data mover moves
     volumes: str  # the field that counts what is copied from the file systems of pods
+    movement_label: str  # on the movement of a volume, with the name of the Velero Backup or Restore
     invalid: Reason
     accepted: Reason
     scheduled: Reason
@@ -38,8 +39,8 @@ class Family(msgspec.Struct, frozen=True):
         """The annotation with the tenant's namespace."""
         return f"openshift.io/oadp-{self.short}-origin-namespace"
 
-    def looked_at(self, key: Key) -> Key:
-        """Return the key under which a request is looked at: the two kinds may have the same names."""
+    def queue_key(self, key: Key) -> Key:
+        """Return the key under which a request is reconciled: the two kinds may have the same names."""
         return Key(key.namespace, f"{self.kind.plural}/{key.name}")
 
 
@@ -52,6 +53,7 @@ BACKUPS = Family(
     reference="veleroBackup",
     transfers="dataMoverDataUploads",
     volumes="fileSystemPodVolumeBackups",
+    movement_label=velero.BACKUP_NAME_LABEL,
     invalid=Reason.INVALID_BACKUP_SPEC,
     accepted=Reason.BACKUP_ACCEPTED,
     scheduled=Reason.BACKUP_SCHEDULED,
@@ -66,8 +68,10 @@ RESTORES = Family(
     reference="veleroRestore",
     transfers="dataMoverDataDownloads",
     volumes="fileSystemPodVolumeRestores",
+    movement_label=velero.RESTORE_NAME_LABEL,
     invalid=Reason.INVALID_RESTORE_SPEC,
     accepted=Reason.RESTORE_ACCEPTED,
     scheduled=Reason.RESTORE_SCHEDULED,
     not_found=Reason.VELERO_RESTORE_NOT_FOUND,
 )
+FAMILIES = (BACKUPS, RESTORES)

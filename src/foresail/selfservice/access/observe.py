@@ -1,11 +1,10 @@
 """What a hand-over sees of access: the files about the backup, and what the last background read found."""
 
-from datetime import datetime
-
 import msgspec
 
-from foresail.plan import Key, ReadResult
+from foresail.plan import ReadResult
 from foresail.selfservice.access.rules import Options, Verdict
+from foresail.selfservice.rows.download_requests import DownloadRequestRow
 
 LIST, VOLUME_INFOS = "BackupResourceList", "BackupVolumeInfos"
 PREFIXES = {LIST: "contents-", VOLUME_INFOS: "volumes-"}
@@ -49,27 +48,11 @@ class PodsChecked(msgspec.Struct, frozen=True):
     cluster_scoped: tuple[str, ...] = ()  # named kinds without a namespace
 
 
-class FileRow(msgspec.Struct, frozen=True):
-    """A DownloadRequest for a file about a backup."""
-
-    key: Key
-    uid: str
-    kind: str
-    created: datetime
-    url: str
-    expires: datetime | None
-
-
 class AccessSeen(msgspec.Struct, frozen=True):
     """What is known about access to what a request would bring back."""
 
     has_contents: bool = False
-    files: tuple[FileRow, ...] = ()
+    files: tuple[DownloadRequestRow, ...] = ()
     authority: str = ""
     reserved: frozenset[str] = frozenset()  # namespaces whose ServiceAccounts are never requesters
     read_result: ReadResult[Check | PodCheck, Checked | PodsChecked] | None = None
-
-
-def file_name(kind: str, backup_uid: str) -> str:
-    """Return the name of the DownloadRequest for a file about a backup."""
-    return f"{PREFIXES[kind]}{backup_uid}"

@@ -1,69 +1,82 @@
-"""What is known of downloads, and whom a change concerns: a part of the controller of self-service."""
+"""NonAdminDownloadRequests: what is known of them, which events concern them, and what a decision about one sees."""
 
 from collections.abc import Iterator
 
-from foresail.api import velero
 from foresail.api.requests import NON_ADMIN_DOWNLOAD_REQUEST
 from foresail.kube.reflector import Change
 from foresail.kube.store import Store
 from foresail.plan import Key
-from foresail.selfservice.access.observe import PREFIXES
 from foresail.selfservice.downloads.decide import family_of
-from foresail.selfservice.downloads.observe import AnswerRow, DownloadRow
+from foresail.selfservice.downloads.observe import DownloadRow, DownloadSeen
 from foresail.selfservice.families import Family
+from foresail.selfservice.rows.download_requests import DownloadRequestRow
+from foresail.selfservice.state.cluster import ClusterState
 
 
 class Downloads:
-    """NonAdminDownloadRequests, and the DownloadRequests that were made for them."""
+    """The store of NonAdminDownloadRequests."""
 
     kind = NON_ADMIN_DOWNLOAD_REQUEST
-    velero = velero.DOWNLOAD_REQUEST
 
-    def __init__(self) -> None:
+    def __init__(self, cluster: ClusterState) -> None:
+        self._cluster = cluster
         self.requests = Store[DownloadRow](
             {
-                "open here": lambda row: [] if row.url else [row.key.namespace],
+                "open in": lambda row: [] if row.url else [row.key.namespace],
                 "open about": lambda row: [] if row.url else [_about(row)],
-            }
-        )
-        self.answers = Store[AnswerRow](
-            {
-                "for": lambda row: [row.owner] if row.owner is not None else [],
-                "results of": lambda row: [row.results_of] if row.results_of is not None else [],
-                "contents of": lambda row: [row.target.name] if _is_about_contents(row) else [],
             }
         )
 
     def key(self, key: Key) -> Key:
-        """Return the key under which a request is looked at."""
+        """Return the key under which a request is reconciled."""
         return Key(key.namespace, f"{self.kind.plural}/{key.name}")
 
-    def of_request(self, change: Change[DownloadRow]) -> Iterator[Key]:
-        """Return whom the change of a request concerns."""
+    # Events to keys
+
+    def keys_for_request(self, change: Change[DownloadRow]) -> Iterator[Key]:
+        """Return the key of a request that has changed."""
         yield self.key(change.key)
 
-    def of_answer(self, change: Change[AnswerRow]) -> Iterator[Key]:
-        """Return whom an answer of Velero's concerns."""
+    def keys_for_answer(self, change: Change[DownloadRequestRow]) -> Iterator[Key]:
+        """Return the request that a DownloadRequest was made for."""
         row = change.new or change.old
         if row is not None and row.owner is not None:
             yield self.key(row.owner)
 
-    def about(self, family: Family, key: Key) -> Iterator[Key]:
+    def keys_about(self, family: Family, key: Key) -> Iterator[Key]:
         """Return those that have no URL yet and wait for one of a backup or a restore."""
         return (self.key(row.key) for row in self.requests.by("open about", (family.word, key)))
 
-    def unanswered(self) -> Iterator[Key]:
+    def open_keys(self) -> Iterator[Key]:
         """Return those of all namespaces that have no URL yet."""
         return (self.key(row.key) for row in self.requests.rows() if not row.url)
 
-    def here(self, namespace: str) -> Iterator[Key]:
+    def open_keys_in(self, namespace: str) -> Iterator[Key]:
         """Return those of a namespace that have no URL yet."""
-        return (self.key(row.key) for row in self.requests.by("open here", namespace))
+        return (self.key(row.key) for row in self.requests.by("open in", namespace))
 
+    # What a decision sees
 
-def _is_about_contents(row: AnswerRow) -> bool:
-    prefix = PREFIXES.get(row.target.kind)
-    return prefix is not None and row.key.name.startswith(prefix) and row.owner is None
+    def observe(self, key: Key) -> DownloadSeen | None:
+        """Collect what is known about a download; of one that cannot be read, nothing."""
+        cluster, request = self._cluster, self.requests.get(key)
+        answers = tuple(cluster.download_requests.by("for", key))
+        if request is None:
+            is_deleted = key not in self.requests.unread
+            return DownloadSeen(None, cluster.velero_namespace, answers=answers) if is_deleted and answers else None
+        family = cluster.of(family_of(request.target.kind))
+        about = family.requests.get(Key(key.namespace, request.target.name))
+        row, backup = cluster.velero_rows(family, about) if about is not None else (None, None)
+        return DownloadSeen(
+            request=request,
+            velero_namespace=cluster.velero_namespace,
+            namespace=cluster.namespace(key.namespace),
+            about=about,
+            velero=row,
+            backup=backup,
+            answers=answers,
+            has_policy=cluster.policy(key.namespace) is not None,
+        )
 
 
 def _about(row: DownloadRow) -> tuple[str, Key]:

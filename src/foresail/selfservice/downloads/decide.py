@@ -13,19 +13,24 @@ from foresail.api import nonadmin, velero
 from foresail.api.instants import stamp
 from foresail.api.marks import NAMESPACE_UID, REQUEST_UID
 from foresail.api.requests import NON_ADMIN_DOWNLOAD_REQUEST, SERVED_TARGETS
-from foresail.plan import Action, Create, Delete, Key, Level, Note, Patch, Plan, Subject
+from foresail.plan import Action, Delete, Key, Level, Note, Patch, Plan, Subject
 from foresail.selfservice.downloads.observe import (
     NACUUID_LABEL,
-    ORIGIN_NAME,
-    ORIGIN_NAMESPACE,
-    AnswerRow,
     DownloadRow,
     DownloadSeen,
-    File,
 )
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
 from foresail.selfservice.policy.rules import no_policy
 from foresail.selfservice.reasons import Reason
+from foresail.selfservice.requests.file_requests import (
+    LIFETIME,
+    FileRequests,
+    ask,
+    delete_file_request,
+    expires_at,
+    file_name,
+    silent_at,
+)
 from foresail.selfservice.requests.rules import absence_counts_at, is_owned, is_refused
 from foresail.selfservice.requests.status import (
     ACCEPTED,
@@ -40,6 +45,7 @@ from foresail.selfservice.requests.status import (
     forward,
     told,
 )
+from foresail.selfservice.rows.download_requests import ORIGIN_NAME, ORIGIN_NAMESPACE, DownloadRequestRow, File
 from foresail.selfservice.rows.namespaces import NamespaceRow
 from foresail.selfservice.rows.requests import Copy, RequestRow, Status
 from foresail.selfservice.rows.velero import VeleroRow
@@ -49,8 +55,9 @@ PROCESSED = "Processed"
 NOT_AVAILABLE = {BACKUPS.kind: "NonAdminBackupNotAvailable", RESTORES.kind: "NonAdminRestoreNotAvailable"}
 """The conditions of the existing controller: there is one at a time."""
 
-LIFETIME = timedelta(minutes=10)
-"""How long a URL is good that does not say it: Velero gives each ten minutes."""
+
+PREFIX = "nadr-"
+"""How the names of the DownloadRequests for tenants begin."""
 
 SILENCE = timedelta(minutes=1)
 """After which a tenant is told that Velero does not answer."""
@@ -66,9 +73,9 @@ def family_of(kind: str) -> Family:
 def decide(seen: DownloadSeen, now: datetime) -> Plan:
     """Say what is to be done about a NonAdminDownloadRequest now, and when to look again."""
     request, namespace = seen.request, seen.namespace
-    left = left_behind(seen)
-    if left:
-        return Plan(left)
+    obsolete = file_requests(seen).delete_obsolete()
+    if obsolete:
+        return Plan(obsolete)
     if request is None or request.is_going or namespace is None or namespace.is_going:
         return Plan()
     if request.url:
@@ -88,19 +95,13 @@ def serve(seen: DownloadSeen, request: DownloadRow, namespace: NamespaceRow, now
     wanted = file_of(seen, request, namespace)
     if isinstance(wanted, Said):
         return _say(request, refused(request, wanted, now))
-    answer = next((each for each in seen.answers if each.request_uid == request.uid), None)
+    answer = file_requests(seen).current
     if answer is None:
         return ask_velero(seen, request, namespace, wanted, now)
     if answer.target != wanted:
-        return Plan((_gone(answer),), subject=_subject(request))  # its URL would be of something else: ask anew
+        # Its URL would be of something else: ask again.
+        return Plan((delete_file_request(answer),), subject=_subject(request))
     return show_answer(request, answer, now)
-
-
-def left_behind(seen: DownloadSeen) -> tuple[Action, ...]:
-    """Return the deletion of what was made for a request that is gone: its URL goes with it."""
-    uid = seen.request.uid if seen.request is not None else ""
-    ours = (each for each in seen.answers if each.request_uid and each.key.name == answer_name(each.request_uid))
-    return tuple(_gone(each) for each in ours if each.request_uid != uid)
 
 
 def keep_until_it_expires(request: DownloadRow, now: datetime) -> Plan:
@@ -176,40 +177,37 @@ _SERVED = ", ".join(sorted(SERVED_TARGETS))
 # What is done
 
 
-def answer_name(uid: str) -> str:
-    """Return the name of the DownloadRequest of a NonAdminDownloadRequest."""
-    return f"nadr-{uid}"
+def file_requests(seen: DownloadSeen) -> FileRequests:
+    """Return the DownloadRequests that were made for a NonAdminDownloadRequest of this name."""
+    return FileRequests(PREFIX, seen.request.uid if seen.request is not None else "", seen.answers)
 
 
 def ask_velero(seen: DownloadSeen, request: DownloadRow, namespace: NamespaceRow, wanted: File, now: datetime) -> Plan:
     """Make Velero's DownloadRequest, with the record of whose it is."""
-    name = answer_name(request.uid)
-    body = {
-        "metadata": {"labels": {**nonadmin.LABELS, NACUUID_LABEL: name}},
-        "spec": {"target": {"kind": wanted.kind, "name": wanted.name}},
-    }
+    name = file_name(PREFIX, request.uid)
     record = {
         ORIGIN_NAMESPACE: request.key.namespace,
         ORIGIN_NAME: request.key.name,
         REQUEST_UID: request.uid,
         NAMESPACE_UID: namespace.uid,
     }
-    create = Create(velero.DOWNLOAD_REQUEST, Key(seen.velero_namespace, name), body, record)
+    create = ask(Key(seen.velero_namespace, name), wanted, record, {NACUUID_LABEL: name})
     return _say(request, _said(request, NEW, _waits("Velero was asked, and has not answered yet"), now), (create,))
 
 
-def show_answer(request: DownloadRow, answer: AnswerRow, now: datetime) -> Plan:
+def show_answer(request: DownloadRow, answer: DownloadRequestRow, now: datetime) -> Plan:
     """Show the tenant the URL; while there is none, say so, and after a while whom to ask."""
-    if answer.url:
-        until = answer.expires or answer.created + LIFETIME
+    silent = silent_at(answer, SILENCE)
+    if silent is None:
+        until = expires_at(answer)
         if until <= now:
             return expire(request)
         text = f"the URL in status.velero.status.downloadURL is good until {stamp(until)}, and this object with it"
         status = _said(request, CREATED, Said(PROCESSED, TRUE, Reason.SUCCESS, text), now)
         return _say(request, msgspec.structs.replace(status, velero=Copy(mirror=answer.mirror)), wake_at=until)
-    if now < answer.created + SILENCE:
+    if now < silent:
         status = _said(request, NEW, _waits("Velero was asked, and has not answered yet"), now)
-        return _say(request, status, wake_at=answer.created + SILENCE)
+        return _say(request, status, wake_at=silent)
     text = f"Velero has not answered since {stamp(answer.created)}: ask the administrator whether it runs"
     return _say(request, _said(request, NEW, Said(PROCESSED, FALSE, Reason.VELERO_SILENT, text), now))
 
@@ -251,10 +249,6 @@ def _wire(status: Status) -> dict[str, Any]:
     if status.velero != Copy():
         body["velero"] = {"status": msgspec.json.decode(status.velero.mirror)}
     return body
-
-
-def _gone(answer: AnswerRow) -> Delete:
-    return Delete(velero.DOWNLOAD_REQUEST, answer.key, answer.uid)
 
 
 def _subject(request: DownloadRow) -> Subject:

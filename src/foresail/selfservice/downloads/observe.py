@@ -6,26 +6,16 @@ from datetime import datetime
 import msgspec
 
 from foresail.api import mirrored, nonadmin
-from foresail.api.marks import REQUEST_UID
 from foresail.plan import Key, Keyed
-from foresail.selfservice.families import BACKUPS, RESTORES
+from foresail.selfservice.rows.download_requests import DownloadRequestRow, File
 from foresail.selfservice.rows.namespaces import NamespaceRow
 from foresail.selfservice.rows.requests import Copy, RequestRow, Status
 from foresail.selfservice.rows.text import LONGEST_NAME, up_to
 from foresail.selfservice.rows.velero import VeleroRow
 
-ORIGIN_NAME = "openshift.io/oadp-nadr-origin-name"
-ORIGIN_NAMESPACE = "openshift.io/oadp-nadr-origin-namespace"
 NACUUID_LABEL = "openshift.io/oadp-nadr-origin-nacuuid"
 
 _glimpse = msgspec.json.Decoder(mirrored.DownloadGlimpse)
-
-
-class File(msgspec.Struct, frozen=True):
-    """What is asked for: which file, and of which object; the tenant's, or Velero's."""
-
-    kind: str
-    name: str
 
 
 class DownloadRow(Keyed, frozen=True):
@@ -42,20 +32,6 @@ class DownloadRow(Keyed, frozen=True):
     status: Status
 
 
-class AnswerRow(Keyed, frozen=True):
-    """A DownloadRequest of Velero's, whoever made it, with the record of whose it is."""
-
-    uid: str
-    created: datetime
-    owner: Key | None
-    request_uid: str
-    target: File
-    url: str  # empty until Velero has answered
-    expires: datetime | None
-    mirror: str
-    results_of: Key | None = None  # if it is for the operator itself: the request that has failed
-
-
 class DownloadSeen(msgspec.Struct, frozen=True):
     """Everything that a decision about one NonAdminDownloadRequest depends on, but the time."""
 
@@ -65,7 +41,7 @@ class DownloadSeen(msgspec.Struct, frozen=True):
     about: RequestRow | None = None  # the NonAdminBackup or NonAdminRestore of that name in the same namespace
     velero: VeleroRow | None = None  # by its name; whose it is, is for the rules to say
     backup: VeleroRow | None = None  # the Velero Backup in whose location the file lies
-    answers: tuple[AnswerRow, ...] = ()
+    answers: tuple[DownloadRequestRow, ...] = ()
     has_policy: bool = True  # whether a SelfServicePolicy selects the namespace
 
 
@@ -88,32 +64,3 @@ def download_row(wire: nonadmin.Download) -> DownloadRow:
         expires=said.expiration,
         status=Status(status.phase, tuple(status.conditions or ()), Copy(mirror=mirror)),
     )
-
-
-def answer_row(wire: mirrored.Download) -> AnswerRow:
-    """Return what is kept of a DownloadRequest."""
-    meta, said = wire.metadata, _glimpse.decode(wire.status)
-    if meta.creation_timestamp is None:
-        raise ValueError("it has no creationTimestamp")
-    annotations = meta.annotations or {}
-    name, namespace = annotations.get(ORIGIN_NAME), annotations.get(ORIGIN_NAMESPACE)
-    return AnswerRow(
-        key=Key(meta.namespace, meta.name),
-        uid=meta.uid,
-        created=meta.creation_timestamp,
-        owner=Key(namespace, name) if name and namespace else None,
-        request_uid=annotations.get(REQUEST_UID, ""),
-        target=File(wire.spec.target.kind, wire.spec.target.name),
-        url=said.download_url,
-        expires=said.expiration,
-        mirror=bytes(wire.status).decode(),
-        results_of=_results_of(annotations),
-    )
-
-
-def _results_of(annotations: dict[str, str]) -> Key | None:
-    for family in (BACKUPS, RESTORES):
-        name, namespace = annotations.get(family.origin_name), annotations.get(family.origin_namespace)
-        if name and namespace:
-            return family.looked_at(Key(namespace, name))
-    return None

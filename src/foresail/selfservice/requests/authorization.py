@@ -10,28 +10,28 @@ from typing import Any
 
 import msgspec
 
-from foresail.api import nonadmin, velero
 from foresail.api.instants import instant
 from foresail.api.marks import BACKUP_UID
-from foresail.plan import Action, Create, Delete, Key
+from foresail.plan import Action, Create, Key
 from foresail.selfservice.access import rules as access
 from foresail.selfservice.access.observe import (
     LIST,
+    PREFIXES,
     VOLUME_INFOS,
     AccessSeen,
     Check,
     Checked,
-    FileRow,
     PodCheck,
     PodsChecked,
-    file_name,
 )
 from foresail.selfservice.access.rules import Cleared, Options
 from foresail.selfservice.families import BACKUPS
 from foresail.selfservice.policy.observe import PolicyRow
 from foresail.selfservice.reasons import Reason, Refused
+from foresail.selfservice.requests.file_requests import ask, delete_file_request, file_name
 from foresail.selfservice.requests.observe import Seen
 from foresail.selfservice.requests.status import AUTHORIZED, FALSE
+from foresail.selfservice.rows.download_requests import DownloadRequestRow, File
 from foresail.selfservice.rows.velero import VeleroRow
 from foresail.selfservice.specs import annotations
 
@@ -227,23 +227,23 @@ def options_of(seen: Seen, policy: PolicyRow, spec: dict[str, Any]) -> Options:
 
 
 def _wish(known: AccessSeen, backup: VeleroRow, options: Options) -> Check:
-    urls = {each.kind: each.url for each in known.files} if not known.has_contents else {}
+    urls = {each.target.kind: each.url for each in known.files} if not known.has_contents else {}
     return Check(backup.uid, options, urls.get(LIST, ""), urls.get(VOLUME_INFOS, ""), known.authority)
 
 
 def _files(seen: Seen, backup: VeleroRow, known: AccessSeen, now: datetime) -> Waiting | None:
     """Return what is missing until both files can be read; None if they can."""
-    rows = {each.kind: each for each in known.files}
+    rows = {each.target.kind: each for each in known.files}
     old = tuple(each for each in rows.values() if each.expires is not None and each.expires - _MARGIN <= now)
     if old:
-        return Waiting(tuple(Delete(velero.DOWNLOAD_REQUEST, each.key, each.uid) for each in old))
+        return Waiting(tuple(map(delete_file_request, old)))
     missing = tuple(_ask(seen, backup, kind) for kind in _FILES if kind not in rows)
     if missing:
         return Waiting(missing)
     return _unanswered([each for each in rows.values() if not each.url], seen, now)
 
 
-def _unanswered(rows: list[FileRow], seen: Seen, now: datetime) -> Waiting | None:
+def _unanswered(rows: list[DownloadRequestRow], seen: Seen, now: datetime) -> Waiting | None:
     if not rows:
         return None
     late = max(each.created for each in rows) + SILENCE
@@ -256,12 +256,8 @@ def _unanswered(rows: list[FileRow], seen: Seen, now: datetime) -> Waiting | Non
 
 def _ask(seen: Seen, backup: VeleroRow, kind: str) -> Create:
     """Return the creation of Velero's DownloadRequest for a file about a backup."""
-    body = {
-        "metadata": {"labels": dict(nonadmin.LABELS)},
-        "spec": {"target": {"kind": kind, "name": backup.key.name}},
-    }
-    key = Key(seen.velero_namespace, file_name(kind, backup.uid))
-    return Create(velero.DOWNLOAD_REQUEST, key, body, {BACKUP_UID: backup.uid})
+    key = Key(seen.velero_namespace, file_name(PREFIXES[kind], backup.uid))
+    return ask(key, File(kind, backup.key.name), {BACKUP_UID: backup.uid})
 
 
 def _next_attempt(known: AccessSeen) -> datetime | None:

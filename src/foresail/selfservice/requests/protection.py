@@ -57,30 +57,40 @@ def good_backups(rows: Iterable[VeleroRow]) -> tuple[VeleroRow, ...]:
     return tuple(row for row in rows if row.phase == velero.COMPLETED and not row.is_going)
 
 
-def replaces(newer: VeleroRow, older: VeleroRow) -> bool:
+class Coverage(msgspec.Struct, frozen=True):
+    """What a backup covers: its row, and its spec, decoded once for all comparisons."""
+
+    row: VeleroRow
+    spec: dict[str, Any]
+
+    @property
+    def filters(self) -> dict[str, Any]:
+        """What limits a backup to a part of its namespace; our own kinds are never backed up."""
+        found = {name: self.spec[name] for name in _FILTERS if self.spec.get(name)}
+        excluded = [each for each in found.pop(_EXCLUDED, ()) if each not in NEVER_BACKED_UP]
+        return {**found, _EXCLUDED: excluded} if excluded else found
+
+
+def coverage(row: VeleroRow) -> Coverage:
+    """Return what a backup covers."""
+    return Coverage(row, msgspec.json.decode(row.spec, type=dict[str, Any]))
+
+
+def replaces(newer: Coverage, older: Coverage) -> bool:
     """Whether a later backup covers what an earlier one does, with the data of its volumes, and lives as long."""
-    is_later = began_at(newer) > began_at(older) and _lives_as_long(newer, older)
-    return is_later and filters(newer) in ({}, filters(older)) and _saves_as_much(newer, older)
+    is_later = began_at(newer.row) > began_at(older.row) and _lives_as_long(newer.row, older.row)
+    return is_later and newer.filters in ({}, older.filters) and _saves_as_much(newer.spec, older.spec)
 
 
 def _lives_as_long(newer: VeleroRow, older: VeleroRow) -> bool:
     return newer.expires is None or (older.expires is not None and newer.expires >= older.expires)
 
 
-def _saves_as_much(newer: VeleroRow, older: VeleroRow) -> bool:
+def _saves_as_much(mine: dict[str, Any], other: dict[str, Any]) -> bool:
     """Whether a backup switches off nothing that another one does for volumes; a field that is not set is a default."""
-    mine, other = (msgspec.json.decode(row.spec, type=dict[str, Any]) for row in (newer, older))
     copies = all(mine.get(name) is True or mine.get(name) == other.get(name) for name in _COPIES)
     snapshots = mine.get("snapshotVolumes") is not False or other.get("snapshotVolumes") is False
     return copies and snapshots and mine.get("resourcePolicy") in (None, other.get("resourcePolicy"))
-
-
-def filters(row: VeleroRow) -> dict[str, Any]:
-    """Return what limits a backup to a part of its namespace; our own kinds are never backed up."""
-    spec: dict[str, Any] = msgspec.json.decode(row.spec)
-    found = {name: spec[name] for name in _FILTERS if spec.get(name)}
-    excluded = [each for each in found.pop(_EXCLUDED, ()) if each not in NEVER_BACKED_UP]
-    return {**found, _EXCLUDED: excluded} if excluded else found
 
 
 def began_at(row: VeleroRow) -> datetime:
@@ -101,9 +111,11 @@ def _too_young(seen: Seen, row: VeleroRow, policy: PolicyRow, now: datetime) -> 
 
 def _among_the_last(seen: Seen, row: VeleroRow, policy: PolicyRow, now: datetime) -> Protected | None:
     kept = policy.spec.deletion.keep_last_good
+    if row.phase != velero.COMPLETED or not kept:
+        return None
+    mine = coverage(row)
     lasting = (each for each in seen.good if each.expires is None or each.expires > now)
-    newer = sum(replaces(each, row) for each in lasting)
-    if row.phase != velero.COMPLETED or newer >= kept:
+    if sum(replaces(coverage(each), mine) for each in lasting) >= kept:
         return None
     text = f"SelfServicePolicy {policy.name} keeps the last {kept} completed backups"
     newer_ones = f"{kept} newer ones that hold as much and live as long are complete"

@@ -1,24 +1,27 @@
-"""What is known of the results of failed backups and restores, whom a change concerns, and how they are read."""
+"""Results of failed requests: which events concern them, what a decision about them sees, and how they are read."""
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
 
 from foresail.bucket import DownloadError, download, trusting
+from foresail.kube.background_reads import BackgroundReads
 from foresail.kube.reflector import Change
-from foresail.kube.store import Store
 from foresail.plan import Key
-from foresail.selfservice.downloads.observe import AnswerRow
 from foresail.selfservice.requests.status import FALSE, SUCCEEDED
-from foresail.selfservice.results import decide as results
+from foresail.selfservice.results.decide import FAILED
 from foresail.selfservice.results.file import MOST_BYTES, lines_about
-from foresail.selfservice.results.observe import Found, Wanted
-from foresail.selfservice.rows.locations import LocationRow
+from foresail.selfservice.results.observe import Found, ResultsSeen, Wanted
+from foresail.selfservice.rows.download_requests import DownloadRequestRow
 from foresail.selfservice.rows.requests import RequestRow
+from foresail.selfservice.state.cluster import ClusterState
 
 _log = logging.getLogger(__name__)
 
 WORD = "results"
+"""How the names of the keys of results begin."""
+
 _SECONDS = 30.0
 
 Fetch = Callable[[Wanted], Awaitable[Found]]
@@ -41,27 +44,55 @@ async def fetch(wanted: Wanted) -> Found:
 class Results:
     """The results that are being read, and the DownloadRequests for them."""
 
-    def __init__(self, answers: Store[AnswerRow]) -> None:
-        self.locations = Store[LocationRow]()
-        self._answers = answers
+    def __init__(self, cluster: ClusterState, background_reads: BackgroundReads[Any, Any]) -> None:
+        self._cluster = cluster
+        self._background_reads = background_reads
 
-    def key(self, asked: Key) -> Key:
-        """Return the key under which the results of a request are looked at, from the key of that request's looks."""
-        return Key(asked.namespace, f"{WORD}/{asked.name}")
+    def key(self, request: Key) -> Key:
+        """Return the key under which the results of a request are reconciled, from the key of the request."""
+        return Key(request.namespace, f"{WORD}/{request.name}")
 
-    def answers(self, asked: Key) -> tuple[AnswerRow, ...]:
-        """Return the DownloadRequests for the results of a request."""
-        return tuple(self._answers.by("results of", asked))
+    # Events to keys
 
-    def of_request(self, asked: Key, change: Change[RequestRow]) -> Iterator[Key]:
-        """Return whom a change of a request concerns: those that have failed, and those of which something is left."""
+    def keys_for_request(self, request: Key, change: Change[RequestRow]) -> Iterator[Key]:
+        """Return the key of the results, if the request has failed or a DownloadRequest is left of it."""
         row = change.new or change.old
-        stands = row.status.condition(SUCCEEDED) if row is not None else None
-        if (stands is not None and stands.status == FALSE and stands.reason in results.FAILED) or self.answers(asked):
-            yield self.key(asked)
+        reported = row.status.condition(SUCCEEDED) if row is not None else None
+        has_failed = reported is not None and reported.status == FALSE and reported.reason in FAILED
+        if has_failed or self._answers(request):
+            yield self.key(request)
 
-    def of_answer(self, change: Change[AnswerRow]) -> Iterator[Key]:
-        """Return whom an answer of Velero's concerns."""
+    def keys_for_answer(self, change: Change[DownloadRequestRow]) -> Iterator[Key]:
+        """Return the key of the results that a DownloadRequest was made for."""
         row = change.new or change.old
         if row is not None and row.results_of is not None:
             yield self.key(row.results_of)
+
+    # What a decision sees
+
+    def observe(self, key: Key, request_key: Key) -> ResultsSeen | None:
+        """Collect what is known about the results of a request; of one that cannot be read, nothing."""
+        cluster = self._cluster
+        plural, _, name = request_key.name.partition("/")
+        family, at = cluster.of_plural(plural), Key(request_key.namespace, name)
+        request, answers = family.requests.get(at), self._answers(request_key)
+        if request is None:
+            if not answers or at in family.requests.unread:
+                return None
+            return ResultsSeen(key, family.family, None, cluster.velero_namespace, answers=answers)
+        row, backup = cluster.velero_rows(family, request)
+        return ResultsSeen(
+            key=key,
+            family=family.family,
+            request=request,
+            velero_namespace=cluster.velero_namespace,
+            namespace=cluster.namespace(request_key.namespace),
+            velero=row,
+            backup=backup,
+            answers=answers,
+            authority=cluster.authority_of(backup),
+            read_result=self._background_reads.result(key),
+        )
+
+    def _answers(self, request: Key) -> tuple[DownloadRequestRow, ...]:
+        return tuple(self._cluster.download_requests.by("results of", request))

@@ -8,18 +8,22 @@ read is told by the condition itself: while it is not, they are asked for again.
 
 from datetime import datetime, timedelta
 
-from foresail.api import nonadmin, velero
-from foresail.plan import Action, Create, Delete, Key, Patch, Plan, Subject
-from foresail.selfservice.downloads.observe import AnswerRow, File
+from foresail.api import velero
+from foresail.plan import Key, Patch, Plan, Subject
 from foresail.selfservice.requests import build, outcome, rules
+from foresail.selfservice.requests.file_requests import FileRequests, ask, delete_file_request, file_name, silent_at
 from foresail.selfservice.requests.status import SUCCEEDED, Said, patch_body, told
 from foresail.selfservice.results.cause import explained, told_cause, unreadable
 from foresail.selfservice.results.observe import ResultsSeen, Wanted
+from foresail.selfservice.rows.download_requests import DownloadRequestRow, File
 from foresail.selfservice.rows.namespaces import NamespaceRow
 from foresail.selfservice.rows.requests import RequestRow
 
 PAUSES = (timedelta(seconds=5), timedelta(seconds=20), timedelta(minutes=1))
 """After which what could not be read is tried again; after the last of them it is given up."""
+
+PREFIX = "results-"
+"""How the names of the DownloadRequests for results begin."""
 
 SILENCE = timedelta(minutes=10)
 """After which Velero is not waited for any more."""
@@ -33,12 +37,13 @@ def decide(seen: ResultsSeen, now: datetime) -> Plan:
     request, namespace = seen.request, seen.namespace
     said = unexplained(seen)
     if said is None or request is None or namespace is None:
-        return Plan(tuple(_gone(each) for each in ours(seen)))  # it is over
-    answer = answer_of(seen)
+        return Plan(file_requests(seen).delete_all())  # it is over
+    answer = file_requests(seen).current
     if answer is None:
         return ask_velero(seen, request, namespace)
     if answer.target != file_of(seen, request):
-        return Plan((_gone(answer),), subject=_subject(seen, request))  # its URL would be of something else: ask anew
+        # Its URL would be of something else: ask again.
+        return Plan((delete_file_request(answer),), subject=_subject(seen, request))
     cause = cause_of(seen, request, said, answer, now)
     if cause is None:
         wish = wanted(seen, now)
@@ -48,7 +53,7 @@ def decide(seen: ResultsSeen, now: datetime) -> Plan:
 
 def wanted(seen: ResultsSeen, now: datetime) -> Wanted | None:
     """Return what is to be sent for now; None if nothing, or not yet."""
-    answer = answer_of(seen)
+    answer = file_requests(seen).current
     if unexplained(seen) is None or seen.request is None or answer is None or not answer.url:
         return None
     if answer.target != file_of(seen, seen.request):
@@ -88,20 +93,9 @@ def _is_leaving(request: RequestRow, namespace: NamespaceRow) -> bool:
     return namespace.is_going or request.is_going or request.is_to_be_deleted or request.is_to_be_forced
 
 
-def answer_name(uid: str) -> str:
-    """Return the name of the DownloadRequest for the results of a request."""
-    return f"results-{uid}"
-
-
-def ours(seen: ResultsSeen) -> list[AnswerRow]:
+def file_requests(seen: ResultsSeen) -> FileRequests:
     """Return the DownloadRequests that were made for the results of a request of this name."""
-    return [each for each in seen.answers if each.request_uid and each.key.name == answer_name(each.request_uid)]
-
-
-def answer_of(seen: ResultsSeen) -> AnswerRow | None:
-    """Return the DownloadRequest that was made for the results of this very request."""
-    uid = seen.request.uid if seen.request is not None else ""
-    return next((each for each in ours(seen) if each.request_uid == uid), None)
+    return FileRequests(PREFIX, seen.request.uid if seen.request is not None else "", seen.answers)
 
 
 def file_of(seen: ResultsSeen, request: RequestRow) -> File:
@@ -109,12 +103,14 @@ def file_of(seen: ResultsSeen, request: RequestRow) -> File:
     return File(f"{seen.family.velero.name}Results", build.nacuuid(request))
 
 
-def cause_of(seen: ResultsSeen, request: RequestRow, said: Said, answer: AnswerRow, now: datetime) -> str | None:
+def cause_of(
+    seen: ResultsSeen, request: RequestRow, said: Said, answer: DownloadRequestRow, now: datetime
+) -> str | None:
     """Return in words why it failed, or why that cannot be told; None while there is hope."""
     family, key, read_result = seen.family, request.key, seen.read_result
-    if not answer.url:
-        is_late = answer.created + SILENCE <= now
-        return unreadable("Velero has not said where they are", family, key) if is_late else None
+    silent = silent_at(answer, SILENCE)
+    if silent is not None:
+        return unreadable("Velero has not said where they are", family, key) if silent <= now else None
     if read_result is None or read_result.query.url != answer.url:
         return None
     if read_result.found.lines is not None:
@@ -122,10 +118,11 @@ def cause_of(seen: ResultsSeen, request: RequestRow, said: Said, answer: AnswerR
     return unreadable(read_result.found.problem, family, key) if read_result.attempts > len(PAUSES) else None
 
 
-def next_look(seen: ResultsSeen, answer: AnswerRow, now: datetime) -> datetime | None:
+def next_look(seen: ResultsSeen, answer: DownloadRequestRow, now: datetime) -> datetime | None:
     """Return when to reconcile next, unless a background read or Velero wakes the key before."""
-    if not answer.url:
-        return answer.created + SILENCE
+    silent = silent_at(answer, SILENCE)
+    if silent is not None:
+        return silent
     read_result = seen.read_result
     if read_result is None or read_result.query.url != answer.url:
         return None
@@ -138,15 +135,11 @@ def next_look(seen: ResultsSeen, answer: AnswerRow, now: datetime) -> datetime |
 
 def ask_velero(seen: ResultsSeen, request: RequestRow, namespace: NamespaceRow) -> Plan:
     """Make Velero's DownloadRequest, with the record of whose it is."""
-    name, file = answer_name(request.uid), file_of(seen, request)
-    body = {
-        "metadata": {"labels": {**nonadmin.LABELS, seen.family.nacuuid_label: file.name}},
-        "spec": {"target": {"kind": file.kind, "name": file.name}},
-    }
-    mark = build.record(seen.family, request, namespace)
-    create = Create(velero.DOWNLOAD_REQUEST, Key(seen.velero_namespace, name), body, mark)
-    late: list[Action] = [_gone(each) for each in ours(seen)]  # of a request that had this name before
-    return Plan((*late, create), subject=_subject(seen, request))
+    file = file_of(seen, request)
+    key = Key(seen.velero_namespace, file_name(PREFIX, request.uid))
+    record = build.record(seen.family, request, namespace)
+    create = ask(key, file, record, {seen.family.nacuuid_label: file.name})
+    return Plan((*file_requests(seen).delete_obsolete(), create), subject=_subject(seen, request))
 
 
 def explain(seen: ResultsSeen, request: RequestRow, said: Said, now: datetime) -> Plan:
@@ -154,11 +147,7 @@ def explain(seen: ResultsSeen, request: RequestRow, said: Said, now: datetime) -
     after = told(request.status, said, request.generation, now)
     body = {"status": patch_body(seen.family, request.status, after)}
     status = Patch(seen.family.kind, request.key, body, request.version, "status")
-    return Plan((status, *(_gone(each) for each in ours(seen))), subject=_subject(seen, request))
-
-
-def _gone(answer: AnswerRow) -> Delete:
-    return Delete(velero.DOWNLOAD_REQUEST, answer.key, answer.uid)
+    return Plan((status, *file_requests(seen).delete_all()), subject=_subject(seen, request))
 
 
 def _subject(seen: ResultsSeen, request: RequestRow) -> Subject:

@@ -2,16 +2,13 @@
 
 import msgspec
 
-from foresail.api import mirrored
 from foresail.plan import Key, ReadResult
-from foresail.selfservice.downloads.observe import AnswerRow
 from foresail.selfservice.families import Family
 from foresail.selfservice.results.file import Lines
+from foresail.selfservice.rows.download_requests import DownloadRequestRow
 from foresail.selfservice.rows.namespaces import NamespaceRow
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.velero import VeleroRow
-
-_location = msgspec.json.Decoder(mirrored.Stored)
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -39,11 +36,6 @@ class ResultsSeen(msgspec.Struct, frozen=True):
     namespace: NamespaceRow | None = None
     velero: VeleroRow | None = None  # by its name; whose it is, is for the rules to say
     backup: VeleroRow | None = None  # the Velero Backup in whose location the results lie
-    answers: tuple[AnswerRow, ...] = ()
+    answers: tuple[DownloadRequestRow, ...] = ()
     authority: str = ""
     read_result: ReadResult[Wanted, Found] | None = None
-
-
-def location_of(backup: VeleroRow | None) -> str:
-    """Return the name of the location of a Velero Backup; empty if it is not known."""
-    return _location.decode(backup.spec).storage_location if backup is not None else ""

@@ -19,6 +19,7 @@ _glimpse = msgspec.json.Decoder(mirrored.Glimpse)
 _document = msgspec.json.Decoder(dict[str, object])
 
 _source = msgspec.json.Decoder(nonadmin.RestoreSource)
+_location = msgspec.json.Decoder(mirrored.Stored)
 _encoder = msgspec.json.Encoder()
 
 _VELEROS_OWN = "queuePosition"  # it does not count those that run, and it changes for all whenever one is done
@@ -174,3 +175,8 @@ def _without_position(raw: msgspec.Raw) -> str:
     document = _document.decode(raw)
     document.pop(_VELEROS_OWN, None)
     return sys.intern(_encoder.encode(document).decode())
+
+
+def location_of(backup: VeleroRow | None) -> str:
+    """Return the name of the location of a Velero Backup; empty if it is not known."""
+    return _location.decode(backup.spec).storage_location if backup is not None else ""

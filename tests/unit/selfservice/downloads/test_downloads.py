@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from foresail.api import mirrored, nonadmin
 from foresail.api.requests import SERVED_TARGETS, DownloadTarget
 from foresail.plan import Create, Delete, Key, Plan
-from foresail.selfservice.downloads.decide import SILENCE, answer_name, decide
-from foresail.selfservice.downloads.observe import AnswerRow, DownloadRow, DownloadSeen, File, answer_row, download_row
+from foresail.selfservice.downloads.decide import PREFIX, SILENCE, decide
+from foresail.selfservice.downloads.observe import DownloadRow, DownloadSeen, download_row
 from foresail.selfservice.requests.build import nacuuid
+from foresail.selfservice.requests.file_requests import file_name
 from foresail.selfservice.requests.rules import UNSEEN
 from foresail.selfservice.requests.status import CREATED
+from foresail.selfservice.rows.download_requests import DownloadRequestRow, File, download_request_row
 from foresail.selfservice.rows.namespaces import NamespaceRow
 from foresail.selfservice.rows.requests import Copy, RequestRow, Status
 from foresail.selfservice.rows.velero import VeleroRow
@@ -58,12 +60,14 @@ def asking(kind: str, name: str = "shop") -> DownloadRow:
     return DownloadRow(Key("red", "why"), "d1", "1", 1, NOW, False, File(kind, name), "", None, Status())  # noqa: FBT003
 
 
-def answered(url: str, target: File, expires: datetime | None = None, request_uid: str = "d1") -> AnswerRow:
-    key = Key("velero", answer_name("d1"))
-    return AnswerRow(key, "a", NOW, Key("red", "why"), request_uid, target, url, expires, '{"downloadURL":"u"}')
+def answered(url: str, target: File, expires: datetime | None = None, request_uid: str = "d1") -> DownloadRequestRow:
+    key = Key("velero", file_name(PREFIX, "d1"))
+    return DownloadRequestRow(
+        key, "a", NOW, Key("red", "why"), request_uid, target, url, expires, '{"downloadURL":"u"}'
+    )
 
 
-def seen(request: DownloadRow, velero: VeleroRow | None = VELERO, *answers: AnswerRow) -> DownloadSeen:
+def seen(request: DownloadRow, velero: VeleroRow | None = VELERO, *answers: DownloadRequestRow) -> DownloadSeen:
     return DownloadSeen(request, "velero", RED, BACKUP, velero, velero, answers)
 
 
@@ -165,7 +169,7 @@ def test_rows_are_read_from_what_the_api_server_sends() -> None:
     row = download_row(msgspec.json.decode(msgspec.json.encode(document), type=nonadmin.Download))
     assert (row.url, row.expires, row.target) == ("u", NOW + timedelta(minutes=10), File("BackupLog", "shop"))
     document = {"metadata": meta, "spec": {"target": target}, "status": reply}
-    answer = answer_row(msgspec.json.decode(msgspec.json.encode(document), type=mirrored.Download))
+    answer = download_request_row(msgspec.json.decode(msgspec.json.encode(document), type=mirrored.Download))
     assert (answer.url, answer.owner, answer.request_uid) == ("u", None, "")
 
 

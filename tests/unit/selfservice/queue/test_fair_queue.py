@@ -236,14 +236,14 @@ def test_weights_are_known_after_a_restart_whatever_is_read_first(order: tuple[i
     service = SelfService("velero", limits=Limits(lambda: 2))
     waiting = request(status=accepted(timedelta(hours=1)))
     rows = [
-        (service.namespaces, Key("", "red"), NamespaceRow("ns-uid", {}, is_going=False)),
-        (service.policies, Key("", "heavy"), policy("heavy", weight=4)),
-        (service.backups.requests, waiting.key, waiting),
+        (service.cluster.namespaces, Key("", "red"), NamespaceRow("ns-uid", {}, is_going=False)),
+        (service.cluster.policies, Key("", "heavy"), policy("heavy", weight=4)),
+        (service.cluster.backups.requests, waiting.key, waiting),
     ]
     for number in order:
         read(service, *rows[number])
-    queue = service.backups.turns.queue
-    enter(service.backups.turns, red=20, blue=20)
+    queue = service.cluster.backups.window.queue
+    enter(service.cluster.backups.window, red=20, blue=20)
     assert Counter(drained(queue, 20)) == {"red": 16, "blue": 4}
 
 
@@ -281,13 +281,13 @@ def test_shares_after_a_restart_do_not_depend_on_what_is_read_first(
     service = SelfService("velero", limits=Limits(lambda: 2))
     rows = [*BUSY, made("c-run", 1800)] if is_running else list(BUSY)
     random.Random(seed).shuffle(rows)  # noqa: S311 - a seeded one
-    store = service.backups.velero
+    store = service.cluster.backups.velero
     reads = [(store, row.key, row) for row in rows]
     done = request(status=Status(phase="Created", position=0), key=Key("red", "done"))
-    asked = [(service.backups.requests, row.key, row) for row in (done, WAITING)]
+    asked = [(service.cluster.backups.requests, row.key, row) for row in (done, WAITING)]
     for each in asked + reads if requests_first else reads + asked:
         read(service, *each)
-    assert shares(service.backups.turns.queue) == ({"a": 18, "b": 20} | ({"c": 20} if is_running else {}))
+    assert shares(service.cluster.backups.window.queue) == ({"a": 18, "b": 20} | ({"c": 20} if is_running else {}))
 
 
 def test_what_ran_before_anybody_waited_does_not_count_after_a_restart() -> None:

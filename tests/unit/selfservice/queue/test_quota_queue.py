@@ -9,8 +9,9 @@ from foresail.api.nonadmin import Condition
 from foresail.kube.controller import LowPriority
 from foresail.kube.reflector import Change
 from foresail.plan import Key
-from foresail.selfservice.controller import SelfService, Side
+from foresail.selfservice.controller import SelfService
 from foresail.selfservice.rows.requests import RequestRow, Status
+from foresail.selfservice.state.family import FamilyState
 from tests.unit.selfservice.requests.test_decide import request
 
 BEGIN = datetime(2030, 1, 1, tzinfo=UTC)
@@ -43,7 +44,7 @@ def row(name: str, seconds: int, phase: str = "New", reason: str = "QuotaExceede
 
 def fed(service: SelfService, old: RequestRow | None, new: RequestRow | None) -> list[Key]:
     """Return the keys that a change concerns, the changed one's left out."""
-    side = service.backups
+    side = service.cluster.backups
     (one,) = [each for each in service.informers if each.store is side.requests]
     given = new or old
     assert given is not None
@@ -65,7 +66,7 @@ def crowded() -> tuple[SelfService, list[RequestRow]]:
     return service, rows
 
 
-def keys(side: Side, rows: list[RequestRow]) -> Iterator[Key]:
+def keys(side: FamilyState, rows: list[RequestRow]) -> Iterator[Key]:
     return (side.key(each.key) for each in rows)
 
 
@@ -74,16 +75,16 @@ def test_a_deletion_wakes_the_oldest_ones_and_compares_few() -> None:
     Counted.comparisons = 0
     for number in range(200):
         woken = fed(service, rows[number], None)
-        assert woken == list(keys(service.backups, rows[number + 1 : number + 1 + WOKEN]))
+        assert woken == list(keys(service.cluster.backups, rows[number + 1 : number + 1 + WOKEN]))
     assert Counted.comparisons < 200 * 100, "a search in a sorted list, not a sort"
     for each in rows[200:]:
         fed(service, each, None)
-    assert len(service.backups.quota_queue) == 0, "nothing is left"
+    assert len(service.cluster.backups.quota_queue) == 0, "nothing is left"
 
 
 def test_only_who_stops_waiting_or_is_refused_anew_wakes_others() -> None:
     service, rows = crowded()
-    first, others = rows[0], list(keys(service.backups, rows[1 : 1 + WOKEN]))
+    first, others = rows[0], list(keys(service.cluster.backups, rows[1 : 1 + WOKEN]))
     Counted.comparisons = 0
     patched = replace(first, version="8")
     assert fed(service, first, patched) == [], "it waits as it did"
@@ -91,6 +92,6 @@ def test_only_who_stops_waiting_or_is_refused_anew_wakes_others() -> None:
     assert fed(service, patched, refused) == others
     assert fed(service, refused, replace(refused, version="9")) == [], "it is refused as it was"
     assert fed(service, rows[1], row(rows[1].key.name, 1, reason="LocationUnavailable")) == list(
-        keys(service.backups, rows[2 : 2 + WOKEN])
+        keys(service.cluster.backups, rows[2 : 2 + WOKEN])
     )
     assert Counted.comparisons < 200

@@ -15,7 +15,7 @@ from foresail.plan import Create, Delete, JsonPatch, Key, Patch, Plan
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
 from foresail.selfservice.policy.observe import PolicyRow
 from foresail.selfservice.queue.observe import Place
-from foresail.selfservice.requests import decide as paths
+from foresail.selfservice.requests import create, delete
 from foresail.selfservice.requests.build import nacuuid
 from foresail.selfservice.requests.decide import decide, path_of
 from foresail.selfservice.requests.observe import Seen, Source
@@ -83,11 +83,11 @@ def seen(row: RequestRow, **changes: Any) -> Seen:  # noqa: ANN401 - any field
 @pytest.mark.parametrize(
     ("row", "is_going", "path"),
     [
-        (request(), False, paths.create_or_update),
-        (request(is_going=True), False, paths.api_delete),
-        (request(is_going=True, is_to_be_deleted=True), False, paths.delete_backup),
-        (request(is_going=True, is_to_be_deleted=True, is_to_be_forced=True), False, paths.force_delete),
-        (request(is_going=True, is_to_be_deleted=True, is_to_be_forced=True), True, paths.namespace_goes),
+        (request(), False, create.create_or_update),
+        (request(is_going=True), False, delete.api_delete),
+        (request(is_going=True, is_to_be_deleted=True), False, delete.delete_backup),
+        (request(is_going=True, is_to_be_deleted=True, is_to_be_forced=True), False, delete.force_delete),
+        (request(is_going=True, is_to_be_deleted=True, is_to_be_forced=True), True, delete.namespace_deleted),
     ],
 )
 def test_of_several_reasons_the_strongest_counts(row: RequestRow, is_going: bool, path: object) -> None:

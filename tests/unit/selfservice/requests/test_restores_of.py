@@ -10,10 +10,11 @@ from msgspec.structs import replace
 from foresail.kube.reflector import Change
 from foresail.kube.store import Store
 from foresail.plan import Key
-from foresail.selfservice.access.observe import LIST, file_name
+from foresail.selfservice.access.observe import LIST, PREFIXES
 from foresail.selfservice.controller import SelfService
-from foresail.selfservice.downloads.observe import AnswerRow, File
 from foresail.selfservice.requests.build import nacuuid
+from foresail.selfservice.requests.file_requests import file_name
+from foresail.selfservice.rows.download_requests import DownloadRequestRow, File
 from foresail.selfservice.rows.requests import RequestRow, Status
 from tests.unit.selfservice.requests.test_decide import NOW, accepted, backup, request
 
@@ -38,7 +39,7 @@ def with_restores(status: Status) -> SelfService:
     service = SelfService("velero")
     for key in (*(Key("red", f"r{number}") for number in range(200)), Key("blue", "one")):
         row = request(key=key, uid=str(key), source="nightly", status=status)
-        service.restores.requests.put(key, row)
+        service.cluster.restores.requests.put(key, row)
     return service
 
 
@@ -51,7 +52,7 @@ def test_a_backup_wakes_the_restores_of_its_own_namespace_and_touches_no_others(
     service = with_restores(Status())
     old = request(key=Key("blue", "nightly"))
     change: Change[RequestRow] = Change(old.key, old, replace(old, status=Status(phase="Created")), initial=False)
-    assert keys(service, service.backups.requests, change) == [service.restores.key(Key("blue", "one"))]
+    assert keys(service, service.cluster.backups.requests, change) == [service.cluster.restores.key(Key("blue", "one"))]
     assert len(touched) == 1
 
 
@@ -61,9 +62,9 @@ def test_the_contents_of_a_backup_wake_the_restores_of_its_own_namespace_and_tou
     service = with_restores(accepted(timedelta(hours=1)))
     of = request(key=Key("blue", "nightly"))
     made = backup(key=Key("velero", nacuuid(of)), owner=of.key)
-    service.backups.velero.put(made.key, made)
-    answer = AnswerRow(
-        key=Key("velero", file_name(LIST, made.uid)),
+    service.cluster.backups.velero.put(made.key, made)
+    answer = DownloadRequestRow(
+        key=Key("velero", file_name(PREFIXES[LIST], made.uid)),
         uid="answer",
         created=NOW,
         owner=None,
@@ -73,6 +74,8 @@ def test_the_contents_of_a_backup_wake_the_restores_of_its_own_namespace_and_tou
         expires=None,
         mirror="{}",
     )
-    change: Change[AnswerRow] = Change(answer.key, None, answer, initial=False)
-    assert keys(service, service.downloads.answers, change) == [service.restores.key(Key("blue", "one"))]
+    change: Change[DownloadRequestRow] = Change(answer.key, None, answer, initial=False)
+    assert keys(service, service.cluster.download_requests, change) == [
+        service.cluster.restores.key(Key("blue", "one"))
+    ]
     assert len(touched) == 1

@@ -1,0 +1,225 @@
+"""The three ways to delete a request, and the deletion of its namespace.
+
+A plain delete waits for the tenant's choice. `deleteBackup` lets Velero delete the data. `forceDeleteBackup` deletes
+the objects only. A policy may protect a backup from both.
+"""
+
+from datetime import datetime
+
+import msgspec
+
+from foresail.api import velero
+from foresail.plan import Action, Delete, Level, Note, Plan
+from foresail.selfservice.families import BACKUPS
+from foresail.selfservice.reasons import Reason
+from foresail.selfservice.requests import build, rules
+from foresail.selfservice.requests import force_delete as forced
+from foresail.selfservice.requests.observe import Seen
+from foresail.selfservice.requests.plans import (
+    created_status,
+    release_plan,
+    status_plan,
+    subject_of,
+    wait_for_absence,
+    with_condition,
+)
+from foresail.selfservice.requests.protection import Protected
+from foresail.selfservice.requests.status import (
+    DELETING,
+    FALSE,
+    IN_DELETION,
+    TRUE,
+    Said,
+    forward,
+    untold,
+)
+from foresail.selfservice.rows.namespaces import NamespaceRow
+from foresail.selfservice.rows.requests import Copy, Status
+from foresail.selfservice.rows.velero import DeletionRow, VeleroRow
+
+
+def api_delete(seen: Seen, namespace: NamespaceRow, now: datetime) -> Plan:
+    """Wait for the tenant to say what is to become of the backup; a restore has nothing to keep, and goes."""
+    del namespace
+    if not seen.request.has_finalizer:
+        return Plan()
+    row = rules.own(seen)
+    if forced.forced_at(seen.request.status) is not None:
+        return wait_for_loss(seen, row, now)
+    if row is None:
+        return wait_for_absence(seen, now) or release_plan(seen)
+    if seen.family is BACKUPS:
+        return status_plan(
+            seen, _deleting_status(seen, Reason.DELETION_PENDING, rules.how_to_delete(seen.request), now)
+        )
+    status = _deleting_status(seen, Reason.DELETION_PENDING, "restore accepted for deletion", now)
+    return status_plan(seen, status, () if row.is_going else (Delete(seen.family.velero, row.key, row.uid),))
+
+
+def keep_protected(seen: Seen, protected: Protected, now: datetime) -> Plan:
+    """Report why a backup is not deleted yet, and go on showing what Velero reports of it."""
+    row, status = rules.own(seen), seen.request.status
+    if row is not None and not seen.request.is_going:
+        status = created_status(seen, row.mirror, row.spec, now)
+    said = Said(IN_DELETION, FALSE, Reason.DELETION_PROTECTED, protected.message)
+    return status_plan(seen, with_condition(seen, status, said, now), wake_at=protected.until)
+
+
+def force_delete(seen: Seen, namespace: NamespaceRow, now: datetime) -> Plan:
+    """Delete the objects in Velero's namespace once; the request stays until Velero has lost the backup."""
+    del namespace
+    accepted = accept_deletion(seen, now)
+    if accepted is not None:
+        return accepted
+    request, row = seen.request, rules.own(seen)
+    if forced.forced_at(request.status) is not None:
+        return wait_for_loss(seen, row, now)
+    if row is not None and forced.is_busy(row):
+        return status_plan(seen, _waiting_for_end(seen, row, now))
+    waiting = wait_for_absence(seen, now) if row is None else None
+    if waiting is not None:
+        return waiting
+    gone = delete_velero_objects(row, rules.own_deletion(seen))
+    if not forced.may_have_data(request, row) or forced.is_lost(request.status, seen.locations, now):
+        return release_plan(seen, gone)
+    text = forced.message(request, seen.locations, is_back=False)
+    before = untold(msgspec.structs.replace(request.status, deletion=Copy()), IN_DELETION)  # its time is that of now
+    said = Said(IN_DELETION, TRUE, Reason.FORCE_DELETED, text)
+    return status_plan(
+        seen,
+        with_condition(seen, before, said, now),
+        gone,
+        is_versioned=False,
+        wake_at=forced.collected_at(request.status),
+    )
+
+
+def wait_for_loss(seen: Seen, row: VeleroRow | None, now: datetime) -> Plan:
+    """Release a request whose backup Velero cannot bring back; else report where its data is and what to do."""
+    if row is None and forced.is_lost(seen.request.status, seen.locations, now):
+        return release_plan(seen, delete_velero_objects(None, rules.own_deletion(seen)))
+    if row is not None and row.is_going:
+        return Plan()
+    text = forced.message(seen.request, seen.locations, is_back=row is not None)
+    after = with_condition(seen, seen.request.status, Said(IN_DELETION, TRUE, Reason.FORCE_DELETED, text), now)
+    return status_plan(seen, after, wake_at=forced.collected_at(seen.request.status) if row is None else None)
+
+
+def accept_deletion(seen: Seen, now: datetime) -> Plan | None:
+    """Say that a backup is to go, and mark its request as going; None if both have been done."""
+    request = seen.request
+    kept = request.status.condition(IN_DELETION)
+    is_said = request.status.phase == DELETING and kept is not None and kept.message != rules.how_to_delete(request)
+    after = None if is_said else _deleting_status(seen, Reason.DELETION_PENDING, "backup accepted for deletion", now)
+    if request.is_going:
+        return None if after is None else status_plan(seen, after)
+    if rules.own(seen) is not None and not request.has_finalizer:
+        return Plan(
+            (build.add_finalizer(seen),), subject=subject_of(seen)
+        )  # somebody took it off: hold it till the end
+    plan = Plan(subject=subject_of(seen)) if after is None else status_plan(seen, after)
+    writes = (*plan.writes, build.delete_request(seen))
+    return Plan(writes, notes=plan.notes, subject=plan.subject)
+
+
+def delete_velero_objects(row: VeleroRow | None, deletion: DeletionRow | None) -> tuple[Action, ...]:
+    """Return the deletion of what is in Velero's namespace of a backup, and of nothing in the bucket."""
+    found: list[Action] = []
+    if row is not None:
+        found.append(Delete(velero.BACKUP, row.key, row.uid))
+    if deletion is not None:
+        found.append(Delete(velero.DELETE_REQUEST, deletion.key, deletion.uid))
+    return tuple(found)
+
+
+def delete_backup(seen: Seen, namespace: NamespaceRow, now: datetime) -> Plan:
+    """Have Velero delete a backup with its data, and let the request go when it has."""
+    del namespace
+    accepted = accept_deletion(seen, now)
+    if accepted is not None:
+        return accepted
+    if not seen.request.has_finalizer:
+        return Plan()
+    row, deletion = rules.own(seen), rules.own_deletion(seen)
+    if row is None and forced.forced_at(seen.request.status) is not None:
+        return wait_for_loss(seen, row, now)
+    if row is None:
+        # Velero takes its request away with the backup. If that was seen first, it was asked again: for nothing.
+        return wait_for_absence(seen, now) or release_plan(seen, delete_velero_objects(None, deletion))
+    if deletion is None:
+        return request_deletion(seen, row, now)
+    return update_from_deletion(seen, row, deletion, now)
+
+
+def request_deletion(seen: Seen, row: VeleroRow, now: datetime) -> Plan:
+    """Ask Velero to delete a backup; while it still works on it, it would only refuse."""
+    if not row.is_terminal and not row.is_waiting:
+        return status_plan(seen, _waiting_for_end(seen, row, now))
+    status = _deleting_status(seen, Reason.DELETION_PENDING, "backup accepted for deletion", now)
+    copy = Copy(row.key.name, row.key.name, seen.velero_namespace)
+    after = msgspec.structs.replace(status, deletion=copy)
+    return status_plan(seen, after, (build.create_deletion(seen, row, 1),), is_versioned=False)
+
+
+def update_from_deletion(seen: Seen, row: VeleroRow, deletion: DeletionRow, now: datetime) -> Plan:
+    """Show what became of the request to delete; if it failed, make it again, later each time.
+
+    If Velero takes the backup for one that runs, it is made to end it once more; the first time at once.
+    """
+    copy = Copy(row.key.name, deletion.key.name, seen.velero_namespace, deletion.mirror)
+    before = msgspec.structs.replace(seen.request.status, deletion=copy)
+    if deletion.phase != velero.PROCESSED:
+        return status_plan(seen, before)
+    again = rules.next_attempt_at(deletion)
+    is_reopened = row.reopened == deletion.uid
+    if is_reopened and not row.is_terminal:
+        return status_plan(seen, _waiting_for_end(seen, row, now))
+    is_held = velero.is_taken_for_running(row.phase, deletion.errors)
+    if not is_reopened and is_held and (now >= again or deletion.attempt == 1):
+        return status_plan(seen, before, (build.reopen(row, deletion),), is_versioned=False)
+    if is_reopened or now >= again:
+        gone = Delete(velero.DELETE_REQUEST, deletion.key, deletion.uid)
+        return status_plan(
+            seen, before, (gone, build.create_deletion(seen, row, deletion.attempt + 1)), is_versioned=False
+        )
+    if not deletion.errors:
+        return status_plan(seen, before, wake_at=again)
+    text = rules.deletion_failed(deletion)
+    after = with_condition(seen, before, Said(IN_DELETION, TRUE, Reason.DELETION_FAILED, text), now)
+    return status_plan(seen, after, wake_at=again)
+
+
+def namespace_deleted(seen: Seen, namespace: NamespaceRow, now: datetime) -> Plan:
+    """Release a request with its namespace: delete a waiting Velero object, keep a started backup until it expires."""
+    del namespace
+    if not seen.request.is_going or not seen.request.has_finalizer:
+        return Plan()
+    row = rules.own(seen)
+    if row is None:
+        return wait_for_absence(seen, now) or release_plan(seen)
+    unasked = delete_velero_objects(None, rules.own_deletion(seen))  # else Velero, once it is back, would delete it
+    if row.is_waiting:  # else Velero would run it in a namespace of this name that is another team's, or re-create it
+        return release_plan(seen, (*unasked, Delete(seen.family.velero, row.key, row.uid)))
+    if row.is_orphaned or seen.family is not BACKUPS:
+        return release_plan(seen, unasked)
+    until = f" until {row.expires:%Y-%m-%d %H:%M} UTC" if row.expires is not None else ""
+    text = (
+        f"namespace {seen.request.key.namespace} was deleted; {row.key.name} stays{until}, and can be restored by an "
+        "administrator"
+    )
+    note = Note(seen.family.velero, row.key, row.uid, Reason.BACKUP_ORPHANED.value, text, Level.WARNING)
+    writes = (*unasked, build.mark_orphaned(seen, row, now), build.release(seen))
+    return Plan(writes, notes=(note,), subject=subject_of(seen))
+
+
+def _deleting_status(seen: Seen, reason: Reason, text: str, now: datetime) -> Status:
+    before = seen.request.status
+    if forced.forced_at(before) is not None:  # remembered, so that the same path is taken until the end
+        reason = Reason.FORCE_DELETED
+    status = msgspec.structs.replace(before, phase=forward(before.phase, DELETING))
+    return with_condition(seen, status, Said(IN_DELETION, TRUE, reason, text), now)
+
+
+def _waiting_for_end(seen: Seen, row: VeleroRow, now: datetime) -> Status:
+    text = f"backup accepted for deletion: it is {row.phase}, and is deleted when that has ended"
+    return _deleting_status(seen, Reason.DELETION_PENDING, text, now)

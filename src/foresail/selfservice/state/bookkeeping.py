@@ -1,0 +1,156 @@
+"""Keep ledger, queue and positions up to date with each event; return who may go on because of it."""
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from itertools import chain
+
+from foresail.api import velero
+from foresail.kube.controller import LowPriority
+from foresail.kube.reflector import Change
+from foresail.plan import Key
+from foresail.selfservice.requests import build, rules
+from foresail.selfservice.requests.status import CREATED, DELETING
+from foresail.selfservice.rows.requests import RequestRow
+from foresail.selfservice.rows.velero import VeleroRow
+from foresail.selfservice.state.cluster import ClusterState
+from foresail.selfservice.state.family import FamilyState, lacks_quota
+
+
+class Bookkeeping:
+    """Folds events into what is remembered beside the stores."""
+
+    def __init__(self, cluster: ClusterState, clock: Callable[[], datetime | None]) -> None:
+        self._cluster = cluster
+        self._clock = clock  # None until a loop runs
+
+    # Requests
+
+    def request_changed(self, family: FamilyState, change: Change[RequestRow]) -> list[Key | LowPriority]:
+        """Take in a change of a request."""
+        new, row = change.new, change.new or change.old
+        if row is None:
+            return []
+        if family is self._cluster.backups:
+            self._update_lingering(row, is_deleted=new is None)
+        if new is not None and lacks_quota(new):
+            family.quota_queue.enter(new.key, new.created)
+        else:
+            family.quota_queue.leave(change.key)
+        name, namespace = build.nacuuid(row), change.key.namespace
+        if (new is None or not rules.has_nacuuid(new)) and not family.is_in_velero(name):
+            family.velero_queue.leave(name)  # it never came to Velero, and will not
+            family.reports.forget(name)
+        moved = self._update_queue(family, name, row, is_deleted=new is None)
+        if new is None or new.status.phase in (CREATED, DELETING):
+            family.ledger.settle(namespace, name)
+        elif rules.has_nacuuid(new):
+            family.ledger.promise(namespace, name)
+        return moved
+
+    def _update_lingering(self, row: RequestRow, *, is_deleted: bool) -> None:
+        """Count a backup that was deleted by force until Velero has lost it, even if its request is deleted."""
+        name = build.nacuuid(row)
+        self._cluster.lingering.take(name, row)
+        if is_deleted:
+            self._cluster.lingering.forget_if_lost(name, self._cluster.location_rows())
+
+    def _update_queue(
+        self, family: FamilyState, name: str, row: RequestRow, *, is_deleted: bool
+    ) -> list[Key | LowPriority]:
+        """Let an accepted request wait for its turn, or remove one from the queue that needs none any more."""
+        is_created = row.status.phase in (CREATED, DELETING) or family.is_in_velero(name)
+        if not is_deleted and not is_created and rules.has_nacuuid(row) and not row.is_to_go:
+            family.window.enter(name, row.key, row.created)
+            self.update_weight(row.key.namespace)
+            return []
+        if is_deleted or is_created or not row.has_finalizer:
+            self._cluster.unobserved.pop(name, None)
+        if (not is_created or row.status.position == 0) and family.window.leave(name):
+            return [*family.next_turn_keys(), *family.front_keys()]
+        return []
+
+    # Velero's objects
+
+    def velero_changed(self, family: FamilyState, change: Change[VeleroRow]) -> Iterable[Key | LowPriority]:
+        """Take in a change of a Velero Backup or Restore."""
+        row = change.new or change.old
+        if row is None:
+            return ()
+        found: list[Key | LowPriority] = []
+        if row.owner is not None and _update_ledger(family, change):
+            found += family.keys_short_of_quota(row.owner.namespace)
+        self._note_left(family, change)
+        if self._update_window(family, change, row):
+            found += family.next_turn_keys()
+        is_first_read = change.initial and change.old is None  # then everything is reconciled anyway
+        if _update_positions(family, change) and not is_first_read:
+            return chain(found, family.queued_keys())  # thousands, not gathered into a list
+        return found
+
+    def _update_window(self, family: FamilyState, change: Change[VeleroRow], row: VeleroRow) -> bool:
+        """Take in what Velero has; return whether a turn may have become free."""
+        if change.new is None:
+            return family.window.lose(change.key.name)
+        return family.window.see(row, change.old, change.initial)
+
+    def _note_left(self, family: FamilyState, change: Change[VeleroRow]) -> None:
+        """Note how long an object ran whose data is still moved, for its turn is over."""
+        old, new, now = change.old, change.new, self._clock()
+        if old is not None and new is not None and now is not None and old.is_queued:
+            family.window.note_left(new, now)
+
+    # Namespaces, policies and locations
+
+    def namespace_changed(self, name: str, *, is_deleted: bool) -> None:
+        """Take in a change of a namespace."""
+        if is_deleted:
+            self._cluster.lingering.leave(name)
+            for family in self._cluster.families:
+                family.window.queue.forget(name)
+        else:
+            self.update_weight(name)
+
+    def policies_changed(self) -> None:
+        """Take in a change of any policy."""
+        for family in self._cluster.families:
+            for namespace in family.window.queue.namespaces:
+                self.update_weight(namespace)
+
+    def update_weight(self, namespace: str) -> None:
+        """Set the share of a namespace from its policy."""
+        policy = self._cluster.policy(namespace)
+        if policy is not None:
+            for family in self._cluster.families:
+                family.window.queue.set_weight(namespace, policy.spec.weight)
+
+    def locations_changed(self) -> list[Key]:
+        """Forget the backups deleted by force that Velero has lost; return who may have their quota."""
+        lost = self._cluster.lingering.forget_lost(self._cluster.location_rows())
+        return [key for each in lost for key in self._cluster.backups.keys_short_of_quota(each.namespace)]
+
+    def forget_collected(self, now: datetime) -> list[Key]:
+        """Forget the backups deleted by force that have expired since; return who may have their quota."""
+        namespaces = {key.namespace for key in self._cluster.lingering.forget_collected(now)}
+        return [key for namespace in namespaces for key in self._cluster.backups.keys_short_of_quota(namespace)]
+
+
+def _update_ledger(family: FamilyState, change: Change[VeleroRow]) -> bool:
+    """Count a Velero object for its namespace, and return whether quota may have become free."""
+    old, new, ledger = change.old, change.new, family.ledger
+    is_free = old is not None and (new is None or new.namespace_uid != old.namespace_uid)
+    if old is not None and is_free:
+        ledger.free(old.namespace_uid, change.key.name)
+    if new is not None and ledger.hold(new.namespace_uid, change.key.name, is_active=not new.is_terminal):
+        is_free = True
+    return is_free
+
+
+def _update_positions(family: FamilyState, change: Change[VeleroRow]) -> bool:
+    """Take in what waits and runs in Velero, and return whether any position has changed."""
+    new, name, queue = change.new, change.key.name, family.velero_queue
+    if new is None or new.is_terminal:
+        family.reports.forget(name)
+        return queue.leave(name)
+    queue.enter(name, new.created if change.initial else None)
+    is_running = new.phase in velero.RUNNING
+    return queue.change(name, is_waiting=new.is_waiting, is_running=is_running, number=new.queue_position)

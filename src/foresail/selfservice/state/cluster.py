@@ -1,0 +1,112 @@
+"""Everything that the controller knows of the cluster, and the questions that several of its parts ask."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from foresail.kube.store import Store
+from foresail.plan import Key
+from foresail.selfservice.access.observe import PREFIXES
+from foresail.selfservice.families import BACKUPS, RESTORES, Family
+from foresail.selfservice.policy.observe import PolicyRow
+from foresail.selfservice.policy.quota_ledger import Places
+from foresail.selfservice.policy.rules import policy_for
+from foresail.selfservice.queue.window import Limits, Turns
+from foresail.selfservice.requests import build
+from foresail.selfservice.requests.force_delete import Lingering
+from foresail.selfservice.requests.observe import Source
+from foresail.selfservice.rows.download_requests import DownloadRequestRow
+from foresail.selfservice.rows.locations import LocationRow
+from foresail.selfservice.rows.namespaces import ClaimRow, NamespaceRow
+from foresail.selfservice.rows.requests import RequestRow
+from foresail.selfservice.rows.velero import DeletionRow, VeleroRow, location_of
+from foresail.selfservice.state.family import FamilyState
+
+
+class ClusterState:
+    """The stores of all kinds, and what is remembered beside them."""
+
+    def __init__(self, velero_namespace: str, reserved: Iterable[str], limits: Limits) -> None:
+        self.velero_namespace = velero_namespace
+        self.reserved = frozenset((*reserved, velero_namespace))  # namespaces that no policy reaches
+        self.lingering = Lingering()
+        window, restore_window = Turns(limits.window, limits.next_slot), Turns(limits.restore_window)
+        self.backups = FamilyState(BACKUPS, velero_namespace, window, Places(self.lingering.names))
+        self.restores = FamilyState(RESTORES, velero_namespace, restore_window, Places())
+        self.deletions = Store[DeletionRow]()
+        self.namespaces = Store[NamespaceRow]()
+        self.policies = Store[PolicyRow]()
+        self.locations = Store[LocationRow]()
+        self.claims = Store[ClaimRow]({"namespace": lambda row: [row.namespace]})
+        self.download_requests = Store[DownloadRequestRow](
+            {
+                "for": lambda row: [row.owner] if row.owner is not None else [],
+                "results of": lambda row: [row.results_of] if row.results_of is not None else [],
+                "contents of": lambda row: [row.target.name] if _is_about_contents(row) else [],
+            }
+        )
+        self.unobserved: dict[str, datetime] = {}  # since when a Velero object may exist that is not observed
+
+    @property
+    def families(self) -> tuple[FamilyState, FamilyState]:
+        """Both families."""
+        return self.backups, self.restores
+
+    def of(self, family: Family) -> FamilyState:
+        """Return what is known of a family."""
+        return self.backups if family is BACKUPS else self.restores
+
+    def of_plural(self, plural: str) -> FamilyState:
+        """Return what is known of the family whose tenants' or Velero's kind has this plural."""
+        is_backup = plural in (BACKUPS.kind.plural, BACKUPS.velero.plural)
+        return self.backups if is_backup else self.restores
+
+    def namespace(self, name: str) -> NamespaceRow | None:
+        """Return a namespace."""
+        return self.namespaces.get(Key("", name))
+
+    def policy(self, namespace: str) -> PolicyRow | None:
+        """Return the policy that applies to a namespace."""
+        row = self.namespace(namespace)
+        return policy_for(namespace, row.labels, self.policies.rows(), self.reserved) if row is not None else None
+
+    def location_rows(self) -> tuple[LocationRow, ...]:
+        """Return all storage locations."""
+        return tuple(self.locations.rows())
+
+    def authority_of(self, backup: VeleroRow | None) -> str:
+        """Return the CA certificate of the location of a Velero Backup; empty if it has none."""
+        location = self.locations.get(Key(self.velero_namespace, location_of(backup)))
+        return location.authority if location is not None else ""
+
+    def velero_rows(self, family: FamilyState, request: RequestRow) -> tuple[VeleroRow | None, VeleroRow | None]:
+        """Return Velero's object of a request by its name, and the Velero Backup behind it."""
+        row = family.velero.get(family.velero_key(build.nacuuid(request)))
+        if row is None or family is self.backups:
+            return row, row
+        return row, self.backups.velero.get(self.backups.velero_key(row.source))
+
+    def source(self, request: RequestRow) -> Source:
+        """Return what a restore is made from."""
+        backup = self.backups.requests.get(Key(request.key.namespace, request.source))
+        if backup is None:
+            return Source(None, None)
+        return Source(backup, self.backups.velero.get(self.backups.velero_key(build.nacuuid(backup))))
+
+    def expirations(self, namespace_uid: str) -> tuple[datetime, ...]:
+        """Return when the ended backups of a namespace expire."""
+        rows = self.backups.velero.by("namespace uid", namespace_uid)
+        return tuple(row.expires for row in rows if row.expires is not None and row.is_terminal)
+
+    def past_history(self, namespace: str) -> list[RequestRow]:
+        """Return the finished restores of a namespace beyond the number that its policy keeps."""
+        policy = self.policy(namespace)
+        ended = self.restores.requests.by("ended", namespace)
+        if policy is None or len(ended) <= policy.spec.quotas.restores.history:
+            return []
+        newest_first = sorted(ended, key=lambda row: (row.created, row.key), reverse=True)
+        return newest_first[policy.spec.quotas.restores.history :]
+
+
+def _is_about_contents(row: DownloadRequestRow) -> bool:
+    prefix = PREFIXES.get(row.target.kind)
+    return prefix is not None and row.key.name.startswith(prefix) and row.owner is None

@@ -1,0 +1,128 @@
+"""Map events to keys: which requests are reconciled when an object changes. Nothing here changes what is remembered."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from foresail.kube.controller import LowPriority
+from foresail.kube.reflector import Change
+from foresail.plan import Key
+from foresail.selfservice.access.observe import PREFIXES
+from foresail.selfservice.policy.observe import PolicyRow
+from foresail.selfservice.reasons import Reason
+from foresail.selfservice.requests import outcome, protection, rules
+from foresail.selfservice.requests.status import BACKING_OFF
+from foresail.selfservice.rows.download_requests import DownloadRequestRow
+from foresail.selfservice.rows.locations import LocationRow
+from foresail.selfservice.rows.namespaces import NamespaceRow
+from foresail.selfservice.rows.requests import RequestRow
+from foresail.selfservice.rows.velero import DeletionRow, MovementRow, VeleroRow
+from foresail.selfservice.state.cluster import ClusterState
+from foresail.selfservice.state.family import FamilyState, lacks_quota
+
+
+class EventKeys:
+    """Maps events about requests, and about everything that they depend on, to the requests."""
+
+    def __init__(self, cluster: ClusterState) -> None:
+        self._cluster = cluster
+
+    def for_request(self, family: FamilyState, change: Change[RequestRow]) -> Iterator[Key]:
+        """Return the request, and those that wait for what it used or is."""
+        old, new = change.old, change.new
+        yield family.key(change.key)
+        if new is None and old is None:
+            return
+        namespace = change.key.namespace
+        if new is None or (old is not None and _needs_no_quota_now(old, new)):
+            yield from family.keys_short_of_quota(namespace)
+        if family is self._cluster.restores:
+            if new is not None and outcome.has_ended(new) and not (old is not None and outcome.has_ended(old)):
+                yield from family.keys(self._cluster.past_history(namespace))
+            return
+        if old is None or new is None or _restorability(old) != _restorability(new):
+            yield from self._restores_of(change.key)
+
+    def for_velero(self, family: FamilyState, change: Change[VeleroRow]) -> Iterator[Key]:
+        """Return the request of a Velero object, the restores from it, and those that it lets be deleted."""
+        row = change.new or change.old
+        if row is None:
+            return
+        if change.old is None:
+            yield from family.dangling_keys((row,))
+        if change.new is None:
+            yield from family.deleted_dangling_keys(row)
+        if row.owner is not None:
+            yield family.key(row.owner)
+            is_another = change.old is None or change.new is None or change.old.phase != change.new.phase
+            if family is self._cluster.backups and is_another:
+                yield from self._restores_of(row.owner)
+                protected = family.requests.by("blocked by", (Reason.DELETION_PROTECTED, row.owner.namespace))
+                yield from family.keys(protected)
+
+    def for_deletion(self, change: Change[DeletionRow]) -> Iterator[Key]:
+        """Return the backup that a DeleteBackupRequest is about."""
+        row = change.new or change.old
+        if row is not None and row.owner is not None:
+            yield self._cluster.backups.key(row.owner)
+
+    def for_movement(self, family: FamilyState, change: Change[MovementRow]) -> Iterator[Key]:
+        """Return the request that the data of a volume is moved for."""
+        row = change.new or change.old
+        of = family.velero.get(family.velero_key(row.of)) if row is not None else None
+        if of is not None and of.owner is not None:
+            yield family.key(of.owner)
+
+    def for_download_request(self, change: Change[DownloadRequestRow]) -> Iterator[Key]:
+        """Return the restores whose check of access needs the file."""
+        row = change.new or change.old
+        if row is None or row.target.kind not in PREFIXES:
+            return
+        backups, restores = self._cluster.families
+        backup = backups.velero.get(backups.velero_key(row.target.name))
+        owner = backup.owner if backup is not None else None
+        if owner is not None:
+            yield from restores.keys(restores.requests.by("handed over from", owner))
+
+    def for_namespace(self, change: Change[NamespaceRow]) -> Iterator[Key]:
+        """Return the requests of a namespace that depend on its policy; all of them if it is terminating."""
+        is_going = change.new is not None and change.new.is_going
+        for family in self._cluster.families:
+            rows = family.requests.by("namespace", change.key.name)
+            yield from family.keys(
+                row for row in rows if is_going or not row.status.velero.nacuuid or protection.is_protected(row.status)
+            )
+            if change.new is None or is_going or change.old is None:
+                yield from family.dangling_keys(family.velero.by("waits in", change.key.name))
+
+    def for_policy(self, change: Change[PolicyRow]) -> Iterator[Key | LowPriority]:
+        """Return everything that a policy may let go ahead, be deleted or be removed from history."""
+        restores = self._cluster.restores
+        if not change.initial:
+            for namespace in {row.key.namespace for row in restores.requests.rows() if outcome.has_ended(row)}:
+                yield from map(LowPriority, restores.keys(self._cluster.past_history(namespace)))
+        for family in self._cluster.families:
+            yield from family.keys(family.requests.by("not accepted", True))  # noqa: FBT003 - a value of the index
+            yield from family.keys(family.requests.by("blocked by", Reason.DELETION_PROTECTED))
+
+    def for_location(self, change: Change[LocationRow]) -> Iterator[Key]:
+        """Return the backups that wait for a location, or for Velero to sync with it."""
+        backups, old, new = self._cluster.backups, change.old, change.new
+        if old is None or new is None or old != msgspec.structs.replace(new, last_synced=old.last_synced):
+            yield from backups.keys(backups.requests.by("blocked by", Reason.LOCATION_UNAVAILABLE))
+        yield from backups.keys(backups.requests.by("blocked by", Reason.FORCE_DELETED))
+
+    def _restores_of(self, backup: Key) -> Iterator[Key]:
+        restores = self._cluster.restores
+        return restores.keys(restores.requests.by("restores", backup))
+
+
+def _restorability(backup: RequestRow) -> tuple[str, bool]:
+    """Return what a restore from a backup depends on: its phase, and whether it is being deleted."""
+    return backup.status.phase, rules.is_being_deleted(backup)
+
+
+def _needs_no_quota_now(old: RequestRow, new: RequestRow) -> bool:
+    """Whether a request has just been refused, or has just got its quota."""
+    is_refused = new.status.phase == BACKING_OFF and old.status.phase != BACKING_OFF
+    return is_refused or (lacks_quota(old) and not lacks_quota(new))

@@ -1,0 +1,170 @@
+"""Collect what a decision about a request depends on. It only reads, so that a Plan has no other effect."""
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from foresail.kube.background_reads import BackgroundReads
+from foresail.plan import Key
+from foresail.selfservice.access.observe import PREFIXES, AccessSeen
+from foresail.selfservice.access.reader import AccessReader
+from foresail.selfservice.queue.observe import Place
+from foresail.selfservice.queue.window import WindowSeen
+from foresail.selfservice.requests import build, outcome, protection, rules, volumes
+from foresail.selfservice.requests.dangling import StraySeen
+from foresail.selfservice.requests.file_requests import file_name
+from foresail.selfservice.requests.force_delete import forced_at
+from foresail.selfservice.requests.observe import Seen, Source
+from foresail.selfservice.requests.status import CREATED, DELETING
+from foresail.selfservice.rows.requests import RequestRow
+from foresail.selfservice.rows.velero import VeleroRow, movements
+from foresail.selfservice.state.cluster import ClusterState
+from foresail.selfservice.state.family import FamilyState
+
+
+class Observer:
+    """Collects the observed state of requests, of waiting Velero objects and of the window."""
+
+    def __init__(
+        self, cluster: ClusterState, access: AccessReader, background_reads: BackgroundReads[Any, Any]
+    ) -> None:
+        self._cluster = cluster
+        self._access = access
+        self._background_reads = background_reads
+
+    def window(self, plural: str, now: datetime) -> WindowSeen:
+        """Collect when the next hand-over of a family is given up."""
+        return WindowSeen(plural, self._cluster.of_plural(plural).window.next_expiry(now))
+
+    def dangling(self, namespace: str, path: str) -> StraySeen | None:
+        """Collect what is known about a waiting Velero object and its namespace."""
+        plural, _, name = path.partition("/")
+        family = self._cluster.of_plural(plural)
+        row, at = family.velero.get(family.velero_key(name)), Key("", namespace)
+        if row is None or at in self._cluster.namespaces.unread:
+            return None
+        return StraySeen(family.family, row, self._cluster.namespaces.get(at))
+
+    def request(self, family: FamilyState, key: Key, now: datetime) -> Seen | None:
+        """Collect everything that a decision about a request depends on."""
+        request = family.requests.get(key)
+        if request is None:
+            return None
+        name, cluster = build.nacuuid(request), self._cluster
+        at, namespace = family.velero_key(name), cluster.namespace(key.namespace)
+        uid = namespace.uid if namespace is not None else ""
+        transfers, copies = family.movements.values()
+        is_backup = family is cluster.backups
+        seen = Seen(
+            family=family.family,
+            request=request,
+            velero_namespace=cluster.velero_namespace,
+            namespace=namespace,
+            policy=cluster.policy(key.namespace) if _needs_policy(request) else None,
+            velero=family.velero.get(at),
+            deletion=cluster.deletions.get(at) if is_backup else None,
+            source=None if is_backup else cluster.source(request),
+            stored=family.ledger.stored(uid, key.namespace, name),
+            active=family.ledger.active(uid, key.namespace, name),
+            expirations=self._expirations(request, uid) if is_backup else (),
+            history=None if is_backup else self._history(request),
+            good=self._good_backups(request, uid) if is_backup else (),
+            locations=cluster.location_rows() if is_backup and _needs_locations(request) else (),
+            transfers=movements(transfers.by("of", name)),
+            volumes=movements(copies.by("of", name)),
+            place=_place(family, request, at, now),
+        )
+        seen = self._with_turn(family, name, seen, now)
+        if request.status.phase not in (CREATED, DELETING):
+            seen = msgspec.structs.replace(seen, access=self._access_to(family.key(key), seen.source))
+        return self._with_claims(family, seen) if is_backup and volumes.is_new(seen) else seen
+
+    def _with_turn(self, family: FamilyState, name: str, seen: Seen, now: datetime) -> Seen:
+        """Add whether a request may be handed over now, and since when its Velero object may exist unobserved."""
+        request = seen.request
+        if seen.velero is not None or request.status.phase in (CREATED, DELETING):
+            return seen
+        is_accepted = rules.has_nacuuid(request)
+        unseen = self._cluster.unobserved.get(name, now) if is_accepted and request.has_finalizer else None
+        if is_accepted:
+            turn = family.window.turn(name, request.key.namespace, family.family.word, now)
+        else:
+            turn = family.window.expected_turn(family.family.word)
+        return msgspec.structs.replace(seen, turn=turn, unseen_since=unseen)
+
+    def _with_claims(self, family: FamilyState, seen: Seen) -> Seen:
+        """Add the volumes that a namespace has, and those whose data is in a backup that has just ended."""
+        name = build.nacuuid(seen.request)
+        saved = frozenset(each.claim for store in family.movements.values() for each in store.by("of", name))
+        claims = tuple(self._cluster.claims.by("namespace", seen.request.key.namespace))
+        return msgspec.structs.replace(seen, claims=claims, saved=saved)
+
+    def _history(self, request: RequestRow) -> int | None:
+        """Return how many finished restores are kept, if this one is not among them any longer."""
+        if not outcome.has_ended(request):
+            return None
+        namespace = request.key.namespace
+        is_past = any(row.uid == request.uid for row in self._cluster.past_history(namespace))
+        policy = self._cluster.policy(namespace) if is_past else None
+        return policy.spec.quotas.restores.history if policy is not None else None
+
+    def _expirations(self, request: RequestRow, namespace_uid: str) -> tuple[datetime, ...]:
+        """Return when the ended backups of a namespace expire, if a request may not fit beside them."""
+        if rules.has_nacuuid(request):
+            return ()
+        namespace, ledger = request.key.namespace, self._cluster.backups.ledger
+        policy = self._cluster.policy(namespace)
+        most = policy.spec.quotas.stored if policy is not None else None
+        if most is None or ledger.stored(namespace_uid, namespace, build.nacuuid(request)) < most:
+            return ()
+        return self._cluster.expirations(namespace_uid)
+
+    def _good_backups(self, request: RequestRow, namespace_uid: str) -> tuple[VeleroRow, ...]:
+        """Return the complete backups of a namespace that nobody deletes, if a deletion is requested."""
+        if not (request.is_to_be_deleted or request.is_to_be_forced):
+            return ()
+        rows = self._cluster.backups.velero.by("namespace uid", namespace_uid)
+        return protection.good_backups(row for row in rows if row.key not in self._cluster.deletions)
+
+    def _access_to(self, key: Key, source: Source | None) -> AccessSeen:
+        """Collect what is known about access to what a request would bring back."""
+        backup = source.velero if source is not None else None
+        read_result, reserved = self._background_reads.result(key), self._cluster.reserved
+        if backup is None:
+            return AccessSeen(reserved=reserved, read_result=read_result)
+        rows = self._cluster.download_requests.by("contents of", backup.key.name)
+        return AccessSeen(
+            has_contents=self._access.knows(backup.uid),
+            files=tuple(row for row in rows if row.key.name == file_name(PREFIXES[row.target.kind], backup.uid)),
+            authority=self._cluster.authority_of(backup),
+            reserved=reserved,
+            read_result=read_result,
+        )
+
+
+def _place(family: FamilyState, request: RequestRow, at: Key, now: datetime) -> Place:
+    """Return the position of a request, and when it is to be reported."""
+    position, shown = _position(family, request, at), request.status.position
+    if position is None or (shown is not None and position >= shown):
+        return Place(position)
+    return Place(position, family.reports.when(at.name, shown, position, now))
+
+
+def _position(family: FamilyState, request: RequestRow, at: Key) -> int | None:
+    """Return the position of a request: in Velero's queue, or in ours behind everything that Velero has."""
+    queue, window = family.velero_queue, family.window
+    if at.name in queue or at in family.velero:
+        return queue.position(at.name)
+    if not window.is_bounded:
+        return queue.last if rules.has_nacuuid(request) else None
+    return queue.last + window.queue.rank(request.key.namespace, (request.created, at.name))
+
+
+def _needs_policy(request: RequestRow) -> bool:
+    is_to_go = request.is_to_be_deleted or request.is_to_be_forced
+    return is_to_go or request.status.phase not in (CREATED, DELETING)
+
+
+def _needs_locations(request: RequestRow) -> bool:
+    return request.is_to_be_forced or not rules.has_nacuuid(request) or forced_at(request.status) is not None
