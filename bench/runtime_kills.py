@@ -17,7 +17,7 @@ from datetime import datetime
 from http import HTTPStatus
 from pathlib import Path
 
-from foresail.kube.aimed_kill import VARIABLE
+from foresail.kube.crash_injection import VARIABLE
 from testbed import Cluster, Options
 from tests.cluster.parents import finished, owners, parents, uids
 from tests.cluster.replicas import ACCOUNT, USER, Replica, permit
@@ -98,7 +98,7 @@ class Series:
         try:
             names = [f"p-{number:03}-{each:02}" for each in range(NEW_PARENTS)]
             self._cluster.apply(*parents(where, names))
-            _wait(lambda: replica.said("leads now") or replica.process.poll() is not None, 30)
+            _wait(lambda: replica.said("became leader") or replica.process.poll() is not None, 30)
             if is_aimed:
                 code = replica.process.wait(30)
                 if code != -signal.SIGKILL:
@@ -120,7 +120,7 @@ class Series:
         else:
             report.at_random += 1
             report.random_between += between
-        first, leads = replica.lines[0]["time"], replica.said("leads now")[0]["time"]
+        first, leads = replica.lines[0]["time"], replica.said("became leader")[0]["time"]
         took = datetime.fromisoformat(leads) - datetime.fromisoformat(first)
         report.seconds_to_lead.append(took.total_seconds())
 

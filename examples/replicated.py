@@ -17,8 +17,8 @@ from foresail.plan import Key
 async def main(kubeconfig: str, identity: str, port: int) -> None:
     """Run this replica until SIGTERM."""
     lease = Key("default", OneChildEach.name)
-    place = replica.Place(OneChildEach.name, identity, lease, host="127.0.0.1", port=port)
-    await replica.run(await connect(kubeconfig), [OneChildEach()], place)
+    config = replica.ReplicaConfig(OneChildEach.name, identity, lease, host="127.0.0.1", port=port)
+    await replica.run(await connect(kubeconfig), [OneChildEach()], config)
 
 
 if __name__ == "__main__":

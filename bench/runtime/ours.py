@@ -38,9 +38,9 @@ async def main(kubeconfig: str, port: int, *, with_events: bool) -> None:
     """Run until SIGTERM, then print what was measured."""
     stopwatch = Stopwatch()
     controller: Controller[Any] = OneChildEach()
-    place = replica.Place(controller.name, "bench", Key("default", ACCOUNT), host="127.0.0.1", port=port)
+    config = replica.ReplicaConfig(controller.name, "bench", Key("default", ACCOUNT), host="127.0.0.1", port=port)
     measured = controller if with_events else Quiet(controller)
-    await replica.run(await connect(kubeconfig), [measured], place, before_write=stopwatch)
+    await replica.run(await connect(kubeconfig), [measured], config, before_write=stopwatch)
     print(json.dumps(stopwatch.facts))
 
 

@@ -54,7 +54,7 @@ class Operator(Speaking):
         """Start it and return when it leads and is ready."""
         process = self.begin()
         deadline = time.monotonic() + _READY_SECONDS
-        while not (self.is_ready() and self.said("leads now")):
+        while not (self.is_ready() and self.said("became leader")):
             assert process.poll() is None, f"it ended by itself:\n{self.log.read_text()}"
             assert time.monotonic() < deadline, f"not ready within {_READY_SECONDS:g} s:\n{self.log.read_text()}"
             time.sleep(0.05)

@@ -20,8 +20,10 @@ from foresail.plan import Key
 async def main(folder: str, identity: str, port: int) -> None:
     incluster_config.SERVICE_TOKEN_FILENAME = connect._SERVICE_ACCOUNT = f"{folder}/token"  # noqa: SLF001 - a place
     incluster_config.SERVICE_CERT_FILENAME = f"{folder}/ca.crt"
-    place = replica.Place(OneChildEach.name, identity, Key("default", OneChildEach.name), host="127.0.0.1", port=port)
-    await replica.run(await connect.connect(), [OneChildEach()], place)
+    config = replica.ReplicaConfig(
+        OneChildEach.name, identity, Key("default", OneChildEach.name), host="127.0.0.1", port=port
+    )
+    await replica.run(await connect.connect(), [OneChildEach()], config)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ class Speaking:
 
     def ask(self, path: str) -> tuple[int, str]:
         """Ask the running process over HTTP; code 0 if it does not answer."""
-        started = self.said("answers on port")
+        started = self.said("serving on port")
         if not started:
             return 0, ""
         port = started[-1]["message"].rpartition(" ")[2]

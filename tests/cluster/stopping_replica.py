@@ -25,8 +25,10 @@ async def main(kubeconfig: str, identity: str, stop_before: int) -> None:
         if next(writes) == stop_before:
             os.kill(os.getpid(), signal.SIGSTOP)
 
-    place = replica.Place(OneChildEach.name, identity, Key("default", OneChildEach.name), host="127.0.0.1", port=0)
-    await replica.run(await connect(kubeconfig), [OneChildEach()], place, before_write=before_write)
+    config = replica.ReplicaConfig(
+        OneChildEach.name, identity, Key("default", OneChildEach.name), host="127.0.0.1", port=0
+    )
+    await replica.run(await connect(kubeconfig), [OneChildEach()], config, before_write=before_write)
 
 
 if __name__ == "__main__":

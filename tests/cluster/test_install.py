@@ -260,7 +260,7 @@ def test_uninstalled_by_helm_without_preparation_it_is_missed_and_velero_makes_e
     with kubelet(cluster, tmp_path) as played:
         reader.follow(PAGE, "With Helm")
         reader.type("helm upgrade foresail charts/foresail -n velero --reuse-values --set monitoring.rules=true")
-        eventually(lambda: played.operator is not None and played.operator.said("leads now"), 180)
+        eventually(lambda: played.operator is not None and played.operator.said("became leader"), 180)
         assert played.operator is not None
         operator = played.operator
         eventually(lambda: operator.figures()['leader_election_master_status{name="foresail"}'] == 1, 60)

@@ -13,7 +13,7 @@ NAMESPACES = ("forge", "mill")
 
 
 def port_of(operator: Operator) -> int:
-    return int(operator.said("answers on port")[-1]["message"].rpartition(" ")[2])
+    return int(operator.said("serving on port")[-1]["message"].rpartition(" ")[2])
 
 
 def test_prometheus_reads_both_deployments_and_an_alert_names_the_tenants_namespace(

@@ -31,7 +31,7 @@ def leading(cluster: Cluster, log: Path, eventually: Eventually) -> Iterator[Rep
     """Run a replica that leads; at the end it must still be the same process."""
     replica = Replica(cluster.service_account_kubeconfig("default", ACCOUNT), log)
     try:
-        eventually(lambda: replica.said("leads now"), 120)
+        eventually(lambda: replica.said("became leader"), 120)
         yield replica
         assert replica.process.poll() is None, "it ended by itself"
     finally:
@@ -75,7 +75,7 @@ def outlive(
         end()
         ended = time.monotonic()
         making.join()
-        assert replica.said("leads no longer")
+        assert replica.said("lost leadership")
         assert replica.ask("/healthz") == (200, "ok\n")
         eventually(all_are_made, 60)  # it may refuse for a moment yet
         eventually(lambda: finished(cluster, where) == set(names), 180)

@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-from foresail.kube.candidate import Terms
+from foresail.kube.candidate import LeaseTiming
 from foresail.kube.client import Client
 from foresail.kube.clock import now
 from foresail.kube.connect import connect
 from foresail.kube.controller import Informer
 from foresail.kube.execute import Executor
-from foresail.kube.health import complaints_of_health
+from foresail.kube.health import liveness_problems
 from foresail.kube.lease import Leadership
 from foresail.kube.loop import Loop
 from foresail.kube.reflector import WatchSpec
@@ -100,7 +100,7 @@ def test_after_the_leader_is_killed_and_after_it_is_ended_the_other_one_works_on
         second.process.terminate()
         went_on = work_began(cluster, where, "after-end", eventually)
         assert second.process.wait(60) == 0
-        released = datetime.fromisoformat(second.said("released the Lease")[0]["time"])
+        released = datetime.fromisoformat(second.said("released Lease")[0]["time"])
         asked = [each.at for each in cluster.audit(ADMIN) if (each.namespace, each.name) == (where, "after-end")]
         ended = (went_on - max(released, *asked)).total_seconds()  # there was nothing to do before both
         assert ended <= 2
@@ -117,8 +117,8 @@ def test_killed_and_started_again_under_the_same_name_it_leads_at_once(
     eventually(leads(cluster, first), 30)
     first.kill()
     again = start("same")
-    eventually(lambda: again.said("leads now"), 30)
-    begun, leading = (datetime.fromisoformat(line["time"]) for line in (again.lines[0], again.said("leads now")[0]))
+    eventually(lambda: again.said("became leader"), 30)
+    begun, leading = (datetime.fromisoformat(line["time"]) for line in (again.lines[0], again.said("became leader")[0]))
     assert (leading - begun).total_seconds() < 5, "it does not wait until its own Lease runs out"
     assert cluster.get("lease", "one-child-each")["spec"]["leaseTransitions"] == 0
 
@@ -157,7 +157,7 @@ def test_events_that_are_refused_and_slow_do_not_cost_the_lease(
         eventually(lambda: proxy.refused >= 12, 90)  # by then the shared limiter was down to one request at a time
         until = time.monotonic() + 15
         while time.monotonic() < until:
-            assert not replica.said("leads no longer")
+            assert not replica.said("lost leadership")
             time.sleep(0.5)
         cluster.apply(*parents(where, ["late"]))
         eventually(lambda: "late" in finished(cluster, where), 10)
@@ -228,12 +228,12 @@ def test_leaders_that_were_paused_for_a_minute_right_before_a_write_do_no_harm_a
         for paused in (first, second):
             time.sleep(max(0.0, 60 - (time.monotonic() - stopped[paused.identity])))
             paused.process.send_signal(signal.SIGCONT)
-            eventually(lambda paused=paused: paused.said("leads no longer"), 30)  # type: ignore[misc]
+            eventually(lambda paused=paused: paused.said("lost leadership"), 30)  # type: ignore[misc]
         time.sleep(2)
         assert cluster.get("parents", "--namespace", where)["items"] == before
         assert cluster.get("configmaps", "--namespace", where)["items"] == children
         assert [item["status"] for item in before] == [{"child": name, "later": "yes"} for name in ("a", "b")]
-        assert all("so it was paused" in each.said("leads no longer")[0]["message"] for each in (first, second))
+        assert all("so it was paused" in each.said("lost leadership")[0]["message"] for each in (first, second))
 
         # They stand again: warm followers, one of which leads when the third ends.
         third.process.terminate()
@@ -250,8 +250,8 @@ def test_cut_off_from_the_server_it_stops_leading_before_the_lease_runs_out_and_
         with cluster.proxy() as proxy:
             kubeconfig = await asyncio.to_thread(cluster.service_account_kubeconfig, "default", ACCOUNT, proxy.url)
             async with Client(await connect(str(kubeconfig))) as client:
-                terms = Terms(duration=8, renew_deadline=5, retry=0.5)
-                leadership = Leadership(client, Key("default", "cut-off"), "me", now, terms)
+                timing = LeaseTiming(duration=8, renew_deadline=5, retry_period=0.5)
+                leadership = Leadership(client, Key("default", "cut-off"), "me", now, timing)
                 running = asyncio.create_task(leadership.run())
                 await asyncio.wait_for(leadership.until_leader(), 30)
                 await asyncio.to_thread(proxy.stall, "leases")
@@ -261,8 +261,8 @@ def test_cut_off_from_the_server_it_stops_leading_before_the_lease_runs_out_and_
                 lease = await asyncio.to_thread(cluster.get, "lease", "cut-off")
                 renewed = datetime.fromisoformat(lease["spec"]["renewTime"])
                 # A renewal that was under way may have arrived, unanswered.
-                least = terms.renew_deadline - 2 * terms.retry
-                assert least <= (lost - renewed).total_seconds() < terms.duration
+                least = timing.renew_deadline - 2 * timing.retry_period
+                assert least <= (lost - renewed).total_seconds() < timing.duration
                 await asyncio.to_thread(proxy.resume)
                 await asyncio.wait_for(leadership.until_leader(), 30)
                 running.cancel()
@@ -278,14 +278,14 @@ def test_of_two_processes_under_one_name_the_later_one_leads_and_the_earlier_one
     start: Start, eventually: Eventually
 ) -> None:
     earlier = start("namesake")
-    eventually(lambda: earlier.said("leads now"), 30)
+    eventually(lambda: earlier.said("became leader"), 30)
     log = earlier.log.rename(earlier.log.with_suffix(".earlier"))
     earlier.log = log
     later = start("namesake")
     eventually(lambda: earlier.said("another process under the same name has taken the Lease"), 30)
     time.sleep(3)
-    assert len(earlier.said("leads now")) == len(later.said("leads now")) == 1
-    assert not later.said("leads no longer")
+    assert len(earlier.said("became leader")) == len(later.said("became leader")) == 1
+    assert not later.said("lost leadership")
 
 
 def test_a_watch_that_dies_ends_the_loop_and_is_named_by_the_probe(cluster: Cluster) -> None:
@@ -308,7 +308,7 @@ def test_a_watch_that_dies_ends_the_loop_and_is_named_by_the_probe(cluster: Clus
             loop = Loop(client, Broken(), Executor(client), now)
             with pytest.raises(ExceptionGroup):
                 await asyncio.wait_for(loop.run(), 60)
-            assert complaints_of_health([loop]) == ["broken: the watch of Parent has ended"]
+            assert liveness_problems([loop]) == ["broken: the watch of Parent has ended"]
 
     cluster.apply(*parents("default", ["broken"]))
     asyncio.run(run())

@@ -94,13 +94,13 @@ def test_a_token_that_is_replaced_in_time_goes_unnoticed_and_one_that_has_expire
         old = token.present
         eventually(lambda: token.is_refused(old), LIFE + 60)
         finish("in-time")
-        assert not any(each.said("leads no longer") for each in both.values())
+        assert not any(each.said("lost leadership") for each in both.values())
         leader = both[holder(cluster)]
 
     # Not replaced: it is refused, and then there is not even a file. Nobody leads, and nobody ends.
     eventually(lambda: token.is_refused(token.present), LIFE + 60)
     token.path.unlink()
-    eventually(lambda: leader.said("leads no longer"), 60)
+    eventually(lambda: leader.said("lost leadership"), 60)
     eventually(lambda: leader.said("the credentials for the API server cannot be read, trying again"), 60)
     cluster.apply(*parents(WHERE, ["late"]))
     time.sleep(3)

@@ -51,7 +51,7 @@ def test_an_event_that_never_arrives_is_dropped_counted_and_named_in_the_log(cap
     with caplog.at_level(logging.WARNING):
         what = told(unsent=4)
     assert (what.outcomes, what.there) == ({"dropped": 1}, 0)
-    assert "no Event says Made of Thing default/a: Unreachable" in caplog.text
+    assert "dropped Event Made for Thing default/a: Unreachable" in caplog.text
 
 
 def test_an_event_that_arrived_without_an_answer_is_not_said_twice() -> None:
@@ -64,7 +64,7 @@ def test_an_event_that_is_refused_for_good_is_dropped_at_once(caplog: pytest.Log
         what = told(namespace="nowhere")
     assert (what.outcomes, what.there) == ({"dropped": 1}, 0)
     assert what.seconds < 1
-    assert "no Event says Made of Thing nowhere/a" in caplog.text
+    assert "dropped Event Made for Thing nowhere/a" in caplog.text
 
 
 def there_after(*seconds: float, busy_for: float, notes: int = 1, ends: bool = False) -> list[int]:
@@ -78,7 +78,7 @@ def there_after(*seconds: float, busy_for: float, notes: int = 1, ends: bool = F
         def is_busy() -> bool:
             return time() - begun < busy_for
 
-        events = Events(Visitor(world), "foresail", "pod-1", world.clock, is_busy=is_busy, waiting=100)
+        events = Events(Visitor(world), "foresail", "pod-1", world.clock, is_busy=is_busy, queue_size=100)
         telling = asyncio.create_task(events.run())
         for number in range(notes):
             events.emit(Note(THING, Key("default", f"a{number}"), "uid-1", "Made", "It was made."))

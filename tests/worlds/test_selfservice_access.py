@@ -240,7 +240,7 @@ def test_a_policy_that_decides_about_volumes_itself_is_not_asked_again() -> None
         await tenancy.settle(30)
         assert refused(tenancy)[0] == "VolumeNotBackedUp"
         assert tenancy.process is not None
-        assert tenancy.process.loop.queue.waiting_for_an_instant == 0
+        assert tenancy.process.loop.queue.delayed == 0
 
     tell(story)
 

@@ -1,18 +1,18 @@
-"""When a replica may take, keep and must leave a Lease: a state machine without I/O, on a steady clock alone.
+"""Leader election as a state machine without I/O: when a replica may acquire, must renew and has lost the Lease.
 
 ```
-              the Lease is free, and our write of it succeeded
-FOLLOWING ──────────────────────────────────────────────────────→ LEADING ─┐ renewed: the deadline moves on
-    ↑                                                                ↑─────┘
-    └──── no renewal succeeded until the deadline, or someone else holds it
+              the Lease is free, and our write succeeded
+FOLLOWER ──────────────────────────────────────────────────→ LEADER ─┐ renewed: the deadline moves on
+    ↑                                                            ↑───┘
+    └──── no renewal succeeded before the deadline, or someone else holds it
 ```
-Why two never lead at once: the leader counts its deadline from the moment *before* it sent the renewal, a follower
-counts the longer duration from the moment *after* it saw it, and no clock is compared with another one. A call
-that failed may still arrive; it then meets another resourceVersion, or it renews what is ours anyway.
+Two replicas never lead at once: the leader counts its deadline from *before* it sent the renewal, a follower counts
+the longer duration from *after* it observed it, and no clock is compared with another. A request that failed may still
+arrive; it then fails on its resourceVersion, or renews a Lease that is ours anyway.
 
-What is left is the instant between the check and the write: a process that is stopped exactly there and continued
-minutes later sends that one write. It does no harm by itself: a name that is taken is taken, an old
-resourceVersion is refused, a UID that is gone is gone. That is why every Plan must be safe to repeat.
+One gap remains: a process that is paused between the check and the write, and resumed minutes later, sends that one
+write. It does no harm: an existing name, an old resourceVersion or an old UID makes it fail. So every Plan must be safe
+to repeat.
 """
 
 from dataclasses import dataclass, replace
@@ -22,29 +22,29 @@ _STAMPS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
-    """How long a Lease lasts, by when a leader must have renewed it, and how often it is tried; in seconds."""
+class LeaseTiming:
+    """The duration of a Lease, the leader's renew deadline and the retry period, in seconds."""
 
     duration: int = 10
     renew_deadline: float = 7.0
-    retry: float = 1.0
+    retry_period: float = 1.0
 
     def __post_init__(self) -> None:
-        if not self.duration > self.renew_deadline > 2 * self.retry > 0:
+        if not self.duration > self.renew_deadline > 2 * self.retry_period > 0:
             raise ValueError(f"{self}: the duration must exceed the deadline, and the deadline two tries")
 
     @property
-    def call(self) -> float:
-        """How long one request may take, so that another can follow before the deadline."""
+    def request_timeout(self) -> float:
+        """How long one request may take so that two more fit before the deadline."""
         return self.renew_deadline / 3
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What a Lease says; an empty holder has released it, an empty version is one that was deleted."""
+    """The content of a Lease; without a holder it was released, without a version it was deleted."""
 
     holder: str
-    renewed: str  # the holder's wall clock: for people, and a mark that changes; no clock is compared with it
+    renewed: str  # by the holder's wall clock; used only to notice a change
     transitions: int
     acquired: str
     duration: int
@@ -52,106 +52,108 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ReadLease:
     """Read the Lease."""
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
-    """Write ourselves into the Lease if it still is what was seen; create it if nothing was."""
+class AcquireLease:
+    """Write our identity into the Lease if it is still as observed; create it if there was none."""
 
-    over: Record | None
+    replacing: Record | None
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Do nothing for so many seconds."""
+    """Wait for some seconds."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """All that one process knows about the Lease: a value that is replaced by each answer, and never asks a clock."""
+    """What one process knows about the Lease: an immutable value that each answer replaces."""
 
     identity: str
-    terms: Terms = Terms()
-    seen: Record | None = None  # as it was last read or written
-    since: float = NEVER  # when holder, renewal and transitions were first seen to be so
-    stamps: tuple[str, ...] = ()  # renewals that are ours, those among them that may yet arrive
-    leads_until: float = NEVER
-    unsure: bool = True  # nobody knows what the Lease says now
-    not_before: float = NEVER  # the next request
+    timing: LeaseTiming = LeaseTiming()
+    observed: Record | None = None  # as it was last read or written
+    observed_at: float = NEVER  # when holder, renewal and transitions were first observed as they are
+    own_renewals: tuple[str, ...] = ()  # our renewals, including those that may still arrive
+    leader_until: float = NEVER
+    is_outdated: bool = True  # the Lease may differ from `observed`
+    next_request: float = NEVER  # the earliest time
 
-    def leads(self, now: float) -> bool:
+    def is_leader(self, now: float) -> bool:
         """Tell whether this process may write."""
-        return now < self.leads_until
+        return now < self.leader_until
 
-    def move(self, now: float) -> Look | Hold | Wait:
-        """Say what to do now."""
-        if self.leads(now):
-            if now < self.not_before:
-                return Wait(min(self.not_before, self.leads_until) - now)
-            return Look() if self.unsure else Hold(self.seen)
-        if not self.unsure and self.is_free(now):
-            return Hold(self.seen)  # however long ago it was read: it is written only if nothing changed since
-        if now < self.not_before:
-            return Wait((self.not_before if self.unsure else min(self.not_before, self.expires)) - now)
-        return Look()
+    def next_step(self, now: float) -> ReadLease | AcquireLease | Wait:
+        """Return what to do now."""
+        if self.is_leader(now):
+            if now < self.next_request:
+                return Wait(min(self.next_request, self.leader_until) - now)
+            return ReadLease() if self.is_outdated else AcquireLease(self.observed)
+        if not self.is_outdated and self.is_free(now):
+            return AcquireLease(self.observed)  # safe however old it is: the write fails if the Lease has changed
+        if now < self.next_request:
+            return Wait((self.next_request if self.is_outdated else min(self.next_request, self.expires)) - now)
+        return ReadLease()
 
     def is_free(self, now: float) -> bool:
-        """Tell whether the Lease may be taken: it is nobody's, our own, or was not renewed for its whole duration."""
-        return self.seen is None or not self.seen.holder or self.owns(self.seen) or now >= self.expires
+        """Tell whether the Lease may be acquired: it has no holder, is our own, or has expired."""
+        return self.observed is None or not self.observed.holder or self.owns(self.observed) or now >= self.expires
 
     @property
     def expires(self) -> float:
-        """When the Lease runs out if nobody is seen to renew it: the holder's own promise counts, not our terms."""
-        return self.since + (self.seen.duration if self.seen and self.seen.duration else self.terms.duration)
+        """When the Lease expires without a renewal, by the duration that its holder wrote."""
+        duration = self.observed.duration if self.observed is not None else 0
+        return self.observed_at + (duration or self.timing.duration)
 
-    def looked(self, found: Record | None, now: float) -> "Candidate":
-        """Take in what was read; None if there is no Lease."""
-        if found is None and self.seen is not None:
-            found = replace(self.seen, version="")  # deleted: its holder may not know yet, and keeps its time
-        first = self.seen is None
-        unchanged = found is not None and self.seen is not None and _signs(found) == _signs(self.seen)
-        stamps = self.stamps
+    def after_read(self, found: Record | None, now: float) -> "Candidate":
+        """Return the state after the Lease was read; None if there is no Lease."""
+        if found is None and self.observed is not None:
+            found = replace(self.observed, version="")  # deleted: its holder may still lead until it expires
+        first = self.observed is None
+        unchanged = found is not None and self.observed is not None and _heartbeat(found) == _heartbeat(self.observed)
+        own_renewals = self.own_renewals
         if first and found is not None and found.holder == self.identity:
-            stamps += (found.renewed,)  # this process has just begun, so whoever wrote that is gone: it is ours at once
-        seen = replace(self, seen=found, since=self.since if unchanged else now, stamps=stamps, unsure=False)
-        if found is None or seen.owns(found):
-            return replace(seen, not_before=now)
-        return replace(seen, leads_until=NEVER, not_before=now + self.terms.retry)
+            own_renewals += (found.renewed,)  # this process has just started, so its predecessor wrote it: it is ours
+        observed_at = self.observed_at if unchanged else now
+        updated = replace(self, observed=found, observed_at=observed_at, own_renewals=own_renewals, is_outdated=False)
+        if found is None or updated.owns(found):
+            return replace(updated, next_request=now)
+        return replace(updated, leader_until=NEVER, next_request=now + self.timing.retry_period)
 
-    def sending(self, stamp: str) -> "Candidate":
-        """Remember a renewal before it is sent: it is ours even if no answer comes."""
-        # Old ones are dropped: the API server gives up on a request after a minute, and one is sent each second.
-        latest = (*self.stamps, stamp)[-_STAMPS:]
-        present = (self.seen.renewed,) if self.seen is not None and self.owns(self.seen) else ()
-        return replace(self, stamps=tuple(dict.fromkeys((*present, *latest))))
+    def before_write(self, stamp: str) -> "Candidate":
+        """Return the state before a renewal is sent: it is ours even if no answer comes."""
+        # The oldest are dropped: the API server times a request out after a minute, and one is sent each second.
+        latest = (*self.own_renewals, stamp)[-_STAMPS:]
+        present = (self.observed.renewed,) if self.observed is not None and self.owns(self.observed) else ()
+        return replace(self, own_renewals=tuple(dict.fromkeys((*present, *latest))))
 
-    def held(self, record: Record, sent: float, now: float) -> "Candidate":
-        """Take in that our write was done; the deadline counts from before it was sent."""
-        until = sent + self.terms.renew_deadline
-        mine = replace(self, seen=record, since=now, stamps=(record.renewed,), leads_until=until)
-        return replace(mine, unsure=False, not_before=sent + self.terms.retry)
+    def after_write(self, record: Record, sent: float, now: float) -> "Candidate":
+        """Return the state after our write succeeded; the deadline counts from before it was sent."""
+        until = sent + self.timing.renew_deadline
+        mine = replace(self, observed=record, observed_at=now, own_renewals=(record.renewed,), leader_until=until)
+        return replace(mine, is_outdated=False, next_request=sent + self.timing.retry_period)
 
-    def failed(self, now: float, *, overtaken: bool) -> "Candidate":
-        """Take in that a request failed; it may have been done all the same, so the next one is a look.
+    def after_failure(self, now: float, *, overtaken: bool) -> "Candidate":
+        """Return the state after a request failed; it may have succeeded all the same, so a read follows.
 
-        That look comes at once if somebody else's write was earlier, and otherwise after a pause.
+        The read follows at once after a conflict, otherwise after the retry period.
         """
-        return replace(self, unsure=True, not_before=now if overtaken else now + self.terms.retry)
+        return replace(self, is_outdated=True, next_request=now if overtaken else now + self.timing.retry_period)
 
     def resigned(self) -> "Candidate":
-        """Lead no longer."""
-        return replace(self, leads_until=NEVER)
+        """Return the state after leadership was given up."""
+        return replace(self, leader_until=NEVER)
 
     def owns(self, record: Record) -> bool:
-        """Tell whether it was this process that wrote the record."""
-        # The name alone does not say so: a second process under the same name must not share the Lease with us.
-        return record.holder == self.identity and record.renewed in self.stamps
+        """Tell whether this process wrote the record."""
+        # The identity is not enough: a second process with the same identity must not share the Lease.
+        return record.holder == self.identity and record.renewed in self.own_renewals
 
 
-def _signs(record: Record) -> tuple[str, str, int]:
-    """Return what changes when a holder is alive; a label that someone puts on the Lease is no sign of life."""
+def _heartbeat(record: Record) -> tuple[str, str, int]:
+    """Return what changes while the holder is alive; other edits of the Lease, such as labels, do not count."""
     return record.holder, record.renewed, record.transitions

@@ -1,12 +1,11 @@
-"""Says in Events what users should know; never waits, never fails, and says a thing once.
+"""Writes Events without blocking or failing, and without repetition.
 
-A repeated Event could be counted in a series, but each repetition would be a write, and an object that is refused
-every minute would cost as much as one that changes every minute. So what was said within the last ten minutes is
-not said again, and after them it is a new Event: Events live for an hour, so it stays to be seen as long as it
-holds. The name of an Event is derived from what it says, so a restarted or second replica does not repeat it either.
+A series would count repetitions, but each one would be a write. So an Event is not repeated within ten minutes; after
+that a new one is created, because Events expire after an hour. The name is derived from the content, so that a
+restarted or second replica does not repeat an Event either.
 
-What users asked for goes first: while there is work, Events wait for it, each for twenty seconds at most and only as
-long as there is room for more to wait. An Event bears the instant at which it was emitted.
+Reconciles go first: while keys are queued, an Event waits for at most twenty seconds, and only while the queue of
+Events has room. Its eventTime is the instant at which it was emitted.
 """
 
 import asyncio
@@ -26,20 +25,20 @@ from foresail.plan import Body, Key, Kind, Note
 EVENT = Kind("events.k8s.io", "v1", "events", "Event")
 _log = logging.getLogger(__name__)
 _WINDOW = 600.0
-_WAITING = 10_000
-_REMEMBERED = 10_000
-_AT_ONCE = 4
-_LONGEST_BEHIND_WORK = 20.0
-_LOOK_AGAIN = 0.25
+_QUEUE_SIZE = 10_000
+_MAX_REMEMBERED = 10_000
+_WRITERS = 4
+_MAX_DELAY = 20.0
+_BUSY_CHECK = 0.25
 _PAUSES = (1.0, 5.0, 15.0)  # before each further attempt at one Event
-_PASSING = (Cause.UNREACHABLE, Cause.SERVER, Cause.TOO_MANY)
-_LONGEST_MESSAGE = 1024  # bytes, and the next two as well: what the API server accepts
-_LONGEST_WORD = 128
-_LONGEST_NAME = 253
+_TRANSIENT = (Cause.UNREACHABLE, Cause.SERVER, Cause.TOO_MANY)
+_MAX_MESSAGE = 1024  # bytes, limits of the API server like the next two
+_MAX_WORD = 128
+_MAX_NAME = 253
 
 
 class Events:
-    """Takes Notes from anywhere in the process, and writes them, a few at once, as long as `run` runs."""
+    """Queues Notes from anywhere in the process and writes them as Events while `run` runs."""
 
     def __init__(
         self,
@@ -50,7 +49,7 @@ class Events:
         *,
         is_busy: Callable[[], bool] = lambda: False,
         window: float = _WINDOW,
-        waiting: int = _WAITING,
+        queue_size: int = _QUEUE_SIZE,
     ) -> None:
         self.outcomes: Counter[str] = Counter()
         self._client = client
@@ -58,83 +57,85 @@ class Events:
         self._instance = instance
         self._now = now
         self._is_busy = is_busy
-        self._ends = False
+        self._is_flushing = False
         self._window = window
-        self._said: OrderedDict[str, float] = OrderedDict()
-        self._waiting: asyncio.Queue[tuple[Note, datetime, float]] = asyncio.Queue(waiting)
+        self._emitted: OrderedDict[str, float] = OrderedDict()
+        self._queue: asyncio.Queue[tuple[Note, datetime, float]] = asyncio.Queue(queue_size)
 
     def emit(self, note: Note) -> None:
-        """Take a Note to be said soon, unless it was said already; if too many wait, it is dropped and counted."""
+        """Queue a Note unless it repeats another; drop and count it if the queue is full."""
         if self._is_repeated(note):
             self.outcomes["repeated"] += 1
             return
         try:
-            self._waiting.put_nowait((note, self._now(), asyncio.get_running_loop().time()))
+            self._queue.put_nowait((note, self._now(), asyncio.get_running_loop().time()))
         except asyncio.QueueFull:
-            del self._said[_identity(note)]
+            del self._emitted[_identity(note)]
             self.outcomes["dropped"] += 1
 
     async def run(self) -> None:
-        """Write what was emitted, until cancelled."""
+        """Write the queued Events until cancelled."""
         async with asyncio.TaskGroup() as group:
-            for _ in range(_AT_ONCE):
+            for _ in range(_WRITERS):
                 group.create_task(self._work())
 
     async def _work(self) -> None:
         while True:
-            note, at, since = await self._waiting.get()
+            note, at, since = await self._queue.get()
             try:
-                while self._is_early(since):  # noqa: ASYNC110 - work is asked about, it does not tell
-                    await asyncio.sleep(_LOOK_AGAIN)
+                while self._should_wait(since):  # noqa: ASYNC110 - the work queue cannot notify us
+                    await asyncio.sleep(_BUSY_CHECK)
                 await self._write(note, at)
-            except Exception:  # noqa: BLE001 - no Event is worth the process
+            except Exception:  # noqa: BLE001 - a failed Event must not end the process
                 self.outcomes["dropped"] += 1
-                _log.exception("no Event says %s of %s %s", note.reason, note.kind.name, note.key)
+                _log.exception("dropped Event %s for %s %s", note.reason, note.kind.name, note.key)
             finally:
-                self._waiting.task_done()
+                self._queue.task_done()
 
     async def flushed(self) -> None:
-        """Return when everything that was emitted has been written or given up; for the end of the process."""
-        self._ends = True
-        await self._waiting.join()
+        """Return when all queued Events were written or dropped; for the end of the process."""
+        self._is_flushing = True
+        await self._queue.join()
 
-    def _is_early(self, since: float) -> bool:
+    def _should_wait(self, since: float) -> bool:
         waited = asyncio.get_running_loop().time() - since
-        has_room = self._waiting.qsize() * 2 < self._waiting.maxsize
-        return has_room and not self._ends and waited < _LONGEST_BEHIND_WORK and self._is_busy()
+        has_room = self._queue.qsize() * 2 < self._queue.maxsize
+        return has_room and not self._is_flushing and waited < _MAX_DELAY and self._is_busy()
 
     def _is_repeated(self, note: Note) -> bool:
         now = steady()
-        while self._said and (now - next(iter(self._said.values())) >= self._window or len(self._said) > _REMEMBERED):
-            self._said.popitem(last=False)
+        while self._emitted and (
+            now - next(iter(self._emitted.values())) >= self._window or len(self._emitted) > _MAX_REMEMBERED
+        ):
+            self._emitted.popitem(last=False)
         identity = _identity(note)
-        if identity in self._said:
+        if identity in self._emitted:
             return True
-        self._said[identity] = now
+        self._emitted[identity] = now
         return False
 
     async def _write(self, note: Note, at: datetime) -> None:
         body = event(note, at, self._reporter, self._instance, self._window)
         answer = await self._create(note, body)
         for pause in _PAUSES:
-            if not (isinstance(answer, Failure) and answer.cause in _PASSING):
+            if not (isinstance(answer, Failure) and answer.cause in _TRANSIENT):
                 break
             await asyncio.sleep(pause)
             answer = await self._create(note, body)
         if not isinstance(answer, Failure):
             self.outcomes["written"] += 1
         elif answer.cause is Cause.ALREADY_EXISTS:
-            self.outcomes["repeated"] += 1  # said before a restart, by another replica, or by an attempt of ours
+            self.outcomes["repeated"] += 1  # before a restart, by another replica, or by an earlier attempt
         else:
             self.outcomes["dropped"] += 1
-            _log.warning("no Event says %s of %s %s: %s", note.reason, note.kind.name, note.key, answer)
+            _log.warning("dropped Event %s for %s %s: %s", note.reason, note.kind.name, note.key, answer)
 
     async def _create(self, note: Note, body: Body) -> msgspec.Raw | Failure:
-        return await self._client.create(EVENT, Key(_home(note), ""), body, msgspec.Raw)
+        return await self._client.create(EVENT, Key(_event_namespace(note), ""), body, msgspec.Raw)
 
 
 def event(note: Note, at: datetime, reporter: str, instance: str, window: float = _WINDOW) -> Body:
-    """Return the Event that says a Note; within a window the same Note gives the same name."""
+    """Return the Event for a Note; within a window the same Note gives the same name."""
     regarding = {"apiVersion": note.kind.api_version, "kind": note.kind.name, "name": note.key.name}
     if note.key.namespace:
         regarding["namespace"] = note.key.namespace
@@ -143,28 +144,28 @@ def event(note: Note, at: datetime, reporter: str, instance: str, window: float 
     return {
         "apiVersion": EVENT.api_version,
         "kind": EVENT.name,
-        "metadata": {"name": _name(note, int(at.timestamp() // window)), "namespace": _home(note)},
+        "metadata": {"name": _name(note, int(at.timestamp() // window)), "namespace": _event_namespace(note)},
         "eventTime": at.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
         "reportingController": reporter,
-        "reportingInstance": instance[:_LONGEST_WORD],
-        "action": note.reason[:_LONGEST_WORD],
-        "reason": note.reason[:_LONGEST_WORD],
+        "reportingInstance": instance[:_MAX_WORD],
+        "action": note.reason[:_MAX_WORD],
+        "reason": note.reason[:_MAX_WORD],
         "type": note.level.value,
-        "note": note.message.encode()[:_LONGEST_MESSAGE].decode(errors="ignore"),
+        "note": note.message.encode()[:_MAX_MESSAGE].decode(errors="ignore"),
         "regarding": regarding,
     }
 
 
-def _home(note: Note) -> str:
-    return note.key.namespace or "default"  # where the API server wants Events about things without a namespace
+def _event_namespace(note: Note) -> str:
+    return note.key.namespace or "default"  # where Events about cluster-scoped objects belong
 
 
 def _identity(note: Note) -> str:
-    """Return what two Notes have in common if one repeats the other."""
+    """Return a string that is equal for two Notes if one repeats the other."""
     about = note.kind.api_version, note.kind.name, str(note.key), note.uid
     return "\0".join((*about, note.reason, note.level.value, note.pattern or note.message))
 
 
 def _name(note: Note, slot: int) -> str:
     mark = hashlib.sha256(f"{_identity(note)}\0{slot}".encode()).hexdigest()[:16]
-    return f"{note.key.name[: _LONGEST_NAME - 17].rstrip('-.')}.{mark}"
+    return f"{note.key.name[: _MAX_NAME - 17].rstrip('-.')}.{mark}"

@@ -1,4 +1,4 @@
-"""One small HTTP server for whoever looks after the process: /metrics, /healthz and /readyz."""
+"""The HTTP server with /metrics, /healthz and /readyz."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -12,15 +12,15 @@ from foresail.kube.metrics import CONTENT_TYPE, Metrics, text
 from foresail.kube.watch import STALE_SECONDS
 
 
-def complaints_of_health(loops: Sequence[Loop[Any]]) -> list[str]:
-    """Say what only a restart can mend: a watch that has ended. That nobody answers at all says the rest."""
+def liveness_problems(loops: Sequence[Loop[Any]]) -> list[str]:
+    """Return what only a restart can fix: a watch that has ended. A blocked event loop answers nothing at all."""
     return [
         f"{loop.controller.name}: the watch of {kind.name} has ended" for loop in loops for kind in loop.ended_watches
     ]
 
 
-def complaints_of_readiness(loops: Sequence[Loop[Any]], stale_seconds: float = STALE_SECONDS) -> list[str]:
-    """Report stores that were never read or are stale. A follower is ready too: it must be there before it leads."""
+def readiness_problems(loops: Sequence[Loop[Any]], stale_seconds: float = STALE_SECONDS) -> list[str]:
+    """Return the stores that were never read or are stale; a follower can be ready too."""
     found = []
     for loop in loops:
         for watch in loop.watches:
@@ -42,16 +42,16 @@ async def serving(
     *,
     stale_seconds: float = STALE_SECONDS,
 ) -> AsyncIterator[int]:
-    """Answer until the block ends; yield the port, which is a free one if 0 was asked for."""
+    """Serve until the block ends; yield the port, which is a free one if `port` is 0."""
 
     async def show(_: web.Request) -> web.Response:
         return web.Response(body=await _rendered(metrics), headers={"Content-Type": CONTENT_TYPE})
 
     async def healthy(_: web.Request) -> web.Response:
-        return _answer(complaints_of_health(loops))
+        return _answer(liveness_problems(loops))
 
     async def ready(_: web.Request) -> web.Response:
-        return _answer(complaints_of_readiness(loops, stale_seconds))
+        return _answer(readiness_problems(loops, stale_seconds))
 
     application = web.Application()
     application.add_routes([web.get("/metrics", show), web.get("/healthz", healthy), web.get("/readyz", ready)])
@@ -66,7 +66,7 @@ async def serving(
 
 
 async def _rendered(metrics: Metrics) -> bytes:
-    """Read the figures in parts, and render them in a thread: the event loop has other work."""
+    """Collect the metrics in parts and render them in a thread, so that the event loop is not blocked."""
     parts = []
     for part in metrics.parts():
         parts.append(part)
@@ -74,5 +74,5 @@ async def _rendered(metrics: Metrics) -> bytes:
     return await asyncio.to_thread(text, parts)
 
 
-def _answer(complaints: list[str]) -> web.Response:
-    return web.Response(text="\n".join(complaints or ["ok"]) + "\n", status=503 if complaints else 200)
+def _answer(problems: list[str]) -> web.Response:
+    return web.Response(text="\n".join(problems or ["ok"]) + "\n", status=503 if problems else 200)

@@ -1,4 +1,4 @@
-"""Who of several replicas may write: the one that holds a Lease; asks and writes what the candidate says."""
+"""Campaigns for the Lease: sends the requests that the candidate's state machine asks for."""
 
 import asyncio
 import logging
@@ -8,7 +8,7 @@ from typing import assert_never
 
 import msgspec
 
-from foresail.kube.candidate import NEVER, Candidate, Hold, Look, Record, Terms, Wait
+from foresail.kube.candidate import NEVER, AcquireLease, Candidate, LeaseTiming, ReadLease, Record, Wait
 from foresail.kube.client import Client
 from foresail.kube.clock import steady
 from foresail.kube.failures import Cause, Failure
@@ -47,26 +47,26 @@ class _Lease(msgspec.Struct):
 
 
 class Leadership:
-    """Stands for a Lease as long as `run` runs, and stands again after each loss; `is_leader` asks nobody.
+    """Campaigns for a Lease as long as `run` runs; `is_leader` needs no request.
 
-    Give it a client of its own: a renewal must not wait behind the writes of the controllers.
+    It needs its own client, so that a renewal never waits behind the controllers' writes.
     """
 
     def __init__(
-        self, client: Client, lease: Key, identity: str, now: Callable[[], datetime], terms: Terms | None = None
+        self, client: Client, lease: Key, identity: str, now: Callable[[], datetime], timing: LeaseTiming | None = None
     ) -> None:
         self.lease = lease
         self._client = client
         self._now = now
-        self._candidate = Candidate(identity, terms or Terms())
+        self._candidate = Candidate(identity, timing or LeaseTiming())
         self._leading, self._following = asyncio.Event(), asyncio.Event()
         self._following.set()
-        self._trouble: Failure | None = None
+        self._last_failure: Failure | None = None
 
     @property
     def is_leader(self) -> bool:
-        """Whether this process may write now: true only before the deadline, whatever else is going on."""
-        return self._candidate.leads(steady())
+        """Whether this process may write now: true only before the renew deadline."""
+        return self._candidate.is_leader(steady())
 
     async def until_leader(self) -> None:
         """Return when this process leads."""
@@ -77,72 +77,72 @@ class Leadership:
         await self._following.wait()
 
     async def run(self) -> None:
-        """Get the Lease, keep it, and if it is lost stand for it again; until cancelled."""
+        """Acquire the Lease, renew it, and campaign again if it is lost; until cancelled."""
         while True:
             now = steady()
-            self._tell(now)
-            move = self._candidate.move(now)
-            match move:
+            self._announce(now)
+            step = self._candidate.next_step(now)
+            match step:
                 case Wait():
-                    await asyncio.sleep(move.seconds)
-                case Look():
-                    await self._look()
-                case Hold():
-                    await self._hold(move.over)
+                    await asyncio.sleep(step.seconds)
+                case ReadLease():
+                    await self._read()
+                case AcquireLease():
+                    await self._acquire(step.replacing)
                 case _:
-                    assert_never(move)
+                    assert_never(step)
 
     async def release(self) -> None:
-        """Give the Lease up so that another takes it at once; call it when `run` has ended and nothing is written."""
+        """Release the Lease so that another replica acquires it at once; call it after `run` and all writes."""
         if not self.is_leader:
             return
-        self._candidate = self._candidate.resigned()  # first, and whatever becomes of the request
-        self._show(leads=False)
-        for _ in range(2):  # again if the last renewal got no answer, and the version that we know is old
-            if self._candidate.unsure:
-                await self._look()
-            seen = self._candidate.seen
-            if self._candidate.unsure or seen is None or not self._candidate.owns(seen):
+        self._candidate = self._candidate.resigned()  # before the request, whatever its result
+        self._set_leading(is_leader=False)
+        for _ in range(2):  # twice if the last renewal got no answer, so that our resourceVersion is old
+            if self._candidate.is_outdated:
+                await self._read()
+            observed = self._candidate.observed
+            if self._candidate.is_outdated or observed is None or not self._candidate.owns(observed):
                 break
-            if await self._write(seen, {"holderIdentity": "", "renewTime": _text(self._now())}) is not None:
-                _log.info("released the Lease %s", self.lease)
+            if await self._write(observed, {"holderIdentity": "", "renewTime": _text(self._now())}) is not None:
+                _log.info("released Lease %s", self.lease)
                 return
-        _log.warning("the Lease %s could not be released and runs out by itself", self.lease)
+        _log.warning("could not release Lease %s; it expires by itself", self.lease)
 
-    async def _look(self) -> None:
+    async def _read(self) -> None:
         answer = await self._limited(self._client.get(LEASE, self.lease, _Lease))
         if not isinstance(answer, Failure):
-            self._candidate = self._candidate.looked(answer.record(), steady())
+            self._candidate = self._candidate.after_read(answer.record(), steady())
         elif answer.cause is Cause.NOT_FOUND:
-            self._candidate = self._candidate.looked(None, steady())
+            self._candidate = self._candidate.after_read(None, steady())
         else:
             self._failed(answer)
 
-    async def _hold(self, over: Record | None) -> None:
+    async def _acquire(self, replacing: Record | None) -> None:
         mine = self._candidate
         stamp = _text(self._now())
-        taken = over is None or over.holder != mine.identity
+        taken = replacing is None or replacing.holder != mine.identity
         spec = {
             "holderIdentity": mine.identity,
             "renewTime": stamp,
-            "acquireTime": stamp if over is None or taken else over.acquired or stamp,
-            "leaseTransitions": 0 if over is None else over.transitions + taken,
-            "leaseDurationSeconds": mine.terms.duration,
+            "acquireTime": stamp if replacing is None or taken else replacing.acquired or stamp,
+            "leaseTransitions": 0 if replacing is None else replacing.transitions + taken,
+            "leaseDurationSeconds": mine.timing.duration,
         }
-        self._candidate = mine.sending(stamp)
+        self._candidate = mine.before_write(stamp)
         sent = steady()
-        record = await self._write(over, spec)
+        record = await self._write(replacing, spec)
         if record is not None:
-            self._candidate = self._candidate.held(record, sent, steady())
+            self._candidate = self._candidate.after_write(record, sent, steady())
 
-    async def _write(self, over: Record | None, spec: Body) -> Record | None:
-        """Write into the Lease if it still is what was seen; return what it says now, or None if that failed."""
-        if over is None or not over.version:
+    async def _write(self, replacing: Record | None, spec: Body) -> Record | None:
+        """Write the Lease if it is still as observed; return its new content, or None on failure."""
+        if replacing is None or not replacing.version:
             metadata = {"name": self.lease.name, "namespace": self.lease.namespace}
             body = {"apiVersion": LEASE.api_version, "kind": LEASE.name, "metadata": metadata, "spec": spec}
             request = self._client.create(LEASE, self.lease, body, _Lease)
         else:
-            body = {"metadata": {"resourceVersion": over.version}, "spec": spec}
+            body = {"metadata": {"resourceVersion": replacing.version}, "spec": spec}
             request = self._client.merge(LEASE, self.lease, body, _Lease)
         answer = await self._limited(request)
         if isinstance(answer, Failure):
@@ -151,49 +151,50 @@ class Leadership:
         return answer.record()
 
     async def _limited(self, request: Awaitable[_Lease | Failure]) -> _Lease | Failure:
-        """Wait for an answer as long as one call may take, and never beyond the deadline."""
-        now = steady()
-        left = self._candidate.leads_until - now if self._candidate.leads(now) else self._candidate.terms.call
-        limit = min(left, self._candidate.terms.call)
+        """Wait for an answer as long as one request may take, and never beyond the deadline."""
+        now, limit = steady(), self._candidate.timing.request_timeout
+        if self._candidate.is_leader(now):
+            limit = min(limit, self._candidate.leader_until - now)
         try:
             async with asyncio.timeout(limit):
                 answer = await request
         except TimeoutError:
             return Failure(Cause.UNREACHABLE, f"no answer within {limit:.1f} s")
         if not isinstance(answer, Failure):
-            self._trouble = None
+            self._last_failure = None
         return answer
 
     def _failed(self, why: Failure) -> None:
-        if self._trouble is None or self._trouble.cause is not why.cause:
-            _log.warning("the Lease %s: %s", self.lease, why)
-        self._trouble = why
+        if self._last_failure is None or self._last_failure.cause is not why.cause:
+            _log.warning("request for Lease %s failed, retrying: %s", self.lease, why)
+        self._last_failure = why
         overtaken = why.cause in (Cause.CONFLICT, Cause.ALREADY_EXISTS)
-        self._candidate = self._candidate.failed(steady(), overtaken=overtaken)
+        self._candidate = self._candidate.after_failure(steady(), overtaken=overtaken)
 
-    def _tell(self, now: float) -> None:
-        """Let everyone know when this process has begun to lead, or ceased to."""
+    def _announce(self, now: float) -> None:
+        """Notify waiters and log when this process becomes leader or loses leadership."""
         mine = self._candidate
-        if mine.leads(now) == self._leading.is_set():
+        if mine.is_leader(now) == self._leading.is_set():
             return
-        self._show(leads=mine.leads(now))
-        if mine.leads(now):
-            _log.info("%s leads now: it holds the Lease %s", mine.identity, self.lease)
-        elif mine.leads_until == NEVER and mine.seen is not None:
-            _log.warning("%s leads no longer: %s the Lease %s", mine.identity, self._who_took(mine.seen), self.lease)
+        self._set_leading(is_leader=mine.is_leader(now))
+        if mine.is_leader(now):
+            _log.info("%s became leader: it holds Lease %s", mine.identity, self.lease)
+        elif mine.leader_until == NEVER and mine.observed is not None:
+            text = "%s lost leadership: Lease %s %s"
+            _log.warning(text, mine.identity, self.lease, self._new_holder(mine.observed))
         else:
-            late = now - mine.leads_until + mine.terms.renew_deadline
-            why = f"paused, or cut off ({self._trouble})" if self._trouble else "paused"
-            text = "%s leads no longer: its last renewal of the Lease %s was sent %.1f s ago, so it was %s"
+            late = now - mine.leader_until + mine.timing.renew_deadline
+            why = f"paused or disconnected ({self._last_failure})" if self._last_failure else "paused"
+            text = "%s lost leadership: its last renewal of Lease %s was sent %.1f s ago, so it was %s"
             _log.warning(text, mine.identity, self.lease, late, why)
 
-    def _who_took(self, record: Record) -> str:
+    def _new_holder(self, record: Record) -> str:
         if record.holder == self._candidate.identity:
-            return "another process under the same name has taken"
-        return f"{record.holder} has taken" if record.holder else "somebody has emptied"
+            return "was acquired by another process with the same identity"
+        return f"was acquired by {record.holder}" if record.holder else "was released by someone else"
 
-    def _show(self, *, leads: bool) -> None:
-        now, before = (self._leading, self._following) if leads else (self._following, self._leading)
+    def _set_leading(self, *, is_leader: bool) -> None:
+        now, before = (self._leading, self._following) if is_leader else (self._following, self._leading)
         now.set()
         before.clear()
 

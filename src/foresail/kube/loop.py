@@ -151,7 +151,7 @@ class Loop(Generic[Seen]):
             workers = [group.create_task(self._work()) for _ in range(self._workers)]
             readers = [group.create_task(self._background_reads.work())] if self._background_reads is not None else []
             self.is_working = True
-            self.queue.attended_since = asyncio.get_running_loop().time()
+            self.queue.workers_since = asyncio.get_running_loop().time()
             try:
                 await _first(self._election.until_follower(), self._draining.wait())
             finally:

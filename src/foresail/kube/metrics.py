@@ -64,7 +64,7 @@ class Metrics(Collector):
         self._reconciles: Counter[tuple[str, str]] = Counter()  # by controller and outcome
         for loop in loops:
             loop.on_reconciled = self._observer(loop.controller.name, worked)
-            loop.queue.waited = waited.labels(loop.controller.name).observe
+            loop.queue.on_waited = waited.labels(loop.controller.name).observe
 
     def parts(self) -> Iterable[Iterable[Metric]]:
         """Read the figures of this moment in parts.
@@ -164,7 +164,7 @@ class Metrics(Collector):
             "foresail_queue_timers",
             "Objects that wait for an instant.",
             by,
-            [(name, queue.waiting_for_an_instant) for name, queue, _ in queues],
+            [(name, queue.delayed) for name, queue, _ in queues],
         )
 
     def _stores(self) -> Iterable[Metric]:

@@ -1,10 +1,9 @@
-"""What is to be looked at next: each key once, never by two workers at a time, and no tenant before the others.
+"""The work queue: each key once, never with two workers at a time, and fair between namespaces.
 
-Two lines wait: live changes, and behind them what was there at the start; of ten keys one comes from there, so that
-changes without end do not keep it waiting for ever. In each the namespaces take turns, so that ten thousand objects
-of one tenant do not delay the first of another. A key can also wait for an instant of the wall clock, or for its
-back-off after a failure: that one is measured on the clock that nobody can set, and spread by chance.
-Each key that comes wakes one worker, and no worker wakes for an instant before it has come.
+There are two priorities: live changes, and behind them initial objects and low-priority keys. One of ten keys comes
+from the second, so that it never starves. In each the namespaces take turns, so that ten thousand objects of one tenant
+do not delay another tenant. A key can also wait for an instant of the wall clock, or for its back-off after a failure,
+which has jitter and is measured on the monotonic clock. Each new key wakes one worker.
 """
 
 import asyncio
@@ -17,16 +16,16 @@ from typing import Generic, TypeVar
 
 from foresail.plan import Key
 
-_FIRST_BACKOFF, _LONGEST_BACKOFF = 0.2, 60.0
-_SPREAD = 0.25  # by how much a back-off is longer at most, so that keys that failed together come back one by one
+_FIRST_BACKOFF, _MAX_BACKOFF = 0.2, 60.0
+_JITTER = 0.25  # the share by which a back-off is longer at most, so that keys that failed together spread
 _LIVE_IN_A_ROW = 9
-_SPARE = 64  # places in order that may stand for nothing
-CLOCK_CHECK_SECONDS = 1.0  # seconds; the wall clock may be set while we wait for it
-_SET_BACK = 60.0  # seconds by which the wall clock must step back for every instant to be decided anew
+_MAX_STALE = 64  # cancelled entries that the heap may keep
+CLOCK_CHECK_SECONDS = 1.0  # the wall clock may be set while a key waits for an instant
+_CLOCK_SET_BACK = 60.0  # seconds by which the wall clock must step back for every instant to be decided anew
 
 
-class _Line:
-    """Keys in the order of their coming, the namespaces taking turns; each with the time at which it came."""
+class _FairQueue:
+    """Keys in order of arrival, with namespaces taking turns; each with its time of arrival."""
 
     __slots__ = ("_by_namespace", "_length")
 
@@ -49,14 +48,14 @@ class _Line:
             self._length += 1
 
     def pop(self) -> tuple[Key, float] | None:
-        """Return the next key, and when it came."""
+        """Return the next key and its time of arrival."""
         if not self._by_namespace:
             return None
         namespace, keys = self._by_namespace.popitem(last=False)
         found = keys.popitem(last=False)
         self._length -= 1
         if keys:
-            self._by_namespace[namespace] = keys  # to the end of the turn
+            self._by_namespace[namespace] = keys  # this namespace is now last
         return found
 
     def drop(self, key: Key) -> None:
@@ -71,7 +70,7 @@ class _Line:
         return max((now - next(iter(keys.values())) for keys in self._by_namespace.values()), default=0.0)
 
     def oldest(self) -> Iterator[tuple[float, Key]]:
-        """Return the oldest key of each namespace, and when it came."""
+        """Return the oldest key of each namespace and its time of arrival."""
         for keys in self._by_namespace.values():
             key, since = next(iter(keys.items()))
             yield since, key
@@ -80,8 +79,8 @@ class _Line:
 Instant = TypeVar("Instant", datetime, float)
 
 
-class _Agenda(Generic[Instant]):
-    """Keys that wait for an instant, each for one at most."""
+class _Timers(Generic[Instant]):
+    """Keys that wait for an instant, each for at most one."""
 
     __slots__ = ("_due", "_order")
 
@@ -94,20 +93,20 @@ class _Agenda(Generic[Instant]):
 
     def put(self, key: Key, instant: Instant) -> None:
         if self._due.get(key) == instant:
-            return  # as at most looks: what was asked for stands
+            return  # the common case
         self._due[key] = instant
         heapq.heappush(self._order, (instant, key))
-        if len(self._order) > _SPARE + 2 * len(self._due):
-            # Most of it was taken back or moved. An instant may be a month away, so what waits for it goes now.
+        if len(self._order) > _MAX_STALE + 2 * len(self._due):
+            # Most entries were cancelled or moved; an instant may be a month away, so remove them now.
             self._order = [(due, each) for each, due in self._due.items()]
             heapq.heapify(self._order)
 
     def drop(self, key: Key) -> None:
-        self._due.pop(key, None)  # what is in order of it is passed over when it comes up
+        self._due.pop(key, None)  # its entry in the heap is skipped when it comes up
 
     def next(self) -> Instant | None:
         while self._order and self._due.get(self._order[0][1]) != self._order[0][0]:
-            heapq.heappop(self._order)  # taken back, or asked for again at another instant
+            heapq.heappop(self._order)  # cancelled, or moved to another instant
         return self._order[0][0] if self._order else None
 
     def take_all(self) -> list[Key]:
@@ -134,32 +133,32 @@ class Queue:
         jitter: Callable[[], float] = random.random,
     ) -> None:
         self.adds = self.retries = 0
-        self.attended_since = 0.0  # when the workers came, by the loop's clock: nobody waits for them before
-        self.waited: Callable[[float], None] = lambda _: None  # takes how many seconds a key has waited for a worker
+        self.workers_since = 0.0  # when workers started, by the event loop's clock; waiting counts from then
+        self.on_waited: Callable[[float], None] = lambda _: None  # called with the seconds a key waited for a worker
         self._now = now
         self._jitter = jitter  # from 0 to 1
-        self._look = clock_check
-        self._live, self._initial = _Line(), _Line()
+        self._clock_check = clock_check
+        self._live, self._initial = _FairQueue(), _FairQueue()
         self._live_in_a_row = 0
         self._working: dict[Key, float] = {}  # and since when
-        self._again: set[Key] = set()  # changed while being worked on
-        self._instants = _Agenda[datetime]()
-        self._backoffs = _Agenda[float]()
+        self._again: set[Key] = set()  # changed while being reconciled
+        self._instants = _Timers[datetime]()
+        self._backoffs = _Timers[float]()
         self._failures: dict[Key, int] = {}
-        self._idle: deque[asyncio.Future[None]] = deque()  # one for each worker that waits, the longest first
-        self._alarm: asyncio.TimerHandle | None = None
-        self._offset = 0.0  # seconds of the wall clock before the loop's, which nobody can set
+        self._idle: deque[asyncio.Future[None]] = deque()  # one per waiting worker, the longest waiting first
+        self._timer: asyncio.TimerHandle | None = None
+        self._offset = 0.0  # seconds that the wall clock is ahead of the event loop's monotonic clock
 
     def __len__(self) -> int:
         return len(self._live) + len(self._initial)
 
     @property
-    def waiting_for_an_instant(self) -> int:
+    def delayed(self) -> int:
         """How many keys wait for an instant, or for their back-off."""
         return len(self._instants) + len(self._backoffs)
 
     def contents(self, most: int) -> dict[str, object]:
-        """Describe what waits, for whoever debugs it; of keys, so many at most."""
+        """Describe the queue for debugging, with at most so many keys each."""
         now = asyncio.get_running_loop().time()
         oldest = heapq.nsmallest(most, (*self._live.oldest(), *self._initial.oldest()))
         failing = heapq.nlargest(most, ((count, key) for key, count in self._failures.items()))
@@ -177,7 +176,7 @@ class Queue:
         }
 
     def unfinished(self) -> list[float]:
-        """Return for how many seconds each key has been worked on that is not done."""
+        """Return for how many seconds each unfinished key has been reconciled."""
         now = asyncio.get_running_loop().time()
         return [now - since for since in self._working.values()]
 
@@ -187,7 +186,7 @@ class Queue:
         return max(self._live.age(now), self._initial.age(now))
 
     def add(self, key: Key, *, initial: bool = False) -> None:
-        """Ask for a look at a key: soon, or after live changes if it is read for the first time or may wait."""
+        """Queue a key; with `initial`, behind the keys of live changes."""
         if key in self._working:
             self.adds += key not in self._again
             self._again.add(key)
@@ -203,33 +202,33 @@ class Queue:
         self._wake_one()
 
     def add_at(self, key: Key, instant: datetime | None) -> None:
-        """Ask for a look at a key at an instant, in place of any that was asked for before; None takes it back."""
+        """Queue a key at an instant, replacing an earlier instant; None cancels it."""
         self._backoffs.drop(key)
         if instant is None:
             self._instants.drop(key)
             return
         self._instants.put(key, instant)
-        self._set_alarm()
+        self._set_timer()
 
     def add_after(self, key: Key, seconds: float) -> None:
-        """Ask for a look at a key after so many seconds, whatever is done to the wall clock meanwhile.
+        """Queue a key after some seconds of the monotonic clock.
 
-        It takes the place of any instant that was asked for before: the look will say when the next is to be.
+        This replaces its instant, because that reconcile decides on the next one.
         """
         self._instants.drop(key)
         self._backoffs.put(key, asyncio.get_running_loop().time() + seconds)
-        self._set_alarm()
+        self._set_timer()
 
     def retry(self, key: Key, at_least: float = 0.0) -> float:
-        """Ask for another look after a failure, later each time; return after how many seconds."""
+        """Queue a key after a failure with exponential back-off; return the seconds."""
         self.retries += 1
         failures = self._failures[key] = self._failures.get(key, 0) + 1
-        wait = min(max(_FIRST_BACKOFF * 2.0 ** min(failures - 1, 16), at_least), _LONGEST_BACKOFF)
+        wait = min(max(_FIRST_BACKOFF * 2.0 ** min(failures - 1, 16), at_least), _MAX_BACKOFF)
         return self.back_off(key, wait)
 
     def back_off(self, key: Key, seconds: float) -> float:
-        """Ask for a look at a key after that time and up to a quarter more; return after how many seconds."""
-        wait = seconds * (1 + _SPREAD * self._jitter())
+        """Queue a key after some seconds and up to a quarter more; return the seconds."""
+        wait = seconds * (1 + _JITTER * self._jitter())
         self.add_after(key, wait)
         return wait
 
@@ -238,20 +237,20 @@ class Queue:
         self._failures.pop(key, None)
 
     def forget(self, key: Key) -> None:
-        """Let go of a key about which there is nothing to decide, whatever was asked for."""
+        """Remove a key about which there is nothing to decide."""
         for waits in (self._live, self._initial, self._instants, self._backoffs):
             waits.drop(key)
         self._failures.pop(key, None)
 
     async def get(self) -> Key:
-        """Return the next key; it is nobody else's until `done` is called with it."""
+        """Return the next key; no other worker gets it until `done` is called."""
         while True:
             self._take_due()
             found = self._pop()
             if found is not None:
                 key, since = found
                 now = self._working[key] = asyncio.get_running_loop().time()
-                self.waited(now - max(since, self.attended_since))
+                self.on_waited(now - max(since, self.workers_since))
                 return key
             await self._until_woken()
 
@@ -263,11 +262,11 @@ class Queue:
         return self._initial.pop() or self._live.pop()
 
     def done(self, key: Key) -> None:
-        """Give a key back; if it changed meanwhile, it comes again."""
+        """Mark a key as done; if it changed meanwhile, queue it again."""
         self._working.pop(key, None)
         if key in self._again:
             self._again.discard(key)
-            self.adds -= 1  # it was counted when it was asked for
+            self.adds -= 1  # it was counted when it was added
             self.add(key)
 
     async def _until_woken(self) -> None:
@@ -276,7 +275,7 @@ class Queue:
         try:
             await waiting
         except asyncio.CancelledError:
-            if not waiting.cancelled():  # woken, and told to end before it came for the key: another must
+            if not waiting.cancelled():  # woken and cancelled before it got the key: wake another
                 self._wake_one()
             elif waiting in self._idle:
                 self._idle.remove(waiting)
@@ -290,33 +289,33 @@ class Queue:
                 return
 
     def _take_due(self) -> None:
-        """Line up the keys whose instant has come, and set the alarm for the next."""
+        """Queue the keys whose instant has come, and set the timer for the next."""
         now, passed = self._now(), asyncio.get_running_loop().time()
         offset = now.timestamp() - passed
-        if self._offset - offset > _SET_BACK:  # an instant that a wrong clock asked for may be a year away
+        if self._offset - offset > _CLOCK_SET_BACK:  # an instant chosen by a wrong clock may be a year away
             for key in self._instants.take_all():
                 self.add(key, initial=True)
         self._offset = offset
         for key in (*self._instants.take(now), *self._backoffs.take(passed)):
             self.add(key)
-        self._set_alarm()
+        self._set_timer()
 
-    def _set_alarm(self) -> None:
-        """See to it that the next instant is noticed when it comes, and the wall clock looked at until then."""
+    def _set_timer(self) -> None:
+        """Set the timer for the next instant, but check the wall clock at least every `clock_check` seconds."""
         loop, waits = asyncio.get_running_loop(), []
         if (instant := self._instants.next()) is not None:
-            waits.append(min((instant - self._now()).total_seconds(), self._look))
+            waits.append(min((instant - self._now()).total_seconds(), self._clock_check))
         if (end := self._backoffs.next()) is not None:
             waits.append(end - loop.time())
         if not waits:
             return
         due = loop.time() + min(waits)
-        if self._alarm is None or due < self._alarm.when():
-            if self._alarm is not None:
-                self._alarm.cancel()
-            self._alarm = loop.call_at(due, self._ring)
+        if self._timer is None or due < self._timer.when():
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = loop.call_at(due, self._on_timer)
 
-    def _ring(self) -> None:
-        self._alarm = None
-        if self._idle:  # else whoever has done its work looks for itself; on a follower there is nobody
+    def _on_timer(self) -> None:
+        self._timer = None
+        if self._idle:  # otherwise the next free worker does it; a follower has no workers
             self._take_due()

@@ -11,12 +11,12 @@ from typing import Any
 
 from prometheus_client.registry import Collector
 
-from foresail.kube.aimed_kill import AimedKill
-from foresail.kube.candidate import Terms
+from foresail.kube.candidate import LeaseTiming
 from foresail.kube.client import Client
 from foresail.kube.clock import now
 from foresail.kube.connect import Connection
 from foresail.kube.controller import Controller
+from foresail.kube.crash_injection import CrashInjection
 from foresail.kube.debug import debugging
 from foresail.kube.events import Events
 from foresail.kube.execute import Executor
@@ -30,35 +30,35 @@ from foresail.kube.watch import STALE_SECONDS
 from foresail.plan import Key
 
 _log = logging.getLogger(__name__)
-_WARM_UP = 30.0  # seconds after which a replica stands for the Lease though a kind is missing: the others need it
-_LAST_EVENTS = 2.0  # seconds for Events that still wait at the end
+_SYNC_TIMEOUT = 30.0  # seconds; then a replica campaigns although a store is incomplete: other kinds need a leader
+_FLUSH_TIMEOUT = 2.0  # seconds for queued Events at the end
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Who this process is among its equals, what they share, and where it answers."""
+class ReplicaConfig:
+    """The identity of this replica, the Lease it shares with others, and where it serves HTTP."""
 
-    name: str  # who reports Events
-    identity: str  # unlike that of any other running process; a pod's name is one
+    name: str  # reportingController of Events
+    identity: str  # unique among running processes, such as a pod's name
     lease: Key
-    terms: Terms = field(default_factory=Terms)
-    host: str | None = None  # all addresses, old and new: the kubelet and Prometheus come from outside
+    timing: LeaseTiming = field(default_factory=LeaseTiming)
+    host: str | None = None  # all addresses of IPv4 and IPv6: the kubelet and Prometheus connect from outside
     port: int = 8081
-    drain: float = 10.0
-    stale: float = STALE_SECONDS  # unready when a store has not been confirmed for so long
+    drain: float = 10.0  # seconds to finish running reconciles
+    stale: float = STALE_SECONDS  # unready when a store was last confirmed longer ago
 
 
 async def run(
     connection: Connection,
     controllers: Sequence[Controller[Any]],
-    place: Place,
+    config: ReplicaConfig,
     *,
     figures: Sequence[Collector] = (),
     before_write: Callable[[], None] = lambda: None,
     tracer: Tracer | None = None,
 ) -> None:
-    """Run the controllers until SIGTERM or SIGINT; then finish what was begun, release the Lease, and return."""
-    kill = AimedKill.asked_for(os.environ)
+    """Run the controllers until SIGTERM or SIGINT; then finish running reconciles, release the Lease, and return."""
+    kill = CrashInjection.from_environment(os.environ)
 
     def about_to_write() -> None:
         before_write()
@@ -71,10 +71,10 @@ async def run(
         # Its own connections and limiter: nothing else may delay a renewal.
         Client(connection, requests=requests) as for_lease,
     ):
-        leadership = Leadership(for_lease, place.lease, place.identity, now, place.terms)
+        leadership = Leadership(for_lease, config.lease, config.identity, now, config.timing)
         loops: list[Loop[Any]] = []
         events = Events(
-            for_events, place.name, place.identity, now, is_busy=lambda: any(len(each.queue) for each in loops)
+            for_events, config.name, config.identity, now, is_busy=lambda: any(len(each.queue) for each in loops)
         )
         executor = Executor(
             client,
@@ -89,49 +89,49 @@ async def run(
             )
             loops.append(loop)
         metrics = Metrics(
-            loops, executor, events, lambda: leadership.is_leader, figures, lease=place.lease.name, requests=requests
+            loops, executor, events, lambda: leadership.is_leader, figures, lease=config.lease.name, requests=requests
         )
-        async with serving(loops, metrics, place.host, place.port, stale_seconds=place.stale) as port:
-            _log.info("%s answers on port %d", place.identity, port)
-            telling = asyncio.create_task(events.run())
+        async with serving(loops, metrics, config.host, config.port, stale_seconds=config.stale) as port:
+            _log.info("%s: serving on port %d", config.identity, port)
+            writing_events = asyncio.create_task(events.run())
             try:
                 with debugging(loops):
-                    await _work_until_told_to_end(leadership, loops, place.drain)
+                    await _run_until_signalled(leadership, loops, config.drain)
             finally:
-                # Nothing is written any more, whether it ended in order or a watch died: another may take over.
+                # No more writes, after a signal as well as after a dead watch: another replica may take over.
                 await leadership.release()
-                await asyncio.wait([asyncio.create_task(events.flushed())], timeout=_LAST_EVENTS)
-                telling.cancel()
+                await asyncio.wait([asyncio.create_task(events.flushed())], timeout=_FLUSH_TIMEOUT)
+                writing_events.cancel()
 
 
-async def _work_until_told_to_end(leadership: Leadership, loops: Sequence[Loop[Any]], drain: float) -> None:
-    told = asyncio.Event()
+async def _run_until_signalled(leadership: Leadership, loops: Sequence[Loop[Any]], drain: float) -> None:
+    signalled = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, told.set)
+        asyncio.get_running_loop().add_signal_handler(number, signalled.set)
     async with asyncio.TaskGroup() as group:
-        standing = group.create_task(_stand(leadership, loops))
+        campaign = group.create_task(_campaign_when_synced(leadership, loops))
         working = [group.create_task(loop.run()) for loop in loops]
-        await told.wait()
-        _log.info("told to end: finishing what was begun")
+        await signalled.wait()
+        _log.info("shutting down: finishing running reconciles")
         for loop in loops:
             loop.drain()
         _, late = await asyncio.wait(working, timeout=drain)
         if late:
-            _log.warning("not everything that was begun is done after %g s; the next leader takes it from there", drain)
-        for task in (standing, *late):
+            _log.warning("cancelled reconciles that did not finish within %g s; the next leader continues them", drain)
+        for task in (campaign, *late):
             task.cancel()
 
 
-async def _stand(leadership: Leadership, loops: Sequence[Loop[Any]]) -> None:
-    """Stand for the Lease once warm: a replica that has read nothing yet must not keep a warm one from working."""
-    warming = [asyncio.create_task(loop.synced()) for loop in loops]
+async def _campaign_when_synced(leadership: Leadership, loops: Sequence[Loop[Any]]) -> None:
+    """Campaign for the Lease once the stores are complete, so that a replica that cannot work does not lead."""
+    syncing = [asyncio.create_task(loop.synced()) for loop in loops]
     try:
-        await asyncio.wait(warming, timeout=_WARM_UP)
+        await asyncio.wait(syncing, timeout=_SYNC_TIMEOUT)
     finally:
-        for task in warming:
+        for task in syncing:
             task.cancel()
-    # What has been read stays for long: the collector of cycles need not go through all of it again and again while
-    # nothing else runs. What goes is freed as before, for rows are in no cycle.
+    # Stores live long, so the cyclic garbage collector should not scan them again and again, which blocks the event
+    # loop. Deleted rows are freed all the same, because they are in no cycle.
     gc.collect()
     gc.freeze()
     await leadership.run()

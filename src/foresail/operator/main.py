@@ -58,14 +58,14 @@ async def _run(
     if settings.dry_run:
         await dry_run.run(connection, chosen, lambda line: print(line, flush=True))
         return
-    place = replica.Place(
+    config = replica.ReplicaConfig(
         name="foresail",
         identity=settings.identity,
         lease=Key(settings.lease_namespace, settings.lease_name),
         host=settings.host,
         port=settings.port,
     )
-    await replica.run(connection, chosen, place, figures=[each.metrics for each in chosen], tracer=tracer)
+    await replica.run(connection, chosen, config, figures=[each.metrics for each in chosen], tracer=tracer)
 
 
 def controllers(settings: Settings, client: Client, buffers: Kind = _BUFFER) -> list[Schedules | SelfService | Primers]:

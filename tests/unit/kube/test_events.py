@@ -69,7 +69,7 @@ def test_an_object_without_a_namespace_has_its_events_in_default() -> None:
 def outcomes(folder: Path, emit: Callable[[Events], None]) -> dict[str, int]:
     async def run() -> dict[str, int]:
         async with nowhere(folder) as client:
-            events = Events(client, "foresail", "pod-1", lambda: NOON, waiting=2)
+            events = Events(client, "foresail", "pod-1", lambda: NOON, queue_size=2)
             emit(events)
             return dict(events.outcomes)
 

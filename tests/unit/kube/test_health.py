@@ -12,7 +12,7 @@ from foresail.kube.controller import Informer
 from foresail.kube.events import Events
 from foresail.kube.execute import Executor
 from foresail.kube.failures import failure
-from foresail.kube.health import complaints_of_readiness, serving
+from foresail.kube.health import readiness_problems, serving
 from foresail.kube.loop import Loop
 from foresail.kube.metrics import Metrics
 from foresail.kube.reflector import WatchSpec
@@ -101,10 +101,10 @@ def test_a_store_that_the_server_has_not_confirmed_for_long_makes_the_process_un
             (watch,) = loop.watches
             assert isinstance(watch, Watch)
             watch.reflector.synced = True
-            assert complaints_of_readiness([loop]) == []
+            assert readiness_problems([loop]) == []
             watch.last_failure = failure(403, "Forbidden", "things is forbidden")
             await asyncio.sleep(0.01)
-            assert complaints_of_readiness([loop], stale_seconds=0.005) == [
+            assert readiness_problems([loop], stale_seconds=0.005) == [
                 "idle: Thing is stale, last confirmed 0 s ago: Forbidden: things is forbidden (403)"
             ]
 

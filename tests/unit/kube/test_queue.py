@@ -135,7 +135,7 @@ def test_an_instant_is_waited_for_and_a_later_wish_replaces_it() -> None:
         queue.add_at(Key("ns", "a"), None)
         clock.now = NOON + timedelta(hours=4)
         assert await is_empty(queue)
-        assert queue.waiting_for_an_instant == 0
+        assert queue.delayed == 0
 
     run(test)
 
@@ -334,7 +334,7 @@ def test_an_instant_that_is_asked_for_at_every_look_or_taken_back_takes_no_more_
             queue.add_at(Key("ns", "moves"), expiry + timedelta(seconds=look))
         held, _peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
-        assert queue.waiting_for_an_instant == 2
+        assert queue.delayed == 2
         assert held < 100_000
 
     run(test)
@@ -343,7 +343,7 @@ def test_an_instant_that_is_asked_for_at_every_look_or_taken_back_takes_no_more_
 def test_what_was_added_retried_and_how_long_it_waited_is_counted_once_for_each_reconcile() -> None:
     async def test(queue: Queue, _: Clock) -> None:
         waits: list[float] = []
-        queue.waited = waits.append
+        queue.on_waited = waits.append
         for _again in range(2):
             queue.add(Key("ns", "a"), initial=True)
         queue.add(Key("ns", "a"))
@@ -367,10 +367,10 @@ def test_what_was_added_retried_and_how_long_it_waited_is_counted_once_for_each_
 def test_a_key_that_waited_on_a_follower_is_measured_from_the_moment_that_it_leads() -> None:
     async def test(queue: Queue, _: Clock) -> None:
         waits: list[float] = []
-        queue.waited = waits.append
+        queue.on_waited = waits.append
         queue.add(Key("ns", "a"))
         await asyncio.sleep(0.2)
-        queue.attended_since = asyncio.get_running_loop().time()
+        queue.workers_since = asyncio.get_running_loop().time()
         await take(queue, 1)
         assert waits[0] < 0.2
 

@@ -7,12 +7,12 @@ import sys
 
 import pytest
 
-from foresail.kube.aimed_kill import VARIABLE, AimedKill
+from foresail.kube.crash_injection import VARIABLE, CrashInjection
 
 WRITES = """
 import os
-from foresail.kube.aimed_kill import AimedKill
-kill = AimedKill.asked_for(os.environ)
+from foresail.kube.crash_injection import CrashInjection
+kill = CrashInjection.from_environment(os.environ)
 for number in range(1, 4):
     kill.before_write()
     print(f"sent {number}", flush=True)
@@ -39,7 +39,7 @@ def test_it_lives_if_nobody_asks_or_the_write_never_comes(asked: str) -> None:
 @pytest.mark.parametrize("asked", ["before", "before:0", "during:1", "after:-1", "after:1 "])
 def test_what_cannot_be_understood_is_refused(asked: str) -> None:
     with pytest.raises(ValueError, match=r"FORESAIL_TEST_KILL=.* say before:N or after:N"):
-        AimedKill.asked_for({VARIABLE: asked})
+        CrashInjection.from_environment({VARIABLE: asked})
 
 
 def run(asked: str) -> subprocess.CompletedProcess[str]:
