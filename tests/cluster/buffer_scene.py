@@ -1,6 +1,5 @@
 """CronJobs whose nodes CapacityBuffers keep warm, beside one that nobody primes, on a cluster with real Karpenter."""
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ COLD, BUFFERED, CONTESTED = ARMS = ("unheld", "buffered", "contested")
 TAKEN_BEFORE = timedelta(seconds=10)
 """How long before each fire a stranger takes the place in the pool of the contested CronJob."""
 
+_HOSTNAME = "kubernetes.io/hostname"
 _API = "/apis/autoscaling.x-k8s.io/v1beta1/capacitybuffers"
 
 
@@ -61,25 +61,33 @@ class BufferScene:
         looks = [each for each in self.sight.nodes.get(pool, ()) if fire <= each[0] < fire + EVERY - WARM_UP]
         return sum(max(count - 1, 0) * (later - at).total_seconds() for (at, count), (later, _) in pairwise(looks))
 
-    def contest(self, fire: datetime) -> None:
-        """Let a stranger's pod take the place that is kept for the contested CronJob, shortly before a fire."""
-        time.sleep(max((fire - TAKEN_BEFORE - now()).total_seconds(), 0.0))
-        (node,) = self.cluster.get("nodes", f"--selector=karpenter.sh/nodepool={CONTESTED}")["items"]
-        cpu = node["status"]["allocatable"]["cpu"]
-        thousandths = int(cpu[:-1]) if cpu.endswith("m") else 1000 * int(cpu)
-        requests = {"cpu": f"{thousandths - 1000}m"}  # so that a run has no room beside it
-        spec = {
-            "containers": [{"name": "stranger", "image": "any:1", "resources": {"requests": requests}}],
-            "nodeSelector": {"karpenter.sh/nodepool": CONTESTED},
-            "tolerations": [{"key": "only", "operator": "Equal", "value": CONTESTED}],
-            "terminationGracePeriodSeconds": 0,
-        }
-        metadata = {"name": "stranger", "namespace": "default"}
-        self.cluster.apply({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
 
-    def leave(self) -> None:
-        """Let the stranger go."""
-        self.cluster.kubectl("delete", "pod", "stranger", "--namespace=default", "--ignore-not-found")
+def contest(cluster: Cluster) -> bool:
+    """Let strangers' pods take the place that is kept for the contested CronJob; False if there is no node yet."""
+    nodes = cluster.get("nodes", f"--selector=karpenter.sh/nodepool={CONTESTED}")["items"]
+    strangers = [_stranger(number, node) for number, node in enumerate(nodes)]
+    if strangers:
+        cluster.apply(*strangers)
+    return bool(strangers)
+
+
+def _stranger(number: int, node: dict[str, Any]) -> dict[str, Any]:
+    cpu = node["status"]["allocatable"]["cpu"]
+    thousandths = int(cpu[:-1]) if cpu.endswith("m") else 1000 * int(cpu)
+    requests = {"cpu": f"{thousandths - 1000}m"}  # so that a run has no room beside it
+    spec = {
+        "containers": [{"name": "stranger", "image": "any:1", "resources": {"requests": requests}}],
+        "nodeSelector": {_HOSTNAME: node["metadata"]["labels"][_HOSTNAME]},
+        "tolerations": [{"key": "only", "operator": "Equal", "value": CONTESTED}],
+        "terminationGracePeriodSeconds": 0,
+    }
+    metadata = {"name": f"stranger-{number}", "namespace": "default", "labels": {"is": "stranger"}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def leave(cluster: Cluster) -> None:
+    """Let the strangers go."""
+    cluster.kubectl("delete", "pods", "--selector=is=stranger", "--namespace=default")
 
 
 def left_behind(cluster: Cluster) -> list[str]:
@@ -94,7 +102,7 @@ def playing(cluster: Cluster, folder: Path) -> Iterator[BufferScene]:
     primers.install(cluster)
     cluster.apply(*[primers.node_pool(arm, NODES_TAKE, consolidateAfter="5s") for arm in ARMS])
     with operators.running(cluster, folder, *primers.FLAGS) as operator, _watching(cluster) as sight:
-        first = primers.next_minute(WARM_UP.total_seconds() + 10)
+        first = primers.next_minute(WARM_UP.total_seconds() if FULL else 2 * NODES_TAKE)  # a warm-up may have begun
         fires = [first + number * EVERY for number in range(FIRES)]
         schedule = f"{','.join(str(fire.minute) for fire in fires)} * * * *"
         length = f"{WARM_UP // timedelta(minutes=1)}m"

@@ -16,7 +16,7 @@ from tests.cluster.schedules import FULL, Eventually, Figure
 KILLS = 100 if FULL else 8
 EACH = 2  # CronJobs that are new to each life: as many writes as it may live to see
 CRON_JOBS = EACH * KILLS
-BUFFERS = CRON_JOBS // 2 if FULL else 6  # each is in the way of a kill when it is made, and when it is released
+BUFFERS = CRON_JOBS // 2 if FULL else 4  # each is in the way of a kill when it is made, and when it is released
 BUFFERS_API = "/apis/autoscaling.x-k8s.io/v1beta1/capacitybuffers"
 SUSPEND = '--patch={"spec": {"suspend": true}}'
 AIM_SECONDS = 60.0

@@ -163,6 +163,35 @@ def test_a_pod_that_takes_the_place_is_reported_and_the_run_is_recorded_as_not_w
     assert left(scene)[1:] == left(scene)[:1], "of the next fire"
 
 
+def test_a_place_that_was_free_from_the_beginning_and_is_taken_is_reported_too() -> None:
+    async def story(scene: PrimerScene) -> None:
+        scene.cluster.idle_seconds = 900.0  # the node of a run is still there at the next warm-up
+        scene.make_cron_job("daily", EVERY_TEN)
+        scene.prime("daily")
+        scene.start()
+        await scene.until(at(20, -5))
+        done(scene.world.create(pods.POD, {"metadata": {"name": "other"}, "spec": {"containers": []}}, "user", HOME))
+        await scene.until(at(23))
+
+    delay = live(story, buffers=True).primed("daily")["startDelays"][-1]
+    assert not delay["warm"]
+    assert "; other pods took the place, which" in delay["note"]
+
+
+def test_a_warm_up_that_is_shorter_than_a_node_takes_is_called_too_short() -> None:
+    async def story(scene: PrimerScene) -> None:
+        scene.make_cron_job("daily", EVERY_TEN)
+        scene.prime("daily", "1m")
+        scene.start()
+        await scene.until(at(13))
+
+    scene = live(story, buffers=True, node_seconds=90.0)
+    delay = scene.primed("daily")["startDelays"][-1]
+    assert not delay["warm"]
+    assert "raise spec.warmUp" in delay["note"]
+    assert scene.primed("daily")["warming"]["lost"] == "NeverScheduled"
+
+
 def deaths(number: int, *, after: bool) -> tuple[bool, PrimerScene]:
     died = False
 

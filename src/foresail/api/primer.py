@@ -108,6 +108,7 @@ class Warming(Wire, frozen=True):
     provisioned: Annotated[int, _described("Seconds until all of them had a node.")] | None = None
     lost: Annotated[str, _described("Why one was lost: Preempted, Disrupted, NeverScheduled or Taken.")] | None = None
     buffer: Annotated[str, _described("The CapacityBuffer by which it is held, if by one.")] | None = None
+    new_nodes: Annotated[bool, _described("Whether the autoscaler needed new nodes for that buffer.")] | None = None
 
 
 class Primed(Wire, frozen=True):

@@ -93,6 +93,8 @@ def _kept(steps: Steps, row: BufferRow, now: datetime) -> Steps:
     memory = steps.warming
     if memory is None or memory.fire != row.fire or memory.buffer != row.key.name:
         memory = Warming(fire=row.fire, made=row.replicas, since=whole(row.created), buffer=row.key.name)
+    if memory.new_nodes is None and (row.needs_nodes or row.provisioned is not None):
+        memory = msgspec.structs.replace(memory, new_nodes=row.needs_nodes)
     if memory.provisioned is None and row.provisioned is not None:
         seconds = max(int((row.provisioned - row.created).total_seconds()), 0)
         memory = msgspec.structs.replace(memory, provisioned=seconds)
@@ -197,8 +199,7 @@ def _cold(seen: Seen, memory: Warming, pod: PodRow) -> tuple[Loss, str]:
     ran = f"the pod ran on {pod.node}{late}"
     alike = [each for each in seen.nodes.values() if node is not None and node.pool and each.pool == node.pool]
     there = sorted(each.name for each in alike if each.ready is not None and since <= each.ready <= memory.fire)
-    if there:
-        names = ", ".join(there[:3])
-        return Loss.TAKEN, f"{ran}; other pods took the place on {names}, which a CapacityBuffer does not reserve"
-    why = "raise spec.warmUp if nodes take longer, or other pods took the place"
-    return Loss.NEVER_SCHEDULED, f"{ran}; no node like it became ready during the warm-up: {why}"
+    if there or memory.new_nodes is False:  # there was room on a new node, or from the beginning
+        place = f"the place on {', '.join(there[:3])}" if there else "the place"
+        return Loss.TAKEN, f"{ran}; other pods took {place}, which a CapacityBuffer does not reserve"
+    return Loss.NEVER_SCHEDULED, f"{ran}; no node like it became ready during the warm-up: raise spec.warmUp"

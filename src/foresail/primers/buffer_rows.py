@@ -29,6 +29,7 @@ class BufferRow(Keyed, frozen=True):
     ready: str  # "True" or "False" once an autoscaler has answered, with what it said
     said: str
     provisioned: datetime | None  # since when there is room for all its pods
+    needs_nodes: bool = False  # whether the autoscaler has found none, and makes nodes
 
     @property
     def is_live(self) -> bool:
@@ -84,6 +85,7 @@ def buffer_row(wire: CapacityBuffer) -> BufferRow:
         ready=ready.status if ready else "",
         said=f"{ready.reason}: {ready.message}" if ready and ready.status != "True" else "",
         provisioned=utc(since) if since else None,
+        needs_nodes=ready is not None and ready.status == "True" and room is not None and room.status == "False",
     )
 
 

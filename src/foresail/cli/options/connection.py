@@ -1,24 +1,17 @@
-"""Options that say which cluster and which namespace: the same names and meanings in every command."""
+"""Options that say where Velero is."""
 
 import argparse
-import os
 
 
-def add_cluster(to: argparse._ActionsContainer) -> None:
-    """Add which cluster."""
-    to.add_argument("--kubeconfig", metavar="FILE", help="the kubeconfig (default: KUBECONFIG, or ~/.kube/config)")
-    to.add_argument("--context", "--kubecontext", metavar="NAME", help="the context of the kubeconfig")
-
-
-def add_velero_and_cluster(to: argparse._ActionsContainer, whose: str = "Velero's") -> None:
+def add_velero_and_cluster(to: argparse.ArgumentParser, whose: str) -> None:
     """Add Velero's namespace, and which cluster it is in."""
     to.add_argument(
         "-n",
-        "--namespace",
         "--velero-namespace",
         dest="namespace",
-        default=os.environ.get("VELERO_NAMESPACE") or "velero",
+        default="velero",
         metavar="NAMESPACE",
-        help=f"{whose} (default: VELERO_NAMESPACE, or velero)",
+        help=f"{whose} (default: velero)",
     )
-    add_cluster(to)
+    to.add_argument("--kubeconfig", help="the kubeconfig to use")
+    to.add_argument("--context", help="the context of the kubeconfig")

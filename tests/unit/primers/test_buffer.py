@@ -1,0 +1,156 @@
+"""Method CapacityBuffer: what is made, when it is let go, and which version of the kind is used."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from foresail.api.authorization import Discovery
+from foresail.api.capacity_buffers import CapacityBuffer, capacity_buffer, served_kind
+from foresail.kube.reflector import Change
+from foresail.plan import Delete, Key, Patch
+from foresail.primers.buffer import RELEASED_WITHIN, let_go
+from foresail.primers.buffer_rows import ASKED_AGAIN, BufferRow, BufferSupport, TemplateRow, buffer_row
+from foresail.primers.build import create_buffer
+from foresail.primers.choice import method_of
+from foresail.primers.metrics import PrimerMetrics
+from foresail.primers.observe import Target
+from tests.unit.primers.rows import cron_job, placeholder, primer, seen, shape
+
+FIRE = datetime(2026, 1, 2, 3, tzinfo=UTC)
+NOW = FIRE + timedelta(seconds=1)
+KEY = Key("reports", "daily-warm-11111111-29455380")
+
+
+def row(**fields: Any) -> BufferRow:  # noqa: ANN401 - a field of the row
+    found = BufferRow(
+        key=KEY,
+        uid="44444444-dddd",
+        primer_uid="22222222-bbbb",
+        target_uid="11111111-aaaa",
+        fire=FIRE,
+        created=FIRE - timedelta(minutes=10),
+        is_going=False,
+        replicas=1,
+        released=None,
+        is_released=False,
+        ready="True",
+        said="",
+        provisioned=FIRE - timedelta(minutes=9),
+    )
+    return msgspec.structs.replace(found, **fields)
+
+
+def discovery(*versions: str, group: str = "autoscaling.x-k8s.io") -> Discovery:
+    served = [{"version": each, "resources": [{"resource": "capacitybuffers"}]} for each in versions]
+    return msgspec.convert({"items": [{"metadata": {"name": group}, "versions": served}]}, Discovery)
+
+
+@pytest.mark.parametrize(
+    ("versions", "expected"),
+    [(("v1alpha1", "v1beta1"), "v1beta1"), (("v1alpha1",), "v1alpha1"), (("v1",), "v1"), (("v2",), None), ((), None)],
+)
+def test_the_version_that_is_served_is_used(versions: tuple[str, ...], expected: str | None) -> None:
+    kind = served_kind(discovery(*versions))
+    assert (kind.version if kind else None) == expected
+    assert served_kind(discovery(*versions, group="example.dev")) is None
+
+
+def test_a_buffer_has_the_shape_of_a_pod_of_the_run_and_nothing_that_admission_would_ask_about() -> None:
+    place = {"nodeSelector": {"pool": "night"}, "tolerations": [{"key": "only"}], "priorityClassName": "high"}
+    found = seen(buffers=BufferSupport(kind=capacity_buffer("v1alpha1"), is_served=True))
+    template, buffer = create_buffer(found, cron_job(), shape(**place), FIRE, 3)
+    assert buffer.key == template.key == KEY
+    assert buffer.kind.api_version == "autoscaling.x-k8s.io/v1alpha1"
+    assert buffer.body["spec"] == {"podTemplateRef": {"name": KEY.name}, "replicas": 3}
+    body: Any = template.body
+    spec = body["template"]["spec"]
+    assert spec["containers"][0]["resources"] == {"requests": {"cpu": "2"}}
+    assert (spec["nodeSelector"], spec["tolerations"]) == ({"pool": "night"}, [{"key": "only"}])
+    assert "priorityClassName" not in spec
+    for each in (template, buffer):
+        metadata: Any = each.body["metadata"]
+        assert metadata["ownerReferences"][0]["uid"] == primer().uid
+        assert each.mark["foresail.dev/fire"] == "2026-01-02T03:00:00Z"
+
+
+def test_the_name_of_a_buffer_is_never_too_long() -> None:
+    cron = cron_job(key=Key("reports", "n" * 52))
+    template, _ = create_buffer(seen(), cron, shape(), FIRE, 1)
+    assert len(template.key.name) == 63
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({}, Patch),
+        ({"ready": ""}, Delete),
+        ({"replicas": 0, "released": FIRE}, None),
+        ({"replicas": 0, "released": FIRE, "is_released": True}, Delete),
+        ({"replicas": 0, "released": NOW - RELEASED_WITHIN}, Delete),
+        ({"is_going": True}, None),
+    ],
+    ids=["live", "unanswered", "released", "taken-in", "too-long", "going"],
+)
+def test_a_buffer_is_scaled_to_0_and_deleted_once_the_autoscaler_has_taken_that_in(
+    fields: dict[str, Any], expected: type[Patch | Delete] | None
+) -> None:
+    steps = let_go(seen(), [row(**fields)], [], NOW)
+    assert [type(each) for each in steps.actions] == ([expected] if expected else [])
+    waits = fields.get("released") == FIRE and not fields.get("is_released")
+    assert steps.wakes == ((FIRE + RELEASED_WITHIN,) if waits else ())
+
+
+def test_a_pod_template_stays_as_long_as_its_buffer() -> None:
+    template = TemplateRow(KEY, "55555555-eeee", "22222222-bbbb", "11111111-aaaa", is_going=False, requests=())
+    assert let_go(seen(), [row(is_going=True)], [template], NOW).actions == ()
+    assert [each.key for each in let_go(seen(), [], [template], NOW).actions] == [KEY]
+
+
+def test_auto_keeps_to_what_holds_capacity_already() -> None:
+    auto, served = primer(method="Auto"), BufferSupport(is_served=True)
+    target = Target(cron_job())
+    held = msgspec.structs.replace(target, placeholders=(placeholder(FIRE),))
+    buffered = msgspec.structs.replace(target, buffers=(row(),))
+    unanswered = BufferSupport(is_served=True, unanswered=NOW)
+    assert method_of(seen(primer=auto, buffers=served), target, NOW)[0] == "CapacityBuffer"
+    assert method_of(seen(primer=auto, buffers=served), held, NOW)[0] == "Placeholder"
+    assert method_of(seen(primer=auto, buffers=unanswered), buffered, NOW)[0] == "CapacityBuffer"
+    assert method_of(seen(primer=auto, buffers=unanswered), target, NOW)[0] == "Placeholder"
+    assert method_of(seen(primer=auto, buffers=unanswered), target, NOW + ASKED_AGAIN)[0] == "CapacityBuffer"
+    assert method_of(seen(primer=primer(method="CronJob"), buffers=served), target, NOW) == ("CronJob", None)
+
+
+def test_a_later_answer_ends_the_time_without_one() -> None:
+    support = BufferSupport(is_served=True, answered=NOW, unanswered=NOW - timedelta(hours=1))
+    assert not support.is_unanswered(NOW)
+
+
+def test_a_row_tells_whether_the_autoscaler_has_answered_and_has_room() -> None:
+    since = "2026-01-02T02:51:00Z"
+    conditions = [
+        {"type": "ReadyForProvisioning", "status": "True", "lastTransitionTime": since},
+        {"type": "Provisioning", "status": "False", "lastTransitionTime": since},
+    ]
+    body: dict[str, Any] = {
+        "metadata": {"name": KEY.name, "namespace": "reports", "creationTimestamp": "2026-01-02T02:50:00Z"},
+        "spec": {"replicas": 2},
+        "status": {"replicas": 2, "conditions": conditions},
+    }
+    found = buffer_row(msgspec.convert(body, CapacityBuffer, strict=False))
+    assert (found.ready, found.needs_nodes, found.provisioned) == ("True", True, None)
+    conditions[1]["status"] = "True"
+    found = buffer_row(msgspec.convert(body, CapacityBuffer, strict=False))
+    assert (found.needs_nodes, found.provisioned) == (False, FIRE - timedelta(minutes=9))
+
+
+def test_what_buffers_hold_is_counted_from_when_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    metrics = PrimerMetrics()
+    monkeypatch.setattr("foresail.primers.metrics.now", lambda: FIRE)
+    metrics.buffered(Change(KEY, None, row(replicas=3), initial=False), (("cpu", "2"),))
+    metrics.buffered(Change(KEY, row(replicas=3), row(replicas=0), initial=False), (("cpu", "2"),))
+    held = next(each for each in metrics.collect() if each.name == "foresail_primer_held_seconds")
+    assert [(each.labels, each.value) for each in held.samples] == [
+        ({"namespace": "reports", "resource": "cpu"}, 9 * 60 * 2 * 3)
+    ]
