@@ -25,11 +25,12 @@ $(STAMP): requirements/dev.txt pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
 
-lint: setup ## style, types and import layers
+lint: setup ## style, types, import layers and phrases
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/python -m docs.phrases
 
 format: setup ## let ruff rewrite what it can
 	$(BIN)/ruff check --fix

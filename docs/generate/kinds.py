@@ -10,7 +10,7 @@ from foresail.api.spec_fields import BACKUP_FIELDS, RESTORE_FIELDS, Treatment
 
 _TOP = """# Kinds
 
-The definitions are in the chart `foresail-crds`; what their fields are for stands in [self-service](../self-service.md) and [primers](../primers.md).
+The definitions are in the chart `foresail-crds`; what their fields are for is in [self-service](../self-service.md) and [primers](../primers.md).
 A field in **bold** is required.
 """
 _VELERO = {"spec.backupSpec": ("backupSpec", BACKUP_FIELDS), "spec.restoreSpec": ("restoreSpec", RESTORE_FIELDS)}

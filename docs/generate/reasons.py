@@ -16,7 +16,7 @@ from foresail.selfservice import reasons as selfservice
 
 _TOP = """# Reasons
 
-Words that stand in conditions, Events, metrics and `explain`; programs may rely on them.
+Words that appear in conditions, Events, metrics and `explain`; programs may rely on them.
 What is said with them names the object; ‹…› stands for what is filled in.
 """
 _ABOUT = {

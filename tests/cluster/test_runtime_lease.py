@@ -350,8 +350,8 @@ def test_it_tells_users_in_events_operators_in_metrics_and_probes_and_everyone_i
         assert [event[:3] for event in events(cluster, where)] == told
         notes = {event[2]: event[3] for event in events(cluster, where)}
         assert notes["NameTaken"] == (
-            "ConfigMap told/taken is there already and does not belong here, so it was left alone. "
-            "Rename or delete it, and this goes on by itself."
+            "ConfigMap told/taken already exists and is not managed by this operator, so it was left alone. "
+            "Rename or delete it, and the operator continues by itself."
         )
         assert "Parent told/wrong cannot be read and is left alone: Expected `str`" in notes["Unreadable"]
         assert "NameTaken" in cluster.kubectl("describe", "parent", "taken", "--namespace", where)

@@ -196,7 +196,7 @@ def files() -> dict[str, str]:
 
 
 def _text(body: Schema) -> str:
-    """Return YAML without anchors: a schema that stands in two places is written twice."""
+    """Return YAML without anchors: a schema that is in two places is written twice."""
     dumper = type("_Dumper", (yaml.SafeDumper,), {"ignore_aliases": lambda *_: True})
     return yaml.dump(body, Dumper=dumper, sort_keys=False, width=120, allow_unicode=True)
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 
 def stamp(instant: datetime) -> str:
-    """Return an instant as it stands in a field of type Time; parts of a second are dropped."""
+    """Return an instant as it is in a field of type Time; parts of a second are dropped."""
     return f"{instant.astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat()}Z"
 
 

@@ -6,7 +6,7 @@ name; it holds whole, nothing is merged. A namespace that no policy matches has 
 For each field the same order: the tenant's own value, else `defaults`, else nothing. `required` stands above both: a
 tenant may leave the field out or write the same value, any other is refused. Bounds and allowed lists are for what the
 tenant wrote; what the administrator wrote into `defaults` and `required` is taken as it is. What no policy can allow
-stands in `spec_fields`.
+is in `spec_fields`.
 """
 
 from typing import Annotated, Literal

@@ -1,7 +1,7 @@
 """Renders a type of ours into the structural OpenAPI schema of a CustomResourceDefinition.
 
 What a schema must say, the types say already: a field without a default is required, `X | None` may be null, a Literal
-is an enum, bounds and descriptions stand in `msgspec.Meta`, and a docstring is the description of an object. Defaults
+is an enum, bounds and descriptions are in `msgspec.Meta`, and a docstring is the description of an object. Defaults
 are not rendered: the API server would write them into objects that somebody else's tool compares with a manifest.
 """
 

@@ -162,10 +162,10 @@ class Client:
         return await self._write("PATCH", path, body, _APPLY, of, parameters)
 
     async def delete(self, kind: Kind, key: Key, uid: str, *, dry_run: bool = False) -> Failure | None:
-        """Delete the object with that UID; None if it is going or gone."""
+        """Delete the object with that UID; None if it is being deleted or already deleted."""
         body: dict[str, object] = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
         if dry_run:
-            body["dryRun"] = ["All"]  # where options stand in a body, those in the address are not read
+            body["dryRun"] = ["All"]  # with options in the body, the API server ignores those in the URL
         answer = await self._write("DELETE", address(kind, key.namespace, key.name), body, _JSON, msgspec.Raw)
         if isinstance(answer, Failure) and answer.cause is not Cause.NOT_FOUND:
             return answer
@@ -231,8 +231,8 @@ class Client:
         of: type[T],
         parameters: Mapping[str, str] = _NONE,
     ) -> T | Failure:
-        # A write is sent once. Whatever it waits for before a second time, a refusal's Retry-After or new credentials,
-        # the lead may be lost meanwhile: so its sender looks again, decides again, and asks again whether it may write.
+        # A write is sent once. While it waited for a Retry-After or for new credentials, leadership could be lost.
+        # So the caller requeues, decides again, and checks again whether it may write.
         data = _encoder.encode(body)
         answer = await self._once(method, path, parameters, data, content, of)
         if isinstance(answer, Failure) and answer.cause is Cause.UNAUTHORIZED:

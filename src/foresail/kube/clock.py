@@ -1,14 +1,14 @@
-"""The one place where the clocks are read: the wall's, which may be set, and a steady one, which may not."""
+"""The only module that reads clocks: the wall clock, which can be set, and a monotonic one."""
 
 import time
 from datetime import UTC, datetime
 
 
 def now() -> datetime:
-    """Return the present instant."""
+    """Return the current time."""
     return datetime.now(UTC)  # noqa: TID251 - this is the one file
 
 
 def steady() -> float:
-    """Return seconds that only go forward, and that pass while the process or the whole machine is asleep."""
+    """Return the seconds of a monotonic clock that also runs while the machine is suspended."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)

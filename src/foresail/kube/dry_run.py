@@ -1,4 +1,4 @@
-"""Shows Plans instead of carrying them out: the same watches, the same decisions, and not one write."""
+"""Shows Plans instead of executing them: the same watches and decisions, but no writes."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -18,29 +18,29 @@ _encoder = msgspec.json.Encoder(order="sorted")
 
 
 class DryRun:
-    """Stands where the executor stands."""
+    """Replaces the executor."""
 
     def __init__(self, show: Callable[[str], None]) -> None:
         self._show = show
 
     async def execute(self, plan: Plan) -> Result:
-        """Show a Plan in which something is to be done or said."""
+        """Show the writes and Events of a Plan."""
         for line in lines(plan):
             self._show(line)
         return Result(Outcome.DONE)
 
 
 def lines(plan: Plan) -> list[str]:
-    """Return what a Plan would do, each write and each Event on a line, and then when it would look again."""
+    """Return each write and each Event of a Plan as a line, and then the next wake-up."""
     found = [_line(action) for action in plan.writes]
-    found += [f"say {note.reason} of {note.kind.name} {note.key}: {note.message}" for note in plan.notes]
+    found += [f"emit {note.reason} for {note.kind.name} {note.key}: {note.message}" for note in plan.notes]
     if found and plan.wake_at is not None:
-        found.append(f"look again at {plan.wake_at.isoformat()}")
+        found.append(f"reconcile again at {plan.wake_at.isoformat()}")
     return found
 
 
 async def run(connection: Connection, controllers: Sequence[Controller[Any]], show: Callable[[str], None]) -> None:
-    """Show what the controllers would do, until cancelled; no Lease is taken, for nothing is written."""
+    """Show what the controllers would do until cancelled; needs no Lease, because it writes nothing."""
     async with Client(connection) as client, asyncio.TaskGroup() as group:
         loops: list[Loop[Any]] = []
         for controller in controllers:

@@ -1,4 +1,4 @@
-"""The only writer: carries out a Plan, action by action, and stops where going on would be wrong."""
+"""The only writer: executes a Plan action by action and stops at the first failure."""
 
 import re
 from collections import Counter
@@ -20,17 +20,17 @@ _WRONG_UID = re.compile(r"\bUID in (the )?precondition\b")  # a namespace that i
 
 
 class Outcome(Enum):
-    """What became of a Plan."""
+    """The outcome of a Plan."""
 
     DONE = auto()
-    REQUEUE = auto()  # it was decided on something that is no longer so
-    REFUSED = auto()  # an object of that name is someone else's
+    REQUEUE = auto()  # the decision was based on old state
+    REFUSED = auto()  # an object of that name belongs to someone else
     FAILED = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The outcome and, unless it is done, the action at which it ended and why; and what was written before that."""
+    """The outcome of a Plan, the action that failed and why, and what was written before it."""
 
     outcome: Outcome
     action: Action | None = None
@@ -63,9 +63,9 @@ def _always() -> bool:
 
 
 class Executor:
-    """Runs the Plans of every capability; `before_write` and `after_write` let a test end the process there.
+    """Executes the Plans of every capability; `before_write` and `after_write` let a test crash the process.
 
-    `may_write` is asked before each single write: a leadership that ends in the middle of a Plan ends the Plan.
+    `may_write` is checked before each write, so that a loss of leadership stops a Plan in the middle.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Executor:
         self._after_write = after_write
 
     async def execute(self, plan: Plan) -> Result:
-        """Carry out the writes in their order, up to the first that cannot be done."""
+        """Execute the writes in order, up to the first that fails."""
         written: list[Written] = []
         for action in plan.writes:
             if not self._may_write():
@@ -127,14 +127,14 @@ class Executor:
             case Create(), Cause.ALREADY_EXISTS:
                 return await self._whose(action)
             case Delete(), Cause.CONFLICT if _WRONG_UID.search(failure.message):
-                return Outcome.DONE  # that UID is gone; what has the name now is another object
+                return Outcome.DONE  # that UID is already deleted; another object has the name now
             case _, Cause.CONFLICT | Cause.NOT_FOUND | Cause.ALREADY_EXISTS:
                 return Outcome.REQUEUE
             case _:
                 return Outcome.FAILED
 
     async def _whose(self, action: Create) -> Outcome:
-        """Tell whether the object that is there already is the one that this action would have created."""
+        """Tell whether the existing object is the one that this action would have created."""
         found = await self._client.get(action.kind, action.key, _Marked)
         if isinstance(found, Failure):
             return Outcome.REQUEUE
@@ -143,7 +143,7 @@ class Executor:
 
 
 def _addressed(action: Create | Apply, mark: Mapping[str, str]) -> Body:
-    """Return the object with its address and its mark on it: a crash right after the write must find it there."""
+    """Return the object with its name and its mark, which identifies it as ours after a crash."""
     metadata = action.body.get("metadata")
     known = metadata if isinstance(metadata, dict) else {}
     annotations = {**(known.get("annotations") or {}), **mark}
@@ -162,7 +162,7 @@ def _verb(action: Action) -> str:
 
 
 def _guarded(action: JsonPatch) -> tuple[Body, ...]:
-    """Return the operations with the version among them: an object that has changed since is then a conflict."""
+    """Return the operations and a check of the resourceVersion: a changed object is then a conflict."""
     version = {"op": "replace", "path": "/metadata/resourceVersion", "value": action.resource_version}
     return (version, *action.operations)
 

@@ -1,4 +1,4 @@
-"""What can come back from the API server instead of what was asked for: values, not exceptions."""
+"""Failures of requests to the API server: values, not exceptions."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -20,18 +20,18 @@ class Cause(Enum):
     SERVER = "ServerError"
     UNREACHABLE = "Unreachable"
     UNREADABLE = "Unreadable"
-    NOT_LEADING = "NotLeading"  # nothing was asked of the server: another replica may be writing
+    NOT_LEADING = "NotLeading"  # no request was sent: another replica may be writing
     OTHER = "Other"
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a request did not do what it was to do, in the server's words where it said any."""
+    """Why a request failed, with the server's message if there is one."""
 
     cause: Cause
     message: str
     code: int = 0
-    reason: str = ""  # the server's own word, such as NamespaceTerminating
+    reason: str = ""  # the server's reason, such as NamespaceTerminating
     retry_after: float | None = None
 
     def __str__(self) -> str:
@@ -39,7 +39,7 @@ class Failure:
 
 
 class Status(msgspec.Struct):
-    """A refusal as the API server writes it: the body of an answer, or an event of a watch."""
+    """An error as the API server sends it: the body of an answer, or an event of a watch."""
 
     code: int = 0
     reason: str = ""
@@ -61,7 +61,7 @@ _SERVER_ERRORS = 500
 
 
 def failure(code: int, reason: str, message: str, retry_after: float | None = None) -> Failure:
-    """Return the failure that a status of the API server means."""
+    """Return the failure for a status of the API server."""
     cause = _BY_REASON.get(reason) or _BY_CODE.get(code)
     if cause is None:
         cause = Cause.SERVER if code >= _SERVER_ERRORS else Cause.OTHER

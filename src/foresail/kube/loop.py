@@ -306,8 +306,8 @@ def _unreadable(kind: Kind, found: Unreadable) -> Note:
 
 def _refused(subject: Subject | None, action: Action) -> Note:
     text = (
-        f"{action.kind.name} {action.key} is there already and does not belong here, so it was left alone. "
-        "Rename or delete it, and this goes on by itself."
+        f"{action.kind.name} {action.key} already exists and is not managed by this operator, so it was left alone. "
+        "Rename or delete it, and the operator continues by itself."
     )
     at = subject or Subject(action.kind, action.key, "")
     return Note(at.kind, at.key, at.uid, "NameTaken", text, Level.WARNING)

@@ -1,4 +1,4 @@
-"""One process among equals: it watches always, works while it leads, and when told to end hands over in order."""
+"""Runs one replica: it always watches, reconciles while it leads, and shuts down gracefully."""
 
 import asyncio
 import gc

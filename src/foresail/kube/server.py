@@ -1,4 +1,4 @@
-"""What the runtime asks of an API server: the client asks a real one, and the worlds of the tests stand in for it."""
+"""What the runtime needs of an API server: implemented by the client and by the simulated worlds of the tests."""
 
 from collections.abc import Mapping, Sequence
 from types import TracebackType
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class Stream(Protocol):
-    """The bytes of an open watch, in chunks of any size; leaving it closes it."""
+    """The bytes of an open watch, in chunks of any size; leaving the context closes it."""
 
     async def read(self) -> bytes:
         """Wait for the next chunk; empty at the end, an OSError if the stream breaks."""
@@ -47,9 +47,9 @@ class Server(Protocol):
         """Declare our fields of an object; fields that someone else owns are a conflict."""
 
     async def delete(self, kind: Kind, key: Key, uid: str) -> Failure | None:
-        """Delete the object with that UID; None if it is going or gone."""
+        """Delete the object with that UID; None if it is being deleted or already deleted."""
 
     async def stream(
         self, kind: Kind, namespace: str, parameters: Mapping[str, str], *, metadata_only: bool = False
     ) -> Stream | Failure:
-        """Open a watch of whole objects or of their metadata; whoever reads it must close it."""
+        """Open a watch of whole objects or of their metadata; the caller must close it."""

@@ -1,4 +1,4 @@
-"""What is known of the objects of one kind: flat rows of only what decisions need, found by declared indexes."""
+"""A store of the objects of one kind: flat rows with only what decisions need, and declared indexes."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -8,12 +8,12 @@ from foresail.plan import Key
 
 Row = TypeVar("Row")
 Indexer = Callable[[Row], Iterable[Hashable]]
-"""Says under which values a row is found."""
+"""Returns the index values of a row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """An object that is not of the shape that its kind should have."""
+    """An object that cannot be decoded into the type of its kind."""
 
     key: Key
     uid: str
@@ -22,21 +22,20 @@ class Unreadable:
 
 
 class Store(Generic[Row]):
-    """Rows by key, and by the values of the declared indexes; no look-up goes through all rows.
+    """Rows by key and by the values of the declared indexes; no lookup scans all rows.
 
-    An object that cannot be read has no row, not even the one from when it could be: a decision would take the old
-    row for the present, and go on with what the edit was to end. It is in `unread` instead, so that whoever acts on
-    an absence, such as by deleting what belonged to it, can tell that the object is not gone.
+    An unreadable object has no row, not even its last readable one, because decisions would take that as current. It is
+    in `unread` instead, so that code that acts on absence, such as a cleanup, can tell that the object still exists.
     """
 
     __slots__ = ("_found", "_indexers", "_rows", "is_served", "unread")
 
     def __init__(self, indexes: Mapping[str, Indexer[Row]] | None = None) -> None:
-        self.unread: dict[Key, Unreadable] = {}  # what is there now and could not be read
-        self.is_served = True  # False once the API server was found not to serve the kind, which only some need not be
+        self.unread: dict[Key, Unreadable] = {}  # objects that exist and cannot be decoded
+        self.is_served = True  # False if the API server does not serve this optional kind
         self._indexers = dict(indexes or {})
         self._rows: dict[Key, Row] = {}
-        # Most values lead to one row: that one is kept bare, and only several of them in a set.
+        # Most values have one row: its key is stored as it is, and only several keys as a set.
         self._found: dict[str, dict[Hashable, Key | set[Key]]] = {name: {} for name in self._indexers}
 
     def __len__(self) -> int:
@@ -53,7 +52,7 @@ class Store(Generic[Row]):
         return self._rows.get(key)
 
     def rows(self) -> Iterable[Row]:
-        """Return all rows; not for a look at one key of many."""
+        """Return all rows; not for use in a reconcile."""
         return self._rows.values()
 
     def by(self, index: str, value: Hashable) -> list[Row]:
@@ -71,10 +70,10 @@ class Store(Generic[Row]):
         return 0 if keys is None else 1 if isinstance(keys, Key) else len(keys)
 
     def put(self, key: Key, row: Row) -> Row | None:
-        """Take a row in, and return the one that was there; an equal one stays in its place.
+        """Store a row and return the old one; an equal row keeps the old object.
 
-        When everything is read again, nearly all rows are as they were. Exchanged one by one, each would move to
-        another place in memory, and bring a key and texts beside those that the store and its indexes hold already.
+        After a relist nearly all rows are unchanged. Replacing them would fragment the memory, and duplicate keys and
+        strings that the store and its indexes already hold.
         """
         old = self._rows.get(key)
         if old is not None and old == row:
@@ -90,7 +89,7 @@ class Store(Generic[Row]):
         return old
 
     def remove(self, key: Key) -> Row | None:
-        """Let a row go, and return it."""
+        """Remove a row and return it."""
         old = self._rows.pop(key, None)
         if old is not None:
             for name, values_of in self._indexers.items():

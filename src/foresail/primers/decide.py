@@ -26,7 +26,7 @@ _LOOK_ANYWAY = timedelta(hours=6)  # the rules of zones change, and clocks are s
 
 
 def decide(seen: Seen, now: datetime) -> Plan:
-    """Say what is to be done for a Primer now, and when to look again.
+    """Say what is to be done for a Primer now, and when to reconcile next.
 
     Placeholders come before the status: of thousands that are due at once each is there before any is written about.
     Their names are derived, so a crash between the two makes no second one.

@@ -74,7 +74,7 @@ class PrimerMetrics(Collector):
     # What the controller tells
 
     def changed(self, change: Change[PrimerRow]) -> None:
-        """Count the losses and the start delays that have come to stand in a status, and how CronJobs stand."""
+        """Count the losses and the start delays that have appeared in a status, and the state of CronJobs."""
         self.stands(change)
         if change.old is not None and change.new is not None:
             self.recorded(change.old.status, change.new.status)

@@ -1,4 +1,4 @@
-"""Why nothing is held for a CronJob: words that stand in conditions, Events and `foresail primer explain`."""
+"""Why nothing is held for a CronJob: words that appear in conditions, Events and `foresail primer explain`."""
 
 from dataclasses import dataclass
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""What a method answers: the writes for one CronJob, what is to be remembered of it, and when to look again."""
+"""What a method answers: the writes for one CronJob, what is to be remembered of it, and when to reconcile next."""
 
 from datetime import datetime
 
@@ -15,7 +15,7 @@ class Steps(msgspec.Struct, frozen=True):
 
     actions: tuple[Action, ...] = ()
     wakes: tuple[datetime, ...] = ()
-    warming: Warming | None = None  # what is to stand in the status
+    warming: Warming | None = None  # for the status
     is_warming: bool = False
     because: Because | None = None  # why nothing is held, found out only now
     said: tuple[Because, ...] = ()

@@ -15,7 +15,7 @@ from foresail.schedules.status import patch_body
 
 
 def decide(seen: Seen, now: datetime) -> Plan:
-    """Say what is to be done about a Schedule now, and when to look again."""
+    """Say what is to be done about a Schedule now, and when to reconcile next."""
     return plan(seen, judge(seen, now), now)
 
 

@@ -1,4 +1,4 @@
-"""Why a Schedule does not run, or did not: words that stand in Events, metrics and `foresail schedule describe`."""
+"""Why a Schedule does not run, or did not: words that appear in Events, metrics and `foresail schedule describe`."""
 
 from dataclasses import dataclass
 from enum import StrEnum

@@ -20,7 +20,7 @@ from foresail.schedules.reading import LONGEST_TEXT, change_of_dialect, reading
 from foresail.schedules.reasons import Because, Reason
 from foresail.schedules.status import UNKNOWN, Changes, Observed, remembered
 
-LONGEST_NAME = 63  # of a label's value: the name of a Schedule stands in a label of each of its Backups
+LONGEST_NAME = 63  # of a label's value: the name of a Schedule is in a label of each of its Backups
 UNSEEN = timedelta(seconds=10)
 """For how long a Backup that was just made may be missing from what is known, and an answer of Velero's may take."""
 
@@ -45,7 +45,7 @@ class Verdict(msgspec.Struct, frozen=True):
     missed: int = 0  # slots before the due one that will not be run any more; no more than a hundred are counted
     held: Because | None = None
     redialled: Because | None = None  # the dialect has changed, and with it some fires
-    is_settling: bool = False  # too early to tell: look again in a moment
+    is_settling: bool = False  # too early to tell: reconcile again in a moment
     in_future: Because | None = None  # a recorded time was not trusted
     ignored: Because | None = None  # skipImmediately was set again without a pause, and nobody was told yet
 

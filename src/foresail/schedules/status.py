@@ -64,7 +64,7 @@ def noted_pause(schedule: ScheduleRow, now: datetime) -> dict[str, str]:
 
 
 class Changes(msgspec.Struct, frozen=True):
-    """What is to stand in a Schedule from now on; None in `last_backup` and `last_skipped` leaves them alone."""
+    """What a Schedule is to contain from now on; None in `last_backup` and `last_skipped` leaves them alone."""
 
     observed: Observed
     phase: str

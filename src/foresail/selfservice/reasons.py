@@ -1,4 +1,4 @@
-"""Why a tenant's request stands as it does: words that stand in conditions, Events and metrics."""
+"""Why a tenant's request stands as it does: words that appear in conditions, Events and metrics."""
 
 from enum import StrEnum
 

@@ -299,7 +299,7 @@ def test_explain_names_a_write_that_the_api_server_refused_until_the_request_goe
     assert text.startswith("NonAdminBackup shop/daily: held by WriteRefused\n")
     assert "→ holds       the API server accepts its writes" in text
     assert "admission policy p denied it (2026-11-15" in text
-    assert text.endswith("correct what the message names, and the backup goes on by itself")
+    assert text.endswith("correct what the message names, and the backup continues by itself")
     assert as_data(refused)["message"] == "admission policy p denied it"
     assert with_refusal(waiting, RefusedWrite(earlier, "no")).refused is None
     assert with_refusal(with_velero("Completed"), RefusedWrite(later, "no")).refused is None

@@ -184,7 +184,7 @@ SAID = {
     "VeleroSilent": ("Velero has not answered for a minute: ask the administrator of the cluster whether Velero runs",),
     "DownloadExpired": (
         (
-            "the address of the file is good no more, so the request was deleted: create another "
+            "the download URL has expired, so the request was deleted: create another "
             "NonAdminDownloadRequest for the same file"
         ),
     ),

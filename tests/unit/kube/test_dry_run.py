@@ -38,8 +38,8 @@ def test_each_write_and_each_event_is_a_line_and_the_next_look_is_the_last() -> 
         'patch Thing red/one: {"spec":{"size":2}}',
         'patch Thing red/one: [{"op":"remove","path":"/metadata/finalizers/1"}]',
         'patch status of Thing red/one: {"status":{"phase":"Ready"}}',
-        "say Grown of Thing red/one: It has grown.",
-        "look again at 2026-11-15T03:00:00+00:00",
+        "emit Grown for Thing red/one: It has grown.",
+        "reconcile again at 2026-11-15T03:00:00+00:00",
     ]
 
 

@@ -67,7 +67,7 @@ def minutes_of(text: str) -> int:
 
 
 def wall_time(at: datetime, zone: str) -> str:
-    """Return an instant as the clock on the wall of a zone shows it, with its offset."""
+    """Return an instant in the wall-clock time of a zone, with its offset."""
     local = at.astimezone(load_zoneinfo(zone))
     seconds = "" if local.second == 0 else f":{local.second:02}"
     offset = local.strftime("%z")

@@ -51,7 +51,7 @@ def compact(span: timedelta) -> str:
 
 
 def go_time(at: datetime) -> str:
-    """Return an instant as Velero shows it where its clock stands in UTC."""
+    """Return an instant as Velero shows it where its clock is in UTC."""
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} +0000 UTC"
 
 

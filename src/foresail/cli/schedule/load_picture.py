@@ -12,7 +12,7 @@ _INK, _PALE = "#1c2a33", "#546e7a"
 
 
 def load_picture(load: Load, piles: Sequence[str]) -> str:
-    """Return the picture; pile-ups stand in words above it and as the highest bars in it."""
+    """Return the picture; pile-ups are in words above it and as the highest bars in it."""
     top = 60 + _LINE * len(piles)
     title = f"{load.schedules} schedules: the most runs that start in one minute of each half hour, in {load.zone}"
     height = top + len(load.days) * _ROW + 20

@@ -1,4 +1,4 @@
-"""What the rules say about Schedules, from what stands in the cluster: the operator is not asked."""
+"""What the rules say about Schedules, from the state of the cluster: the operator is not asked."""
 
 import argparse
 import sys
@@ -77,7 +77,7 @@ class Sight:
 
     @property
     def spec(self) -> dict[str, Any]:
-        """The spec as it stands in the cluster."""
+        """The spec as it is in the cluster."""
         spec: dict[str, Any] = self.content.get("spec") or {}
         return spec
 

@@ -147,7 +147,7 @@ ADVICE = {
         "Velero has not answered for a minute", "ask the administrator of the cluster whether Velero runs"
     ),
     Reason.DOWNLOAD_EXPIRED: Advice(
-        "the address of the file is good no more, so the request was deleted",
+        "the download URL has expired, so the request was deleted",
         "create another NonAdminDownloadRequest for the same file",
     ),
     Reason.DELETION_FAILED: Advice(
@@ -198,7 +198,7 @@ def sentence(advice: Advice, family: Family, key: Key) -> str:
 
 REFUSED = Advice(
     "the API server refuses a write of the operator",
-    "ask the administrator of the cluster to correct what the message names, and the {word} goes on by itself",
+    "ask the administrator of the cluster to correct what the message names, and the {word} continues by itself",
 )
 
 

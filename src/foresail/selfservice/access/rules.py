@@ -225,7 +225,7 @@ def too_large(backup: str) -> Refused:
 
 
 def listed(names: Collection[str]) -> str:
-    """Return names as they stand in a message: the first few, and how many more."""
+    """Return names as they appear in a message: the first few, and how many more."""
     first = list(names)[:_NAMED]
     more = f" and {len(names) - len(first)} more" if len(names) > len(first) else ""
     return ", ".join(first) + more

@@ -71,7 +71,7 @@ def family_of(kind: str) -> Family:
 
 
 def decide(seen: DownloadSeen, now: datetime) -> Plan:
-    """Say what is to be done about a NonAdminDownloadRequest now, and when to look again."""
+    """Say what is to be done about a NonAdminDownloadRequest now, and when to reconcile next."""
     request, namespace = seen.request, seen.namespace
     obsolete = file_requests(seen).delete_obsolete()
     if obsolete:

@@ -6,7 +6,7 @@ import msgspec
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Where a request stands in Velero's queue, and when that is to be told if nothing else is."""
+    """The position of a request in Velero's queue, and when that is to be told if nothing else is."""
 
     position: int | None = None
     tell_at: datetime | None = None  # None: at once

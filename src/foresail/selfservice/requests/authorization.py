@@ -51,7 +51,7 @@ _FILES = (LIST, VOLUME_INFOS)
 
 
 class Waiting(msgspec.Struct, frozen=True):
-    """What is still missing: writes, a background read, when to look again, and what the tenant reads meanwhile."""
+    """What is still missing: writes, a background read, when to reconcile next, and what the tenant reads meanwhile."""
 
     writes: tuple[Action, ...] = ()
     read: Check | PodCheck | None = None

@@ -25,7 +25,7 @@ Path = Callable[[Seen, NamespaceRow, datetime], Plan]
 
 
 def decide(seen: Seen, now: datetime) -> Plan:
-    """Say what is to be done about a request now, and when to look again."""
+    """Say what is to be done about a request now, and when to reconcile next."""
     if seen.namespace is None:
         return Plan()  # what is known is in pieces: the missing one brings the next look
     path = path_of(seen, seen.namespace)

@@ -16,7 +16,7 @@ def promises(plan: Plan, seen: Seen) -> bool:
 
 
 def creates(plan: Plan, seen: Seen) -> bool:
-    """Whether a Plan makes the Velero object of a request, which then stands in Velero's queue."""
+    """Whether a Plan makes the Velero object of a request, which is then in Velero's queue."""
     return any(isinstance(each, Create) and each.kind == seen.family.velero for each in plan.actions)
 
 

@@ -1,4 +1,4 @@
-"""Why it failed: Velero's results of a backup or restore are read once, and stand in its condition from then on.
+"""Why it failed: Velero's results of a backup or restore are read once, and shown in its condition from then on.
 
     failed, and not explained → a Velero DownloadRequest → its URL → a background read → the condition → done
 
@@ -33,7 +33,7 @@ FAILED = (velero.FAILED, velero.PARTIALLY_FAILED)
 
 
 def decide(seen: ResultsSeen, now: datetime) -> Plan:
-    """Say what is to be done about the results of a request now, and when to look again."""
+    """Say what is to be done about the results of a request now, and when to reconcile next."""
     request, namespace = seen.request, seen.namespace
     said = unexplained(seen)
     if said is None or request is None or namespace is None:
@@ -75,7 +75,7 @@ def is_over(seen: ResultsSeen) -> bool:
 
 
 def unexplained(seen: ResultsSeen) -> Said | None:
-    """Return what stands in the condition of a request that has failed and does not say why; None if there is none."""
+    """Return what is in the condition of a request that has failed and does not say why; None if there is none."""
     request, namespace, row = seen.request, seen.namespace, seen.velero
     if request is None or namespace is None or row is None or _is_leaving(request, namespace):
         return None

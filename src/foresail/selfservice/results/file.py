@@ -73,7 +73,7 @@ def parts(results: bytes) -> Results | None:
 
 
 def is_about(namespace: str, line: str) -> bool:
-    """Whether a line that stands in no namespace's part names this namespace, and no other."""
+    """Whether a line that is in no namespace's part names this namespace, and no other."""
     line = line[:_LONGEST_LINE]
     named = set(_NAMESPACE.findall(line))
     path = re.search(rf"(?<![-\w./:]){re.escape(namespace)}/[a-z0-9]", line)

@@ -1,6 +1,6 @@
 """Rows of tenants' requests: a NonAdminBackup or a NonAdminRestore with its status.
 
-Texts that many objects have in common, and the status that stands in Velero's object and again in the tenant's, are
+Texts that many objects have in common, and the status that is in Velero's object and again in the tenant's, are
 kept once: a hundred thousand requests are to fit into one process. For the same reason the rows are left out of the
 collection of cycles: they hold nothing that could lead back to them.
 """

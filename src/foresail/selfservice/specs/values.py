@@ -36,7 +36,7 @@ class Violation(Refusal):
 
 
 def shown(value: object, most: int = 80) -> str:
-    """Return a value as it stands in a message: never longer than a line, whatever a tenant wrote."""
+    """Return a value as it appears in a message: never longer than a line, whatever a tenant wrote."""
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
     text = "".join(each if each.isprintable() else "?" for each in text[: most + 1])
     return text if len(text) <= most else f"{text[:most]}..."

@@ -1,0 +1,70 @@
+"""Fails on phrases that the texts must not contain: `python -m docs.phrases`, which `make lint` runs.
+
+A phrase joins the list once it is removed everywhere. Spaces match line breaks and comment marks too.
+"""
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+FOLDERS = ("src", "docs", "charts")
+PAGES = ("README.md", "CONTRIBUTING.md")
+SUFFIXES = (".md", ".py", ".svg", ".tpl", ".txt", ".yaml")
+
+INSTEAD = {
+    "after the past": "a wake-up in the past",
+    "change of clocks": "clock change",
+    "complaints? of": "problems",
+    "echoes": "expectations",
+    "errands?": "background read, lookup",
+    "gains? the lead": "becomes leader",
+    "goes on by itself": "continues by itself",
+    "good no more": "expired",
+    "hasty": "with a wake-up in the past",
+    "is away": "is unavailable, is unreachable",
+    "is going or gone": "is being deleted or already deleted",
+    "is kept by": "is managed by",
+    "leads (?:now|no longer)": "became leader, lost leadership",
+    "look(?:s|ing)? again": "requeue, reconcile again",
+    "no Event says": "dropped Event",
+    "nobody confirms": "without confirmation",
+    "nobody waits any more": "stopped waiting",
+    "stands? for the Lease": "campaigns for the Lease",
+    "stands? in(?! for)": "is in, appears in",
+    "the clock on the wall": "the wall clock",
+    "the lead is lost": "leadership is lost",
+    "told to end": "signalled, stopped",
+    "unsayable": "inexpressible",
+    "whom a change concerns": "map events to keys",
+}
+"""A pattern for each phrase, and what to write instead."""
+
+_GAP = r"(?:\s|#)+"
+_PATTERNS = {phrase: re.compile(rf"\b{phrase.replace(' ', _GAP)}\b", re.IGNORECASE) for phrase in INSTEAD}
+
+
+def problems(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the line and the problem of each phrase in a text."""
+    for phrase, pattern in _PATTERNS.items():
+        for found in pattern.finditer(text):
+            line = text.count("\n", 0, found.start()) + 1
+            yield line, f"{' '.join(found[0].split())!r}: write {INSTEAD[phrase]}"
+
+
+def main() -> int:
+    """Print each problem of the texts; return 1 if there are any."""
+    files = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.suffix in SUFFIXES]
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {problem}"
+        for path in sorted({*files, *(ROOT / page for page in PAGES)} - {Path(__file__)})
+        for line, problem in sorted(problems(path.read_text()))
+    ]
+    for each in found:
+        sys.stdout.write(f"{each}\n")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

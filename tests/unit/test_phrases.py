@@ -1,0 +1,26 @@
+"""The texts contain no phrase of the list, and the check notices one."""
+
+import pytest
+
+from docs import phrases
+
+
+def test_no_text_contains_a_phrase_of_the_list(capsys: pytest.CaptureFixture[str]) -> None:
+    assert phrases.main() == 0, capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "problem"),
+    [
+        ("one\nIts location is away.", 2, "'is away': write is unavailable, is unreachable"),
+        ("# It stands\n# in the status.", 1, "'stands # in': write is in, appears in"),
+        ("Look again later.", 1, "'Look again': write requeue, reconcile again"),
+    ],
+)
+def test_a_phrase_is_found_with_its_line_and_what_to_write_instead(text: str, line: int, problem: str) -> None:
+    assert list(phrases.problems(text)) == [(line, problem)]
+
+
+@pytest.mark.parametrize("text", ["The world stands in for the API server.", "He is awaited.", "a look against it"])
+def test_words_that_only_resemble_a_phrase_are_left_alone(text: str) -> None:
+    assert list(phrases.problems(text)) == []
