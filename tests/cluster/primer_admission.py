@@ -18,11 +18,12 @@ from foresail.primers.observe import Target
 from foresail.primers.shape import shape_of, shape_of_template
 from testbed import Cluster
 from tests.cluster import primers
-from tests.unit.primers.rows import cron_job, primer, seen
+from tests.unit.primers.rows import SETTINGS, cron_job, primer, seen
 
 GPU, FPGA, HUGE = "example.com/gpu", "example.com/fpga", "hugepages-2Mi"
 AT_ONCE = 8
 _FIRE = datetime(2026, 1, 2, 3, tzinfo=UTC)
+_SETTINGS = msgspec.structs.replace(SETTINGS, image_volumes=True)  # as on nodes that can pull
 _MOST_TRIES = 20  # random pods for each that is accepted
 _BOUNDS = {"min": {"cpu": "50m", "memory": "16Mi"}, "max": {"cpu": "2", "memory": "2Gi"}}
 _DEFAULTS = {"default": {"cpu": "1", "memory": "512Mi"}, "defaultRequest": {"cpu": "333m", "memory": "100Mi"}}
@@ -96,7 +97,7 @@ async def _try(client: Client, found: Tally, namespace: str, spec: dict[str, Any
     template = shape_of_template(msgspec.json.encode({"spec": spec}))
     cron = cron_job(key=Key(namespace, "daily"), shape=template)
     target = Target(cron, admitted=shape_of(pod.spec), is_rehearsed=True)
-    looked = seen(target, primer=primer(key=Key(namespace, "warm")))
+    looked = seen(target, primer=primer(key=Key(namespace, "warm")), settings=_SETTINGS)
     makes = [each for each in decide(looked, _FIRE - timedelta(minutes=1)).actions if isinstance(each, Create)]
     for make in makes:
         metadata: Any = make.body["metadata"]

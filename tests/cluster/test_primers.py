@@ -131,6 +131,8 @@ def test_no_run_is_later_than_unprimed_and_no_placeholder_is_more_than_its_names
     cluster = scene.cluster
     eventually(lambda: said(cluster, "Refused", "barred"), 180)
     assert "maximum cpu usage per Pod is 1" in said(cluster, "Refused", "barred")["barred"]
+    refused = 'foresail_primer_refused_total{cause="Forbidden",namespace="barred"}'
+    eventually(lambda: scene.operator.figures()[refused] >= 1, 60)
     run = [name for name in TIGHT if name != "barred"]
     eventually(lambda: scene.is_over((*run, "cold")), PATIENCE)
     for name in ("tight", "low", "meek"):  # what the run could not push aside ends by itself, should nobody be there

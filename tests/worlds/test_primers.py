@@ -370,6 +370,62 @@ def test_a_refusal_is_shown_word_for_word_and_not_tried_again_before_the_next_fi
     assert len(asked) == len(set(asked)) == 2, "once for each fire"
 
 
+def with_a_new_kubelet(scene: PrimerScene) -> None:
+    done(scene.world.create(pods.NODE, {"metadata": {"name": "new"}}, "kubelet"))
+    status = {"status": {"nodeInfo": {"kubeletVersion": "v1.35.2"}}}
+    done(scene.world.merge(pods.NODE, Key("", "new"), status, "kubelet", "status"))
+
+
+def volumes_of(pod: Document) -> list[str]:
+    return [each["image"]["reference"] for each in pod["spec"].get("volumes", ())]
+
+
+def test_where_every_kubelet_can_a_placeholder_pulls_the_images_of_its_run() -> None:
+    async def story(scene: PrimerScene) -> None:
+        with_a_new_kubelet(scene)
+        scene.make_cron_job("daily", EVERY_TEN)
+        scene.prime("daily")
+        scene.start()
+        await scene.until(at(9))
+        (pod,) = [pod for key, pod in scene.world.history.present(pods.POD).items() if key.name in scene.placeholders]
+        assert volumes_of(pod) == ["work:1"]
+
+    live(story)
+
+
+def test_where_image_volumes_are_refused_the_run_is_primed_without_them_and_that_is_told_once() -> None:
+    tried: list[list[str]] = []
+
+    async def story(scene: PrimerScene) -> None:
+        create = scene.world.create
+
+        def refusing(kind: Kind, body: Document, by: str, namespace: str = "") -> Answer:
+            if kind == pods.POD and by == "foresail":
+                tried.append(volumes_of(body))
+                if tried[-1]:
+                    return failure(422, "Invalid", "spec.volumes[0]: Required value: must specify a volume type")
+            return create(kind, body, by, namespace)
+
+        scene.world.create = refusing  # type: ignore[method-assign]
+        with_a_new_kubelet(scene)
+        for name in ("daily", "nightly"):
+            scene.make_cron_job(name, EVERY_TEN)
+            scene.prime(name)
+        scene.start(workers=1)
+        await scene.until(at(9))
+        assert len(scene.placeholders) == 2
+        await scene.until(at(19))
+
+    scene = live(story)
+    assert tried == [["work:1"], [], [], [], []]
+    (event,) = scene.events
+    assert event.reason == "ImagesNotPulled"
+    assert event.message == (
+        "namespace reports refuses image volumes, so no image is pulled ahead: "
+        "spec.volumes[0]: Required value: must specify a volume type"
+    )
+
+
 def test_the_first_placeholder_has_the_size_that_admission_would_give_the_run() -> None:
     asked: list[Wish] = []
 

@@ -139,10 +139,17 @@ class NodeSpec(msgspec.Struct, frozen=True):
     taints: list[Taint] | None = None
 
 
-class NodeStatus(msgspec.Struct, frozen=True):
-    """How a node stands."""
+class NodeInfo(msgspec.Struct, frozen=True, rename="camel"):
+    """What runs on a node."""
+
+    kubelet_version: str = ""
+
+
+class NodeStatus(msgspec.Struct, frozen=True, rename="camel"):
+    """How a node stands, and what runs on it."""
 
     conditions: list[PodCondition] | None = None
+    node_info: NodeInfo = NodeInfo()
 
 
 class Node(msgspec.Struct, frozen=True):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from foresail.api.marks import OPERATORS_LEASE
 from foresail.cli.errors import UnreachableError, UsageError
 from foresail.cli.options.booleans import add_switch
+from foresail.cli.options.parser import examples
 from foresail.cli.options.values import whole_number
 
 if TYPE_CHECKING:
@@ -15,7 +16,12 @@ if TYPE_CHECKING:
 
 def add_operator(commands: "argparse._SubParsersAction[CommandParser]") -> None:
     """Add `foresail operator` to the command line."""
-    operator = commands.add_parser("operator", help="run the operator", description="Run the operator.")
+    operator = commands.add_parser(
+        "operator",
+        help="run the operator",
+        description="Runs the operator itself, as its Deployment does.",
+        epilog=examples("foresail operator run --dry-run"),
+    )
     operator.fill = _fill
 
 
@@ -29,12 +35,20 @@ def _fill(operator: argparse.ArgumentParser) -> None:
     run = verbs.add_parser(
         "run",
         help="run one replica until SIGTERM",
-        description="Run one replica of the operator until SIGTERM. Several may run: one leads, the others wait.",
+        description="Runs one replica of the operator until SIGTERM. Several may run: one holds the Lease, the others"
+        " wait.",
+        epilog=examples(
+            "foresail operator run --dry-run",
+            "foresail operator run --self-service --velero-namespace backup",
+            "foresail operator run --schedules=false --primers --lease-name foresail-primers",
+        ),
     )
     run.set_defaults(run=_run)
     where = run.add_argument_group("where")
-    where.add_argument("--kubeconfig", help="the kubeconfig to use; in a pod, its ServiceAccount if this is not given")
-    where.add_argument("--context", help="the context of the kubeconfig")
+    where.add_argument(
+        "--kubeconfig", metavar="FILE", help="the kubeconfig to use; in a pod, its ServiceAccount if this is not given"
+    )
+    where.add_argument("--context", "--kubecontext", metavar="NAME", help="the context of the kubeconfig")
     where.add_argument("--velero-namespace", default="velero", metavar="NAMESPACE", help="Velero's (default: velero)")
     where.add_argument("--lease-namespace", metavar="NAMESPACE", help="of the Lease (default: Velero's namespace)")
     where.add_argument(
@@ -101,7 +115,12 @@ def _fill(operator: argparse.ArgumentParser) -> None:
         " needs foresail[otel]"
     )
     add_switch(run, "--traces", traces, default=False)
-    run.add_argument("--log-level", default="info", choices=["debug", "info", "warning", "error"])
+    run.add_argument(
+        "--log-level",
+        default="info",
+        choices=["debug", "info", "warning", "error"],
+        help="the least that is logged (%(default)s)",
+    )
 
 
 def _run(chosen: argparse.Namespace) -> int:

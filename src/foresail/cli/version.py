@@ -44,7 +44,7 @@ def add_version(commands: "argparse._SubParsersAction[CommandParser]") -> None:
         epilog=examples("foresail version", "foresail version --client", "foresail version -o json"),
     )
     one.set_defaults(run=_run)
-    add_velero_and_cluster(one, "Velero's")
+    add_velero_and_cluster(one)
     one.add_argument("--client", action="store_true", help="only of this command; asks no cluster")
     one.add_argument("-o", "--output", choices=["table", "json", "yaml"], default="table", help="(%(default)s)")
 

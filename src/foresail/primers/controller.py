@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
 
+from msgspec import structs
+
 from foresail.api import batch, pods
 from foresail.api.capacity_buffers import capacity_buffer
 from foresail.api.marks import PRIMER_LABEL
@@ -39,6 +41,7 @@ from foresail.primers.observe import (
     primer_row,
     primers_of,
 )
+from foresail.primers.pulls import ImageVolumes
 from foresail.primers.reasons import Loss, Reason
 from foresail.primers.rehearsal import Rehearse, Wish, nothing
 from foresail.primers.search import Locate, Search, Volumes, nowhere
@@ -95,12 +98,15 @@ class Primers:
             {
                 "mode": lambda row: [row.gke_mode] if row.gke_mode else [],
                 "pool": lambda row: [row.pool] if row.pool else [],
+                "pulls": lambda row: [] if row.is_unwarmable else [row.pulls_images],
             }
         )
         self.quotas = Store[QuotaRow]({"here": lambda row: [row.key.namespace]})
         self.priorities = Store[PriorityRow]()
         self.metrics = PrimerMetrics()
         self.buffers = BufferStore(buffer_kind, self.metrics)
+        self.image_volumes = ImageVolumes()
+        self._settings = {each: structs.replace(settings, image_volumes=each) for each in (False, True)}
         self._job_uids: dict[str, Key] = {}  # of Jobs that a CronJob made
         self._losses: dict[str, str] = {}  # by the UID of a CronJob
         self._told_off = set[str]()  # UIDs of CronJobs whose annotations are not allowed, which an Event has told
@@ -302,9 +308,17 @@ class Primers:
             losses={uid: self._losses[uid] for uid in uids if uid in self._losses},
             refused=self._refused.get(key, {}),
             annotated=annotated,
+            images_refused=self.image_volumes.unsaid_refusal(key.namespace),
             is_off_unsaid=is_off_unsaid,
-            settings=self.settings,
+            settings=self._settings[self._pulls_images(key.namespace)],
         )
+
+    def _pulls_images(self, namespace: str) -> bool:
+        """Whether placeholders of a namespace pull images: if it is so set, or else if every node can."""
+        wanted = self.settings.image_volumes
+        if wanted is None:
+            wanted = bool(self.nodes.count("pulls", True)) and not self.nodes.count("pulls", False)
+        return wanted and self.image_volumes.are_accepted(namespace)
 
     def decide(self, seen: Seen, now: datetime) -> Plan:
         """Say what is to be done, and what to ask the API server for meanwhile."""
@@ -331,6 +345,8 @@ class Primers:
             self.background_reads.forget(key)
             return ()
         action, failure = result.action, result.failure
+        if result.outcome is Outcome.DONE:
+            self.image_volumes.learn_creations(key.namespace, plan.actions)
         if result.outcome is Outcome.DONE and seen.annotated is not None:
             if seen.is_off_unsaid:
                 self._told_off.add(seen.primer.uid)
@@ -341,6 +357,8 @@ class Primers:
         self._promised.pop(key, None)
         if action is None or failure.cause not in (Cause.FORBIDDEN, Cause.INVALID):
             return ()
+        if self.image_volumes.learn_refusal(action, failure.message):
+            return (key,)
         self.metrics.refused(key, failure.cause)
         self._refused[key] = {**self._refused.get(key, {}), action.key.name: failure.message}
         return (key,)

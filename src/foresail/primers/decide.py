@@ -93,6 +93,9 @@ def said(seen: Seen, found: Sequence[tuple[Verdict, Steps]]) -> list[Because]:
         if verdict.shifted is not None and not verdict.shifted.exact and (known is None or known.exact):
             news.append(_inexact(verdict.target.cron.key.name, verdict.shifted))
         news += steps.said
+    if seen.images_refused and any(isinstance(each, Create) for _, steps in found for each in steps.actions):
+        text = f"namespace {seen.primer.key.namespace} refuses image volumes, so no image is pulled ahead"
+        news.append(Because(Reason.IMAGES_NOT_PULLED, f"{text}: {seen.images_refused}"))
     return news
 
 

@@ -38,7 +38,7 @@ class Settings(msgspec.Struct, frozen=True):
     priority_class: str = "foresail-placeholder"
     namespaces: frozenset[str] = frozenset()  # in which capacity may be held; in every one if empty
     annotated_cron_jobs: bool = False  # prime CronJobs with the annotation foresail.dev/warm-up
-    image_volumes: bool = False  # pull the target's images too, by volumes that nothing mounts
+    image_volumes: bool | None = None  # pull the target's images too; None: where every node can
     labels: tuple[tuple[str, str], ...] = ()
     annotations: tuple[tuple[str, str], ...] = ()
 
@@ -218,6 +218,7 @@ class Seen(msgspec.Struct, frozen=True):
     losses: dict[str, str] = {}  # by the UID of a CronJob, why its last placeholder went
     refused: dict[str, str] = {}  # by the name of an object, in what words the API server refused it
     annotated: CronJobRow | None = None  # whose annotations are read as a Primer
+    images_refused: str = ""  # in what words image volumes were refused here, until an Event has told it
     is_off_unsaid: bool = False  # they are not allowed, and its owner does not know
     settings: Settings = Settings()
 

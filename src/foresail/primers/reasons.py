@@ -88,6 +88,11 @@ class Reason(StrEnum):
     changes.
     """
 
+    IMAGES_NOT_PULLED = "ImagesNotPulled"
+    """The API server or a policy refuses image volumes here, so placeholders pull no image ahead: allow them, or switch
+    them off with `primers.imageVolumes: Never`.
+    """
+
     NO_HOLD_IMAGE = "NoHoldImage"
     """Method CronJob needs `--primer-hold-image` of the operator: set it, or use method Placeholder."""
 

@@ -8,6 +8,7 @@ from foresail.api import pods
 from foresail.api.instants import utc
 from foresail.plan import Key, Keyed
 from foresail.primers.autoscalers import gke_mode, pool_of
+from foresail.primers.pulls import pulls_images
 
 _GOING = ("karpenter.sh/disrupted", "ToBeDeletedByClusterAutoscaler", "node.kubernetes.io/out-of-service")
 UNWARMABLE = {"eks.amazonaws.com/compute-type": "fargate", "type": "virtual-kubelet", "kubernetes.io/os": "windows"}
@@ -23,6 +24,7 @@ class NodeRow(msgspec.Struct, frozen=True):
     name: str = ""
     pool: str = ""  # from which the autoscaler makes others like it
     ready: datetime | None = None  # since when pods can run there
+    pulls_images: bool = False  # of volumes that nothing mounts
 
 
 class QuotaRow(Keyed, frozen=True):
@@ -53,6 +55,7 @@ def node_row(wire: pods.Node) -> NodeRow:
         name=wire.metadata.name,
         pool=pool_of(labels),
         ready=_ready_since(wire.status),
+        pulls_images=pulls_images(wire.status.node_info.kubelet_version),
     )
 
 

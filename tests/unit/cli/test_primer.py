@@ -16,6 +16,7 @@ from foresail.cli.main import main, parser
 from foresail.cli.primer.create import body_of
 from foresail.cli.primer.describe import described
 from foresail.cli.primer.explain import explanation_of, refusal_of
+from foresail.cli.primer.images import Image, pulled_ahead, sizes_of
 from foresail.cli.primer.preview import previewed
 from foresail.cli.primer.settings import primer_settings
 from foresail.kube.failures import Cause, Failure
@@ -222,3 +223,14 @@ def test_a_setting_that_cannot_be_is_refused(
 ) -> None:
     assert main(["operator", "run", "--primers", "--kubeconfig=/nowhere", *flags]) == 1
     assert problem in capsys.readouterr().err
+
+
+def test_the_size_of_a_pull_is_shown_where_a_node_reports_it() -> None:
+    sizes = sizes_of([Image(["example.com/team/work@sha256:1", "example.com/team/work:1"], 412_300_000), Image()])
+    sizes = {**sizes, **sizes_of([Image(["example.com/library/tool:latest"], 5_000)])}
+    wanted = ["example.com/team/work:1", "tool", "other:2", "example.com/team/work@sha256:1"]
+    assert pulled_ahead(wanted, sizes, pulls=True) == (
+        "images: pulled ahead with each placeholder: example.com/team/work:1 (412 MB), tool (1 MB), "
+        "other:2 (size not known: no node reports it), example.com/team/work@sha256:1 (412 MB)"
+    )
+    assert pulled_ahead(wanted, sizes, pulls=False).startswith("images: not pulled ahead")

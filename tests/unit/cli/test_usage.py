@@ -1,6 +1,8 @@
 """Wrong usage: one line that says what is wrong, one that suggests, one with the usage of that very command."""
 
 import os
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -63,7 +65,7 @@ def test_no_command_takes_an_abbreviated_option(capsys: pytest.CaptureFixture[st
 def test_no_command_answers_a_value_with_the_name_of_one_of_our_functions(
     words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for action in EVERY[words]._actions:  # noqa: SLF001 - argparse has no public list
+    for action in EVERY[words].get_actions():
         if action.type is None or not action.option_strings:
             continue
         with pytest.raises(SystemExit):
@@ -160,3 +162,38 @@ def _nowhere(folder: Path) -> Path:
         "users: [{name: a, user: {}}]\ncontexts: [{name: a, context: {cluster: a, user: a}}]\n"
     )
     return file
+
+
+OF_OTHERS = ("foresail schedule", "foresail policy", "foresail backup", "foresail restore", "foresail primer")
+
+
+@pytest.mark.parametrize("words", EVERY)
+def test_every_help_has_a_description_and_short_sentences(words: str) -> None:
+    one = EVERY[words]
+    assert one.description
+    texts = [one.description, *(each.help or "" for each in one.get_actions())]
+    sentences = [sentence for text in texts for sentence in re.split(r"(?<=[.!?])\s+", text)]
+    assert [each for each in sentences if len(each.split()) > 30] == []
+    undocumented = [each.dest for each in one.get_actions() if not each.help and each.metavar != "COMMAND"]
+    assert undocumented == [] or words.startswith(OF_OTHERS)
+
+
+@pytest.mark.parametrize("words", [each for each in EVERY if not each.startswith(OF_OTHERS)])
+def test_every_help_ends_with_examples_that_can_be_parsed(words: str) -> None:
+    _, _, listed = (EVERY[words].epilog or "").partition("examples:\n")
+    shown = [line.strip() for line in listed.split("\n\n")[0].splitlines()]
+    assert shown
+    for line in shown:
+        for command in re.split(r" [|>]+ ", line):
+            if command.startswith("foresail "):
+                parser().parse_args(shlex.split(command)[1:])
+
+
+@pytest.mark.parametrize("words", EVERY)
+def test_options_that_name_a_cluster_have_one_meaning(words: str) -> None:
+    options = {text: each.dest for each in EVERY[words].get_actions() for text in each.option_strings}
+    assert options.get("--kubeconfig", "kubeconfig") == "kubeconfig"
+    assert options.get("--context", "context") == "context"
+    if not words.startswith("foresail cron"):  # it knows no namespaces, and counts as head and tail do
+        assert options.get("-n", "namespace") == "namespace"
+    assert ("--kubeconfig" in options) == ("--context" in options)

@@ -5,8 +5,58 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from foresail.cli.options.parser import examples
 from foresail.cli.options.values import positive
 
+_NOT_VALID = "Exit code 1 if the schedule is not valid or never fires."
+_VERBS = {
+    "next": (
+        "list the next fires of a schedule",
+        f"Lists the next fires of a schedule. {_NOT_VALID}",
+        ("foresail cron next '0 3 * * *'", "foresail cron next '30 2 * * *' --zone Europe/Berlin -n 10 -o json"),
+    ),
+    "previous": (
+        "list the latest fires of a schedule, newest first",
+        f"Lists the latest fires of a schedule, newest first. {_NOT_VALID}",
+        ("foresail cron previous '0 3 * * *'", "foresail cron previous '@weekly' --before 2026-03-29 -n 1"),
+    ),
+    "between": (
+        "list the fires between two instants",
+        f"Lists the fires from START on and before END. {_NOT_VALID}",
+        ("foresail cron between '*/30 8-18 * * 1-5' 2026-03-02 2026-03-03",),
+    ),
+    "shift": (
+        "find the schedule that fires that much earlier",
+        "Finds the schedule that fires LEAD earlier, as one or more CronJobs. Exit code 1 if there is no exact one.",
+        ("foresail cron shift '0 3 * * *' 10m", "foresail cron shift '0 0 1 * *' 1h30m --zone Europe/Berlin"),
+    ),
+    "explain": (
+        "explain a schedule field by field, with what is odd about it",
+        "Explains a schedule field by field, with notes on what is odd: clock changes, day fields, upgrades of Velero.",
+        ("foresail cron explain '0 3 1 * 1'", "foresail cron explain '30 2 * * *' --zone Europe/Berlin"),
+    ),
+    "check": (
+        "check that a schedule is valid and fires",
+        f"Checks that a schedule is valid and fires. {_NOT_VALID}",
+        ("foresail cron check '0 3 * * *'", "foresail cron check '0 0 30 2 *' -o json"),
+    ),
+    "diff-dialects": (
+        "show what changes for a schedule when Velero is upgraded to 1.18.3",
+        "Compares what Velero up to 1.18.2 (robfig) and from 1.18.3 on (go-cron) make of schedules.",
+        (
+            "foresail cron diff-dialects '0 3 1 * 1'",
+            "foresail schedule get -A -o json | foresail cron diff-dialects -f -",
+        ),
+    ),
+    "calendar": (
+        "draw weeks or months of fires, in the terminal or as SVG",
+        "Draws when schedules fire: days down, hours across, one letter for each schedule. Bold is today.",
+        (
+            "foresail cron calendar '0 3 * * *' '*/30 8-18 * * 1-5'",
+            "foresail cron calendar '0 3 * * 0' --months 3 --svg fires.svg",
+        ),
+    ),
+}
 _INSTANT = "such as 2026-03-29, 2026-03-29T02:30 (read in --zone) or 2026-03-29T00:30:00Z"
 
 
@@ -16,44 +66,33 @@ def add_cron(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
         "cron",
         help="when does a schedule fire? Works without a cluster",
         description="Answers when a schedule fires, exactly as the controller that reads it. Works without a cluster.",
+        epilog=examples("foresail cron next '0 3 * * *'", "foresail cron explain '0 3 1 * 1' --zone Europe/Berlin"),
     )
     words = cron.add_subparsers(required=True, metavar="COMMAND")
 
-    one = _word(words, "next", "the next fires of a schedule; exit code 1 if it never fires", ("fires", "following"))
+    one = _word(words, "next", ("fires", "following"))
     one.add_argument("--after", metavar="INSTANT", help=f"instead of now, {_INSTANT}")
     one.add_argument("-n", "--count", type=positive, default=5, metavar="N", help="how many (%(default)s)")
 
-    one = _word(words, "previous", "the latest fires of a schedule, newest first", ("fires", "preceding"))
+    one = _word(words, "previous", ("fires", "preceding"))
     one.add_argument("--before", metavar="INSTANT", help=f"instead of now, {_INSTANT}")
     one.add_argument("-n", "--count", type=positive, default=5, metavar="N", help="how many (%(default)s)")
 
-    one = _word(words, "between", "the fires from one instant on and before another", ("fires", "between"))
+    one = _word(words, "between", ("fires", "between"))
     one.add_argument("start", metavar="START", help=_INSTANT)
     one.add_argument("end", metavar="END", help=_INSTANT)
 
-    one = _word(
-        words,
-        "shift",
-        "the schedule that fires that much earlier, as one or more CronJobs; exit code 1 if there is no exact one",
-        ("shifted", "shift_earlier"),
-    )
+    one = _word(words, "shift", ("shifted", "shift_earlier"))
     one.add_argument("lead", metavar="LEAD", help="how much earlier: 10m, 1h30m, or a number of minutes")
     one.add_argument("--at", metavar="INSTANT", help="from when it must hold, instead of now")
 
-    one = _word(
-        words, "explain", "what a schedule means, field by field, and what is odd about it", ("explain", "explain")
-    )
+    one = _word(words, "explain", ("explain", "explain"))
     one.add_argument("--at", metavar="INSTANT", help="as seen at that instant, instead of now")
 
-    one = _word(words, "check", "is this a valid schedule that fires? Exit code 1 if not", ("explain", "check"))
+    one = _word(words, "check", ("explain", "check"))
     one.add_argument("--at", metavar="INSTANT", help="as seen at that instant, instead of now")
 
-    one = words.add_parser(
-        "diff-dialects",
-        help="what changes for a schedule when Velero is upgraded to 1.18.3",
-        description="Compares what Velero up to 1.18.2 (robfig) and from 1.18.3 on (go-cron) make of schedules: "
-        "foresail schedule get -A -o json | foresail cron diff-dialects -f -",
-    )
+    one = _parser(words, "diff-dialects")
     one.add_argument("expression", nargs="?", metavar="EXPR", help="a cron schedule in quotes")
     one.add_argument(
         "-f", "--file", metavar="FILE", help="Schedules or CronJobs as YAML or JSON; - reads standard input"
@@ -63,11 +102,7 @@ def add_cron(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     _add_output(one)
     one.set_defaults(run=_command("upgrade", "diff_dialects"))
 
-    one = words.add_parser(
-        "calendar",
-        help="a picture of weeks or months of fires, in the terminal or as SVG",
-        description="Draws when schedules fire: days down, hours across, one letter for each schedule.",
-    )
+    one = _parser(words, "calendar")
     one.add_argument("expressions", nargs="+", metavar="EXPR", help="cron schedules in quotes")
     one.add_argument("--from", dest="start", metavar="DATE", help="the first day, instead of today")
     span = one.add_mutually_exclusive_group()
@@ -79,8 +114,16 @@ def add_cron(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     one.set_defaults(run=_command("calendar", "calendar"))
 
 
-def _word(words: Any, name: str, help_text: str, run: tuple[str, str]) -> argparse.ArgumentParser:  # noqa: ANN401 - argparse's own is private
-    one: argparse.ArgumentParser = words.add_parser(name, help=help_text, description=help_text)
+def _parser(words: Any, name: str) -> argparse.ArgumentParser:  # noqa: ANN401 - argparse's own is private
+    meaning, description, shown = _VERBS[name]
+    one: argparse.ArgumentParser = words.add_parser(
+        name, help=meaning, description=description, epilog=examples(*shown)
+    )
+    return one
+
+
+def _word(words: Any, name: str, run: tuple[str, str]) -> argparse.ArgumentParser:  # noqa: ANN401
+    one = _parser(words, name)
     one.add_argument("expression", metavar="EXPR", help="a cron schedule in quotes, such as '0 3 * * *'")
     _add_dialect(one)
     _add_zone(one)

@@ -4,6 +4,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from foresail.cli.options.connection import add_velero_and_cluster
+from foresail.cli.options.parser import examples
 
 if TYPE_CHECKING:
     from foresail.cli.options.parser import CommandParser
@@ -14,17 +15,18 @@ def add_doctor(commands: "argparse._SubParsersAction[CommandParser]") -> None:
     one = commands.add_parser(
         "doctor",
         help="what is wrong with Velero and Foresail in a cluster, and what to do about it",
-        description="Looks at Velero and Foresail in a cluster and says what is wrong, why, and what to do. Works"
+        description="Checks Velero and Foresail in a cluster, and says what is wrong, why, and what to do. Works"
         " whether or not the operator runs, and changes nothing. Exit code 1 if there is a problem.",
+        epilog=examples("foresail doctor", "foresail doctor -n backup", "foresail doctor -o json"),
     )
     one.set_defaults(run=_run)
-    add_velero_and_cluster(one, "Velero's")
+    add_velero_and_cluster(one)
     one.add_argument(
         "--service-account",
         metavar="NAMESPACE/NAME",
         help="the operator's, whose permissions are checked (default: that of its Deployment)",
     )
-    one.add_argument("-o", "--output", choices=["table", "json"], default="table")
+    one.add_argument("-o", "--output", choices=["table", "json"], default="table", help="(%(default)s)")
 
 
 def _run(chosen: argparse.Namespace) -> int:

@@ -7,6 +7,7 @@ from foresail import __version__
 from foresail.api.images import PAUSE_IMAGE
 from foresail.cli.options.booleans import add_switch
 from foresail.cli.options.connection import add_velero_and_cluster
+from foresail.cli.options.parser import examples
 
 if TYPE_CHECKING:
     from foresail.cli.options.parser import CommandParser
@@ -19,18 +20,24 @@ def add_install(commands: "argparse._SubParsersAction[CommandParser]") -> None:
     install = commands.add_parser(
         "install",
         help="install Foresail beside Velero",
-        description="Installs Foresail into Velero's namespace, and takes over Velero's Schedules: switches Velero's"
-        " schedule controller off, or says where to switch it off if Helm, Argo CD, Flux or OLM keeps Velero, and waits"
-        " for it. Done again it changes only what differs, and takes away what is no longer wanted.",
+        description="Installs Foresail into Velero's namespace and takes over Velero's Schedules. Velero's schedule"
+        " controller is switched off. If Helm, Argo CD, Flux or OLM manages Velero, the command prints the change and"
+        " waits for it. Re-running is safe: only differences are applied, and what is no longer wanted is removed.",
+        epilog=examples(
+            "foresail install --dry-run",
+            "foresail install --image example.com/foresail:0.1.0",
+            "foresail install --self-service --monitoring",
+        ),
     )
     install.set_defaults(run=_install)
     install.fill = _fill_install
     uninstall = commands.add_parser(
         "uninstall",
         help="give the Schedules back to Velero, and remove Foresail",
-        description="Switches Velero's schedule controller on again, or says where if another tool keeps Velero, and"
-        " waits for it; then removes what `foresail install` made. The kinds of Foresail stay, with every object of"
-        " them, unless --crds is given. Backups stay in any case.",
+        description="Switches Velero's schedule controller on again, then removes what `foresail install` made. If"
+        " another tool manages Velero, the command prints the change and waits for it. The kinds of Foresail stay, with"
+        " every object of them, unless --crds is given. Backups stay in any case.",
+        epilog=examples("foresail uninstall --dry-run", "foresail uninstall", "foresail uninstall --crds"),
     )
     uninstall.set_defaults(run=_uninstall)
     uninstall.fill = _fill_uninstall

@@ -1,17 +1,24 @@
-"""Options that say where Velero is."""
+"""Options that say which cluster and which namespace: the same names and meanings in every command."""
 
 import argparse
+import os
 
 
-def add_velero_and_cluster(to: argparse.ArgumentParser, whose: str) -> None:
+def add_cluster(to: argparse._ActionsContainer) -> None:
+    """Add which cluster."""
+    to.add_argument("--kubeconfig", metavar="FILE", help="the kubeconfig (default: KUBECONFIG, or ~/.kube/config)")
+    to.add_argument("--context", "--kubecontext", metavar="NAME", help="the context of the kubeconfig")
+
+
+def add_velero_and_cluster(to: argparse._ActionsContainer, whose: str = "Velero's") -> None:
     """Add Velero's namespace, and which cluster it is in."""
     to.add_argument(
         "-n",
+        "--namespace",
         "--velero-namespace",
         dest="namespace",
-        default="velero",
+        default=os.environ.get("VELERO_NAMESPACE") or "velero",
         metavar="NAMESPACE",
-        help=f"{whose} (default: velero)",
+        help=f"{whose} (default: VELERO_NAMESPACE, or velero)",
     )
-    to.add_argument("--kubeconfig", help="the kubeconfig to use")
-    to.add_argument("--context", help="the context of the kubeconfig")
+    add_cluster(to)

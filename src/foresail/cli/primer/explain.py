@@ -1,25 +1,27 @@
 """`foresail primer explain`: the rules in their order, and the first that blocks a CronJob."""
 
 import argparse
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from foresail.api.batch import CRON_JOB
 from foresail.api.marks import WARM_UP, WARM_UP_STATUS
-from foresail.api.primer import PRIMER
+from foresail.api.primer import PLACEHOLDER, PRIMER
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.access.refused_writes import refused_writes
 from foresail.cli.output.objects import document
 from foresail.cli.output.rule_chain import NO, UNASKED, WAITS, YES, Step, lines
 from foresail.cli.output.times import moment
 from foresail.cli.primer.annotated import in_primers_form, is_annotated, queue_key_of, selected
+from foresail.cli.primer.images import Sizes, image_sizes, pulled_ahead
 from foresail.cli.primer.selection import Document, check_selection, in_namespace
 from foresail.cli.primer.snapshot import read_snapshot
 from foresail.kube.clock import now
+from foresail.primers.choice import method_of
 from foresail.primers.observe import Seen, Target
 from foresail.primers.reasons import Reason
-from foresail.primers.rules import Verdict, judge
+from foresail.primers.rules import Verdict, judge, wanted_shape
 
 _QUESTIONS = {
     "no other Primer is for it": (Reason.TAKEN,),
@@ -54,20 +56,33 @@ class Explanation:
     cron_job: str
     summary: str
     steps: tuple[Step, ...] = ()
+    images: str = ""  # which are pulled ahead
 
     def __str__(self) -> str:
         of = f", CronJob {self.cron_job}" if self.cron_job else ""
-        return "\n".join([f"{self.source}{of}: {self.summary}", *(lines(self.steps) if self.steps else ())])
+        return "\n".join(
+            [
+                f"{self.source}{of}: {self.summary}",
+                *(lines(self.steps) if self.steps else ()),
+                *([f"  {self.images}"] if self.images else ()),
+            ]
+        )
 
     def as_data(self) -> dict[str, Any]:
         """Return it for programs."""
         steps = [{"rule": each.rule, "answer": each.answer, "because": each.because} for each in self.steps]
-        return {"source": self.source, "cronJob": self.cron_job, "summary": self.summary, "steps": steps}
+        return {
+            "source": self.source,
+            "cronJob": self.cron_job,
+            "summary": self.summary,
+            "steps": steps,
+            "images": self.images,
+        }
 
 
 async def _explained(cluster: Cluster, chosen: argparse.Namespace) -> list[Explanation]:
     found_ones = await selected(cluster, chosen)
-    known, at = await read_snapshot(cluster, chosen), now()
+    known, sizes, at = await read_snapshot(cluster, chosen), await image_sizes(cluster), now()
     refused = await refused_writes(cluster, PRIMER, chosen.namespace, at)
     if any(is_annotated(each) for each in found_ones):
         refused |= await refused_writes(cluster, CRON_JOB, chosen.namespace, at)
@@ -82,8 +97,16 @@ async def _explained(cluster: Cluster, chosen: argparse.Namespace) -> list[Expla
         event = refused.get(each["metadata"]["uid"])
         for target in seen.targets:
             words = refusal_of(each, target.cron.key.name) or (str(event) if event else "")
-            found.append(explanation_of(seen, target, at, words or _unrecorded(whole)))
+            explanation = explanation_of(seen, target, at, words or _unrecorded(whole))
+            found.append(replace(explanation, images=_images(seen, target, sizes, at)))
     return found
+
+
+def _images(seen: Seen, target: Target, sizes: Sizes, at: datetime) -> str:
+    shape = wanted_shape(seen, target)
+    if shape is None or method_of(seen, target, at)[0] != PLACEHOLDER:
+        return ""
+    return pulled_ahead(shape.images, sizes, pulls=bool(seen.settings.image_volumes))
 
 
 def _unrecorded(found: Document) -> str:

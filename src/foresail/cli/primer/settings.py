@@ -6,7 +6,7 @@ from typing import Any
 
 from foresail.api.images import PAUSE_IMAGE
 from foresail.cli.errors import CommandError
-from foresail.cli.options.booleans import add_switch
+from foresail.cli.options.booleans import add_switch, true_or_false
 from foresail.cron import CronError
 from foresail.cron.duration import nanoseconds
 from foresail.cron.tz.zone_name import validate_zone_name
@@ -35,8 +35,16 @@ def add_primer_settings(run: argparse.ArgumentParser) -> None:
         ("--primer-placeholders", 2_000, "placeholders in all at a time"),
     ):
         group.add_argument(flag, type=int, default=most, metavar="N", help=f"the most {meaning} (default: {most})")
-    pulls = "placeholders pull the images of the run too; the cluster must have image volumes"
-    add_switch(group, "--primer-image-volumes", pulls, default=False)
+    group.add_argument(
+        "--primer-image-volumes",
+        type=_true_false_or_auto,
+        nargs="?",
+        const=True,
+        default=None,
+        metavar="auto|true|false",
+        help="placeholders pull the images of the run too, by image volumes; auto: if every kubelet is of Kubernetes"
+        " 1.35 or newer (default: auto)",
+    )
     group.add_argument(
         "--primer-namespace",
         action="append",
@@ -79,6 +87,10 @@ def primer_settings(chosen: argparse.Namespace) -> Any:  # noqa: ANN401 - import
         labels=_pairs("--primer-label", chosen.primer_label),
         annotations=_pairs("--primer-annotation", chosen.primer_annotation),
     )
+
+
+def _true_false_or_auto(text: str) -> bool | None:
+    return None if text.lower() == "auto" else true_or_false(text)
 
 
 def _pairs(flag: str, texts: list[str]) -> tuple[tuple[str, str], ...]:
