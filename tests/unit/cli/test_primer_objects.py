@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from foresail.cli.main import main, parser
+from foresail.cli.main import main
 from foresail.cli.primer.get import primer_table
 from tests.unit.cli.canned import Canned, canned
 
@@ -224,17 +224,3 @@ def test_a_dry_run_prints_the_requests_and_sends_none(
     assert run(server, "delete", flag, "a") == 0
     assert yaml.safe_load(capsys.readouterr().out) == [{"method": "DELETE", "path": f"{HERE}/a"}]
     assert server.writes == []
-
-
-def test_every_help_has_examples_that_its_own_parser_accepts() -> None:
-    found = [(words, one) for words, one in parser().commands() if words.startswith("foresail primer ")]
-    assert len(found) >= 9
-    for words, one in found:
-        assert one.epilog is not None, words
-        header, *examples = one.epilog.splitlines()
-        assert header == "examples:"
-        for line in examples:
-            command = line.partition("|")[0].partition(">")[0].split()
-            assert " ".join(command[:3]) == words
-            parser().parse_args(command[1:])
-            assert len(line) <= 100

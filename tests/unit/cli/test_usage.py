@@ -164,7 +164,7 @@ def _nowhere(folder: Path) -> Path:
     return file
 
 
-OF_OTHERS = ("foresail schedule", "foresail policy", "foresail backup", "foresail restore", "foresail primer")
+OF_OTHERS = ("foresail schedule", "foresail policy", "foresail backup", "foresail restore")
 
 
 @pytest.mark.parametrize("words", EVERY)

@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from foresail.cli.options.booleans import add_dry_run
+from foresail.cli.options.connection import add_cluster
 from foresail.cli.options.parser import examples
 from foresail.cli.options.values import positive, whole_number
 
@@ -22,6 +23,11 @@ def add_primer(commands: "argparse._SubParsersAction[CommandParser]") -> None:
         "primer",
         help="capacity that is warm before a CronJob fires",
         description="Manages Primers, which hold capacity for CronJobs before they fire, and reports start delays.",
+        epilog=examples(
+            "foresail primer suggest -A",
+            "foresail primer create report -n shop --warm-up 10m",
+            "foresail primer describe report -n shop",
+        ),
     )
     primer.fill = _fill
 
@@ -218,9 +224,10 @@ def _verb(
         epilog=examples(*commands),
     )
     where = one.add_argument_group("where")
-    where.add_argument("-n", "--namespace", help="of the Primers (default: that of the kube context)")
-    where.add_argument("--kubeconfig", help="the kubeconfig to use")
-    where.add_argument("--context", "--kubecontext", help="the context of the kubeconfig")
+    where.add_argument(
+        "-n", "--namespace", metavar="NAMESPACE", help="of the Primers (default: that of the kube context)"
+    )
+    add_cluster(where)
     one.set_defaults(run=_command(*run), all_namespaces=False)
     return one
 

@@ -20,7 +20,7 @@ def create(chosen: argparse.Namespace) -> int:
     """Create a Primer, or print it; printing needs no cluster."""
     if chosen.cron_job and chosen.selector:
         raise UsageError("a CronJob is named, and others are selected as well", "give --cron-job or -l")
-    if chosen.dry_run != SERVER and (chosen.dry_run or chosen.output in ("json", "yaml")):
+    if chosen.dry_run != SERVER and (chosen.dry_run or chosen.output not in ("table", "wide", "name")):
         print(as_text([body_of(chosen)], "yaml" if chosen.output in ("table", "wide") else chosen.output))
         return 0
     return in_namespace(chosen, lambda cluster: _create(cluster, chosen))
