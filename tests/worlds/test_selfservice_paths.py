@@ -361,11 +361,12 @@ def test_a_plain_delete_waits_and_names_the_command_to_go_on_with() -> None:
         await tenancy.settle()
         status, reason, message = tenancy.condition(NAB, "Deleting")
         assert (status, reason) == ("True", "DeletionPending")
-        assert message == (
-            "backup deletion requires setting spec.deleteBackup or spec.forceDeleteBackup to true "
-            "or finalizer removal: "
-            'kubectl patch nonadminbackup shop --namespace red --type=merge --patch \'{"spec":{"deleteBackup":true}}\''
+        document = (
+            "backup deletion requires setting spec.deleteBackup or spec.forceDeleteBackup to true or finalizer removal"
         )
+        assert message == document
+        notes = [each.message for each in tenancy.notes if each.reason == "DeletionPending"]
+        assert notes == [f"{document}: foresail backup delete shop --namespace red"]
         assert tenancy.status(NAB)["phase"] == "Deleting"
         assert len(tenancy.velero_objects()) == 1
         assert tenancy.velero_objects(velero.DELETE_REQUEST) == {}

@@ -49,9 +49,7 @@ def api_delete(seen: Seen, namespace: NamespaceRow, now: datetime) -> Plan:
     if row is None:
         return wait_for_absence(seen, now) or release_plan(seen)
     if seen.family is BACKUPS:
-        return status_plan(
-            seen, _deleting_status(seen, Reason.DELETION_PENDING, rules.how_to_delete(seen.request), now)
-        )
+        return status_plan(seen, _deleting_status(seen, Reason.DELETION_PENDING, rules.HOW_TO_DELETE, now))
     status = _deleting_status(seen, Reason.DELETION_PENDING, "restore accepted for deletion", now)
     return status_plan(seen, status, () if row.is_going else (Delete(seen.family.velero, row.key, row.uid),))
 
@@ -109,7 +107,7 @@ def accept_deletion(seen: Seen, now: datetime) -> Plan | None:
     """Say that a backup is to go, and mark its request as going; None if both have been done."""
     request = seen.request
     kept = request.status.condition(IN_DELETION)
-    is_said = request.status.phase == DELETING and kept is not None and kept.message != rules.how_to_delete(request)
+    is_said = request.status.phase == DELETING and kept is not None and kept.message != rules.HOW_TO_DELETE
     after = None if is_said else _deleting_status(seen, Reason.DELETION_PENDING, "backup accepted for deletion", now)
     if request.is_going:
         return None if after is None else status_plan(seen, after)

@@ -66,7 +66,9 @@ def status_plan(
 
 
 def _event_message(seen: Seen, said: Condition) -> str:
-    """Return the message of an Event; that of a hand-over names who asked."""
+    """Return the message of an Event: a hand-over names who asked, a plain delete the command to go on with."""
+    if said.message == rules.HOW_TO_DELETE:
+        return f"{said.message}: {rules.command_to_delete(seen.request.key)}"
     requester = seen.request.requester
     return f"{said.message}, requested by {requester}" if said.type == QUEUED and requester else said.message
 

@@ -11,6 +11,7 @@ import msgspec
 from foresail.api import velero
 from foresail.api.instants import instant, stamp
 from foresail.api.nonadmin import Condition
+from foresail.plan import Key
 from foresail.selfservice.access.rules import requester_problem
 from foresail.selfservice.families import RESTORES, Family
 from foresail.selfservice.policy.locations import closed
@@ -274,10 +275,12 @@ def deletion_failed(row: DeletionRow) -> str:
     return f"Velero did not delete the backup: {why}. It is asked again at {stamp(next_attempt_at(row))}"
 
 
-def how_to_delete(request: RequestRow) -> str:
-    """Return in words what to do about a request that was deleted without saying what is to become of the backup."""
-    at = f"nonadminbackup {request.key.name} --namespace {request.key.namespace}"
-    return (
-        "backup deletion requires setting spec.deleteBackup or spec.forceDeleteBackup to true or finalizer removal: "
-        f"""kubectl patch {at} --type=merge --patch '{{"spec":{{"deleteBackup":true}}}}'"""
-    )
+HOW_TO_DELETE = (
+    "backup deletion requires setting spec.deleteBackup or spec.forceDeleteBackup to true or finalizer removal"
+)
+"""The message about a request that was deleted without choosing what happens to the backup: the design document's."""
+
+
+def command_to_delete(key: Key) -> str:
+    """Return the command that deletes a backup with its data."""
+    return f"foresail backup delete {key.name} --namespace {key.namespace}"
