@@ -106,7 +106,7 @@ def test_the_label_that_makes_a_schedule_busy_cannot_be_taken_away() -> None:
     ("status", "text"),
     [
         (Status(), "New"),
-        (Status("Queued", queue_position=3), "Queued, 3 in the line"),
+        (Status("Queued", queue_position=3), "Queued, position 3 in the queue"),
         (Status("InProgress"), "InProgress"),
         (Status("InProgress", Progress(200, 50)), "███████░░░░░░░░░░░░░░░░░░░░░░░  25 %  50 of 200 items  InProgress"),
         (Status("Completed", Progress(7, 9)), "██████████████████████████████ 100 %  7 of 7 items  Completed"),
@@ -149,8 +149,8 @@ def test_the_bar_grows_in_place_on_a_terminal_and_line_by_line_elsewhere() -> No
         for status in (Status("Queued", queue_position=1), Status("InProgress"), Status("InProgress")):
             progress.show(status)
         progress.close()
-    assert terminal.getvalue() == "\rQueued, 1 in the line\rInProgress           \n"
-    assert file.getvalue() == "Queued, 1 in the line\nInProgress\n"
+    assert terminal.getvalue() == "\rQueued, next to run\rInProgress         \n"
+    assert file.getvalue() == "Queued, next to run\nInProgress\n"
 
 
 @pytest.mark.parametrize(

@@ -233,8 +233,10 @@ def test_a_spec_that_was_edited_after_it_was_refused_is_waited_for() -> None:
     [
         (seen(), "New"),
         (refused("QuotaExceeded", "New"), "New, QuotaExceeded"),
-        (with_velero("Queued", position=7), "Queued, 7 in the line"),
-        (with_velero("New", position=2), "Queued, 2 in the line"),
+        (with_velero("Queued", position=7), "Queued, position 7 in the queue"),
+        (with_velero("New", position=2), "Queued, position 2 in the queue"),
+        (with_velero("New", position=1), "Queued, next to run"),
+        (with_velero("Queued", position=1), "Queued, next to run"),
         (with_velero("InProgress", position=1), "InProgress"),
         (
             with_velero("InProgress", position=1, progress={"totalItems": 4, "itemsBackedUp": 1}),
@@ -245,6 +247,16 @@ def test_a_spec_that_was_edited_after_it_was_refused_is_waited_for() -> None:
 )
 def test_the_bar_shows_the_place_in_the_queue_and_then_the_items(each: Asked, text: str) -> None:
     assert bar(progress_of(each)) == text
+
+
+def test_nothing_is_before_a_request_that_is_the_next_to_run() -> None:
+    text = explained(with_velero("New", position=1))
+    assert "→ waits       its turn has come                position 1 in the queue" in text
+    assert "Next: Velero has not started it yet: wait for it with foresail backup wait daily -n shop" in text
+
+
+def test_whoever_waits_for_an_operator_that_does_not_serve_them_is_told_the_option() -> None:
+    assert "whether Foresail's operator runs with --self-service" in remark(seen(), timedelta(minutes=1))
 
 
 def test_the_bar_counts_the_items_of_a_restore_too() -> None:

@@ -121,8 +121,8 @@ SAID = {
         ),
     ),
     "Waiting": (
-        "Velero has others to do before it: wait for it with foresail backup wait daily -n shop",
-        "Velero has others to do before it: wait for it with foresail restore wait daily -n shop",
+        "Velero has not started it yet: wait for it with foresail backup wait daily -n shop",
+        "Velero has not started it yet: wait for it with foresail restore wait daily -n shop",
     ),
     "Running": (
         "Velero works on it: wait for it with foresail backup wait daily -n shop",

@@ -4,6 +4,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from foresail.cli.options.output import JSONPATH
+
 
 def as_text(objects: Sequence[dict[str, Any]], form: str) -> str:
     """Return objects as JSON, YAML or names; one stands alone and several in a list, as with Velero."""
@@ -15,7 +17,11 @@ def as_text(objects: Sequence[dict[str, Any]], form: str) -> str:
 
 
 def document(content: Any, form: str) -> str:  # noqa: ANN401 - JSON is any
-    """Return anything as JSON or YAML."""
+    """Return anything as JSON or YAML, or what a JSONPath template finds in it."""
+    if form.startswith(JSONPATH):
+        from foresail.cli.output.jsonpath import jsonpath  # noqa: PLC0415 - only where it is asked for
+
+        return jsonpath(form.removeprefix(JSONPATH), content)
     if form == "json":
         return json.dumps(content, indent=2)
     import yaml  # noqa: PLC0415 - only where it is asked for

@@ -54,7 +54,8 @@ def bar(status: Status) -> str:
     """Return the phase and the share of items that are backed up."""
     phase, progress = status.phase or "New", status.progress
     if phase == "Queued" and status.queue_position:
-        return f"{phase}, {status.queue_position} in the line"
+        is_next = status.queue_position == 1
+        return f"{phase}, next to run" if is_next else f"{phase}, position {status.queue_position} in the queue"
     if progress is None or not progress.total_items:
         return phase
     done = min(progress.items_backed_up, progress.total_items)

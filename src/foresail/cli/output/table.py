@@ -12,16 +12,21 @@ _LEAST = 8  # characters that a shortened cell keeps
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return the rows under their header, each column as wide as its widest cell."""
     lines = [list(header), *(list(row) for row in rows)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
+    widths = columns(lines)
     return "\n".join(
         "   ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
     )
 
 
+def columns(lines: Sequence[Sequence[str]]) -> list[int]:
+    """Return how wide each column is."""
+    return [max(map(len, column)) for column in zip(*lines, strict=True)]
+
+
 def fitted(header: Sequence[str], rows: Iterable[Sequence[str]], width: int | None, shrinks: Sequence[str]) -> str:
     """Return the table, with the cells of some columns shortened one after the other until it fits the width."""
     lines = [list(header), *(list(row) for row in rows)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
+    widths = columns(lines)
     excess = sum(widths) + 3 * (len(widths) - 1) - (width or sys.maxsize)
     for column in [header.index(each) for each in shrinks if each in header]:
         room = max(widths[column] - excess, min(widths[column], _LEAST))

@@ -4,16 +4,36 @@ import argparse
 import os
 from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from foresail.cli.options.booleans import BooleanOption
+from foresail.cli.options.output import add_output
+from foresail.cli.options.parser import CommandParser, examples
 from foresail.cli.schedule.template_arguments import add_template
-
-if TYPE_CHECKING:
-    from foresail.cli.options.parser import CommandParser
 
 _INSTANT = "such as 2026-03-29, 2026-03-29T02:30 (read in --zone) or 2026-03-29T00:30:00Z"
 _SKIP = "sets spec.skipImmediately: whether a run that is due at that moment is left out"
+
+
+_EXAMPLES = {
+    "create": (
+        "foresail schedule create daily --schedule '0 3 * * *' --ttl 72h",
+        "foresail schedule create daily --schedule '0 3 * * *' --include-namespaces shop -o yaml",
+    ),
+    "get": ("foresail schedule get", "foresail schedule get -A -o wide", "foresail schedule get -l team=web -o name"),
+    "describe": ("foresail schedule describe daily",),
+    "explain": ("foresail schedule explain daily", "foresail schedule explain -A -o json"),
+    "pause": ("foresail schedule pause daily", "foresail schedule pause --all --dry-run"),
+    "unpause": ("foresail schedule unpause daily", "foresail schedule unpause daily --skip-immediately"),
+    "delete": ("foresail schedule delete daily", "foresail schedule delete -l team=web --confirm"),
+    "run": ("foresail schedule run daily --wait",),
+    "simulate": (
+        "foresail schedule simulate --backups-take 45m",
+        "foresail schedule simulate daily --until 2027-01-01 -o wide",
+    ),
+    "calendar": ("foresail schedule calendar", "foresail schedule calendar -A --zone Europe/Berlin --svg week.svg"),
+    "spread": ("foresail schedule spread", "foresail schedule spread --most 2 -o patch"),
+}
 
 
 def add_schedule(commands: "argparse._SubParsersAction[CommandParser]") -> None:
@@ -23,6 +43,7 @@ def add_schedule(commands: "argparse._SubParsersAction[CommandParser]") -> None:
         help="Velero's Schedules: when they run next, and why one waits",
         description="Works on Velero's Schedules, beside Velero's own command line. Says when each runs next, "
         "how its last run ended and why one waits, whether or not the operator runs.",
+        epilog=examples(*(_EXAMPLES[verb][0] for verb in ("get", "explain", "create"))),
     )
     schedule.fill = _fill
 
@@ -63,7 +84,7 @@ def _add_create(words: Any) -> None:  # noqa: ANN401 - argparse's own is private
 def _add_reports(words: Any) -> None:  # noqa: ANN401
     one = _word(words, "get", "list Schedules: Velero's columns, next run, last result, why one waits", ("get", "get"))
     _add_choice(one)
-    _add_output(one, "table", "wide", "json", "yaml", "name")
+    add_output(one, "table", "wide", "json", "yaml", "name")
     one.add_argument("--show-labels", action="store_true", help="in the last column")
     one.add_argument(
         "-L", "--label-columns", action="append", default=[], metavar="LABEL", help="one more column for each of these"
@@ -78,7 +99,7 @@ def _add_reports(words: Any) -> None:  # noqa: ANN401
         words, "explain", "the rules in their order, and the first that holds a Schedule back", ("explain", "explain")
     )
     _add_choice(one)
-    _add_output(one, "table", "json", "yaml")
+    add_output(one, "table", "json", "yaml")
     _add_reading(one)
 
 
@@ -92,13 +113,13 @@ def _add_changes(words: Any) -> None:  # noqa: ANN401
         one.add_argument(
             "--skip-immediately", action=BooleanOption, help=f"{_SKIP}; without it the field stays as it is"
         )
-        _add_output(one, "table", "json", "yaml", "name")
+        add_output(one, "table", "json", "yaml", "name")
         _add_dry_run(one)
 
     one = _word(words, "delete", "delete Schedules; their Backups stay", ("change", "delete"))
     _add_choice(one, everything=True)
     one.add_argument("--confirm", action="store_true", help="do not ask")
-    _add_output(one, "table", "json", "yaml", "name")
+    add_output(one, "table", "json", "yaml", "name")
     _add_dry_run(one)
 
     one = _word(words, "run", "make a Backup from a Schedule now, paused or not", ("run", "run"))
@@ -107,7 +128,7 @@ def _add_changes(words: Any) -> None:  # noqa: ANN401
     one.add_argument("--labels", action="append", default=[], metavar="K=V,...", help="more labels for the Backup")
     one.add_argument("--annotations", action="append", default=[], metavar="K=V,...", help="more annotations for it")
     one.add_argument("-w", "--wait", action="store_true", help="until it has ended; exit code 1 unless it completes")
-    _add_output(one, "table", "json", "yaml", "name")
+    add_output(one, "table", "json", "yaml", "name")
     _add_dry_run(one)
 
 
@@ -120,7 +141,7 @@ def _add_pictures(words: Any) -> None:  # noqa: ANN401
         "--backups-take", default="0s", metavar="DURATION", help="how long each Backup runs, such as 45m (%(default)s)"
     )
     one.add_argument("--zone", default="UTC", help="of the times shown and of --from and --until (%(default)s)")
-    _add_output(one, "table", "wide", "json", "yaml")
+    add_output(one, "table", "wide", "json", "yaml")
     _add_reading(one)
 
     one = _word(words, "calendar", "a picture of how many runs start when, with the pile-ups", ("calendar", "calendar"))
@@ -135,12 +156,14 @@ def _add_pictures(words: Any) -> None:  # noqa: ANN401
     _add_choice(one)
     one.add_argument("--most", type=int, default=1, metavar="N", help="starts in one minute (%(default)s)")
     one.add_argument("--days", type=int, default=7, metavar="N", help="how far to look ahead (%(default)s)")
-    _add_output(one, "table", "json", "yaml", "name", "patch")
+    add_output(one, "table", "json", "yaml", "name", "patch")
     _add_reading(one)
 
 
 def _word(words: Any, name: str, help_text: str, run: tuple[str, str]) -> argparse.ArgumentParser:  # noqa: ANN401 - argparse's own is private
-    one: argparse.ArgumentParser = words.add_parser(name, help=help_text, description=help_text)
+    one: argparse.ArgumentParser = words.add_parser(
+        name, help=help_text, description=help_text, epilog=examples(*_EXAMPLES[name])
+    )
     where = one.add_argument_group("where")
     where.add_argument(
         "-n",
@@ -162,10 +185,6 @@ def _add_choice(one: argparse.ArgumentParser, *, everything: bool = False) -> No
     one.add_argument("-A", "--all-namespaces", action="store_true", help="those of every namespace")
     if everything:
         one.add_argument("--all", action="store_true", help="every Schedule there")
-
-
-def _add_output(one: argparse.ArgumentParser, *forms: str) -> None:
-    one.add_argument("-o", "--output", choices=forms, default="table", help="(%(default)s)")
 
 
 def _add_dry_run(one: argparse.ArgumentParser) -> None:

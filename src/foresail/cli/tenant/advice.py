@@ -109,7 +109,7 @@ ADVICE = {
         "restore from a backup of fewer kinds (--include-resources), or ask the administrator to restore it or to set "
         "restore.authorization: Policy and restore.volumes: AsIs for namespace {namespace}",
     ),
-    Reason.WAITING: Advice("Velero has others to do before it", _WAIT),
+    Reason.WAITING: Advice("Velero has not started it yet", _WAIT),
     Reason.RUNNING: Advice("Velero works on it", _WAIT),
     Reason.COMPLETED: Advice(
         "everything is done",
@@ -180,7 +180,7 @@ ADVICE = {
 
 UNSEEN = Advice(
     "the operator has not looked at it yet",
-    "wait some seconds, and then ask the administrator of the cluster whether Foresail's operator runs",
+    "wait some seconds, and then ask the administrator whether Foresail's operator runs with --self-service",
 )
 """For what has no reason yet."""
 

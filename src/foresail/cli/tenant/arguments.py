@@ -3,14 +3,44 @@
 import argparse
 from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from foresail.cli.options.parser import CommandParser
+from foresail.cli.options.output import add_output
+from foresail.cli.options.parser import CommandParser, examples
 
 _MEANING = {
     "backup": "back up the namespace that you own, and see how it went",
     "restore": "bring back what was backed up in the namespace that you own",
+}
+
+
+_EXAMPLES = {
+    "backup": {
+        "create": (
+            "foresail backup create before-upgrade --wait",
+            "foresail backup create db --include-resources persistentvolumeclaims,secrets -l app=db --ttl 72h",
+            "foresail backup create nightly -o yaml > nightly.yaml",
+        ),
+        "get": ("foresail backup get", "foresail backup get -A --watch", "foresail backup get -o wide -l app=db"),
+        "describe": ("foresail backup describe before-upgrade",),
+        "explain": ("foresail backup explain before-upgrade", "foresail backup explain -o json"),
+        "delete": ("foresail backup delete before-upgrade --wait", "foresail backup delete -l app=db --confirm"),
+        "wait": ("foresail backup wait before-upgrade --timeout 30m",),
+        "logs": ("foresail backup logs before-upgrade", "foresail backup logs before-upgrade --results"),
+    },
+    "restore": {
+        "create": (
+            "foresail restore create --from-backup before-upgrade --wait",
+            "foresail restore create undo --from-backup before-upgrade --include-resources configmaps",
+            "foresail restore create undo --from-backup before-upgrade --existing-resource-policy update -o yaml",
+        ),
+        "get": ("foresail restore get", "foresail restore get -A --watch"),
+        "describe": ("foresail restore describe undo",),
+        "explain": ("foresail restore explain undo", "foresail restore explain -o json"),
+        "delete": ("foresail restore delete undo",),
+        "wait": ("foresail restore wait undo --timeout 30m",),
+        "logs": ("foresail restore logs undo", "foresail restore logs undo --results"),
+    },
 }
 
 
@@ -21,7 +51,8 @@ def add_tenant(commands: "argparse._SubParsersAction[CommandParser]") -> None:
             f"Works on your NonAdmin{word.capitalize()}s. Takes the role edit in your namespace, and Foresail's "
             "operator with self-service in the cluster."
         )
-        one = commands.add_parser(word, help=meaning, description=description)
+        shown = [_EXAMPLES[word][verb][0] for verb in ("create", "get", "explain")]
+        one = commands.add_parser(word, help=meaning, description=description, epilog=examples(*shown))
         one.fill = _filling(word)
 
 
@@ -60,12 +91,14 @@ def _add_create(words: Any, word: str) -> None:  # noqa: ANN401 - argparse's own
 def _add_reports(words: Any, word: str) -> None:  # noqa: ANN401
     one = _word(words, word, "get", f"list {word}s: how far each is, its place in the queue, and why it waits")
     _add_choice(one, word)
-    _add_output(one, "table", "wide", "json", "yaml", "name")
+    one.add_argument("-w", "--watch", action="store_true", help=f"print {word}s again when they change, until Ctrl-C")
+    _add_timeout(one)
+    add_output(one, "table", "wide", "json", "yaml", "name")
     one = _word(words, word, "describe", f"all about {word}s, and what to do next")
     _add_choice(one, word)
     one = _word(words, word, "explain", f"what a {word} has behind it, what holds it, and what to do next")
     _add_choice(one, word)
-    _add_output(one, "table", "json", "yaml")
+    add_output(one, "table", "json", "yaml")
 
 
 def _add_delete(words: Any, word: str) -> None:  # noqa: ANN401
@@ -79,7 +112,7 @@ def _add_delete(words: Any, word: str) -> None:  # noqa: ANN401
         )
     one.add_argument("-w", "--wait", action="store_true", help="until they are gone")
     _add_timeout(one)
-    _add_output(one, "table", "json", "yaml", "name")
+    add_output(one, "table", "json", "yaml", "name")
     one.add_argument("--dry-run", action="store_true", help="print what would be sent, and send nothing")
     one.set_defaults(force=False)
 
@@ -102,7 +135,9 @@ def _add_logs(words: Any, word: str) -> None:  # noqa: ANN401
 
 
 def _word(words: Any, word: str, verb: str, meaning: str) -> argparse.ArgumentParser:  # noqa: ANN401
-    one: argparse.ArgumentParser = words.add_parser(verb, help=meaning, description=meaning)
+    one: argparse.ArgumentParser = words.add_parser(
+        verb, help=meaning, description=meaning, epilog=examples(*_EXAMPLES[word][verb])
+    )
     where = one.add_argument_group("where")
     where.add_argument("-n", "--namespace", help="yours (default: that of the kube context)")
     where.add_argument("--kubeconfig", help="the kubeconfig to use")
@@ -118,10 +153,8 @@ def _add_choice(one: argparse.ArgumentParser, word: str, *, everything: bool = F
     one.add_argument("-l", "--selector", metavar="SELECTOR", help="those with these labels")
     if everything:
         one.add_argument("--all", action="store_true", help=f"every {word} of the namespace")
-
-
-def _add_output(one: argparse.ArgumentParser, *forms: str) -> None:
-    one.add_argument("-o", "--output", choices=forms, default="table", help="(%(default)s)")
+    else:
+        one.add_argument("-A", "--all-namespaces", action="store_true", help="those of every namespace")
 
 
 def _add_timeout(one: argparse.ArgumentParser) -> None:

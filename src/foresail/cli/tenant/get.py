@@ -1,42 +1,98 @@
 """`foresail backup get` and `foresail restore get`: how far each is, its place in the queue, and why it waits."""
 
 import argparse
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from foresail.api.instants import instant
+from foresail.cli.access.cluster import Cluster
+from foresail.cli.errors import UsageError
+from foresail.cli.options.values import deadline
+from foresail.cli.output.messages import interruptible
 from foresail.cli.output.objects import as_text
-from foresail.cli.output.table import table
+from foresail.cli.output.table import columns, table
 from foresail.cli.output.times import moment, short
 from foresail.cli.tenant.asked import Asked
-from foresail.cli.tenant.place import looked_at
+from foresail.cli.tenant.place import chosen_ones, in_namespace, looked_at
 from foresail.kube.clock import now
-from foresail.selfservice.families import BACKUPS
+from foresail.plan import Key
+from foresail.selfservice.families import BACKUPS, Family
 
 _COMMON = ("REQUEST", "VELERO", "QUEUE", "ERRORS")
 _WIDE = ("WARNINGS", "STARTED", "ENDED", "VELERO NAME")
+_PAUSE = 2.0
 
 
 def get(chosen: argparse.Namespace) -> int:
-    """Print the chosen requests."""
+    """Print the chosen requests, and again when they change if asked to."""
+    if chosen.watch:
+        if chosen.output not in ("table", "wide", "name"):
+            raise UsageError("--watch prints tables and names", "leave out -o, or use -o wide or -o name")
+        return interruptible(lambda: in_namespace(chosen, lambda cluster, family: _watch(cluster, family, chosen)), "")
     found = looked_at(chosen)
     if chosen.output not in ("table", "wide"):
         print(as_text([each.content for each in found], chosen.output))
     elif found:
-        print(request_table(found, now(), wide=chosen.output == "wide"))
+        wide = chosen.output == "wide"
+        print(request_table(found, now(), wide=wide, with_namespace=chosen.all_namespaces))
     return 0
 
 
-def request_table(found: Sequence[Asked], at: datetime, *, wide: bool) -> str:
+async def _watch(cluster: Cluster, family: Family, chosen: argparse.Namespace) -> int:
+    """Print a table, then each row that is new, has changed or is deleted."""
+    until, wide = deadline(chosen.timeout), chosen.output == "wide"
+    before: dict[Key, Asked] = {}
+    widths: list[int] = []
+    while True:
+        found = {each.key: each for each in await chosen_ones(cluster, family, chosen, is_quiet=bool(widths))}
+        shown, deleted = changes(before, found)
+        if chosen.output == "name":
+            for each in shown:
+                print(as_text([each.content], "name"), flush=True)
+        elif shown or deleted:
+            rows = [*request_rows(shown, now(), wide=wide), *_deleted_rows(deleted, wide=wide)]
+            if not chosen.all_namespaces:
+                rows = [row[1:] for row in rows]
+            header = request_header(family, wide=wide, with_namespace=chosen.all_namespaces)
+            lines = rows if widths else [header, *rows]
+            widths = widths or columns(lines)
+            print("\n".join(_padded(line, widths) for line in lines), flush=True)
+        before = found
+        if until is not None and now() >= until:
+            return 0
+        await asyncio.sleep(_PAUSE)
+
+
+def changes(before: Mapping[Key, Asked], after: Mapping[Key, Asked]) -> tuple[list[Asked], list[Asked]]:
+    """Return the requests that are new or have changed, and those that were deleted."""
+    changed = [each for key, each in after.items() if key not in before or before[key].content != each.content]
+    return changed, [each for key, each in before.items() if key not in after]
+
+
+def request_table(found: Sequence[Asked], at: datetime, *, wide: bool, with_namespace: bool = False) -> str:
     """Return the table: backups with when they expire, restores with what they restore from."""
-    is_backup = found[0].family is BACKUPS
-    own = ("EXPIRES",) if is_backup else ("BACKUP",)
-    header = ("NAME", *_COMMON, *own, "AGE", *(_WIDE if wide else ()), "WHY")
+    rows = request_rows(found, at, wide=wide)
+    header = request_header(found[0].family, wide=wide, with_namespace=with_namespace)
+    return table(header, rows if with_namespace else [row[1:] for row in rows])
+
+
+def request_header(family: Family, *, wide: bool, with_namespace: bool) -> tuple[str, ...]:
+    """Return the headings."""
+    own = "EXPIRES" if family is BACKUPS else "BACKUP"
+    first = ("NAMESPACE", "NAME") if with_namespace else ("NAME",)
+    return (*first, *_COMMON, own, "AGE", *(_WIDE if wide else ()), "WHY")
+
+
+def request_rows(found: Sequence[Asked], at: datetime, *, wide: bool) -> list[tuple[str, ...]]:
+    """Return a row for each request, with its namespace first."""
     rows = []
     for each in found:
         velero, created = each.velero, each.request.metadata.creation_timestamp
+        is_backup = each.family is BACKUPS
         rows.append(
             (
+                each.key.namespace,
                 each.key.name,
                 each.phase or "New",
                 velero.phase or "<none>",
@@ -48,7 +104,16 @@ def request_table(found: Sequence[Asked], at: datetime, *, wide: bool) -> str:
                 why(each, in_full=wide),
             )
         )
-    return table(header, rows)
+    return rows
+
+
+def _deleted_rows(deleted: Sequence[Asked], *, wide: bool) -> list[tuple[str, ...]]:
+    empty = ("",) * (5 + (len(_WIDE) if wide else 0))
+    return [(each.key.namespace, each.key.name, "Deleted", *empty, "") for each in deleted]
+
+
+def _padded(row: Sequence[str], widths: Sequence[int]) -> str:
+    return "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
 def why(each: Asked, *, in_full: bool) -> str:

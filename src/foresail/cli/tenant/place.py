@@ -23,7 +23,10 @@ def family_of(chosen: argparse.Namespace) -> Family:
 
 def in_namespace(chosen: argparse.Namespace, work: Callable[[Cluster, Family], Awaitable[T]]) -> T:
     """Find the namespace, connect, do the work and disconnect."""
-    settle_namespace(chosen)
+    if getattr(chosen, "all_namespaces", False):
+        chosen.namespace = ""
+    else:
+        settle_namespace(chosen)
     return on_cluster(chosen, lambda cluster: work(cluster, family_of(chosen)))
 
 
@@ -32,17 +35,20 @@ async def one(cluster: Cluster, family: Family, key: Key) -> Asked:
     return asked(family, await cluster.read(family.kind, key, msgspec.Raw))
 
 
-async def chosen_ones(cluster: Cluster, family: Family, chosen: argparse.Namespace) -> list[Asked]:
+async def chosen_ones(
+    cluster: Cluster, family: Family, chosen: argparse.Namespace, *, is_quiet: bool = False
+) -> list[Asked]:
     """Read the requests that the user has named or selected, or all of them; say it if there is none."""
-    if chosen.names and (chosen.selector or getattr(chosen, "all", False)):
+    if chosen.names and (chosen.selector or getattr(chosen, "all", False) or not chosen.namespace):
         problem = f"{family.kind.name} {chosen.names[0]} is named, and others are selected as well"
-        raise CommandError(problem, "give names, or -l and --all")
+        raise CommandError(problem, "give names, or -l, -A and --all")
     if chosen.names:
         return [await one(cluster, family, Key(chosen.namespace, name)) for name in chosen.names]
     listed = await cluster.listed(family.kind, chosen.namespace, chosen.selector or "")
     found = sorted((asked(family, each) for each in listed), key=lambda each: each.key)
-    if not found:
-        print(f"No {family.word}s found in namespace {chosen.namespace}", file=sys.stderr)
+    if not found and not is_quiet:
+        where = f"namespace {chosen.namespace}" if chosen.namespace else "any namespace"
+        print(f"No {family.word}s found in {where}", file=sys.stderr)
     return found
 
 

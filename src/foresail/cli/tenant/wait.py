@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from foresail.api.nonadmin import Condition
+from foresail.api.velero import WAITING
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError
 from foresail.cli.options.values import deadline
@@ -138,7 +139,7 @@ def progress_of(each: Asked) -> Status:
     if is_refused or not each.made.name:
         reason = f", {holding.reason}" if holding is not None else ""
         return Status(phase=f"{each.phase or 'New'}{reason}")
-    if each.position > 1:
+    if each.position > 1 or (each.position and velero.phase in WAITING):
         return Status(phase="Queued", queue_position=each.position)
     done = velero.progress
     items = Progress(done.total_items, done.items_backed_up or done.items_restored) if done else None

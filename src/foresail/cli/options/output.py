@@ -1,0 +1,22 @@
+"""The option -o with the forms that a verb can print."""
+
+import argparse
+
+JSONPATH = "jsonpath="
+
+
+class Forms(list[str]):
+    """The forms that a verb prints; `jsonpath=` stands for every template."""
+
+    def __contains__(self, form: object) -> bool:
+        """Tell whether a form is known."""
+        is_template = isinstance(form, str) and form.startswith(JSONPATH) and list.__contains__(self, JSONPATH)
+        return is_template or list.__contains__(self, form)
+
+
+def add_output(to: argparse.ArgumentParser, *forms: str, default: str = "table", more: str = "") -> None:
+    """Add -o; a verb that prints JSON takes JSONPath templates too."""
+    known = Forms([*forms, *([JSONPATH] if "json" in forms else [])])
+    shown = "|".join(f"{each}TEMPLATE" if each == JSONPATH else each for each in known)
+    text = f"{more} (default: {default})".strip()
+    to.add_argument("-o", "--output", choices=known, default=default, metavar=shown, help=text)

@@ -1,0 +1,104 @@
+"""kubectl's JSONPath templates: `{.metadata.name}`, `{range .items[*]}{.metadata.name};{end}`.
+
+Paths know fields, indexes, `[*]` and filters such as `[?(@.type=="Ready")]`; nothing else of JSONPath.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from foresail.cli.errors import UsageError
+
+_PIECE = re.compile(r"\{((?:[^{}\"']|\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*')*)\}|([^{}]+)")
+_STEP = re.compile(
+    r"\.(?P<field>[A-Za-z_][-\w]*|\*)"
+    r"|\[(?P<index>-?\d+|\*)\]"
+    r"|\['(?P<quoted>[^']+)'\]"
+    r"|\[\?\(@(?P<path>[^=!]+?)\s*(?P<sign>==|!=)\s*(?P<value>\"[^\"]*\"|'[^']*'|[-\w.]+)\)\]"
+)
+_HINT = "write a template such as {.metadata.name} or {range .items[*]}{.metadata.name}{end}"
+
+
+def jsonpath(template: str, whole: Any) -> str:  # noqa: ANN401 - JSON is any
+    """Return the template with each path replaced by the values that it finds, separated by spaces."""
+    if "{" not in template:
+        template = f"{{{template if template[:1] in '.[$@' else '.' + template}}}"
+    pieces = list(_pieces(template))
+    text, rest = _rendered(pieces, whole, is_range=False)
+    if rest:
+        raise UsageError(f"-o jsonpath: {{end}} without a range in {template!r}", _HINT)
+    return text
+
+
+def _pieces(template: str) -> Iterator[tuple[str, str]]:
+    at = 0
+    while at < len(template):
+        found = _PIECE.match(template, at)
+        if found is None:
+            raise UsageError(f"-o jsonpath: {template[at:]!r} cannot be read", _HINT)
+        inside, outside = found.groups()
+        yield ("text", outside) if inside is None else ("path", inside.strip())
+        at = found.end()
+
+
+def _rendered(pieces: list[tuple[str, str]], at: Any, *, is_range: bool) -> tuple[str, list[tuple[str, str]]]:  # noqa: ANN401
+    """Return the text of the pieces up to their end, and the pieces behind it."""
+    text = ""
+    while pieces:
+        (kind, content), *pieces = pieces
+        if kind == "text":
+            text += content
+        elif content[:1] in ("'", '"'):
+            text += content[1:-1].encode().decode("unicode_escape")
+        elif content.startswith("range "):
+            block, behind = pieces, pieces
+            for each in [*_found(content.removeprefix("range ").strip(), at)]:
+                piece, behind = _rendered(block, each, is_range=True)
+                text += piece
+            pieces = behind if behind is not block else _behind_end(block)
+        elif content == "end":
+            return (text, pieces) if is_range else (text, [("path", "end"), *pieces])
+        else:
+            text += " ".join(_shown(each) for each in _found(content, at))
+    if is_range:
+        raise UsageError("-o jsonpath: a range has no {end}", _HINT)
+    return text, []
+
+
+def _behind_end(pieces: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the pieces behind the end of a range that has found nothing."""
+    depth = 1
+    for number, (kind, content) in enumerate(pieces):
+        depth += (kind == "path" and content.startswith("range ")) - (kind == "path" and content == "end")
+        if not depth:
+            return pieces[number + 1 :]
+    raise UsageError("-o jsonpath: a range has no {end}", _HINT)
+
+
+def _found(path: str, whole: Any) -> list[Any]:  # noqa: ANN401
+    found, at = [whole], 1 if path[:1] in ("$", "@") else 0
+    while at < len(path):
+        step = _STEP.match(path, at)
+        if step is None:
+            raise UsageError(f"-o jsonpath: {path[at:]!r} in {path!r} is no step of a path", _HINT)
+        found = [one for each in found for one in _taken(step, each)]
+        at = step.end()
+    return found
+
+
+def _taken(step: re.Match[str], each: Any) -> list[Any]:  # noqa: ANN401
+    index, field = step["index"], step["field"] or step["quoted"]
+    if field == "*" or index == "*":
+        return list(each.values()) if isinstance(each, dict) else list(each) if isinstance(each, list) else []
+    if field is not None:
+        return [each[field]] if isinstance(each, dict) and field in each else []
+    if index is not None:
+        return [each[int(index)]] if isinstance(each, list) and -len(each) <= int(index) < len(each) else []
+    wanted, is_equal = step["value"].strip("\"'"), step["sign"] == "=="
+    items = each if isinstance(each, list) else []
+    return [one for one in items if (wanted in [_shown(value) for value in _found(step["path"], one)]) is is_equal]
+
+
+def _shown(value: Any) -> str:  # noqa: ANN401
+    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
