@@ -1,25 +1,65 @@
-"""The words of `foresail policy`; what they do is imported only when one of them is chosen."""
+"""The options of `foresail policy`; what a verb does is imported only when it is chosen."""
 
 import argparse
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from foresail.cli.options.output import add_output
+from foresail.cli.options.parser import examples
 
 
 def add_policy(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add `foresail policy` to the command line."""
     policy = commands.add_parser(
-        "policy", help="who may back up and restore what", description="Who may back up and restore what."
+        "policy",
+        help="who may back up and restore what",
+        description="SelfServicePolicies: who may back up and restore what.",
+        epilog=examples("foresail policy get", "foresail policy test -f web.yaml"),
     )
     verbs = policy.add_subparsers(metavar="COMMAND", required=True)
-    test = verbs.add_parser(
+    _add_reports(verbs)
+    _add_test(verbs)
+
+
+def _add_reports(verbs: Any) -> None:  # noqa: ANN401 - argparse's own is private
+    one = _verb(
+        verbs,
+        "get",
+        "list policies: priority, namespaces and quotas",
+        ("get", "get"),
+        "foresail policy get",
+        "foresail policy get -o wide",
+        "foresail policy get web -o jsonpath='{.spec.quotas}'",
+    )
+    _add_choice(one)
+    add_output(one, "table", "wide", "json", "yaml", "name")
+    one = _verb(
+        verbs,
+        "describe",
+        "show policies with their namespaces and the use of each quota",
+        ("get", "describe"),
+        "foresail policy describe web",
+    )
+    _add_choice(one)
+
+
+def _add_test(verbs: Any) -> None:  # noqa: ANN401
+    one = _verb(
+        verbs,
         "test",
-        help="which namespaces a SelfServicePolicy would reach, before it is applied",
-        description="Shows for each namespace that the policies of a file match which policy holds in it now, and"
+        "which namespaces a SelfServicePolicy would reach, before it is applied",
+        ("reach", "run_test"),
+        "foresail policy test -f web.yaml",
+        "foresail policy test -f web.yaml -n shop",
+        "foresail policy test -f web.yaml --namespaces namespaces.yaml",
+        more="Shows for each namespace that the policies of a file match which policy holds in it now, and"
         " which would if the file were applied. Changes nothing. Without a cluster: name --namespaces.",
     )
-    test.set_defaults(run=_run_test)
-    test.add_argument(
+    one.add_argument(
         "-f", "--file", required=True, metavar="FILE", help="SelfServicePolicies, YAML or JSON; - is stdin"
     )
-    test.add_argument(
+    one.add_argument(
         "-n",
         "--namespace",
         action="append",
@@ -27,19 +67,42 @@ def add_policy(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         metavar="NAMESPACE",
         help="show this namespace, matched or not; may be repeated (default: all that are matched, or change)",
     )
-    test.add_argument("-o", "--output", choices=["table", "json"], default="table")
-    where = test.add_argument_group("where namespaces and the policies of now come from")
-    where.add_argument("--namespaces", metavar="FILE", help="from a file, such as kubectl get namespaces -o yaml gives")
-    where.add_argument("--policies", metavar="FILE", help="the policies of now, beside --namespaces (default: none)")
-    where.add_argument("--kubeconfig", help="the kubeconfig of the cluster to ask, if --namespaces is not given")
-    where.add_argument("--context", help="the context of the kubeconfig")
+    add_output(one, "table", "json", "yaml")
+    files = one.add_argument_group("where namespaces and the policies of now come from")
+    files.add_argument("--namespaces", metavar="FILE", help="from a file, such as kubectl get namespaces -o yaml gives")
+    files.add_argument("--policies", metavar="FILE", help="the policies of now, beside --namespaces (default: none)")
+
+
+def _verb(
+    verbs: Any,  # noqa: ANN401
+    name: str,
+    help_text: str,
+    run: tuple[str, str],
+    *commands: str,
+    more: str = "",
+) -> argparse.ArgumentParser:
+    one: argparse.ArgumentParser = verbs.add_parser(
+        name, help=help_text, description=more or help_text, epilog=examples(*commands)
+    )
+    where = one.add_argument_group("where")
+    where.add_argument("--kubeconfig", help="the kubeconfig to use")
+    where.add_argument("--context", "--kubecontext", help="the context of the kubeconfig")
     where.add_argument("--velero-namespace", default="velero", metavar="NAMESPACE", help="Velero's (default: velero)")
     where.add_argument(
         "--operator-namespace", default="foresail", metavar="NAMESPACE", help="Foresail's (default: foresail)"
     )
+    one.set_defaults(run=_command(*run))
+    return one
 
 
-def _run_test(chosen: argparse.Namespace) -> int:
-    from foresail.cli.policy.reach import run_test  # noqa: PLC0415 - the rest of the command line starts without it
+def _add_choice(one: argparse.ArgumentParser) -> None:
+    one.add_argument("names", nargs="*", metavar="NAME", help="of SelfServicePolicies; all if none is given")
+    one.add_argument("-l", "--selector", metavar="SELECTOR", help="those with these labels")
 
-    return run_test(chosen)
+
+def _command(module: str, function: str) -> Callable[[argparse.Namespace], int]:
+    def run(chosen: argparse.Namespace) -> int:
+        code: int = getattr(import_module(f"foresail.cli.policy.{module}"), function)(chosen)
+        return code
+
+    return run

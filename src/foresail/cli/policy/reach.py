@@ -1,7 +1,6 @@
 """`foresail policy test`: which namespaces a SelfServicePolicy would reach, before it is applied."""
 
 import argparse
-import json
 import sys
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
@@ -16,6 +15,7 @@ from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.errors import PROBLEM, CommandError
 from foresail.cli.options.manifest_files import documents, objects
 from foresail.cli.output.messages import hint
+from foresail.cli.output.objects import document
 from foresail.cli.output.table import table
 from foresail.cli.policy.problems import problems
 from foresail.plan import Kind
@@ -68,8 +68,8 @@ def run_test(chosen: argparse.Namespace) -> int:
     every = [outcome(each, held, given, never) for each in sorted(namespaces, key=lambda one: one.name)]
     names = {each.metadata.name for each in given}
     shown = [each for each in every if _is_shown(each, names, chosen.namespace)]
-    if chosen.output == "json":
-        print(json.dumps([_as_json(each) for each in shown], indent=2))
+    if chosen.output != "table":
+        print(document([_as_json(each) for each in shown], chosen.output))
     elif shown:
         print(table(("NAMESPACE", "NOW", "THEN", "ALSO MATCHING"), [_row(each) for each in shown]))
     held_by_them = sum(each.then in names for each in every)
