@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from foresail import __version__
 from foresail.cli.access.cluster import on_cluster
 from foresail.cli.access.managed_by import ManagedMetadata, ManagingTool, Owner, Writer, is_ours, managing_tool
 from foresail.cli.doctor.permissions import Permission, needed
@@ -32,7 +34,7 @@ from foresail.schedules.engine import schedule_controller_is_off
 from tests.unit.cli.canned import canned
 
 NONE: dict[str, Any] = {"metadata": {}, "items": []}
-WISHES = Wishes(("schedules",), "velero", "velero", "foresail:0.1.0")
+WISHES = Wishes(("schedules",), "velero", "velero", f"foresail:{__version__.partition('.dev')[0]}")
 
 
 @pytest.mark.parametrize(
@@ -367,3 +369,18 @@ def test_an_installation_ends_with_what_is_off() -> None:
         "To switch one on, run the same command again with its option added."
     )
     assert what_is_off(replace(wishes, capabilities=CAPABILITIES, monitoring=True)) == "Everything is on."
+
+
+def test_a_dry_run_of_the_client_prints_every_manifest_and_needs_no_cluster(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["install", "--kubeconfig=missing", "--self-service", "--dry-run=client", "-n", "backup"]) == 0
+    found = list(yaml.safe_load_all(capsys.readouterr().out))
+    wishes = Wishes(("schedules", "self-service"), "backup", "velero", f"foresail:{__version__.partition('.dev')[0]}")
+    assert found == [each.body for each in (*definitions(), *operators(wishes))]
+
+
+def test_a_dry_run_alone_asks_the_server(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["install", "--dry-run"], ["install", "--dry-run=server"], ["uninstall", "--dry-run"]):
+        assert main([*words, "--kubeconfig=missing"]) == 3
+        assert "there is no kubeconfig at missing" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["uninstall", "--dry-run=client"])

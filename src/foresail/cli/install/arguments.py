@@ -5,13 +5,14 @@ from typing import TYPE_CHECKING
 
 from foresail import __version__
 from foresail.api.images import PAUSE_IMAGE
-from foresail.cli.options.booleans import add_switch
+from foresail.cli.options.booleans import CLIENT, SERVER, ServerDryRunOption, add_switch
 from foresail.cli.options.connection import add_velero_and_cluster
 from foresail.cli.options.parser import examples
 
 if TYPE_CHECKING:
     from foresail.cli.options.parser import CommandParser
 
+_TRIED = "server: the API server tries every write and stores nothing; waits for nothing"
 _IMAGE = f"foresail:{__version__.partition('.dev')[0]}"
 
 
@@ -25,6 +26,7 @@ def add_install(commands: "argparse._SubParsersAction[CommandParser]") -> None:
         " waits for it. Re-running is safe: only differences are applied, and what is no longer wanted is removed.",
         epilog=examples(
             "foresail install --dry-run",
+            "foresail install --self-service --dry-run=client > foresail.yaml",
             "foresail install --image example.com/foresail:0.1.0",
             "foresail install --self-service --monitoring",
         ),
@@ -45,6 +47,13 @@ def add_install(commands: "argparse._SubParsersAction[CommandParser]") -> None:
 
 def _fill_install(one: argparse.ArgumentParser) -> None:
     _fill_common(one)
+    one.add_argument(
+        "--dry-run",
+        action=ServerDryRunOption,
+        default="",
+        choices=[CLIENT, SERVER],
+        help=f"{_TRIED}. client: print the manifests, without a cluster. (alone it means server)",
+    )
     for flag, default, meaning in (
         ("--schedules", True, "take the place of Velero's schedule controller"),
         ("--self-service", False, "let teams back up and restore their own namespaces"),
@@ -67,6 +76,13 @@ def _fill_install(one: argparse.ArgumentParser) -> None:
 def _fill_uninstall(one: argparse.ArgumentParser) -> None:
     _fill_common(one)
     one.add_argument(
+        "--dry-run",
+        action=ServerDryRunOption,
+        default="",
+        choices=[SERVER],
+        help=f"{_TRIED} (alone it means server)",
+    )
+    one.add_argument(
         "--leave-schedules-stopped",
         action="store_true",
         help="remove Foresail although Velero's schedule controller stays off: nobody runs the Schedules then",
@@ -79,9 +95,6 @@ def _fill_uninstall(one: argparse.ArgumentParser) -> None:
 
 def _fill_common(one: argparse.ArgumentParser) -> None:
     add_velero_and_cluster(one, "Velero's, and Foresail's too")
-    one.add_argument(
-        "--dry-run", action="store_true", help="let the API server try everything, and write nothing; wait for nothing"
-    )
     one.add_argument("--timeout", default="10m", metavar="DURATION", help="how long to wait, all in all (default: 10m)")
 
 

@@ -30,8 +30,10 @@ from foresail.cli.install.manifests import (
 from foresail.cli.install.objects import all_free, applied, deleted, is_established, leading, told
 from foresail.cli.install.patience import STOPPED, Patience
 from foresail.cli.install.velero import switch, velero_server
+from foresail.cli.options.booleans import CLIENT
 from foresail.cli.options.values import deadline
 from foresail.cli.output.messages import interruptible
+from foresail.cli.output.objects import document
 from foresail.kube.clock import now
 from foresail.plan import Key
 
@@ -40,9 +42,18 @@ _SELF_SERVICE = "self-service"
 
 def run_install(chosen: argparse.Namespace) -> int:
     """Run the command."""
-    checked(_wishes(chosen))
+    wishes = checked(_wishes(chosen))
+    if chosen.dry_run == CLIENT:
+        print(_rendered(wishes))
+        return 0
     patience = Patience(deadline(chosen.timeout) or now())
     return interruptible(lambda: on_cluster(chosen, lambda cluster: _install(cluster, chosen, patience)), STOPPED)
+
+
+def _rendered(wishes: Wishes) -> str:
+    """Return every manifest as YAML, for tools that apply it themselves."""
+    pieces = [*definitions(), *operators(wishes)]
+    return "\n---\n".join(document(each.body, "yaml") for each in pieces)
 
 
 async def _install(cluster: Cluster, chosen: argparse.Namespace, patience: Patience) -> int:
@@ -55,17 +66,17 @@ async def _install(cluster: Cluster, chosen: argparse.Namespace, patience: Patie
     ours, wanted = definitions(), await without_stamp(cluster, operators(wishes))
     await _all_known(cluster, wanted)
     await all_free(cluster, wanted)
-    await _define(cluster, ours, patience, dry_run=chosen.dry_run)
+    await _define(cluster, ours, patience, dry_run=bool(chosen.dry_run))
     for piece in (each for each in wanted if not each.is_operator):
         if chosen.dry_run and await _lacks_its_kind(cluster, piece, ours):
             told("created", piece, "not tried, for its kind is not there yet")
         else:
-            await applied(cluster, piece, dry_run=chosen.dry_run)
-    await deleted(cluster, _no_longer(wishes, wanted), dry_run=chosen.dry_run)
+            await applied(cluster, piece, dry_run=bool(chosen.dry_run))
+    await deleted(cluster, _no_longer(wishes, wanted), dry_run=bool(chosen.dry_run))
     if "schedules" in wishes.capabilities:
-        await switch(cluster, server, patience, off=True, dry_run=chosen.dry_run)
+        await switch(cluster, server, patience, off=True, dry_run=bool(chosen.dry_run))
     for piece in (each for each in wanted if each.is_operator):
-        await applied(cluster, piece, dry_run=chosen.dry_run)
+        await applied(cluster, piece, dry_run=bool(chosen.dry_run))
     if chosen.dry_run:
         print("Nothing was written: this was a dry run.", file=sys.stderr)
         return 0

@@ -73,10 +73,10 @@ class _Uninstall:
     def __init__(self, cluster: Cluster, chosen: argparse.Namespace, patience: Patience) -> None:
         self._cluster, self._patience = cluster, patience
         self._namespace: str = chosen.namespace
-        self._dry_run: bool = chosen.dry_run
+        self._dry_run = bool(chosen.dry_run)
         self._leaves_stopped: bool = chosen.leave_schedules_stopped
         self._and_kinds: bool = chosen.crds
-        self._is_confirmed: bool = chosen.confirm or chosen.dry_run
+        self._is_confirmed = bool(chosen.confirm or chosen.dry_run)
         wishes = Wishes(CAPABILITIES, self._namespace, "velero", "foresail", "pause", monitoring=True)
         self._pieces = operators(checked(wishes))
         self._leases = [Key(self._namespace, name) for name in (OPERATORS_LEASE, PRIMERS_LEASE)]

@@ -54,6 +54,12 @@ class DryRunOption(OptionalValue):
     alone, known = CLIENT, (CLIENT, SERVER)
 
 
+class ServerDryRunOption(DryRunOption):
+    """`--dry-run` of commands that write many objects; alone it means server."""
+
+    alone = SERVER
+
+
 def add_dry_run(to: argparse._ActionsContainer) -> None:
     """Add `--dry-run`; its value is empty, `client` or `server`."""
     to.add_argument(
