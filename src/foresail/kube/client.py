@@ -1,4 +1,4 @@
-"""Typed requests over one pool of connections: what comes back is what was asked for, or a Failure."""
+"""Typed requests over one connection pool; each returns the requested type or a Failure."""
 
 import asyncio
 import logging
@@ -63,7 +63,7 @@ def address(kind: Kind, namespace: str = "", name: str = "", subresource: str = 
 
 
 class Client:
-    """One identity at one API server; every method may be called from any number of tasks at once."""
+    """One identity at one API server; all methods are safe for concurrent tasks."""
 
     def __init__(
         self,
@@ -108,16 +108,16 @@ class Client:
     async def page(
         self, kind: Kind, namespace: str, parameters: Mapping[str, str], of: type[T], *, metadata_only: bool = False
     ) -> T | Failure:
-        """Read one page of a list; the type says what is kept of it."""
+        """Read one page of a list, decoded into the given type."""
         accept = _METADATA_LIST if metadata_only else _JSON
         return await self._read(address(kind, namespace), parameters, of, accept)
 
     async def discover(self, of: type[T]) -> T | Failure:
-        """Read which resources the API server serves outside the core group, all groups in one answer."""
+        """Read the resources that the API server serves outside the core group, in one request."""
         return await self._read("/apis", {}, of, _DISCOVERY)
 
     async def server_time(self) -> datetime | Failure:
-        """Return what time it is at the API server, to the second."""
+        """Return the time of the API server, to the second."""
         answer = await self._open("/version", {}, _JSON, _TIMEOUT)
         if isinstance(answer, Failure):
             return answer
@@ -135,7 +135,7 @@ class Client:
         return await self._write("POST", address(kind, key.namespace), body, _JSON, of)
 
     async def create_dry_run(self, kind: Kind, key: Key, body: Body, of: type[T]) -> T | Failure:
-        """Ask what an object would be after admission, without creating it."""
+        """Return an object as it would be after admission, without creating it."""
         return await self._write("POST", address(kind, key.namespace), body, _JSON, of, _DRY_RUN)
 
     async def merge(self, kind: Kind, key: Key, body: Body, of: type[T], subresource: str = "") -> T | Failure:
@@ -176,7 +176,7 @@ class Client:
     async def stream(
         self, kind: Kind, namespace: str, parameters: Mapping[str, str], *, metadata_only: bool = False
     ) -> "Response | Failure":
-        """Open a watch; it lasts until one side ends it, and whoever reads it must close it."""
+        """Open a watch; it lasts until one side ends it, and the caller must close it."""
         path = address(kind, namespace)
         accept = _METADATA if metadata_only else _JSON
         answer = await self._open(path, parameters, accept)
@@ -186,7 +186,7 @@ class Client:
         return answer if isinstance(answer, Failure) else Response(answer)
 
     async def _renew(self) -> None:
-        """Read the credentials again; if that fails, the old ones are refused again, and it is tried again then."""
+        """Read the credentials again; a failure is logged, and the next 401 tries again."""
         try:
             await self._connection.renew()
         except ConnectError as problem:
@@ -218,7 +218,7 @@ class Client:
             return unreachable(problem)
 
     async def _read(self, path: str, parameters: Mapping[str, str], of: type[T], accept: str = _JSON) -> T | Failure:
-        # A read changes nothing, so it may be sent again whatever became of it.
+        # A read changes nothing, so it may be sent again after any failure.
         again = {Cause.TOO_MANY, Cause.UNREACHABLE, Cause.SERVER}
         return await self._persist(lambda: self._once("GET", path, parameters, None, accept, of), again)
 
@@ -317,8 +317,8 @@ class Response:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
     ) -> None:
-        # Not released: what is left of the stream belongs to nobody. Nor closed politely: a farewell of TLS may take
-        # longer than the event loop has left, and the socket would stay open.
+        # Neither released, because the rest of the stream is of no use, nor closed gracefully: a TLS shutdown may take
+        # longer than the event loop lives, and the socket would stay open.
         connection = self._response.connection
         transport = connection.transport if connection is not None else None
         self._response.close()
@@ -330,9 +330,9 @@ class Response:
 def _shrink_tls_buffers() -> None:
     """Give each TLS connection of this process a buffer of 64 KiB.
 
-    asyncio gives every one 256 KiB for as long as it lives. An operator has some thirty watches open, and whoever
-    becomes leader opens up to one more for each worker; of what these leave in the heap when they are closed, little is
-    given back. A record of TLS has at most 16 KiB: four at a time took no more processor time.
+    asyncio's default is 256 KiB for the life of a connection. An operator has some thirty watches, and a leader up to
+    one more connection per worker; after they close, little of that memory is returned. A TLS record has at most
+    16 KiB; buffers of four records took no more CPU.
     """
     sslproto.SSLProtocol.max_size = 64 << 10
 

@@ -1,6 +1,6 @@
-"""Finds the API server and who we are there, through the official client's own configuration.
+"""Finds the API server and our credentials through the official client's configuration.
 
-Its import costs half a second and 55 MiB, so it is imported by the call that connects and by nothing else.
+Its import costs half a second and 55 MiB, so only the call that connects imports it.
 """
 
 import ssl
@@ -15,12 +15,12 @@ _SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 
 
 class ConnectError(Exception):
-    """There is no usable configuration, or no usable credentials now: says where they were looked for."""
+    """No usable configuration or credentials; the message names the searched locations."""
 
 
 @dataclass(slots=True)
 class Connection:
-    """Where the API server is, whom it may trust, and the headers that say who we are."""
+    """The API server's address, its TLS settings, and the headers that authenticate us."""
 
     server: str
     _configuration: Any = field(repr=False)

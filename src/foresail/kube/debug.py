@@ -1,6 +1,6 @@
-"""What a process does at this moment, for whoever debugs it: on SIGUSR1 as lines of the log.
+"""Logs a report of the process on SIGUSR1: memory, stores, queues and tasks.
 
-If the event loop is stuck it cannot log. So the stacks of all threads go to stderr first, by code that needs no loop.
+A blocked event loop cannot log. So the stacks of all threads go to stderr first, without the event loop.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from foresail.kube.store import Store
 _log = logging.getLogger(__name__)
 _KEYS = 10  # of each queue
 _FRAMES = 8  # of each task
-_SAMPLE = 100  # rows of each store, whose size stands for that of all
+_SAMPLE = 100  # rows of each store, from which the size of all is estimated
 _PAGE = 4096
 
 Fields = dict[str, object]
@@ -78,7 +78,7 @@ def report(loops: Sequence[Loop[Any]]) -> Iterator[tuple[str, Fields]]:
 
 
 def store_bytes(store: Store[Any]) -> int:
-    """Estimate how much memory the rows of a store take, by a sample of them."""
+    """Estimate the memory of a store's rows from a sample."""
     seen: set[int] = set()
     sample = list(islice(store.rows(), _SAMPLE))
     return sum(_size(row, seen) for row in sample) * len(store) // len(sample) if sample else 0
@@ -100,14 +100,14 @@ def _parts(value: Any) -> Iterable[object]:  # noqa: ANN401 - anything that a ro
 
 
 def _stack(task: asyncio.Task[Any]) -> list[str]:
-    """Return where a task waits, from the outside in."""
+    """Return the stack of a task, outermost frame first."""
     return [
         f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno} {frame.f_code.co_qualname}" for frame in _frames(task)
     ][-_FRAMES:]
 
 
 def _frames(task: asyncio.Task[Any]) -> Iterator[Any]:
-    """Return the frames of a task; asyncio itself knows only the outermost of one that waits."""
+    """Return the frames of a task; asyncio's own method returns only the outermost of a waiting task."""
     awaited: Any = task.get_coro()
     while awaited is not None:
         frame = getattr(awaited, "cr_frame", None) or getattr(awaited, "gi_frame", None)

@@ -169,11 +169,11 @@ class Loop(Generic[Seen]):
         self, client: Server, informer: Informer, number: int, siblings: Sequence["Loop[Any]"], timing: LoopTiming
     ) -> Watch[Any, Any] | SharedWatch:
         """Return the watch of another loop if it delivers the same objects, else a new one."""
-        reflector, reached = self._reflector(informer), partial(self._expectations.observed, number)
+        reflector, on_version = self._reflector(informer), partial(self._expectations.observed, number)
         for watch in (watch for loop in siblings for watch in loop.watches):
             if isinstance(watch, Watch) and watch.reflector.spec.may_share(informer.spec):
-                return watch.join(reflector, reached)
-        return Watch(client, reflector, reached, stall=timing.stall, jitter=timing.jitter)
+                return watch.share(reflector, on_version)
+        return Watch(client, reflector, on_version, stall=timing.stall, jitter=timing.jitter)
 
     def _reflector(self, informer: Informer) -> Reflector[Any, Any]:
         kind = informer.spec.kind

@@ -1,4 +1,4 @@
-"""What can be measured from outside: most of it is read when someone asks, and costs nothing before."""
+"""Prometheus metrics of the runtime; most are computed at scrape time."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -18,24 +18,24 @@ from foresail.kube.requests import BUCKETS, Requests
 from foresail.kube.watch import Watch
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
-_BUCKETS = (1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0, 1000.0)  # of client-go's, those that we can meet
+_BUCKETS = (1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0, 1000.0)  # client-go's without the smallest
 
 
 @runtime_checkable
 class InParts(Protocol):
-    """A collector that has many figures."""
+    """A collector with many samples."""
 
     def parts(self) -> Iterable[Iterable[Metric]]:
-        """Give the figures in parts: other tasks run between two of them, and any thread may go through a part."""
+        """Return the metrics in parts: other tasks run between two parts, and any thread may iterate over one."""
 
 
 def parts_of(collector: Collector) -> Iterable[Iterable[Metric]]:
-    """Return the parts of any collector: if it has none, each family is one."""
+    """Return the parts of any collector; by default each metric family is one."""
     return collector.parts() if isinstance(collector, InParts) else ((family,) for family in collector.collect())
 
 
 class Metrics(Collector):
-    """The figures of one process, in a registry of their own."""
+    """The metrics of one process in their own registry."""
 
     def __init__(
         self,
@@ -67,20 +67,17 @@ class Metrics(Collector):
             loop.queue.on_waited = waited.labels(loop.controller.name).observe
 
     def parts(self) -> Iterable[Iterable[Metric]]:
-        """Read the figures of this moment in parts.
-
-        Those about objects are the leader's alone: what another replica last knew grows old.
-        """
+        """Collect the current metrics in parts; only the leader has those about objects, because others are stale."""
         yield from parts_of(self._registry)
         for each in self._others if self._is_leader() else ():
             yield from parts_of(each)
 
     def describe(self) -> Iterable[Metric]:
-        """Return nothing: the figures are not asked for before there is an event loop."""
+        """Return nothing, because metrics can be collected only while an event loop runs."""
         return []
 
     def collect(self) -> Iterable[Metric]:
-        """Read the figures of this moment."""
+        """Collect the current metrics."""
         yield _gauge(
             "leader_election_master_status",
             "1 if this replica holds the Lease, 0 if not.",
@@ -92,19 +89,19 @@ class Metrics(Collector):
         )
         yield _counter(
             "foresail_writes",
-            "Writes that were sent, by kind and verb.",
+            "Writes sent to the API server, by kind and verb.",
             ("kind", "verb"),
             self._executor.writes.items(),
         )
         yield _counter(
             "foresail_refused_writes",
-            "Writes that the API server refused for what they are (400, 403, 422), each retry included.",
+            "Writes that the API server rejected with 400, 403 or 422, including each retry.",
             ("kind", "cause"),
             self._executor.refused.items(),
         )
         yield _counter(
             "foresail_events",
-            "Events that were written, that would have repeated another, and that were dropped.",
+            "Events by outcome: written, repeated (not written again) or dropped.",
             ("outcome",),
             [((outcome,), self._events.outcomes[outcome]) for outcome in ("written", "repeated", "dropped")],
         )
@@ -143,26 +140,26 @@ class Metrics(Collector):
         )
         yield _gauge(
             "workqueue_unfinished_work_seconds",
-            "For how long all objects together have been worked on that are not done.",
+            "Seconds that all running reconciles have taken so far, summed up.",
             ("name",),
             [(name, sum(queue.unfinished())) for name, queue, _ in queues],
         )
         yield _gauge(
             "workqueue_longest_running_processor_seconds",
-            "For how long one object has been worked on, or waits until its own writes were observed.",
+            "Seconds of the longest running reconcile, including the wait until its own writes were observed.",
             ("name",),
             [(name, max(queue.unfinished(), default=0.0)) for name, queue, _ in queues],
         )
         by = ("controller",)
         yield _gauge(
             "foresail_queue_age_seconds",
-            "How long the oldest of them has waited; 0 on a follower, which has nobody to look.",
+            "Seconds that the oldest queued object has waited; 0 on a follower, which does not reconcile.",
             by,
             [(name, queue.age() if working else 0.0) for name, queue, working in queues],
         )
         yield _gauge(
             "foresail_queue_timers",
-            "Objects that wait for an instant.",
+            "Objects that wait for an instant or a back-off.",
             by,
             [(name, queue.delayed) for name, queue, _ in queues],
         )
@@ -177,13 +174,13 @@ class Metrics(Collector):
         by = ("controller", "kind", "selector")
         yield _gauge(
             "foresail_store_objects",
-            "Objects that are known.",
+            "Objects in the store.",
             by,
             [(names, len(watch.reflector.store)) for names, watch in watches],
         )
         yield _gauge(
             "foresail_unreadable_objects",
-            "Objects of a wrong shape, which are left alone.",
+            "Objects that cannot be decoded and are ignored.",
             by,
             [(names, len(watch.reflector.store.unread)) for names, watch in watches],
         )
@@ -214,7 +211,7 @@ class Metrics(Collector):
 
 
 class _Collected(Collector):
-    """Figures that were read before."""
+    """Metrics that were collected before."""
 
     def __init__(self, parts: Iterable[Iterable[Metric]]) -> None:
         self._parts = parts
@@ -224,7 +221,7 @@ class _Collected(Collector):
 
 
 def text(parts: Iterable[Iterable[Metric]]) -> bytes:
-    """Return figures in the format that Prometheus reads; any thread may do it."""
+    """Render metrics in the Prometheus text format; safe in any thread."""
     return generate_latest(_Collected(parts))
 
 
@@ -264,5 +261,5 @@ def _of_requests(requests: Requests) -> Iterable[Metric]:
 
 
 def _watch_labels(controller: str, spec: WatchSpec[Any, Any]) -> tuple[str, ...]:
-    """Return what distinguishes a watch: one kind may be watched twice, with different selectors."""
+    """Return the labels of a watch: one kind may be watched twice with different selectors."""
     return controller, spec.kind.name, ",".join(spec.selectors.values())

@@ -1,4 +1,4 @@
-"""Traces by the OpenTelemetry SDK; the only file that imports it, and imported only if traces are on."""
+"""Traces by the OpenTelemetry SDK; the only module that imports it, and loaded only if traces are on."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -116,7 +116,7 @@ async def _failed(_: object, context: SimpleNamespace, end: aiohttp.TraceRequest
 
 @asynccontextmanager
 async def exporting(identity: str) -> AsyncIterator[OtelTracer]:
-    """Send spans to the collector that the OTEL_ variables name, from a thread; at the end, what still waits."""
+    """Send spans from a thread to the collector that the OTEL_ variables name; flush them at the end."""
     ours = {"service.name": "foresail", "service.version": __version__, "service.instance.id": identity}
     resource = Resource.create().merge(Resource(ours)).merge(OTELResourceDetector().detect())
     provider = TracerProvider(resource=resource, shutdown_on_exit=False)
@@ -124,7 +124,7 @@ async def exporting(identity: str) -> AsyncIterator[OtelTracer]:
     try:
         yield OtelTracer(provider)
     finally:
-        # A collector that does not answer must not hold up the end of the process.
+        # A collector that does not answer must not delay the shutdown.
         closing = Thread(target=provider.shutdown, daemon=True)
         closing.start()
         await asyncio.to_thread(closing.join, _LAST_SPANS)

@@ -1,4 +1,4 @@
-"""The watch as a state machine without I/O: what to ask for next, and what each line and each ending means.
+"""The watch as a state machine without I/O: the next request, and the meaning of each line and each end of a stream.
 
 ```
             ┌─────────── failed ─────────→ LISTING ──────────┐
@@ -6,12 +6,11 @@ START → INITIAL                                              ├→ WATCHING �
   ↑         └──── bookmark "initial events end" ─────────────┘            │
   └─────────────────────────── 410, gone ─────────────────────────────────┘
 ```
-INITIAL asks for the present state as a stream (WatchList); LISTING asks for it in pages if that stream failed: a
-server may not offer it, and a proxy may end it each time. Only who may not watch gets no pages: they would be the last
-news for ever. Either way the store is brought up to
-date object by object, and what was not among them is removed at the end: after a gap, the deletions that were missed
-come out like any other. In WATCHING an ending stream is opened again where it stopped; only if the server has
-forgotten that place is everything read anew.
+INITIAL requests the current state as a stream (WatchList). LISTING requests it in pages if that stream failed: a server
+may not support it, and a proxy may always cut it. Without permission to watch there are no pages, because the store
+would never be updated after them. Either way the store is updated object by object, and what was missing is removed at
+the end, so that deletions during a gap are reported like any other. In WATCHING a stream that ends is reopened at its
+resourceVersion; only if that has expired is everything read again.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,14 +29,14 @@ Wire = TypeVar("Wire")
 Row = TypeVar("Row")
 
 _PAGE = "500"
-_LONGEST_PROBLEM = 500
+_MAX_PROBLEM = 500
 _END_OF_INITIAL = "k8s.io/initial-events-end"
 
 _MAY_NOT_WATCH = (Cause.FORBIDDEN, Cause.UNAUTHORIZED)
 
 
 class Phase(Enum):
-    """Where the machine stands."""
+    """The phase of the state machine."""
 
     INITIAL = auto()
     LISTING = auto()
@@ -46,16 +45,16 @@ class Phase(Enum):
 
 @dataclass(frozen=True, slots=True)
 class WatchSpec(Generic[Wire, Row]):
-    """What is watched, and what is kept of it."""
+    """Which objects to watch, and what to keep of them."""
 
     kind: Kind
-    wire: type[Wire]  # what is decoded of an object; everything else is skipped unread
+    wire: type[Wire]  # what is decoded of an object; everything else is skipped
     row: Callable[[Wire], Row]
     namespace: str = ""  # empty: the whole cluster
     labels: str = ""
     fields: str = ""
-    metadata_only: bool = False  # the server sends nothing else: for large objects of which only labels are needed
-    optional: bool = False  # a kind that a cluster need not serve: while it does not, there are none
+    metadata_only: bool = False  # the server sends only metadata: for large objects of which labels are enough
+    optional: bool = False  # a kind that a cluster need not serve; while it does not, the store is empty
 
     @property
     def selectors(self) -> dict[str, str]:
@@ -64,11 +63,11 @@ class WatchSpec(Generic[Wire, Row]):
         return {name: value for name, value in chosen.items() if value}
 
     def selects(self, labels: Mapping[str, str]) -> bool:
-        """Whether an object with those labels is among what is watched."""
+        """Whether the label selector matches these labels."""
         return all(_meets(labels, each.strip()) for each in self.labels.split(",") if each)
 
     def may_share(self, other: "WatchSpec[Any, Any]") -> bool:
-        """Whether one stream can serve both: the same objects, or all of them where one of the two selects some."""
+        """Whether one stream can serve both: the same objects, or all of them if one of the two selects by label."""
         mine = self.kind, self.namespace, self.fields, self.metadata_only
         theirs = other.kind, other.namespace, other.fields, other.metadata_only
         return mine == theirs and (self.labels == other.labels or not (self.labels and other.labels))
@@ -76,12 +75,11 @@ class WatchSpec(Generic[Wire, Row]):
 
 @dataclass(frozen=True, slots=True)
 class Change(Generic[Row]):
-    """A row that came, changed or went; `initial` if it was read and did not just happen.
+    """A row that was added, changed or removed; `initial` if it comes from a list and not from an event.
 
-    A row goes with its object, and also when the object can no longer be read; that such an object is gone is told by
-    a change without any row.
-    An object that was deleted and created again while nobody was watching comes as two changes, if its rows have a
-    `uid`.
+    A row is removed with its object, and also when the object becomes unreadable; the deletion of an unreadable object
+    is a change without rows. An object that was deleted and created again during a gap is two changes, if its rows have
+    a `uid`.
     """
 
     key: Key
@@ -116,14 +114,14 @@ class _Line(msgspec.Struct):
 
 
 class ListMetadata(msgspec.Struct):
-    """The place of a list in the history of the cluster, and where its next page begins."""
+    """The resourceVersion of a list, and the token of its next page."""
 
     resource_version: str = msgspec.field(default="", name="resourceVersion")
     next_page: str = msgspec.field(default="", name="continue")
 
 
 class Page(msgspec.Struct):
-    """A page of a list, its objects not decoded yet."""
+    """A page of a list with its objects still encoded."""
 
     metadata: ListMetadata
     items: list[msgspec.Raw] = []
@@ -143,20 +141,18 @@ class Reflector(Generic[Wire, Row]):
     store: Store[Row]
     changed: Callable[[Change[Row]], None]
     unreadable: Callable[[Unreadable], None]
-    filters: bool = False  # the stream brings more than the spec, because another reflector shares it
+    filters: bool = False  # the stream delivers more than the spec selects, because reflectors share it
     phase: Phase = Phase.INITIAL
-    synced: bool = False  # whether the store has been whole once
+    synced: bool = False  # whether the store has been complete once
     restarts: int = 0
     bookmarks: int = 0
-    version: str = ""  # up to which the store is true, once it is whole
+    version: str = ""  # the resourceVersion of the store, once it is complete
     _next_page: str = ""
     _seen: set[Key] = field(default_factory=set)
     _decoder: msgspec.json.Decoder[Wire] = field(init=False)
 
     def __post_init__(self) -> None:
         self._decoder = msgspec.json.Decoder(self.spec.wire)
-
-    # What to ask for
 
     @property
     def parameters(self) -> Mapping[str, str]:
@@ -184,10 +180,8 @@ class Reflector(Generic[Wire, Row]):
                     "resourceVersion": self.version,
                 }
 
-    # What came back
-
-    def line(self, data: bytes) -> Failure | None:
-        """Take one line of a watch; a failure means that the stream is of no more use."""
+    def feed_line(self, data: bytes) -> Failure | None:
+        """Process one line of a watch; after a failure the stream must be closed."""
         try:
             line = decode(_line, data)
         except msgspec.DecodeError as problem:
@@ -205,8 +199,8 @@ class Reflector(Generic[Wire, Row]):
                 return Failure(Cause.UNREADABLE, f"the watch sent an event of type {line.type!r}")
         return None
 
-    def page(self, page: Page) -> None:
-        """Take one page of a list."""
+    def feed_page(self, page: Page) -> None:
+        """Process one page of a list."""
         if not self._next_page:
             self._seen.clear()
         for item in page.items:
@@ -216,8 +210,8 @@ class Reflector(Generic[Wire, Row]):
             self.version = page.metadata.resource_version
             self._complete()
 
-    def ended(self, why: Failure | None) -> bool:
-        """Take the end of a request; return whether to pause before the next one."""
+    def end_request(self, why: Failure | None) -> bool:
+        """Process the end of a request; return whether to pause before the next one."""
         self.restarts += 1
         if self.is_unserved(why):
             self._seen.clear()
@@ -225,12 +219,12 @@ class Reflector(Generic[Wire, Row]):
             return True
         match self.phase:
             case Phase.INITIAL:
-                self._seen.clear()  # the next one begins at the beginning
+                self._seen.clear()  # the next one starts from the beginning
                 if why is None or why.cause not in _MAY_NOT_WATCH:
                     self.phase = Phase.LISTING
-                return why is None or why.cause is not Cause.INVALID  # then the server just does not stream lists
+                return why is None or why.cause is not Cause.INVALID  # Invalid: the server does not support WatchList
             case Phase.LISTING:
-                self._next_page = ""  # the failure may be the token's: a state that is gone, or another server's
+                self._next_page = ""  # the token may have expired, or belong to another server
                 return True
             case Phase.WATCHING:
                 if why is not None and why.cause in (Cause.EXPIRED, Cause.NOT_FOUND):
@@ -241,8 +235,8 @@ class Reflector(Generic[Wire, Row]):
         """Whether a request for an optional kind ended because the API server does not serve it."""
         return self.spec.optional and why is not None and why.cause is Cause.NOT_FOUND
 
-    def unserved(self) -> None:
-        """Take in that an optional kind is not served, so that the store is complete without any object."""
+    def mark_unserved(self) -> None:
+        """Empty the store of an optional kind that is not served, and count it as complete."""
         self.store.is_served = False
         for key in [*self.store, *self.store.unread]:
             self._remove(key)
@@ -263,17 +257,17 @@ class Reflector(Generic[Wire, Row]):
             row = self.spec.row(decode(self._decoder, raw))
         except (msgspec.DecodeError, ValueError, RecursionError) as problem:
             self._note(key)
-            self.store.unread.pop(key, None)  # said anew below; gone it is not
+            self.store.unread.pop(key, None)  # so that _remove does not report a deletion; it is added again below
             self._remove(key)
             found = self.store.unread[key] = Unreadable(key, named.uid, _short(problem), _labels(raw))
             self.unreadable(found)
             return
         if isinstance(row, Keyed):
-            key = row.key  # one is kept, not two
+            key = row.key  # one object in memory instead of two
         self._note(key)
         self.store.unread.pop(key, None)
         if _is_another(self.store.get(key), row):
-            self._remove(key)  # deleted and created again while nobody was watching
+            self._remove(key)  # deleted and created again during a gap
         old = self.store.put(key, row)
         if old != row:
             self.changed(Change(key, old, row, initial=self.phase is not Phase.WATCHING))
@@ -307,7 +301,7 @@ class Reflector(Generic[Wire, Row]):
             self._complete()
 
     def _complete(self) -> None:
-        """Remove what the present state did not contain: it went while nobody was watching."""
+        """Remove what the list did not contain: it was deleted during a gap."""
         for key in [key for key in (*self.store, *self.store.unread) if key not in self._seen]:
             self._remove(key)
         self._seen.clear()
@@ -323,13 +317,13 @@ class Reflector(Generic[Wire, Row]):
 
 
 def _is_another(old: object, new: object) -> bool:
-    """Whether two rows that have UIDs are of different objects."""
+    """Whether two rows with UIDs belong to different objects."""
     before, after = getattr(old, "uid", ""), getattr(new, "uid", "")
     return bool(before and after) and before != after
 
 
 def _meets(labels: Mapping[str, str], requirement: str) -> bool:
-    """Whether labels meet one requirement of a selector; those with sets of values are not for us."""
+    """Whether labels match one requirement of an equality-based selector."""
     if requirement.startswith("!"):
         return requirement[1:] not in labels
     name, sign, value = requirement.partition("=")
@@ -341,7 +335,7 @@ def _meets(labels: Mapping[str, str], requirement: str) -> bool:
 
 
 def _labels(raw: msgspec.Raw) -> Mapping[str, str]:
-    """Return the labels of an object, also of one that cannot be read, as far as they can."""
+    """Return the labels of an object, or none if they cannot be decoded."""
     try:
         return decode(_labelled, raw).metadata.labels or {}
     except (msgspec.DecodeError, RecursionError):
@@ -349,8 +343,8 @@ def _labels(raw: msgspec.Raw) -> Mapping[str, str]:
 
 
 def _short(problem: Exception) -> str:
-    """Return a decoder's complaint, cut: it may quote what somebody wrote."""
-    return str(problem)[:_LONGEST_PROBLEM]
+    """Return a decoder's message, truncated because it may quote the object."""
+    return str(problem)[:_MAX_PROBLEM]
 
 
 def _failure(raw: msgspec.Raw) -> Failure:

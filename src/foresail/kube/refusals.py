@@ -1,4 +1,4 @@
-"""Writes that the API server refuses for what they are: a retry does not help, so people must learn of them."""
+"""Writes that the API server rejects for their content: retries do not help, so users get an Event."""
 
 import re
 
@@ -12,12 +12,12 @@ _TERMINATING = "because it is being terminated"  # of a namespace: nothing to co
 
 
 def is_refusal(failure: Failure) -> bool:
-    """Whether a write was refused for what it is; a terminating namespace refuses every new object."""
+    """Whether a write was rejected for its content; a terminating namespace rejects every new object."""
     return failure.cause in _REFUSALS and _TERMINATING not in failure.message
 
 
 def refusal_note(subject: Subject | None, action: Action, failure: Failure | None) -> Note | None:
-    """Return the Event about a refused write; None if the failure may pass, or is about a terminating namespace."""
+    """Return the Event about a rejected write; None if the failure is transient or the namespace terminates."""
     if failure is None or not is_refusal(failure):
         return None
     text = (

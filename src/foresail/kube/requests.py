@@ -1,4 +1,4 @@
-"""Counts requests to the API server and measures how long their answers take to begin."""
+"""Counts requests to the API server and measures the time until their answers begin."""
 
 import time
 from bisect import bisect_left
@@ -21,7 +21,7 @@ Answer = TypeVar("Answer", bound=_Answer)
 
 
 class Durations:
-    """How many requests took how long."""
+    """A histogram of request durations."""
 
     __slots__ = ("counts", "total")
 
@@ -36,15 +36,15 @@ class Durations:
 
 
 class Requests:
-    """What is known of the requests of one or several clients."""
+    """Request metrics of one or several clients."""
 
     def __init__(self) -> None:
         self.answers: Counter[tuple[str, str, str]] = Counter()  # by code, method and host
         self.durations: dict[tuple[str, str], Durations] = {}  # by method and host
 
     async def measured(self, method: str, host: str, sending: Awaitable[Answer]) -> Answer:
-        """Wait until the answer to a request begins, and count it."""
-        # Not by aiohttp's tracing: that took as long as a sixth of the request itself.
+        """Wait until the answer to a request begins, and count the request."""
+        # aiohttp's tracing would cost a sixth of the request's own time.
         begun = time.perf_counter()
         try:
             answer = await sending

@@ -1,6 +1,6 @@
-"""The seam for traces: a tracer wraps the steps of a reconcile once, when the loop is built.
+"""The interface for traces: a tracer wraps the steps of a reconcile once, when the loop is built.
 
-Without a tracer the steps stay as they are, so traces that are off cost nothing: no call, no branch, no import.
+Without a tracer the steps stay unwrapped, so disabled traces cost nothing: no call, no branch, no import.
 """
 
 from collections.abc import Awaitable, Callable
@@ -14,7 +14,7 @@ from foresail.plan import Key
 P = ParamSpec("P")
 R = TypeVar("R")
 Reconcile = Callable[[Key], Awaitable[tuple[str, tuple[Written, ...]]]]
-"""Works on one key; returns the outcome, and what was written."""
+"""Reconciles one key; returns the outcome and what was written."""
 
 
 class Tracer(Protocol):

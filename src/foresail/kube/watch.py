@@ -1,4 +1,4 @@
-"""Runs a reflector against the API server: opens what it asks for, and feeds it what comes."""
+"""Runs a reflector against the API server: sends its requests and feeds it the answers."""
 
 import asyncio
 import logging
@@ -17,27 +17,27 @@ Wire = TypeVar("Wire")
 Row = TypeVar("Row")
 _log = logging.getLogger(__name__)
 
-STALL_SECONDS = 90.0  # after so much silence a stream is opened again: it may be dead, or its kind quiet
+STALL_SECONDS = 90.0  # after so long without an event a stream is reopened: it may be dead, or its kind quiet
 STALE_SECONDS = 300.0  # an older store makes the process unready; a working watch confirms it within STALL_SECONDS
-_LOG_AGAIN = 600.0
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 10.0
-UNSERVED_SECONDS = 120.0  # until the API server is asked again for a kind that it does not serve; below STALE_SECONDS
-_UNSERVED_AT_FIRST, _UNSERVED_LATER = 3, 8  # requests that must not find a kind: a server that has just begun may not
-_TURN, _TURN_SECONDS = 500, 0.01  # lines, or work on them, after which other tasks get a turn
+_LOG_INTERVAL = 600.0  # seconds between two log lines about the same cause
+_FIRST_PAUSE, _MAX_PAUSE = 0.2, 10.0
+UNSERVED_SECONDS = 120.0  # between two requests for a kind that the API server does not serve; below STALE_SECONDS
+_UNSERVED_AT_FIRST, _UNSERVED_LATER = 3, 8  # 404s in a row that count: a server that has just started may send some
+_MAX_LINES, _MAX_SECONDS = 500, 0.01  # of work after which other tasks get a turn
 
 
 class SilentStreamError(ConnectionAbortedError):
-    """Nothing came for a while, not even a bookmark."""
+    """A stream delivered nothing for a while, not even a bookmark."""
 
 
 class Watch(Generic[Wire, Row]):
-    """One stream, kept open for as long as `run` runs; it feeds one reflector, and those that share it."""
+    """One stream, open while `run` runs; it feeds one reflector and those that share the stream."""
 
     def __init__(
         self,
         client: Server,
         reflector: Reflector[Wire, Row],
-        reached: Callable[[int], None] = lambda _: None,
+        on_version: Callable[[int], None] = lambda _: None,
         *,
         stall: float = STALL_SECONDS,
         clock: Callable[[], float] = steady,
@@ -48,59 +48,61 @@ class Watch(Generic[Wire, Row]):
         self.last_failure: Failure | None = None
         self.failures: Counter[Cause] = Counter()
         self._client = client
-        self._fed = [reflector]
-        self._reached = [reached]  # called with the version that the stores have reached
+        self._reflectors = [reflector]
+        self._on_version = [on_version]  # called with the resourceVersion that the stores have reached
         self._stall = stall
         self._clock = clock
         self._jitter = jitter  # from 0 to 1
         self._confirmed_at = clock()  # when an event, a bookmark or a whole list last arrived
         self._bookmark_at: float | None = None  # when the last one arrived
-        self._logged: dict[Cause, float] = {}  # of the failures since then
-        self._brought = False  # whether the present request brought anything; if not, the next one waits
-        self._followed = False  # whether it brought anything new: a list alone does not end a back-off
+        self._logged: dict[Cause, float] = {}  # when each cause was logged, since the last recovery
+        self._received = False  # whether the current request delivered anything; if not, the next one waits
+        self._received_event = False  # whether it delivered news: a list alone does not reset the back-off
 
-    def join(self, reflector: Reflector[Any, Any], reached: Callable[[int], None] = lambda _: None) -> "SharedWatch":
-        """Feed another reflector too, from the beginning: this watch does not run yet."""
-        self._fed.append(reflector)
-        self._reached.append(reached)
-        if len({each.spec.labels for each in self._fed}) > 1:
-            for each in self._fed:
+    def share(
+        self, reflector: Reflector[Any, Any], on_version: Callable[[int], None] = lambda _: None
+    ) -> "SharedWatch":
+        """Feed another reflector from the same stream; only before `run`."""
+        self._reflectors.append(reflector)
+        self._on_version.append(on_version)
+        if len({each.spec.labels for each in self._reflectors}) > 1:
+            for each in self._reflectors:
                 each.filters = True
         return SharedWatch(self, reflector)
 
     def age(self) -> float:
-        """Return how many seconds ago the API server last confirmed the store, by an event, a bookmark or a list."""
+        """Return the seconds since the API server last confirmed the store by an event, a bookmark or a list."""
         return self._clock() - self._confirmed_at
 
     def bookmark_age(self) -> float | None:
-        """Return how many seconds ago the last bookmark arrived; None if there was none yet."""
+        """Return the seconds since the last bookmark; None if there was none yet."""
         return self._clock() - self._bookmark_at if self._bookmark_at is not None else None
 
     async def run(self) -> None:
-        """Keep the watch open until cancelled; no answer of the server's ends it."""
-        pauses: dict[Cause | None, float] = {}  # by cause: a 410 after a long outage is not the tenth failure in a row
-        unserved = 0  # requests in a row
+        """Keep the watch open until cancelled; no answer of the server ends it."""
+        pauses: dict[Cause | None, float] = {}  # per cause, so that a 410 after a long outage starts at the first pause
+        unserved = 0  # 404s in a row
         while True:
-            self._brought = self._followed = False
+            self._received = self._received_event = False
             failure = await self._request()
             self.last_failure = failure
-            waits = [each.ended(failure) for each in self._fed]
+            waits = [each.end_request(failure) for each in self._reflectors]
             wait = any(waits)
             unserved = unserved + 1 if self.reflector.is_unserved(failure) else 0
             if unserved >= (_UNSERVED_LATER if self.reflector.synced else _UNSERVED_AT_FIRST):
-                self._take_as_unserved()
+                self._mark_unserved()
             if unserved and not self.reflector.store.is_served:
                 self._confirmed_at = self._clock()
                 await asyncio.sleep(UNSERVED_SECONDS)
                 continue
             if wait and failure is not None and not unserved:
                 self._count(failure)
-            if self._followed:
+            if self._received_event:
                 pauses.clear()
-            if wait or (failure is None and not self._brought):
+            if wait or (failure is None and not self._received):
                 cause = failure.cause if failure is not None else None
                 pause = pauses.get(cause, _FIRST_PAUSE)
-                pauses[cause] = min(pause * 2, _LONGEST_PAUSE)
+                pauses[cause] = min(pause * 2, _MAX_PAUSE)
                 await asyncio.sleep(pause * (0.75 + 0.5 * self._jitter()))
 
     async def _request(self) -> Failure | None:
@@ -111,14 +113,14 @@ class Watch(Generic[Wire, Row]):
         if isinstance(stream, Failure):
             return stream
         if goes_on:
-            self._confirmed_at = self._clock()  # the server knows our version, and will send what came after it
+            self._confirmed_at = self._clock()  # the server has our resourceVersion and sends what came after it
         async with stream:
             try:
                 return await self._follow(stream)
             except SilentStreamError as problem:
                 if self.reflector.phase is not Phase.WATCHING:
                     return unreachable(problem)
-                self._followed = True  # etcd may send a quiet kind no bookmarks; a dead server fails the next request
+                self._received_event = True  # a quiet kind may get no bookmarks; a dead server fails the next request
                 self._log_recovery()
                 return None
             except OSError as problem:
@@ -128,24 +130,24 @@ class Watch(Generic[Wire, Row]):
         async for line in self._lines(stream):
             was_whole = self.reflector.phase is Phase.WATCHING
             bookmarks = self.reflector.bookmarks
-            failure = next(filter(None, [each.line(line) for each in self._fed]), None)
+            failure = next(filter(None, [each.feed_line(line) for each in self._reflectors]), None)
             if failure is not None:
                 return failure
-            self._brought = True
+            self._received = True
             if self.reflector.bookmarks > bookmarks:
                 self._bookmark_at = self._clock()
             if self.reflector.phase is Phase.WATCHING:
                 self._confirmed_at = self._clock()
             if was_whole:
-                self._followed = True
+                self._received_event = True
                 self._log_recovery()
-            self._tell()
+            self._report_version()
             if self.reflector.synced and not self.synced.is_set():
                 self.synced.set()
         return None
 
     async def _open(self) -> Stream | Failure:
-        """Ask for the stream; whoever takes the connection and never answers is as silent as a dead stream."""
+        """Open the stream; a server that accepts the connection and never answers counts as a dead stream."""
         spec = self.reflector.spec
         kind, parameters, metadata_only = spec.kind, self.reflector.parameters, spec.metadata_only
         try:
@@ -164,14 +166,14 @@ class Watch(Generic[Wire, Row]):
                 async with asyncio.timeout(self._stall):
                     chunk = await stream.read()
             except TimeoutError:
-                raise SilentStreamError(f"nothing came for {self._stall:g} s") from None
+                raise SilentStreamError(f"no event for {self._stall:g} s") from None
             if not chunk:
                 return
             for line in lines.feed(chunk):
                 began = time()
                 yield line
                 since_turn, worked = since_turn + 1, worked + time() - began
-                if since_turn >= _TURN or worked >= _TURN_SECONDS:
+                if since_turn >= _MAX_LINES or worked >= _MAX_SECONDS:
                     since_turn, worked = 0, 0.0
                     await asyncio.sleep(0)
 
@@ -182,27 +184,27 @@ class Watch(Generic[Wire, Row]):
             page = await self._client.page(spec.kind, spec.namespace, parameters, Page, metadata_only=metadata_only)
             if isinstance(page, Failure):
                 return page
-            self._brought = True
-            for each in self._fed:
-                each.page(page)
+            self._received = True
+            for each in self._reflectors:
+                each.feed_page(page)
         self._confirmed_at = self._clock()
-        self._tell()
+        self._report_version()
         self.synced.set()
         return None
 
-    def _take_as_unserved(self) -> None:
+    def _mark_unserved(self) -> None:
         if self.reflector.store.is_served:
-            _log.info("the API server does not serve %s; asking again later", self.reflector.spec.kind.name)
-        for each in self._fed:
-            each.unserved()
+            _log.info("the API server does not serve %s; retrying later", self.reflector.spec.kind.name)
+        for each in self._reflectors:
+            each.mark_unserved()
         self.synced.set()
 
     def _count(self, failure: Failure) -> None:
-        """Count a failed request, and log it unless the same cause was logged a while ago."""
+        """Count a failed request, and log it unless the same cause was logged recently."""
         self.failures[failure.cause] += 1
         now = self._clock()
-        if self._followed or now - self._logged.get(failure.cause, -_LOG_AGAIN) < _LOG_AGAIN:
-            return  # a stream that worked and broke is not worth a line; if it cannot be opened again, that is
+        if self._received_event or now - self._logged.get(failure.cause, -_LOG_INTERVAL) < _LOG_INTERVAL:
+            return  # a stream that ends after events is normal; a failure to reopen it is logged
         self._logged[failure.cause] = now
         kind = self.reflector.spec.kind.name
         state = f"last confirmed {self.age():.0f} s ago" if self.reflector.synced else "not read yet"
@@ -214,15 +216,15 @@ class Watch(Generic[Wire, Row]):
             _log.info("watching %s again after %s", self.reflector.spec.kind.name, causes)
             self._logged.clear()
 
-    def _tell(self) -> None:
+    def _report_version(self) -> None:
         version = self.reflector.version
         if version.isdecimal():
-            for each in self._reached:
+            for each in self._on_version:
                 each(int(version))
 
 
 class SharedWatch:
-    """A watch whose stream another one reads: everything but the reflector is that one's."""
+    """A watch that shares the stream of another one; only the reflector is its own."""
 
     def __init__(self, owner: Watch[Any, Any], reflector: Reflector[Any, Any]) -> None:
         self.owner = owner
@@ -230,7 +232,7 @@ class SharedWatch:
 
     @property
     def synced(self) -> asyncio.Event:
-        """Set when the store is whole."""
+        """Set when the store is complete."""
         return self.owner.synced
 
     @property
@@ -239,11 +241,11 @@ class SharedWatch:
         return self.owner.last_failure
 
     def age(self) -> float:
-        """Return how many seconds ago the API server last confirmed the store."""
+        """Return the seconds since the API server last confirmed the store."""
         return self.owner.age()
 
     def bookmark_age(self) -> float | None:
-        """Return how many seconds ago the last bookmark arrived; None if there was none yet."""
+        """Return the seconds since the last bookmark; None if there was none yet."""
         return self.owner.bookmark_age()
 
     async def run(self) -> None:

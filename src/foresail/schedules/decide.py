@@ -10,7 +10,7 @@ from foresail.plan import Level, Note, Patch, Plan, Subject
 from foresail.schedules.build import create_backup
 from foresail.schedules.observe import Seen
 from foresail.schedules.reasons import Because, Reason
-from foresail.schedules.rules import Verdict, judge, look_again
+from foresail.schedules.rules import Verdict, judge, next_reconcile
 from foresail.schedules.status import patch_body
 
 
@@ -38,7 +38,7 @@ def plan(seen: Seen, verdict: Verdict, now: datetime) -> Plan:
         actions=() if slot is None else (create_backup(schedule, slot, seen.settings),),
         status=Patch(velero.SCHEDULE, schedule.key, body, schedule.version) if body else None,
         notes=tuple(_note(subject, each) for each in said(verdict)),
-        wake_at=look_again(verdict, now),
+        wake_at=next_reconcile(verdict, now),
         subject=subject,
         verdict=verdict,
     )

@@ -310,7 +310,7 @@ def cannot_run(seen: Seen, verdict: Verdict) -> Because | None:
     return verdict.refused or (_location_problem(seen) if is_missing else None)
 
 
-def look_again(verdict: Verdict, now: datetime) -> datetime | None:
+def next_reconcile(verdict: Verdict, now: datetime) -> datetime | None:
     """Return the instant at which the clock alone may change the verdict."""
     if verdict.is_settling:
         return now + timedelta(seconds=1)

@@ -49,7 +49,7 @@ class Recorder:
 
     def feed(self, *lines: bytes) -> None:
         for line in lines:
-            assert self.machine.line(line) is None
+            assert self.machine.feed_line(line) is None
 
     def start_watching(self) -> None:
         _ = self.machine.parameters
@@ -92,9 +92,9 @@ def test_a_change_comes_with_old_and_new_and_one_that_changes_no_row_does_not_co
 def test_a_stream_that_ends_is_opened_where_it_stopped(recorder: Recorder) -> None:
     recorder.start_watching()
     recorder.feed(bookmark(20))
-    assert recorder.machine.ended(None) is False
+    assert recorder.machine.end_request(None) is False
     assert recorder.machine.parameters["resourceVersion"] == "20"
-    assert recorder.machine.ended(Failure(Cause.UNREACHABLE, "reset")) is True
+    assert recorder.machine.end_request(Failure(Cause.UNREACHABLE, "reset")) is True
     assert recorder.machine.parameters["resourceVersion"] == "20"
 
 
@@ -103,8 +103,8 @@ def test_what_went_while_nobody_watched_comes_out_as_a_deletion(recorder: Record
     recorder.start_watching()
     gone: Failure | None = failure(410, "Expired", "too old resource version")
     if how == "as an event":
-        gone = recorder.machine.line(event("ERROR", {"code": 410, "reason": "Expired", "message": "too old"}))
-    assert recorder.machine.ended(gone) is True
+        gone = recorder.machine.feed_line(event("ERROR", {"code": 410, "reason": "Expired", "message": "too old"}))
+    assert recorder.machine.end_request(gone) is True
     assert recorder.machine.phase is Phase.INITIAL
     _ = recorder.machine.parameters
     recorder.feed(event("ADDED", thing("a", 1)), event("ADDED", thing("c", 30)), bookmark(31, initial_end=True))
@@ -117,14 +117,14 @@ def test_when_everything_is_read_again_what_is_unchanged_keeps_its_row_and_nobod
     store = Store[Spec]()
     machine = Reflector(WatchSpec(kind, Wire, lambda wire: wire.spec), store, changes.append, lambda _: None)
     for content in (thing("a", 1), thing("b", 2)):
-        machine.line(event("ADDED", content))
-    machine.line(bookmark(5, initial_end=True))
+        machine.feed_line(event("ADDED", content))
+    machine.feed_line(bookmark(5, initial_end=True))
     a, b = store.get(Key("ns", "a")), store.get(Key("ns", "b"))
     changes.clear()
-    machine.ended(failure(410, "Expired", "too old"))
+    machine.end_request(failure(410, "Expired", "too old"))
     for content in (thing("a", 1), thing("b", 7, 2)):
-        machine.line(event("ADDED", content))
-    machine.line(bookmark(8, initial_end=True))
+        machine.feed_line(event("ADDED", content))
+    machine.feed_line(bookmark(8, initial_end=True))
     assert store.get(Key("ns", "a")) is a
     assert changes == [Change(Key("ns", "b"), b, Spec(2), initial=True)]
 
@@ -145,14 +145,14 @@ def test_an_object_that_was_deleted_and_created_again_unseen_comes_out_as_both()
     store = Store[Identified]({"size": lambda row: [row.size]})
     spec = WatchSpec(kind, IdentifiedWire, lambda wire: Identified(wire.metadata["uid"], wire.spec.size))
     machine = Reflector(spec, store, changes.append, lambda _: None)
-    machine.line(event("ADDED", thing("a", 1)))
-    machine.line(bookmark(5, initial_end=True))
+    machine.feed_line(event("ADDED", thing("a", 1)))
+    machine.feed_line(bookmark(5, initial_end=True))
     changes.clear()
-    machine.ended(failure(410, "Expired", "too old"))
+    machine.end_request(failure(410, "Expired", "too old"))
     again = thing("a", 9, 2)
     again["metadata"]["uid"] = "another"
-    machine.line(event("ADDED", again))
-    machine.line(bookmark(10, initial_end=True))
+    machine.feed_line(event("ADDED", again))
+    machine.feed_line(bookmark(10, initial_end=True))
     key, old, new = Key("ns", "a"), Identified("uid-a", 1), Identified("another", 2)
     assert changes == [Change(key, old, None, initial=False), Change(key, None, new, initial=True)]
     assert list(store.rows()) == [new]
@@ -161,7 +161,7 @@ def test_an_object_that_was_deleted_and_created_again_unseen_comes_out_as_both()
 
 def test_what_the_server_shows_otherwise_at_the_same_version_is_taken_in(recorder: Recorder) -> None:
     recorder.start_watching()
-    recorder.machine.ended(failure(410, "Expired", "too old"))
+    recorder.machine.end_request(failure(410, "Expired", "too old"))
     # As after an edit of the kind: a default that it has now stands in objects that nobody has written since.
     recorder.feed(event("ADDED", thing("a", 1, 5)), event("ADDED", thing("b", 2)), bookmark(9, initial_end=True))
     assert recorder.changes == [("a", 1, 5, True)]
@@ -169,12 +169,12 @@ def test_what_the_server_shows_otherwise_at_the_same_version_is_taken_in(recorde
 
 def test_an_initial_stream_that_breaks_off_deletes_nothing(recorder: Recorder) -> None:
     recorder.start_watching()
-    recorder.machine.ended(failure(410, "Expired", "too old"))
+    recorder.machine.end_request(failure(410, "Expired", "too old"))
     _ = recorder.machine.parameters
     recorder.feed(event("ADDED", thing("c", 30)))
-    assert recorder.machine.ended(Failure(Cause.UNREACHABLE, "reset")) is True
+    assert recorder.machine.end_request(Failure(Cause.UNREACHABLE, "reset")) is True
     items = [msgspec.Raw(json.dumps(thing(name, 1)).encode()) for name in ("a", "b")]
-    recorder.machine.page(Page(ListMetadata("40", ""), items))
+    recorder.machine.feed_page(Page(ListMetadata("40", ""), items))
     assert recorder.changes == [("c", None, 1, True), ("c", 1, None, False)]
 
 
@@ -197,10 +197,10 @@ def test_a_streamed_list_that_fails_is_asked_for_in_pages_and_a_page_that_fails_
     recorder: Recorder, why: Failure | None
 ) -> None:
     machine = recorder.machine
-    machine.ended(why)
+    machine.end_request(why)
     assert machine.parameters == {"limit": "500"}
-    machine.page(Page(ListMetadata("9", "more"), [msgspec.Raw(json.dumps(thing("a", 1)).encode())]))
-    assert machine.ended(why) is True
+    machine.feed_page(Page(ListMetadata("9", "more"), [msgspec.Raw(json.dumps(thing("a", 1)).encode())]))
+    assert machine.end_request(why) is True
     assert machine.parameters == {"limit": "500"}
 
 
@@ -209,19 +209,19 @@ def test_who_may_not_watch_gets_no_pages_that_would_never_be_brought_up_to_date(
     recorder: Recorder, why: Failure
 ) -> None:
     machine = recorder.machine
-    assert machine.ended(why) is True
+    assert machine.end_request(why) is True
     assert machine.parameters["watch"] == "true"
     assert not machine.synced
 
 
 def test_a_server_that_does_not_stream_is_asked_for_pages(recorder: Recorder) -> None:
     machine = recorder.machine
-    assert machine.ended(failure(422, "Invalid", "sendInitialEvents is forbidden")) is False
+    assert machine.end_request(failure(422, "Invalid", "sendInitialEvents is forbidden")) is False
     assert machine.parameters == {"limit": "500"}
-    machine.page(Page(ListMetadata("9", "more"), [msgspec.Raw(json.dumps(thing("a", 1)).encode())]))
+    machine.feed_page(Page(ListMetadata("9", "more"), [msgspec.Raw(json.dumps(thing("a", 1)).encode())]))
     assert machine.parameters == {"limit": "500", "continue": "more"}
     assert not machine.synced
-    machine.page(Page(ListMetadata("9", ""), [msgspec.Raw(json.dumps(thing("b", 2)).encode())]))
+    machine.feed_page(Page(ListMetadata("9", ""), [msgspec.Raw(json.dumps(thing("b", 2)).encode())]))
     assert machine.synced
     assert machine.parameters["resourceVersion"] == "9"
     assert recorder.changes == [("a", None, 1, True), ("b", None, 1, True)]
@@ -229,11 +229,11 @@ def test_a_server_that_does_not_stream_is_asked_for_pages(recorder: Recorder) ->
 
 def test_pages_of_a_state_that_is_gone_are_read_from_the_first_again(recorder: Recorder) -> None:
     machine = recorder.machine
-    machine.ended(failure(400, "BadRequest", "no such parameter"))
-    machine.page(Page(ListMetadata("9", "more"), [msgspec.Raw(json.dumps(thing("a", 1)).encode())]))
-    assert machine.ended(failure(410, "Expired", "the continue token is too old")) is True
+    machine.end_request(failure(400, "BadRequest", "no such parameter"))
+    machine.feed_page(Page(ListMetadata("9", "more"), [msgspec.Raw(json.dumps(thing("a", 1)).encode())]))
+    assert machine.end_request(failure(410, "Expired", "the continue token is too old")) is True
     assert machine.parameters == {"limit": "500"}
-    machine.page(Page(ListMetadata("12", ""), [msgspec.Raw(json.dumps(thing("b", 2)).encode())]))
+    machine.feed_page(Page(ListMetadata("12", ""), [msgspec.Raw(json.dumps(thing("b", 2)).encode())]))
     assert recorder.changes == [("a", None, 1, True), ("b", None, 1, True), ("a", 1, None, False)]
 
 
@@ -253,7 +253,7 @@ def test_an_object_that_can_no_longer_be_read_loses_its_row_and_is_told_from_a_d
     recorder.feed(event("MODIFIED", thing("a", 8, "large")))
     assert store.get(key) is None, "the old row would be taken for the present"
     assert key in store.unread
-    recorder.machine.ended(failure(410, "Gone", "too old"))
+    recorder.machine.end_request(failure(410, "Gone", "too old"))
     _ = recorder.machine.parameters
     recorder.feed(event("ADDED", thing("a", 8, "large")), event("ADDED", thing("b", 2)), bookmark(9, initial_end=True))
     assert key in store.unread
@@ -272,7 +272,7 @@ def test_what_could_not_be_read_and_goes_is_told_though_there_was_no_row(recorde
     if how == "deleted":
         recorder.feed(event("DELETED", thing("a", 10, "larger")))
     else:
-        recorder.machine.ended(failure(410, "Gone", "too old"))
+        recorder.machine.end_request(failure(410, "Gone", "too old"))
         _ = recorder.machine.parameters
         recorder.feed(event("ADDED", thing("b", 2)), bookmark(11, initial_end=True))
     assert recorder.changes == [("a", 1, None, False), ("a", None, None, False)]
@@ -280,14 +280,14 @@ def test_what_could_not_be_read_and_goes_is_told_though_there_was_no_row(recorde
 
 def test_a_line_that_is_no_event_ends_the_stream_with_a_reason(recorder: Recorder) -> None:
     for line in (b"<html>", b'{"type": 5}', event("GREETING", {})):
-        answer = recorder.machine.line(line)
+        answer = recorder.machine.feed_line(line)
         assert answer is not None
         assert answer.cause is Cause.UNREADABLE
 
 
 def test_an_error_that_is_no_status_ends_the_stream_and_not_the_watch(recorder: Recorder) -> None:
     for content in ({"code": "gone"}, {"reason": None}):
-        answer = recorder.machine.line(event("ERROR", content))
+        answer = recorder.machine.feed_line(event("ERROR", content))
         assert answer is not None
         assert answer.cause is Cause.UNREADABLE
 
@@ -305,7 +305,10 @@ def test_an_object_that_is_nested_deeper_than_a_decoder_goes_does_not_end_the_wa
 
 def test_a_kind_that_is_gone_is_read_anew_when_it_comes_back(recorder: Recorder) -> None:
     recorder.start_watching()
-    assert recorder.machine.ended(failure(404, "NotFound", "the server could not find the requested resource")) is True
+    assert (
+        recorder.machine.end_request(failure(404, "NotFound", "the server could not find the requested resource"))
+        is True
+    )
     assert recorder.machine.phase is Phase.INITIAL
 
 
@@ -322,7 +325,7 @@ def test_what_cannot_be_read_is_remembered_until_it_can_be_or_is_gone(recorder: 
     recorder.feed(*(event("ADDED", thing(name, 6, "large")) for name in ("mended", "deleted", "missed")))
     recorder.feed(event("MODIFIED", thing("mended", 7, 2)), event("DELETED", thing("deleted", 8, "large")))
     assert {key.name for key in machine.store.unread} == {"missed"}
-    machine.ended(failure(410, "Expired", "too old"))
+    machine.end_request(failure(410, "Expired", "too old"))
     _ = machine.parameters
     recorder.feed(event("ADDED", thing("a", 1)), bookmark(9, initial_end=True))
     assert machine.store.unread == {}
@@ -344,7 +347,7 @@ def test_only_a_keyed_row_brings_its_own_key_into_the_store() -> None:
     keyed = Reflector(WatchSpec(kind, Wire, lambda _: Card(own, 1)), cards, lambda _: None, lambda _: None)
     for machine in (plain, keyed):
         _ = machine.parameters
-        assert machine.line(event("ADDED", thing("a", 1))) is None
+        assert machine.feed_line(event("ADDED", thing("a", 1))) is None
     assert list(sheets) == [own]
     assert next(iter(cards)) is own
 

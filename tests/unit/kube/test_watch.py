@@ -177,7 +177,7 @@ def test_an_optional_kind_that_is_not_served_is_an_empty_store_until_it_is(caplo
         running.cancel()
 
     virtual_time.run(run())
-    assert caplog.messages == ["the API server does not serve Thing; asking again later"] * 2
+    assert caplog.messages == ["the API server does not serve Thing; retrying later"] * 2
 
 
 class Quiet(Forgetful):

@@ -19,8 +19,8 @@ from foresail.schedules.rules import (
     judge,
     last_slot,
     location_unavailable,
-    look_again,
     missed_before,
+    next_reconcile,
     slots,
     velero_schedules,
 )
@@ -108,7 +108,7 @@ def test_a_schedule_that_is_going_is_left_alone() -> None:
 def test_while_paused_nothing_is_due_and_nothing_is_waited_for() -> None:
     row = watched(schedule(paused=True, last_backup=NOON - 5 * HOUR), paused="2026-03-10T10:00:00Z")
     verdict = judge(seen(row), NOON)
-    assert (verdict.due, verdict.upcoming, look_again(verdict, NOON)) == (None, None, None)
+    assert (verdict.due, verdict.upcoming, next_reconcile(verdict, NOON)) == (None, None, None)
 
 
 def test_a_day_that_is_too_rare_for_the_library_runs_when_it_comes() -> None:
@@ -125,7 +125,7 @@ def test_what_is_never_due_in_sight_is_refused_and_looked_at_again_one_day() -> 
     assert verdict.refused is not None
     assert verdict.refused.reason is Reason.NEVER_FIRES
     assert verdict.changes.phase == velero.FAILED_VALIDATION
-    assert look_again(verdict, NOON) == NOON + 180 * DAY
+    assert next_reconcile(verdict, NOON) == NOON + 180 * DAY
 
 
 @pytest.mark.parametrize("last", [NOON + 30 * DAY, datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)])
@@ -294,7 +294,7 @@ def test_it_is_too_early_to_tell_until_the_last_backup_is_seen(
     assert verdict.is_settling is expected
     if expected:
         assert verdict.fires is None
-        assert look_again(verdict, NOON + after) == NOON + after + timedelta(seconds=1)
+        assert next_reconcile(verdict, NOON + after) == NOON + after + timedelta(seconds=1)
 
 
 @pytest.mark.parametrize(

@@ -148,7 +148,7 @@ def reflected(data: bytes) -> tuple[list[ScheduleRow], list[Unreadable]]:
         pass
 
     reflector = Reflector(spec, store, ignore, said.append)
-    assert reflector.line(b'{"type": "ADDED", "object": ' + data + b"}") is None
+    assert reflector.feed_line(b'{"type": "ADDED", "object": ' + data + b"}") is None
     return [row for row in map(store.get, store) if row], said
 
 
