@@ -27,6 +27,9 @@ PARTS: dict[str, Callable[[float], dict[str, object]]] = {
 BOUNDS: Bounds = {
     "ratio is at most 0.1": lambda f: f["ratio"] <= 0.1,
     "left_behind is 0": lambda f: f["left_behind"] == 0,
+    "buffer_refill_node_s is at most 60 after each fire": lambda f: max(f["buffer_refill_node_s"]) <= 60,
+    "contested_reported is contested": lambda f: f["contested_reported"] == f["contested"],
+    "buffer_placeholders is 0": lambda f: f["buffer_placeholders"] == 0,
     "stampede_p99_s is at most 8": lambda f: f["stampede_p99_s"] <= 8,
     "rss_mib is at most 300": lambda f: f["rss_mib"] <= 300,
     "idle_requests is 0": lambda f: f["idle_requests"] == 0,
