@@ -282,7 +282,7 @@ def test_of_two_processes_under_one_name_the_later_one_leads_and_the_earlier_one
     log = earlier.log.rename(earlier.log.with_suffix(".earlier"))
     earlier.log = log
     later = start("namesake")
-    eventually(lambda: earlier.said("another process under the same name has taken the Lease"), 30)
+    eventually(lambda: earlier.said("was acquired by another process with the same identity"), 30)
     time.sleep(3)
     assert len(earlier.said("became leader")) == len(later.said("became leader")) == 1
     assert not later.said("lost leadership")
