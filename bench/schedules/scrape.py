@@ -34,7 +34,7 @@ from foresail.schedules.settings import Settings
 from foresail.selfservice.families import BACKUPS
 from foresail.selfservice.metrics import SelfServiceMetrics
 from foresail.selfservice.policy.observe import PolicyRow
-from foresail.selfservice.policy.quota_ledger import Places
+from foresail.selfservice.policy.quota_ledger import QuotaLedger
 from foresail.selfservice.policy.rules import policy_for
 from foresail.selfservice.requests.status import QUEUED, SUCCEEDED, TRUE
 from foresail.selfservice.rows.namespaces import NamespaceRow
@@ -154,12 +154,12 @@ def _backup(schedule: str, age: int, last: datetime, *, failed: bool) -> BackupR
 def _namespaces(count: int) -> SelfServiceMetrics:
     spec = {"namespaceSelector": {}, "quotas": {"stored": 20, "active": 2}}
     policies = [PolicyRow(Key("", "team"), msgspec.convert(spec, SelfServicePolicySpec))]
-    store, places = Store[NamespaceRow](), Places()
-    metrics = SelfServiceMetrics(store, places, lambda name: policy_for(name, {}, policies, frozenset()), lambda _: ())
+    store, ledger = Store[NamespaceRow](), QuotaLedger()
+    metrics = SelfServiceMetrics(store, ledger, lambda name: policy_for(name, {}, policies, frozenset()), lambda _: ())
     for number in range(count):
         name = f"team-{number:05}"
-        store.put(Key("", name), NamespaceRow(f"uid-{number}", {}, is_going=False))
-        places.hold(f"uid-{number}", f"backup-{number}", is_active=False)
+        store.put(Key("", name), NamespaceRow(f"uid-{number}", {}, is_terminating=False))
+        ledger.record(f"uid-{number}", f"backup-{number}", is_active=False)
         for old, new in _life(name):
             metrics.changed(BACKUPS, Change(new.key, old, new, initial=False))
         waits, begun = _velero(name, "New"), _velero(name, "InProgress")
@@ -184,7 +184,7 @@ def _request(namespace: str, conditions: tuple[Condition, ...]) -> RequestRow:
         version="1",
         generation=1,
         created=now(),
-        is_going=False,
+        is_terminating=False,
         finalizer_index=0,
         has_others_finalizers=False,
         is_to_be_deleted=False,
@@ -204,7 +204,7 @@ def _velero(namespace: str, phase: str) -> VeleroRow:
         request_uid=namespace,
         namespace_uid=namespace,
         is_orphaned=False,
-        is_going=False,
+        is_terminating=False,
         phase=phase,
         queue_position=0,
         expires=None,

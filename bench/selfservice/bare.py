@@ -30,9 +30,9 @@ from foresail.selfservice.controller import SelfService
 from foresail.selfservice.families import BACKUPS
 from foresail.selfservice.policy.observe import PolicyRow, policy_row
 from foresail.selfservice.policy.rules import policy_for
-from foresail.selfservice.queue.observe import Place
+from foresail.selfservice.queue.observe import Position
 from foresail.selfservice.requests.decide import decide
-from foresail.selfservice.requests.observe import Seen
+from foresail.selfservice.requests.observe import RequestView
 from foresail.selfservice.rows.namespaces import NamespaceRow, namespace_row
 from foresail.selfservice.rows.requests import RequestRow, request_row
 
@@ -54,7 +54,7 @@ class _Writes:
     notes: tuple[Note, ...]
 
 
-def _writes(wire: dict[str, Any], seen: Seen) -> _Writes:
+def _writes(wire: dict[str, Any], seen: RequestView) -> _Writes:
     """Return what the operator writes for a request: decided once as it is, once as the first write leaves it."""
     accepted = decide(seen, now()).status
     if accepted is None:
@@ -122,7 +122,7 @@ async def main(kubeconfig: str) -> None:
             row = _row(wire)
             namespace = namespaces[row.key.namespace]
             policy = policy_for(row.key.namespace, namespace.labels, policies, ())
-            seen = Seen(BACKUPS, row, NAMESPACE, namespace, policy, place=Place(place + 1))
+            seen = RequestView(BACKUPS, row, NAMESPACE, namespace, policy, position=Position(place + 1))
             writes.append(_writes(wire, seen))
         left = iter(writes)
         events = Events(apart, "foresail", "bare", now)

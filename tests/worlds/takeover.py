@@ -25,12 +25,12 @@ from foresail.schedules.engine import EngineSeen
 from foresail.schedules.observe import Seen as ScheduleSeen
 from foresail.schedules.rules import Verdict
 from foresail.selfservice.controller import SelfService
-from foresail.selfservice.downloads.observe import DownloadSeen
+from foresail.selfservice.downloads.observe import DownloadView
 from foresail.selfservice.requests import dangling as strays
-from foresail.selfservice.requests.dangling import StraySeen
-from foresail.selfservice.requests.observe import Seen as RequestSeen
+from foresail.selfservice.requests.dangling import DanglingView
+from foresail.selfservice.requests.observe import RequestView
 from foresail.selfservice.results import decide as results
-from foresail.selfservice.results.observe import ResultsSeen
+from foresail.selfservice.results.observe import ResultsView
 from tests.worlds import virtual_time
 from tests.worlds.documents import Document
 from tests.worlds.history import Happening
@@ -202,14 +202,14 @@ def _request_keys(controller: SelfService) -> Iterator[Key]:
     yield from map(controller.downloads.key, controller.downloads.requests)
 
 
-def _why_no_request(seen: RequestSeen | DownloadSeen | ResultsSeen | StraySeen, _: Plan) -> str:
-    if isinstance(seen, StraySeen):
+def _why_no_request(seen: RequestView | DownloadView | ResultsView | DanglingView, _: Plan) -> str:
+    if isinstance(seen, DanglingView):
         return "its namespace is there"
-    if isinstance(seen, ResultsSeen):
+    if isinstance(seen, ResultsView):
         return "nothing to explain" if results.is_over(seen) or seen.answers else ""
     if seen.request is None:
         return "deleted"
-    if isinstance(seen, DownloadSeen):
+    if isinstance(seen, DownloadView):
         return "Velero is asked" if seen.answers else seen.request.status.phase
     return " ".join(each.reason for each in seen.request.status.conditions)
 

@@ -21,19 +21,19 @@ from foresail.selfservice.access.observe import Check, Checked, PodCheck, PodsCh
 from foresail.selfservice.access.reader import AccessReader
 from foresail.selfservice.downloads import decide as downloads
 from foresail.selfservice.downloads.controller import Downloads
-from foresail.selfservice.downloads.observe import DownloadSeen, download_row
+from foresail.selfservice.downloads.observe import DownloadView, download_row
 from foresail.selfservice.metrics import SelfServiceMetrics
 from foresail.selfservice.policy.observe import PolicyRow, policy_row
 from foresail.selfservice.queue import window
-from foresail.selfservice.queue.window import UNLIMITED, Limits, WindowSeen
+from foresail.selfservice.queue.window import UNLIMITED, Limits, WindowView
 from foresail.selfservice.requests import authorization, dangling, rules
-from foresail.selfservice.requests.dangling import StraySeen
+from foresail.selfservice.requests.dangling import DanglingView
 from foresail.selfservice.requests.decide import decide
-from foresail.selfservice.requests.observe import Seen
+from foresail.selfservice.requests.observe import RequestView
 from foresail.selfservice.requests.plan_effects import creates
 from foresail.selfservice.results import decide as results
 from foresail.selfservice.results.controller import WORD, Fetch, Results, fetch
-from foresail.selfservice.results.observe import Found, ResultsSeen, Wanted
+from foresail.selfservice.results.observe import Found, ResultsView, Wanted
 from foresail.selfservice.rows.download_requests import DownloadRequestRow, download_request_row
 from foresail.selfservice.rows.locations import LocationRow, location_row
 from foresail.selfservice.rows.namespaces import NamespaceRow, claim_row, namespace_row
@@ -48,7 +48,7 @@ from foresail.selfservice.state.reservations import Reservations
 
 _READS = 8  # in the background at once
 
-Observed = Seen | DownloadSeen | ResultsSeen | StraySeen | WindowSeen
+Observed = RequestView | DownloadView | ResultsView | DanglingView | WindowView
 Keys = Callable[[Change[Any]], Iterable[Key | LowPriority]]
 
 
@@ -202,32 +202,32 @@ class SelfService:
             return self.downloads.observe(at)
         return self._observer.request(self.cluster.of_plural(word), at, now)
 
-    def decide(self, seen: Observed, now: datetime) -> Plan:
+    def decide(self, view: Observed, now: datetime) -> Plan:
         """Say what is to be done."""
-        match seen:
-            case WindowSeen():
-                return window.decide(seen)
-            case StraySeen():
-                return dangling.decide(seen, now)
-            case ResultsSeen():
-                return results.decide(seen, now)
-            case DownloadSeen():
-                return downloads.decide(seen, now)
-            case Seen():
-                return decide(seen, now)
+        match view:
+            case WindowView():
+                return window.decide(view)
+            case DanglingView():
+                return dangling.decide(view, now)
+            case ResultsView():
+                return results.decide(view, now)
+            case DownloadView():
+                return downloads.decide(view, now)
+            case RequestView():
+                return decide(view, now)
 
-    def begin(self, _key: Key, seen: Observed, plan: Plan, now: datetime) -> Iterable[Key]:
+    def begin(self, _key: Key, view: Observed, plan: Plan, now: datetime) -> Iterable[Key]:
         """Reserve the quota and the turn that a Plan takes."""
-        if isinstance(seen, WindowSeen):
-            return self._reservations.expire(seen.plural, now)
-        return self._reservations.reserve(seen, plan, now) if isinstance(seen, Seen) else ()
+        if isinstance(view, WindowView):
+            return self._reservations.expire(view.plural, now)
+        return self._reservations.reserve(view, plan, now) if isinstance(view, RequestView) else ()
 
-    def settled(self, key: Key, seen: Observed | None, plan: Plan, result: Result, now: datetime) -> Iterable[Key]:
+    def settled(self, key: Key, view: Observed | None, plan: Plan, result: Result, now: datetime) -> Iterable[Key]:
         """Release a turn that was not used, and forget the background reads that no decision needs any more."""
-        if seen is None or (not plan.reads and _needs_no_read(seen, plan)):
+        if view is None or (not plan.reads and _needs_no_read(view, plan)):
             self.background_reads.forget(key)
         woken = self._bookkeeping.forget_collected(now)
-        return woken + self._reservations.release(seen, result) if isinstance(seen, Seen) else woken
+        return woken + self._reservations.release(view, result) if isinstance(view, RequestView) else woken
 
     def start_term(self) -> Iterable[Key]:
         """Forget since when Velero objects are not observed: whoever led since then may have made them."""
@@ -235,11 +235,11 @@ class SelfService:
         return ()
 
 
-def _needs_no_read(seen: Observed, plan: Plan) -> bool:
+def _needs_no_read(view: Observed, plan: Plan) -> bool:
     """Whether what was read in the background is of no use any more."""
-    if isinstance(seen, Seen):
-        return creates(plan, seen) or seen.access is None or not rules.has_nacuuid(seen.request)
-    return isinstance(seen, ResultsSeen) and results.is_over(seen)
+    if isinstance(view, RequestView):
+        return creates(plan, view) or view.access is None or not rules.has_nacuuid(view.request)
+    return isinstance(view, ResultsView) and results.is_over(view)
 
 
 def _no_keys(*_: Any) -> Iterator[Key]:  # noqa: ANN401 - whatever has changed

@@ -21,7 +21,7 @@ from foresail.kube.store import Store
 from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
 from foresail.selfservice.policy.observe import PolicyRow
-from foresail.selfservice.policy.quota_ledger import Places
+from foresail.selfservice.policy.quota_ledger import QuotaLedger
 from foresail.selfservice.policy.quotas import counted
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.requests.rules import waiting_for
@@ -57,12 +57,12 @@ class SelfServiceMetrics(Collector):
     def __init__(
         self,
         namespaces: Store[NamespaceRow],
-        places: Places,
+        ledger: QuotaLedger,
         policy: Callable[[str], PolicyRow | None],
         expirations: Callable[[str], Iterable[datetime]],
     ) -> None:
         self._namespaces = namespaces
-        self._places = places
+        self._ledger = ledger
         self._policy = policy
         self._quotas: dict[Key, tuple[NamespaceRow, Quotas | None]] = {}  # of the namespace as it was then
         self.now = now
@@ -170,7 +170,7 @@ class SelfServiceMetrics(Collector):
         if row is None:
             return None
         quotas = self._quotas_of(key, row)
-        stored, active = self._places.usage(row.uid, key.name)
+        stored, active = self._ledger.usage(row.uid, key.name)
         if quotas is None:
             return _Fullness(key.name, stored, active, None, None) if stored else None
         if quotas.stored is not None and stored >= quotas.stored:

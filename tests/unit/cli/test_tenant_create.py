@@ -12,13 +12,15 @@ from foresail.cli.main import main
 from foresail.cli.tenant.kinds import judge
 from foresail.kube.failures import Cause, Failure
 from foresail.plan import Key
-from foresail.selfservice.access.discovery import Served
+from foresail.selfservice.access.discovery import ApiResource
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
 
 SERVED = (
-    Served("apps", "deployments", "Deployment", aliases=("deployment", "deploy")),
-    Served("rbac.authorization.k8s.io", "clusterroles", "ClusterRole", is_namespaced=False, aliases=("clusterrole",)),
-    Served("storage.k8s.io", "storageclasses", "StorageClass", is_namespaced=False, aliases=("sc",)),
+    ApiResource("apps", "deployments", "Deployment", aliases=("deployment", "deploy")),
+    ApiResource(
+        "rbac.authorization.k8s.io", "clusterroles", "ClusterRole", is_namespaced=False, aliases=("clusterrole",)
+    ),
+    ApiResource("storage.k8s.io", "storageclasses", "StorageClass", is_namespaced=False, aliases=("sc",)),
 )
 
 

@@ -11,7 +11,7 @@ from foresail.kube.store import Store
 from foresail.plan import Key
 from foresail.selfservice.metrics import SelfServiceMetrics
 from foresail.selfservice.policy.observe import PolicyRow
-from foresail.selfservice.policy.quota_ledger import Places
+from foresail.selfservice.policy.quota_ledger import QuotaLedger
 from foresail.selfservice.rows.namespaces import NamespaceRow
 
 NAMESPACES = 50
@@ -22,11 +22,11 @@ class Tenants:
     """Namespaces with one policy for all, and how often each was matched with it."""
 
     def __init__(self) -> None:
-        self.namespaces, self.places, self.matched = Store[NamespaceRow](), Places(), Counter[str]()
+        self.namespaces, self.ledger, self.matched = Store[NamespaceRow](), QuotaLedger(), Counter[str]()
         self.stored = 20
-        self.metrics = SelfServiceMetrics(self.namespaces, self.places, self._policy, lambda _: ())
+        self.metrics = SelfServiceMetrics(self.namespaces, self.ledger, self._policy, lambda _: ())
         for number in range(NAMESPACES):
-            self.namespaces.put(Key("", f"team-{number}"), NamespaceRow(f"uid-{number}", {}, is_going=False))
+            self.namespaces.put(Key("", f"team-{number}"), NamespaceRow(f"uid-{number}", {}, is_terminating=False))
 
     def _policy(self, namespace: str) -> PolicyRow:
         self.matched[namespace] += 1
@@ -64,7 +64,7 @@ def test_a_scrape_matches_a_namespace_again_whose_labels_have_changed() -> None:
     tenants = Tenants()
     tenants.quota("team-0")
     tenants.stored = 5
-    tenants.namespaces.put(FIRST, NamespaceRow("uid-0", {"team": "red"}, is_going=False))
+    tenants.namespaces.put(FIRST, NamespaceRow("uid-0", {"team": "red"}, is_terminating=False))
     assert (tenants.quota("team-0"), tenants.quota("team-1")) == (5, 20)
 
 

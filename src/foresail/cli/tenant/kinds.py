@@ -6,7 +6,13 @@ from typing import Any
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError
 from foresail.cli.output.messages import hint
-from foresail.selfservice.access.discovery import Served, cluster_scoped_names, not_served, served_by, unserved_names
+from foresail.selfservice.access.discovery import (
+    ApiResource,
+    api_resources,
+    cluster_scoped_names,
+    not_served,
+    unserved_names,
+)
 from foresail.selfservice.families import Family
 from foresail.selfservice.specs.kinds import COME_ALONG
 
@@ -21,10 +27,10 @@ async def check_kinds(cluster: Cluster, family: Family, body: dict[str, Any]) ->
         return
     discovery = await cluster.discovered()
     if discovery is not None:
-        judge(family, spec, served_by(discovery))
+        judge(family, spec, api_resources(discovery))
 
 
-def judge(family: Family, spec: dict[str, Any], served: Collection[Served]) -> None:
+def judge(family: Family, spec: dict[str, Any], served: Collection[ApiResource]) -> None:
     """Raise or print what is wrong with the names of kinds in a spec."""
     included = [name for field in _INCLUDED for name in spec.get(field) or ()]
     unknown, clusters = unserved_names(included, served), cluster_scoped_names(included, served)

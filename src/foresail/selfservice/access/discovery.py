@@ -9,7 +9,7 @@ import msgspec
 from foresail.api.authorization import Discovery
 
 
-class Served(msgspec.Struct, frozen=True):
+class ApiResource(msgspec.Struct, frozen=True):
     """A resource that the API server serves."""
 
     group: str
@@ -25,7 +25,7 @@ class Served(msgspec.Struct, frozen=True):
 
 
 CORE = tuple(
-    Served("", plural, kind, is_namespaced, aliases)
+    ApiResource("", plural, kind, is_namespaced, aliases)
     for plural, kind, is_namespaced, aliases in (
         ("bindings", "Binding", True, ("binding",)),
         ("configmaps", "ConfigMap", True, ("configmap", "cm")),
@@ -50,20 +50,20 @@ CORE = tuple(
 _CORE_NAMES = frozenset(name for each in CORE for name in (each.plural, each.kind.lower(), *each.aliases))
 
 
-def served_by(discovery: Discovery) -> tuple[Served, ...]:
+def api_resources(discovery: Discovery) -> tuple[ApiResource, ...]:
     """Return the resources of all groups, each once."""
-    found: dict[tuple[str, str, str], Served] = {}
+    found: dict[tuple[str, str, str], ApiResource] = {}
     for group in discovery.items or ():
         for version in group.versions or ():
             for each in version.resources or ():
                 name, kind = group.metadata.name, each.response_kind.kind if each.response_kind is not None else ""
                 names = tuple(filter(None, (each.singular_resource, *(each.short_names or ()))))
-                row = Served(name, each.resource, kind, each.scope == "Namespaced", names)
+                row = ApiResource(name, each.resource, kind, each.scope == "Namespaced", names)
                 found.setdefault((name, each.resource, kind), row)
     return tuple(found.values())
 
 
-def is_name_of(name: str, resource: Served) -> bool:
+def is_name_of(name: str, resource: ApiResource) -> bool:
     """Whether a name in a list of kinds means a resource."""
     if "*" in name:
         return fnmatchcase(resource.name, name)
@@ -74,33 +74,33 @@ def is_name_of(name: str, resource: Served) -> bool:
     return is_first and resource.group.startswith(group)
 
 
-def unserved_names(names: Iterable[str], served: Iterable[Served]) -> tuple[str, ...]:
+def unserved_names(names: Iterable[str], served: Iterable[ApiResource]) -> tuple[str, ...]:
     """Return the names that mean no resource of the cluster, so that Velero leaves them out without a word."""
     by_word = _by_word(served)
     return tuple(name for name in names if "*" not in name and not _meant(name, by_word))
 
 
-def cluster_scoped_names(names: Iterable[str], served: Iterable[Served]) -> tuple[str, ...]:
+def cluster_scoped_names(names: Iterable[str], served: Iterable[ApiResource]) -> tuple[str, ...]:
     """Return the names that mean cluster-scoped resources alone."""
     by_word = _by_word(served)
     meant = {name: _meant(name, by_word) for name in names if "*" not in name}
     return tuple(name for name, found in meant.items() if found and not any(each.is_namespaced for each in found))
 
 
-def _by_word(served: Iterable[Served]) -> dict[str, list[Served]]:
-    by_word: dict[str, list[Served]] = {}
+def _by_word(served: Iterable[ApiResource]) -> dict[str, list[ApiResource]]:
+    by_word: dict[str, list[ApiResource]] = {}
     for each in (*CORE, *served):
         for word in (each.plural, each.kind.lower(), *each.aliases):
             by_word.setdefault(word, []).append(each)
     return by_word
 
 
-def _meant(name: str, by_word: Mapping[str, list[Served]]) -> list[Served]:
+def _meant(name: str, by_word: Mapping[str, list[ApiResource]]) -> list[ApiResource]:
     text = name.lower()
     return [each for each in by_word.get(text.partition(".")[0], ()) if is_name_of(text, each)]
 
 
-def closest(name: str, served: Collection[Served]) -> str:
+def closest(name: str, served: Collection[ApiResource]) -> str:
     """Return the resource that a misspelt name probably means; empty if none is close."""
     first, _, group = name.lower().partition(".")
     by_name = {
@@ -113,7 +113,7 @@ def closest(name: str, served: Collection[Served]) -> str:
     return by_name[found[0]] if found else ""
 
 
-def not_served(names: Collection[str], served: Collection[Served]) -> str:
+def not_served(names: Collection[str], served: Collection[ApiResource]) -> str:
     """Return in words which names mean nothing, each with what it probably means."""
     meant = ((each, closest(each, served)) for each in names)
     return ", ".join(f"{each} (did you mean {other}?)" if other else each for each, other in meant)

@@ -48,7 +48,7 @@ class PodsChecked(msgspec.Struct, frozen=True):
     cluster_scoped: tuple[str, ...] = ()  # named kinds without a namespace
 
 
-class AccessSeen(msgspec.Struct, frozen=True):
+class AccessView(msgspec.Struct, frozen=True):
     """What is known about access to what a request would bring back."""
 
     has_contents: bool = False

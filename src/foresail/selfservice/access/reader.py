@@ -17,7 +17,7 @@ from foresail.kube.failures import Failure
 from foresail.plan import Body, Key, Kind
 from foresail.selfservice.access import rules as access
 from foresail.selfservice.access.contents import MOST_BYTES, Contents, contents_of
-from foresail.selfservice.access.discovery import Served, cluster_scoped_names, served_by, unserved_names
+from foresail.selfservice.access.discovery import ApiResource, api_resources, cluster_scoped_names, unserved_names
 from foresail.selfservice.access.observe import Check, Checked, PodCheck, PodsChecked
 from foresail.selfservice.access.rules import Options, Question, Verdict
 from foresail.selfservice.specs import annotations
@@ -79,7 +79,7 @@ class AccessReader:
         self._server = server
         self._read = read or read_contents
         self._contents: OrderedDict[str, Contents] = OrderedDict()
-        self._served: tuple[Served, ...] = ()
+        self._served: tuple[ApiResource, ...] = ()
         self._served_at = -inf  # by the event loop's clock
         self._discovering = asyncio.Lock()
         self._denied: OrderedDict[tuple[str, tuple[str, ...], Question], float] = OrderedDict()  # until when it counts
@@ -145,10 +145,12 @@ class AccessReader:
             risky = ()
         return Verdict(tuple(allowed), tuple(denied), tuple(unserved), risky)
 
-    async def _reviewed(self, resources: tuple[Served, ...], options: Options, *, is_repeat: bool) -> dict[str, bool]:
+    async def _reviewed(
+        self, resources: tuple[ApiResource, ...], options: Options, *, is_repeat: bool
+    ) -> dict[str, bool]:
         limit = asyncio.Semaphore(_AT_ONCE)
 
-        async def ask(resource: Served) -> bool:
+        async def ask(resource: ApiResource) -> bool:
             async with limit:
                 for each in access.questions(resource, options):
                     if (is_repeat and self._is_denied(each, options)) or not await self._may(each, options):
@@ -185,12 +187,12 @@ class AccessReader:
         if len(self._denied) > _MOST_DENIED:
             self._denied.popitem(last=False)
 
-    async def _serves(self, newer_than: float = _SERVED_SECONDS) -> tuple[Served, ...]:
+    async def _serves(self, newer_than: float = _SERVED_SECONDS) -> tuple[ApiResource, ...]:
         """Return the served kinds, read at most that many seconds ago; a read that fails discards nothing."""
         async with self._discovering:
             clock = asyncio.get_running_loop().time
             if clock() >= self._served_at + newer_than:
-                self._served = served_by(_answer(await self._asked().discover(Discovery)))
+                self._served = api_resources(_answer(await self._asked().discover(Discovery)))
                 self._served_at = clock()
             return self._served
 

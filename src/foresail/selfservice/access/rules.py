@@ -1,8 +1,8 @@
 """Which kinds a restore brings back: those of the backup that the requester may create.
 
-The rules are pure: `candidates` says which kinds are asked about, `questions` what is asked about each, and `cleared`
-what the answers come to. Velero creates objects as a cluster administrator, so a kind that is not allowed here must not
-be in the list that Velero gets.
+The rules are pure: `candidates` returns the kinds to ask about, `questions` what to ask about each, `authorized_spec`
+the spec that follows from the answers. Velero creates objects as a cluster administrator, so a kind that is not allowed
+here must not be in the list that Velero gets.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from foresail.selfservice.access.contents import MOST_BYTES, ContentKind, Contents, VolumeRow
-from foresail.selfservice.access.discovery import CORE, Served, is_name_of
+from foresail.selfservice.access.discovery import CORE, ApiResource, is_name_of
 from foresail.selfservice.reasons import Reason, Refused
 from foresail.selfservice.specs.kinds import COME_WITH_CLAIMS, EVERYTHING
 
@@ -63,7 +63,7 @@ class Verdict(msgspec.Struct, frozen=True):
     volumes: tuple[VolumeRow, ...] = ()  # would be re-created as they were, and the requester may not create volumes
 
 
-class Cleared(msgspec.Struct, frozen=True):
+class Authorized(msgspec.Struct, frozen=True):
     """A restore that may be handed over: its spec, and what the tenant reads about it."""
 
     spec: dict[str, Any]
@@ -89,12 +89,14 @@ def requester_problem(user: str, reserved: Iterable[str]) -> Refused | None:
 # Which kinds
 
 
-def candidates(contents: Contents, served: Collection[Served], options: Options) -> tuple[list[Served], list[str]]:
+def candidates(
+    contents: Contents, served: Collection[ApiResource], options: Options
+) -> tuple[list[ApiResource], list[str]]:
     """Return the resources that the restore would bring back, and the kinds that the API server does not serve."""
-    by_kind: dict[ContentKind, list[Served]] = {}
+    by_kind: dict[ContentKind, list[ApiResource]] = {}
     for each in (*CORE, *served):
         by_kind.setdefault(ContentKind(each.group, each.kind), []).append(each)
-    found: dict[str, Served] = {}
+    found: dict[str, ApiResource] = {}
     unserved: list[str] = []
     for kind in contents.kinds:
         meant = [each for each in by_kind.get(kind, ()) if each.is_namespaced]
@@ -104,7 +106,7 @@ def candidates(contents: Contents, served: Collection[Served], options: Options)
     return [found[name] for name in sorted(found)], unserved
 
 
-def questions(resource: Served, options: Options) -> list[Question]:
+def questions(resource: ApiResource, options: Options) -> list[Question]:
     """Return what is asked about a resource, in this order up to the first no."""
     group, plural, namespace = resource.group, resource.plural, options.namespace
     verbs = ["create"]
@@ -119,12 +121,12 @@ def questions(resource: Served, options: Options) -> list[Question]:
 
 
 def brought_along(
-    asked: Iterable[Served], contents: Contents, served: Iterable[Served]
-) -> dict[str, tuple[Served, ...]]:
+    asked: Iterable[ApiResource], contents: Contents, served: Iterable[ApiResource]
+) -> dict[str, tuple[ApiResource, ...]]:
     """Return for each resource what else it may bring back from this backup."""
     held = {*contents.kinds, *contents.cluster_kinds}
     known = {each.name: each for each in (*CORE, *served)}
-    found: dict[str, tuple[Served, ...]] = {}
+    found: dict[str, tuple[ApiResource, ...]] = {}
     for each in asked:
         rest = [known[name] for name in BRINGS.get(each.name, ()) if name in known]
         found[each.name] = tuple(one for one in rest if ContentKind(one.group, one.kind) in held)
@@ -132,7 +134,7 @@ def brought_along(
 
 
 def allowed_resources(
-    asked: Collection[Served], may: Mapping[str, bool], along: Mapping[str, tuple[Served, ...]]
+    asked: Collection[ApiResource], may: Mapping[str, bool], along: Mapping[str, tuple[ApiResource, ...]]
 ) -> tuple[list[str], list[str]]:
     """Return the resources that come back and those that do not, by what the requester may create."""
     allowed: list[str] = []
@@ -152,24 +154,24 @@ def volumes_at_risk(contents: Contents, names: Collection[str], options: Options
     return tuple(each for each in contents.volumes if not each.has_snapshot or not options.restores_volumes)
 
 
-def _is_asked_for(resource: Served, options: Options) -> bool:
+def _is_asked_for(resource: ApiResource, options: Options) -> bool:
     included = not options.included or EVERYTHING in options.included
     return (included or _is_named(resource, options.included)) and not _is_named(resource, options.excluded)
 
 
-def _is_named(resource: Served, names: Iterable[str]) -> bool:
+def _is_named(resource: ApiResource, names: Iterable[str]) -> bool:
     return any(is_name_of(each, resource) for each in names)
 
 
 # What it comes to
 
 
-def cleared(spec: dict[str, Any], verdict: Verdict, options: Options) -> Cleared | Refused:
+def authorized_spec(spec: dict[str, Any], verdict: Verdict, options: Options) -> Authorized | Refused:
     """Return the spec with the allowed kinds alone, or why the restore is not handed over."""
     if verdict.volumes:
         return _not_backed_up(verdict.volumes)
     if not options.is_by_requester:
-        return Cleared(spec)
+        return Authorized(spec)
     left_out = (*verdict.denied, *verdict.unserved)
     if not verdict.allowed:
         return _nothing_left(verdict, options)
@@ -180,13 +182,13 @@ def cleared(spec: dict[str, Any], verdict: Verdict, options: Options) -> Cleared
     made = {**spec, "includedResources": list(names)}
     if not left_out:
         text = f"{options.user} may create all kinds in the backup: {len(verdict.allowed)}"
-        return Cleared(made, Reason.ALL_KINDS_ALLOWED, text)
+        return Authorized(made, Reason.ALL_KINDS_ALLOWED, text)
     text = ""
     if verdict.denied:
         text = f"left out, {options.user} may not create: {listed(verdict.denied)}. "
     if verdict.unserved:
         text += f"Left out, the cluster does not serve: {listed(verdict.unserved)}. "
-    return Cleared(made, Reason.KINDS_LEFT_OUT, f"{text}To restore them, get access and create another restore")
+    return Authorized(made, Reason.KINDS_LEFT_OUT, f"{text}To restore them, get access and create another restore")
 
 
 def _nothing_left(verdict: Verdict, options: Options) -> Refused:
@@ -205,10 +207,10 @@ def _not_backed_up(volumes: tuple[VolumeRow, ...]) -> Refused:
     return Refused(Reason.VOLUME_NOT_BACKED_UP, f"{text}: {more}")
 
 
-def kinds_not_served(spec: dict[str, Any], names: Collection[str]) -> Cleared:
+def kinds_not_served(spec: dict[str, Any], names: Collection[str]) -> Authorized:
     """Let a backup go ahead that names kinds which Velero cannot find, and name them."""
     text = f"the cluster does not serve {listed(names)}, so Velero leaves them out: check the names of the kinds"
-    return Cleared(spec, Reason.KINDS_NOT_SERVED, text)
+    return Authorized(spec, Reason.KINDS_NOT_SERVED, text)
 
 
 def no_kind_of_a_namespace(names: Collection[str]) -> Refused:

@@ -7,7 +7,7 @@ from foresail.kube.reflector import Change
 from foresail.kube.store import Store
 from foresail.plan import Key
 from foresail.selfservice.downloads.decide import family_of
-from foresail.selfservice.downloads.observe import DownloadRow, DownloadSeen
+from foresail.selfservice.downloads.observe import DownloadRow, DownloadView
 from foresail.selfservice.families import Family
 from foresail.selfservice.rows.download_requests import DownloadRequestRow
 from foresail.selfservice.state.cluster import ClusterState
@@ -57,17 +57,17 @@ class Downloads:
 
     # What a decision sees
 
-    def observe(self, key: Key) -> DownloadSeen | None:
+    def observe(self, key: Key) -> DownloadView | None:
         """Collect what is known about a download; of one that cannot be read, nothing."""
         cluster, request = self._cluster, self.requests.get(key)
         answers = tuple(cluster.download_requests.by("for", key))
         if request is None:
             is_deleted = key not in self.requests.unread
-            return DownloadSeen(None, cluster.velero_namespace, answers=answers) if is_deleted and answers else None
+            return DownloadView(None, cluster.velero_namespace, answers=answers) if is_deleted and answers else None
         family = cluster.of(family_of(request.target.kind))
         about = family.requests.get(Key(key.namespace, request.target.name))
         row, backup = cluster.velero_rows(family, about) if about is not None else (None, None)
-        return DownloadSeen(
+        return DownloadView(
             request=request,
             velero_namespace=cluster.velero_namespace,
             namespace=cluster.namespace(key.namespace),

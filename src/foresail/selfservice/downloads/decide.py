@@ -17,7 +17,7 @@ from foresail.plan import Action, Delete, Key, Level, Note, Patch, Plan, Subject
 from foresail.selfservice.downloads.observe import (
     NACUUID_LABEL,
     DownloadRow,
-    DownloadSeen,
+    DownloadView,
 )
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
 from foresail.selfservice.policy.rules import no_policy
@@ -39,11 +39,11 @@ from foresail.selfservice.requests.status import (
     FALSE,
     NEW,
     TRUE,
-    Said,
+    NewCondition,
     changed,
     difference,
     forward,
-    told,
+    set_condition,
 )
 from foresail.selfservice.rows.download_requests import ORIGIN_NAME, ORIGIN_NAMESPACE, DownloadRequestRow, File
 from foresail.selfservice.rows.namespaces import NamespaceRow
@@ -70,34 +70,34 @@ def family_of(kind: str) -> Family:
     return RESTORES if kind.startswith("Restore") else BACKUPS
 
 
-def decide(seen: DownloadSeen, now: datetime) -> Plan:
+def decide(view: DownloadView, now: datetime) -> Plan:
     """Say what is to be done about a NonAdminDownloadRequest now, and when to reconcile next."""
-    request, namespace = seen.request, seen.namespace
-    obsolete = file_requests(seen).delete_obsolete()
+    request, namespace = view.request, view.namespace
+    obsolete = file_requests(view).delete_obsolete()
     if obsolete:
         return Plan(obsolete)
-    if request is None or request.is_going or namespace is None or namespace.is_going:
+    if request is None or request.is_terminating or namespace is None or namespace.is_terminating:
         return Plan()
     if request.url:
         return keep_until_it_expires(request, now)
-    return serve(seen, request, namespace, now)
+    return serve(view, request, namespace, now)
 
 
-def serve(seen: DownloadSeen, request: DownloadRow, namespace: NamespaceRow, now: datetime) -> Plan:
+def serve(view: DownloadView, request: DownloadRow, namespace: NamespaceRow, now: datetime) -> Plan:
     """Ask Velero for a file and show its answer, or say why not; whose the file is, is looked at each time."""
-    if not seen.has_policy:
+    if not view.has_policy:
         why = no_policy(request.key.namespace)
-        return _say(request, refused(request, Said(PROCESSED, FALSE, why.reason, why.message), now))
-    if seen.about is not None and seen.velero is None:
-        at = absence_counts_at(seen.about)
+        return _say(request, refused(request, NewCondition(PROCESSED, FALSE, why.reason, why.message), now))
+    if view.about is not None and view.velero is None:
+        at = absence_counts_at(view.about)
         if at is not None and now < at:
             return Plan(wake_at=at)  # it may have been made a moment ago
-    wanted = file_of(seen, request, namespace)
-    if isinstance(wanted, Said):
+    wanted = file_of(view, request, namespace)
+    if isinstance(wanted, NewCondition):
         return _say(request, refused(request, wanted, now))
-    answer = file_requests(seen).current
+    answer = file_requests(view).current
     if answer is None:
-        return ask_velero(seen, request, namespace, wanted, now)
+        return ask_velero(view, request, namespace, wanted, now)
     if answer.target != wanted:
         # Its URL would be of something else: ask again.
         return Plan((delete_file_request(answer),), subject=_subject(request))
@@ -121,26 +121,26 @@ def expire(request: DownloadRow) -> Plan:
 # Whether it is served
 
 
-def file_of(seen: DownloadSeen, request: DownloadRow, namespace: NamespaceRow) -> File | Said:
+def file_of(view: DownloadView, request: DownloadRow, namespace: NamespaceRow) -> File | NewCondition:
     """Return the file that Velero is asked for, by the name of Velero's own object, or why there is none."""
     kind, name = request.target.kind, request.target.name
     if kind not in SERVED_TARGETS:
         text = f"{shown(kind)} is not served, for it holds more than how it went"
-        return Said(PROCESSED, FALSE, Reason.TARGET_NOT_SERVED, f"{text}: ask for one of {_SERVED}")
-    family, about = family_of(kind), seen.about
+        return NewCondition(PROCESSED, FALSE, Reason.TARGET_NOT_SERVED, f"{text}: ask for one of {_SERVED}")
+    family, about = family_of(kind), view.about
     if about is None:
         return _missing(family, f"{family.kind.name} {shown(name)} is not in namespace {request.key.namespace}")
-    row = seen.velero
+    row = view.velero
     if row is None:
         return _not_there(family, about)
     if not is_owned(about, namespace, row):
         return _missing(family, f"{_made(family)} of {shown(name)} was not made for it")
-    if seen.backup is None or seen.backup.namespace_uid != namespace.uid:
+    if view.backup is None or view.backup.namespace_uid != namespace.uid:
         return _missing(BACKUPS, f"the Velero Backup behind {shown(name)} is gone, or not of this namespace")
     return _not_ready(family, row, name) or File(kind, row.key.name)
 
 
-def _not_there(family: Family, about: RequestRow) -> Said:
+def _not_there(family: Family, about: RequestRow) -> NewCondition:
     """Say why there is no Velero object: it will come, or it will not."""
     name = about.key.name
     if about.status.phase in ("", NEW, BACKING_OFF):
@@ -150,7 +150,7 @@ def _not_there(family: Family, about: RequestRow) -> Said:
     return _missing(family, f"{_made(family)} of {name} does not exist")
 
 
-def _not_ready(family: Family, row: VeleroRow, name: str) -> Said | None:
+def _not_ready(family: Family, row: VeleroRow, name: str) -> NewCondition | None:
     """Say why Velero has not written the file; None if it has."""
     if row.phase in _HAS_FILES:
         return None
@@ -163,12 +163,12 @@ def _made(family: Family) -> str:
     return f"the Velero {family.velero.name}"
 
 
-def _missing(family: Family, text: str) -> Said:
-    return Said(NOT_AVAILABLE[family.kind], TRUE, Reason.ERROR, text)
+def _missing(family: Family, text: str) -> NewCondition:
+    return NewCondition(NOT_AVAILABLE[family.kind], TRUE, Reason.ERROR, text)
 
 
-def _waits(text: str) -> Said:
-    return Said(PROCESSED, FALSE, Reason.WAITING, text)
+def _waits(text: str) -> NewCondition:
+    return NewCondition(PROCESSED, FALSE, Reason.WAITING, text)
 
 
 _SERVED = ", ".join(sorted(SERVED_TARGETS))
@@ -177,12 +177,12 @@ _SERVED = ", ".join(sorted(SERVED_TARGETS))
 # What is done
 
 
-def file_requests(seen: DownloadSeen) -> FileRequests:
+def file_requests(view: DownloadView) -> FileRequests:
     """Return the DownloadRequests that were made for a NonAdminDownloadRequest of this name."""
-    return FileRequests(PREFIX, seen.request.uid if seen.request is not None else "", seen.answers)
+    return FileRequests(PREFIX, view.request.uid if view.request is not None else "", view.answers)
 
 
-def ask_velero(seen: DownloadSeen, request: DownloadRow, namespace: NamespaceRow, wanted: File, now: datetime) -> Plan:
+def ask_velero(view: DownloadView, request: DownloadRow, namespace: NamespaceRow, wanted: File, now: datetime) -> Plan:
     """Make Velero's DownloadRequest, with the record of whose it is."""
     name = file_name(PREFIX, request.uid)
     record = {
@@ -191,7 +191,7 @@ def ask_velero(seen: DownloadSeen, request: DownloadRow, namespace: NamespaceRow
         REQUEST_UID: request.uid,
         NAMESPACE_UID: namespace.uid,
     }
-    create = ask(Key(seen.velero_namespace, name), wanted, record, {NACUUID_LABEL: name})
+    create = ask(Key(view.velero_namespace, name), wanted, record, {NACUUID_LABEL: name})
     return _say(request, _said(request, NEW, _waits("Velero was asked, and has not answered yet"), now), (create,))
 
 
@@ -203,25 +203,25 @@ def show_answer(request: DownloadRow, answer: DownloadRequestRow, now: datetime)
         if until <= now:
             return expire(request)
         text = f"the URL in status.velero.status.downloadURL is good until {stamp(until)}, and this object with it"
-        status = _said(request, CREATED, Said(PROCESSED, TRUE, Reason.SUCCESS, text), now)
+        status = _said(request, CREATED, NewCondition(PROCESSED, TRUE, Reason.SUCCESS, text), now)
         return _say(request, msgspec.structs.replace(status, velero=Copy(mirror=answer.mirror)), wake_at=until)
     if now < silent:
         status = _said(request, NEW, _waits("Velero was asked, and has not answered yet"), now)
         return _say(request, status, wake_at=silent)
     text = f"Velero has not answered since {stamp(answer.created)}: ask the administrator whether it runs"
-    return _say(request, _said(request, NEW, Said(PROCESSED, FALSE, Reason.VELERO_SILENT, text), now))
+    return _say(request, _said(request, NEW, NewCondition(PROCESSED, FALSE, Reason.VELERO_SILENT, text), now))
 
 
-def refused(request: DownloadRow, why: Said, now: datetime) -> Status:
+def refused(request: DownloadRow, why: NewCondition, now: datetime) -> Status:
     """Return the status of a request that cannot be served, or not yet; what only waits stays New."""
     return _said(request, NEW if why.reason in (Reason.WAITING, Reason.NO_POLICY) else BACKING_OFF, why, now)
 
 
-def _said(request: DownloadRow, phase: str, said: Said, now: datetime) -> Status:
+def _said(request: DownloadRow, phase: str, said: NewCondition, now: datetime) -> Status:
     before = request.status
     alone = tuple(each for each in before.conditions if each.type == said.type)
     status = msgspec.structs.replace(before, phase=forward(before.phase, phase), conditions=alone)
-    return told(status, said, request.generation, now)
+    return set_condition(status, said, request.generation, now)
 
 
 def _say(

@@ -25,14 +25,14 @@ class DownloadRow(Keyed, frozen=True):
     version: str
     generation: int
     created: datetime
-    is_going: bool
+    is_terminating: bool
     target: File
     url: str  # empty until it is in the status
     expires: datetime | None
     status: Status
 
 
-class DownloadSeen(msgspec.Struct, frozen=True):
+class DownloadView(msgspec.Struct, frozen=True):
     """Everything that a decision about one NonAdminDownloadRequest depends on, but the time."""
 
     request: DownloadRow | None  # None if it is gone; what was made for it may still be there
@@ -58,7 +58,7 @@ def download_row(wire: nonadmin.Download) -> DownloadRow:
         version=meta.resource_version,
         generation=meta.generation,
         created=meta.creation_timestamp,
-        is_going=meta.deletion_timestamp is not None,
+        is_terminating=meta.deletion_timestamp is not None,
         target=File(up_to(LONGEST_NAME, wire.spec.target.kind), up_to(LONGEST_NAME, wire.spec.target.name)),
         url=said.download_url,
         expires=said.expiration,

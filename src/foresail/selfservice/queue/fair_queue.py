@@ -28,7 +28,7 @@ _PAUSE = 5.0  # seconds between two hand-overs of one busy period, at most
 Order = tuple[datetime, str]
 
 
-class HandOver(msgspec.Struct, frozen=True, order=True):
+class PastHandOver(msgspec.Struct, frozen=True, order=True):
     """A hand-over of the past: when, of which request, how long it took and when it ended."""
 
     at: datetime
@@ -52,7 +52,7 @@ class FairQueue:
         self._charged: dict[str, int] = {}  # by the name of what was handed over and has not ended
         self._steps: dict[str, int] = {}  # what a hand-over of each namespace costs; only of those that were asked for
         self._typical = UNKNOWN
-        self._past: list[HandOver] = []  # a heap, until it is replayed
+        self._past: list[PastHandOver] = []  # a heap, until it is replayed
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -165,7 +165,7 @@ class FairQueue:
         known = self._durations.get(namespace)
         return len(self._past) < REMEMBERED or at > self._past[0].at or known is None or known[0] <= at
 
-    def recall(self, past: HandOver) -> None:
+    def recall(self, past: PastHandOver) -> None:
         """Take a hand-over that was found after a restart."""
         if len(self._past) < REMEMBERED:
             heappush(self._past, past)

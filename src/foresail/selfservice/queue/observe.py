@@ -5,11 +5,11 @@ from datetime import datetime
 import msgspec
 
 
-class Place(msgspec.Struct, frozen=True):
-    """The position of a request in Velero's queue, and when that is to be told if nothing else is."""
+class Position(msgspec.Struct, frozen=True):
+    """The position of a request in the queue, and when to report it if nothing else is reported."""
 
-    position: int | None = None
-    tell_at: datetime | None = None  # None: at once
+    number: int | None = None
+    report_at: datetime | None = None  # None: at once
 
 
 class Turn(msgspec.Struct, frozen=True):

@@ -1,6 +1,6 @@
-"""Velero's queue as tenants see it: who stands where, and when a change of that is told.
+"""Velero's queue as tenants see it: the position of each request, and when a change of it is reported.
 
-Position 0 is done, 1 runs, and whoever waits has as many before them as their number says. Velero numbers those that
+Position 0 is done, 1 runs, and a waiting request has as many before it as its number says. Velero numbers those that
 wait since 1.18; for older ones the order in which they came is kept here. No question costs more than a search in a
 sorted list, however long the queue is.
 """
@@ -12,14 +12,14 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 NEAR = 20
-"""Positions up to this one are told at once."""
+"""Positions up to this one are reported at once."""
 
 LATEST = timedelta(seconds=30)
 PART = 0.1
-"""Farther ones are told when they differ by this part, or after that long."""
+"""Farther ones are reported when they differ by this part, or after that long."""
 
 PER_SECOND = 16
-"""No more than so many farther ones are told in a second; with those that are under way at once it stays below 20."""
+"""At most so many farther ones are reported in a second; with those that are under way it stays below 20."""
 
 Order = tuple[float, int, str]
 
@@ -31,8 +31,8 @@ class _Entry(msgspec.Struct):
     number: int = 0  # Velero's own, of those that wait
 
 
-class Line:
-    """Everything that Velero works on or has yet to work on, in the order of its coming."""
+class VeleroQueue:
+    """What Velero works on or has yet to work on, in order of arrival."""
 
     def __init__(self) -> None:
         self._entries: dict[str, _Entry] = {}
@@ -56,7 +56,7 @@ class Line:
         insort(self._waiting, order)
 
     def change(self, name: str, *, is_waiting: bool, is_running: bool, number: int) -> bool:
-        """Take what Velero says of one; return whether others have moved by it."""
+        """Take Velero's report of one; return whether other positions have changed."""
         entry = self._entries[name]
         moved = (entry.is_waiting, entry.is_running) != (is_waiting, is_running)
         if entry.is_waiting and not is_waiting:
@@ -68,7 +68,7 @@ class Line:
         return moved
 
     def leave(self, name: str) -> bool:
-        """Let one go, done or deleted; return whether it was there, so that others have moved."""
+        """Remove one that is done or deleted; return whether it was there, so that other positions have changed."""
         if name not in self._entries:
             return False
         self.change(name, is_waiting=False, is_running=False, number=0)
@@ -76,7 +76,7 @@ class Line:
         return True
 
     def position(self, name: str) -> int:
-        """Return where one stands: 0 if it is done, 1 once it has begun."""
+        """Return a position: 0 if it is done, 1 once it has begun."""
         entry = self._entries.get(name)
         if entry is None:
             return 0
@@ -101,22 +101,22 @@ class Line:
             yield order[-1]
 
 
-class Telling:
-    """Who has been told which position, and when the next may be: a long queue that moves must not cost a storm."""
+class PositionReports:
+    """When positions were and will be reported: a long queue that moves must not cause a storm of writes."""
 
     def __init__(self) -> None:
-        self._told: dict[str, datetime] = {}
+        self._reported: dict[str, datetime] = {}
         self._slots: dict[str, datetime] = {}
-        self._taken: dict[int, int] = {}  # how many are told in each second to come
+        self._taken: dict[int, int] = {}  # how many are reported in each second to come
         self._beyond: dict[int, int] = {}  # of each second that is full, a later one before which none has room
 
     def when(self, name: str, shown: int | None, position: int, now: datetime) -> datetime | None:
-        """Return when a position is to be told that is not shown yet, to be booked; None for at once."""
+        """Return when a new position is to be reported, to be booked; None for at once."""
         if shown is None or position <= NEAR:
             return None
         slot = self._slots.get(name)
         if slot is None:
-            since = self._told.get(name, now - LATEST)
+            since = self._reported.get(name, now - LATEST)
             return self._free_slot(now if abs(shown - position) >= PART * shown else max(now, since + LATEST))
         # One that has missed its own gets another: where the work is late, many would come together.
         if _second(slot) < _second(now):
@@ -136,22 +136,22 @@ class Telling:
         if self._taken[second] >= PER_SECOND:
             self._beyond[second] = second + 1
 
-    def told(self, name: str, now: datetime) -> None:
+    def reported(self, name: str, now: datetime) -> None:
         """Note that a position was written."""
-        self._told[name] = now
+        self._reported[name] = now
         self._slots.pop(name, None)
 
-    def waits(self, name: str) -> bool:
-        """Whether one has an instant at which it will be told."""
+    def is_booked(self, name: str) -> bool:
+        """Whether one has an instant at which it will be reported."""
         return name in self._slots
 
     def forget(self, name: str) -> None:
         """Forget one that has left."""
-        self._told.pop(name, None)
+        self._reported.pop(name, None)
         self._slots.pop(name, None)
 
     def _free_slot(self, due: datetime) -> datetime:
-        """Return the first instant from then on in whose second not too many are told."""
+        """Return the first instant from then on in whose second not too many are reported."""
         second = self._with_room(_second(due) + 1)
         return datetime.fromtimestamp(second, UTC) + timedelta(seconds=self._taken.get(second, 0) / PER_SECOND)
 

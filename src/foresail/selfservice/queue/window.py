@@ -11,7 +11,7 @@ import msgspec
 
 from foresail.api import velero
 from foresail.plan import Key, Plan
-from foresail.selfservice.queue.fair_queue import UNKNOWN, FairQueue, HandOver
+from foresail.selfservice.queue.fair_queue import UNKNOWN, FairQueue, PastHandOver
 from foresail.selfservice.queue.observe import Turn
 from foresail.selfservice.rows.velero import VeleroRow, glimpse
 
@@ -24,7 +24,7 @@ ALONE, BESIDE = 1.5, 3.0
 LONGEST_WAIT = timedelta(hours=1)
 """If nobody was handed over for that long, the next one goes whatever Schedules there are."""
 
-_UNSEEN = timedelta(seconds=60)  # an object that was created and is not seen for that long was deleted at once
+_UNOBSERVED = timedelta(seconds=60)  # an object that was created and is not seen for that long was deleted at once
 _FREE = Turn()
 
 NextSlot = Callable[[datetime], datetime | None]
@@ -50,7 +50,7 @@ class Limits(msgspec.Struct, frozen=True):
 UNLIMITED = Limits()
 
 
-class Turns:
+class Window:
     """The queue of one kind of request before Velero, and what Velero has of it."""
 
     def __init__(self, window: Callable[[], int] = no_window, next_slot: NextSlot = no_slots) -> None:
@@ -58,7 +58,7 @@ class Turns:
         self._window = window
         self._next_slot = next_slot
         self._in_velero: dict[str, VeleroRow] = {}  # tenants' objects that wait or run there
-        self._sent: dict[str, tuple[str, datetime]] = {}  # handed over and not seen yet: namespace and instant
+        self._handed_over: dict[str, tuple[str, datetime]] = {}  # handed over and not seen yet: namespace and instant
         self._left: set[str] = set()  # whose data is still moved, and whose duration is known
         self._aside = self.queue.aside
         self._scheduled: dict[str, datetime] = {}  # Backups of Schedules that wait or run in Velero: their creation
@@ -73,19 +73,19 @@ class Turns:
     @property
     def room(self) -> int:
         """How many more objects Velero may get."""
-        return max(self._window() - len(self._in_velero.keys() | self._sent.keys()), 0)
+        return max(self._window() - len(self._in_velero.keys() | self._handed_over.keys()), 0)
 
     # What is known
 
     def enter(self, name: str, key: Key, created: datetime) -> None:
         """Take a request that is accepted and has no Velero object yet."""
-        if name not in self._sent:
+        if name not in self._handed_over:
             self.queue.enter(name, key, created)
             self._aside.discard(name)
 
-    def promise(self, name: str, key: Key, created: datetime) -> None:
+    def reserve(self, name: str, key: Key, created: datetime) -> None:
         """Take a request whose acceptance is being written: it counts for ranks and has no turn yet."""
-        if name not in self.queue and name not in self._sent:
+        if name not in self.queue and name not in self._handed_over:
             self.queue.enter(name, key, created)
             self._aside.add(name)
 
@@ -100,15 +100,15 @@ class Turns:
         self._rest()
         return True
 
-    def see(self, row: VeleroRow, old: VeleroRow | None, initial: bool) -> bool:  # noqa: FBT001 - as a Change says
+    def observe(self, row: VeleroRow, old: VeleroRow | None, initial: bool) -> bool:  # noqa: FBT001 - as a Change says
         """Take the state of a Velero object; return whether a turn may have become free."""
         name = row.key.name
         if row.is_scheduled:
-            return self._see_scheduled(row, old)
+            return self._observe_scheduled(row, old)
         if row.owner is None or not row.request_uid:
             return False
         if old is None:
-            self._see_new(row, initial=initial)
+            self._observe_new(row, initial=initial)
         is_news = not initial or self.queue.is_recent(row.owner.namespace, row.created)
         if is_news and row.is_terminal and (old is None or not old.is_terminal):
             self._note_end(row)
@@ -117,7 +117,7 @@ class Turns:
             return False
         return self._end(name, initial=initial)
 
-    def lose(self, name: str) -> bool:
+    def remove(self, name: str) -> bool:
         """Take that a Velero object is deleted; return whether a turn may have become free."""
         created = self._scheduled.pop(name, None)
         if created is not None:
@@ -132,12 +132,12 @@ class Turns:
             self._rest()
         return had
 
-    def _see_new(self, row: VeleroRow, *, initial: bool) -> None:
+    def _observe_new(self, row: VeleroRow, *, initial: bool) -> None:
         name, namespace = row.key.name, row.owner.namespace if row.owner is not None else ""
         self._last_turn = max(self._last_turn or row.created, row.created)
         self._aside.discard(name)
         self.queue.leave(name)
-        if self._sent.pop(name, None) is not None:
+        if self._handed_over.pop(name, None) is not None:
             return
         if not initial:
             self.queue.pay(namespace, name)  # another process handed it over
@@ -149,10 +149,10 @@ class Turns:
         began, end = said.start_timestamp, said.completion_timestamp
         if began is None or end is None:
             if row.is_queued:
-                self.queue.recall(HandOver(row.created, row.key.name, namespace))
+                self.queue.recall(PastHandOver(row.created, row.key.name, namespace))
         elif began >= row.created - timedelta(seconds=1):  # else Velero found it in the bucket
             seconds = (end - began).total_seconds()
-            self.queue.recall(HandOver(row.created, row.key.name, namespace, seconds, end))
+            self.queue.recall(PastHandOver(row.created, row.key.name, namespace, seconds, end))
 
     def note_left(self, row: VeleroRow, now: datetime) -> None:
         """Take that an object has just left Velero's queue; if only its data still moves, its duration is known."""
@@ -177,7 +177,7 @@ class Turns:
             self.queue.note_duration(row.owner.namespace, began, seconds)
             self.queue.settle(row.owner.namespace, row.key.name, seconds)
 
-    def _see_scheduled(self, row: VeleroRow, old: VeleroRow | None) -> bool:
+    def _observe_scheduled(self, row: VeleroRow, old: VeleroRow | None) -> bool:
         if row.is_queued:
             self._scheduled[row.key.name] = row.created
             return False
@@ -191,7 +191,7 @@ class Turns:
         self._last_run = max(self._last_run or (end, created), (end, created))
 
     def _rest(self) -> None:
-        if not (self.queue or self._in_velero or self._sent):
+        if not (self.queue or self._in_velero or self._handed_over):
             self.queue.rest()
 
     # Turns
@@ -206,7 +206,7 @@ class Turns:
 
     def turn(self, name: str, namespace: str, word: str, now: datetime) -> Turn:
         """Say whether a request that is accepted may be handed over now."""
-        if not self.is_bounded or name in self._sent or name not in self.queue:
+        if not self.is_bounded or name in self._handed_over or name not in self.queue:
             return _FREE
         if not self.room or (name not in self._aside and name not in self.next_names()):
             return Turn(is_blocked=True, message=_waits(word))
@@ -224,10 +224,10 @@ class Turns:
 
     def hand_over(self, name: str, namespace: str, now: datetime) -> None:
         """Take that the Velero object of a request is being created."""
-        if name not in self._sent:
+        if name not in self._handed_over:
             if self.queue.leave(name):
                 self.queue.pay(namespace, name)
-            self._sent[name] = namespace, now
+            self._handed_over[name] = namespace, now
             self._last_turn = max(self._last_turn or now, now)
         self._aside.discard(name)
 
@@ -236,12 +236,12 @@ class Turns:
         if name in self.queue:
             self._aside.add(name)
 
-    def take_back(self, name: str, key: Key, created: datetime, *, is_over: bool = False) -> bool:
+    def release(self, name: str, key: Key, created: datetime, *, is_over: bool = False) -> bool:
         """Take that a Velero object could not be created; return whether others can go meanwhile.
 
         Its request waits again, unless it is over: deleted, or about to be.
         """
-        if name not in self._sent:
+        if name not in self._handed_over:
             return False
         if not is_over:
             self.queue.enter(name, key, created)
@@ -251,7 +251,7 @@ class Turns:
 
     def _drop(self, name: str) -> None:
         """End a hand-over that came to nothing; if its object appears nevertheless, it is charged then."""
-        namespace, _ = self._sent.pop(name)
+        namespace, _ = self._handed_over.pop(name)
         self.queue.refund(namespace, name)
         self._rest()
 
@@ -262,7 +262,7 @@ class Turns:
 
     def expire(self, now: datetime) -> bool:
         """Give up what was handed over and never seen; return whether a turn may have become free."""
-        lost = [name for name, (_, since) in self._sent.items() if since + _UNSEEN <= now]
+        lost = [name for name, (_, since) in self._handed_over.items() if since + _UNOBSERVED <= now]
         for name in lost:
             self._drop(name)
         return bool(lost)
@@ -271,7 +271,7 @@ class Turns:
         """Return when the next hand-over is given up if its object is not seen before; None if nobody waits for it."""
         if not self.is_bounded:
             return None
-        return min((at for _, since in self._sent.values() if (at := since + _UNSEEN) > now), default=None)
+        return min((at for _, since in self._handed_over.values() if (at := since + _UNOBSERVED) > now), default=None)
 
     # Slots of Schedules
 
@@ -281,7 +281,7 @@ class Turns:
         if slot is None:
             return None
         before = sum(self._remaining(row, now) for row in self._in_velero.values())
-        before += sum(self._expected(other) for other, _ in self._sent.values())
+        before += sum(self._expected(other) for other, _ in self._handed_over.values())
         seconds = (before + self._expected(namespace)) * (BESIDE if before else ALONE)
         if now + timedelta(seconds=seconds) <= slot or self._is_owed(now):
             return None
@@ -292,7 +292,9 @@ class Turns:
         oldest, last = self.queue.oldest, self._last_turn
         if oldest is None:
             return False
-        if self._last_run is not None and not (self._in_velero or self._sent):  # a slot is delayed by one at most
+        if self._last_run is not None and not (
+            self._in_velero or self._handed_over
+        ):  # a slot is delayed by one at most
             end, created = self._last_run
             if oldest <= created and (last is None or last < end):
                 return True
@@ -311,16 +313,16 @@ class Turns:
         return max(expected - elapsed, elapsed / 2 if elapsed > expected else 0.0)
 
 
-class WindowSeen(msgspec.Struct, frozen=True):
+class WindowView(msgspec.Struct, frozen=True):
     """When the next hand-over of a family is given up: nothing else would tell that a turn has become free."""
 
     plural: str  # of the requests
     next_expiry: datetime | None
 
 
-def decide(seen: WindowSeen) -> Plan:
+def decide(view: WindowView) -> Plan:
     """Return the Plan that wakes when a hand-over is to be given up."""
-    return Plan(wake_at=seen.next_expiry)
+    return Plan(wake_at=view.next_expiry)
 
 
 def _waits(word: str) -> str:

@@ -18,18 +18,18 @@ from foresail.selfservice.access.observe import (
     LIST,
     PREFIXES,
     VOLUME_INFOS,
-    AccessSeen,
+    AccessView,
     Check,
     Checked,
     PodCheck,
     PodsChecked,
 )
-from foresail.selfservice.access.rules import Cleared, Options
+from foresail.selfservice.access.rules import Authorized, Options
 from foresail.selfservice.families import BACKUPS
 from foresail.selfservice.policy.observe import PolicyRow
 from foresail.selfservice.reasons import Reason, Refused
 from foresail.selfservice.requests.file_requests import ask, delete_file_request, file_name
-from foresail.selfservice.requests.observe import Seen
+from foresail.selfservice.requests.observe import RequestView
 from foresail.selfservice.requests.status import AUTHORIZED, FALSE
 from foresail.selfservice.rows.download_requests import DownloadRequestRow, File
 from foresail.selfservice.rows.velero import VeleroRow
@@ -64,20 +64,20 @@ class Waiting(msgspec.Struct, frozen=True):
         return () if self.read is None else (self.read,)
 
 
-def clear(seen: Seen, spec: dict[str, Any], now: datetime) -> Cleared | Refused | Waiting:
+def authorize(view: RequestView, spec: dict[str, Any], now: datetime) -> Authorized | Refused | Waiting:
     """Return what Velero gets, why it gets nothing, or what is still to be asked."""
-    if seen.policy is None:
+    if view.policy is None:
         return Waiting()
-    if seen.family is BACKUPS:
-        return _clear_backup(seen, seen.policy, spec, now)
-    return _clear_restore(seen, seen.policy, spec, now)
+    if view.family is BACKUPS:
+        return _authorize_backup(view, view.policy, spec, now)
+    return _authorize_restore(view, view.policy, spec, now)
 
 
-def prepare(seen: Seen, spec: dict[str, Any], now: datetime) -> Waiting | None:
+def prepare(view: RequestView, spec: dict[str, Any], now: datetime) -> Waiting | None:
     """Return what can be read before it is a restore's turn: what the backup holds; None if nothing."""
-    if seen.policy is None or seen.family is BACKUPS or (seen.access is not None and seen.access.has_contents):
+    if view.policy is None or view.family is BACKUPS or (view.access is not None and view.access.has_contents):
         return None
-    found = _clear_restore(seen, seen.policy, spec, now)
+    found = _authorize_restore(view, view.policy, spec, now)
     return found if isinstance(found, Waiting) and (found.writes or found.read is not None) else None
 
 
@@ -86,10 +86,10 @@ def is_quick(read: object) -> bool:
     return isinstance(read, PodCheck) or (isinstance(read, Check) and not read.list_url)
 
 
-def is_held(seen: Seen) -> bool:
+def is_still_refused(view: RequestView) -> bool:
     """Whether this very spec was refused at its hand-over for something that the policy still asks for."""
-    said, policy = seen.request.status.condition(AUTHORIZED), seen.policy
-    if said is None or said.status != FALSE or said.observed_generation != seen.request.generation or policy is None:
+    said, policy = view.request.status.condition(AUTHORIZED), view.policy
+    if said is None or said.status != FALSE or said.observed_generation != view.request.generation or policy is None:
         return False
     rules = policy.spec.restore
     if said.reason == Reason.BACKUP_TOO_LARGE:
@@ -104,9 +104,9 @@ def is_held(seen: Seen) -> bool:
 # Restores that were denied: new access is noticed without watching RBAC
 
 
-def waits_for_access(seen: Seen) -> bool:
+def waits_for_access(view: RequestView) -> bool:
     """Whether a restore was denied for what its requester may not create, so that new access changes the answer."""
-    said, policy = seen.request.status.condition(AUTHORIZED), seen.policy
+    said, policy = view.request.status.condition(AUTHORIZED), view.policy
     is_requesters = policy is not None and policy.spec.restore.authorization == "Requester"
     return said is not None and is_requesters and said.reason in (Reason.ACCESS_DENIED, Reason.VOLUME_NOT_BACKED_UP)
 
@@ -125,15 +125,15 @@ def recheck_times(since: datetime, now: datetime) -> tuple[datetime | None, date
     return last, at
 
 
-def recheck(seen: Seen, spec: dict[str, Any], now: datetime) -> Cleared | Refused | Waiting:
+def recheck(view: RequestView, spec: dict[str, Any], now: datetime) -> Authorized | Refused | Waiting:
     """Return what a restore that was denied comes to, if access is to be checked again now; else when it is."""
-    due, later = recheck_times(_denied_since(seen), now)
+    due, later = recheck_times(_denied_since(view), now)
     if due is None or now > due + FRESH:
         return Waiting(wake_at=later)
-    known = seen.access
+    known = view.access
     if known is not None and known.read_result is not None and known.read_result.started < due:
-        seen = msgspec.structs.replace(seen, access=msgspec.structs.replace(known, read_result=None))
-    found = clear(seen, spec, now)
+        view = msgspec.structs.replace(view, access=msgspec.structs.replace(known, read_result=None))
+    found = authorize(view, spec, now)
     if not isinstance(found, Waiting):
         return found
     if isinstance(found.read, Check):
@@ -142,26 +142,28 @@ def recheck(seen: Seen, spec: dict[str, Any], now: datetime) -> Cleared | Refuse
     return Waiting(found.writes, wake_at=now + _VELERO_ANSWERS if is_answered_soon else later)
 
 
-def next_recheck(seen: Seen, now: datetime) -> datetime:
+def next_recheck(view: RequestView, now: datetime) -> datetime:
     """Return when access is checked again after now."""
-    return recheck_times(_denied_since(seen), now)[1]
+    return recheck_times(_denied_since(view), now)[1]
 
 
-def _denied_since(seen: Seen) -> datetime:
-    said = seen.request.status.condition(AUTHORIZED)
+def _denied_since(view: RequestView) -> datetime:
+    said = view.request.status.condition(AUTHORIZED)
     since = instant(said.last_transition_time) if said is not None else None
-    return since or seen.request.created
+    return since or view.request.created
 
 
 # Backups: no pod makes Velero wait
 
 
-def _clear_backup(seen: Seen, policy: PolicyRow, spec: dict[str, Any], now: datetime) -> Cleared | Refused | Waiting:
+def _authorize_backup(
+    view: RequestView, policy: PolicyRow, spec: dict[str, Any], now: datetime
+) -> Authorized | Refused | Waiting:
     kinds = tuple(spec.get("includedNamespaceScopedResources") or ())
-    wish = PodCheck(seen.request.key.namespace, annotations.are_refused(policy), kinds)
-    if seen.access is None or not (wish.checks_pods or kinds):
-        return Cleared(spec)
-    read_result = seen.access.read_result
+    wish = PodCheck(view.request.key.namespace, annotations.are_refused(policy), kinds)
+    if view.access is None or not (wish.checks_pods or kinds):
+        return Authorized(spec)
+    read_result = view.access.read_result
     is_same = read_result is not None and read_result.query == wish
     if (
         read_result is None
@@ -171,7 +173,7 @@ def _clear_backup(seen: Seen, policy: PolicyRow, spec: dict[str, Any], now: date
     ):
         return Waiting(read=wish)
     found = read_result.found
-    again = _next_attempt(seen.access)
+    again = _next_attempt(view.access)
     if found.problem and again is not None:
         text = f"the pods of namespace {wish.namespace} and the kinds of the cluster cannot be read"
         message = _retried(text, found.problem)
@@ -180,38 +182,40 @@ def _clear_backup(seen: Seen, policy: PolicyRow, spec: dict[str, Any], now: date
         return annotations.hooked(found.pod, found.annotation, policy)
     if found.cluster_scoped and len(found.cluster_scoped) + len(found.unserved) == len(kinds):
         return access.no_kind_of_a_namespace(found.cluster_scoped)
-    return access.kinds_not_served(spec, found.unserved) if found.unserved else Cleared(spec)
+    return access.kinds_not_served(spec, found.unserved) if found.unserved else Authorized(spec)
 
 
 # Restores: only what the requester may create
 
 
-def _clear_restore(seen: Seen, policy: PolicyRow, spec: dict[str, Any], now: datetime) -> Cleared | Refused | Waiting:
-    options = options_of(seen, policy, spec)
-    backup = seen.source.velero if seen.source is not None else None
+def _authorize_restore(
+    view: RequestView, policy: PolicyRow, spec: dict[str, Any], now: datetime
+) -> Authorized | Refused | Waiting:
+    options = options_of(view, policy, spec)
+    backup = view.source.velero if view.source is not None else None
     if not options.is_by_requester and not options.checks_volumes:
-        return Cleared(spec)
+        return Authorized(spec)
     if backup is None:
         return Waiting()
-    known = seen.access or AccessSeen()
+    known = view.access or AccessView()
     read_result = known.read_result
     if read_result is not None and isinstance(read_result.query, Check) and isinstance(read_result.found, Checked):
         is_same = (read_result.query.backup_uid, read_result.query.options) == (backup.uid, options)
         if is_same and read_result.found.verdict is not None and now <= read_result.started + FRESH:
-            return access.cleared(spec, read_result.found.verdict, options)
+            return access.authorized_spec(spec, read_result.found.verdict, options)
         if is_same and read_result.found.is_too_large:
-            return access.too_large(seen.request.source)
+            return access.too_large(view.request.source)
         again = _next_attempt(known)
         if is_same and read_result.found.problem and again is not None and now < again:
-            text = f"access to what backup {seen.request.source} holds cannot be checked"
+            text = f"access to what backup {view.request.source} holds cannot be checked"
             return Waiting(wake_at=again, message=_retried(text, read_result.found.problem))
-    waiting = None if known.has_contents else _files(seen, backup, known, now)
+    waiting = None if known.has_contents else _files(view, backup, known, now)
     return waiting or Waiting(read=_wish(known, backup, options))
 
 
-def options_of(seen: Seen, policy: PolicyRow, spec: dict[str, Any]) -> Options:
+def options_of(view: RequestView, policy: PolicyRow, spec: dict[str, Any]) -> Options:
     """Return what access depends on in a restore."""
-    request, rules = seen.request, policy.spec.restore
+    request, rules = view.request, policy.spec.restore
     is_by_requester = rules.authorization == "Requester"
     return Options(
         namespace=request.key.namespace,
@@ -226,41 +230,41 @@ def options_of(seen: Seen, policy: PolicyRow, spec: dict[str, Any]) -> Options:
     )
 
 
-def _wish(known: AccessSeen, backup: VeleroRow, options: Options) -> Check:
+def _wish(known: AccessView, backup: VeleroRow, options: Options) -> Check:
     urls = {each.target.kind: each.url for each in known.files} if not known.has_contents else {}
     return Check(backup.uid, options, urls.get(LIST, ""), urls.get(VOLUME_INFOS, ""), known.authority)
 
 
-def _files(seen: Seen, backup: VeleroRow, known: AccessSeen, now: datetime) -> Waiting | None:
+def _files(view: RequestView, backup: VeleroRow, known: AccessView, now: datetime) -> Waiting | None:
     """Return what is missing until both files can be read; None if they can."""
     rows = {each.target.kind: each for each in known.files}
     old = tuple(each for each in rows.values() if each.expires is not None and each.expires - _MARGIN <= now)
     if old:
         return Waiting(tuple(map(delete_file_request, old)))
-    missing = tuple(_ask(seen, backup, kind) for kind in _FILES if kind not in rows)
+    missing = tuple(_ask(view, backup, kind) for kind in _FILES if kind not in rows)
     if missing:
         return Waiting(missing)
-    return _unanswered([each for each in rows.values() if not each.url], seen, now)
+    return _unanswered([each for each in rows.values() if not each.url], view, now)
 
 
-def _unanswered(rows: list[DownloadRequestRow], seen: Seen, now: datetime) -> Waiting | None:
+def _unanswered(rows: list[DownloadRequestRow], view: RequestView, now: datetime) -> Waiting | None:
     if not rows:
         return None
     late = max(each.created for each in rows) + SILENCE
     if now < late:
         return Waiting(wake_at=late)
     return Waiting(
-        message=f"Velero has not answered where the contents of backup {seen.request.source} are: wait for it"
+        message=f"Velero has not answered where the contents of backup {view.request.source} are: wait for it"
     )
 
 
-def _ask(seen: Seen, backup: VeleroRow, kind: str) -> Create:
+def _ask(view: RequestView, backup: VeleroRow, kind: str) -> Create:
     """Return the creation of Velero's DownloadRequest for a file about a backup."""
-    key = Key(seen.velero_namespace, file_name(PREFIXES[kind], backup.uid))
+    key = Key(view.velero_namespace, file_name(PREFIXES[kind], backup.uid))
     return ask(key, File(kind, backup.key.name), {BACKUP_UID: backup.uid})
 
 
-def _next_attempt(known: AccessSeen) -> datetime | None:
+def _next_attempt(known: AccessView) -> datetime | None:
     """Return when a background read that failed is repeated: later each time."""
     read_result = known.read_result
     return None if read_result is None else read_result.started + _PAUSES[min(read_result.attempts, len(_PAUSES)) - 1]

@@ -10,7 +10,7 @@ from foresail.api.instants import stamp
 from foresail.api.marks import ATTEMPT, NAMESPACE_UID, ORPHANED, POD_VOLUME_TIMEOUT, REOPENED, REQUEST_UID, REQUESTER
 from foresail.plan import Body, Create, Delete, JsonPatch, Key, Patch
 from foresail.selfservice.families import BACKUPS, Family
-from foresail.selfservice.requests.observe import Seen
+from foresail.selfservice.requests.observe import RequestView
 from foresail.selfservice.rows.namespaces import NamespaceRow
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.velero import DeletionRow, VeleroRow
@@ -49,22 +49,22 @@ def record(family: Family, request: RequestRow, namespace: NamespaceRow) -> dict
     }
 
 
-def create_velero_object(seen: Seen, namespace: NamespaceRow, spec: Mapping[str, object]) -> Create:
+def create_velero_object(view: RequestView, namespace: NamespaceRow, spec: Mapping[str, object]) -> Create:
     """Return the creation of the Velero Backup or Restore of a request."""
-    family, request = seen.family, seen.request
+    family, request = view.family, view.request
     name = nacuuid(request)
     labels = {**nonadmin.LABELS, family.nacuuid_label: name}
     annotations = {REQUESTER: request.requester} if request.requester else {}
-    if seen.policy is not None:
-        rules = seen.policy.spec.backup if family is BACKUPS else seen.policy.spec.restore
+    if view.policy is not None:
+        rules = view.policy.spec.backup if family is BACKUPS else view.policy.spec.restore
         annotations[POD_VOLUME_TIMEOUT] = rules.pod_volume_timeout
     body = {"metadata": {"labels": labels, "annotations": annotations}, "spec": spec}
-    return Create(family.velero, Key(seen.velero_namespace, name), body, record(family, request, namespace))
+    return Create(family.velero, Key(view.velero_namespace, name), body, record(family, request, namespace))
 
 
-def create_deletion(seen: Seen, backup: VeleroRow, attempt: int) -> Create:
+def create_deletion(view: RequestView, backup: VeleroRow, attempt: int) -> Create:
     """Return the request to Velero to delete a Backup with everything in the bucket."""
-    request, name = seen.request, backup.key.name
+    request, name = view.request, backup.key.name
     labels = {
         **nonadmin.LABELS,
         BACKUPS.nacuuid_label: name,
@@ -74,7 +74,7 @@ def create_deletion(seen: Seen, backup: VeleroRow, attempt: int) -> Create:
     origin = {BACKUPS.origin_namespace: request.key.namespace, BACKUPS.origin_name: request.key.name}
     body = {"metadata": {"labels": labels, "annotations": origin}, "spec": {"backupName": name}}
     mark = {REQUEST_UID: request.uid, ATTEMPT: str(attempt)}
-    return Create(velero.DELETE_REQUEST, Key(seen.velero_namespace, name), body, mark)
+    return Create(velero.DELETE_REQUEST, Key(view.velero_namespace, name), body, mark)
 
 
 def reopen(backup: VeleroRow, refused: DeletionRow) -> Patch:
@@ -83,35 +83,35 @@ def reopen(backup: VeleroRow, refused: DeletionRow) -> Patch:
     return Patch(velero.BACKUP, backup.key, {"metadata": metadata, "status": {"phase": velero.REOPENED[backup.phase]}})
 
 
-def add_finalizer(seen: Seen) -> JsonPatch:
-    """Return the write that lets a request go only with our consent; refused if the request has changed since.
+def add_finalizer(view: RequestView) -> JsonPatch:
+    """Return the write that adds our finalizer; refused if the request has changed since.
 
     It is written even if the finalizer is there already, as the test that the request still is what it was.
     """
-    request, ours = seen.request, seen.family.finalizer
+    request, ours = view.request, view.family.finalizer
     if request.has_finalizer:
-        return _finalizers(seen)
+        return _finalizers(view)
     if request.has_others_finalizers:
-        return _finalizers(seen, {"op": "add", "path": f"{_FINALIZERS}/-", "value": ours})
-    return _finalizers(seen, {"op": "add", "path": _FINALIZERS, "value": [ours]})
+        return _finalizers(view, {"op": "add", "path": f"{_FINALIZERS}/-", "value": ours})
+    return _finalizers(view, {"op": "add", "path": _FINALIZERS, "value": [ours]})
 
 
-def release(seen: Seen) -> JsonPatch:
-    """Return the write that lets a request go."""
-    return _finalizers(seen, {"op": "remove", "path": f"{_FINALIZERS}/{seen.request.finalizer_index}"})
+def release(view: RequestView) -> JsonPatch:
+    """Return the write that removes our finalizer."""
+    return _finalizers(view, {"op": "remove", "path": f"{_FINALIZERS}/{view.request.finalizer_index}"})
 
 
-def _finalizers(seen: Seen, *operations: Body) -> JsonPatch:
+def _finalizers(view: RequestView, *operations: Body) -> JsonPatch:
     """Return a write that needs no list of all finalizers: a tenant can make that as long as an object may be."""
-    return JsonPatch(seen.family.kind, seen.request.key, operations, seen.request.version)
+    return JsonPatch(view.family.kind, view.request.key, operations, view.request.version)
 
 
-def delete_request(seen: Seen) -> Delete:
+def delete_request(view: RequestView) -> Delete:
     """Return the deletion of the tenant's own object; it stays while our finalizer is on it."""
-    return Delete(seen.family.kind, seen.request.key, seen.request.uid)
+    return Delete(view.family.kind, view.request.key, view.request.uid)
 
 
-def mark_orphaned(seen: Seen, row: VeleroRow, now: datetime) -> Patch:
+def mark_orphaned(view: RequestView, row: VeleroRow, now: datetime) -> Patch:
     """Return the write that says on a Velero object that its namespace is gone; not on a later one of that name."""
     metadata = {"uid": row.uid, "annotations": {ORPHANED: stamp(now)}}
-    return Patch(seen.family.velero, row.key, {"metadata": metadata})
+    return Patch(view.family.velero, row.key, {"metadata": metadata})

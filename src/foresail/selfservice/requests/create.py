@@ -7,13 +7,12 @@ from typing import Any
 import msgspec
 
 from foresail.plan import Plan
-from foresail.selfservice.access.rules import Cleared
+from foresail.selfservice.access.rules import Authorized
 from foresail.selfservice.families import BACKUPS
 from foresail.selfservice.reasons import Reason, Refused
-from foresail.selfservice.requests import authorization as hand_over
-from foresail.selfservice.requests import build, rules
+from foresail.selfservice.requests import authorization, build, rules
 from foresail.selfservice.requests.authorization import Waiting
-from foresail.selfservice.requests.observe import Seen
+from foresail.selfservice.requests.observe import RequestView
 from foresail.selfservice.requests.plans import (
     created_status,
     shown_position,
@@ -34,139 +33,139 @@ from foresail.selfservice.requests.status import (
     QUEUED,
     TRUE,
     UNKNOWN,
-    Said,
+    NewCondition,
     forward,
-    untold,
+    remove_condition,
 )
 from foresail.selfservice.requests.update import remove_from_history, update_from_velero, velero_object_deleted
 from foresail.selfservice.rows.namespaces import NamespaceRow
 from foresail.selfservice.rows.requests import Copy, Status
 
 
-def create_or_update(seen: Seen, namespace: NamespaceRow, now: datetime) -> Plan:
+def create_or_update(view: RequestView, namespace: NamespaceRow, now: datetime) -> Plan:
     """Validate once, then make Velero's object, then only mirror it."""
-    row = rules.own(seen)
-    if seen.history is not None:
-        return remove_from_history(seen, row, seen.history)
+    row = rules.own(view)
+    if view.history is not None:
+        return remove_from_history(view, row, view.history)
     if row is not None:
-        return update_from_velero(seen, row, now)
-    if seen.request.status.phase in (CREATED, DELETING):
-        return velero_object_deleted(seen, now)
-    if not rules.has_nacuuid(seen.request):
-        return validate(seen, now)
-    return create_velero_object(seen, namespace, now)
+        return update_from_velero(view, row, now)
+    if view.request.status.phase in (CREATED, DELETING):
+        return velero_object_deleted(view, now)
+    if not rules.has_nacuuid(view.request):
+        return validate(view, now)
+    return create_velero_object(view, namespace, now)
 
 
-def validate(seen: Seen, now: datetime) -> Plan:
+def validate(view: RequestView, now: datetime) -> Plan:
     """Accept a request and write down the name of its Velero object, or refuse it; at each look anew."""
-    spec = rules.velero_spec(seen, now)
-    if not isinstance(spec, Refused) and hand_over.is_held(seen):
-        return wait_for_access(seen, spec, now) if hand_over.waits_for_access(seen) else Plan()
-    return refuse(seen, spec, now) if isinstance(spec, Refused) else accept(seen, now)
+    spec = rules.velero_spec(view, now)
+    if not isinstance(spec, Refused) and authorization.is_still_refused(view):
+        return wait_for_access(view, spec, now) if authorization.waits_for_access(view) else Plan()
+    return refuse(view, spec, now) if isinstance(spec, Refused) else accept(view, now)
 
 
-def refuse(seen: Seen, refused: Refused, now: datetime) -> Plan:
+def refuse(view: RequestView, refused: Refused, now: datetime) -> Plan:
     """Say why a request does not go ahead; only what the tenant must change leads to BackingOff."""
-    before = seen.request.status
+    before = view.request.status
     phase = NEW if refused.reason in rules.WAITS else BACKING_OFF
     after = msgspec.structs.replace(before, phase=forward(before.phase, phase), velero=Copy())
-    after = untold(untold(after, QUEUED), AUTHORIZED)  # it may have waited for its turn
-    after = with_condition(seen, after, Said(ACCEPTED, FALSE, refused.reason, refused.message), now)
+    after = remove_condition(remove_condition(after, QUEUED), AUTHORIZED)  # it may have waited for its turn
+    after = with_condition(view, after, NewCondition(ACCEPTED, FALSE, refused.reason, refused.message), now)
     is_full = refused.reason is Reason.QUOTA_EXCEEDED
-    return status_plan(seen, after, wake_at=rules.next_expiration(seen, now) if is_full else None)
+    return status_plan(view, after, wake_at=rules.next_expiration(view, now) if is_full else None)
 
 
-def refuse_hand_over(seen: Seen, refused: Refused, now: datetime) -> Plan:
+def refuse_hand_over(view: RequestView, refused: Refused, now: datetime) -> Plan:
     """Refuse a request after the check of access, which is not repeated for the same spec."""
-    before = seen.request.status
+    before = view.request.status
     after = msgspec.structs.replace(before, phase=forward(before.phase, BACKING_OFF), velero=Copy())
-    after = untold(after, QUEUED)
+    after = remove_condition(after, QUEUED)
     for kind in (ACCEPTED, AUTHORIZED):
-        after = with_condition(seen, after, Said(kind, FALSE, refused.reason, refused.message), now)
-    return status_plan(seen, after)
+        after = with_condition(view, after, NewCondition(kind, FALSE, refused.reason, refused.message), now)
+    return status_plan(view, after)
 
 
-def wait_for_access(seen: Seen, spec: dict[str, Any], now: datetime) -> Plan:
+def wait_for_access(view: RequestView, spec: dict[str, Any], now: datetime) -> Plan:
     """Check again, later each time, whether a requester who was denied has access now; accept the restore then."""
-    found = hand_over.recheck(seen, spec, now)
-    if isinstance(found, Cleared):
-        return accept(seen, now)  # the hand-over checks once more
+    found = authorization.recheck(view, spec, now)
+    if isinstance(found, Authorized):
+        return accept(view, now)  # the hand-over checks once more
     if isinstance(found, Waiting):
-        return Plan(found.writes, wake_at=found.wake_at, subject=subject_of(seen), reads=found.reads)
-    return replace(refuse_hand_over(seen, found, now), wake_at=hand_over.next_recheck(seen, now))
+        return Plan(found.writes, wake_at=found.wake_at, subject=subject_of(view), reads=found.reads)
+    return replace(refuse_hand_over(view, found, now), wake_at=authorization.next_recheck(view, now))
 
 
-def accept(seen: Seen, now: datetime) -> Plan:
+def accept(view: RequestView, now: datetime) -> Plan:
     """Write down the nacuuid, in the very version of the request that was validated: from here on the spec is fixed."""
-    before, name = seen.request.status, build.nacuuid(seen.request)
-    copy = Copy(name, name, seen.velero_namespace)
-    position = shown_position(before.position, seen.place.position)
+    before, name = view.request.status, build.nacuuid(view.request)
+    copy = Copy(name, name, view.velero_namespace)
+    position = shown_position(before.position, view.position.number)
     after = msgspec.structs.replace(before, phase=forward(before.phase, NEW), velero=copy, position=position)
-    family = seen.family
-    after = untold(after, AUTHORIZED)
-    after = with_condition(seen, after, Said(ACCEPTED, TRUE, family.accepted, f"{family.word} accepted"), now)
-    return status_plan(seen, _with_turn(seen, after, now))
+    family = view.family
+    after = remove_condition(after, AUTHORIZED)
+    after = with_condition(view, after, NewCondition(ACCEPTED, TRUE, family.accepted, f"{family.word} accepted"), now)
+    return status_plan(view, _with_turn(view, after, now))
 
 
-def wait_for_turn(seen: Seen, now: datetime) -> Plan:
+def wait_for_turn(view: RequestView, now: datetime) -> Plan:
     """Report the position of an accepted request that Velero does not get yet, and what it waits for."""
-    before = seen.request.status
-    after = _with_turn(seen, before, now)
-    position, at = shown_position(before.position, seen.place.position), seen.place.tell_at
-    wakes = [each for each in (at, seen.turn.until) if each is not None and each > now]
+    before = view.request.status
+    after = _with_turn(view, before, now)
+    position, at = shown_position(before.position, view.position.number), view.position.report_at
+    wakes = [each for each in (at, view.turn.until) if each is not None and each > now]
     if after == before and position != before.position and at is not None and at > now:
         return Plan(wake_at=min(wakes))
-    return status_plan(seen, msgspec.structs.replace(after, position=position), wake_at=seen.turn.until)
+    return status_plan(view, msgspec.structs.replace(after, position=position), wake_at=view.turn.until)
 
 
-def _with_turn(seen: Seen, status: Status, now: datetime) -> Status:
-    if not seen.turn.is_blocked:
+def _with_turn(view: RequestView, status: Status, now: datetime) -> Status:
+    if not view.turn.is_blocked:
         return status
-    return with_condition(seen, status, Said(QUEUED, FALSE, Reason.WAITING_FOR_TURN, seen.turn.message), now)
+    return with_condition(view, status, NewCondition(QUEUED, FALSE, Reason.WAITING_FOR_TURN, view.turn.message), now)
 
 
-def create_velero_object(seen: Seen, namespace: NamespaceRow, now: datetime) -> Plan:
+def create_velero_object(view: RequestView, namespace: NamespaceRow, now: datetime) -> Plan:
     """Check access, set the finalizer, make Velero's object, and say that it is Created: in this order."""
-    before = seen.request.status
-    spec = rules.velero_spec(seen, now)
+    before = view.request.status
+    spec = rules.velero_spec(view, now)
     if isinstance(spec, Refused):  # the policy, or the backup to restore from, has changed since it was accepted
-        return wait_for_absence(seen, now) or refuse(seen, spec, now)
-    if seen.turn.is_blocked:
-        plan, early = wait_for_turn(seen, now), hand_over.prepare(seen, spec, now)
+        return wait_for_absence(view, now) or refuse(view, spec, now)
+    if view.turn.is_blocked:
+        plan, early = wait_for_turn(view, now), authorization.prepare(view, spec, now)
         return plan if early is None else replace(plan, actions=early.writes, reads=early.reads)
-    checked = hand_over.clear(seen, spec, now)
+    checked = authorization.authorize(view, spec, now)
     if isinstance(checked, Waiting):
-        return check_access(seen, checked, now)
+        return check_access(view, checked, now)
     if isinstance(checked, Refused):
-        return wait_for_absence(seen, now) or refuse_hand_over(seen, checked, now)
-    status = _authorized_status(seen, checked, now)
-    if checked.reason is not None and status != seen.request.status:
-        return status_plan(seen, status)  # first, so that a crash after the creation loses nothing
-    seen = _with_status(seen, status)
-    shown = msgspec.json.encode(checked.spec).decode() if seen.family is BACKUPS else "{}"
-    after = created_status(seen, "{}", shown, now)
-    actions = (build.add_finalizer(seen), build.create_velero_object(seen, namespace, checked.spec))
-    return status_plan(seen, after, actions, is_versioned=False, before=before)
+        return wait_for_absence(view, now) or refuse_hand_over(view, checked, now)
+    status = _authorized_status(view, checked, now)
+    if checked.reason is not None and status != view.request.status:
+        return status_plan(view, status)  # first, so that a crash after the creation loses nothing
+    view = _with_status(view, status)
+    shown = msgspec.json.encode(checked.spec).decode() if view.family is BACKUPS else "{}"
+    after = created_status(view, "{}", shown, now)
+    actions = (build.add_finalizer(view), build.create_velero_object(view, namespace, checked.spec))
+    return status_plan(view, after, actions, is_versioned=False, before=before)
 
 
-def check_access(seen: Seen, waiting: Waiting, now: datetime) -> Plan:
+def check_access(view: RequestView, waiting: Waiting, now: datetime) -> Plan:
     """Have read what the check before the hand-over needs; only what takes long is shown."""
     if not waiting.message:
-        return Plan(waiting.writes, wake_at=waiting.wake_at, subject=subject_of(seen), reads=waiting.reads)
-    said = Said(AUTHORIZED, UNKNOWN, Reason.CHECKING_ACCESS, waiting.message)
+        return Plan(waiting.writes, wake_at=waiting.wake_at, subject=subject_of(view), reads=waiting.reads)
+    said = NewCondition(AUTHORIZED, UNKNOWN, Reason.CHECKING_ACCESS, waiting.message)
     plan = status_plan(
-        seen, with_condition(seen, seen.request.status, said, now), waiting.writes, wake_at=waiting.wake_at
+        view, with_condition(view, view.request.status, said, now), waiting.writes, wake_at=waiting.wake_at
     )
     return replace(plan, reads=waiting.reads)
 
 
-def _authorized_status(seen: Seen, cleared: Cleared, now: datetime) -> Status:
+def _authorized_status(view: RequestView, cleared: Authorized, now: datetime) -> Status:
     """Return the status with what the check of access has found."""
     if cleared.reason is None:
-        return untold(untold(seen.request.status, AUTHORIZED), NOTABLE)
+        return remove_condition(remove_condition(view.request.status, AUTHORIZED), NOTABLE)
     kind = NOTABLE if cleared.reason is Reason.KINDS_NOT_SERVED else AUTHORIZED
-    return with_condition(seen, seen.request.status, Said(kind, TRUE, cleared.reason, cleared.message), now)
+    return with_condition(view, view.request.status, NewCondition(kind, TRUE, cleared.reason, cleared.message), now)
 
 
-def _with_status(seen: Seen, status: Status) -> Seen:
-    return msgspec.structs.replace(seen, request=msgspec.structs.replace(seen.request, status=status))
+def _with_status(view: RequestView, status: Status) -> RequestView:
+    return msgspec.structs.replace(view, request=msgspec.structs.replace(view.request, status=status))

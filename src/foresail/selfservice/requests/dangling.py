@@ -11,10 +11,10 @@ from foresail.selfservice.requests.rules import UNSEEN
 from foresail.selfservice.rows.namespaces import NamespaceRow
 from foresail.selfservice.rows.velero import VeleroRow
 
-WORD = "stray"
+WORD = "dangling"
 
 
-class StraySeen(msgspec.Struct, frozen=True):
+class DanglingView(msgspec.Struct, frozen=True):
     """A waiting Velero Backup or Restore, and the namespace of its name as it is now."""
 
     family: Family
@@ -23,7 +23,7 @@ class StraySeen(msgspec.Struct, frozen=True):
 
 
 def key_for(family: Family, row: VeleroRow) -> Key | None:
-    """Return the key under which a waiting Velero object is reconciled; None if it needs no look."""
+    """Return the key under which a waiting Velero object is reconciled; None if it needs no reconcile."""
     return deleted_key_for(family, row) if row.is_waiting else None
 
 
@@ -39,16 +39,16 @@ def is_recorded(row: VeleroRow) -> bool:
     return row.owner is not None and bool(row.request_uid) and bool(row.namespace_uid)
 
 
-def is_stray(row: VeleroRow, namespace: NamespaceRow | None) -> bool:
+def is_dangling(row: VeleroRow, namespace: NamespaceRow | None) -> bool:
     """Whether a Velero object waits for a namespace that is deleted, being deleted or re-created."""
-    is_live = namespace is not None and namespace.uid == row.namespace_uid and not namespace.is_going
+    is_live = namespace is not None and namespace.uid == row.namespace_uid and not namespace.is_terminating
     return is_recorded(row) and row.is_waiting and not is_live
 
 
-def decide(seen: StraySeen, now: datetime) -> Plan:
+def decide(view: DanglingView, now: datetime) -> Plan:
     """Delete a waiting Velero object whose namespace is no longer the recorded one."""
-    row, family = seen.velero, seen.family
-    if row.is_going or not is_stray(row, seen.namespace):
+    row, family = view.velero, view.family
+    if row.is_terminating or not is_dangling(row, view.namespace):
         return Plan()
     certain = row.created + UNSEEN  # the namespace may be so new that our watch has not delivered it
     if now < certain:

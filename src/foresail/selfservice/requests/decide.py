@@ -17,34 +17,34 @@ from foresail.selfservice.requests.delete import (
     keep_protected,
     namespace_deleted,
 )
-from foresail.selfservice.requests.observe import Seen
+from foresail.selfservice.requests.observe import RequestView
 from foresail.selfservice.requests.protection import protection
 from foresail.selfservice.rows.namespaces import NamespaceRow
 
-Path = Callable[[Seen, NamespaceRow, datetime], Plan]
+Path = Callable[[RequestView, NamespaceRow, datetime], Plan]
 
 
-def decide(seen: Seen, now: datetime) -> Plan:
+def decide(view: RequestView, now: datetime) -> Plan:
     """Say what is to be done about a request now, and when to reconcile next."""
-    if seen.namespace is None:
+    if view.namespace is None:
         return Plan()  # what is known is in pieces: the missing one brings the next look
-    path = path_of(seen, seen.namespace)
+    path = path_of(view, view.namespace)
     if path in (force_delete, delete_backup):
-        protected = protection(seen, now)
+        protected = protection(view, now)
         if protected is not None:
-            return keep_protected(seen, protected, now)
-    return path(seen, seen.namespace, now)
+            return keep_protected(view, protected, now)
+    return path(view, view.namespace, now)
 
 
-def path_of(seen: Seen, namespace: NamespaceRow) -> Path:
+def path_of(view: RequestView, namespace: NamespaceRow) -> Path:
     """Return the path that a request is on; of several reasons the strongest counts."""
-    request = seen.request
-    if namespace.is_going:
+    request = view.request
+    if namespace.is_terminating:
         return namespace_deleted
-    if request.is_to_be_forced and not (request.is_to_be_deleted and rules.came_back(seen)):
+    if request.is_to_be_forced and not (request.is_to_be_deleted and rules.came_back(view)):
         return force_delete
     if request.is_to_be_deleted:
         return delete_backup
-    if request.is_going:
+    if request.is_terminating:
         return api_delete
     return create_or_update

@@ -12,9 +12,8 @@ from foresail.api import velero
 from foresail.plan import Action, Delete, Level, Note, Plan
 from foresail.selfservice.families import BACKUPS
 from foresail.selfservice.reasons import Reason
-from foresail.selfservice.requests import build, rules
-from foresail.selfservice.requests import force_delete as forced
-from foresail.selfservice.requests.observe import Seen
+from foresail.selfservice.requests import build, force_deleted, rules
+from foresail.selfservice.requests.observe import RequestView
 from foresail.selfservice.requests.plans import (
     created_status,
     release_plan,
@@ -29,94 +28,96 @@ from foresail.selfservice.requests.status import (
     FALSE,
     IN_DELETION,
     TRUE,
-    Said,
+    NewCondition,
     forward,
-    untold,
+    remove_condition,
 )
 from foresail.selfservice.rows.namespaces import NamespaceRow
 from foresail.selfservice.rows.requests import Copy, Status
 from foresail.selfservice.rows.velero import DeletionRow, VeleroRow
 
 
-def api_delete(seen: Seen, namespace: NamespaceRow, now: datetime) -> Plan:
+def api_delete(view: RequestView, namespace: NamespaceRow, now: datetime) -> Plan:
     """Wait for the tenant to say what is to become of the backup; a restore has nothing to keep, and goes."""
     del namespace
-    if not seen.request.has_finalizer:
+    if not view.request.has_finalizer:
         return Plan()
-    row = rules.own(seen)
-    if forced.forced_at(seen.request.status) is not None:
-        return wait_for_loss(seen, row, now)
+    row = rules.own(view)
+    if force_deleted.forced_at(view.request.status) is not None:
+        return wait_for_loss(view, row, now)
     if row is None:
-        return wait_for_absence(seen, now) or release_plan(seen)
-    if seen.family is BACKUPS:
-        return status_plan(seen, _deleting_status(seen, Reason.DELETION_PENDING, rules.HOW_TO_DELETE, now))
-    status = _deleting_status(seen, Reason.DELETION_PENDING, "restore accepted for deletion", now)
-    return status_plan(seen, status, () if row.is_going else (Delete(seen.family.velero, row.key, row.uid),))
+        return wait_for_absence(view, now) or release_plan(view)
+    if view.family is BACKUPS:
+        return status_plan(view, _deleting_status(view, Reason.DELETION_PENDING, rules.HOW_TO_DELETE, now))
+    status = _deleting_status(view, Reason.DELETION_PENDING, "restore accepted for deletion", now)
+    return status_plan(view, status, () if row.is_terminating else (Delete(view.family.velero, row.key, row.uid),))
 
 
-def keep_protected(seen: Seen, protected: Protected, now: datetime) -> Plan:
+def keep_protected(view: RequestView, protected: Protected, now: datetime) -> Plan:
     """Report why a backup is not deleted yet, and go on showing what Velero reports of it."""
-    row, status = rules.own(seen), seen.request.status
-    if row is not None and not seen.request.is_going:
-        status = created_status(seen, row.mirror, row.spec, now)
-    said = Said(IN_DELETION, FALSE, Reason.DELETION_PROTECTED, protected.message)
-    return status_plan(seen, with_condition(seen, status, said, now), wake_at=protected.until)
+    row, status = rules.own(view), view.request.status
+    if row is not None and not view.request.is_terminating:
+        status = created_status(view, row.mirror, row.spec, now)
+    said = NewCondition(IN_DELETION, FALSE, Reason.DELETION_PROTECTED, protected.message)
+    return status_plan(view, with_condition(view, status, said, now), wake_at=protected.until)
 
 
-def force_delete(seen: Seen, namespace: NamespaceRow, now: datetime) -> Plan:
+def force_delete(view: RequestView, namespace: NamespaceRow, now: datetime) -> Plan:
     """Delete the objects in Velero's namespace once; the request stays until Velero has lost the backup."""
     del namespace
-    accepted = accept_deletion(seen, now)
+    accepted = accept_deletion(view, now)
     if accepted is not None:
         return accepted
-    request, row = seen.request, rules.own(seen)
-    if forced.forced_at(request.status) is not None:
-        return wait_for_loss(seen, row, now)
-    if row is not None and forced.is_busy(row):
-        return status_plan(seen, _waiting_for_end(seen, row, now))
-    waiting = wait_for_absence(seen, now) if row is None else None
+    request, row = view.request, rules.own(view)
+    if force_deleted.forced_at(request.status) is not None:
+        return wait_for_loss(view, row, now)
+    if row is not None and force_deleted.is_busy(row):
+        return status_plan(view, _waiting_for_end(view, row, now))
+    waiting = wait_for_absence(view, now) if row is None else None
     if waiting is not None:
         return waiting
-    gone = delete_velero_objects(row, rules.own_deletion(seen))
-    if not forced.may_have_data(request, row) or forced.is_lost(request.status, seen.locations, now):
-        return release_plan(seen, gone)
-    text = forced.message(request, seen.locations, is_back=False)
-    before = untold(msgspec.structs.replace(request.status, deletion=Copy()), IN_DELETION)  # its time is that of now
-    said = Said(IN_DELETION, TRUE, Reason.FORCE_DELETED, text)
+    gone = delete_velero_objects(row, rules.own_deletion(view))
+    if not force_deleted.may_have_data(request, row) or force_deleted.is_lost(request.status, view.locations, now):
+        return release_plan(view, gone)
+    text = force_deleted.message(request, view.locations, is_back=False)
+    before = remove_condition(
+        msgspec.structs.replace(request.status, deletion=Copy()), IN_DELETION
+    )  # its time is that of now
+    said = NewCondition(IN_DELETION, TRUE, Reason.FORCE_DELETED, text)
     return status_plan(
-        seen,
-        with_condition(seen, before, said, now),
+        view,
+        with_condition(view, before, said, now),
         gone,
         is_versioned=False,
-        wake_at=forced.collected_at(request.status),
+        wake_at=force_deleted.collected_at(request.status),
     )
 
 
-def wait_for_loss(seen: Seen, row: VeleroRow | None, now: datetime) -> Plan:
+def wait_for_loss(view: RequestView, row: VeleroRow | None, now: datetime) -> Plan:
     """Release a request whose backup Velero cannot bring back; else report where its data is and what to do."""
-    if row is None and forced.is_lost(seen.request.status, seen.locations, now):
-        return release_plan(seen, delete_velero_objects(None, rules.own_deletion(seen)))
-    if row is not None and row.is_going:
+    if row is None and force_deleted.is_lost(view.request.status, view.locations, now):
+        return release_plan(view, delete_velero_objects(None, rules.own_deletion(view)))
+    if row is not None and row.is_terminating:
         return Plan()
-    text = forced.message(seen.request, seen.locations, is_back=row is not None)
-    after = with_condition(seen, seen.request.status, Said(IN_DELETION, TRUE, Reason.FORCE_DELETED, text), now)
-    return status_plan(seen, after, wake_at=forced.collected_at(seen.request.status) if row is None else None)
+    text = force_deleted.message(view.request, view.locations, is_back=row is not None)
+    after = with_condition(view, view.request.status, NewCondition(IN_DELETION, TRUE, Reason.FORCE_DELETED, text), now)
+    return status_plan(view, after, wake_at=force_deleted.collected_at(view.request.status) if row is None else None)
 
 
-def accept_deletion(seen: Seen, now: datetime) -> Plan | None:
+def accept_deletion(view: RequestView, now: datetime) -> Plan | None:
     """Say that a backup is to go, and mark its request as going; None if both have been done."""
-    request = seen.request
+    request = view.request
     kept = request.status.condition(IN_DELETION)
     is_said = request.status.phase == DELETING and kept is not None and kept.message != rules.HOW_TO_DELETE
-    after = None if is_said else _deleting_status(seen, Reason.DELETION_PENDING, "backup accepted for deletion", now)
-    if request.is_going:
-        return None if after is None else status_plan(seen, after)
-    if rules.own(seen) is not None and not request.has_finalizer:
+    after = None if is_said else _deleting_status(view, Reason.DELETION_PENDING, "backup accepted for deletion", now)
+    if request.is_terminating:
+        return None if after is None else status_plan(view, after)
+    if rules.own(view) is not None and not request.has_finalizer:
         return Plan(
-            (build.add_finalizer(seen),), subject=subject_of(seen)
+            (build.add_finalizer(view),), subject=subject_of(view)
         )  # somebody took it off: hold it till the end
-    plan = Plan(subject=subject_of(seen)) if after is None else status_plan(seen, after)
-    writes = (*plan.writes, build.delete_request(seen))
+    plan = Plan(subject=subject_of(view)) if after is None else status_plan(view, after)
+    writes = (*plan.writes, build.delete_request(view))
     return Plan(writes, notes=plan.notes, subject=plan.subject)
 
 
@@ -130,94 +131,94 @@ def delete_velero_objects(row: VeleroRow | None, deletion: DeletionRow | None) -
     return tuple(found)
 
 
-def delete_backup(seen: Seen, namespace: NamespaceRow, now: datetime) -> Plan:
+def delete_backup(view: RequestView, namespace: NamespaceRow, now: datetime) -> Plan:
     """Have Velero delete a backup with its data, and let the request go when it has."""
     del namespace
-    accepted = accept_deletion(seen, now)
+    accepted = accept_deletion(view, now)
     if accepted is not None:
         return accepted
-    if not seen.request.has_finalizer:
+    if not view.request.has_finalizer:
         return Plan()
-    row, deletion = rules.own(seen), rules.own_deletion(seen)
-    if row is None and forced.forced_at(seen.request.status) is not None:
-        return wait_for_loss(seen, row, now)
+    row, deletion = rules.own(view), rules.own_deletion(view)
+    if row is None and force_deleted.forced_at(view.request.status) is not None:
+        return wait_for_loss(view, row, now)
     if row is None:
         # Velero takes its request away with the backup. If that was seen first, it was asked again: for nothing.
-        return wait_for_absence(seen, now) or release_plan(seen, delete_velero_objects(None, deletion))
+        return wait_for_absence(view, now) or release_plan(view, delete_velero_objects(None, deletion))
     if deletion is None:
-        return request_deletion(seen, row, now)
-    return update_from_deletion(seen, row, deletion, now)
+        return request_deletion(view, row, now)
+    return update_from_deletion(view, row, deletion, now)
 
 
-def request_deletion(seen: Seen, row: VeleroRow, now: datetime) -> Plan:
+def request_deletion(view: RequestView, row: VeleroRow, now: datetime) -> Plan:
     """Ask Velero to delete a backup; while it still works on it, it would only refuse."""
     if not row.is_terminal and not row.is_waiting:
-        return status_plan(seen, _waiting_for_end(seen, row, now))
-    status = _deleting_status(seen, Reason.DELETION_PENDING, "backup accepted for deletion", now)
-    copy = Copy(row.key.name, row.key.name, seen.velero_namespace)
+        return status_plan(view, _waiting_for_end(view, row, now))
+    status = _deleting_status(view, Reason.DELETION_PENDING, "backup accepted for deletion", now)
+    copy = Copy(row.key.name, row.key.name, view.velero_namespace)
     after = msgspec.structs.replace(status, deletion=copy)
-    return status_plan(seen, after, (build.create_deletion(seen, row, 1),), is_versioned=False)
+    return status_plan(view, after, (build.create_deletion(view, row, 1),), is_versioned=False)
 
 
-def update_from_deletion(seen: Seen, row: VeleroRow, deletion: DeletionRow, now: datetime) -> Plan:
+def update_from_deletion(view: RequestView, row: VeleroRow, deletion: DeletionRow, now: datetime) -> Plan:
     """Show what became of the request to delete; if it failed, make it again, later each time.
 
     If Velero takes the backup for one that runs, it is made to end it once more; the first time at once.
     """
-    copy = Copy(row.key.name, deletion.key.name, seen.velero_namespace, deletion.mirror)
-    before = msgspec.structs.replace(seen.request.status, deletion=copy)
+    copy = Copy(row.key.name, deletion.key.name, view.velero_namespace, deletion.mirror)
+    before = msgspec.structs.replace(view.request.status, deletion=copy)
     if deletion.phase != velero.PROCESSED:
-        return status_plan(seen, before)
+        return status_plan(view, before)
     again = rules.next_attempt_at(deletion)
     is_reopened = row.reopened == deletion.uid
     if is_reopened and not row.is_terminal:
-        return status_plan(seen, _waiting_for_end(seen, row, now))
-    is_held = velero.is_taken_for_running(row.phase, deletion.errors)
-    if not is_reopened and is_held and (now >= again or deletion.attempt == 1):
-        return status_plan(seen, before, (build.reopen(row, deletion),), is_versioned=False)
+        return status_plan(view, _waiting_for_end(view, row, now))
+    is_taken_for_running = velero.is_taken_for_running(row.phase, deletion.errors)
+    if not is_reopened and is_taken_for_running and (now >= again or deletion.attempt == 1):
+        return status_plan(view, before, (build.reopen(row, deletion),), is_versioned=False)
     if is_reopened or now >= again:
         gone = Delete(velero.DELETE_REQUEST, deletion.key, deletion.uid)
         return status_plan(
-            seen, before, (gone, build.create_deletion(seen, row, deletion.attempt + 1)), is_versioned=False
+            view, before, (gone, build.create_deletion(view, row, deletion.attempt + 1)), is_versioned=False
         )
     if not deletion.errors:
-        return status_plan(seen, before, wake_at=again)
+        return status_plan(view, before, wake_at=again)
     text = rules.deletion_failed(deletion)
-    after = with_condition(seen, before, Said(IN_DELETION, TRUE, Reason.DELETION_FAILED, text), now)
-    return status_plan(seen, after, wake_at=again)
+    after = with_condition(view, before, NewCondition(IN_DELETION, TRUE, Reason.DELETION_FAILED, text), now)
+    return status_plan(view, after, wake_at=again)
 
 
-def namespace_deleted(seen: Seen, namespace: NamespaceRow, now: datetime) -> Plan:
+def namespace_deleted(view: RequestView, namespace: NamespaceRow, now: datetime) -> Plan:
     """Release a request with its namespace: delete a waiting Velero object, keep a started backup until it expires."""
     del namespace
-    if not seen.request.is_going or not seen.request.has_finalizer:
+    if not view.request.is_terminating or not view.request.has_finalizer:
         return Plan()
-    row = rules.own(seen)
+    row = rules.own(view)
     if row is None:
-        return wait_for_absence(seen, now) or release_plan(seen)
-    unasked = delete_velero_objects(None, rules.own_deletion(seen))  # else Velero, once it is back, would delete it
+        return wait_for_absence(view, now) or release_plan(view)
+    unasked = delete_velero_objects(None, rules.own_deletion(view))  # else Velero, once it is back, would delete it
     if row.is_waiting:  # else Velero would run it in a namespace of this name that is another team's, or re-create it
-        return release_plan(seen, (*unasked, Delete(seen.family.velero, row.key, row.uid)))
-    if row.is_orphaned or seen.family is not BACKUPS:
-        return release_plan(seen, unasked)
+        return release_plan(view, (*unasked, Delete(view.family.velero, row.key, row.uid)))
+    if row.is_orphaned or view.family is not BACKUPS:
+        return release_plan(view, unasked)
     until = f" until {row.expires:%Y-%m-%d %H:%M} UTC" if row.expires is not None else ""
     text = (
-        f"namespace {seen.request.key.namespace} was deleted; {row.key.name} stays{until}, and can be restored by an "
+        f"namespace {view.request.key.namespace} was deleted; {row.key.name} stays{until}, and can be restored by an "
         "administrator"
     )
-    note = Note(seen.family.velero, row.key, row.uid, Reason.BACKUP_ORPHANED.value, text, Level.WARNING)
-    writes = (*unasked, build.mark_orphaned(seen, row, now), build.release(seen))
-    return Plan(writes, notes=(note,), subject=subject_of(seen))
+    note = Note(view.family.velero, row.key, row.uid, Reason.BACKUP_ORPHANED.value, text, Level.WARNING)
+    writes = (*unasked, build.mark_orphaned(view, row, now), build.release(view))
+    return Plan(writes, notes=(note,), subject=subject_of(view))
 
 
-def _deleting_status(seen: Seen, reason: Reason, text: str, now: datetime) -> Status:
-    before = seen.request.status
-    if forced.forced_at(before) is not None:  # remembered, so that the same path is taken until the end
+def _deleting_status(view: RequestView, reason: Reason, text: str, now: datetime) -> Status:
+    before = view.request.status
+    if force_deleted.forced_at(before) is not None:  # remembered, so that the same path is taken until the end
         reason = Reason.FORCE_DELETED
     status = msgspec.structs.replace(before, phase=forward(before.phase, DELETING))
-    return with_condition(seen, status, Said(IN_DELETION, TRUE, reason, text), now)
+    return with_condition(view, status, NewCondition(IN_DELETION, TRUE, reason, text), now)
 
 
-def _waiting_for_end(seen: Seen, row: VeleroRow, now: datetime) -> Status:
+def _waiting_for_end(view: RequestView, row: VeleroRow, now: datetime) -> Status:
     text = f"backup accepted for deletion: it is {row.phase}, and is deleted when that has ended"
-    return _deleting_status(seen, Reason.DELETION_PENDING, text, now)
+    return _deleting_status(view, Reason.DELETION_PENDING, text, now)

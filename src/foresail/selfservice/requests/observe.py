@@ -4,10 +4,10 @@ from datetime import datetime
 
 import msgspec
 
-from foresail.selfservice.access.observe import AccessSeen
+from foresail.selfservice.access.observe import AccessView
 from foresail.selfservice.families import Family
 from foresail.selfservice.policy.observe import PolicyRow
-from foresail.selfservice.queue.observe import Place, Turn
+from foresail.selfservice.queue.observe import Position, Turn
 from foresail.selfservice.rows.locations import LocationRow
 from foresail.selfservice.rows.namespaces import ClaimRow, NamespaceRow
 from foresail.selfservice.rows.requests import RequestRow
@@ -21,7 +21,7 @@ class Source(msgspec.Struct, frozen=True):
     velero: VeleroRow | None
 
 
-class Seen(msgspec.Struct, frozen=True):
+class RequestView(msgspec.Struct, frozen=True):
     """Everything that a decision about one request depends on, but the time."""
 
     family: Family
@@ -38,11 +38,11 @@ class Seen(msgspec.Struct, frozen=True):
     locations: tuple[LocationRow, ...] = ()  # of a backup that is not accepted yet
     transfers: Counts = ()
     volumes: Counts = ()
-    place: Place = Place()
+    position: Position = Position()
     turn: Turn = Turn()
     history: int | None = None  # how many finished restores are kept, if this one is not among them
-    unseen_since: datetime | None = None  # since when its Velero object may exist and is not seen
+    unobserved_since: datetime | None = None  # since when its Velero object may exist and is not seen
     claims: tuple[ClaimRow, ...] = ()  # of the namespace; only when a backup is complete and nobody has said so
     good: tuple[VeleroRow, ...] = ()  # the complete backups of the namespace; only if a deletion is asked for
-    access: AccessSeen | None = None  # None: a backup is not checked, a restore waits
+    access: AccessView | None = None  # None: a backup is not checked, a restore waits
     saved: frozenset[str] = frozenset()  # the UIDs of those whose data was copied or moved

@@ -8,7 +8,7 @@ from foresail.api import velero
 from foresail.api.nonadmin import Condition
 from foresail.selfservice.families import Family
 from foresail.selfservice.reasons import Reason
-from foresail.selfservice.requests.status import FALSE, NOTABLE, SUCCEEDED, TRUE, UNKNOWN, Said
+from foresail.selfservice.requests.status import FALSE, NOTABLE, SUCCEEDED, TRUE, UNKNOWN, NewCondition
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.velero import glimpse
 
@@ -31,34 +31,34 @@ _ENDED = {
 }
 
 
-def outcome(family: Family, mirror: str) -> Said | None:
+def outcome(family: Family, mirror: str) -> NewCondition | None:
     """Return what Velero's status comes to in one condition; None while it says nothing about that."""
-    seen, word = glimpse(mirror), family.word
-    if seen.phase == "Deleting":
+    reported, word = glimpse(mirror), family.word
+    if reported.phase == "Deleting":
         return None  # how it went, it went before
-    if seen.phase in velero.WAITING:
-        return Said(SUCCEEDED, UNKNOWN, Reason.WAITING, f"the {word} waits for Velero")
-    if seen.phase not in _ENDED:
-        return Said(SUCCEEDED, UNKNOWN, Reason.RUNNING, f"the {word} is {seen.phase}")
-    status, reason, text = _ENDED[seen.phase]
-    errors = seen.errors if isinstance(seen.errors, int) else 0
-    hooks = seen.hook_status.hooks_failed if seen.hook_status is not None else 0
-    numbers = ((errors, "error"), (seen.warnings, "warning"), (hooks, "failed hook"))
+    if reported.phase in velero.WAITING:
+        return NewCondition(SUCCEEDED, UNKNOWN, Reason.WAITING, f"the {word} waits for Velero")
+    if reported.phase not in _ENDED:
+        return NewCondition(SUCCEEDED, UNKNOWN, Reason.RUNNING, f"the {word} is {reported.phase}")
+    status, reason, text = _ENDED[reported.phase]
+    errors = reported.errors if isinstance(reported.errors, int) else 0
+    hooks = reported.hook_status.hooks_failed if reported.hook_status is not None else 0
+    numbers = ((errors, "error"), (reported.warnings, "warning"), (hooks, "failed hook"))
     counts = ", ".join(filter(None, (_counted(*each) for each in numbers)))
-    causes = "; ".join(filter(None, (seen.failure_reason, *(seen.validation_errors or ()))))
+    causes = "; ".join(filter(None, (reported.failure_reason, *(reported.validation_errors or ()))))
     said = text.format(word) + (f" with {counts}" if counts else "") + (f": {causes}" if causes else "")
-    return Said(SUCCEEDED, status, reason, said)
+    return NewCondition(SUCCEEDED, status, reason, said)
 
 
-def nothing_backed_up(mirror: str, spec: str) -> Said | None:
+def nothing_backed_up(mirror: str, spec: str) -> NewCondition | None:
     """Return that a complete backup has nothing of what was asked for: at most the Namespace, which Velero counts."""
-    seen = glimpse(mirror)
-    if seen.phase != velero.COMPLETED or seen.progress is None or seen.progress.total_items > 1:
+    reported = glimpse(mirror)
+    if reported.phase != velero.COMPLETED or reported.progress is None or reported.progress.total_items > 1:
         return None
-    if seen.progress.total_items and not _holds_namespace(spec):
+    if reported.progress.total_items and not _holds_namespace(spec):
         return None
     text = "the backup is complete, but nothing was backed up: no object of the namespace matches what it asks for"
-    return Said(NOTABLE, TRUE, Reason.NOTHING_BACKED_UP, text)
+    return NewCondition(NOTABLE, TRUE, Reason.NOTHING_BACKED_UP, text)
 
 
 def _holds_namespace(spec: str) -> bool:
@@ -73,12 +73,12 @@ def has_ended(request: RequestRow) -> bool:
     return succeeded is not None and succeeded.status != UNKNOWN
 
 
-def beginning(said: Said) -> str:
+def beginning(said: NewCondition) -> str:
     """Return with what a message begins that goes on with the cause."""
     return cut(said.message, _LONGEST_BEGINNING) + _THEN
 
 
-def kept(before: Condition | None, said: Said) -> Said:
+def kept(before: Condition | None, said: NewCondition) -> NewCondition:
     """Return what is to be said, with the cause if that stands there already."""
     if before is None or (before.status, before.reason) != (said.status, said.reason.value):
         return said

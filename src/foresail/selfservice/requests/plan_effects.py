@@ -2,28 +2,28 @@
 
 from foresail.plan import Create, Plan
 from foresail.selfservice.requests import rules
-from foresail.selfservice.requests.observe import Seen
+from foresail.selfservice.requests.observe import RequestView
 from foresail.selfservice.requests.status import (
     AUTHORIZED,
     TRUE,
 )
 
 
-def promises(plan: Plan, seen: Seen) -> bool:
+def reserves_quota(plan: Plan, view: RequestView) -> bool:
     """Whether a Plan writes down a nacuuid, and so takes a place."""
     body = plan.status.body.get("status") if plan.status else None
-    return isinstance(body, dict) and bool(body.get(seen.family.reference)) and not rules.has_nacuuid(seen.request)
+    return isinstance(body, dict) and bool(body.get(view.family.reference)) and not rules.has_nacuuid(view.request)
 
 
-def creates(plan: Plan, seen: Seen) -> bool:
+def creates(plan: Plan, view: RequestView) -> bool:
     """Whether a Plan makes the Velero object of a request, which is then in Velero's queue."""
-    return any(isinstance(each, Create) and each.kind == seen.family.velero for each in plan.actions)
+    return any(isinstance(each, Create) and each.kind == view.family.velero for each in plan.actions)
 
 
-def authorizes(plan: Plan, seen: Seen) -> bool:
+def authorizes(plan: Plan, view: RequestView) -> bool:
     """Whether a Plan writes down what the check of access found: the next one makes the Velero object."""
     body = plan.status.body.get("status") if plan.status else None
     said = body.get("conditions") if isinstance(body, dict) else None
     found = said if isinstance(said, (list, tuple)) else ()
     is_told = any(each.get("type") == AUTHORIZED and each.get("status") == TRUE for each in found)
-    return is_told and not seen.turn.is_blocked and not plan.actions
+    return is_told and not view.turn.is_blocked and not plan.actions

@@ -11,8 +11,8 @@ from foresail.api.instants import stamp
 from foresail.cron.duration import nanoseconds
 from foresail.selfservice.policy.observe import PolicyRow
 from foresail.selfservice.reasons import Reason
-from foresail.selfservice.requests.force_delete import forced_at, is_busy
-from foresail.selfservice.requests.observe import Seen
+from foresail.selfservice.requests.force_deleted import forced_at, is_busy
+from foresail.selfservice.requests.observe import RequestView
 from foresail.selfservice.requests.rules import own, own_deletion
 from foresail.selfservice.requests.status import FALSE, IN_DELETION
 from foresail.selfservice.rows.requests import Status
@@ -32,18 +32,18 @@ class Protected(msgspec.Struct, frozen=True):
     until: datetime | None = None
 
 
-def protection(seen: Seen, now: datetime) -> Protected | None:
+def protection(view: RequestView, now: datetime) -> Protected | None:
     """Return why a backup whose deletion is requested stays for now; None if it may be deleted."""
-    row, policy = own(seen), seen.policy
-    is_asked = seen.request.is_to_be_deleted or seen.request.is_to_be_forced
-    if row is None or policy is None or not is_asked or is_under_way(seen):
+    row, policy = own(view), view.policy
+    is_asked = view.request.is_to_be_deleted or view.request.is_to_be_forced
+    if row is None or policy is None or not is_asked or is_under_way(view):
         return None
-    return _too_young(seen, row, policy, now) or _among_the_last(seen, row, policy, now)
+    return _too_young(view, row, policy, now) or _among_the_last(view, row, policy, now)
 
 
-def is_under_way(seen: Seen) -> bool:
+def is_under_way(view: RequestView) -> bool:
     """Whether the deletion has begun: what is partly deleted is not kept."""
-    return own_deletion(seen) is not None or forced_at(seen.request.status) is not None
+    return own_deletion(view) is not None or forced_at(view.request.status) is not None
 
 
 def is_protected(status: Status) -> bool:
@@ -54,7 +54,7 @@ def is_protected(status: Status) -> bool:
 
 def good_backups(rows: Iterable[VeleroRow]) -> tuple[VeleroRow, ...]:
     """Return the complete backups among some."""
-    return tuple(row for row in rows if row.phase == velero.COMPLETED and not row.is_going)
+    return tuple(row for row in rows if row.phase == velero.COMPLETED and not row.is_terminating)
 
 
 class Coverage(msgspec.Struct, frozen=True):
@@ -98,25 +98,25 @@ def began_at(row: VeleroRow) -> datetime:
     return glimpse(row.mirror).start_timestamp or row.created
 
 
-def _too_young(seen: Seen, row: VeleroRow, policy: PolicyRow, now: datetime) -> Protected | None:
+def _too_young(view: RequestView, row: VeleroRow, policy: PolicyRow, now: datetime) -> Protected | None:
     length = nanoseconds(policy.spec.deletion.minimum_age or "0s")
     if not length or (row.phase not in _USABLE and not is_busy(row)):
         return None
-    until = seen.request.created + timedelta(microseconds=length // 1000)
+    until = view.request.created + timedelta(microseconds=length // 1000)
     if now >= until:
         return None
     text = f"SelfServicePolicy {policy.name} keeps backups for {policy.spec.deletion.minimum_age}"
-    return Protected(f"{text}; NonAdminBackup {seen.request.key.name} is deleted at {stamp(until)}", until)
+    return Protected(f"{text}; NonAdminBackup {view.request.key.name} is deleted at {stamp(until)}", until)
 
 
-def _among_the_last(seen: Seen, row: VeleroRow, policy: PolicyRow, now: datetime) -> Protected | None:
+def _among_the_last(view: RequestView, row: VeleroRow, policy: PolicyRow, now: datetime) -> Protected | None:
     kept = policy.spec.deletion.keep_last_good
     if row.phase != velero.COMPLETED or not kept:
         return None
     mine = coverage(row)
-    lasting = (each for each in seen.good if each.expires is None or each.expires > now)
+    lasting = (each for each in view.good if each.expires is None or each.expires > now)
     if sum(replaces(coverage(each), mine) for each in lasting) >= kept:
         return None
     text = f"SelfServicePolicy {policy.name} keeps the last {kept} completed backups"
     newer_ones = f"{kept} newer ones that hold as much and live as long are complete"
-    return Protected(f"{text}; NonAdminBackup {seen.request.key.name} is deleted when {newer_ones}")
+    return Protected(f"{text}; NonAdminBackup {view.request.key.name} is deleted when {newer_ones}")

@@ -20,7 +20,7 @@ from foresail.selfservice.policy.quotas import over_quota, over_restore_quota
 from foresail.selfservice.policy.rules import no_policy
 from foresail.selfservice.reasons import Reason, Refused
 from foresail.selfservice.requests.build import nacuuid
-from foresail.selfservice.requests.observe import Seen
+from foresail.selfservice.requests.observe import RequestView
 from foresail.selfservice.requests.status import (
     ACCEPTED,
     AUTHORIZED,
@@ -72,34 +72,34 @@ def is_owned(request: RequestRow, namespace: NamespaceRow, row: VeleroRow) -> bo
     )
 
 
-def own(seen: Seen) -> VeleroRow | None:
+def own(view: RequestView) -> VeleroRow | None:
     """Return the Velero object of a request; one of that name that is someone else's is none."""
-    row, namespace = seen.velero, seen.namespace
-    if row is None or namespace is None or not is_owned(seen.request, namespace, row):
+    row, namespace = view.velero, view.namespace
+    if row is None or namespace is None or not is_owned(view.request, namespace, row):
         return None
     return row
 
 
-def came_back(seen: Seen) -> bool:
+def came_back(view: RequestView) -> bool:
     """Whether Velero's sync brought back a backup that was deleted by force."""
-    said = seen.request.status.condition(IN_DELETION)
-    return said is not None and said.reason == Reason.FORCE_DELETED and own(seen) is not None
+    said = view.request.status.condition(IN_DELETION)
+    return said is not None and said.reason == Reason.FORCE_DELETED and own(view) is not None
 
 
-def own_deletion(seen: Seen) -> DeletionRow | None:
+def own_deletion(view: RequestView) -> DeletionRow | None:
     """Return the DeleteBackupRequest that we made for a request."""
-    row = seen.deletion
-    return row if row is not None and row.request_uid == seen.request.uid else None
+    row = view.deletion
+    return row if row is not None and row.request_uid == view.request.uid else None
 
 
-def absence_counts_at(request: RequestRow, unseen_since: datetime | None = None) -> datetime | None:
+def absence_counts_at(request: RequestRow, unobserved_since: datetime | None = None) -> datetime | None:
     """Return from when on a Velero object that is not to be seen is not there; None if there never was one."""
     if not has_nacuuid(request):
         return None
     said = (request.status.condition(kind) for kind in (ACCEPTED, QUEUED))
     times = [since for each in said if each is not None and (since := instant(each.last_transition_time)) is not None]
-    if unseen_since is not None:
-        times.append(unseen_since)  # it may have waited long for its turn
+    if unobserved_since is not None:
+        times.append(unobserved_since)  # it may have waited long for its turn
     return max(times) + UNSEEN if times else None
 
 
@@ -117,7 +117,7 @@ def is_refused(phase: str, accepted: Condition | None) -> bool:
 
 def waiting_for(request: RequestRow) -> str:
     """Return the reason for which a request waits without being wrong; empty if it does not wait."""
-    if request.is_to_go:
+    if request.is_being_removed:
         return ""
     for kind, status, reasons in (
         (ACCEPTED, FALSE, WAITS),
@@ -131,41 +131,43 @@ def waiting_for(request: RequestRow) -> str:
     return ""
 
 
-def velero_spec(seen: Seen, now: datetime) -> dict[str, Any] | Refused:
+def velero_spec(view: RequestView, now: datetime) -> dict[str, Any] | Refused:
     """Return the spec of the Velero object that a request comes to, or why there is none."""
-    request, policy = seen.request, seen.policy
+    request, policy = view.request, view.policy
     if request.restored_by or request.is_oversized:
-        return _brought_back(seen) if request.restored_by else _oversized(seen.family)
+        return _brought_back(view) if request.restored_by else _oversized(view.family)
     if policy is None:
         return no_policy(request.key.namespace)
     try:
         tenant: dict[str, Any] = msgspec.json.decode(request.spec or "{}", type=dict[str, Any])
     except RecursionError:
-        return Refused(seen.family.invalid, f"spec.{seen.family.word}Spec is nested too deep to be read: write it flat")
-    if seen.family is RESTORES:
-        return _restore_spec(seen, tenant, policy, now)
+        return Refused(view.family.invalid, f"spec.{view.family.word}Spec is nested too deep to be read: write it flat")
+    if view.family is RESTORES:
+        return _restore_spec(view, tenant, policy, now)
     found = backup_spec(tenant, request.key.namespace, policy)
     if isinstance(found, Refused) or has_nacuuid(request):  # it has its place already
         return found
     location = found.get("storageLocation", "")
-    expired = sum(each <= now for each in seen.expirations)
-    return over_quota(policy, seen.stored, seen.active, expired) or closed(location, seen.locations) or found
+    expired = sum(each <= now for each in view.expirations)
+    return over_quota(policy, view.stored, view.active, expired) or closed(location, view.locations) or found
 
 
-def next_expiration(seen: Seen, now: datetime) -> datetime | None:
+def next_expiration(view: RequestView, now: datetime) -> datetime | None:
     """Return when the next backup of the namespace expires and no longer counts; None if none will."""
-    return min((each for each in seen.expirations if each > now), default=None)
+    return min((each for each in view.expirations if each > now), default=None)
 
 
-def _restore_spec(seen: Seen, tenant: dict[str, Any], policy: PolicyRow, now: datetime) -> dict[str, Any] | Refused:
+def _restore_spec(
+    view: RequestView, tenant: dict[str, Any], policy: PolicyRow, now: datetime
+) -> dict[str, Any] | Refused:
     """Return the spec of the Velero Restore, or why there is none."""
-    request, backup = seen.request, seen.source.velero if seen.source else None
+    request, backup = view.request, view.source.velero if view.source else None
     found = restore_spec(tenant, request.key.namespace, backup.key.name if backup else "", policy)
     found = found if isinstance(found, Refused) else annotations.removed(found, policy)
     if isinstance(found, Refused):
         return found
-    over = None if has_nacuuid(request) else over_restore_quota(policy, seen.stored, seen.active)
-    return _requester_problem(seen) or _not_restorable(seen, now) or over or found
+    over = None if has_nacuuid(request) else over_restore_quota(policy, view.stored, view.active)
+    return _requester_problem(view) or _not_restorable(view, now) or over or found
 
 
 def _oversized(family: Family) -> Refused:
@@ -173,32 +175,32 @@ def _oversized(family: Family) -> Refused:
     return Refused(family.invalid, text)
 
 
-def _brought_back(seen: Seen) -> Refused:
+def _brought_back(view: RequestView) -> Refused:
     """Hold a request that a Velero Restore brought back: it was carried out before, and nobody asks again."""
-    key, kind = seen.request.key, seen.family.kind.name
+    key, kind = view.request.key, view.family.kind.name
     ask = f"kubectl label {kind.lower()} {key.name} --namespace {key.namespace} {velero.RESTORE_NAME_LABEL}-"
-    text = f"Velero Restore {seen.request.restored_by} brought this {kind} back, so it does not run again"
+    text = f"Velero Restore {view.request.restored_by} brought this {kind} back, so it does not run again"
     return Refused(Reason.RESTORED_FROM_BACKUP, f"{text}; to run it: {ask}")
 
 
-def _requester_problem(seen: Seen) -> Refused | None:
+def _requester_problem(view: RequestView) -> Refused | None:
     """Say why a restore has no requester whose rights count; None if it has one, or the policy needs none."""
-    if seen.policy is None or seen.policy.spec.restore.authorization != "Requester":
+    if view.policy is None or view.policy.spec.restore.authorization != "Requester":
         return None
-    reserved = seen.access.reserved if seen.access is not None else frozenset({seen.velero_namespace})
-    return requester_problem(seen.request.requester, reserved)
+    reserved = view.access.reserved if view.access is not None else frozenset({view.velero_namespace})
+    return requester_problem(view.request.requester, reserved)
 
 
-def _not_restorable(seen: Seen, now: datetime) -> Refused | None:
+def _not_restorable(view: RequestView, now: datetime) -> Refused | None:
     """Say why the backup that a restore names cannot be restored from; None if it can."""
-    name, source = seen.request.source, seen.source
-    if source is None or source.request is None or seen.namespace is None:
-        where = f"NonAdminBackup {shown(name)} does not exist in namespace {seen.request.key.namespace}"
+    name, source = view.request.source, view.source
+    if source is None or source.request is None or view.namespace is None:
+        where = f"NonAdminBackup {shown(name)} does not exist in namespace {view.request.key.namespace}"
         return Refused(Reason.BACKUP_NOT_READY, f"{where}; the restore starts when that backup exists and has ended")
     backup, row = source.request, source.velero
     if is_being_deleted(backup):
         return _invalid(f"NonAdminBackup {name} is being deleted")
-    if row is not None and not is_owned(backup, seen.namespace, row):
+    if row is not None and not is_owned(backup, view.namespace, row):
         return _invalid(f"NonAdminBackup {name} has no Velero Backup that was made for it")
     return _not_ready(backup, row) or _expired(backup, row, now)
 
@@ -215,7 +217,7 @@ def is_being_deleted(backup: RequestRow) -> bool:
     """Whether a backup is on its way out; one that its policy protects can still be restored."""
     said = backup.status.condition(IN_DELETION)
     is_kept = said is not None and said.reason == Reason.DELETION_PROTECTED
-    return backup.is_going or ((backup.is_to_be_deleted or backup.is_to_be_forced) and not is_kept)
+    return backup.is_terminating or ((backup.is_to_be_deleted or backup.is_to_be_forced) and not is_kept)
 
 
 def _not_ready(backup: RequestRow, row: VeleroRow | None) -> Refused | None:
@@ -238,11 +240,11 @@ def _invalid(text: str) -> Refused:
 # How it went
 
 
-def why_gone(seen: Seen) -> str:
+def why_gone(view: RequestView) -> str:
     """Return in words why there is no Velero object behind a request that was Created."""
-    kind, word = seen.family.kind.name, seen.family.word
+    kind, word = view.family.kind.name, view.family.word
     again = f"Please create a new {kind} to initiate a new {word}"
-    if not has_nacuuid(seen.request):
+    if not has_nacuuid(view.request):
         return (
             f"Another controller has made the Velero {word.capitalize()} of this {kind}, so it is left alone. {again}"
         )

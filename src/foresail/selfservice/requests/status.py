@@ -28,8 +28,8 @@ def forward(before: str, after: str) -> str:
     return max(before, after, key=lambda phase: _ORDER.index(phase) if phase in _ORDER else 0)
 
 
-class Said(msgspec.Struct, frozen=True):
-    """What a condition is to say."""
+class NewCondition(msgspec.Struct, frozen=True):
+    """A condition to set; its time and generation are added then."""
 
     type: str
     status: str
@@ -37,27 +37,27 @@ class Said(msgspec.Struct, frozen=True):
     message: str
 
 
-def told(status: Status, said: Said, generation: int, now: datetime) -> Status:
-    """Return the status with a condition that says this; its time is kept while its status is the same."""
-    old = status.condition(said.type)
-    since = old.last_transition_time if old is not None and old.status == said.status else stamp(now)
-    message = said.message[:_LONGEST_MESSAGE]
-    new = Condition(said.type, said.status, said.reason.value, message, since, generation)
+def set_condition(status: Status, wanted: NewCondition, generation: int, now: datetime) -> Status:
+    """Return the status with this condition; its transition time changes only with its status."""
+    old = status.condition(wanted.type)
+    since = old.last_transition_time if old is not None and old.status == wanted.status else stamp(now)
+    message = wanted.message[:_LONGEST_MESSAGE]
+    new = Condition(wanted.type, wanted.status, wanted.reason.value, message, since, generation)
     if new == old:
         return status
-    rest = tuple(each for each in status.conditions if each.type != said.type)
+    rest = tuple(each for each in status.conditions if each.type != wanted.type)
     where = status.conditions.index(old) if old is not None else len(rest)
     return msgspec.structs.replace(status, conditions=(*rest[:where], new, *rest[where:]))
 
 
-def untold(status: Status, kind: str) -> Status:
+def remove_condition(status: Status, kind: str) -> Status:
     """Return the status without a condition."""
     left = tuple(each for each in status.conditions if each.type != kind)
     return msgspec.structs.replace(status, conditions=left)
 
 
 def changed(before: Status, after: Status) -> list[Condition]:
-    """Return the conditions that say something new: another status, or another reason."""
+    """Return the conditions with another status or another reason than before."""
     old = {each.type: (each.status, each.reason) for each in before.conditions}
     return [each for each in after.conditions if old.get(each.type) != (each.status, each.reason)]
 

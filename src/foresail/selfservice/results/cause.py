@@ -8,18 +8,18 @@ import msgspec
 from foresail.plan import Key
 from foresail.selfservice.families import Family
 from foresail.selfservice.requests.outcome import beginning, cut
-from foresail.selfservice.requests.status import Said
+from foresail.selfservice.requests.status import NewCondition
 from foresail.selfservice.results.file import Lines
 
 MOST_BYTES = 2048
 
 
-def explained(said: Said, cause: str) -> Said:
+def explained(said: NewCondition, cause: str) -> NewCondition:
     """Return what is to be said, with its cause; at most 2 KiB, whatever the cause."""
     return msgspec.structs.replace(said, message=cut(beginning(said) + cause, MOST_BYTES))
 
 
-def told_cause(lines: Lines, said: Said, family: Family, key: Key) -> str:
+def told_cause(lines: Lines, said: NewCondition, family: Family, key: Key) -> str:
     """Return the cause in the words of Velero's results, and where there is more."""
     begin = "Velero says: "
     end = _where_more(lines, family, key)

@@ -12,7 +12,7 @@ from foresail.plan import Key
 from foresail.selfservice.requests.status import FALSE, SUCCEEDED
 from foresail.selfservice.results.decide import FAILED
 from foresail.selfservice.results.file import MOST_BYTES, lines_about
-from foresail.selfservice.results.observe import Found, ResultsSeen, Wanted
+from foresail.selfservice.results.observe import Found, ResultsView, Wanted
 from foresail.selfservice.rows.download_requests import DownloadRequestRow
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.state.cluster import ClusterState
@@ -70,7 +70,7 @@ class Results:
 
     # What a decision sees
 
-    def observe(self, key: Key, request_key: Key) -> ResultsSeen | None:
+    def observe(self, key: Key, request_key: Key) -> ResultsView | None:
         """Collect what is known about the results of a request; of one that cannot be read, nothing."""
         cluster = self._cluster
         plural, _, name = request_key.name.partition("/")
@@ -79,9 +79,9 @@ class Results:
         if request is None:
             if not answers or at in family.requests.unread:
                 return None
-            return ResultsSeen(key, family.family, None, cluster.velero_namespace, answers=answers)
+            return ResultsView(key, family.family, None, cluster.velero_namespace, answers=answers)
         row, backup = cluster.velero_rows(family, request)
-        return ResultsSeen(
+        return ResultsView(
             key=key,
             family=family.family,
             request=request,

@@ -26,7 +26,7 @@ class Found(msgspec.Struct, frozen=True):
     problem: str = ""
 
 
-class ResultsSeen(msgspec.Struct, frozen=True):
+class ResultsView(msgspec.Struct, frozen=True):
     """Everything that a decision about the results of one request depends on, but the time."""
 
     key: Key  # of the look

@@ -13,7 +13,7 @@ class NamespaceRow(msgspec.Struct, frozen=True, gc=False):
 
     uid: str
     labels: dict[str, str]
-    is_going: bool
+    is_terminating: bool
 
 
 class ClaimRow(msgspec.Struct, frozen=True):

@@ -65,7 +65,7 @@ class RequestRow(Keyed, frozen=True, gc=False):
     version: str
     generation: int
     created: datetime
-    is_going: bool
+    is_terminating: bool
     finalizer_index: int  # of our finalizer among all of them; -1 if it is not there
     has_others_finalizers: bool
     is_to_be_deleted: bool  # spec.deleteBackup
@@ -79,9 +79,9 @@ class RequestRow(Keyed, frozen=True, gc=False):
     is_oversized: bool = False  # whether the spec is larger than LARGEST_SPEC
 
     @property
-    def is_to_go(self) -> bool:
+    def is_being_removed(self) -> bool:
         """Whether it is deleted or is to be deleted, in whatever way."""
-        return self.is_going or self.is_to_be_deleted or self.is_to_be_forced
+        return self.is_terminating or self.is_to_be_deleted or self.is_to_be_forced
 
     @property
     def has_finalizer(self) -> bool:
@@ -104,7 +104,7 @@ def request_row(wire: nonadmin.Request, family: Family) -> RequestRow:
         version=meta.resource_version,
         generation=meta.generation,
         created=meta.creation_timestamp,
-        is_going=meta.deletion_timestamp is not None,
+        is_terminating=meta.deletion_timestamp is not None,
         finalizer_index=_index(meta.finalizers, family.finalizer),
         has_others_finalizers=any(each != family.finalizer for each in meta.finalizers),
         is_to_be_deleted=bool(spec.delete_backup),

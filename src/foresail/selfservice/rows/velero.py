@@ -34,7 +34,7 @@ class VeleroRow(Keyed, frozen=True, gc=False):
     request_uid: str
     namespace_uid: str
     is_orphaned: bool
-    is_going: bool
+    is_terminating: bool
     phase: str
     queue_position: int
     expires: datetime | None
@@ -83,7 +83,7 @@ class MovementRow(Keyed, frozen=True, gc=False):
 
 def velero_row(wire: mirrored.Mirrored, family: Family) -> VeleroRow:
     """Return what is kept of a Velero Backup or Restore."""
-    meta, seen = wire.metadata, _glimpse.decode(wire.status)
+    meta, status = wire.metadata, _glimpse.decode(wire.status)
     if meta.creation_timestamp is None:
         raise ValueError("it has no creationTimestamp")
     annotations = meta.annotations or {}
@@ -95,11 +95,11 @@ def velero_row(wire: mirrored.Mirrored, family: Family) -> VeleroRow:
         request_uid=annotations.get(REQUEST_UID, ""),
         namespace_uid=sys.intern(annotations.get(NAMESPACE_UID, "")),
         is_orphaned=ORPHANED in annotations,
-        is_going=meta.deletion_timestamp is not None,
-        phase=sys.intern(seen.phase),
-        queue_position=seen.queue_position,
-        expires=seen.expiration,
-        mirror=_without_position(wire.status) if seen.queue_position else interned(wire.status),
+        is_terminating=meta.deletion_timestamp is not None,
+        phase=sys.intern(status.phase),
+        queue_position=status.queue_position,
+        expires=status.expiration,
+        mirror=_without_position(wire.status) if status.queue_position else interned(wire.status),
         spec=interned(wire.spec) if family is BACKUPS else "{}",
         source="" if family is BACKUPS else sys.intern(_source.decode(wire.spec).backup_name or ""),
         is_scheduled=velero.SCHEDULE_LABEL in (meta.labels or {}),
@@ -109,7 +109,7 @@ def velero_row(wire: mirrored.Mirrored, family: Family) -> VeleroRow:
 
 def deletion_row(wire: mirrored.Mirrored) -> DeletionRow:
     """Return what is kept of a DeleteBackupRequest."""
-    meta, seen = wire.metadata, _glimpse.decode(wire.status)
+    meta, status = wire.metadata, _glimpse.decode(wire.status)
     if meta.creation_timestamp is None:
         raise ValueError("it has no creationTimestamp")
     annotations = meta.annotations or {}
@@ -121,8 +121,8 @@ def deletion_row(wire: mirrored.Mirrored) -> DeletionRow:
         owner=_owner(annotations, BACKUPS),
         request_uid=annotations.get(REQUEST_UID, ""),
         attempt=int(attempt) if attempt.isdigit() else 1,
-        phase=seen.phase,
-        errors=tuple(seen.errors) if isinstance(seen.errors, list) else (),
+        phase=status.phase,
+        errors=tuple(status.errors) if isinstance(status.errors, list) else (),
         mirror=interned(wire.status),
     )
 

@@ -42,24 +42,24 @@ class Bookkeeping:
             family.reports.forget(name)
         moved = self._update_queue(family, name, row, is_deleted=new is None)
         if new is None or new.status.phase in (CREATED, DELETING):
-            family.ledger.settle(namespace, name)
+            family.ledger.release(namespace, name)
         elif rules.has_nacuuid(new):
-            family.ledger.promise(namespace, name)
+            family.ledger.reserve(namespace, name)
         return moved
 
     def _update_lingering(self, row: RequestRow, *, is_deleted: bool) -> None:
         """Count a backup that was deleted by force until Velero has lost it, even if its request is deleted."""
         name = build.nacuuid(row)
-        self._cluster.lingering.take(name, row)
+        self._cluster.force_deleted.take(name, row)
         if is_deleted:
-            self._cluster.lingering.forget_if_lost(name, self._cluster.location_rows())
+            self._cluster.force_deleted.forget_if_lost(name, self._cluster.location_rows())
 
     def _update_queue(
         self, family: FamilyState, name: str, row: RequestRow, *, is_deleted: bool
     ) -> list[Key | LowPriority]:
         """Let an accepted request wait for its turn, or remove one from the queue that needs none any more."""
         is_created = row.status.phase in (CREATED, DELETING) or family.is_in_velero(name)
-        if not is_deleted and not is_created and rules.has_nacuuid(row) and not row.is_to_go:
+        if not is_deleted and not is_created and rules.has_nacuuid(row) and not row.is_being_removed:
             family.window.enter(name, row.key, row.created)
             self.update_weight(row.key.namespace)
             return []
@@ -90,8 +90,8 @@ class Bookkeeping:
     def _update_window(self, family: FamilyState, change: Change[VeleroRow], row: VeleroRow) -> bool:
         """Take in what Velero has; return whether a turn may have become free."""
         if change.new is None:
-            return family.window.lose(change.key.name)
-        return family.window.see(row, change.old, change.initial)
+            return family.window.remove(change.key.name)
+        return family.window.observe(row, change.old, change.initial)
 
     def _note_left(self, family: FamilyState, change: Change[VeleroRow]) -> None:
         """Note how long an object ran whose data is still moved, for its turn is over."""
@@ -104,7 +104,7 @@ class Bookkeeping:
     def namespace_changed(self, name: str, *, is_deleted: bool) -> None:
         """Take in a change of a namespace."""
         if is_deleted:
-            self._cluster.lingering.leave(name)
+            self._cluster.force_deleted.leave(name)
             for family in self._cluster.families:
                 family.window.queue.forget(name)
         else:
@@ -125,12 +125,12 @@ class Bookkeeping:
 
     def locations_changed(self) -> list[Key]:
         """Forget the backups deleted by force that Velero has lost; return who may have their quota."""
-        lost = self._cluster.lingering.forget_lost(self._cluster.location_rows())
+        lost = self._cluster.force_deleted.forget_lost(self._cluster.location_rows())
         return [key for each in lost for key in self._cluster.backups.keys_short_of_quota(each.namespace)]
 
     def forget_collected(self, now: datetime) -> list[Key]:
         """Forget the backups deleted by force that have expired since; return who may have their quota."""
-        namespaces = {key.namespace for key in self._cluster.lingering.forget_collected(now)}
+        namespaces = {key.namespace for key in self._cluster.force_deleted.forget_collected(now)}
         return [key for namespace in namespaces for key in self._cluster.backups.keys_short_of_quota(namespace)]
 
 
@@ -139,8 +139,8 @@ def _update_ledger(family: FamilyState, change: Change[VeleroRow]) -> bool:
     old, new, ledger = change.old, change.new, family.ledger
     is_free = old is not None and (new is None or new.namespace_uid != old.namespace_uid)
     if old is not None and is_free:
-        ledger.free(old.namespace_uid, change.key.name)
-    if new is not None and ledger.hold(new.namespace_uid, change.key.name, is_active=not new.is_terminal):
+        ledger.remove(old.namespace_uid, change.key.name)
+    if new is not None and ledger.record(new.namespace_uid, change.key.name, is_active=not new.is_terminal):
         is_free = True
     return is_free
 

@@ -8,11 +8,11 @@ from foresail.plan import Key
 from foresail.selfservice.access.observe import PREFIXES
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
 from foresail.selfservice.policy.observe import PolicyRow
-from foresail.selfservice.policy.quota_ledger import Places
+from foresail.selfservice.policy.quota_ledger import QuotaLedger
 from foresail.selfservice.policy.rules import policy_for
-from foresail.selfservice.queue.window import Limits, Turns
+from foresail.selfservice.queue.window import Limits, Window
 from foresail.selfservice.requests import build
-from foresail.selfservice.requests.force_delete import Lingering
+from foresail.selfservice.requests.force_deleted import ForceDeletedBackups
 from foresail.selfservice.requests.observe import Source
 from foresail.selfservice.rows.download_requests import DownloadRequestRow
 from foresail.selfservice.rows.locations import LocationRow
@@ -28,10 +28,10 @@ class ClusterState:
     def __init__(self, velero_namespace: str, reserved: Iterable[str], limits: Limits) -> None:
         self.velero_namespace = velero_namespace
         self.reserved = frozenset((*reserved, velero_namespace))  # namespaces that no policy reaches
-        self.lingering = Lingering()
-        window, restore_window = Turns(limits.window, limits.next_slot), Turns(limits.restore_window)
-        self.backups = FamilyState(BACKUPS, velero_namespace, window, Places(self.lingering.names))
-        self.restores = FamilyState(RESTORES, velero_namespace, restore_window, Places())
+        self.force_deleted = ForceDeletedBackups()
+        window, restore_window = Window(limits.window, limits.next_slot), Window(limits.restore_window)
+        self.backups = FamilyState(BACKUPS, velero_namespace, window, QuotaLedger(self.force_deleted.names))
+        self.restores = FamilyState(RESTORES, velero_namespace, restore_window, QuotaLedger())
         self.deletions = Store[DeletionRow]()
         self.namespaces = Store[NamespaceRow]()
         self.policies = Store[PolicyRow]()

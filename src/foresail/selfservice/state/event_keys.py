@@ -86,13 +86,15 @@ class EventKeys:
 
     def for_namespace(self, change: Change[NamespaceRow]) -> Iterator[Key]:
         """Return the requests of a namespace that depend on its policy; all of them if it is terminating."""
-        is_going = change.new is not None and change.new.is_going
+        is_terminating = change.new is not None and change.new.is_terminating
         for family in self._cluster.families:
             rows = family.requests.by("namespace", change.key.name)
             yield from family.keys(
-                row for row in rows if is_going or not row.status.velero.nacuuid or protection.is_protected(row.status)
+                row
+                for row in rows
+                if is_terminating or not row.status.velero.nacuuid or protection.is_protected(row.status)
             )
-            if change.new is None or is_going or change.old is None:
+            if change.new is None or is_terminating or change.old is None:
                 yield from family.dangling_keys(family.velero.by("waits in", change.key.name))
 
     def for_policy(self, change: Change[PolicyRow]) -> Iterator[Key | LowPriority]:

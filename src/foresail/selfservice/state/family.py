@@ -7,13 +7,13 @@ from foresail.kube.controller import LowPriority
 from foresail.kube.store import Store
 from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
-from foresail.selfservice.policy.quota_ledger import Places
-from foresail.selfservice.queue.positions import NEAR, Line, Telling
+from foresail.selfservice.policy.quota_ledger import QuotaLedger
+from foresail.selfservice.queue.positions import NEAR, PositionReports, VeleroQueue
 from foresail.selfservice.queue.quota_queue import QuotaQueue
-from foresail.selfservice.queue.window import Turns
+from foresail.selfservice.queue.window import Window
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.requests import dangling, outcome, protection
-from foresail.selfservice.requests.force_delete import forced_at
+from foresail.selfservice.requests.force_deleted import forced_at
 from foresail.selfservice.requests.status import ACCEPTED, CREATED, DELETING
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.velero import MovementRow, VeleroRow
@@ -27,7 +27,7 @@ _WOKEN = 16  # of those that wait for quota; each that cannot use it wakes other
 class FamilyState:
     """The requests of one family, Velero's objects for them, and who waits for what."""
 
-    def __init__(self, family: Family, velero_namespace: str, window: Turns, ledger: Places) -> None:
+    def __init__(self, family: Family, velero_namespace: str, window: Window, ledger: QuotaLedger) -> None:
         self.family = family
         self.window = window
         self.ledger = ledger
@@ -45,7 +45,7 @@ class FamilyState:
         self.velero = Store[VeleroRow]({"waits in": self._waits_in, "namespace uid": self._namespace_uid})
         kinds = _MOVEMENTS[family.word]
         self.movements = {kind: Store[MovementRow]({"of": lambda row: [row.of]}) for kind in kinds}
-        self.velero_queue, self.reports = Line(), Telling()
+        self.velero_queue, self.reports = VeleroQueue(), PositionReports()
         self.window_key = Key("", f"{WINDOW}/{family.kind.plural}")
         self._velero_namespace = velero_namespace
 
@@ -83,7 +83,7 @@ class FamilyState:
 
     def queued_keys(self) -> Iterator[Key | LowPriority]:
         """Return every request whose position may have changed: the near ones at once, the others later."""
-        queue, is_booked = self.window.queue, self.reports.waits
+        queue, is_booked = self.window.queue, self.reports.is_booked
         yield from self._keys_of_objects(self.velero_queue.first())
         yield from self.front_keys()
         farther = (name for name in self.velero_queue.rest() if not is_booked(name))

@@ -7,15 +7,15 @@ import msgspec
 
 from foresail.kube.background_reads import BackgroundReads
 from foresail.plan import Key
-from foresail.selfservice.access.observe import PREFIXES, AccessSeen
+from foresail.selfservice.access.observe import PREFIXES, AccessView
 from foresail.selfservice.access.reader import AccessReader
-from foresail.selfservice.queue.observe import Place
-from foresail.selfservice.queue.window import WindowSeen
-from foresail.selfservice.requests import build, outcome, protection, rules, volumes
-from foresail.selfservice.requests.dangling import StraySeen
+from foresail.selfservice.queue.observe import Position
+from foresail.selfservice.queue.window import WindowView
+from foresail.selfservice.requests import build, data_incomplete, outcome, protection, rules
+from foresail.selfservice.requests.dangling import DanglingView
 from foresail.selfservice.requests.file_requests import file_name
-from foresail.selfservice.requests.force_delete import forced_at
-from foresail.selfservice.requests.observe import Seen, Source
+from foresail.selfservice.requests.force_deleted import forced_at
+from foresail.selfservice.requests.observe import RequestView, Source
 from foresail.selfservice.requests.status import CREATED, DELETING
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.velero import VeleroRow, movements
@@ -33,20 +33,20 @@ class Observer:
         self._access = access
         self._background_reads = background_reads
 
-    def window(self, plural: str, now: datetime) -> WindowSeen:
+    def window(self, plural: str, now: datetime) -> WindowView:
         """Collect when the next hand-over of a family is given up."""
-        return WindowSeen(plural, self._cluster.of_plural(plural).window.next_expiry(now))
+        return WindowView(plural, self._cluster.of_plural(plural).window.next_expiry(now))
 
-    def dangling(self, namespace: str, path: str) -> StraySeen | None:
+    def dangling(self, namespace: str, path: str) -> DanglingView | None:
         """Collect what is known about a waiting Velero object and its namespace."""
         plural, _, name = path.partition("/")
         family = self._cluster.of_plural(plural)
         row, at = family.velero.get(family.velero_key(name)), Key("", namespace)
         if row is None or at in self._cluster.namespaces.unread:
             return None
-        return StraySeen(family.family, row, self._cluster.namespaces.get(at))
+        return DanglingView(family.family, row, self._cluster.namespaces.get(at))
 
-    def request(self, family: FamilyState, key: Key, now: datetime) -> Seen | None:
+    def request(self, family: FamilyState, key: Key, now: datetime) -> RequestView | None:
         """Collect everything that a decision about a request depends on."""
         request = family.requests.get(key)
         if request is None:
@@ -56,7 +56,7 @@ class Observer:
         uid = namespace.uid if namespace is not None else ""
         transfers, copies = family.movements.values()
         is_backup = family is cluster.backups
-        seen = Seen(
+        view = RequestView(
             family=family.family,
             request=request,
             velero_namespace=cluster.velero_namespace,
@@ -73,32 +73,32 @@ class Observer:
             locations=cluster.location_rows() if is_backup and _needs_locations(request) else (),
             transfers=movements(transfers.by("of", name)),
             volumes=movements(copies.by("of", name)),
-            place=_place(family, request, at, now),
+            position=_reported_position(family, request, at, now),
         )
-        seen = self._with_turn(family, name, seen, now)
+        view = self._with_turn(family, name, view, now)
         if request.status.phase not in (CREATED, DELETING):
-            seen = msgspec.structs.replace(seen, access=self._access_to(family.key(key), seen.source))
-        return self._with_claims(family, seen) if is_backup and volumes.is_new(seen) else seen
+            view = msgspec.structs.replace(view, access=self._access_to(family.key(key), view.source))
+        return self._with_claims(family, view) if is_backup and data_incomplete.is_newly_complete(view) else view
 
-    def _with_turn(self, family: FamilyState, name: str, seen: Seen, now: datetime) -> Seen:
+    def _with_turn(self, family: FamilyState, name: str, view: RequestView, now: datetime) -> RequestView:
         """Add whether a request may be handed over now, and since when its Velero object may exist unobserved."""
-        request = seen.request
-        if seen.velero is not None or request.status.phase in (CREATED, DELETING):
-            return seen
+        request = view.request
+        if view.velero is not None or request.status.phase in (CREATED, DELETING):
+            return view
         is_accepted = rules.has_nacuuid(request)
         unseen = self._cluster.unobserved.get(name, now) if is_accepted and request.has_finalizer else None
         if is_accepted:
             turn = family.window.turn(name, request.key.namespace, family.family.word, now)
         else:
             turn = family.window.expected_turn(family.family.word)
-        return msgspec.structs.replace(seen, turn=turn, unseen_since=unseen)
+        return msgspec.structs.replace(view, turn=turn, unobserved_since=unseen)
 
-    def _with_claims(self, family: FamilyState, seen: Seen) -> Seen:
+    def _with_claims(self, family: FamilyState, view: RequestView) -> RequestView:
         """Add the volumes that a namespace has, and those whose data is in a backup that has just ended."""
-        name = build.nacuuid(seen.request)
+        name = build.nacuuid(view.request)
         saved = frozenset(each.claim for store in family.movements.values() for each in store.by("of", name))
-        claims = tuple(self._cluster.claims.by("namespace", seen.request.key.namespace))
-        return msgspec.structs.replace(seen, claims=claims, saved=saved)
+        claims = tuple(self._cluster.claims.by("namespace", view.request.key.namespace))
+        return msgspec.structs.replace(view, claims=claims, saved=saved)
 
     def _history(self, request: RequestRow) -> int | None:
         """Return how many finished restores are kept, if this one is not among them any longer."""
@@ -127,14 +127,14 @@ class Observer:
         rows = self._cluster.backups.velero.by("namespace uid", namespace_uid)
         return protection.good_backups(row for row in rows if row.key not in self._cluster.deletions)
 
-    def _access_to(self, key: Key, source: Source | None) -> AccessSeen:
+    def _access_to(self, key: Key, source: Source | None) -> AccessView:
         """Collect what is known about access to what a request would bring back."""
         backup = source.velero if source is not None else None
         read_result, reserved = self._background_reads.result(key), self._cluster.reserved
         if backup is None:
-            return AccessSeen(reserved=reserved, read_result=read_result)
+            return AccessView(reserved=reserved, read_result=read_result)
         rows = self._cluster.download_requests.by("contents of", backup.key.name)
-        return AccessSeen(
+        return AccessView(
             has_contents=self._access.knows(backup.uid),
             files=tuple(row for row in rows if row.key.name == file_name(PREFIXES[row.target.kind], backup.uid)),
             authority=self._cluster.authority_of(backup),
@@ -143,12 +143,12 @@ class Observer:
         )
 
 
-def _place(family: FamilyState, request: RequestRow, at: Key, now: datetime) -> Place:
+def _reported_position(family: FamilyState, request: RequestRow, at: Key, now: datetime) -> Position:
     """Return the position of a request, and when it is to be reported."""
     position, shown = _position(family, request, at), request.status.position
     if position is None or (shown is not None and position >= shown):
-        return Place(position)
-    return Place(position, family.reports.when(at.name, shown, position, now))
+        return Position(position)
+    return Position(position, family.reports.when(at.name, shown, position, now))
 
 
 def _position(family: FamilyState, request: RequestRow, at: Key) -> int | None:
@@ -162,8 +162,8 @@ def _position(family: FamilyState, request: RequestRow, at: Key) -> int | None:
 
 
 def _needs_policy(request: RequestRow) -> bool:
-    is_to_go = request.is_to_be_deleted or request.is_to_be_forced
-    return is_to_go or request.status.phase not in (CREATED, DELETING)
+    is_being_removed = request.is_to_be_deleted or request.is_to_be_forced
+    return is_being_removed or request.status.phase not in (CREATED, DELETING)
 
 
 def _needs_locations(request: RequestRow) -> bool:

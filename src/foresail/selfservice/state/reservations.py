@@ -9,8 +9,8 @@ from datetime import datetime
 from foresail.kube.execute import Outcome, Result
 from foresail.plan import Key, Plan
 from foresail.selfservice.requests import authorization, build, rules
-from foresail.selfservice.requests.observe import Seen
-from foresail.selfservice.requests.plan_effects import authorizes, creates, promises
+from foresail.selfservice.requests.observe import RequestView
+from foresail.selfservice.requests.plan_effects import authorizes, creates, reserves_quota
 from foresail.selfservice.state.cluster import ClusterState
 from foresail.selfservice.state.family import FamilyState
 
@@ -22,70 +22,70 @@ class Reservations:
         self._cluster = cluster
         self._update_weight = update_weight
 
-    def reserve(self, seen: Seen, plan: Plan, now: datetime) -> list[Key]:
+    def reserve(self, view: RequestView, plan: Plan, now: datetime) -> list[Key]:
         """Reserve what a Plan takes; return who may go on."""
-        family, request = self._cluster.of(seen.family), seen.request
+        family, request = self._cluster.of(view.family), view.request
         name = build.nacuuid(request)
         family.window.queue.replay()
-        if seen.place.tell_at is not None:
-            family.reports.book(name, seen.place.tell_at, now)
-        if seen.unseen_since is not None:
-            self._cluster.unobserved.setdefault(name, seen.unseen_since)
-        woken = self._reserve_turn(family, name, seen, plan, now)
-        woken += self._reserve_quota(family, name, seen, plan)
-        if creates(plan, seen):
+        if view.position.report_at is not None:
+            family.reports.book(name, view.position.report_at, now)
+        if view.unobserved_since is not None:
+            self._cluster.unobserved.setdefault(name, view.unobserved_since)
+        woken = self._reserve_turn(family, name, view, plan, now)
+        woken += self._reserve_quota(family, name, view, plan)
+        if creates(plan, view):
             family.velero_queue.enter(name)
         if plan.status is not None and (name in family.velero_queue or name in family.window.queue):
-            family.reports.told(name, now)
+            family.reports.reported(name, now)
         return woken
 
-    def _reserve_quota(self, family: FamilyState, name: str, seen: Seen, plan: Plan) -> list[Key]:
+    def _reserve_quota(self, family: FamilyState, name: str, view: RequestView, plan: Plan) -> list[Key]:
         """Count a request that is accepted; return who may have the quota of one that is not accepted any more."""
-        namespace = seen.request.key.namespace
-        if rules.has_nacuuid(seen.request):
+        namespace = view.request.key.namespace
+        if rules.has_nacuuid(view.request):
             return []
-        if promises(plan, seen):
-            family.ledger.promise(namespace, name)
+        if reserves_quota(plan, view):
+            family.ledger.reserve(namespace, name)
             return []
-        return list(family.keys_short_of_quota(namespace)) if family.ledger.settle(namespace, name) else []
+        return list(family.keys_short_of_quota(namespace)) if family.ledger.release(namespace, name) else []
 
-    def _reserve_turn(self, family: FamilyState, name: str, seen: Seen, plan: Plan, now: datetime) -> list[Key]:
+    def _reserve_turn(self, family: FamilyState, name: str, view: RequestView, plan: Plan, now: datetime) -> list[Key]:
         """Note a hand-over, or let others go before a request that cannot use its turn: those are returned."""
-        request, window = seen.request, family.window
+        request, window = view.request, family.window
         is_free = window.expire(now)
-        if seen.turn.is_blocked and rules.has_nacuuid(request):
+        if view.turn.is_blocked and rules.has_nacuuid(request):
             window.rejoin(name)
-        if creates(plan, seen):
+        if creates(plan, view):
             window.hand_over(name, request.key.namespace, now)
             return [family.window_key] if window.is_bounded else []
         if any(map(authorization.is_quick, plan.reads)):
             return []  # the answer comes in a moment, and the order stays fair
-        if authorizes(plan, seen):
+        if authorizes(plan, view):
             return []  # it uses its turn with the next reconcile
-        if promises(plan, seen):
-            window.promise(name, request.key, request.created)
+        if reserves_quota(plan, view):
+            window.reserve(name, request.key, request.created)
             self._update_weight(request.key.namespace)
-        elif name in window.queue and not seen.turn.is_blocked:
+        elif name in window.queue and not view.turn.is_blocked:
             window.set_aside(name)
         if is_free:
             return family.next_turn_keys()
-        if name in window.queue and seen.turn.until is None:
+        if name in window.queue and view.turn.until is None:
             return self._others(family, request.key)
         return []
 
-    def release(self, seen: Seen, result: Result) -> list[Key]:
+    def release(self, view: RequestView, result: Result) -> list[Key]:
         """Let others go first if a request could not use its turn, because a write failed: those are returned."""
         if result.outcome is Outcome.DONE:
             return []
-        family, request = self._cluster.of(seen.family), seen.request
+        family, request = self._cluster.of(view.family), view.request
         name = build.nacuuid(request)
         if family.is_in_velero(name):
             return []
         stored = family.requests.get(request.key)
-        is_over = stored is None or stored.uid != request.uid or stored.is_to_go
-        if family.window.take_back(name, request.key, request.created, is_over=is_over):
+        is_over = stored is None or stored.uid != request.uid or stored.is_being_removed
+        if family.window.release(name, request.key, request.created, is_over=is_over):
             family.velero_queue.leave(name)
-        elif name in family.window.queue and not seen.turn.is_blocked:
+        elif name in family.window.queue and not view.turn.is_blocked:
             family.window.set_aside(name)
         else:
             return []

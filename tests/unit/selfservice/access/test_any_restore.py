@@ -218,7 +218,7 @@ def cleared(situation: Situation, holding: PolicyRow) -> dict[str, Any] | Refuse
     answer = asyncio.run(AccessReader(Server(situation), read).run(Check("uid", options)))
     assert isinstance(answer, Checked)
     assert answer.verdict is not None, answer.problem
-    found = access.cleared(spec, answer.verdict, options)
+    found = access.authorized_spec(spec, answer.verdict, options)
     return found if isinstance(found, Refused) else found.spec
 
 

@@ -4,14 +4,14 @@ import pytest
 
 from foresail.cli.errors import CommandError
 from foresail.cli.tenant.kinds import judge
-from foresail.selfservice.access.discovery import Served, closest, not_served, unserved_names
+from foresail.selfservice.access.discovery import ApiResource, closest, not_served, unserved_names
 from foresail.selfservice.families import BACKUPS
 
 SERVED = (
-    Served("apps", "deployments", "Deployment", aliases=("deployment", "deploy")),
-    Served("apps", "statefulsets", "StatefulSet", aliases=("statefulset", "sts")),
-    Served("networking.k8s.io", "ingresses", "Ingress", aliases=("ingress", "ing")),
-    Served("rbac.authorization.k8s.io", "clusterroles", "ClusterRole", is_namespaced=False),
+    ApiResource("apps", "deployments", "Deployment", aliases=("deployment", "deploy")),
+    ApiResource("apps", "statefulsets", "StatefulSet", aliases=("statefulset", "sts")),
+    ApiResource("networking.k8s.io", "ingresses", "Ingress", aliases=("ingress", "ing")),
+    ApiResource("rbac.authorization.k8s.io", "clusterroles", "ClusterRole", is_namespaced=False),
 )
 
 

@@ -12,7 +12,7 @@ from foresail.api import mirrored, nonadmin
 from foresail.api.requests import SERVED_TARGETS, DownloadTarget
 from foresail.plan import Create, Delete, Key, Plan
 from foresail.selfservice.downloads.decide import PREFIX, SILENCE, decide
-from foresail.selfservice.downloads.observe import DownloadRow, DownloadSeen, download_row
+from foresail.selfservice.downloads.observe import DownloadRow, DownloadView, download_row
 from foresail.selfservice.requests.build import nacuuid
 from foresail.selfservice.requests.file_requests import file_name
 from foresail.selfservice.requests.rules import UNSEEN
@@ -23,14 +23,14 @@ from foresail.selfservice.rows.requests import Copy, RequestRow, Status
 from foresail.selfservice.rows.velero import VeleroRow
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-RED = NamespaceRow("red-uid", {}, is_going=False)
+RED = NamespaceRow("red-uid", {}, is_terminating=False)
 BACKUP = RequestRow(
     key=Key("red", "shop"),
     uid="7b7c",
     version="1",
     generation=1,
     created=NOW,
-    is_going=False,
+    is_terminating=False,
     finalizer_index=-1,
     has_others_finalizers=False,
     is_to_be_deleted=False,
@@ -47,7 +47,7 @@ VELERO = VeleroRow(
     request_uid=BACKUP.uid,
     namespace_uid=RED.uid,
     is_orphaned=False,
-    is_going=False,
+    is_terminating=False,
     phase="Completed",
     queue_position=0,
     expires=None,
@@ -67,8 +67,8 @@ def answered(url: str, target: File, expires: datetime | None = None, request_ui
     )
 
 
-def seen(request: DownloadRow, velero: VeleroRow | None = VELERO, *answers: DownloadRequestRow) -> DownloadSeen:
-    return DownloadSeen(request, "velero", RED, BACKUP, velero, velero, answers)
+def view(request: DownloadRow, velero: VeleroRow | None = VELERO, *answers: DownloadRequestRow) -> DownloadView:
+    return DownloadView(request, "velero", RED, BACKUP, velero, velero, answers)
 
 
 def creates(plan: Plan) -> list[Create]:
@@ -79,7 +79,7 @@ def creates(plan: Plan) -> list[Create]:
 def test_whatever_is_asked_for_velero_is_asked_for_a_served_file_of_the_own_backup_or_nothing(
     kind: str, name: str
 ) -> None:
-    for each in creates(decide(seen(asking(kind, name)), NOW)):
+    for each in creates(decide(view(asking(kind, name)), NOW)):
         assert kind in SERVED_TARGETS
         assert each.body["spec"] == {"target": {"kind": kind, "name": VELERO.key.name}}
 
@@ -103,40 +103,40 @@ def test_whatever_is_asked_for_velero_is_asked_for_a_served_file_of_the_own_back
     ids=str,
 )
 def test_a_velero_backup_that_is_not_ours_or_has_no_files_is_not_asked_about(change: dict[str, object]) -> None:
-    plan = decide(seen(asking("BackupLog"), msgspec.structs.replace(VELERO, **change)), NOW)
+    plan = decide(view(asking("BackupLog"), msgspec.structs.replace(VELERO, **change)), NOW)
     assert creates(plan) == []
     assert plan.status is not None
-    assert creates(decide(seen(asking("BackupLog")), NOW)), "it is the change that makes the difference"
+    assert creates(decide(view(asking("BackupLog")), NOW)), "it is the change that makes the difference"
 
 
 def test_the_url_of_an_answer_is_shown_only_if_it_is_of_the_file_that_was_meant() -> None:
     right = File("BackupLog", VELERO.key.name)
-    plan = decide(seen(asking("BackupLog"), VELERO, answered("u", right, NOW + timedelta(minutes=1))), NOW)
+    plan = decide(view(asking("BackupLog"), VELERO, answered("u", right, NOW + timedelta(minutes=1))), NOW)
     assert plan.status is not None
     assert "velero" in str(plan.status.body)
     for wrong in (File("BackupContents", right.name), File("BackupLog", "nightly")):
-        plan = decide(seen(asking("BackupLog"), VELERO, answered("u", wrong, NOW + timedelta(minutes=1))), NOW)
+        plan = decide(view(asking("BackupLog"), VELERO, answered("u", wrong, NOW + timedelta(minutes=1))), NOW)
         assert plan.status is None
         assert [type(each) for each in plan.actions] == [Delete]
 
 
 def test_an_answer_without_our_record_is_neither_shown_nor_deleted() -> None:
     right = File("BackupLog", VELERO.key.name)
-    plan = decide(seen(asking("BackupLog"), VELERO, answered("u", right, request_uid="")), NOW)
+    plan = decide(view(asking("BackupLog"), VELERO, answered("u", right, request_uid="")), NOW)
     assert [type(each) for each in plan.actions] == [Create]  # which the executor ends: the name is taken
 
 
 def test_a_url_that_names_no_end_is_good_for_ten_minutes() -> None:
     request = msgspec.structs.replace(asking("BackupLog"), url="u")
-    assert decide(seen(request), NOW) == Plan(wake_at=NOW + timedelta(minutes=10))
-    assert [type(each) for each in decide(seen(request), NOW + timedelta(minutes=10)).actions] == [Delete]
+    assert decide(view(request), NOW) == Plan(wake_at=NOW + timedelta(minutes=10))
+    assert [type(each) for each in decide(view(request), NOW + timedelta(minutes=10)).actions] == [Delete]
 
 
 def test_a_silent_velero_is_spoken_of_after_a_minute_and_then_nobody_looks_again() -> None:
     right = answered("", File("BackupLog", VELERO.key.name))
-    plan = decide(seen(asking("BackupLog"), VELERO, right), NOW)
+    plan = decide(view(asking("BackupLog"), VELERO, right), NOW)
     assert plan.wake_at == NOW + SILENCE
-    plan = decide(seen(asking("BackupLog"), VELERO, right), NOW + SILENCE)
+    plan = decide(view(asking("BackupLog"), VELERO, right), NOW + SILENCE)
     assert plan.wake_at is None
     assert "VeleroSilent" in str(plan.status)
 
@@ -145,19 +145,21 @@ def test_a_velero_backup_that_was_made_a_moment_ago_is_not_called_missing() -> N
     made = nonadmin.Condition("Queued", "True", "BackupScheduled", "", "2026-01-01T00:00:00Z", 1)
     status = Status(CREATED, (made,), Copy(nacuuid(BACKUP)))
     lagging = msgspec.structs.replace(
-        seen(asking("BackupLog"), None), about=msgspec.structs.replace(BACKUP, status=status)
+        view(asking("BackupLog"), None), about=msgspec.structs.replace(BACKUP, status=status)
     )
     assert decide(lagging, NOW) == Plan(wake_at=NOW + UNSEEN)
     assert "NonAdminBackupNotAvailable" in str(decide(lagging, NOW + UNSEEN).status)
 
 
 def test_nothing_is_done_in_a_namespace_that_goes() -> None:
-    going = msgspec.structs.replace(seen(asking("BackupLog")), namespace=NamespaceRow("red-uid", {}, is_going=True))
+    going = msgspec.structs.replace(
+        view(asking("BackupLog")), namespace=NamespaceRow("red-uid", {}, is_terminating=True)
+    )
     assert decide(going, NOW) == Plan()
 
 
 def test_the_message_never_repeats_more_than_a_line_of_what_a_tenant_wrote() -> None:
-    plan = decide(seen(asking("X" * 100_000 + "\n")), NOW)
+    plan = decide(view(asking("X" * 100_000 + "\n")), NOW)
     assert len(plan.notes[0].message) < 300
 
 
@@ -174,7 +176,7 @@ def test_rows_are_read_from_what_the_api_server_sends() -> None:
 
 
 def test_without_a_policy_a_download_waits_and_velero_is_not_asked() -> None:
-    plan = decide(msgspec.structs.replace(seen(asking("BackupLog")), has_policy=False), NOW)
+    plan = decide(msgspec.structs.replace(view(asking("BackupLog")), has_policy=False), NOW)
     assert plan.actions == ()
     assert plan.status is not None
     status = msgspec.convert(plan.status.body["status"], dict[str, Any])

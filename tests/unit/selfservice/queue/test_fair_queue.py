@@ -14,8 +14,8 @@ from foresail.api.instants import stamp
 from foresail.kube.reflector import Change
 from foresail.plan import Key
 from foresail.selfservice.controller import SelfService
-from foresail.selfservice.queue.fair_queue import FairQueue, HandOver
-from foresail.selfservice.queue.window import Limits, Turns
+from foresail.selfservice.queue.fair_queue import FairQueue, PastHandOver
+from foresail.selfservice.queue.window import Limits, Window
 from foresail.selfservice.rows.namespaces import NamespaceRow
 from foresail.selfservice.rows.requests import Status
 from foresail.selfservice.rows.velero import VeleroRow
@@ -100,7 +100,7 @@ def test_ranks_are_the_order_in_which_requests_go(seed: int) -> None:
 def test_a_restart_takes_nobody_far_from_its_share(seed: int) -> None:
     """Hand-overs are replayed from the creation times and durations of Velero objects."""
     chance = random.Random(seed)  # noqa: S311 - a seeded one
-    counts, served, now, past = dict.fromkeys("abcde", 400), Counter[str](), BEGIN, list[HandOver]()
+    counts, served, now, past = dict.fromkeys("abcde", 400), Counter[str](), BEGIN, list[PastHandOver]()
     queue = filled(**counts)
     for number in range(300):
         if chance.random() < 0.05:  # the process dies
@@ -115,7 +115,7 @@ def test_a_restart_takes_nobody_far_from_its_share(seed: int) -> None:
         (namespace,) = drained(queue, 1)
         served[namespace] += 1
         seconds = chance.choice([9, 10, 11])
-        past.append(HandOver(now, f"{number:05}", namespace, seconds, now + timedelta(seconds=seconds)))
+        past.append(PastHandOver(now, f"{number:05}", namespace, seconds, now + timedelta(seconds=seconds)))
         queue.note_duration(namespace, now, seconds)
         now += timedelta(seconds=seconds)
     assert max(served.values()) - min(served.values()) <= 6, served
@@ -125,9 +125,9 @@ def test_hand_overs_before_a_pause_do_not_count_after_a_restart() -> None:
     queue = filled(a=10, b=10)
     for number in range(50):
         at = BEGIN + timedelta(seconds=10 * number)
-        queue.recall(HandOver(at, f"{number}", "a", 10, at + timedelta(seconds=10)))
+        queue.recall(PastHandOver(at, f"{number}", "a", 10, at + timedelta(seconds=10)))
     later = BEGIN + timedelta(days=1)
-    queue.recall(HandOver(later, "z", "b", 10, later + timedelta(seconds=10)))
+    queue.recall(PastHandOver(later, "z", "b", 10, later + timedelta(seconds=10)))
     assert Counter(drained(queue, 10)) == {"a": 5, "b": 5}
 
 
@@ -176,45 +176,45 @@ def test_ten_thousand_requests_cost_little_to_rank() -> None:
     assert time.process_time() - begun < 5
 
 
-def queued(**counts: int) -> Turns:
-    turns = Turns(lambda: 1)
-    enter(turns, **counts)
-    return turns
+def queued(**counts: int) -> Window:
+    window = Window(lambda: 1)
+    enter(window, **counts)
+    return window
 
 
-def enter(turns: Turns, **counts: int) -> None:
+def enter(window: Window, **counts: int) -> None:
     for namespace, count in counts.items():
         for number in range(count):
-            turns.enter(f"{namespace}-{number:05}", Key(namespace, f"{number:05}"), BEGIN + timedelta(seconds=number))
+            window.enter(f"{namespace}-{number:05}", Key(namespace, f"{number:05}"), BEGIN + timedelta(seconds=number))
 
 
-def handed_over(turns: Turns, count: int) -> list[str]:
+def handed_over(window: Window, count: int) -> list[str]:
     found = []
     for _ in range(count):
-        (name,) = turns.next_names()
-        key = turns.queue.key(name)
-        turns.hand_over(name, key.namespace, BEGIN)
+        (name,) = window.next_names()
+        key = window.queue.key(name)
+        window.hand_over(name, key.namespace, BEGIN)
         row = backup(key=Key("velero", name), owner=key, created=BEGIN, mirror="{}")
-        turns.see(row, None, initial=False)  # it ended at once
+        window.observe(row, None, initial=False)  # it ended at once
         found.append(key.namespace)
     return found
 
 
 def test_a_request_that_is_set_aside_keeps_no_share_for_newcomers() -> None:
-    turns = queued(stuck=1, a=300, b=300)
-    turns.set_aside("stuck-00000")
-    handed_over(turns, 200)
-    enter(turns, c=300)
-    assert Counter(handed_over(turns, 120)) == {"a": 40, "b": 40, "c": 40}
+    window = queued(stuck=1, a=300, b=300)
+    window.set_aside("stuck-00000")
+    handed_over(window, 200)
+    enter(window, c=300)
+    assert Counter(handed_over(window, 120)) == {"a": 40, "b": 40, "c": 40}
 
 
 def test_a_creation_that_failed_costs_nothing() -> None:
-    turns = queued(a=20, b=20)
+    window = queued(a=20, b=20)
     for _ in range(8):
-        turns.hand_over("a-00000", "a", BEGIN)
-        turns.take_back("a-00000", Key("a", "00000"), BEGIN)
-    turns.enter("a-00000", Key("a", "00000"), BEGIN)
-    assert Counter(handed_over(turns, 10)) == {"a": 5, "b": 5}
+        window.hand_over("a-00000", "a", BEGIN)
+        window.release("a-00000", Key("a", "00000"), BEGIN)
+    window.enter("a-00000", Key("a", "00000"), BEGIN)
+    assert Counter(handed_over(window, 10)) == {"a": 5, "b": 5}
 
 
 def test_a_hand_over_is_charged_once() -> None:
@@ -236,7 +236,7 @@ def test_weights_are_known_after_a_restart_whatever_is_read_first(order: tuple[i
     service = SelfService("velero", limits=Limits(lambda: 2))
     waiting = request(status=accepted(timedelta(hours=1)))
     rows = [
-        (service.cluster.namespaces, Key("", "red"), NamespaceRow("ns-uid", {}, is_going=False)),
+        (service.cluster.namespaces, Key("", "red"), NamespaceRow("ns-uid", {}, is_terminating=False)),
         (service.cluster.policies, Key("", "heavy"), policy("heavy", weight=4)),
         (service.cluster.backups.requests, waiting.key, waiting),
     ]
@@ -291,105 +291,105 @@ def test_shares_after_a_restart_do_not_depend_on_what_is_read_first(
 
 
 def test_what_ran_before_anybody_waited_does_not_count_after_a_restart() -> None:
-    turns = Turns(lambda: 1)
+    window = Window(lambda: 1)
     for row in BUSY:
-        turns.see(row, None, initial=True)
+        window.observe(row, None, initial=True)
     for namespace in "ab":
         for number in range(10):
-            turns.enter(f"{namespace}-new-{number}", Key(namespace, f"{number}"), BEGIN + timedelta(days=1))
-    assert Counter(drained(turns.queue, 10)) == {"a": 5, "b": 5}
+            window.enter(f"{namespace}-new-{number}", Key(namespace, f"{number}"), BEGIN + timedelta(days=1))
+    assert Counter(drained(window.queue, 10)) == {"a": 5, "b": 5}
 
 
 def test_a_hand_over_that_is_read_again_is_charged_once() -> None:
-    turns = queued(a=20, b=20)
-    turns.hand_over("a-00000", "a", BEGIN)
-    turns.see(made("a-00000", 0), None, initial=True)
-    assert shares(turns.queue) == {"a": 1}
+    window = queued(a=20, b=20)
+    window.hand_over("a-00000", "a", BEGIN)
+    window.observe(made("a-00000", 0), None, initial=True)
+    assert shares(window.queue) == {"a": 1}
 
 
 def every_minute(after: datetime) -> datetime:
     return (after + timedelta(minutes=1)).replace(second=0, microsecond=0)
 
 
-def is_blocked(turns: Turns, seconds: float) -> bool:
-    return turns.turn("x-00000", "x", "backup", BEGIN + timedelta(seconds=seconds)).is_blocked
+def is_blocked(window: Window, seconds: float) -> bool:
+    return window.turn("x-00000", "x", "backup", BEGIN + timedelta(seconds=seconds)).is_blocked
 
 
-def waiting_for_a_slot() -> Turns:
-    turns = Turns(lambda: 2, every_minute)
-    enter(turns, x=1)
-    return turns
+def waiting_for_a_slot() -> Window:
+    window = Window(lambda: 2, every_minute)
+    enter(window, x=1)
+    return window
 
 
 def test_nobody_waits_longer_than_an_hour_for_a_slot() -> None:
-    turns = waiting_for_a_slot()
-    turns.see(made("nightly", 600, 650, is_scheduled=True), None, initial=True)
-    turns.hand_over("other", "y", BEGIN + timedelta(seconds=660))
-    turns.leave("other")
-    assert is_blocked(turns, 700)
-    assert not is_blocked(turns, 4300)
+    window = waiting_for_a_slot()
+    window.observe(made("nightly", 600, 650, is_scheduled=True), None, initial=True)
+    window.hand_over("other", "y", BEGIN + timedelta(seconds=660))
+    window.leave("other")
+    assert is_blocked(window, 700)
+    assert not is_blocked(window, 4300)
 
 
 def test_one_goes_after_each_run_though_schedules_overlap() -> None:
-    turns = waiting_for_a_slot()
+    window = waiting_for_a_slot()
     first, second = (made(name, 5, is_scheduled=True) for name in ("hourly", "nightly"))
     for row in (first, second):
-        turns.see(row, None, initial=False)
-    assert is_blocked(turns, 10)
-    assert turns.see(made("hourly", 5, 30, is_scheduled=True), first, initial=False)
-    assert not is_blocked(turns, 31)
-    turns.hand_over("other", "y", BEGIN + timedelta(seconds=31))
-    turns.leave("other")
-    assert is_blocked(turns, 32), "one"
-    assert turns.see(made("nightly", 5, 40, is_scheduled=True), second, initial=False)
-    turns.see(made("y-runs", 31), None, initial=False)
-    assert is_blocked(turns, 41), "a slot is delayed by one at most"
+        window.observe(row, None, initial=False)
+    assert is_blocked(window, 10)
+    assert window.observe(made("hourly", 5, 30, is_scheduled=True), first, initial=False)
+    assert not is_blocked(window, 31)
+    window.hand_over("other", "y", BEGIN + timedelta(seconds=31))
+    window.leave("other")
+    assert is_blocked(window, 32), "one"
+    assert window.observe(made("nightly", 5, 40, is_scheduled=True), second, initial=False)
+    window.observe(made("y-runs", 31), None, initial=False)
+    assert is_blocked(window, 41), "a slot is delayed by one at most"
 
 
 def test_a_scheduled_run_that_is_deleted_frees_a_turn() -> None:
-    turns = waiting_for_a_slot()
-    turns.see(made("nightly", 5, is_scheduled=True), None, initial=False)
-    assert turns.lose("nightly")
-    assert not is_blocked(turns, 10)
+    window = waiting_for_a_slot()
+    window.observe(made("nightly", 5, is_scheduled=True), None, initial=False)
+    assert window.remove("nightly")
+    assert not is_blocked(window, 10)
 
 
-def charges(turns: Turns) -> tuple[dict[str, int], dict[str, int]]:
-    return turns.queue._charged, {each: start for each, start in turns.queue._starts.items() if start}  # noqa: SLF001
+def charges(window: Window) -> tuple[dict[str, int], dict[str, int]]:
+    return window.queue._charged, {each: start for each, start in window.queue._starts.items() if start}  # noqa: SLF001
 
 
 def test_a_request_that_is_deleted_during_its_hand_over_keeps_its_turn_until_its_object_is_seen_or_lost() -> None:
-    turns = Turns(lambda: 1)
-    enter(turns, red=1, blue=1)
-    (name,) = turns.next_names()
-    namespace = turns.queue.key(name).namespace
-    turns.hand_over(name, namespace, BEGIN)
-    assert not turns.leave(name)
-    assert (turns.room, turns.next_names()) == (0, []), "its creation is under way"
-    assert turns.expire(BEGIN + timedelta(hours=1))
-    assert turns.room == 1
-    assert charges(turns) == ({}, {}), "what never ran costs nothing"
+    window = Window(lambda: 1)
+    enter(window, red=1, blue=1)
+    (name,) = window.next_names()
+    namespace = window.queue.key(name).namespace
+    window.hand_over(name, namespace, BEGIN)
+    assert not window.leave(name)
+    assert (window.room, window.next_names()) == (0, []), "its creation is under way"
+    assert window.expire(BEGIN + timedelta(hours=1))
+    assert window.room == 1
+    assert charges(window) == ({}, {}), "what never ran costs nothing"
 
 
 @pytest.mark.parametrize("is_over", [False, True], ids=["waits again", "deleted"])
 def test_a_creation_that_fails_costs_nothing_and_its_request_waits_again_unless_it_is_deleted(is_over: bool) -> None:
-    turns = Turns(lambda: 1)
-    enter(turns, red=1, blue=1)
-    (name,) = turns.next_names()
-    key = turns.queue.key(name)
-    turns.hand_over(name, key.namespace, BEGIN)
+    window = Window(lambda: 1)
+    enter(window, red=1, blue=1)
+    (name,) = window.next_names()
+    key = window.queue.key(name)
+    window.hand_over(name, key.namespace, BEGIN)
     if is_over:
-        turns.leave(name)
-    assert turns.take_back(name, key, BEGIN, is_over=is_over)
-    assert (name in turns.queue, turns.room) == (not is_over, 1)
-    assert charges(turns) == ({}, {})
-    assert name not in turns.next_names()
+        window.leave(name)
+    assert window.release(name, key, BEGIN, is_over=is_over)
+    assert (name in window.queue, window.room) == (not is_over, 1)
+    assert charges(window) == ({}, {})
+    assert name not in window.next_names()
 
 
 def test_an_object_that_appears_after_it_was_given_up_is_paid_for() -> None:
-    turns = Turns(lambda: 1)
-    enter(turns, red=2, blue=2)
-    turns.hand_over("red-00000", "red", BEGIN)
-    turns.expire(BEGIN + timedelta(hours=1))
-    turns.see(made("red-00000", 0), None, initial=False)
-    assert list(turns.queue._charged) == ["red-00000"]  # noqa: SLF001
-    assert turns.room == 0
+    window = Window(lambda: 1)
+    enter(window, red=2, blue=2)
+    window.hand_over("red-00000", "red", BEGIN)
+    window.expire(BEGIN + timedelta(hours=1))
+    window.observe(made("red-00000", 0), None, initial=False)
+    assert list(window.queue._charged) == ["red-00000"]  # noqa: SLF001
+    assert window.room == 0

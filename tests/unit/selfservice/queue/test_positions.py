@@ -1,4 +1,4 @@
-"""The line: who stands where, whoever numbers them; and the telling: near at once, far in their own time."""
+"""The line: who stands where, whoever numbers them; and the reports: near at once, far in their own time."""
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta
@@ -7,17 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foresail.selfservice.queue.positions import LATEST, NEAR, PER_SECOND, Line, Telling
+from foresail.selfservice.queue.positions import LATEST, NEAR, PER_SECOND, PositionReports, VeleroQueue
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def run(line: Line, name: str) -> None:
+def run(line: VeleroQueue, name: str) -> None:
     line.change(name, is_waiting=False, is_running=True, number=0)
 
 
 def test_who_waits_has_as_many_before_them_as_their_number_says() -> None:
-    line = Line()
+    line = VeleroQueue()
     for name in "abc":
         line.enter(name)
     assert [line.position(name) for name in "abc"] == [1, 2, 3]
@@ -31,7 +31,7 @@ def test_who_waits_has_as_many_before_them_as_their_number_says() -> None:
 
 
 def test_velero_s_own_number_counts_those_that_wait_and_ours_those_that_run_too() -> None:
-    line = Line()
+    line = VeleroQueue()
     for name in "abc":
         line.enter(name)
     run(line, "a")
@@ -41,7 +41,7 @@ def test_velero_s_own_number_counts_those_that_wait_and_ours_those_that_run_too(
 
 
 def test_what_has_begun_and_no_longer_takes_velero_s_time_is_first_still_and_holds_up_nobody() -> None:
-    line = Line()
+    line = VeleroQueue()
     line.enter("a")
     line.enter("b")
     run(line, "a")
@@ -51,7 +51,7 @@ def test_what_has_begun_and_no_longer_takes_velero_s_time_is_first_still_and_hol
 
 
 def test_those_that_were_found_stand_by_age_and_before_those_that_come() -> None:
-    line = Line()
+    line = VeleroQueue()
     line.enter("new")
     line.enter("young", NOW)
     line.enter("old", NOW - timedelta(hours=1))
@@ -59,7 +59,7 @@ def test_those_that_were_found_stand_by_age_and_before_those_that_come() -> None
 
 
 def test_a_progress_of_one_moves_nobody() -> None:
-    line = Line()
+    line = VeleroQueue()
     line.enter("a")
     assert line.change("a", is_waiting=False, is_running=True, number=0)
     assert not line.change("a", is_waiting=False, is_running=True, number=0)
@@ -68,7 +68,7 @@ def test_a_progress_of_one_moves_nobody() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from(["enter", "run", "leave"]), st.integers(0, 9))))
 def test_the_line_says_what_counting_says(steps: list[tuple[str, int]]) -> None:
-    line, waiting, running = Line(), list[str](), set[str]()
+    line, waiting, running = VeleroQueue(), list[str](), set[str]()
     for step, number in steps:
         name = str(number)
         if step == "enter" and name not in waiting and name not in running:
@@ -94,78 +94,81 @@ def test_the_line_says_what_counting_says(steps: list[tuple[str, int]]) -> None:
     [pytest.param(None, 900, id="the first number"), pytest.param(NEAR + 5, NEAR, id="a near one")],
 )
 def test_these_are_told_at_once(shown: int | None, position: int) -> None:
-    assert Telling().when("a", shown, position, NOW) is None
+    assert PositionReports().when("a", shown, position, NOW) is None
 
 
-def booked(telling: Telling, name: str, shown: int, position: int, now: datetime) -> datetime | None:
+def booked(reports: PositionReports, name: str, shown: int, position: int, now: datetime) -> datetime | None:
     """Return when a position is to be told, None for now, and take that instant."""
-    at = telling.when(name, shown, position, now)
+    at = reports.when(name, shown, position, now)
     if at is not None:
-        telling.book(name, at, now)
+        reports.book(name, at, now)
     return at if at is not None and at > now else None
 
 
 def test_a_far_one_that_was_just_told_waits_unless_it_differs_by_a_tenth() -> None:
-    telling = Telling()
-    telling.told("a", NOW)
-    telling.told("b", NOW)
-    later = booked(telling, "a", 500, 499, NOW + timedelta(seconds=1))
+    reports = PositionReports()
+    reports.reported("a", NOW)
+    reports.reported("b", NOW)
+    later = booked(reports, "a", 500, 499, NOW + timedelta(seconds=1))
     assert later is not None
     assert LATEST <= later - NOW <= LATEST + timedelta(seconds=2)
-    soon = booked(telling, "b", 500, 450, NOW + timedelta(seconds=1))
+    soon = booked(reports, "b", 500, 450, NOW + timedelta(seconds=1))
     assert soon is not None
     assert soon - NOW <= timedelta(seconds=3)
-    assert booked(telling, "b", 500, 450, soon) is None, "its instant has come"
+    assert booked(reports, "b", 500, 450, soon) is None, "its instant has come"
 
 
 def test_to_ask_when_a_position_is_told_takes_no_instant() -> None:
-    telling = Telling()
-    assert telling.when("a", 1000, 500, NOW) == telling.when("b", 1000, 500, NOW)
-    assert not telling.waits("a")
+    reports = PositionReports()
+    assert reports.when("a", 1000, 500, NOW) == reports.when("b", 1000, 500, NOW)
+    assert not reports.is_booked("a")
 
 
 def test_only_so_many_far_ones_are_told_in_a_second_and_each_keeps_its_instant() -> None:
     assert PER_SECOND <= 20
-    telling, count = Telling(), 10 * PER_SECOND
-    instants = [booked(telling, str(number), 1000, 500, NOW) for number in range(count)]
-    assert instants == [booked(telling, str(number), 1000, 499, NOW) for number in range(count)]
+    reports, count = PositionReports(), 10 * PER_SECOND
+    instants = [booked(reports, str(number), 1000, 500, NOW) for number in range(count)]
+    assert instants == [booked(reports, str(number), 1000, 499, NOW) for number in range(count)]
     seconds = [int(each.timestamp()) for each in instants if each is not None]
     assert max(seconds.count(second) for second in seconds) == PER_SECOND
     assert max(seconds) - min(seconds) == 10 - 1
-    telling.forget("7")
-    assert not telling.waits("7")
+    reports.forget("7")
+    assert not reports.is_booked("7")
 
 
 def test_those_that_come_late_do_not_come_together() -> None:
-    telling, count = Telling(), 3 * PER_SECOND
+    reports, count = PositionReports(), 3 * PER_SECOND
     names = [f"n{number}" for number in range(count)]
-    slots = [booked(telling, name, 1_000, 500, NOW) for name in names]
+    slots = [booked(reports, name, 1_000, 500, NOW) for name in names]
     late = max(each for each in slots if each is not None) + timedelta(seconds=10)
-    at_once = [name for name in names if booked(telling, name, 1_000, 500, late) is None]
+    at_once = [name for name in names if booked(reports, name, 1_000, 500, late) is None]
     assert len(at_once) == PER_SECOND
     for name in at_once:
-        telling.told(name, late)
-    later = [booked(telling, name, 1_000, 500, late) for name in names if name not in at_once]
+        reports.reported(name, late)
+    later = [booked(reports, name, 1_000, 500, late) for name in names if name not in at_once]
     seconds = [int(each.timestamp()) for each in later if each is not None]
     assert len(seconds) == count - PER_SECOND
     assert max(seconds.count(second) for second in seconds) == PER_SECOND
 
 
 def test_each_is_told_in_the_first_second_with_room_whoever_asked_before() -> None:
-    telling, count = Telling(), 40 * PER_SECOND  # the seconds of those at once reach those of half a minute later
+    reports, count = (
+        PositionReports(),
+        40 * PER_SECOND,
+    )  # the seconds of those at once reach those of half a minute later
     soon, late = ([f"{word}{number}" for number in range(count)] for word in ("soon", "late"))
     for name in late:
-        telling.told(name, NOW)
+        reports.reported(name, NOW)
     slots: dict[str, int] = {}
     for pair in zip(soon, late, strict=True):
         for name, position in zip(pair, (500, 999), strict=True):
-            at = booked(telling, name, 1_000, position, NOW)
+            at = booked(reports, name, 1_000, position, NOW)
             assert at is not None
             slots[name] = int(at.timestamp())
-    told = Counter(slots.values())
-    assert max(told.values()) == PER_SECOND
+    set_condition = Counter(slots.values())
+    assert max(set_condition.values()) == PER_SECOND
     first = int(NOW.timestamp()) + 1
-    assert all(told[second] == PER_SECOND for second in range(first, max(slots[name] for name in soon)))
+    assert all(set_condition[second] == PER_SECOND for second in range(first, max(slots[name] for name in soon)))
     half_a_minute = first + int(LATEST.total_seconds())
-    assert all(told[second] == PER_SECOND for second in range(half_a_minute, max(slots.values())))
+    assert all(set_condition[second] == PER_SECOND for second in range(half_a_minute, max(slots.values())))
     assert min(slots[name] for name in late) == half_a_minute

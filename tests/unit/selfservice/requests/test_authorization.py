@@ -5,10 +5,10 @@ from datetime import timedelta
 import pytest
 
 from foresail.plan import ReadResult
-from foresail.selfservice.access.observe import AccessSeen, Check, Checked, PodCheck, PodsChecked
-from foresail.selfservice.requests.authorization import Waiting, clear
+from foresail.selfservice.access.observe import AccessView, Check, Checked, PodCheck, PodsChecked
+from foresail.selfservice.requests.authorization import Waiting, authorize
 from tests.unit.selfservice.policies import policy
-from tests.unit.selfservice.requests.test_decide import NOW, request, seen
+from tests.unit.selfservice.requests.test_decide import NOW, request, view
 
 
 @pytest.mark.parametrize(("age", "is_read"), [(1, False), (2, True), (59, True), (61, True)])
@@ -16,7 +16,7 @@ def test_a_read_that_failed_is_repeated_and_never_in_the_past(age: int, is_read:
     wish = PodCheck("red")
     began, failed = NOW - timedelta(seconds=age), PodsChecked(problem="it is down")
     read_result: ReadResult[Check | PodCheck, Checked | PodsChecked] = ReadResult(wish, failed, began, 1)
-    found = clear(seen(request(), policy=policy(), access=AccessSeen(read_result=read_result)), {}, NOW)
+    found = authorize(view(request(), policy=policy(), access=AccessView(read_result=read_result)), {}, NOW)
     assert isinstance(found, Waiting)
     assert found.read == (wish if is_read else None)
     assert found.wake_at == (None if is_read else NOW + timedelta(seconds=1))

@@ -14,18 +14,18 @@ from foresail.api.specs import LabelSelector
 from foresail.plan import Create, Delete, JsonPatch, Key, Patch, Plan
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
 from foresail.selfservice.policy.observe import PolicyRow
-from foresail.selfservice.queue.observe import Place
+from foresail.selfservice.queue.observe import Position
 from foresail.selfservice.requests import create, delete
 from foresail.selfservice.requests.build import nacuuid
 from foresail.selfservice.requests.decide import decide, path_of
-from foresail.selfservice.requests.observe import Seen, Source
+from foresail.selfservice.requests.observe import RequestView, Source
 from foresail.selfservice.requests.rules import UNSEEN
 from foresail.selfservice.rows.namespaces import NamespaceRow
 from foresail.selfservice.rows.requests import Copy, RequestRow, Status
 from foresail.selfservice.rows.velero import DeletionRow, VeleroRow
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-HERE = NamespaceRow("ns-uid", {}, is_going=False)
+HERE = NamespaceRow("ns-uid", {}, is_terminating=False)
 POLICY = PolicyRow(Key("", "all"), SelfServicePolicySpec(LabelSelector()))
 replace = msgspec.structs.replace
 
@@ -37,7 +37,7 @@ def request(**changes: Any) -> RequestRow:  # noqa: ANN401 - any field
         version="7",
         generation=2,
         created=NOW,
-        is_going=False,
+        is_terminating=False,
         finalizer_index=0,
         has_others_finalizers=False,
         is_to_be_deleted=False,
@@ -65,7 +65,7 @@ def backup(**changes: Any) -> VeleroRow:  # noqa: ANN401 - any field
         request_uid="uid",
         namespace_uid="ns-uid",
         is_orphaned=False,
-        is_going=False,
+        is_terminating=False,
         phase="Completed",
         queue_position=0,
         expires=None,
@@ -75,24 +75,24 @@ def backup(**changes: Any) -> VeleroRow:  # noqa: ANN401 - any field
     return replace(row, **changes)
 
 
-def seen(row: RequestRow, **changes: Any) -> Seen:  # noqa: ANN401 - any field
-    found = Seen(BACKUPS, row, "velero", HERE, POLICY, place=Place(4))
+def view(row: RequestRow, **changes: Any) -> RequestView:  # noqa: ANN401 - any field
+    found = RequestView(BACKUPS, row, "velero", HERE, POLICY, position=Position(4))
     return replace(found, **changes)
 
 
 @pytest.mark.parametrize(
-    ("row", "is_going", "path"),
+    ("row", "is_terminating", "path"),
     [
         (request(), False, create.create_or_update),
-        (request(is_going=True), False, delete.api_delete),
-        (request(is_going=True, is_to_be_deleted=True), False, delete.delete_backup),
-        (request(is_going=True, is_to_be_deleted=True, is_to_be_forced=True), False, delete.force_delete),
-        (request(is_going=True, is_to_be_deleted=True, is_to_be_forced=True), True, delete.namespace_deleted),
+        (request(is_terminating=True), False, delete.api_delete),
+        (request(is_terminating=True, is_to_be_deleted=True), False, delete.delete_backup),
+        (request(is_terminating=True, is_to_be_deleted=True, is_to_be_forced=True), False, delete.force_delete),
+        (request(is_terminating=True, is_to_be_deleted=True, is_to_be_forced=True), True, delete.namespace_deleted),
     ],
 )
-def test_of_several_reasons_the_strongest_counts(row: RequestRow, is_going: bool, path: object) -> None:
-    namespace = replace(HERE, is_going=is_going)
-    assert path_of(seen(row, namespace=namespace), namespace) is path
+def test_of_several_reasons_the_strongest_counts(row: RequestRow, is_terminating: bool, path: object) -> None:
+    namespace = replace(HERE, is_terminating=is_terminating)
+    assert path_of(view(row, namespace=namespace), namespace) is path
 
 
 DELETING = Status(
@@ -106,18 +106,18 @@ DELETING = Status(
 
 
 @pytest.mark.parametrize(
-    ("row", "is_going"),
+    ("row", "is_terminating"),
     [
-        pytest.param(request(is_going=True), False, id="deleted"),
-        pytest.param(request(is_going=True, is_to_be_deleted=True), False, id="to be deleted"),
-        pytest.param(request(is_going=True, is_to_be_forced=True), False, id="forced"),
-        pytest.param(request(is_going=True), True, id="the namespace goes"),
+        pytest.param(request(is_terminating=True), False, id="deleted"),
+        pytest.param(request(is_terminating=True, is_to_be_deleted=True), False, id="to be deleted"),
+        pytest.param(request(is_terminating=True, is_to_be_forced=True), False, id="forced"),
+        pytest.param(request(is_terminating=True), True, id="the namespace goes"),
     ],
 )
 def test_what_was_accepted_a_moment_ago_may_have_a_velero_object_that_is_not_to_be_seen_yet(
-    row: RequestRow, is_going: bool
+    row: RequestRow, is_terminating: bool
 ) -> None:
-    found = seen(replace(row, status=DELETING), namespace=replace(HERE, is_going=is_going))
+    found = view(replace(row, status=DELETING), namespace=replace(HERE, is_terminating=is_terminating))
     certain = NOW - timedelta(seconds=3) + UNSEEN
     assert decide(found, NOW) == Plan(wake_at=certain)
     (released,) = decide(found, certain).writes
@@ -127,7 +127,7 @@ def test_what_was_accepted_a_moment_ago_may_have_a_velero_object_that_is_not_to_
 
 def test_a_velero_object_is_made_after_the_finalizer_and_before_the_word_created() -> None:
     row = request(finalizer_index=-1, has_others_finalizers=True, status=accepted(timedelta(hours=1)))
-    finalizer, made, status = decide(seen(row), NOW).writes
+    finalizer, made, status = decide(view(row), NOW).writes
     added = {"op": "add", "path": "/metadata/finalizers/-", "value": BACKUPS.finalizer}
     assert finalizer == JsonPatch(BACKUPS.kind, row.key, (added,), "7")
     assert isinstance(made, Create)
@@ -141,7 +141,7 @@ def test_a_velero_object_is_made_after_the_finalizer_and_before_the_word_created
 
 
 def test_the_nacuuid_is_written_into_the_version_that_was_validated() -> None:
-    plan = decide(seen(request(finalizer_index=-1)), NOW)
+    plan = decide(view(request(finalizer_index=-1)), NOW)
     assert plan.actions == ()
     assert plan.status is not None
     assert plan.status.resource_version == "7"
@@ -149,7 +149,7 @@ def test_the_nacuuid_is_written_into_the_version_that_was_validated() -> None:
 
 def test_a_nacuuid_that_somebody_else_has_written_is_not_believed() -> None:
     row = request(status=Status(velero=Copy("admin-backup", "admin-backup", "velero")))
-    plan = decide(seen(row, velero=None), NOW)
+    plan = decide(view(row, velero=None), NOW)
     assert plan.status is not None
     body: Any = plan.status.body["status"]
     assert body["veleroBackup"]["nacuuid"] == nacuuid(row)
@@ -167,20 +167,20 @@ def test_a_nacuuid_that_somebody_else_has_written_is_not_believed() -> None:
 )
 def test_a_velero_backup_whose_record_differs_is_neither_shown_nor_deleted_nor_restored(foreign: VeleroRow) -> None:
     status = accepted(timedelta(hours=1), "Created")
-    shown = decide(seen(request(status=status), velero=foreign), NOW)
+    shown = decide(view(request(status=status), velero=foreign), NOW)
     assert shown.status is not None
     body: Any = shown.status.body["status"]
     assert "veleroBackup" not in body
     assert body["conditions"][-1]["reason"] == "VeleroBackupNotFound"
 
-    forced = request(is_going=True, is_to_be_forced=True, status=DELETING)
-    plan = decide(seen(forced, velero=foreign), NOW + UNSEEN)
+    forced = request(is_terminating=True, is_to_be_forced=True, status=DELETING)
+    plan = decide(view(forced, velero=foreign), NOW + UNSEEN)
     assert not any(isinstance(each, Delete | Create) for each in plan.writes)
 
     own = request(status=status)
     asked = request(key=Key("red", "back"), uid="r", source="shop", spec='{"backupName":"shop"}')
     asked = replace(asked, requester="ann")
-    refused = decide(seen(asked, family=RESTORES, source=Source(own, foreign)), NOW)
+    refused = decide(view(asked, family=RESTORES, source=Source(own, foreign)), NOW)
     assert refused.status is not None
     said: Any = refused.status.body["status"]
     assert (said["phase"], said["conditions"][0]["reason"]) == ("BackingOff", "InvalidRestoreSpec")
@@ -188,7 +188,7 @@ def test_a_velero_backup_whose_record_differs_is_neither_shown_nor_deleted_nor_r
 
 def test_a_policy_that_changed_after_the_acceptance_takes_the_nacuuid_back() -> None:
     row = request(status=accepted(timedelta(hours=1)))
-    plan = decide(seen(row, policy=None), NOW)
+    plan = decide(view(row, policy=None), NOW)
     assert plan.actions == ()
     assert plan.status is not None
     body: Any = plan.status.body["status"]
@@ -197,24 +197,24 @@ def test_a_policy_that_changed_after_the_acceptance_takes_the_nacuuid_back() -> 
 
 
 def test_nothing_is_decided_while_the_namespace_is_not_known() -> None:
-    assert decide(seen(request(), namespace=None), NOW) == Plan()
+    assert decide(view(request(), namespace=None), NOW) == Plan()
 
 
 def test_a_request_to_velero_that_came_after_the_end_of_the_backup_goes_with_the_tenant_s() -> None:
-    row = request(is_going=True, is_to_be_deleted=True, status=DELETING)
+    row = request(is_terminating=True, is_to_be_deleted=True, status=DELETING)
     late = DeletionRow(Key("velero", nacuuid(row)), "late", NOW, None, row.uid, 1, "Processed", ("not found",), "{}")
-    gone, released = decide(seen(row, deletion=late), NOW + UNSEEN).actions
+    gone, released = decide(view(row, deletion=late), NOW + UNSEEN).actions
     assert gone == Delete(velero.DELETE_REQUEST, late.key, late.uid)
     assert isinstance(released, JsonPatch)
     assert released.operations == ({"op": "remove", "path": "/metadata/finalizers/0"},)
     anothers = replace(late, request_uid="another")
-    assert decide(seen(row, deletion=anothers), NOW + UNSEEN).actions == (released,)
+    assert decide(view(row, deletion=anothers), NOW + UNSEEN).actions == (released,)
 
 
 @pytest.mark.parametrize(("family", "reason"), [(BACKUPS, "InvalidBackupSpec"), (RESTORES, "InvalidRestoreSpec")])
 def test_a_spec_that_is_too_large_is_refused_in_words(family: Family, reason: str) -> None:
     row = request(spec="", is_oversized=True, finalizer_index=-1)
-    said = decide(seen(row, family=family, source=Source(None, None)), NOW).status
+    said = decide(view(row, family=family, source=Source(None, None)), NOW).status
     assert said is not None
     body: Any = said.body["status"]
     (accepted,) = body["conditions"]
@@ -226,7 +226,7 @@ def test_a_spec_that_is_too_large_is_refused_in_words(family: Family, reason: st
 def test_a_spec_of_any_depth_is_refused_in_words(levels: int) -> None:
     deep = '{"init":' * levels + "{}" + "}" * levels
     row = request(spec=f'{{"backupName":"shop","hooks":{deep}}}', source="shop", finalizer_index=-1)
-    said = decide(seen(row, family=RESTORES, source=Source(None, None)), NOW).status
+    said = decide(view(row, family=RESTORES, source=Source(None, None)), NOW).status
     assert said is not None
     body: Any = said.body["status"]
     assert (body["phase"], body["conditions"][0]["reason"]) == ("BackingOff", "InvalidRestoreSpec")

@@ -17,7 +17,7 @@ from foresail.selfservice.requests import status
 from foresail.selfservice.requests.build import nacuuid
 from foresail.selfservice.requests.outcome import outcome
 from foresail.selfservice.requests.rules import next_attempt_at
-from foresail.selfservice.requests.status import Said, difference, forward, patch_body, told
+from foresail.selfservice.requests.status import NewCondition, difference, forward, patch_body, set_condition
 from foresail.selfservice.rows.requests import Copy, RequestRow, Status, request_row
 from foresail.selfservice.rows.velero import DeletionRow, velero_row
 from tests.worlds.documents import merged
@@ -35,7 +35,7 @@ def request(namespace: str, name: str, uid: str = "7b7c") -> RequestRow:
         version="1",
         generation=1,
         created=NOW,
-        is_going=False,
+        is_terminating=False,
         finalizer_index=-1,
         has_others_finalizers=False,
         is_to_be_deleted=False,
@@ -68,9 +68,13 @@ def test_no_phase_is_left_for_an_earlier_one(before: str, after: str) -> None:
 
 
 def test_the_time_of_a_condition_moves_only_with_its_status() -> None:
-    first = told(Status(), Said("Accepted", "False", Reason.NO_POLICY, "no"), 1, NOW)
-    second = told(first, Said("Accepted", "False", Reason.QUOTA_EXCEEDED, "full"), 2, NOW + timedelta(hours=1))
-    third = told(second, Said("Accepted", "True", Reason.BACKUP_ACCEPTED, "yes"), 3, NOW + timedelta(hours=2))
+    first = set_condition(Status(), NewCondition("Accepted", "False", Reason.NO_POLICY, "no"), 1, NOW)
+    second = set_condition(
+        first, NewCondition("Accepted", "False", Reason.QUOTA_EXCEEDED, "full"), 2, NOW + timedelta(hours=1)
+    )
+    third = set_condition(
+        second, NewCondition("Accepted", "True", Reason.BACKUP_ACCEPTED, "yes"), 3, NOW + timedelta(hours=2)
+    )
     times = [each.conditions[0].last_transition_time for each in (first, second, third)]
     assert times == ["2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z", "2026-01-01T02:00:00Z"]
     assert [each.conditions[0].observed_generation for each in (first, second, third)] == [1, 2, 3]

@@ -13,13 +13,13 @@ from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.requests.outcome import kept
-from foresail.selfservice.requests.status import FALSE, SUCCEEDED, Said
+from foresail.selfservice.requests.status import FALSE, SUCCEEDED, NewCondition
 from foresail.selfservice.results.cause import MOST_BYTES as MOST_OF_A_MESSAGE
 from foresail.selfservice.results.cause import explained, told_cause, unreadable
 from foresail.selfservice.results.file import MOST_BYTES, MOST_LINES, Lines, is_about, lines_about, tidy
 
 KEY = Key("shop", "daily")
-SAID = Said(SUCCEEDED, FALSE, Reason.PARTIALLY_FAILED, "the backup is partial with 2 errors")
+SAID = NewCondition(SUCCEEDED, FALSE, Reason.PARTIALLY_FAILED, "the backup is partial with 2 errors")
 
 
 def results(errors: object, warnings: object = None) -> bytes:
@@ -121,7 +121,7 @@ def test_a_line_is_one_line_whatever_is_in_it(text: str) -> None:
 def test_a_message_is_at_most_two_kibibytes_and_is_known_again(
     lines: list[str], more: int, others: int, base: str, name: str
 ) -> None:
-    said = Said(SUCCEEDED, FALSE, Reason.FAILED, base)
+    said = NewCondition(SUCCEEDED, FALSE, Reason.FAILED, base)
     key = Key("n" * 63, name)
     for cause in (
         told_cause(Lines(tuple(filter(None, map(tidy, lines))), more, others), said, BACKUPS, key),
@@ -133,7 +133,7 @@ def test_a_message_is_at_most_two_kibibytes_and_is_known_again(
         assert kept(condition_of(done), said) == done
 
 
-def condition_of(said: Said) -> Condition:
+def condition_of(said: NewCondition) -> Condition:
     return Condition(said.type, said.status, said.reason.value, said.message)
 
 
@@ -156,7 +156,7 @@ def test_the_sentences() -> None:
 def test_a_cause_is_kept_while_it_is_of_the_same_outcome() -> None:
     done = explained(SAID, "Velero says: a")
     assert kept(condition_of(done), SAID) == done
-    other = Said(SUCCEEDED, FALSE, Reason.PARTIALLY_FAILED, "the backup is partial with 3 errors")
+    other = NewCondition(SUCCEEDED, FALSE, Reason.PARTIALLY_FAILED, "the backup is partial with 3 errors")
     assert kept(condition_of(done), other) is other
     assert kept(condition_of(SAID), SAID) is SAID
     assert kept(None, SAID) is SAID

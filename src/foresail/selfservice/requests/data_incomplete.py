@@ -7,28 +7,28 @@ claim that comes later is not missed, and one that goes is not forgotten.
 
 from foresail.api import velero
 from foresail.selfservice.reasons import Reason
-from foresail.selfservice.requests.observe import Seen
-from foresail.selfservice.requests.status import NOTABLE, SUCCEEDED, TRUE, Said
+from foresail.selfservice.requests.observe import RequestView
+from foresail.selfservice.requests.status import NOTABLE, SUCCEEDED, TRUE, NewCondition
 from foresail.selfservice.rows.namespaces import ClaimRow
 from foresail.selfservice.rows.velero import glimpse
 
 _NAMED = 5
 
 
-def is_new(seen: Seen) -> bool:
+def is_newly_complete(view: RequestView) -> bool:
     """Whether a backup is complete and its request does not say so yet."""
-    row, stands = seen.velero, seen.request.status.condition(SUCCEEDED)
+    row, stands = view.velero, view.request.status.condition(SUCCEEDED)
     return row is not None and row.phase == velero.COMPLETED and (stands is None or stands.status != TRUE)
 
 
-def left_out(seen: Seen, mirror: str) -> Said | None:
+def volumes_left_out(view: RequestView, mirror: str) -> NewCondition | None:
     """Return that volumes of the namespace are not in a backup; None if all are, as far as can be told."""
     status = glimpse(mirror)
     began = status.start_timestamp
-    there = [each for each in seen.claims if each.is_bound and (began is None or each.created <= began)]
-    missing = [each for each in there if each.uid not in seen.saved]
+    there = [each for each in view.claims if each.is_bound and (began is None or each.created <= began)]
+    missing = [each for each in there if each.uid not in view.saved]
     snapshots = status.volume_snapshots_completed
-    if not seen.transfers:  # what was moved was a snapshot before that
+    if not view.transfers:  # what was moved was a snapshot before that
         snapshots += status.csi_volume_snapshots_completed
     number = len(missing) - snapshots
     if number <= 0:
@@ -36,7 +36,7 @@ def left_out(seen: Seen, mirror: str) -> Said | None:
     names = "" if snapshots else f": {_named(missing)}"
     whole = f"{len(there)} volume{'' if len(there) == 1 else 's'}"
     text = f"the backup is complete, and without the data of {number} of the namespace's {whole}{names}"
-    return Said(NOTABLE, TRUE, Reason.VOLUMES_LEFT_OUT, text)
+    return NewCondition(NOTABLE, TRUE, Reason.VOLUMES_LEFT_OUT, text)
 
 
 def _named(claims: list[ClaimRow]) -> str:

@@ -88,7 +88,7 @@ def message(request: RequestRow, locations: Iterable[LocationRow], *, is_back: b
     return f"Deleted from Velero by force; counts as stored until Velero has read storage location {name} again"
 
 
-class Lingering:
+class ForceDeletedBackups:
     """Backups deleted by force that Velero may still bring back, with their last known status."""
 
     def __init__(self) -> None:
