@@ -132,6 +132,11 @@ def test_get_prints_every_form(server: Canned, capsys: pytest.CaptureFixture[str
     assert len(said["wide"].splitlines()[0]) > len(said["table"].splitlines()[0])
 
 
+def test_get_prints_what_a_jsonpath_finds(server: Canned, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(server, "get", "a", "-o", "jsonpath={.status.nextFire}") == 0
+    assert capsys.readouterr().out.strip() == "2026-01-02T03:00:00Z"
+
+
 def test_labels_go_to_the_api_server_and_none_found_is_reported(
     server: Canned, capsys: pytest.CaptureFixture[str]
 ) -> None:

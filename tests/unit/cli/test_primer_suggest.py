@@ -194,6 +194,8 @@ def test_the_command_writes_primers_for_the_selected_cron_jobs(
         assert [each["metadata"]["name"] for each in json.loads(capsys.readouterr().out)["items"]] == ["late", "later"]
         assert main(["primer", "suggest", *where, "-l", "tier=later", "-o", "name"]) == 0
         assert capsys.readouterr().out == "primer.foresail.dev/later\n"
+        assert main(["primer", "suggest", *where, "-o", "jsonpath={.items[*].spec.warmUp}"]) == 0
+        assert capsys.readouterr().out.split() == ["3m", "3m"]
         assert main(["primer", "suggest", *where, "--price-cpu-hour=0.04"]) == 0
         shown = capsys.readouterr().out.splitlines()
         assert shown[1].split() == ["late", "90s", "x", "24", "=", "36m", "3m", "2.4", "0", "0.096"]

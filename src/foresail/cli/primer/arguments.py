@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from foresail.cli.options.booleans import add_dry_run
 from foresail.cli.options.connection import add_cluster
+from foresail.cli.options.output import add_output
 from foresail.cli.options.parser import examples
 from foresail.cli.options.values import positive, whole_number
 
@@ -62,7 +63,7 @@ def _add_create(verbs: Any) -> None:  # noqa: ANN401 - argparse's own is private
     )
     one.add_argument("--allow-standing", action="store_true", help="allow to hold for more than half of the time")
     one.add_argument("--force", action="store_true", help="create it even if it would hold nothing")
-    _add_output(one, note="json, yaml: send nothing, and need no cluster")
+    add_output(one, *_OUTPUTS, more="json, yaml, jsonpath: send nothing, and need no cluster")
     add_dry_run(one)
     one.set_defaults(zone="UTC")
 
@@ -75,10 +76,10 @@ def _add_reports(verbs: Any) -> None:  # noqa: ANN401
         ("get", "get"),
         "foresail primer get",
         "foresail primer get -A -o wide",
-        "foresail primer get -n shop -l tier=batch -o yaml",
+        "foresail primer get report -n shop -o jsonpath={.status.nextFire}",
     )
     _add_selection(one)
-    _add_output(one)
+    add_output(one, *_OUTPUTS)
     one = _verb(
         verbs,
         "describe",
@@ -98,7 +99,7 @@ def _add_reports(verbs: Any) -> None:  # noqa: ANN401
         "foresail primer explain report -n shop -o json",
     )
     _add_selection(one)
-    _add_output(one, "table", "json", "yaml")
+    add_output(one, "table", "json", "yaml")
     _add_zone(one)
 
 
@@ -117,7 +118,7 @@ def _add_changes(verbs: Any) -> None:  # noqa: ANN401
             f"foresail primer {name} --all -n shop",
         )
         _add_selection(one, everything=False)
-        _add_output(one)
+        add_output(one, *_OUTPUTS)
 
 
 def _add_delete(verbs: Any) -> None:  # noqa: ANN401
@@ -133,7 +134,7 @@ def _add_delete(verbs: Any) -> None:  # noqa: ANN401
     _add_selection(one, everything=False)
     one.add_argument("-y", "--yes", "--confirm", dest="confirm", action="store_true", help="do not ask")
     add_dry_run(one)
-    _add_output(one)
+    add_output(one, *_OUTPUTS)
 
 
 def _add_wait(verbs: Any) -> None:  # noqa: ANN401
@@ -196,7 +197,7 @@ def _add_suggest(verbs: Any) -> None:  # noqa: ANN401
         action="store_true",
         help="include Primers that hold capacity for more than half of the time in -o yaml, json and name",
     )
-    _add_output(one)
+    add_output(one, *_OUTPUTS)
     _add_zone(one)
 
 
@@ -246,11 +247,6 @@ def _add_selection(one: argparse.ArgumentParser, *, everything: bool = True) -> 
 def _add_how(one: argparse.ArgumentParser) -> None:
     one.add_argument("--warm-up", required=True, metavar="DURATION", help=_WARM_UP)
     one.add_argument("--method", choices=["Auto", "CapacityBuffer", "Placeholder", "CronJob"], help="(default: Auto)")
-
-
-def _add_output(one: argparse.ArgumentParser, *forms: str, note: str = "") -> None:
-    text = f"{note} (%(default)s)".strip()
-    one.add_argument("-o", "--output", choices=forms or _OUTPUTS, default="table", help=text)
 
 
 def _add_zone(one: argparse.ArgumentParser) -> None:

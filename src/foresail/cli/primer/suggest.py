@@ -79,7 +79,7 @@ def manifests(found: Sequence[Suggestion], prices: Prices, form: str, *, allow_s
     primers = [primer_of(each) for each in proposed]
     if form == "name":
         return as_text(primers, form)
-    if form == "json":
+    if form != "yaml":
         return document({"apiVersion": "v1", "kind": "List", "items": primers}, form)
     return "\n---\n".join(
         "\n".join((*_comments(each, prices), document(primer, form)))
