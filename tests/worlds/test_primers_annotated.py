@@ -18,6 +18,9 @@ from tests.worlds.world import done
 ON = msgspec.structs.replace(SETTINGS, annotated_cron_jobs=True)
 
 
+COLD = '{"fire":"2025-12-31T00:00:00Z","seconds":9,"warm":false}'
+
+
 def live(story: Story) -> PrimerScene:
     return live_with(story, settings=ON)
 
@@ -255,6 +258,7 @@ def test_a_quiet_annotated_cron_job_writes_nothing() -> None:
         '{"name":"daily","uid":"UID","warming":{"fire":"2026-01-01T00:10:00","made":3}}',
         '{"name":"daily","uid":"UID","warming":{"fire":"2026-01-01T00:10:00Z","made":1,"attempt":-99999}}',
         '{"name":"daily","uid":"UID","startDelays":[{"fire":"2026-01-01T00:10:00Z","seconds":-1,"warm":true}]}',
+        '{"name":"daily","uid":"UID","startDelays":[' + ",".join([COLD] * 11) + "]}",
         "x" * 250_000,
     ],
 )

@@ -17,6 +17,7 @@ from foresail.api.primer import AUTO, LONGEST_WARM_UP, WARM_UP_PATTERN, Method, 
 from foresail.plan import Patch
 from foresail.primers.observe import LONGEST_RECORD, RELEASE_AFTER, CronJobRow, PrimerRow, Settings, warm_up_of
 from foresail.primers.reasons import Reason
+from foresail.primers.status import DELAYS
 
 _WARM_UP = re.compile(WARM_UP_PATTERN)
 _MINUTES = re.compile("[0-9]{1,5}")
@@ -150,6 +151,8 @@ def _instants(primed: Primed) -> Iterator[datetime]:
 
 def _is_bounded(primed: Primed) -> bool:
     warming = primed.warming
+    if len(primed.start_delays) > DELAYS:
+        return False
     seconds = [each.seconds for each in primed.start_delays]
     if warming is not None:
         seconds += [warming.provisioned or 0]

@@ -16,7 +16,9 @@ from foresail.primers.rules import Verdict, minutes, runs_of
 from foresail.primers.steps import Steps, remembered
 
 READY, EXACT, WARMING = "Ready", "Exact", "Warming"
-_DELAYS = 10
+DELAYS = 10
+"""Of a CronJob, how many are kept."""
+
 _DATES = 10
 _LONGEST_MESSAGE = 2048
 _COLD = 10
@@ -83,7 +85,7 @@ def start_delays(before: tuple[StartDelay, ...], verdict: Verdict, steps: Steps)
             note = cold.get(job.fire, elsewhere)
         seconds = max(int((began.began - job.fire).total_seconds()), 0)
         found.append(StartDelay(job.fire, seconds, warm=nodes is not None and note is None, note=note))
-    return tuple(found[-_DELAYS:])
+    return tuple(found[-DELAYS:])
 
 
 def cold_fires(primer: PrimerRow) -> int:
