@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
-from foresail.api.marks import OBSERVED
+from foresail.api.marks import OBSERVED, WARM_UP_STATUS
 from foresail.cli.main import main
 from foresail.kube.clock import now
 from testbed import Cluster, Options
@@ -160,6 +160,9 @@ def test_from_the_readme_installed_used_by_all_three_and_removed_with_nothing_le
 
         assert_nothing_was_forbidden_and_what_no_world_has_was_used(cluster)
         assert_refused_while_somebody_else_keeps_velero(cluster)
+        cluster.kubectl(
+            "annotate", "cronjob", "report", "--namespace=shop", f"{WARM_UP_STATUS}={{}}"
+        )  # as if annotated
         removed = foresail(cluster, "uninstall")
         assert removed.returncode == 0, removed.stderr
         took = time.monotonic() - began
@@ -233,6 +236,8 @@ def assert_nothing_is_left(cluster: Cluster) -> None:
     assert OFF not in arguments(cluster)
     assert left(cluster) == []
     assert OBSERVED not in show(cluster, "nightly")["metadata"].get("annotations", {})
+    job = cluster.get("cronjob", "report", "--namespace=shop")
+    assert WARM_UP_STATUS not in job["metadata"].get("annotations", {})
     assert placeholders(cluster) == []
 
 

@@ -13,7 +13,7 @@ import msgspec
 
 from foresail.api import velero
 from foresail.api.batch import CRON_JOB, JOB_NAME_LABEL
-from foresail.api.marks import OBSERVED, OPERATORS_LEASE, PRIMER_LABEL, PRIMERS_LEASE
+from foresail.api.marks import OBSERVED, OPERATORS_LEASE, PRIMER_LABEL, PRIMERS_LEASE, WARM_UP_STATUS
 from foresail.api.metadata import Metadata
 from foresail.api.monitoring import UNATTENDED
 from foresail.api.pods import POD
@@ -155,12 +155,8 @@ class _Uninstall:
 
     async def _forget(self) -> None:
         """Take away what the operator wrote on the objects of others, and what it made for a while."""
-        for each in await self._listed(velero.SCHEDULE, self._namespace):
-            if OBSERVED in (each.metadata.annotations or {}):
-                if not self._dry_run:  # without a version: Velero may write to it at any time, and to other fields
-                    body = {"metadata": {"annotations": {OBSERVED: None}}}
-                    await self._cluster.merged_if_same(velero.SCHEDULE, each.key, body)
-                _told("released", velero.SCHEDULE, each)
+        await self._remove_annotation(velero.SCHEDULE, self._namespace, OBSERVED)
+        await self._remove_annotation(CRON_JOB, "", WARM_UP_STATUS)
         for family in (BACKUPS, RESTORES):
             for each in await self._listed(family.kind):
                 await self._release(family.kind, each, family.finalizer)
@@ -171,6 +167,15 @@ class _Uninstall:
             lease = await self._cluster.if_there(LEASE, key, _Named)
             if lease is not None:
                 await self._delete(LEASE, lease)
+
+    async def _remove_annotation(self, kind: Kind, namespace: str, annotation: str) -> None:
+        """Remove what the operator recorded on the objects of a kind."""
+        for each in await self._listed(kind, namespace):
+            if annotation in (each.metadata.annotations or {}):
+                if not self._dry_run:  # without a version: its controller may write to it at any time, to other fields
+                    body = {"metadata": {"annotations": {annotation: None}}}
+                    await self._cluster.merged_if_same(kind, each.key, body)
+                _told("released", kind, each)
 
     async def _listed(self, kind: Kind, namespace: str = "", labels: str = "") -> list[_Named]:
         raw = (
