@@ -6,7 +6,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from foresail.cli.options.booleans import BooleanOption
+from foresail.cli.options.booleans import BooleanOption, add_client_dry_run, add_dry_run
 from foresail.cli.options.output import add_output
 from foresail.cli.options.parser import CommandParser, examples
 from foresail.cli.schedule.template_arguments import add_template
@@ -76,7 +76,7 @@ def _add_create(words: Any) -> None:  # noqa: ANN401 - argparse's own is private
     one.add_argument(
         "-o", "--output", choices=["table", "json", "yaml", "name"], help="json, yaml: show it and send nothing"
     )
-    _add_dry_run(one)
+    add_dry_run(one)
     _add_reading(one)
     add_template(one)
 
@@ -114,13 +114,13 @@ def _add_changes(words: Any) -> None:  # noqa: ANN401
             "--skip-immediately", action=BooleanOption, help=f"{_SKIP}; without it the field stays as it is"
         )
         add_output(one, "table", "json", "yaml", "name")
-        _add_dry_run(one)
+        add_client_dry_run(one)
 
     one = _word(words, "delete", "delete Schedules; their Backups stay", ("change", "delete"))
     _add_choice(one, everything=True)
     one.add_argument("--confirm", action="store_true", help="do not ask")
     add_output(one, "table", "json", "yaml", "name")
-    _add_dry_run(one)
+    add_client_dry_run(one)
 
     one = _word(words, "run", "make a Backup from a Schedule now, paused or not", ("run", "run"))
     one.add_argument("name", metavar="NAME", help="of the Schedule, which stays as it is")
@@ -129,7 +129,7 @@ def _add_changes(words: Any) -> None:  # noqa: ANN401
     one.add_argument("--annotations", action="append", default=[], metavar="K=V,...", help="more annotations for it")
     one.add_argument("-w", "--wait", action="store_true", help="until it has ended; exit code 1 unless it completes")
     add_output(one, "table", "json", "yaml", "name")
-    _add_dry_run(one)
+    add_dry_run(one)
 
 
 def _add_pictures(words: Any) -> None:  # noqa: ANN401
@@ -185,10 +185,6 @@ def _add_choice(one: argparse.ArgumentParser, *, everything: bool = False) -> No
     one.add_argument("-A", "--all-namespaces", action="store_true", help="those of every namespace")
     if everything:
         one.add_argument("--all", action="store_true", help="every Schedule there")
-
-
-def _add_dry_run(one: argparse.ArgumentParser) -> None:
-    one.add_argument("--dry-run", action="store_true", help="print what would be sent, and send nothing")
 
 
 def _add_reading(one: argparse.ArgumentParser) -> None:

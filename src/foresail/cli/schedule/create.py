@@ -11,6 +11,7 @@ from foresail.api import velero
 from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.cron.words import pointed_out
 from foresail.cli.errors import CommandError
+from foresail.cli.options.booleans import CLIENT
 from foresail.cli.options.values import read_list
 from foresail.cli.output.messages import hint
 from foresail.cli.output.objects import as_text
@@ -28,7 +29,7 @@ from foresail.schedules.reading import change_of_dialect
 def create(chosen: argparse.Namespace) -> int:
     """Create a Schedule, or print the manifest, which needs no cluster."""
     body = schedule_object(chosen)
-    if chosen.dry_run or chosen.output in ("json", "yaml"):
+    if chosen.dry_run == CLIENT or (not chosen.dry_run and chosen.output in ("json", "yaml")):
         _check_offline(chosen)
         print(as_text([body], chosen.output if chosen.output in ("json", "yaml", "name") else "yaml"))
         return 0
@@ -50,7 +51,12 @@ async def _create(cluster: Cluster, chosen: argparse.Namespace, body: dict[str, 
     known = await situation_of(cluster, chosen.namespace, chosen, instant)
     cron = checked(chosen.schedule, known.engine, settings_of(chosen).zone, instant)
     await _check_locations(cluster, chosen, known)
-    made = await cluster.create(velero.SCHEDULE, Key(chosen.namespace, chosen.name), body)
+    key = Key(chosen.namespace, chosen.name)
+    made = await cluster.create(velero.SCHEDULE, key, body, dry_run=bool(chosen.dry_run))
+    if chosen.dry_run:
+        print(as_text([msgspec.json.decode(made, type=dict)], chosen.output if chosen.output != "table" else "yaml"))
+        print(f'Schedule "{chosen.name}" would be created (server dry run).', file=sys.stderr)
+        return 0
     if chosen.output == "name":
         print(as_text([msgspec.json.decode(made, type=dict)], "name"))
     first = cron.next(instant)

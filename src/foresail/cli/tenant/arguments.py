@@ -5,6 +5,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from foresail.cli.options.booleans import add_client_dry_run, add_dry_run
 from foresail.cli.options.output import add_output
 from foresail.cli.options.parser import CommandParser, examples
 
@@ -82,7 +83,7 @@ def _add_create(words: Any, word: str) -> None:  # noqa: ANN401 - argparse's own
     one.add_argument(
         "-o", "--output", choices=["table", "json", "yaml", "name"], default="table", help="json, yaml: send nothing"
     )
-    one.add_argument("--dry-run", action="store_true", help="print what would be sent, and send nothing")
+    add_dry_run(one)
     one.add_argument("-w", "--wait", action="store_true", help="until it has ended; exit code 1 unless it completes")
     _add_timeout(one)
     (add_backup_spec if word == "backup" else add_restore_spec)(one)
@@ -113,7 +114,7 @@ def _add_delete(words: Any, word: str) -> None:  # noqa: ANN401
     one.add_argument("-w", "--wait", action="store_true", help="until they are gone")
     _add_timeout(one)
     add_output(one, "table", "json", "yaml", "name")
-    one.add_argument("--dry-run", action="store_true", help="print what would be sent, and send nothing")
+    add_client_dry_run(one)
     one.set_defaults(force=False)
 
 

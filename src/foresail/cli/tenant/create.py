@@ -9,6 +9,7 @@ import msgspec
 
 from foresail.cli.access.cluster import Cluster, settle_namespace
 from foresail.cli.errors import CommandError
+from foresail.cli.options.booleans import CLIENT
 from foresail.cli.options.values import deadline
 from foresail.cli.output.messages import interruptible
 from foresail.cli.output.objects import as_text
@@ -28,7 +29,7 @@ def create(chosen: argparse.Namespace) -> int:
     family = family_of(chosen)
     settle_name(family, chosen, now())
     until = deadline(chosen.timeout)
-    if chosen.dry_run or chosen.output in ("json", "yaml"):
+    if chosen.dry_run == CLIENT or (not chosen.dry_run and chosen.output in ("json", "yaml")):
         _settle_namespace_if_known(chosen)
         body = request_object(family, chosen)
         print(as_text([body], chosen.output if chosen.output in ("json", "yaml", "name") else "yaml"))
@@ -48,7 +49,12 @@ async def _create(cluster: Cluster, family: Family, chosen: argparse.Namespace, 
     body = request_object(family, chosen)
     await check_kinds(cluster, family, body)
     key = Key(chosen.namespace, chosen.name)
-    made = await cluster.create(family.kind, key, await stamped(cluster, body))
+    made = await cluster.create(family.kind, key, await stamped(cluster, body), dry_run=bool(chosen.dry_run))
+    if chosen.dry_run:
+        form = chosen.output if chosen.output != "table" else "yaml"
+        print(as_text([msgspec.json.decode(made, type=dict[str, Any])], form), flush=True)
+        print(f"{family.kind.name} {key} would be created (server dry run).", file=sys.stderr)
+        return 0
     if chosen.output == "name":
         print(as_text([msgspec.json.decode(made, type=dict[str, Any])], "name"), flush=True)
     print(f"{family.kind.name} {key} created.", file=sys.stderr)

@@ -105,4 +105,5 @@ def _add_selectors(group: "argparse._ArgumentGroup") -> None:
 def _add_marks(one: argparse.ArgumentParser) -> None:
     marks = one.add_argument_group("what is written on it")
     for option in ("--labels", "--annotations"):
-        marks.add_argument(option, action="append", default=[], metavar="K=V,...")
+        text = f"{option.removeprefix('--')} of the request; may be repeated"
+        marks.add_argument(option, action="append", default=[], metavar="K=V,...", help=text)
