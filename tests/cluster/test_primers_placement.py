@@ -125,7 +125,9 @@ def operator(
         eventually(lambda: is_sent(cluster), 60)
         with operators.running(cluster, tmp_path_factory.mktemp("placement"), *primers.FLAGS) as begun:
             cluster.apply(*jobs)
-            cluster.apply(*[primers.primer(each["metadata"]["name"], "1h", HOME) for each in jobs])
+            cluster.apply(
+                *[primers.primer(each["metadata"]["name"], "1h", HOME, method="Placeholder") for each in jobs]
+            )
             yield begun
     finally:
         for kind in ("mutatingadmissionpolicy", "mutatingadmissionpolicybinding"):

@@ -24,7 +24,15 @@ from foresail.primers.fires import Fires
 from foresail.primers.limits import SETTLES, USEFUL, too_many
 from foresail.primers.observe import PodRow, Seen, Target
 from foresail.primers.reasons import Because, Loss, Reason
-from foresail.primers.rules import REHEARSED_BEFORE, Verdict, has_arrived, is_covered, is_located, run_of
+from foresail.primers.rules import (
+    REHEARSED_BEFORE,
+    Verdict,
+    has_arrived,
+    is_admission_known,
+    is_covered,
+    is_located,
+    run_of,
+)
 from foresail.primers.shape import Shape
 from foresail.primers.steps import Steps, remembered
 
@@ -116,7 +124,7 @@ def _made(seen: Seen, verdict: Verdict, fires: Fires, shape: Shape, steps: Steps
     waits = _awaits(seen, verdict, fires.last, now)
     if waits is not None:
         return msgspec.structs.replace(steps, wakes=(*steps.wakes, waits))
-    if fire - now < USEFUL or not is_located(target, shape, fire):
+    if fire - now < USEFUL or not (is_admission_known(target) and is_located(target, shape, fire)):
         return steps
     template, buffer = create_buffer(seen, target.cron, shape, fire, verdict.count)
     if any(each.key == buffer.key for each in target.buffers):

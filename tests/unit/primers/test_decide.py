@@ -9,6 +9,7 @@ import pytest
 from foresail.api.primer import Primed, PrimerStatus, Warming
 from foresail.api.specs import LabelRequirement, LabelSelector
 from foresail.plan import Create, Delete, Key, Plan
+from foresail.primers.buffer_rows import BufferSupport
 from foresail.primers.decide import decide
 from foresail.primers.observe import Seen, Target, primers_of
 from foresail.primers.rules import wants_rehearsal
@@ -63,11 +64,11 @@ def test_the_size_is_what_the_api_server_would_make_of_a_pod_before_any_run() ->
     assert resources == {"requests": {"cpu": "2", "memory": "1073741824"}}
 
 
-@pytest.mark.parametrize("method", ["Placeholder", "CronJob"])
+@pytest.mark.parametrize("method", ["Placeholder", "CronJob", "CapacityBuffer"])
 def test_nothing_is_made_before_the_api_server_has_told_where_a_pod_goes(method: str) -> None:
-    asks = primer(method=method)
-    assert made(decide(seen(primer=asks, is_rehearsed=False), FIRE - MINUTE)) == []
-    assert len(made(decide(seen(primer=asks), FIRE - MINUTE))) == 1
+    asks, served = primer(method=method), BufferSupport(is_served=True)
+    assert made(decide(seen(primer=asks, buffers=served, is_rehearsed=False), FIRE - MINUTE)) == []
+    assert made(decide(seen(primer=asks, buffers=served), FIRE - MINUTE))
 
 
 def test_a_placeholder_goes_where_admission_sends_the_pod() -> None:
