@@ -88,7 +88,8 @@ def test_programs_get_the_objects_in_the_order_asked(server: Canned, capsys: Cap
     found = json.loads(capsys.readouterr().out)
     assert [each["metadata"]["name"] for each in found["items"]] == ["web", "everyone"]
     assert main(["policy", "get", "gone", "--kubeconfig", str(server.kubeconfig)]) == 1
-    assert "SelfServicePolicy gone does not exist" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert said == "error: SelfServicePolicy gone does not exist\nhint: list what exists: foresail policy get\n"
 
 
 def test_what_velero_does_not_have_yet_counts_once() -> None:

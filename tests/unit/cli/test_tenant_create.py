@@ -73,7 +73,7 @@ def test_an_unknown_existing_resource_policy_is_refused(policy: str, capsys: pyt
 def test_a_wrong_or_missing_name_is_one_line_and_a_hint(
     words: list[str], problem: str, hint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["backup", "create", "-o", "yaml", "--", *words]) != 0
+    assert main(["backup", "create", "-o", "yaml", "--", *words]) == 2
     error, advice = capsys.readouterr().err.splitlines()
     assert error.startswith("error: ")
     assert problem in error

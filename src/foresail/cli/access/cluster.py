@@ -31,6 +31,7 @@ _COMMANDS = {
     "NonAdminBackup": "backup",
     "NonAdminRestore": "restore",
     "Primer": "primer",
+    "SelfServicePolicy": "policy",
 }
 
 
@@ -252,7 +253,7 @@ def _no_answer(failure: Failure) -> UnreachableError:
 def _list_command(kind: Kind, resource: str, key: Key) -> str:
     where = "-A" if kind.group == velero.GROUP else f"-n {key.namespace}"  # a tenant sees one namespace
     if kind.name in _COMMANDS:
-        return f"foresail {_COMMANDS[kind.name]} get {where}"
+        return f"foresail {_COMMANDS[kind.name]} get{f' {where}' if kind.namespaced else ''}"
     return f"kubectl get {resource} {where}" if kind.namespaced else f"kubectl get {resource}"
 
 

@@ -4,7 +4,7 @@ import argparse
 import re
 from datetime import datetime
 
-from foresail.cli.errors import CommandError
+from foresail.cli.errors import UsageError
 from foresail.selfservice.families import BACKUPS, Family
 
 _LONGEST = 253
@@ -18,11 +18,11 @@ def settle_name(family: Family, chosen: argparse.Namespace, instant: datetime) -
         suffix = f"{instant:{_STAMP}}"
         chosen.name = f"{chosen.from_backup[: _LONGEST - len(suffix)]}{suffix}"
     if chosen.name is None:
-        raise CommandError("no NAME is given", f"foresail {family.word} create NAME")
+        raise UsageError("no NAME is given", f"foresail {family.word} create NAME")
     problem = problem_with_name(chosen.name)
     if problem is not None:
         kind = family.kind.name
-        raise CommandError(f"{kind} {chosen.name}: {problem}", _advice(chosen.name))
+        raise UsageError(f"{kind} {chosen.name}: {problem}", _advice(chosen.name))
 
 
 def problem_with_name(name: str) -> str | None:
