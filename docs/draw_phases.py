@@ -19,7 +19,7 @@ ARROWS = (  # from, to, on which condition, and where that is written
 )
 SAID = (
     "Succeeded=Unknown: Waiting, then Running, with the place in Velero's queue",
-    "Succeeded=True: Completed; Notable=True if something was left out",
+    "Succeeded=True: Completed; DataIncomplete=True if something was left out",
     "Succeeded=False: PartiallyFailed, Failed, with the cause",
 )
 TIP = (

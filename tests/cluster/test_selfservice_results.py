@@ -91,8 +91,8 @@ def test_a_complete_backup_without_the_data_of_a_volume_says_so(served: Cluster,
     cat.kubectl("create", "--filename=-", body=body)
     cat.wait("persistentvolumeclaim/data", "--for=jsonpath={.status.phase}=Bound")
     cat.back_up("without")
-    cat.wait("nonadminbackup/without", "--for=condition=Notable")
+    cat.wait("nonadminbackup/without", "--for=condition=DataIncomplete")
     status = cat.status("nonadminbackup/without")
     assert condition(status, "Succeeded")[:2] == ("True", "Completed")
     text = "the backup is complete, and without the data of 1 of the namespace's 1 volume: data"
-    assert condition(status, "Notable") == ("True", "VolumesLeftOut", text)
+    assert condition(status, "DataIncomplete") == ("True", "VolumesLeftOut", text)

@@ -239,16 +239,16 @@ def test_a_backup_that_holds_nothing_that_was_asked_for_is_no_success(served: Cl
 
     said = eve.done("backup", "create", "half", "--include-resources", "deploymnts,cm", "--wait", "--timeout", "300s")
     assert "hint: not in the backup, for the cluster does not serve it: deploymnts (did you mean" in said.err
-    said_of_it = condition(eve.tenant.status("nonadminbackup/half"), "Notable")
+    said_of_it = condition(eve.tenant.status("nonadminbackup/half"), "DataIncomplete")
     assert said_of_it[:2] == ("True", "KindsNotServed")
     assert "does not serve deploymnts, so" in said_of_it[2]
 
     eve.tenant.back_up("applied", includedResources=["deploymnts"])  # as kubectl does, without a word of warning
     eve.tenant.wait("nonadminbackup/applied", "--for=condition=Succeeded", seconds=120)
-    assert condition(eve.tenant.status("nonadminbackup/applied"), "Notable")[1] == "NothingBackedUp"
+    assert condition(eve.tenant.status("nonadminbackup/applied"), "DataIncomplete")[1] == "NothingBackedUp"
 
     eve.tenant.kubectl("label", "configmap", "settings", "app=yes")
     eve.done(
         *("backup", "create", "one", "-l", "app=yes", "--include-cluster-resources=false"), "--wait", "--timeout=300s"
     )
-    assert condition(eve.tenant.status("nonadminbackup/one"), "Notable") == ("", "", "")
+    assert condition(eve.tenant.status("nonadminbackup/one"), "DataIncomplete") == ("", "", "")

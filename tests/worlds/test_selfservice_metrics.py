@@ -43,7 +43,7 @@ def test_what_was_made_refused_and_ended_is_counted_by_namespace() -> None:
             ("ended_total", "red", BACKUP, "Completed"): 1,
             ("ended_total", "blue", BACKUP, "Completed"): 1,
             ("ended_total", "red", RESTORE, "PartiallyFailed"): 1,
-            ("notable_total", "blue", BACKUP, "NothingBackedUp"): 1,
+            ("data_incomplete_total", "blue", BACKUP, "NothingBackedUp"): 1,
         }
         assert [found["backups", "red", each] for each in ("stored", "active")] == [1, 0]
         assert found["quota", "red", "stored"] == 9

@@ -169,7 +169,7 @@ def test_a_complete_backup_with_nothing_in_it_says_so() -> None:
         await tenancy.settle()
         tenancy.velero_says(NAB, "Completed", progress={"totalItems": 0})
         await tenancy.settle()
-        assert tenancy.condition(NAB, "Notable")[:2] == ("True", "NothingBackedUp")
+        assert tenancy.condition(NAB, "DataIncomplete")[:2] == ("True", "NothingBackedUp")
 
     tell(story)
 
@@ -190,7 +190,7 @@ def test_a_backup_that_holds_the_namespace_alone_is_empty(spec: dict[str, Any], 
         await tenancy.settle()
         tenancy.velero_says(NAB, "Completed", progress={"totalItems": items})
         await tenancy.settle()
-        assert tenancy.condition(NAB, "Notable")[1] == ("NothingBackedUp" if is_empty else "")
+        assert tenancy.condition(NAB, "DataIncomplete")[1] == ("NothingBackedUp" if is_empty else "")
 
     tell(story)
 
@@ -199,20 +199,20 @@ def test_kinds_that_the_cluster_does_not_serve_are_named_before_and_after_the_ba
     async def story(tenancy: Tenancy) -> None:
         tenancy.back_up(NAB, includedResources=["deploymnts", "cm", "Deployments"])
         await tenancy.settle()
-        status, reason, message = tenancy.condition(NAB, "Notable")
+        status, reason, message = tenancy.condition(NAB, "DataIncomplete")
         assert (status, reason) == ("True", "KindsNotServed")
         assert "the cluster does not serve deploymnts, so" in message
         assert tenancy.status(NAB)["phase"] == "Created"
         tenancy.velero_says(NAB, "Completed", progress={"totalItems": 2})
         await tenancy.settle()
-        assert tenancy.condition(NAB, "Notable") == (status, reason, message)
+        assert tenancy.condition(NAB, "DataIncomplete") == (status, reason, message)
 
     async def empty(tenancy: Tenancy) -> None:
         tenancy.back_up(NAB, includedResources=["deploymnts"])
         await tenancy.settle()
         tenancy.velero_says(NAB, "Completed", progress={"totalItems": 1})
         await tenancy.settle()
-        _, reason, message = tenancy.condition(NAB, "Notable")
+        _, reason, message = tenancy.condition(NAB, "DataIncomplete")
         assert reason == "NothingBackedUp"
         assert "nothing was backed up" in message
         assert "does not serve deploymnts" in message

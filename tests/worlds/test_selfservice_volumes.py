@@ -39,8 +39,8 @@ async def completed(tenancy: Tenancy, began: str, **status: Any) -> None:  # noq
     await tenancy.settle(1)
 
 
-def notable(tenancy: Tenancy) -> tuple[str, str, str]:
-    return tenancy.condition(NAB, "Notable")
+def incomplete(tenancy: Tenancy) -> tuple[str, str, str]:
+    return tenancy.condition(NAB, "DataIncomplete")
 
 
 def test_volumes_that_nobody_took_are_named() -> None:
@@ -57,7 +57,7 @@ def test_volumes_that_nobody_took_are_named() -> None:
         copied(tenancy, velero.POD_VOLUME_BACKUP, "")
         await completed(tenancy, began)
         text = "the backup is complete, and without the data of 2 of the namespace's 3 volumes: data, logs"
-        assert notable(tenancy) == ("True", "VolumesLeftOut", text)
+        assert incomplete(tenancy) == ("True", "VolumesLeftOut", text)
         assert tenancy.condition(NAB, "Succeeded")[:2] == ("True", "Completed")
 
     tell(story)
@@ -70,7 +70,7 @@ def test_a_backup_with_all_volumes_has_nothing_to_say(kind: Kind) -> None:
         began = await begun(tenancy)
         copied(tenancy, kind, uid)
         await completed(tenancy, began, csiVolumeSnapshotsCompleted=int(kind is velero.DATA_UPLOAD))
-        assert notable(tenancy) == ("", "", "")
+        assert incomplete(tenancy) == ("", "", "")
 
     tell(story)
 
@@ -84,10 +84,10 @@ def test_snapshots_are_counted(field: str, snapshots: int, missing: int) -> None
         began = await begun(tenancy)
         await completed(tenancy, began, **{field: snapshots})
         if not missing:
-            assert notable(tenancy) == ("", "", "")
+            assert incomplete(tenancy) == ("", "", "")
             return
         names = "" if snapshots else ": a, b, c"
-        assert notable(tenancy)[2].endswith(f"without the data of {missing} of the namespace's 3 volumes{names}")
+        assert incomplete(tenancy)[2].endswith(f"without the data of {missing} of the namespace's 3 volumes{names}")
 
     tell(story)
 
@@ -98,7 +98,7 @@ def test_what_was_said_stays_and_what_was_not_is_never_said_later() -> None:
         began = await begun(tenancy)
         await completed(tenancy, began)
         text = "the backup is complete, and without the data of 1 of the namespace's 1 volume: data"
-        assert notable(tenancy)[2] == text
+        assert incomplete(tenancy)[2] == text
         done(tenancy.world.delete(core.CLAIM, Key("red", "data")))
         for _ in range(2):
             await tenancy.stop()
@@ -106,7 +106,7 @@ def test_what_was_said_stays_and_what_was_not_is_never_said_later() -> None:
             await tenancy.settle(20)
         tenancy.velero_says(NAB, "Completed", expiration=stamp(tenancy.clock() + timedelta(days=1)))
         await tenancy.settle(1)
-        assert notable(tenancy)[2] == text
+        assert incomplete(tenancy)[2] == text
 
     async def other(tenancy: Tenancy) -> None:
         await completed(tenancy, await begun(tenancy))
@@ -114,7 +114,7 @@ def test_what_was_said_stays_and_what_was_not_is_never_said_later() -> None:
         await tenancy.stop()
         tenancy.start()
         await tenancy.settle(20)
-        assert notable(tenancy) == ("", "", "")
+        assert incomplete(tenancy) == ("", "", "")
 
     tell(story)
     tell(other)
@@ -126,6 +126,6 @@ def test_a_backup_with_nothing_in_it_says_that() -> None:
         await begun(tenancy)
         tenancy.velero_says(NAB, "Completed", progress={"totalItems": 0})
         await tenancy.settle(1)
-        assert notable(tenancy)[1] == "NothingBackedUp"
+        assert incomplete(tenancy)[1] == "NothingBackedUp"
 
     tell(story)

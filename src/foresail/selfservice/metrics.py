@@ -25,7 +25,16 @@ from foresail.selfservice.policy.quota_ledger import QuotaLedger
 from foresail.selfservice.policy.quotas import counted
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.requests.rules import waiting_for
-from foresail.selfservice.requests.status import ACCEPTED, FALSE, IN_DELETION, NOTABLE, QUEUED, SUCCEEDED, TRUE, changed
+from foresail.selfservice.requests.status import (
+    ACCEPTED,
+    DATA_INCOMPLETE,
+    FALSE,
+    IN_DELETION,
+    QUEUED,
+    SUCCEEDED,
+    TRUE,
+    changed,
+)
 from foresail.selfservice.rows.namespaces import NamespaceRow
 from foresail.selfservice.rows.requests import RequestRow, Status
 from foresail.selfservice.rows.velero import VeleroRow
@@ -38,13 +47,13 @@ _COUNTED = {
     (ACCEPTED, FALSE): "refused",
     (SUCCEEDED, TRUE): "ended",
     (SUCCEEDED, FALSE): "ended",
-    (NOTABLE, TRUE): "notable",
+    (DATA_INCOMPLETE, TRUE): "data_incomplete",
 }
 _MEANING = {
     "created": ("How many Velero Backups and Restores were made for requests.", ("namespace", "kind")),
     "refused": ("How often a request was refused, for good or for now.", ("namespace", "kind", "reason")),
     "ended": ("How many backups and restores have ended.", ("namespace", "kind", "result")),
-    "notable": ("How many complete backups have something that is worth a look.", ("namespace", "kind", "reason")),
+    "data_incomplete": ("How many completed backups lack data or kinds.", ("namespace", "kind", "reason")),
     "failed_deletions": ("How often Velero was asked to delete a backup and could not.", ("namespace",)),
 }
 

@@ -205,7 +205,7 @@ def test_a_wait_ends_well_or_goes_on(each: Asked, text: str | None) -> None:
         (refused("NoPolicy", "New"), "daily is NoPolicy: because\nhint: ask the administrator"),
         (with_velero("Failed", failureReason="no bucket"), "daily is Failed: the backup failed: no bucket\nhint: "),
         (
-            with_velero("Completed", condition("Notable", "True", "NothingBackedUp")),
+            with_velero("Completed", condition("DataIncomplete", "True", "NothingBackedUp")),
             "daily is NothingBackedUp: because\nhint: create another with a --selector",
         ),
         (with_velero("PartiallyFailed", errors=1), "daily is PartiallyFailed: the backup is partial with 1 error"),
@@ -331,7 +331,7 @@ def test_explain_names_a_write_that_the_api_server_refused_until_the_request_goe
             "BackupExpired",
         ),
         (
-            with_velero("Completed", condition("Notable", "True", "NothingBackedUp")),
+            with_velero("Completed", condition("DataIncomplete", "True", "NothingBackedUp")),
             "→ holds       there is something in it",
             "NothingBackedUp",
         ),

@@ -19,7 +19,16 @@ from foresail.kube.clock import now
 from foresail.kube.refusals import WRITE_REFUSED
 from foresail.selfservice.families import Family
 from foresail.selfservice.reasons import Reason
-from foresail.selfservice.requests.status import ACCEPTED, FALSE, IN_DELETION, NOTABLE, QUEUED, SUCCEEDED, TRUE, UNKNOWN
+from foresail.selfservice.requests.status import (
+    ACCEPTED,
+    DATA_INCOMPLETE,
+    FALSE,
+    IN_DELETION,
+    QUEUED,
+    SUCCEEDED,
+    TRUE,
+    UNKNOWN,
+)
 
 _EXPECTED: dict[str, str] = {
     Reason.NOTHING_BACKED_UP: "there is something in it",
@@ -78,8 +87,8 @@ def reason_of(each: Asked) -> str:
         return Reason.DELETION_PENDING.value
     if has_expired(each, now()):
         return Reason.BACKUP_EXPIRED.value
-    notable = each.condition(NOTABLE)
-    counts = each.holding or notable or each.done
+    incomplete = each.condition(DATA_INCOMPLETE)
+    counts = each.holding or incomplete or each.done
     return counts.reason if counts else ""
 
 
@@ -106,7 +115,7 @@ def steps_of(each: Asked) -> list[Step]:
 def _steps(each: Asked) -> Iterator[Step]:
     word = each.family.word
     accepted, queued, succeeded = (each.condition(kind) for kind in (ACCEPTED, QUEUED, SUCCEEDED))
-    going, notable = each.condition(IN_DELETION), each.condition(NOTABLE)
+    going, incomplete = each.condition(IN_DELETION), each.condition(DATA_INCOMPLETE)
     yield Step("it is not being deleted", NO if each.is_going else YES, going.message if going else "")
     if each.refused is not None:
         yield Step("the API server accepts its writes", NO, str(each.refused))
@@ -121,8 +130,8 @@ def _steps(each: Asked) -> Iterator[Step]:
     yield _said("it is complete", succeeded)
     if has_expired(each, now()):
         yield Step("it has not expired", NO, f"it expired at {each.velero.expiration}")
-    if notable is not None:
-        yield Step(_EXPECTED.get(notable.reason, "there is nothing more to know"), NO, notable.message)
+    if incomplete is not None:
+        yield Step(_EXPECTED.get(incomplete.reason, "there is nothing more to know"), NO, incomplete.message)
 
 
 def _said(rule: str, condition: Condition | None) -> Step:

@@ -22,7 +22,7 @@ from foresail.plan import Key
 from foresail.selfservice.families import Family
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.requests.outcome import kept, outcome
-from foresail.selfservice.requests.status import ACCEPTED, FALSE, IN_DELETION, NOTABLE, SUCCEEDED
+from foresail.selfservice.requests.status import ACCEPTED, DATA_INCOMPLETE, FALSE, IN_DELETION, SUCCEEDED
 
 _PAUSE = 0.5
 PATIENCE = timedelta(seconds=15)
@@ -76,9 +76,9 @@ async def wait_for(cluster: Cluster, family: Family, key: Key, until: datetime |
     if isinstance(ended, CommandError):
         raise ended
     print(f"{family.kind.name} {key}: {ended}", file=sys.stderr)
-    notable = each.condition(NOTABLE)
-    if notable is not None:
-        hint(sentence(advice_for(notable.reason), family, key))
+    incomplete = each.condition(DATA_INCOMPLETE)
+    if incomplete is not None:
+        hint(sentence(advice_for(incomplete.reason), family, key))
     return 0
 
 
@@ -101,9 +101,9 @@ def verdict(each: Asked) -> CommandError | str | None:
     name = f"{each.family.kind.name} {each.key}"
     if each.is_going:
         return CommandError(f"{name} is being deleted", _next(each, each.condition(IN_DELETION)))
-    notable = each.condition(NOTABLE)
-    if each.done and notable is not None and notable.reason == Reason.NOTHING_BACKED_UP:
-        return CommandError(f"{name} is {notable.reason}: {notable.message}", _next(each, notable))
+    incomplete = each.condition(DATA_INCOMPLETE)
+    if each.done and incomplete is not None and incomplete.reason == Reason.NOTHING_BACKED_UP:
+        return CommandError(f"{name} is {incomplete.reason}: {incomplete.message}", _next(each, incomplete))
     if each.done:
         return each.done.message
     holding = each.holding

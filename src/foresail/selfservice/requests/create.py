@@ -26,10 +26,10 @@ from foresail.selfservice.requests.status import (
     AUTHORIZED,
     BACKING_OFF,
     CREATED,
+    DATA_INCOMPLETE,
     DELETING,
     FALSE,
     NEW,
-    NOTABLE,
     QUEUED,
     TRUE,
     UNKNOWN,
@@ -162,8 +162,8 @@ def check_access(view: RequestView, waiting: Waiting, now: datetime) -> Plan:
 def _authorized_status(view: RequestView, cleared: Authorized, now: datetime) -> Status:
     """Return the status with what the check of access has found."""
     if cleared.reason is None:
-        return remove_condition(remove_condition(view.request.status, AUTHORIZED), NOTABLE)
-    kind = NOTABLE if cleared.reason is Reason.KINDS_NOT_SERVED else AUTHORIZED
+        return remove_condition(remove_condition(view.request.status, AUTHORIZED), DATA_INCOMPLETE)
+    kind = DATA_INCOMPLETE if cleared.reason is Reason.KINDS_NOT_SERVED else AUTHORIZED
     return with_condition(view, view.request.status, NewCondition(kind, TRUE, cleared.reason, cleared.message), now)
 
 

@@ -8,7 +8,7 @@ claim that comes later is not missed, and one that goes is not forgotten.
 from foresail.api import velero
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.requests.observe import RequestView
-from foresail.selfservice.requests.status import NOTABLE, SUCCEEDED, TRUE, NewCondition
+from foresail.selfservice.requests.status import DATA_INCOMPLETE, SUCCEEDED, TRUE, NewCondition
 from foresail.selfservice.rows.namespaces import ClaimRow
 from foresail.selfservice.rows.velero import glimpse
 
@@ -36,7 +36,7 @@ def volumes_left_out(view: RequestView, mirror: str) -> NewCondition | None:
     names = "" if snapshots else f": {_named(missing)}"
     whole = f"{len(there)} volume{'' if len(there) == 1 else 's'}"
     text = f"the backup is complete, and without the data of {number} of the namespace's {whole}{names}"
-    return NewCondition(NOTABLE, TRUE, Reason.VOLUMES_LEFT_OUT, text)
+    return NewCondition(DATA_INCOMPLETE, TRUE, Reason.VOLUMES_LEFT_OUT, text)
 
 
 def _named(claims: list[ClaimRow]) -> str:

@@ -1,4 +1,4 @@
-"""How a backup or restore went, as the conditions `Succeeded` and `Notable` report it."""
+"""How a backup or restore went, as the conditions `Succeeded` and `DataIncomplete` report it."""
 
 from fnmatch import fnmatchcase
 
@@ -8,7 +8,7 @@ from foresail.api import velero
 from foresail.api.nonadmin import Condition
 from foresail.selfservice.families import Family
 from foresail.selfservice.reasons import Reason
-from foresail.selfservice.requests.status import FALSE, NOTABLE, SUCCEEDED, TRUE, UNKNOWN, NewCondition
+from foresail.selfservice.requests.status import DATA_INCOMPLETE, FALSE, SUCCEEDED, TRUE, UNKNOWN, NewCondition
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.velero import glimpse
 
@@ -58,7 +58,7 @@ def nothing_backed_up(mirror: str, spec: str) -> NewCondition | None:
     if reported.progress.total_items and not _holds_namespace(spec):
         return None
     text = "the backup is complete, but nothing was backed up: no object of the namespace matches what it asks for"
-    return NewCondition(NOTABLE, TRUE, Reason.NOTHING_BACKED_UP, text)
+    return NewCondition(DATA_INCOMPLETE, TRUE, Reason.NOTHING_BACKED_UP, text)
 
 
 def _holds_namespace(spec: str) -> bool:

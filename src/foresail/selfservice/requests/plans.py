@@ -14,8 +14,8 @@ from foresail.selfservice.requests.status import (
     ACCEPTED,
     AUTHORIZED,
     CREATED,
+    DATA_INCOMPLETE,
     FALSE,
-    NOTABLE,
     QUEUED,
     SUCCEEDED,
     TRUE,
@@ -123,7 +123,7 @@ def created_status(view: RequestView, mirror: str, spec: str, now: datetime) -> 
 
 def _with_data_incomplete(view: RequestView, status: Status, mirror: str, spec: str, now: datetime) -> Status:
     """Return the status with what a tenant should know of a backup though it is complete."""
-    stands = status.condition(NOTABLE)
+    stands = status.condition(DATA_INCOMPLETE)
     reason = stands.reason if stands is not None else ""
     remark = outcome.nothing_backed_up(mirror, spec)
     if remark is not None and reason == remark.reason:
@@ -135,7 +135,7 @@ def _with_data_incomplete(view: RequestView, status: Status, mirror: str, spec: 
         more = f"; {stands.message}" if stands is not None and is_unserved else ""
         return with_condition(view, status, msgspec.structs.replace(remark, message=f"{remark.message}{more}"), now)
     is_kept = is_unserved or (reason == Reason.VOLUMES_LEFT_OUT and not data_incomplete.is_newly_complete(view))
-    return status if is_kept else remove_condition(status, NOTABLE)
+    return status if is_kept else remove_condition(status, DATA_INCOMPLETE)
 
 
 def subject_of(view: RequestView) -> Subject:

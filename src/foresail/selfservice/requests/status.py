@@ -16,8 +16,8 @@ from foresail.selfservice.rows.velero import Counts
 NEW, BACKING_OFF, CREATED, DELETING = "New", "BackingOff", "Created", "Deleting"
 _ORDER = ("", NEW, BACKING_OFF, CREATED, DELETING)
 
-ACCEPTED, QUEUED, IN_DELETION, SUCCEEDED, NOTABLE = "Accepted", "Queued", "Deleting", "Succeeded", "Notable"
-AUTHORIZED = "Authorized"
+ACCEPTED, AUTHORIZED, QUEUED, SUCCEEDED = "Accepted", "Authorized", "Queued", "Succeeded"
+DATA_INCOMPLETE, IN_DELETION = "DataIncomplete", "Deleting"
 TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
 
 _LONGEST_MESSAGE = 2048
