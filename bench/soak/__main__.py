@@ -15,6 +15,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Never
 
+from bench.soak.curve import write_curve
 from bench.soak.filling import begin, fill
 from bench.soak.hour import Hour
 from bench.soak.judge import verdicts
@@ -27,7 +28,7 @@ from foresail.kube.clock import now
 from testbed.velero import VELERO
 
 _KEPT = Path("build/soak")
-_FILE = "seen.json"
+_FILE, _CURVE = "seen.json", "curve.json"
 
 
 def soak(seen: Seen, folder: Path) -> None:
@@ -84,7 +85,9 @@ def main() -> int:
     parser.add_argument("--judge", type=Path, metavar="FILE", help="judge what was seen before, and start nothing")
     chosen = parser.parse_args()
     if chosen.judge:
-        return judged(read(chosen.judge))
+        seen = read(chosen.judge)
+        write_curve(seen, chosen.judge.with_name(_CURVE))
+        return judged(seen)
     signal.signal(signal.SIGTERM, _as_interrupt)  # so that nothing stays behind then either
     shutil.rmtree(chosen.keep, ignore_errors=True)
     chosen.keep.mkdir(parents=True)
@@ -94,6 +97,7 @@ def main() -> int:
         soak(seen, chosen.keep)
     finally:
         seen.write(chosen.keep / _FILE)
+        write_curve(seen, chosen.keep / _CURVE)
         print(f"what was seen is in {chosen.keep / _FILE}", flush=True)
     return judged(seen)
 

@@ -216,7 +216,7 @@ def nothing_left(seen: Seen) -> Verdict:
     """Of what tenants deleted nothing is left, but for the bucket's copy where they forced it."""
     final = _final(seen)
     gone = [each for each in seen.asked if each.wanted]
-    requests = {each.uid for each in final.requests}
+    requests = {each.uid: each for each in final.requests}
     deletions = {each.annotations.get(REQUEST_UID, "") for each in final.deletions}
     names = {each.request: each.name for each in _made(seen) if each.request}
     synced = {each.name for each in seen.made.values() if each.is_synced and each.created >= seen.begins}
@@ -224,7 +224,7 @@ def nothing_left(seen: Seen) -> Verdict:
     left = [
         f"{each.namespace}/{each.name}"
         for each in gone
-        if each.uid in requests
+        if (each.uid in requests and not _counts_until_velero_has_lost_it(each, requests[each.uid]))
         or each.uid in deletions
         or (each.uid in there and not _came_back(each, there[each.uid], synced))
         or (each.wanted == "delete" and names.get(each.uid) in final.bucket)
@@ -234,6 +234,12 @@ def nothing_left(seen: Seen) -> Verdict:
     says = f"{deleted} deleted, {len(gone) - deleted} by force, of which Velero's sync has brought back {back}"
     figures = {"deleted": deleted, "forced": len(gone) - deleted, "synced_back": back, "left": len(left)}
     return Verdict("deleted ones leave nothing", not left, says + _list(left=left), figures)
+
+
+def _counts_until_velero_has_lost_it(asked: Asked, request: Thing) -> bool:
+    """Whether a forced request stays because its data is still in the bucket, and says so."""
+    conditions = request.status.get("conditions", [])
+    return asked.wanted == "force" and any(each.get("reason") == "ForceDeleted" for each in conditions)
 
 
 def _came_back(asked: Asked, name: str, synced: set[str]) -> bool:

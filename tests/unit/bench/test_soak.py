@@ -415,3 +415,12 @@ def test_a_fault_is_seen_in_metrics_and_events() -> None:
         f"1 Events LocationUnavailable, the first at {stamp(BEGINS)}"
     ]
     assert list(sights.said_since(seen, BEGINS + SECOND, "LocationUnavailable")) == []
+
+
+def test_a_forced_request_may_stay_while_its_data_is_in_the_bucket_if_it_says_so() -> None:
+    seen = a_soak()
+    seen.asked[0].wanted = "force"
+    assert not judge.nothing_left(seen).kept
+    final(seen).requests[0].status["conditions"] = [{"type": "Deleting", "reason": "ForceDeleted"}]
+    seen.made["w"] = served("n", created=BEGINS + timedelta(minutes=5), started=BEGINS)
+    assert judge.nothing_left(seen).kept
