@@ -110,6 +110,9 @@ def test_where_nobody_answers_a_buffer_auto_holds_by_a_placeholder_for_the_same_
         primed = scene.primed("daily")
         assert primed["method"] == "Placeholder"
         assert "no autoscaler had answered a CapacityBuffer" in primed["methodBecause"]
+        assert scene.condition("daily", "Ready") == ("True", "Ready")
+        (event,) = [each.message for each in scene.events if each.reason == "BufferNotReady"]
+        assert event.endswith("Placeholders hold the capacity instead.")
         await scene.until(at(25))
         await scene.stop()
         scene.start()  # what it has learned is in the status

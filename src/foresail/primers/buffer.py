@@ -16,8 +16,8 @@ from datetime import datetime, timedelta
 import msgspec
 
 from foresail.api.instants import stamp, whole
-from foresail.api.primer import Warming
-from foresail.plan import Action
+from foresail.api.primer import AUTO, Warming
+from foresail.plan import Action, Level
 from foresail.primers.buffer_rows import BufferRow, TemplateRow
 from foresail.primers.build import create_buffer, delete_buffer, delete_template, release_buffer
 from foresail.primers.fires import Fires
@@ -85,7 +85,7 @@ def plan(seen: Seen, verdict: Verdict, now: datetime) -> Steps:
         if not any(each.key == kept[0].key for each in target.templates):  # somebody has deleted it
             template, _ = create_buffer(seen, target.cron, shape, fires.upcoming, verdict.count)
             steps = msgspec.structs.replace(steps, actions=(*steps.actions, template))
-        return _kept(steps, kept[0], now)
+        return _kept(seen, steps, kept[0], now)
     return _made(seen, verdict, fires, shape, steps, now) if is_open else steps
 
 
@@ -95,7 +95,7 @@ def _let_go_but(seen: Seen, target: Target, kept: Sequence[BufferRow], now: date
     return let_go(seen, others, [each for each in target.templates if each.key not in named], now)
 
 
-def _kept(steps: Steps, row: BufferRow, now: datetime) -> Steps:
+def _kept(seen: Seen, steps: Steps, row: BufferRow, now: datetime) -> Steps:
     """Keep what is there, note how far it is, and tell if no autoscaler takes care of it."""
     assert row.fire is not None  # noqa: S101 - for the type checker: it is kept for its fire
     memory = steps.warming
@@ -113,8 +113,11 @@ def _kept(steps: Steps, row: BufferRow, now: datetime) -> Steps:
     if now < answer_by:
         return msgspec.structs.replace(steps, wakes=(*steps.wakes, answer_by))
     what = f"the autoscaler cannot use it ({row.said})" if row.ready else "no autoscaler has answered it"
-    text = f"CapacityBuffer {row.key.name}: {what}: switch the feature on there, or use method Auto."
-    because = Because(Reason.BUFFER_NOT_READY, text)
+    problem = f"CapacityBuffer {row.key.name}: {what}: switch the feature on there"
+    if seen.primer.method == AUTO:  # with the next look, which the status brings about, placeholders are made
+        said = Because(Reason.BUFFER_NOT_READY, f"{problem}. Placeholders hold the capacity instead.", Level.NORMAL)
+        return msgspec.structs.replace(steps, said=(*steps.said, said), unanswered=answer_by)
+    because = Because(Reason.BUFFER_NOT_READY, f"{problem}, or use method Auto.")
     return msgspec.structs.replace(steps, because=because, unanswered=answer_by)
 
 
