@@ -1,23 +1,27 @@
-"""Draws docs/concepts/cold-and-warm.svg: python docs/draw_start_delays.py."""
+"""Draws docs/concepts/cold-and-warm.svg from docs/start-delays.json: python docs/draw_start_delays.py."""
 
+import json
 from pathlib import Path
 
-DELAYS = {
-    "no Primer": (103, 69, 68, 63, 99),
-    "method Placeholder": (2, 3, 1, 0, 1),
-    "method CronJob": (1, 1, 0, 73, 0),
+DOCS = Path(__file__).parent
+ARMS = {
+    "cold": "no Primer",
+    "held": "method Placeholder",
+    "timed": "method CronJob",
+    "buffered": "method CapacityBuffer",
 }
-"""Seconds, one run each: as `python -m bench.primers --part arms` has measured them, see docs/benchmarks.md."""
 COLD, WARM, INK, PALE, GRID = "#0072b2", "#d55e00", "#1c2a33", "#546e7a", "#dfe5e8"
-LEFT, WIDTH, TOP, BAR, GAP, STEP = 190, 560, 84, 16, 18, 20
+LEFT, WIDTH, TOP, BAR, GAP, STEP = 200, 560, 84, 16, 18, 20
 
 
 def files() -> dict[str, str]:
     """Return the picture, by its path below docs/."""
     title = "Seconds from the fire of a CronJob to its running pod, where a node takes 60 s"
-    runs = max(map(len, DELAYS.values()))
-    width, height = LEFT + WIDTH + 60, TOP + len(DELAYS) * (runs * BAR + GAP)
-    end = (max(max(each) for each in DELAYS.values()) // STEP + 1) * STEP
+    measured: dict[str, list[float]] = json.loads((DOCS / "start-delays.json").read_text())["start_delays_s"]
+    found = {name: [round(each) for each in measured[arm]] for arm, name in ARMS.items()}
+    runs = max(map(len, found.values()))
+    width, height = LEFT + WIDTH + 60, TOP + len(found) * (runs * BAR + GAP)
+    end = (max(max(each) for each in found.values()) // STEP + 1) * STEP
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" font-family="sans-serif">',
         f"<title>{title}</title>",
@@ -26,7 +30,7 @@ def files() -> dict[str, str]:
         _text(20, 48, "one bar is one run; a fire every 4 min, warm-up 2 min", 13, colour=PALE),
         *_axis(end, height),
     ]
-    for row, (name, delays) in enumerate(DELAYS.items()):
+    for row, (name, delays) in enumerate(found.items()):
         y = TOP + row * (runs * BAR + GAP)
         parts.append(_text(LEFT - 14, y + runs * BAR / 2 + 3, name, 14, anchor="end"))
         for run, delay in enumerate(delays):
@@ -55,4 +59,4 @@ def _text(x: float, y: float, text: str, size: int, weight: int = 400, anchor: s
 
 if __name__ == "__main__":
     for path, picture in files().items():
-        (Path(__file__).parent / path).write_text(picture)
+        (DOCS / path).write_text(picture)

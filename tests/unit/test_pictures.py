@@ -56,3 +56,12 @@ def test_the_page_about_scale_has_the_figures_that_are_drawn() -> None:
     page = (DOCS / "scale.md").read_text()
     for name, *_ in script("draw_scale").PANELS:
         assert " | ".join(f"{row[name]:g}" for row in rows) in page
+
+
+def test_the_start_delays_that_are_quoted_are_those_that_are_drawn() -> None:
+    measured = json.loads((DOCS / "start-delays.json").read_text())
+    cold, *warm = (measured[f"{name}_p50_s"] for name in ("cold", "warm", "warm_cronjob", "warm_buffer"))
+    quoted = f"{cold:g} s, **{warm[0]:g} s**, **{warm[1]:g} s** and **{warm[2]:g} s**"
+    assert f"medians of {quoted}" in (DOCS / "benchmarks.md").read_text()
+    assert f"{cold:g} s, and {max(warm):g} s with a Primer" in (DOCS.parent / "README.md").read_text()
+    assert f"[{cold:g} s become {max(warm):g} s]" in (DOCS / "why-not.md").read_text()
