@@ -14,6 +14,7 @@ import pytest
 
 from foresail.api.marks import REQUESTER, REQUESTER_GROUPS
 from testbed import Cluster
+from testbed.build import program
 from tests.cluster.tenants import API, VELERO, Eventually, Tenant, arrive, as_velero, install
 
 ANNOTATIONS = "foresail-velero-annotations"
@@ -191,6 +192,32 @@ def test_finding_8_the_flags_that_delete_a_backup_need_the_verb_delete(
     amy.kubectl("patch", "nonadminbackup", "precious", *change({"spec": {"deleteBackup": True}}))
     dan.kubectl("label", "nonadminbackup", "precious", "noted=yes")
     assert refusal(dan, "patch", "nonadminbackup", "precious", *change({"spec": {"forceDeleteBackup": True}}))
+
+
+def test_a_plain_delete_warns_that_it_waits_for_a_decision(
+    guarded: Cluster, amy: Tenant, eventually: Eventually
+) -> None:
+    amy.kubectl("create", "--filename=-", body=backup("kept"))
+    assert "Warning" not in warnings(amy, "delete", "nonadminbackup", "kept", "--dry-run=server")
+    held = {"metadata": {"finalizers": ["nonadminbackup.oadp.openshift.io/finalizer"]}}
+    where = f"--namespace={amy.namespace}"
+    guarded.kubectl("patch", "nonadminbackup", "kept", where, *change(held))
+    words = ("delete", "nonadminbackup", "kept", "--dry-run=server")
+    eventually(lambda: "Warning: " in warnings(amy, *words), 60)
+    said = warnings(amy, *words)
+    assert "NonAdminBackup kept is deleted once you decide about its data." in said
+    assert f"foresail backup delete kept -n {amy.namespace}" in said
+    amy.wants("kept", deleteBackup=True)
+    assert "Warning" not in warnings(amy, *words)
+    guarded.kubectl("patch", "nonadminbackup", "kept", where, *change({"metadata": {"finalizers": None}}))
+    amy.kubectl("delete", "nonadminbackup", "kept")
+
+
+def warnings(person: Tenant, *words: str) -> str:
+    """Return what kubectl prints on standard error."""
+    command = [str(program("kube", "kubectl")), f"--kubeconfig={person.kubeconfig}", f"--namespace={person.namespace}"]
+    done = subprocess.run([*command, *words], capture_output=True, text=True, check=True)
+    return done.stderr
 
 
 # Finding 1.3: annotations that Velero acts on
