@@ -33,7 +33,6 @@ _AT_ONCE = 8  # access reviews of one restore
 _DENIED_SECONDS = 60.0
 _MOST_DENIED = 4096
 _PODS_PER_PAGE = "500"
-_PODS_SECONDS = 5.0  # Velero reads the pods later still, when it takes the backup
 _NOT_VELEROS = "Velero's list of its contents cannot be read, make a new backup"
 _NOT_ASKED = "the API server cannot be asked"
 
@@ -84,9 +83,6 @@ class AccessReader:
         self._served_at = -inf  # by the event loop's clock
         self._discovering = asyncio.Lock()
         self._denied: OrderedDict[tuple[str, tuple[str, ...], Question], float] = OrderedDict()  # until when it counts
-        self._hookless: OrderedDict[str, float] = (
-            OrderedDict()
-        )  # namespaces without a hooked pod, and when that was read
 
     def knows(self, backup_uid: str) -> bool:
         """Whether the contents of a backup are kept."""
@@ -212,19 +208,6 @@ class AccessReader:
     # What the pods carry
 
     async def _hooked_pod(self, namespace: str) -> PodsChecked:
-        """Find a pod with a backup hook; an answer that there is none is shared for seconds."""
-        now = asyncio.get_running_loop().time()
-        while self._hookless and next(iter(self._hookless.values())) <= now - _PODS_SECONDS:
-            self._hookless.popitem(last=False)
-        if self._hookless.get(namespace, -inf) > now - _PODS_SECONDS:
-            return PodsChecked()
-        found = await self._search_pods(namespace)
-        if not found.pod:
-            self._hookless[namespace] = now
-            self._hookless.move_to_end(namespace)
-        return found
-
-    async def _search_pods(self, namespace: str) -> PodsChecked:
         token = ""
         while True:
             parameters = {"limit": _PODS_PER_PAGE, **({"continue": token} if token else {})}
