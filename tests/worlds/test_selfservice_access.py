@@ -487,3 +487,17 @@ async def one_restore(
     restored = set(made["spec"]["includedResources"])
     assert restored - along == expected
     assert not restored & along or "persistentvolumeclaims" in expected
+
+
+@pytest.mark.parametrize("authorization", ["Requester", "Policy"])
+def test_a_backup_of_cluster_scoped_kinds_alone_stays_refused(authorization: str) -> None:
+    async def story(tenancy: Tenancy) -> None:
+        policy(tenancy, restore={"authorization": authorization})
+        tenancy.back_up(NAB, includedResources=["clusterroles"])
+        await tenancy.settle(30)
+        refused = tenancy.request(NAB, NON_ADMIN_BACKUP)
+        await tenancy.settle(120)
+        assert tenancy.request(NAB, NON_ADMIN_BACKUP) == refused, "nothing is written again"
+        assert tenancy.condition(NAB, "Accepted", NON_ADMIN_BACKUP)[1] == "InvalidBackupSpec"
+
+    tell(story)

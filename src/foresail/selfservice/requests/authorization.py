@@ -91,6 +91,8 @@ def is_still_refused(view: RequestView) -> bool:
     said, policy = view.request.status.condition(AUTHORIZED), view.policy
     if said is None or said.status != FALSE or said.observed_generation != view.request.generation or policy is None:
         return False
+    if said.reason == Reason.INVALID_BACKUP_SPEC:
+        return True
     rules = policy.spec.restore
     if said.reason == Reason.BACKUP_TOO_LARGE:
         return rules.authorization == "Requester" or rules.volumes != "AsIs"
