@@ -46,8 +46,7 @@ class Expiring:
     def observe(self, key: Key, _now: datetime) -> tuple[Key, ConfigMap] | None:  # noqa: D102 - reads from the stores alone
         return (key, it) if (it := self.store.get(key)) else None
 
-    def decide(self, seen: tuple[Key, ConfigMap], now: datetime) -> Plan:
-        """Say what is to be done: a function of what was seen and the time."""
+    def decide(self, seen: tuple[Key, ConfigMap], now: datetime) -> Plan:  # noqa: D102 - pure: observed and time
         (key, it), at = seen, seen[1].metadata.annotations.expires
         return Plan(wake_at=at) if at is None or at > now else Plan((Delete(CONFIG_MAP, key, it.metadata.uid),))
 
