@@ -2,14 +2,15 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any
+from weakref import WeakValueDictionary
 
 import msgspec
 
 from foresail.api.pods import Amount, Container, PodSpec, PodTemplate, Resources
 from foresail.api.quantities import quantity, text_of
 from foresail.primers.affinity import own_labels
+from foresail.primers.small_cache import small_cache
 
 Amounts = Mapping[str, Fraction]
 _NONE = Fraction(0)
@@ -19,7 +20,7 @@ _TOLERATED_BY_DEFAULT = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unr
 _template = msgspec.json.Decoder(PodTemplate)
 
 
-class Shape(msgspec.Struct, frozen=True):
+class Shape(msgspec.Struct, frozen=True, weakref=True):
     """One pod, as the scheduler and quotas see it; the parts that are passed on stand as they came, in JSON."""
 
     requests: tuple[tuple[str, str], ...]
@@ -46,8 +47,7 @@ class Shape(msgspec.Struct, frozen=True):
         return not any(amounts((*self.requests, *self.limits)).values())
 
 
-_known: dict[Shape, Shape] = {}
-_MOST_KNOWN = 20_000
+_known = WeakValueDictionary[int, Shape]()  # by hash, and only while a row has it: a tenant can write any number
 _MOST_CLAIMS = 20  # of one pod: each is two requests at every fire
 
 
@@ -85,9 +85,11 @@ def shape_of(spec: PodSpec) -> Shape:
 
 
 def _one(shape: Shape) -> Shape:
-    if len(_known) > _MOST_KNOWN:
-        _known.clear()
-    return _known.setdefault(shape, shape)
+    known = _known.get(hash(shape))
+    if known == shape:
+        return known
+    _known[hash(shape)] = shape
+    return shape
 
 
 def with_requests(shape: Shape, requests: tuple[tuple[str, str], ...]) -> Shape:
@@ -218,7 +220,7 @@ def _passed_on(raw: msgspec.Raw) -> bytes:
     return b"" if text in (b"null", b"{}", b"[]") else text
 
 
-@lru_cache(1_000)
+@small_cache(1_000)
 def _without_defaults(tolerations: bytes) -> bytes:
     """Drop the tolerations that admission gives every pod: with them, no template would equal its pods."""
     if not any(each.encode() in tolerations for each in _TOLERATED_BY_DEFAULT):

@@ -1,10 +1,11 @@
 """Where a pod may run by its own affinity and by that of its bound volumes: what they all allow."""
 
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import Any
 
 import msgspec
+
+from foresail.primers.small_cache import small_cache
 
 Term = dict[str, list[Any]]
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -14,7 +15,7 @@ _MOST_TERMS = 100
 """Of alternatives: volumes that would make more of them are left to the scheduler."""
 
 
-@lru_cache(1_000)
+@small_cache(1_000)
 def within(affinity: bytes, volumes: tuple[bytes, ...]) -> bytes:
     """Return an affinity, in JSON, that also keeps a pod to the nodes from which its volumes can be reached.
 
@@ -35,7 +36,7 @@ def within(affinity: bytes, volumes: tuple[bytes, ...]) -> bytes:
     )
 
 
-@lru_cache(1_000)
+@small_cache(1_000)
 def with_node_affinity(affinity: bytes, other: bytes) -> bytes:
     """Return an affinity, in JSON, with the node affinity of another one."""
     if affinity == other:

@@ -1,8 +1,13 @@
 """What the scheduler counts of a pod, and whether quotas have room for it."""
 
+import gc
+import tracemalloc
+from collections import deque
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
+import msgspec
 import pytest
 
 from foresail.api.quantities import quantity
@@ -10,7 +15,10 @@ from foresail.plan import Key
 from foresail.primers.quota import first_exceeded
 from foresail.primers.shape import Share, shares, with_requests
 from foresail.primers.surroundings import QuotaRow
+from foresail.primers.volumes import with_node_affinity, within
 from tests.unit.primers.rows import shape
+
+MEGABYTE = 1_000_000
 
 
 def asks(cpu: str, **others: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
@@ -165,3 +173,41 @@ def test_a_quota_has_room_or_not(hard: dict[str, str], used: dict[str, str], fit
 def test_a_scoped_quota_counts_only_what_is_in_its_scope(scope: Scope, counts: bool) -> None:
     full = quota({"requests.cpu": "1"}, {}, scope)
     assert (first_exceeded([full], [(shape(priorityClassName="high"), 1)]) is not None) == counts
+
+
+def kept_after(versions: Iterator[object]) -> int:
+    """Return how many bytes stay in memory after so many versions of something, of which nobody keeps one."""
+    gc.collect()
+    tracemalloc.start()
+    try:
+        deque(versions, maxlen=0)
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+
+
+def required(text: str) -> bytes:
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [{"key": text, "operator": "Exists"}]}]}
+    return msgspec.json.encode({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}})
+
+
+def test_of_a_cron_job_that_gets_another_large_affinity_each_time_no_version_stays() -> None:
+    assert kept_after(shape(affinity={"n": f"{n}" * MEGABYTE}) for n in range(9)) < 3 * MEGABYTE
+
+
+def test_of_very_many_small_shapes_only_those_in_use_stay() -> None:
+    assert kept_after(shape(nodeSelector={"n": f"{n:01000}"}) for n in range(2_000)) < MEGABYTE
+
+
+def test_large_tolerations_and_affinities_are_not_cached() -> None:
+    key = "node.kubernetes.io/not-ready"
+    assert kept_after(shape(tolerations=[{"key": key}, {"key": f"{n}" * MEGABYTE}]) for n in range(9)) < 3 * MEGABYTE
+    assert kept_after(within(required(f"{n}" * MEGABYTE), ()) for n in range(9)) < 3 * MEGABYTE
+    assert kept_after(with_node_affinity(required(f"{n}" * MEGABYTE), required("a")) for n in range(9)) < 3 * MEGABYTE
+
+
+def test_of_equal_shapes_in_use_there_is_one() -> None:
+    one = shape(affinity={"n": "x" * MEGABYTE})
+    assert shape(affinity={"n": "x" * MEGABYTE}) is one
+    assert shape(affinity={"n": "y"}) is not one
