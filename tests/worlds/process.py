@@ -131,6 +131,8 @@ class Process:
         (result,) = await asyncio.gather(self._task, return_exceptions=True)
         if ended_before and not (isinstance(result, BaseExceptionGroup) and result.subgroup(Died)):
             raise AssertionError(f"the process ended by itself: {result!r}")
+        if self.loop.failed_changes:
+            raise AssertionError(f"changes could not be processed: {self.loop.failed_changes}; the log has the error")
 
     def _before(self) -> None:
         self._begun += 1

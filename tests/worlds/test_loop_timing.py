@@ -2,13 +2,15 @@
 
 import asyncio
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 from one_child_each import CHILD, PARENT, OneChildEach
 
-from foresail.kube.controller import Informer, LowPriority
+from foresail.kube.controller import Informer, LowPriority, no_keys
 from foresail.kube.failures import Cause, Failure, failure
 from foresail.kube.reflector import Change, WatchSpec
 from foresail.kube.refusals import WRITE_REFUSED
@@ -22,7 +24,7 @@ from tests.worlds.virtual_time import BEGINNING, WallClock
 from tests.worlds.visitor import RETRY_AFTER, Visitor
 from tests.worlds.world import Answer, Definition, World, done
 
-A = Key("red", "a")
+A, B = Key("red", "a"), Key("red", "b")
 
 
 def test_a_write_that_is_one_too_many_is_sent_again_no_sooner_than_the_server_asked() -> None:
@@ -104,6 +106,40 @@ def test_a_write_that_was_one_too_many_is_not_sent_again_once_the_lead_is_lost()
         await process.kill()
 
     virtual_time.run(live())
+
+
+def fails_on(key: Key) -> Callable[[Change[Any]], Iterable[Key]]:
+    def process(change: Change[Any]) -> Iterator[Key]:
+        if change.key == key:
+            raise RecursionError("too deep")
+        yield change.key
+
+    return process
+
+
+@pytest.mark.parametrize("step", ["learn", "keys"])
+def test_a_change_that_cannot_be_processed_stops_no_other_object(step: str, caplog: pytest.LogCaptureFixture) -> None:
+    async def live() -> set[Key]:
+        scene = Scene()
+        scene.make_parent(A)
+        controller = OneChildEach()
+        parents, children = controller.informers
+        failing: Any = {step: fails_on(A)}
+        controller.informers = (replace(parents, **failing), replace(children, keys=no_keys))
+        process = Process(Visitor(scene.world), controller)
+        await scene.settle()
+        scene.make_parent(B)
+        scene.edit_parent(A, 1)
+        await scene.settle()
+        found = {key for key, parent in scene.world.history.present(PARENT).items() if parent.get("status")}
+        assert process.loop.failed_changes[PARENT.name] >= 2
+        process.loop.failed_changes.clear()
+        await process.kill()
+        return found
+
+    assert virtual_time.run(live()) == ({A, B} if step == "learn" else {B}), "after `learn` failed, `keys` still counts"
+    found = [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
+    assert found == ["one-child-each: could not process a change of Parent red/a; other objects go on"], "once"
 
 
 class Yesterday(Ticking):

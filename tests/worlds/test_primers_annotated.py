@@ -18,6 +18,7 @@ from tests.worlds.world import done
 ON = msgspec.structs.replace(SETTINGS, annotated_cron_jobs=True)
 
 
+NESTED = '{"x":' + "[" * 1_500 + "]" * 1_500 + "}"
 COLD = '{"fire":"2025-12-31T00:00:00Z","seconds":9,"warm":false}'
 
 
@@ -260,6 +261,7 @@ def test_a_quiet_annotated_cron_job_writes_nothing() -> None:
         '{"name":"daily","uid":"UID","startDelays":[{"fire":"2026-01-01T00:10:00Z","seconds":-1,"warm":true}]}',
         '{"name":"daily","uid":"UID","startDelays":[' + ",".join([COLD] * 11) + "]}",
         "x" * 250_000,
+        NESTED,
     ],
 )
 def test_a_forged_record_changes_nothing(forged: str) -> None:
@@ -272,6 +274,21 @@ def test_a_forged_record_changes_nothing(forged: str) -> None:
     scene = live(story)
     assert [held.fire for held in scene.record.held] == [at(10)]
     assert [each["warm"] for each in scene.recorded("daily")["startDelays"]] == [True]
+
+
+def test_a_forged_record_ends_no_operator_that_allows_no_annotations() -> None:
+    async def story(scene: PrimerScene) -> None:
+        scene.make_cron_job("forged", EVERY_TEN)
+        scene.annotate("forged", status=NESTED)
+        scene.make_cron_job("daily", EVERY_TEN)
+        scene.prime("daily")
+        scene.start()
+        await scene.until(at(11))
+        scene.annotate("forged", status=NESTED.replace("x", "y"))
+        await scene.until(at(21))
+
+    scene = live_with(story)
+    assert [held.fire for held in scene.record.held] == [at(10), at(20)]
 
 
 def deaths(number: int, *, after: bool) -> tuple[bool, PrimerScene]:

@@ -21,6 +21,10 @@ class LowPriority:
     key: Key
 
 
+MapsChanges = Callable[[Change[Any]], Iterable[Key | LowPriority]]
+"""Returns the keys that a change concerns."""
+
+
 def no_keys(*_: object) -> Iterable[Any]:
     """Return no keys."""
     return ()
@@ -36,8 +40,8 @@ class Informer:
 
     spec: WatchSpec[Any, Any]
     store: Store[Any]
-    keys: Callable[[Change[Any]], Iterable[Key | LowPriority]]
-    learn: Callable[[Change[Any]], Iterable[Key | LowPriority]] = no_keys
+    keys: MapsChanges
+    learn: MapsChanges = no_keys
 
 
 class Controller(Protocol, Generic[Seen]):

@@ -9,7 +9,8 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -25,6 +26,7 @@ from foresail.kube.controller import (
     HasTerms,
     Informer,
     LowPriority,
+    MapsChanges,
     Reserves,
     Seen,
     Settles,
@@ -110,6 +112,8 @@ class Loop(Generic[Seen]):
         self._workers = workers
         self._watching: list[tuple[Kind, asyncio.Task[None]]] = []
         self._busy: set[asyncio.Task[None] | None] = set()
+        self.failed_changes: Counter[str] = Counter()  # by the name of the kind
+        self._failing: set[tuple[Kind, Key]] = set()  # objects of which a change failed, so that each is logged once
         self._past_wake_ups: set[Key] = set()  # keys whose last Plan had a wake-up in the past
         self._decisions = DecisionLog()
         self._draining = asyncio.Event()
@@ -180,7 +184,7 @@ class Loop(Generic[Seen]):
 
         def changed(change: Change[Any]) -> None:
             deleted: list[Key] = []
-            for each in chain(informer.learn(change), informer.keys(change)):  # there may be thousands
+            for each in chain(self._mapped(kind, informer.learn, change), self._mapped(kind, informer.keys, change)):
                 key, may_wait = (each.key, True) if isinstance(each, LowPriority) else (each, change.initial)
                 self.queue.add(key, initial=may_wait)
                 if change.new is None and not self.is_working:
@@ -195,6 +199,19 @@ class Loop(Generic[Seen]):
                 self._emit(_unreadable(kind, found))
 
         return Reflector(informer.spec, informer.store, changed, unreadable)
+
+    def _mapped(self, kind: Kind, step: MapsChanges, change: Change[Any]) -> Iterator[Key | LowPriority]:
+        """Yield the keys that a change maps to; a failure concerns this object alone, so the watch goes on."""
+        try:
+            yield from step(change)
+        except Exception:  # noqa: BLE001 - whatever a tenant's object brings about
+            self.failed_changes[kind.name] += 1
+            if (kind, change.key) not in self._failing:
+                self._failing.add((kind, change.key))
+                text = "%s: could not process a change of %s %s; other objects go on"
+                _log.exception(text, self.controller.name, kind.name, change.key)
+        if change.new is None:
+            self._failing.discard((kind, change.key))
 
     def _forget_deleted(self, key: Key) -> None:
         """Forget a key that was deleted while no worker runs; a follower's queue would grow without end."""

@@ -105,6 +105,12 @@ class Metrics(Collector):
             ("outcome",),
             [((outcome,), self._events.outcomes[outcome]) for outcome in ("written", "repeated", "dropped")],
         )
+        yield _counter(
+            "foresail_failed_changes",
+            "Changes of objects that a controller could not process and ignored; the log names the object.",
+            ("controller", "kind"),
+            [((each.controller.name, kind), n) for each in self._loops for kind, n in each.failed_changes.items()],
+        )
         yield from self._queues()
         yield from self._stores()
         yield from _of_requests(self._requests)

@@ -32,7 +32,8 @@ _record = msgspec.json.Decoder(Primed)
 def annotated_primer(cron: CronJobRow, settings: Settings) -> PrimerRow:
     """Return the Primer that the annotations of a CronJob mean; a withdrawn one if they mean none."""
     asks = cron.annotated
-    is_on = asks is not None and asks.warm_up is not None and settings.allows_annotations(cron.key.namespace)
+    is_allowed = settings.allows_annotations(cron.key.namespace)
+    is_on = asks is not None and asks.warm_up is not None and is_allowed
     warm_up = read_warm_up(asks.warm_up) if asks is not None and asks.warm_up is not None else None
     method = (asks.method if asks is not None else "") or AUTO
     return PrimerRow(
@@ -51,7 +52,7 @@ def annotated_primer(cron: CronJobRow, settings: Settings) -> PrimerRow:
         release_after=RELEASE_AFTER,
         suspend=False,
         allow_standing=False,
-        status=read_record(asks.record, cron.uid) if asks is not None else PrimerStatus(),
+        status=read_record(asks.record, cron.uid) if asks is not None and is_allowed else PrimerStatus(),
         kind=CRON_JOB,
         problem=_problem(cron) if is_on else "",
         is_withdrawn=not is_on,
@@ -75,7 +76,7 @@ def read_record(text: str, uid: str) -> PrimerStatus:
         return PrimerStatus()
     try:
         primed = _record.decode(text)
-    except (msgspec.DecodeError, ValueError):
+    except (msgspec.DecodeError, ValueError, RecursionError):  # a text can be nested deeper than the decoder goes
         return PrimerStatus()
     is_ours = primed.uid == uid and all(each.tzinfo is not None for each in _instants(primed)) and _is_bounded(primed)
     return PrimerStatus(cron_jobs=(primed,)) if is_ours else PrimerStatus()
