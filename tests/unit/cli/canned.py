@@ -21,6 +21,7 @@ class Canned:
     kubeconfig: Path
     asked: list[str] = field(default_factory=list)  # verb and path
     queries: list[dict[str, list[str]]] = field(default_factory=list)  # of each request
+    bodies: dict[str, Any] = field(default_factory=dict)  # by verb and path, the last
 
     @property
     def writes(self) -> list[str]:
@@ -40,6 +41,9 @@ def canned(
             path, _, query = self.path.partition("?")
             found.queries.append(parse_qs(query))
             found.asked.append(f"{self.command} {path}")
+            length = int(self.headers.get("Content-Length", "0"))
+            if length:
+                found.bodies[f"{self.command} {path}"] = json.loads(self.rfile.read(length))
             time.sleep(pauses.get(path, 0.0))
             status = {"kind": "Status", "reason": "NotFound", "message": "not here", "code": 404}
             body = json.dumps(answers.get(path, status)).encode()

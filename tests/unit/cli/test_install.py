@@ -362,6 +362,56 @@ def test_where_there_are_no_kinds_uninstall_does_not_say_that_they_stay(
     assert "stay" not in capsys.readouterr().err
 
 
+BUFFER = "/apis/autoscaling.x-k8s.io/v1alpha1/namespaces/reports/capacitybuffers/daily-warm"
+TEMPLATE = "/api/v1/namespaces/reports/podtemplates/daily-warm"
+
+
+def _with_buffers() -> dict[str, Any]:
+    """Return the answers of a cluster with one CapacityBuffer of a Primer, in the oldest version, and its template."""
+    one = {"metadata": {"namespace": "reports", "name": "daily-warm", "uid": "8"}}
+    listed = {**NONE, "items": [one]}
+    served = [{"version": "v1alpha1", "resources": [{"resource": "capacitybuffers"}]}]
+    return {
+        "/apis": {"kind": "x", "items": [{"metadata": {"name": "autoscaling.x-k8s.io"}, "versions": served}]},
+        "/apis/apps/v1/namespaces/velero/deployments": NONE,
+        "/api/v1/pods": NONE,
+        "/apis/batch/v1/cronjobs": NONE,
+        "/apis/autoscaling.x-k8s.io/v1alpha1/capacitybuffers": listed,
+        BUFFER: one,
+        "/api/v1/podtemplates": listed,
+        TEMPLATE: one,
+        "/version": {},
+    }
+
+
+def test_uninstall_releases_the_nodes_of_capacity_buffers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with canned(tmp_path, _with_buffers()) as server:
+        assert main(["uninstall", f"--kubeconfig={server.kubeconfig}"]) == 0
+    assert server.writes == [f"PATCH {BUFFER}", f"DELETE {BUFFER}", f"DELETE {TEMPLATE}"]
+    assert server.bodies[f"PATCH {BUFFER}"] == {"spec": {"replicas": 0}}
+    assert server.bodies[f"DELETE {BUFFER}"]["preconditions"] == {"uid": "8"}
+    asked = zip(server.asked, server.queries, strict=True)
+    selected = [
+        query["labelSelector"] for path, query in asked if path.endswith(("buffers", "templates")) and len(query) > 1
+    ]
+    assert selected == [["foresail.dev/primer"]] * 2, "those of others stay"
+    assert "deleted     CapacityBuffer reports/daily-warm" in capsys.readouterr().out
+
+
+def test_a_dry_run_of_uninstall_stores_nothing_in_capacity_buffers(tmp_path: Path) -> None:
+    with canned(tmp_path, _with_buffers()) as server:
+        assert main(["uninstall", f"--kubeconfig={server.kubeconfig}", "--dry-run"]) == 0
+    assert server.writes == [f"DELETE {BUFFER}", f"DELETE {TEMPLATE}"]
+    assert all(server.bodies[each]["dryRun"] == ["All"] for each in server.writes)
+
+
+def test_where_capacity_buffers_are_not_served_uninstall_asks_for_none(tmp_path: Path) -> None:
+    answers = {**_with_buffers(), "/apis": {"kind": "x", "items": []}}
+    with canned(tmp_path, answers) as server:
+        assert main(["uninstall", f"--kubeconfig={server.kubeconfig}"]) == 0
+    assert server.writes == []
+
+
 def test_an_installation_ends_with_what_is_off() -> None:
     wishes = Wishes(("schedules",), "velero", "velero", "foresail")
     assert what_is_off(wishes) == (

@@ -13,6 +13,7 @@ import msgspec
 
 from foresail.api import velero
 from foresail.api.batch import CRON_JOB, JOB_NAME_LABEL
+from foresail.api.capacity_buffers import POD_TEMPLATE, capacity_buffer, served_kind
 from foresail.api.marks import OBSERVED, OPERATORS_LEASE, PRIMER_LABEL, PRIMERS_LEASE, WARM_UP_STATUS
 from foresail.api.metadata import Metadata
 from foresail.api.monitoring import UNATTENDED
@@ -163,10 +164,26 @@ class _Uninstall:
         for kind, labels in ((POD, f"{PRIMER_LABEL},!{JOB_NAME_LABEL}"), (CRON_JOB, PRIMER_LABEL)):
             for each in await self._listed(kind, labels=labels):
                 await self._delete(kind, each)
+        await self._delete_buffers()
         for key in self._leases:
             lease = await self._cluster.if_there(LEASE, key, _Named)
             if lease is not None:
                 await self._delete(LEASE, lease)
+
+    async def _delete_buffers(self) -> None:
+        """Scale CapacityBuffers to 0, then delete them: one has no deadline, so its nodes would stay for ever."""
+        discovery = await self._cluster.discovered()
+        kind = served_kind(discovery) if discovery is not None else capacity_buffer()
+        if kind is None or not await self._cluster.knows(kind):
+            return
+        buffers = await self._listed(kind, labels=PRIMER_LABEL)
+        for each in buffers:
+            if not self._dry_run:  # Karpenter keeps the nodes of one that is only deleted
+                await self._cluster.merged_if_same(kind, each.key, {"spec": {"replicas": 0}})
+        for each in buffers:
+            await self._delete(kind, each)
+        for each in await self._listed(POD_TEMPLATE, labels=PRIMER_LABEL):
+            await self._delete(POD_TEMPLATE, each)
 
     async def _remove_annotation(self, kind: Kind, namespace: str, annotation: str) -> None:
         """Remove what the operator recorded on the objects of a kind."""
