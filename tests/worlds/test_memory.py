@@ -16,6 +16,7 @@ from foresail.plan import Key, Kind
 from foresail.primers.controller import Primers
 from foresail.primers.rehearsal import Wish
 from foresail.primers.search import Search, Volumes
+from foresail.primers.shape import Shape
 from foresail.schedules.controller import Schedules
 from foresail.selfservice.controller import SelfService
 from tests.worlds import primer_scene, schedule_scene, virtual_time
@@ -148,9 +149,10 @@ def test_of_a_cron_job_that_goes_while_somebody_asks_about_it_nothing_is_kept() 
         scene = PrimerScene()
         asked: list[Wish | Search] = []
 
-        async def rehearse(wish: Wish) -> None:
+        async def rehearse(wish: Wish) -> Shape:
             asked.append(wish)
             await asyncio.sleep(5)
+            return wish.template
 
         async def locate(search: Search) -> Volumes:
             asked.append(search)

@@ -430,7 +430,7 @@ def test_the_first_placeholder_has_the_size_that_admission_would_give_the_run() 
     asked: list[Wish] = []
 
     async def story(scene: PrimerScene) -> None:
-        async def rehearse(wish: Wish) -> Shape | None:
+        async def rehearse(wish: Wish) -> Shape:
             asked.append(wish)
             return msgspec.structs.replace(wish.template, requests=(("cpu", "3"),))
 

@@ -1,6 +1,8 @@
 """Method CapacityBuffer in a world: from when until when a buffer is there, whom it warms, and what takes its place."""
 
-from datetime import timedelta
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -8,14 +10,19 @@ import pytest
 from foresail.api import pods
 from foresail.api.capacity_buffers import POD_TEMPLATE
 from foresail.api.instants import stamp
+from foresail.kube.failures import Cause, Failure, failure
 from foresail.plan import Key
 from foresail.primers.buffer import ANSWERED_WITHIN
 from foresail.primers.buffer_rows import ASKED_AGAIN
+from foresail.primers.rehearsal import Wish
+from foresail.primers.shape import Shape
 from tests.worlds.buffer_stand_in import BUFFER
 from tests.worlds.primer_scene import HOME, PrimerScene
 from tests.worlds.process import Moment
 from tests.worlds.test_primers import EVERY_TEN, at, live
 from tests.worlds.world import done
+
+TOO_LARGE = 'pods "foresail-rehearsal" is forbidden: maximum cpu usage per Container is 1, but limit is 2'
 
 
 def buffers(scene: PrimerScene) -> list[str]:
@@ -260,5 +267,143 @@ def test_buffers_count_in_the_limit_of_a_namespace_and_keep_within_its_quota() -
         done(scene.world.merge(pods.RESOURCE_QUOTA, Key(HOME, "small"), quota, "admin", "status"))
         await scene.until(at(19))
         assert [scene.primed(name)["reason"] for name in ("many", "more")] == ["QuotaTooSmall"] * 2
+
+    live(story, buffers=True)
+
+
+def answering(scene: PrimerScene, *answers: Failure) -> list[datetime]:
+    """Let the API server answer dry runs with these failures first; return when it was asked."""
+    asked: list[datetime] = []
+    left = list(answers)
+
+    async def rehearse(wish: Wish) -> Shape | Failure:
+        asked.append(scene.clock())
+        return left.pop(0) if left else wish.template
+
+    scene.rehearse = rehearse
+    return asked
+
+
+def refused(*, times: int = 1) -> list[Failure]:
+    return [failure(403, "Forbidden", TOO_LARGE)] * times
+
+
+def minutes_of(asked: list[datetime]) -> list[float]:
+    return [round((each - at(0)).total_seconds() / 60, 1) for each in asked]
+
+
+@pytest.mark.parametrize("answer", [(403, "Forbidden"), (422, "Invalid")], ids=["forbidden", "invalid"])
+def test_for_pods_that_admission_refuses_no_buffer_is_made(answer: tuple[int, str]) -> None:
+    async def story(scene: PrimerScene) -> None:
+        asked = answering(scene, *[failure(*answer, TOO_LARGE)] * 3)
+        scene.make_cron_job("daily", "0 * * * *")
+        scene.prime("daily", "5m")
+        scene.start()
+        await scene.until(at(59, 50))
+        assert left(scene) == []
+        primed = scene.primed("daily")
+        assert (primed["reason"], primed["message"]) == (
+            "Refused",
+            f"the API server refuses the pods of CronJob daily: {TOO_LARGE}",
+        )
+        assert scene.condition("daily", "Ready") == ("False", "Refused")
+        assert [each.reason for each in scene.events] == ["Refused"]
+        assert minutes_of(asked) == [54.5], "once"
+
+    live(story, buffers=True)
+
+
+def test_a_long_refusal_is_cut() -> None:
+    async def story(scene: PrimerScene) -> None:
+        answering(scene, failure(403, "Forbidden", "no " * 5_000))
+        scene.make_cron_job("daily", EVERY_TEN)
+        scene.prime("daily")
+        scene.start()
+        await scene.until(at(9))
+        assert len(scene.primed("daily")["message"]) < 600
+
+    live(story, buffers=True)
+
+
+def test_after_a_refusal_the_api_server_is_asked_again_for_the_next_fire() -> None:
+    async def story(scene: PrimerScene) -> None:
+        asked = answering(scene, *refused(times=2))
+        scene.make_cron_job("daily", "0 * * * *")
+        scene.prime("daily", "5m")
+        scene.cluster.late = 1e6  # no run tells what admission makes of it
+        scene.start()
+        await scene.until(at(119))
+        assert buffers(scene) == []
+        await scene.until(at(179))
+        assert len(buffers(scene)) == 1
+        assert "reason" not in scene.primed("daily")
+        assert minutes_of(asked) == [54.5, 114.5, 174.5]
+
+    live(story, buffers=True)
+
+
+def raise_quota(scene: PrimerScene) -> None:
+    body = {"metadata": {"name": "large"}, "status": {"hard": {"requests.cpu": "9"}, "used": {"requests.cpu": "0"}}}
+    done(scene.world.create(pods.RESOURCE_QUOTA, body, "admin", HOME))
+    done(scene.world.merge(pods.RESOURCE_QUOTA, Key(HOME, "large"), body, "admin", "status"))
+
+
+def drop_privileges(scene: PrimerScene) -> None:
+    context = {"spec": {"template": {"spec": {"securityContext": {"runAsNonRoot": True}}}}}
+    scene.change_cron_job("daily", jobTemplate=context)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [raise_quota, drop_privileges, lambda scene: scene.change_primer("daily", releaseAfter="3m")],
+    ids=["quota", "template", "primer"],
+)
+def test_after_a_refusal_the_api_server_is_asked_again_when_something_changes(
+    change: Callable[[PrimerScene], None],
+) -> None:
+    async def story(scene: PrimerScene) -> None:
+        asked = answering(scene, *refused())
+        scene.make_cron_job("daily", EVERY_TEN)
+        scene.prime("daily", "4m")
+        scene.start()
+        await scene.until(at(7))
+        assert (buffers(scene), minutes_of(asked)) == ([], [5.5])
+        change(scene)
+        await scene.until(at(7, 5))
+        assert len(buffers(scene)) == 1
+        assert minutes_of(asked) == [5.5, 7.0]
+
+    live(story, buffers=True)
+
+
+@pytest.mark.parametrize("method", ["CapacityBuffer", "Placeholder"])
+def test_while_the_api_server_does_not_answer_it_is_asked_again_and_nothing_is_held(method: str) -> None:
+    async def story(scene: PrimerScene) -> None:
+        unreachable = Failure(Cause.UNREACHABLE, "connection refused")
+        asked = answering(
+            scene, unreachable, failure(503, "", "busy"), failure(429, "TooManyRequests", "later"), *[unreachable] * 3
+        )
+        scene.make_cron_job("daily", EVERY_TEN)
+        scene.prime("daily", method=method)
+        scene.start()
+        await scene.until(at(8, 28))
+        assert left(scene) == []
+        assert "reason" not in scene.primed("daily")
+        await scene.until(at(8, 32))
+        assert len(left(scene)) == (2 if method == "CapacityBuffer" else 1)
+        gaps = [(later - before).total_seconds() for before, later in pairwise(asked)]
+        assert [round(each) for each in gaps] == [10] * 6
+
+    live(story, buffers=True)
+
+
+def test_placeholders_for_pods_that_were_refused_are_left_to_admission_itself() -> None:
+    async def story(scene: PrimerScene) -> None:
+        answering(scene, *refused())
+        scene.make_cron_job("daily", EVERY_TEN)
+        scene.prime("daily", method="Placeholder")
+        scene.start()
+        await scene.until(at(9))
+        assert len(scene.placeholders) == 1
 
     live(story, buffers=True)

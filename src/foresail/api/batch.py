@@ -38,6 +38,12 @@ class OwnedMetadata(Metadata, frozen=True, rename="camel"):
         return next((each for each in self.owner_references or () if each.controller), None)
 
 
+class CronJobMetadata(OwnedMetadata, frozen=True, rename="camel"):
+    """Metadata with the count of changes of the spec."""
+
+    generation: int = 0
+
+
 class JobTemplateSpec(msgspec.Struct, frozen=True, rename="camel"):
     """How many pods a run has at once, and what they are; the pods are passed on, so they are not read here."""
 
@@ -72,7 +78,7 @@ class CronJobStatus(msgspec.Struct, frozen=True, rename="camel"):
 class CronJob(msgspec.Struct, frozen=True):
     """A CronJob."""
 
-    metadata: OwnedMetadata
+    metadata: CronJobMetadata
     spec: CronJobSpec = CronJobSpec()
     status: CronJobStatus = CronJobStatus()
 

@@ -11,9 +11,10 @@ from foresail.api.capacity_buffers import capacity_buffer
 from foresail.api.marks import PRIMER_LABEL
 from foresail.api.primer import PRIMER, Primer
 from foresail.kube.background_reads import BackgroundReads
+from foresail.kube.clock import now
 from foresail.kube.controller import Informer
 from foresail.kube.execute import Outcome, Result
-from foresail.kube.failures import Cause
+from foresail.kube.failures import Cause, Failure
 from foresail.kube.reflector import Change, WatchSpec
 from foresail.kube.store import Store
 from foresail.plan import Create, Key, Kind, Plan
@@ -43,7 +44,7 @@ from foresail.primers.observe import (
 )
 from foresail.primers.pulls import ImageVolumes
 from foresail.primers.reasons import Loss, Reason
-from foresail.primers.rehearsal import Rehearse, Wish, nothing
+from foresail.primers.rehearsal import Answer, Rehearse, Wish, answer, nothing
 from foresail.primers.search import Locate, Search, Volumes, nowhere
 from foresail.primers.shape import Shape
 from foresail.primers.surroundings import NodeRow, PriorityRow, QuotaRow, node_row, priority_row, quota_row
@@ -66,10 +67,10 @@ class Primers:
         buffer_kind: Kind = _BUFFER,
     ) -> None:
         self.settings = settings
-        self.background_reads = BackgroundReads[Wish | Search, Shape | Volumes | None](self._fetched)
+        self.background_reads = BackgroundReads[Wish | Search, Shape | Volumes | Failure](self._fetched)
         self._rehearse, self._locate = rehearse, locate
         self._located: dict[str, Located] = {}  # by a CronJob
-        self._admitted: dict[str, tuple[Shape, Shape | None]] = {}  # by a CronJob: its template, and the answer
+        self._dry_runs: dict[str, Answer] = {}  # by a CronJob
         self.primers = Store[PrimerRow](
             {
                 "uid": lambda row: [row.uid],
@@ -152,15 +153,18 @@ class Primers:
             self.buffers.learn_primer(change.new)
         if _is_another(change):
             self._refused.pop(change.key, None)
+            if change.old is not None and change.new is not None:
+                self._forget_refused_pods(self._chosen(change.new))
         return ()
 
     def _learn_cron_job(self, change: Change[CronJobRow]) -> Iterable[Key]:
         if change.old is not None and change.new is None:
-            for known in (self._losses, self._admitted, self._located):
+            for known in (self._losses, self._dry_runs, self._located):
                 known.pop(change.old.uid, None)
             self._told_off.discard(change.old.uid)
         if asks_otherwise(change.old, change.new):
             self._refused.pop(annotation_key(change.key), None)
+            self._forget_refused_pods([change.new] if change.new is not None else ())
         old, new = (self._annotated(row) for row in (change.old, change.new))
         if old is not None or new is not None:
             self.metrics.stands(Change(annotation_key(change.key), old, new, change.initial))
@@ -192,7 +196,15 @@ class Primers:
         freed = [each for each in self._refused if each.namespace == change.key.namespace]
         for key in freed:
             del self._refused[key]
-        return freed
+        rows = self._forget_refused_pods(self.cron_jobs.by("here", change.key.namespace))
+        return [*freed, *(key for row in rows for key in self._primers_for(row))]
+
+    def _forget_refused_pods(self, rows: Iterable[CronJobRow]) -> list[CronJobRow]:
+        """Forget which of these CronJobs have pods that admission refused, and return them: it is asked again."""
+        refused = [row for row in rows if row.uid in self._dry_runs and self._dry_runs[row.uid].refused]
+        for row in refused:
+            del self._dry_runs[row.uid]
+        return refused
 
     # Which keys a change concerns
 
@@ -371,12 +383,13 @@ class Primers:
         others = ((key, makes) for key, makes in self._promised.items() if key != primer)
         return sum(len(makes) for key, makes in others if namespace in (None, key.namespace))
 
-    async def _fetched(self, wish: Wish | Search) -> Shape | Volumes | None:
+    async def _fetched(self, wish: Wish | Search) -> Shape | Volumes | Failure:
         if isinstance(wish, Wish):
-            shape = await self._rehearse(wish)
+            found = await self._rehearse(wish)
             if self.cron_jobs.by("uid", wish.uid):  # else it went meanwhile
-                self._admitted[wish.uid] = wish.template, shape
-            return shape
+                asked = (self.background_reads.clock or now)()
+                self._dry_runs[wish.uid] = answer(wish, found, asked)
+            return found
         volumes, before = await self._locate(wish), self._located.get(wish.uid)
         if volumes is None:  # it cannot be told now: they are where they were
             volumes = before.volumes if before is not None and before.claims == wish.claims else ()
@@ -420,8 +433,8 @@ class Primers:
         first = self.primers_for(cron)
         own = tuple(row for row in holders if row.target_uid == cron.uid)
         ran = self.runs(cron)
-        template, admitted = self._admitted.get(cron.uid, (None, None))
-        is_rehearsed = template is not None and template == cron.shape
+        told = self._dry_runs.get(cron.uid)
+        told = told if told is not None and told.is_about(cron) else None
         holder_jobs = [job for row in own for job in self._jobs_of(row)]
         return Target(
             cron=cron,
@@ -434,8 +447,10 @@ class Primers:
             buffers=made.of(cron.uid).buffers,
             templates=made.of(cron.uid).templates,
             taken_by=first[0].key.name if first and first[0].uid != primer.uid else "",
-            admitted=admitted if is_rehearsed else None,
-            is_rehearsed=is_rehearsed,
+            admitted=told.admitted if told else None,
+            is_rehearsed=told is not None and told.is_final,
+            asked=told.asked if told else None,
+            refused=told.refused if told else "",
             located=self._located.get(cron.uid),
         )
 

@@ -15,7 +15,7 @@ from foresail.primers.build import delete_holder, delete_placeholder
 from foresail.primers.methods import METHODS
 from foresail.primers.observe import PrimerRow, Seen
 from foresail.primers.reasons import Because, Reason
-from foresail.primers.rules import Verdict, judge, not_allowed_here
+from foresail.primers.rules import Verdict, asked_again, judge, not_allowed_here
 from foresail.primers.status import patch_body, primed_of, status_of
 from foresail.primers.steps import Steps, remembered
 
@@ -77,8 +77,9 @@ def answered(seen: Seen, verdict: Verdict, now: datetime) -> tuple[Verdict, Step
             steps = method.release(seen, target, now)
             if verdict.fires is not None:  # its status changes with the fires, whoever runs them
                 steps = msgspec.structs.replace(steps, wakes=(*steps.wakes, verdict.fires.upcoming))
+    again = asked_again(seen, verdict)
     actions = [*steps.actions, *(action for each in left for action in each.actions)]
-    wakes = [*steps.wakes, *(at for each in left for at in each.wakes)]
+    wakes = [*steps.wakes, *(at for each in left for at in each.wakes), *([] if again is None else [again])]
     return verdict, msgspec.structs.replace(steps, actions=tuple(actions), wakes=tuple(wakes))
 
 

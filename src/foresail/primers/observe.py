@@ -121,6 +121,7 @@ class CronJobRow(Keyed, frozen=True):
     primer_uid: str = ""
     target_uid: str = ""
     annotated: Annotated | None = None
+    generation: int = 0
 
 
 class JobRow(Keyed, frozen=True):
@@ -194,7 +195,9 @@ class Target(msgspec.Struct, frozen=True):
     templates: tuple[TemplateRow, ...] = ()  # of buffers
     taken_by: str = ""  # the name of an older Primer that is for this CronJob too
     admitted: Shape | None = None  # what a pod of this template would be after admission, if that was asked
-    is_rehearsed: bool = False  # whether it was
+    is_rehearsed: bool = False  # whether the API server has answered, a refusal included
+    asked: datetime | None = None  # when it was last asked
+    refused: str = ""  # in what words it refused such a pod
     located: Located | None = None  # where its volumes are, if that was asked
 
 
@@ -295,6 +298,7 @@ def cron_job_row(wire: batch.CronJob) -> CronJobRow:
         primer_uid=annotations.get(PRIMER_UID, ""),
         target_uid=annotations.get(TARGET_UID, ""),
         annotated=_annotated(annotations, meta.resource_version),
+        generation=meta.generation,
     )
 
 

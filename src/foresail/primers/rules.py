@@ -27,6 +27,9 @@ MOST_HOLDERS = 2
 REHEARSED_BEFORE = timedelta(seconds=30)
 """How long before a warm-up the API server is asked what it would make of a pod, and where its volumes are."""
 
+ASKED_AGAIN = timedelta(seconds=10)
+"""How long after a dry run that brought no answer the API server is asked again."""
+
 
 class Verdict(msgspec.Struct, frozen=True):
     """What the rules say about one CronJob at one instant."""
@@ -189,16 +192,41 @@ def is_admission_known(target: Target) -> bool:
     return target.is_rehearsed or (shape is not None and last_admitted(target, shape) is not None)
 
 
+def refusal(target: Target) -> str:
+    """Return in what words the API server refuses pods of the template; nothing once it has admitted one."""
+    shape = target.cron.shape
+    return target.refused if shape is not None and last_admitted(target, shape) is None else ""
+
+
 def wants_rehearsal(seen: Seen, target: Target, now: datetime) -> bool:
     """Whether it is time to ask what a pod would be: shortly before it is needed, where no run has told it yet."""
-    if target.cron.shape is None or is_admission_known(target):
+    is_refused = bool(refusal(target))
+    if target.cron.shape is None or (is_admission_known(target) and not is_refused):
         return False
     verdict = judge(seen, target, now)
-    because = verdict.because
-    if because is not None:
-        return because.reason is Reason.NOTHING_TO_RESERVE
-    begins = verdict.fires.upcoming - seen.primer.warm_up if verdict.fires is not None else None
-    return seen.primer.method == BY_CRON_JOB or (begins is not None and begins - REHEARSED_BEFORE <= now)
+    if verdict.because is not None and verdict.because.reason not in (Reason.NOTHING_TO_RESERVE, Reason.REFUSED):
+        return False
+    if target.asked is not None:
+        again = asked_again(seen, verdict)
+        return again is not None and again <= now
+    if verdict.because is not None or seen.primer.method == BY_CRON_JOB:
+        return True
+    return verdict.fires is not None and _asked_before(seen, verdict.fires) <= now
+
+
+def asked_again(seen: Seen, verdict: Verdict) -> datetime | None:
+    """Return when the next dry run is due: soon if there was no answer, for the next warm-up after a refusal."""
+    target = verdict.target
+    if target.asked is None or (is_admission_known(target) and not refusal(target)):
+        return None
+    if not target.is_rehearsed:
+        return target.asked + ASKED_AGAIN
+    due = _asked_before(seen, verdict.fires) if verdict.fires is not None else None
+    return due if due is not None and due > target.asked else None
+
+
+def _asked_before(seen: Seen, found: Fires) -> datetime:
+    return found.upcoming - seen.primer.warm_up - REHEARSED_BEFORE
 
 
 def is_located(target: Target, shape: Shape, fire: datetime | None = None) -> bool:
@@ -285,10 +313,19 @@ def _by_buffer(seen: Seen, verdict: Verdict) -> Verdict:
         return msgspec.structs.replace(verdict, because=Because(Reason.BUFFER_NOT_SERVED, text))
     unused = [msgspec.structs.replace(each, used=()) for each in seen.quotas]
     too_small = first_exceeded(unused, [(shape, verdict.count)]) if shape is not None else None
-    if too_small is None:
-        return verdict
-    because = Because(Reason.QUOTA_TOO_SMALL, f"{too_small}, which a run of CronJob {name} exceeds: raise the quota.")
+    because = refused_pods(verdict.target)
+    if too_small is not None:
+        text = f"{too_small}, which a run of CronJob {name} exceeds: raise the quota."
+        because = Because(Reason.QUOTA_TOO_SMALL, text)
     return msgspec.structs.replace(verdict, because=because)
+
+
+def refused_pods(target: Target) -> Because | None:
+    """Tell pods that admission refuses: with a buffer, the autoscaler would make nodes for pods that never run."""
+    words = refusal(target)
+    if not words:
+        return None
+    return Because(Reason.REFUSED, f"the API server refuses the pods of CronJob {target.cron.key.name}: {words}")
 
 
 def _by_cron_job(seen: Seen, verdict: Verdict, now: datetime) -> Verdict:

@@ -14,7 +14,7 @@ def wanted_read(seen: Seen, target: Target, now: datetime) -> Wish | Search | No
     if template is None:
         return None
     if wants_rehearsal(seen, target, now):
-        return Wish(cron.key, cron.uid, template)
+        return Wish(cron.key, cron.uid, template, cron.generation)
     if not template.claims:
         return None  # as with most: and what the rules say need not be asked a second time
     verdict = judge(seen, target, now)

@@ -13,6 +13,7 @@ from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError
 from foresail.cli.primer.snapshot import read_snapshot
 from foresail.kube.clock import now
+from foresail.kube.failures import Failure
 from foresail.plan import Key
 from foresail.primers.controller import Primers
 from foresail.primers.observe import Seen, Target, primer_row
@@ -80,6 +81,8 @@ async def _verdict(cluster: Cluster, seen: Seen, target: Target) -> Verdict:
     if verdict.because is None or verdict.because.reason is not Reason.NOTHING_TO_RESERVE or template is None:
         return verdict
     admitted = await rehearsing(cluster.client)(Wish(target.cron.key, target.cron.uid, template))
+    if isinstance(admitted, Failure):
+        return verdict
     return judge(seen, msgspec.structs.replace(target, admitted=admitted, is_rehearsed=True), now())
 
 
