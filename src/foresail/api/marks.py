@@ -50,6 +50,9 @@ RELEASED = "foresail.dev/released"
 PRIMER_LABEL = "foresail.dev/primer"
 """On everything that is made for a Primer, with the name of the Primer: how it is found."""
 
+NOT_BACKED_UP = "velero.io/exclude-from-backup"
+"""The label by which Velero leaves an object out of backups, with the value "true"."""
+
 WARM_UP = "foresail.dev/warm-up"
 WARM_UP_METHOD = "foresail.dev/warm-up-method"
 """On a CronJob, by its owner: prime it as a Primer with this `warmUp` and `method` would."""

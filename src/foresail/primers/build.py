@@ -10,7 +10,7 @@ import msgspec
 from foresail.api import batch, pods
 from foresail.api.capacity_buffers import POD_TEMPLATE
 from foresail.api.instants import stamp
-from foresail.api.marks import FIRE, JOB_VARIABLE, PRIMER_LABEL, PRIMER_UID, RELEASED, TARGET_UID
+from foresail.api.marks import FIRE, JOB_VARIABLE, NOT_BACKED_UP, PRIMER_LABEL, PRIMER_UID, RELEASED, TARGET_UID
 from foresail.cron.shift import ZonedExpression
 from foresail.plan import Create, Delete, Key, Kind, Patch
 from foresail.primers.autoscalers import keeps_node
@@ -159,7 +159,7 @@ def _holder_spec(seen: Seen, shape: Shape, when: ZonedExpression, count: int) ->
         "startingDeadlineSeconds": max(seconds - _ENDS_BEFORE, 10),  # later than that, the fire has passed
         "successfulJobsHistoryLimit": 1,
         "failedJobsHistoryLimit": 1,
-        "jobTemplate": {"spec": job},
+        "jobTemplate": {"metadata": {"labels": {NOT_BACKED_UP: "true"}}, "spec": job},
     }
 
 
@@ -182,6 +182,7 @@ def _metadata(
             **dict(labels),
             **dict(settings.labels),
             PRIMER_LABEL: primer.key.name[:_LONGEST_LABEL].rstrip("-."),
+            NOT_BACKED_UP: "true",  # restored without its owner, nobody would release it
         },
         "annotations": {**_NO_SIDECARS, **dict(settings.annotations), **annotations},
     }

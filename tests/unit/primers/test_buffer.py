@@ -72,6 +72,7 @@ def test_a_buffer_has_the_shape_of_a_pod_of_the_run_and_nothing_that_admission_w
     for each in (template, buffer):
         metadata: Any = each.body["metadata"]
         assert metadata["ownerReferences"][0]["uid"] == primer().uid
+        assert metadata["labels"]["velero.io/exclude-from-backup"] == "true"
         assert each.mark["foresail.dev/fire"] == "2026-01-02T03:00:00Z"
 
 

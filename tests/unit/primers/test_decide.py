@@ -117,6 +117,7 @@ def test_at_the_warm_up_there_is_a_placeholder_that_a_restricted_namespace_would
     assert metadata["annotations"]["karpenter.sh/do-not-disrupt"] == "true"
     assert metadata["annotations"]["cluster-autoscaler.kubernetes.io/safe-to-evict"] == "false"
     assert metadata["ownerReferences"][0]["uid"] == primer().uid
+    assert metadata["labels"]["velero.io/exclude-from-backup"] == "true"
 
 
 def test_images_of_the_run_are_pulled_by_volumes_that_nothing_mounts_where_the_administrator_says_so() -> None:

@@ -66,6 +66,14 @@ def test_a_primer_cronjob_holds_what_the_target_asks_for_until_a_moment_before_t
     assert made.body["metadata"]["ownerReferences"][0]["uid"] == primer().uid  # type: ignore[index]
 
 
+def test_velero_backs_up_neither_a_primer_cronjob_nor_its_jobs_and_pods() -> None:
+    (made,) = decided(cron_job())
+    body: Any = made.body
+    job = body["spec"]["jobTemplate"]
+    for each in (body, job, job["spec"]["template"]):
+        assert each["metadata"]["labels"]["velero.io/exclude-from-backup"] == "true"
+
+
 def test_nothing_that_other_tools_claim_objects_by_is_taken_from_the_target() -> None:
     (made,) = decided(cron_job(labels={"app.kubernetes.io/instance": "shop", "argocd.argoproj.io/x": "y"}))
     assert "argo" not in str(made.body)
