@@ -38,8 +38,8 @@ def decide(seen: Seen, now: datetime) -> Plan:
     found = [answered(seen, judge(seen, target, now), now) for target in seen.targets[:MOST]]
     actions: list[Action] = [delete_placeholder(each) for each in seen.stray_placeholders if not each.is_going]
     actions += [delete_holder(each) for each in seen.stray_holders if not each.is_going]
-    strays = buffer.let_go(seen, seen.stray_buffers, seen.stray_templates, now)
-    for steps in (strays, *(steps for _, steps in found)):
+    left = [buffer.let_go(seen, seen.stray_buffers, seen.stray_templates, now), *_released_beyond(seen, now)]
+    for steps in (*left, *(steps for _, steps in found)):
         actions += steps.actions
     # With the next look, which the placeholders themselves bring about.
     is_later = any(isinstance(each, Create) for each in actions) and not _lost(found)
@@ -47,9 +47,14 @@ def decide(seen: Seen, now: datetime) -> Plan:
         actions=tuple(actions),
         status=None if is_later else _status(seen, found, now),
         notes=tuple(_note(subject, each) for each in said(seen, found)),
-        wake_at=_wake((strays, *(steps for _, steps in found)), now) if found or strays.wakes else None,
+        wake_at=_wake((*left, *(steps for _, steps in found)), now) if found or left[0].wakes else None,
         subject=subject,
     )
+
+
+def _released_beyond(seen: Seen, now: datetime) -> list[Steps]:
+    """Release what is held for CronJobs beyond the most that a Primer is for."""
+    return [method.release(seen, target, now) for target in seen.targets[MOST:] for method in METHODS.values()]
 
 
 def _status(seen: Seen, found: Sequence[tuple[Verdict, Steps]], now: datetime) -> Patch | None:

@@ -14,6 +14,7 @@ from foresail.primers.buffer import RELEASED_WITHIN, let_go
 from foresail.primers.buffer_rows import ASKED_AGAIN, BufferRow, BufferSupport, TemplateRow, buffer_row
 from foresail.primers.build import create_buffer
 from foresail.primers.choice import method_of
+from foresail.primers.decide import MOST, decide
 from foresail.primers.metrics import PrimerMetrics
 from foresail.primers.observe import Target
 from tests.unit.primers.rows import cron_job, placeholder, primer, seen, shape
@@ -107,6 +108,16 @@ def test_a_pod_template_stays_as_long_as_its_buffer() -> None:
     template = TemplateRow(KEY, "55555555-eeee", "22222222-bbbb", "11111111-aaaa", is_going=False, requests=())
     assert let_go(seen(), [row(is_going=True)], [template], NOW).actions == ()
     assert [each.key for each in let_go(seen(), [], [template], NOW).actions] == [KEY]
+
+
+def test_what_is_held_for_cronjobs_beyond_the_most_of_a_primer_is_released() -> None:
+    at = FIRE - timedelta(minutes=5)
+    others = (Target(cron_job(uid=f"u{number}", suspend=True)) for number in range(MOST))
+    released = row(key=Key("reports", "released"), replicas=0, released=at)
+    last = Target(cron_job(), buffers=(row(), released), placeholders=(placeholder(FIRE),))
+    plan = decide(seen(targets=(*others, last)), at)
+    assert [(type(each), each.key) for each in plan.actions] == [(Delete, placeholder(FIRE).key), (Patch, KEY)]
+    assert plan.wake_at == at + RELEASED_WITHIN, "when the other one can be deleted"
 
 
 def test_auto_keeps_to_what_holds_capacity_already() -> None:
