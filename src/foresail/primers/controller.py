@@ -22,6 +22,7 @@ from foresail.primers.annotated import annotated_primer, asks_otherwise, recorde
 from foresail.primers.autoscalers import AUTOPILOT, STANDARD
 from foresail.primers.buffer_store import BufferStore, Made, pools_to_explain
 from foresail.primers.decide import decide
+from foresail.primers.held_count import HeldCount
 from foresail.primers.metrics import PrimerMetrics
 from foresail.primers.observe import (
     CronJobRow,
@@ -105,6 +106,7 @@ class Primers:
         self.quotas = Store[QuotaRow]({"here": lambda row: [row.key.namespace]})
         self.priorities = Store[PriorityRow]()
         self.metrics = PrimerMetrics()
+        self._held = HeldCount(settings.per_namespace)
         self.buffers = BufferStore(buffer_kind, self.metrics)
         self.image_volumes = ImageVolumes()
         self._settings = {each: structs.replace(settings, image_volumes=each) for each in (False, True)}
@@ -149,6 +151,7 @@ class Primers:
 
     def _learn_primer(self, change: Change[PrimerRow]) -> Iterable[Key]:
         self.metrics.changed(change)
+        self._held.learn_owner(change.key.namespace, change.old, change.new)
         if change.new is not None:
             self.buffers.learn_primer(change.new)
         if _is_another(change):
@@ -158,6 +161,7 @@ class Primers:
         return ()
 
     def _learn_cron_job(self, change: Change[CronJobRow]) -> Iterable[Key]:
+        self._held.learn_owner(change.key.namespace, change.old, change.new)
         if change.old is not None and change.new is None:
             for known in (self._losses, self._dry_runs, self._located):
                 known.pop(change.old.uid, None)
@@ -179,6 +183,7 @@ class Primers:
 
     def _learn_placeholder(self, change: Change[PlaceholderRow]) -> Iterable[Key]:
         old, new = change.old, change.new
+        self._held.learn_placeholder(old, new)
         self.metrics.held(change)
         row = new or old
         if row is None:
@@ -288,7 +293,7 @@ class Primers:
         primer = annotated_primer(annotated, self.settings) if annotated is not None else self.primers.get(key)
         if primer is None:
             return None
-        quotas = self.quotas.by("here", key.namespace)
+        quotas, here = self.quotas.by("here", key.namespace), key.namespace
         mine = [row for row in self.placeholders.by("primer", primer.uid) if row.key.namespace == key.namespace]
         holders = [row for row in self.cron_jobs.by("primer", primer.uid) if row.key.namespace == key.namespace]
         is_off_unsaid = annotated is not None and self._is_off_unsaid(annotated)
@@ -314,8 +319,8 @@ class Primers:
             priorities=tuple(self.priorities.rows()),
             nodes=nodes,
             is_autopilot=bool(self.nodes.count("mode", AUTOPILOT)) and not self.nodes.count("mode", STANDARD),
-            held_here=self._held(key.namespace) + self._promised_to_others(key, key.namespace),
-            held_in_all=len(self.placeholders) + self.buffers.held_in_all() + self._promised_to_others(key),
+            held_here=self._held.here(here) + self.buffers.held(here) + self._promised_to_others(key, here),
+            held_in_all=self._held.in_all + self.buffers.held_in_all() + self._promised_to_others(key),
             to_come=tuple(self.placeholders.by("here", key.namespace)) if quotas else (),
             losses={uid: self._losses[uid] for uid in uids if uid in self._losses},
             refused=self._refused.get(key, {}),
@@ -374,9 +379,6 @@ class Primers:
         self.metrics.refused(key, failure.cause)
         self._refused[key] = {**self._refused.get(key, {}), action.key.name: failure.message}
         return (key,)
-
-    def _held(self, namespace: str) -> int:
-        return self.placeholders.count("here", namespace) + self.buffers.held(namespace)
 
     def _promised_to_others(self, primer: Key, namespace: str | None = None) -> int:
         """Return how many placeholders other Primers are to make, in one namespace or in all."""

@@ -1,11 +1,19 @@
 """What the controller of Primers counts before its stores show it."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
-from foresail.plan import Key, Plan
+import msgspec
+import pytest
+
+from foresail.api.batch import CRON_JOB
+from foresail.api.pods import POD
+from foresail.api.primer import PRIMER
+from foresail.kube.reflector import Change
+from foresail.plan import Key, Keyed, Kind, Plan
 from foresail.primers.controller import Primers
 from foresail.primers.decide import decide
-from tests.unit.primers.rows import SETTINGS, primer, seen
+from tests.unit.primers.rows import SETTINGS, cron_job, placeholder, primer, seen
 
 NOW = datetime(2026, 1, 2, 2, 59, tzinfo=UTC)
 
@@ -26,3 +34,67 @@ def test_what_another_primer_is_about_to_make_counts_in_its_namespace_and_in_all
     assert [held(primers, key) for key in (first, here, elsewhere)] == [(0, 0), (1, 1), (0, 1)]
     primers.begin(first, found, Plan(), NOW)
     assert held(primers, here) == (0, 0)
+
+
+FIRE = NOW + timedelta(minutes=1)
+
+
+def bring(primers: Primers, kind: Kind, row: Keyed, *, is_gone: bool = False) -> None:
+    """Put a row into its store, or remove it, and let the controller learn of it."""
+    informer = [each for each in primers.informers if each.spec.kind == kind][-1]  # of pods, the placeholders
+    store: Any = informer.store
+    old = store.remove(row.key) if is_gone else store.put(row.key, row)
+    informer.learn(Change(row.key, old, None if is_gone else row, initial=False))
+
+
+def pods(count: int, namespace: str, **fields: object) -> list[Keyed]:
+    row = msgspec.structs.replace(placeholder(FIRE), **fields)
+    return [msgspec.structs.replace(row, key=Key(namespace, f"pod-{each}"), uid=f"{each}") for each in range(count)]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"phase": "Succeeded"},
+        {"phase": "Failed"},
+        {"is_going": True},
+        {"primer_uid": ""},
+        {"primer_uid": "of nobody"},
+        {"primer_uid": "22222222-bbbb"},
+        {"target_uid": ""},
+        {"fire": None},
+    ],
+)
+def test_a_pod_that_is_only_labelled_does_not_count(fields: dict[str, Any]) -> None:
+    primers, mine, theirs = Primers(SETTINGS), primer(), primer(key=Key("evil", "warm"), uid="theirs")
+    for row in (mine, theirs):
+        bring(primers, PRIMER, row)
+    for pod in pods(3, "evil", **{"primer_uid": "theirs", **fields}):
+        bring(primers, POD, pod)
+    assert held(primers, theirs.key) == (0, 0)
+
+
+def test_a_namespace_counts_in_all_with_its_own_limit_at_most() -> None:
+    primers = Primers(msgspec.structs.replace(SETTINGS, per_namespace=5))
+    mine, theirs = primer(), cron_job(key=Key("evil", "daily"))
+    bring(primers, PRIMER, mine)
+    bring(primers, CRON_JOB, theirs)
+    forged, own = pods(9, "evil", primer_uid=theirs.uid), pods(2, "reports")
+    for pod in (*forged, *own):
+        bring(primers, POD, pod)
+    assert held(primers, mine.key) == (2, 7)
+    for pod in forged[:6]:
+        bring(primers, POD, pod, is_gone=True)
+    assert held(primers, mine.key) == (2, 5)
+
+
+def test_placeholders_count_whether_they_or_their_owner_are_seen_first() -> None:
+    primers, owner, rival = Primers(SETTINGS), primer(), primer(key=Key("reports", "rival"), uid="rival")
+    bring(primers, PRIMER, rival)
+    for pod in pods(3, "reports"):
+        bring(primers, POD, pod)
+    assert held(primers, rival.key) == (0, 0)
+    bring(primers, PRIMER, owner)
+    assert held(primers, rival.key) == (3, 3)
+    bring(primers, PRIMER, owner, is_gone=True)
+    assert held(primers, rival.key) == (0, 0)
