@@ -5,10 +5,13 @@ from fractions import Fraction
 from functools import lru_cache
 
 _QUANTITY = re.compile(
-    r"([+-]?[0-9]{1,18}(?:\.[0-9]{0,9})?|[+-]?\.[0-9]{1,9})(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?[0-9]{1,2}))?"
+    r"([+-]?[0-9]{1,24}(?:\.[0-9]{0,9})?|[+-]?\.[0-9]{1,9})(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?[0-9]{1,2}))?"
 )
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = "KMGTPE"
+LARGEST = 2**63 - 1
+"""The API server counts anything above as this."""
+
 _KEPT = 10_000  # a cluster has few sizes, and each is read again at every look
 
 
@@ -19,12 +22,19 @@ def quantity(text: str) -> Fraction:
     if found is None:
         raise ValueError(f"{text!r} is no quantity")
     number, unit, exponent = found.groups("")
-    value = Fraction(number)
+    return _capped(Fraction(number) * _factor(unit, exponent))
+
+
+def _factor(unit: str, exponent: str) -> Fraction:
     if exponent:
-        return value * _power(int(exponent))
+        return _power(int(exponent))
     if unit.endswith("i"):
-        return value * Fraction(1024 ** (_BINARY.index(unit[0]) + 1))
-    return value * _power(_DECIMAL.get(unit, 0))
+        return Fraction(1024 ** (_BINARY.index(unit[0]) + 1))
+    return _power(_DECIMAL.get(unit, 0))
+
+
+def _capped(value: Fraction) -> Fraction:
+    return max(Fraction(-LARGEST), min(value, Fraction(LARGEST)))
 
 
 def _power(exponent: int) -> Fraction:
@@ -32,7 +42,11 @@ def _power(exponent: int) -> Fraction:
 
 
 def text_of(value: Fraction) -> str:
-    """Return a quantity as text: whole if it is, else in thousandths, rounded up as the API server does."""
+    """Return a quantity as text: whole if it is, else in thousandths, rounded up as the API server does.
+
+    Whatever is written here, `quantity` reads.
+    """
+    value = _capped(value)
     if value.denominator == 1:
         return str(value.numerator)
     return f"{-(-value.numerator * 1000 // value.denominator)}m"

@@ -26,6 +26,7 @@ _MOST_SECONDS = 1_000_000
 _MOST_ATTEMPTS = 10
 _MOST_NODES = 20
 _LONGEST_NOTE = 256
+_YEARS = range(2000, 3000)
 _record = msgspec.json.Decoder(Primed)
 
 
@@ -78,7 +79,7 @@ def read_record(text: str, uid: str) -> PrimerStatus:
         primed = _record.decode(text)
     except (msgspec.DecodeError, ValueError, RecursionError):  # a text can be nested deeper than the decoder goes
         return PrimerStatus()
-    is_ours = primed.uid == uid and all(each.tzinfo is not None for each in _instants(primed)) and _is_bounded(primed)
+    is_ours = primed.uid == uid and all(map(_is_sane, _instants(primed))) and _is_bounded(primed)
     return PrimerStatus(cron_jobs=(primed,)) if is_ours else PrimerStatus()
 
 
@@ -148,6 +149,11 @@ def _instants(primed: Primed) -> Iterator[datetime]:
     ]
     found += [warming.fire, warming.since] if warming is not None else []
     return (each for each in found if each is not None)
+
+
+def _is_sane(instant: datetime) -> bool:
+    """Whether an instant has a zone, and time can be added to it: a yearly CronJob remembers ten years."""
+    return instant.tzinfo is not None and instant.year in _YEARS
 
 
 def _is_bounded(primed: Primed) -> bool:

@@ -56,10 +56,10 @@ class BufferSupport(msgspec.Struct, frozen=True):
     unanswered: datetime | None = None
 
     def is_unanswered(self, now: datetime) -> bool:
-        """Whether the last buffer was not answered, and not long ago."""
+        """Whether the last buffer was not answered, and not long ago; an instant far in the future is forged."""
         if self.unanswered is None or (self.answered is not None and self.answered >= self.unanswered):
             return False
-        return now < self.unanswered + ASKED_AGAIN
+        return abs(now - self.unanswered) < ASKED_AGAIN
 
 
 def buffer_row(wire: CapacityBuffer) -> BufferRow:

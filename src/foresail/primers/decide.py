@@ -13,15 +13,16 @@ from foresail.primers import buffer
 from foresail.primers.annotated import record_patch
 from foresail.primers.build import delete_holder, delete_placeholder
 from foresail.primers.methods import METHODS
-from foresail.primers.observe import PrimerRow, Seen
+from foresail.primers.observe import PrimerRow, Seen, Target
 from foresail.primers.reasons import Because, Reason
 from foresail.primers.rules import Verdict, asked_again, judge, not_allowed_here
 from foresail.primers.status import patch_body, primed_of, status_of
-from foresail.primers.steps import Steps, remembered
+from foresail.primers.steps import UNREADABLE, Steps, remembered
 
 MOST = 100
 """Of CronJobs for one Primer: the status has a paragraph for each."""
 
+_LONGEST_PROBLEM = 200
 _LOOK_ANYWAY = timedelta(hours=6)  # the rules of zones change, and clocks are set
 
 
@@ -35,7 +36,7 @@ def decide(seen: Seen, now: datetime) -> Plan:
     subject = Subject(primer.kind, primer.key, primer.uid)
     if primer.is_going:
         return Plan(subject=subject)  # what belongs to it goes with it
-    found = [answered(seen, judge(seen, target, now), now) for target in seen.targets[:MOST]]
+    found = [_judged(seen, target, now) for target in seen.targets[:MOST]]
     actions: list[Action] = [delete_placeholder(each) for each in seen.stray_placeholders if not each.is_going]
     actions += [delete_holder(each) for each in seen.stray_holders if not each.is_going]
     left = [buffer.let_go(seen, seen.stray_buffers, seen.stray_templates, now), *_released_beyond(seen, now)]
@@ -55,6 +56,16 @@ def decide(seen: Seen, now: datetime) -> Plan:
 def _released_beyond(seen: Seen, now: datetime) -> list[Steps]:
     """Release what is held for CronJobs beyond the most that a Primer is for."""
     return [method.release(seen, target, now) for target in seen.targets[MOST:] for method in METHODS.values()]
+
+
+def _judged(seen: Seen, target: Target, now: datetime) -> tuple[Verdict, Steps]:
+    """Judge one CronJob; if its values cannot be read, release what is held for it instead of holding it for ever."""
+    try:
+        return answered(seen, judge(seen, target, now), now)
+    except UNREADABLE as problem:
+        text = f"the values for CronJob {target.cron.key.name} cannot be read: {str(problem)[:_LONGEST_PROBLEM]}"
+        because = Because(Reason.UNREADABLE, f"{text}. Correct the CronJob, or what is set for it.")
+        return answered(seen, Verdict(target, because=because), now)
 
 
 def _status(seen: Seen, found: Sequence[tuple[Verdict, Steps]], now: datetime) -> Patch | None:

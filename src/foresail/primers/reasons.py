@@ -66,6 +66,11 @@ class Reason(StrEnum):
     NOTHING_TO_RESERVE = "NothingToReserve"
     """The pods request nothing: set `resources.requests` in the CronJob, or `spec.template` in the Primer."""
 
+    UNREADABLE = "Unreadable"
+    """A value of the CronJob or the Primer cannot be read, so what was held is released: correct what the message
+    names.
+    """
+
     NOT_WARMABLE = "NotWarmable"
     """Windows, Fargate or a virtual kubelet: there is no node to warm, so no Primer is of use."""
 

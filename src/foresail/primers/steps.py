@@ -9,6 +9,9 @@ from foresail.plan import Action
 from foresail.primers.observe import Seen
 from foresail.primers.reasons import Because
 
+UNREADABLE = (ValueError, ArithmeticError, RecursionError, msgspec.MsgspecError)
+"""What values that a tenant has written can raise."""
+
 
 class Steps(msgspec.Struct, frozen=True):
     """The answer for one CronJob."""

@@ -6,10 +6,18 @@ from foresail.primers.observe import Seen, Target
 from foresail.primers.rehearsal import Wish
 from foresail.primers.rules import judge, wants_rehearsal, wants_search
 from foresail.primers.search import Search
+from foresail.primers.steps import UNREADABLE
 
 
 def wanted_read(seen: Seen, target: Target, now: datetime) -> Wish | Search | None:
     """Return the next question about a CronJob; None if everything is known, or not needed yet."""
+    try:
+        return _wanted(seen, target, now)
+    except UNREADABLE:  # as the decision reports
+        return None
+
+
+def _wanted(seen: Seen, target: Target, now: datetime) -> Wish | Search | None:
     cron, template = target.cron, target.cron.shape
     if template is None:
         return None

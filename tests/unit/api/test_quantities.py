@@ -1,8 +1,10 @@
 from fractions import Fraction
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from foresail.api.quantities import quantity, text_of
+from foresail.api.quantities import LARGEST, quantity, text_of
 
 
 @pytest.mark.parametrize(
@@ -36,3 +38,15 @@ def test_what_is_no_quantity_is_refused(text: str) -> None:
 @pytest.mark.parametrize(("value", "text"), [(Fraction(2), "2"), (Fraction(1, 4), "250m"), (Fraction(1, 3), "334m")])
 def test_a_quantity_is_written_whole_or_in_thousandths_rounded_up(value: Fraction, text: str) -> None:
     assert text_of(value) == text
+
+
+@given(st.fractions() | st.integers(-(10**40), 10**40).map(Fraction))
+def test_whatever_is_written_is_read_again(value: Fraction) -> None:
+    rounded = Fraction(-(-value.numerator * 1000 // value.denominator), 1000)
+    assert quantity(text_of(value)) == max(-LARGEST, min(rounded, LARGEST))
+
+
+@pytest.mark.parametrize("text", ["9E", "16Ei", "9e99", "9223372036854775807", "1" * 24])
+def test_a_large_quantity_is_at_most_what_the_api_server_counts(text: str) -> None:
+    assert quantity(text) <= LARGEST
+    assert quantity(text_of(quantity(text) * 7)) == LARGEST

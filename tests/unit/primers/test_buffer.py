@@ -10,6 +10,7 @@ from foresail.api.authorization import Discovery
 from foresail.api.capacity_buffers import CapacityBuffer, capacity_buffer, served_kind
 from foresail.kube.reflector import Change
 from foresail.plan import Delete, Key, Patch
+from foresail.primers.annotated import read_record
 from foresail.primers.buffer import RELEASED_WITHIN, let_go
 from foresail.primers.buffer_rows import ASKED_AGAIN, BufferRow, BufferSupport, TemplateRow, buffer_row
 from foresail.primers.build import create_buffer
@@ -132,6 +133,21 @@ def test_auto_keeps_to_what_holds_capacity_already() -> None:
     assert method_of(seen(primer=auto, buffers=unanswered), target, NOW)[0] == "Placeholder"
     assert method_of(seen(primer=auto, buffers=unanswered), target, NOW + ASKED_AGAIN)[0] == "CapacityBuffer"
     assert method_of(seen(primer=primer(method="CronJob"), buffers=served), target, NOW) == ("CronJob", None)
+
+
+@pytest.mark.parametrize("year", [1, 2100, 9999])
+def test_an_instant_that_cannot_be_counts_for_nothing(year: int) -> None:
+    support = BufferSupport(is_served=True, unanswered=datetime(year, 12, 31, 23, tzinfo=UTC))
+    assert not support.is_unanswered(NOW)
+
+
+@pytest.mark.parametrize("field", ["bufferUnanswered", "nextFire", "nextWarmUp"])
+@pytest.mark.parametrize(
+    ("instant", "counts"), [("9999-12-31T23:59:59Z", 0), ("0001-01-01T00:00:00Z", 0), ("2026-01-02T03:00:00Z", 1)]
+)
+def test_a_record_with_an_instant_that_cannot_be_is_ignored(field: str, instant: str, counts: int) -> None:
+    text = f'{{"name":"daily","uid":"1","{field}":"{instant}"}}'
+    assert len(read_record(text, "1").cron_jobs) == counts
 
 
 def test_a_later_answer_ends_the_time_without_one() -> None:

@@ -374,3 +374,26 @@ def test_what_is_left_of_a_cronjob_that_is_not_chosen_any_more_goes() -> None:
     stray = placeholder(FIRE, target_uid="gone")
     plan = decide(seen(stray_placeholders=(stray,), stray_holders=(cron_job(uid="x"),)), FIRE - timedelta(hours=1))
     assert [each.uid for each in gone(plan)] == [stray.uid, "x"]
+
+
+def test_what_is_held_goes_if_the_values_for_it_cannot_be_read() -> None:
+    held = placeholder(FIRE)
+    unreadable = primer(requests=(("cpu", "1x"),))
+    plan = decide(seen(Target(cron_job(), placeholders=(held,)), primer=unreadable), FIRE - MINUTE)
+    assert [each.key for each in gone(plan)] == [held.key]
+    assert made(plan) == []
+    (note,) = plan.notes
+    assert (note.reason, "'1x' is no quantity" in note.message) == ("Unreadable", True)
+
+
+def test_of_several_cron_jobs_one_that_cannot_be_read_keeps_no_other_from_being_primed() -> None:
+    unreadable = msgspec.structs.replace(shape(), requests=(("memory", "1x"),))
+    targets = [Target(cron_job(key=Key("reports", "wrong"), uid="wrong", shape=unreadable), is_rehearsed=True)]
+    targets.append(Target(cron_job(), is_rehearsed=True))
+    assert len(made(decide(seen(targets=tuple(targets)), FIRE - MINUTE))) == 1
+
+
+def test_a_request_of_an_exabyte_is_decided_like_any_other() -> None:
+    huge = cron_job(shape=shape(resources={"requests": {"memory": "1E"}}))
+    (pod,) = made(decide(seen(huge), FIRE - MINUTE))
+    assert pod.body["spec"]["containers"][0]["resources"]["requests"] == {"memory": str(10**18)}  # type: ignore[index]
