@@ -221,8 +221,8 @@ def _primers(count: int) -> PrimerMetrics:
     for number in range(count):
         primer, pod = _primer(f"team-{number:05}"), _placeholder(f"team-{number:05}")
         metrics.changed(Change(primer.key, None, primer, initial=True))
-        metrics.held(Change(pod.key, None, pod, initial=True))
-        metrics.held(Change(pod.key, pod, None, initial=False))
+        metrics.held(Change(pod.key, None, pod, initial=True), is_owned=True)
+        metrics.held(Change(pod.key, pod, None, initial=False), is_owned=True)
     return metrics
 
 

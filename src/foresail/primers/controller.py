@@ -151,7 +151,7 @@ class Primers:
 
     def _learn_primer(self, change: Change[PrimerRow]) -> Iterable[Key]:
         self.metrics.changed(change)
-        self._held.learn_owner(change.key.namespace, change.old, change.new)
+        self._learn_owner(change)
         if change.new is not None:
             self.buffers.learn_primer(change.new)
         if _is_another(change):
@@ -161,7 +161,7 @@ class Primers:
         return ()
 
     def _learn_cron_job(self, change: Change[CronJobRow]) -> Iterable[Key]:
-        self._held.learn_owner(change.key.namespace, change.old, change.new)
+        self._learn_owner(change)
         if change.old is not None and change.new is None:
             for known in (self._losses, self._dry_runs, self._located):
                 known.pop(change.old.uid, None)
@@ -174,6 +174,14 @@ class Primers:
             self.metrics.stands(Change(annotation_key(change.key), old, new, change.initial))
         return ()
 
+    def _learn_owner(self, change: Change[PrimerRow] | Change[CronJobRow]) -> None:
+        """Count the placeholders of a Primer or a CronJob also if they were seen before it."""
+        self._held.learn_owner(change.key.namespace, change.old, change.new)
+        if change.old is None and change.new is not None:
+            for row in self.placeholders.by("primer", change.new.uid):
+                again = Change(row.key, row, row, initial=change.initial)
+                self.metrics.held(again, is_owned=self._held.is_owned(row))
+
     def _learn_job(self, change: Change[JobRow | None]) -> Iterable[Key]:
         if change.old is not None:
             self._job_uids.pop(change.old.uid, None)
@@ -184,10 +192,10 @@ class Primers:
     def _learn_placeholder(self, change: Change[PlaceholderRow]) -> Iterable[Key]:
         old, new = change.old, change.new
         self._held.learn_placeholder(old, new)
-        self.metrics.held(change)
         row = new or old
         if row is None:
             return ()
+        self.metrics.held(change, is_owned=self._held.is_owned(row))
         if old is not None and (new is None or new.is_going) and self.cron_jobs.by("uid", row.target_uid):
             self._losses[row.target_uid] = _loss(row).value
         for key in self._keys_by_uid(row.primer_uid):

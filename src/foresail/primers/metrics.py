@@ -24,13 +24,19 @@ from foresail.primers.status import cold_fires
 MOST_COLD = 200
 """Of Primers with a series of their own: the coldest ones."""
 
+MOST_RESOURCES = 10
+"""Of one namespace with series of their own; what is held of all others is added up as `other`."""
+
 _KEPT = timedelta(minutes=15)
 """For how long the figures of a namespace can be scraped after its last Primer."""
 
-_PRIMED, _UNKNOWN = "Primed", "Unknown"
+_PRIMED, _UNKNOWN, _OTHER = "Primed", "Unknown", "other"
 _REASONS = frozenset(each.value for each in Reason)
 _MOST_LEFT = 1_000
 _BUCKETS = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0)
+
+
+Requests = tuple[tuple[str, str], ...]
 
 
 class _Holding(msgspec.Struct, frozen=True):
@@ -48,8 +54,20 @@ class _Holding(msgspec.Struct, frozen=True):
 class _Counted(msgspec.Struct):
     """What is counted in one namespace."""
 
-    held: Counter[str]
-    refused: Counter[str]
+    held: Counter[str] = msgspec.field(default_factory=Counter)
+    refused: Counter[str] = msgspec.field(default_factory=Counter)
+    resources: set[str] = msgspec.field(default_factory=set)  # that have a series
+
+    def by_series(self, requests: Requests, times: int = 1) -> dict[str, float]:
+        """Return amounts by the series that they count in; a resource without an amount needs none."""
+        found: dict[str, float] = {}
+        for name, amount in amounts(requests).items():
+            if amount > 0:
+                if len(self.resources) < MOST_RESOURCES:
+                    self.resources.add(name)
+                series = name if name in self.resources else _OTHER
+                found[series] = found.get(series, 0.0) + float(amount) * times
+        return found
 
 
 class PrimerMetrics(Collector):
@@ -103,26 +121,25 @@ class PrimerMetrics(Collector):
                 if old is None or not old.start_delays or each.fire > old.start_delays[-1].fire:
                     self._delay.labels(str(each.warm).lower()).observe(each.seconds)
 
-    def held(self, change: Change[PlaceholderRow]) -> None:
-        """Add up what a placeholder holds, from when it got its node."""
+    def held(self, change: Change[PlaceholderRow], *, is_owned: bool) -> None:
+        """Add up what a placeholder holds, from when it got its node; any tenant can label a pod that nobody owns."""
         new, known = change.new, self._holding.get(change.key)
         is_holding = new is not None and new.holds
-        if known is None and new is not None and new.scheduled is not None and is_holding:
+        if known is None and is_owned and new is not None and new.scheduled is not None and is_holding:
             since = now() if change.initial else new.scheduled  # what was before, the last process has counted
-            requests = {name: float(amount) for name, amount in amounts(new.requests).items()}
-            self._holding[change.key] = _Holding(since, requests)
+            self._holding[change.key] = _Holding(since, self._of(change.key.namespace).by_series(new.requests))
         elif known is not None and not is_holding:
             self._of(change.key.namespace).held.update(known.seconds())
             del self._holding[change.key]
         self._count(change)
 
-    def buffered(self, change: Change[BufferRow], requests: tuple[tuple[str, str], ...]) -> None:
+    def buffered(self, change: Change[BufferRow], requests: Requests) -> None:
         """Add up what a buffer holds, from when there is room for all its pods."""
         new, known = change.new, self._holding.get(change.key)
         is_holding = new is not None and new.is_live
         if known is None and new is not None and new.provisioned is not None and is_holding:
             since = now() if change.initial else new.provisioned  # what was before, the last process has counted
-            held = {name: float(amount) * new.replicas for name, amount in amounts(requests).items()}
+            held = self._of(change.key.namespace).by_series(requests, new.replicas)
             self._holding[change.key] = _Holding(since, held)
         elif known is not None and not is_holding:
             self._of(change.key.namespace).held.update(known.seconds())
@@ -135,7 +152,7 @@ class PrimerMetrics(Collector):
             self._left.setdefault(primer.namespace, now())
 
     def _of(self, namespace: str) -> _Counted:
-        return self._counted.setdefault(namespace, _Counted(Counter(), Counter()))
+        return self._counted.setdefault(namespace, _Counted())
 
     def _count_state(self, namespace: str, reason: str | None, count: int) -> None:
         # Whoever may edit a CronJob may write any reason into its record.
@@ -189,7 +206,7 @@ class PrimerMetrics(Collector):
         found = CounterMetricFamily(
             "foresail_primer_held_seconds",
             "Amount of a resource times the seconds for which it has been held; a namespace is dropped 15 minutes "
-            "after its last Primer.",
+            f"after its last Primer, and resources beyond its first {MOST_RESOURCES} are `{_OTHER}`.",
             labels=("namespace", "resource"),
         )
         held = {namespace: Counter(counted.held) for namespace, counted in self._scraped()}

@@ -8,14 +8,14 @@ import pytest
 
 from foresail.api.batch import CRON_JOB
 from foresail.api.pods import POD
-from foresail.api.primer import Primed, PrimerStatus, StartDelay, Warming
+from foresail.api.primer import PRIMER, Primed, PrimerStatus, StartDelay, Warming
 from foresail.kube.execute import Outcome, Result
 from foresail.kube.failures import Cause, Failure
 from foresail.kube.reflector import Change
 from foresail.plan import Create, Key, Plan
 from foresail.primers.annotated import record
 from foresail.primers.controller import Primers
-from foresail.primers.metrics import PrimerMetrics
+from foresail.primers.metrics import MOST_RESOURCES, PrimerMetrics
 from foresail.primers.observe import Annotated, CronJobRow, PrimerRow
 from tests.unit.primers.rows import SETTINGS, cron_job, placeholder, primer, seen
 
@@ -64,8 +64,8 @@ HELD = "foresail_primer_held_seconds_total[('namespace', 'reports'), ('resource'
 
 def hold(metrics: PrimerMetrics) -> None:
     row = placeholder(FIRE)
-    metrics.held(Change(row.key, None, row, initial=False))
-    metrics.held(Change(row.key, row, None, initial=False))
+    metrics.held(Change(row.key, None, row, initial=False), is_owned=True)
+    metrics.held(Change(row.key, row, None, initial=False), is_owned=True)
 
 
 def test_what_a_placeholder_held_is_added_up_when_it_is_gone() -> None:
@@ -80,13 +80,13 @@ def test_what_is_held_now_counts_already(monkeypatch: pytest.MonkeyPatch) -> Non
     instant = FIRE
     monkeypatch.setattr("foresail.primers.metrics.now", lambda: instant)
     metrics, row = PrimerMetrics(), placeholder(FIRE, scheduled=FIRE)
-    metrics.held(Change(row.key, None, row, initial=False))
+    metrics.held(Change(row.key, None, row, initial=False), is_owned=True)
     instant += timedelta(minutes=1)
     assert figures(metrics)[HELD] == 120, "two processors for a minute"
     ended = placeholder(FIRE, scheduled=FIRE, phase="Failed")
-    metrics.held(Change(row.key, row, ended, initial=False))
+    metrics.held(Change(row.key, row, ended, initial=False), is_owned=True)
     instant += timedelta(minutes=1)
-    metrics.held(Change(row.key, ended, None, initial=False))
+    metrics.held(Change(row.key, ended, None, initial=False), is_owned=True)
     assert figures(metrics)[HELD] == 120
 
 
@@ -94,7 +94,7 @@ def test_what_the_last_process_has_counted_is_not_counted_again(monkeypatch: pyt
     instant = FIRE
     monkeypatch.setattr("foresail.primers.metrics.now", lambda: instant)
     metrics, row = PrimerMetrics(), placeholder(FIRE, scheduled=FIRE - timedelta(hours=5))
-    metrics.held(Change(row.key, None, row, initial=True))
+    metrics.held(Change(row.key, None, row, initial=True), is_owned=True)
     instant += timedelta(seconds=30)
     assert figures(metrics)[HELD] == 60
 
@@ -126,6 +126,38 @@ def test_a_primer_that_comes_back_goes_on_with_the_same_figure() -> None:
     metrics.changed(change(None, owner))
     hold(metrics)
     assert figures(metrics)[HELD] > 1.5 * before
+
+
+def series(metrics: PrimerMetrics, name: str) -> list[str]:
+    return [each for each in figures(metrics) if each.startswith(name)]
+
+
+def test_a_pod_that_only_has_the_label_makes_no_series_and_is_counted_once_its_owner_is_seen() -> None:
+    primers, row, owner = Primers(SETTINGS), placeholder(FIRE), primer()
+    elsewhere = primer(key=Key("elsewhere", "warm"))
+    informers = {each.spec.kind: each for each in primers.informers}  # of pods, the placeholders
+    primers.placeholders.put(row.key, row)
+    informers[POD].learn(Change(row.key, None, row, initial=True))
+    informers[PRIMER].learn(Change(elsewhere.key, None, elsewhere, initial=True))
+    assert not series(primers.metrics, "foresail_primer_held_seconds")
+    informers[PRIMER].learn(Change(owner.key, None, owner, initial=True))
+    assert series(primers.metrics, "foresail_primer_held_seconds") == [HELD]
+
+
+def test_thousands_of_resources_of_one_namespace_make_few_series(monkeypatch: pytest.MonkeyPatch) -> None:
+    instant = FIRE
+    monkeypatch.setattr("foresail.primers.metrics.now", lambda: instant)
+    none = tuple((f"example.com/none-{each}", "0") for each in range(2_000))
+    some = tuple((f"example.com/some-{each}", "1") for each in range(2_000))
+    metrics = PrimerMetrics()
+    for number, requests in enumerate((none, some, none, some)):
+        row = placeholder(FIRE, key=Key("reports", f"pod-{number}"), scheduled=FIRE, requests=requests)
+        metrics.held(Change(row.key, None, row, initial=False), is_owned=True)
+        if number > 1:
+            metrics.held(Change(row.key, row, None, initial=False), is_owned=True)
+    instant += timedelta(seconds=10)
+    assert len(series(metrics, "foresail_primer_held_seconds")) == MOST_RESOURCES + 1
+    assert figures(metrics)[HELD.replace("cpu", "other")] == 10 * (2_000 - MOST_RESOURCES)
 
 
 REFUSED = "foresail_primer_refused_total[('cause', 'Forbidden'), ('namespace', 'reports')]"
