@@ -24,6 +24,9 @@ from foresail.primers.status import cold_fires
 MOST_COLD = 200
 """Of Primers with a series of their own: the coldest ones."""
 
+MOST_COLD_HERE = 10
+"""Of those, in one namespace: whoever may edit a CronJob may forge its record."""
+
 MOST_RESOURCES = 10
 """Of one namespace with series of their own; what is held of all others is added up as `other`."""
 
@@ -236,13 +239,19 @@ class PrimerMetrics(Collector):
     def _coldest(self) -> Iterable[Metric]:
         cold = GaugeMetricFamily(
             "foresail_primer_cold_fires",
-            f"How many fires in a row, up to the last, started cold; of the {MOST_COLD} coldest Primers.",
+            f"How many fires in a row, up to the last, started cold; of the {MOST_COLD} coldest Primers, "
+            f"at most {MOST_COLD_HERE} in a namespace.",
             labels=("namespace", "primer"),
         )
-        for key, fires in nlargest(MOST_COLD, self._cold.items(), key=lambda each: (each[1], each[0])):
+        by_namespace: dict[str, list[tuple[int, Key]]] = {}
+        for key, fires in self._cold.items():
+            by_namespace.setdefault(key.namespace, []).append((fires, key))
+        candidates = [each for here in by_namespace.values() for each in nlargest(MOST_COLD_HERE, here)]
+        coldest = nlargest(MOST_COLD, candidates)
+        for fires, key in coldest:
             cold.add_metric((key.namespace, key.name), fires)
         yield cold
-        omitted = max(len(self._cold) - MOST_COLD, 0)
+        omitted = len(self._cold) - len(coldest)
         yield GaugeMetricFamily(
             "foresail_primer_cold_omitted", "Primers whose last fire started cold and that have no series.", omitted
         )

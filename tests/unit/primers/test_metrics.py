@@ -242,6 +242,18 @@ def test_of_very_many_cold_primers_the_coldest_have_series(monkeypatch: pytest.M
     assert found["foresail_primer_cold_omitted[]"] == 1
 
 
+def test_one_namespace_with_very_many_cold_primers_leaves_series_to_the_others() -> None:
+    metrics = PrimerMetrics()
+    forged = [Key("evil", f"daily-{each}") for each in range(300)]
+    for key, days in (*((each, 9) for each in forged), (Key("reports", "warm"), 1)):
+        row = with_status(*(cold_at(each) for each in range(1, days + 1)))
+        metrics.changed(change(None, msgspec.structs.replace(row, key=key)))
+    found = figures(metrics)
+    assert found[COLD] == 1
+    assert len(series(metrics, "foresail_primer_cold_fires")) == 11
+    assert found["foresail_primer_cold_omitted[]"] == 290
+
+
 def test_a_cronjob_with_annotations_counts_like_one_with_a_primer() -> None:
     primers = Primers(msgspec.structs.replace(SETTINGS, annotated_cron_jobs=True))
     (learn,) = [each.learn for each in primers.informers if each.spec.kind == CRON_JOB]
