@@ -45,6 +45,7 @@ from foresail.primers.observe import (
 )
 from foresail.primers.pulls import ImageVolumes
 from foresail.primers.reasons import Loss, Reason
+from foresail.primers.refusals import Refusals
 from foresail.primers.rehearsal import Answer, Rehearse, Wish, answer, nothing
 from foresail.primers.search import Locate, Search, Volumes, nowhere
 from foresail.primers.shape import Shape
@@ -113,7 +114,7 @@ class Primers:
         self._job_uids: dict[str, Key] = {}  # of Jobs that a CronJob made
         self._losses: dict[str, str] = {}  # by the UID of a CronJob
         self._told_off = set[str]()  # UIDs of CronJobs whose annotations are not allowed, which an Event has told
-        self._refused: dict[Key, dict[str, str]] = {}  # by Primer: the names that were refused, and in what words
+        self._refusals = Refusals()
         self._promised: dict[Key, set[Key]] = {}  # by Primer: placeholders to be made that the store does not show yet
 
     @property
@@ -155,7 +156,7 @@ class Primers:
         if change.new is not None:
             self.buffers.learn_primer(change.new)
         if _is_another(change):
-            self._refused.pop(change.key, None)
+            self._refusals.forget(change.key)
             if change.old is not None and change.new is not None:
                 self._forget_refused_pods(self._chosen(change.new))
         return ()
@@ -167,7 +168,7 @@ class Primers:
                 known.pop(change.old.uid, None)
             self._told_off.discard(change.old.uid)
         if asks_otherwise(change.old, change.new):
-            self._refused.pop(annotation_key(change.key), None)
+            self._refusals.forget(annotation_key(change.key))
             self._forget_refused_pods([change.new] if change.new is not None else ())
         old, new = (self._annotated(row) for row in (change.old, change.new))
         if old is not None or new is not None:
@@ -206,9 +207,7 @@ class Primers:
         """Forget what a quota refused when it is another one: those Primers try again."""
         if change.old is not None and change.new is not None and change.old.hard == change.new.hard:
             return ()
-        freed = [each for each in self._refused if each.namespace == change.key.namespace]
-        for key in freed:
-            del self._refused[key]
+        freed = self._refusals.forget_namespace(change.key.namespace)
         rows = self._forget_refused_pods(self.cron_jobs.by("here", change.key.namespace))
         return [*freed, *(key for row in rows for key in self._primers_for(row))]
 
@@ -331,7 +330,7 @@ class Primers:
             held_in_all=self._held.in_all + self.buffers.held_in_all() + self._promised_to_others(key),
             to_come=tuple(self.placeholders.by("here", key.namespace)) if quotas else (),
             losses={uid: self._losses[uid] for uid in uids if uid in self._losses},
-            refused=self._refused.get(key, {}),
+            refused=self._refusals.of(key),
             annotated=annotated,
             images_refused=self.image_volumes.unsaid_refusal(key.namespace),
             is_off_unsaid=is_off_unsaid,
@@ -365,7 +364,7 @@ class Primers:
     def settled(self, key: Key, seen: Seen | None, plan: Plan, result: Result, _now: datetime) -> Iterable[Key]:
         """Forget a Primer that is gone; take in what was refused for what it is, which is said and not tried again."""
         if seen is None:
-            self._refused.pop(key, None)
+            self._refusals.forget(key)
             self._promised.pop(key, None)
             self.background_reads.forget(key)
             return ()
@@ -385,7 +384,7 @@ class Primers:
         if self.image_volumes.learn_refusal(action, failure.message):
             return (key,)
         self.metrics.refused(key, failure.cause)
-        self._refused[key] = {**self._refused.get(key, {}), action.key.name: failure.message}
+        self._refusals.add(key, action, failure.message, {each.cron.uid for each in seen.targets})
         return (key,)
 
     def _promised_to_others(self, primer: Key, namespace: str | None = None) -> int:

@@ -7,12 +7,17 @@ import msgspec
 import pytest
 
 from foresail.api.batch import CRON_JOB
+from foresail.api.marks import TARGET_UID
 from foresail.api.pods import POD
 from foresail.api.primer import PRIMER
+from foresail.kube.execute import Outcome, Result
+from foresail.kube.failures import Cause, Failure
 from foresail.kube.reflector import Change
-from foresail.plan import Key, Keyed, Kind, Plan
+from foresail.plan import Create, Key, Keyed, Kind, Plan
 from foresail.primers.controller import Primers
 from foresail.primers.decide import decide
+from foresail.primers.observe import Target
+from foresail.primers.refusals import Refusals
 from tests.unit.primers.rows import SETTINGS, cron_job, placeholder, primer, seen
 
 NOW = datetime(2026, 1, 2, 2, 59, tzinfo=UTC)
@@ -98,3 +103,25 @@ def test_placeholders_count_whether_they_or_their_owner_are_seen_first() -> None
     assert held(primers, rival.key) == (3, 3)
     bring(primers, PRIMER, owner, is_gone=True)
     assert held(primers, rival.key) == (0, 0)
+
+
+def test_of_what_is_refused_at_every_fire_only_the_last_stays_and_no_more_of_its_message_than_is_read() -> None:
+    primers, owner = Primers(SETTINGS), primer()
+    both = [cron_job(uid="one"), cron_job(uid="two")]
+    found = seen(targets=tuple(map(Target, both)))
+    bring(primers, PRIMER, owner)
+    for fire in range(20):
+        for row in both:
+            make = Create(POD, Key("reports", f"{row.uid}-{fire}"), {}, {TARGET_UID: row.uid})
+            result = Result(Outcome.FAILED, make, Failure(Cause.FORBIDDEN, "no" * 100_000))
+            primers.settled(owner.key, found, Plan(), result, NOW)
+    view = primers.observe(owner.key, NOW)
+    assert view is not None
+    assert {name: len(message) for name, message in view.refused.items()} == {"one-19": 2_048, "two-19": 2_048}
+
+
+def test_of_a_cron_job_that_a_primer_is_not_for_any_more_no_refusal_stays() -> None:
+    refusals, owner = Refusals(), primer().key
+    for uid in ("gone", "there"):
+        refusals.add(owner, Create(POD, Key("reports", uid), {}, {TARGET_UID: uid}), "no", {uid})
+    assert refusals.of(owner) == {"there": "no"}

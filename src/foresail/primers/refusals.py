@@ -1,0 +1,46 @@
+"""What the API server refused for what it is, and in what words: it is reported, and not tried again."""
+
+from collections.abc import Container
+from typing import NamedTuple
+
+from foresail.api.marks import TARGET_UID
+from foresail.plan import Create, Key
+
+LONGEST_MESSAGE = 2_048
+"""In characters: a webhook can answer with any length."""
+
+
+class _Refusal(NamedTuple):
+    name: str
+    message: str
+
+
+_Group = tuple[str, str]  # the UID of a CronJob, and the kind of what was to be made for it
+
+
+class Refusals:
+    """The last refusal for each CronJob of a Primer and each kind of object: names change with every fire."""
+
+    def __init__(self) -> None:
+        self._found: dict[Key, dict[_Group, _Refusal]] = {}
+
+    def of(self, primer: Key) -> dict[str, str]:
+        """Return the messages by the names of the objects that were refused for a Primer."""
+        return {each.name: each.message for each in self._found.get(primer, {}).values()}
+
+    def add(self, primer: Key, action: Create, message: str, cron_jobs: Container[str]) -> None:
+        """Keep a refusal, and of the ones before only those for these CronJobs, which the Primer is for now."""
+        group = action.mark.get(TARGET_UID, ""), action.kind.name
+        known = {each: value for each, value in self._found.get(primer, {}).items() if each[0] in cron_jobs}
+        self._found[primer] = {**known, group: _Refusal(action.key.name, message[:LONGEST_MESSAGE])}
+
+    def forget(self, primer: Key) -> None:
+        """Forget what was refused for a Primer."""
+        self._found.pop(primer, None)
+
+    def forget_namespace(self, namespace: str) -> list[Key]:
+        """Forget what was refused in a namespace, and return for which Primers."""
+        freed = [each for each in self._found if each.namespace == namespace]
+        for key in freed:
+            del self._found[key]
+        return freed
