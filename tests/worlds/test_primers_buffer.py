@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from foresail.api import pods
+from foresail.api import batch, pods
 from foresail.api.capacity_buffers import POD_TEMPLATE
 from foresail.api.instants import stamp
+from foresail.api.primer import PRIMER
 from foresail.kube.failures import Cause, Failure, failure
 from foresail.plan import Key
 from foresail.primers.buffer import ANSWERED_WITHIN
@@ -405,5 +406,67 @@ def test_placeholders_for_pods_that_were_refused_are_left_to_admission_itself() 
         scene.start()
         await scene.until(at(9))
         assert len(scene.placeholders) == 1
+
+    live(story, buffers=True)
+
+
+def set_quota(scene: PrimerScene, hard: str, used: str) -> None:
+    body = {"metadata": {"name": "cpu"}, "status": {"hard": {"requests.cpu": hard}, "used": {"requests.cpu": used}}}
+    if Key(HOME, "cpu") not in scene.world.history.present(pods.RESOURCE_QUOTA):
+        done(scene.world.create(pods.RESOURCE_QUOTA, body, "admin", HOME))
+    done(scene.world.merge(pods.RESOURCE_QUOTA, Key(HOME, "cpu"), body, "admin", "status"))
+
+
+FIVE = [f"c{number}" for number in range(5)]
+
+
+def make_five(scene: PrimerScene, *, by_selector: bool) -> None:
+    for name in FIVE:
+        scene.make_cron_job(name, EVERY_TEN)
+        labels = {"metadata": {"labels": {"team": "reports"}}}
+        done(scene.world.merge(batch.CRON_JOB, Key(HOME, name), labels, "user"))
+        if not by_selector:
+            scene.prime(name)
+    if by_selector:
+        spec = {"selector": {"matchLabels": {"team": "reports"}}, "warmUp": "2m"}
+        done(scene.world.create(PRIMER, {"metadata": {"name": "all"}, "spec": spec}, "user", HOME))
+
+
+def reasons(scene: PrimerScene) -> list[str]:
+    found = [each["status"]["cronJobs"] for each in scene.world.history.present(PRIMER).values()]
+    return sorted(each.get("reason", "") for some in found for each in some)
+
+
+@pytest.mark.parametrize("by_selector", [False, True], ids=["many-primers", "one-primer"])
+def test_all_buffers_of_a_namespace_and_its_pods_keep_within_its_quota_together(by_selector: bool) -> None:
+    async def story(scene: PrimerScene) -> None:
+        set_quota(scene, "6", "1")
+        make_five(scene, by_selector=by_selector)
+        scene.start()
+        await scene.until(at(9))
+        assert len(buffers(scene)) == 2, "of 2 CPUs each, beside 1 CPU that is used"
+        assert reasons(scene) == ["", "", *["QuotaTooSmall"] * 3]
+        set_quota(scene, "6", "5")
+        await scene.until(at(9, 10))
+        assert len(buffers(scene)) == 2, "what is held stays"
+        set_quota(scene, "9", "3")
+        await scene.until(at(9, 20))
+        assert len(buffers(scene)) == 3
+
+    live(story, buffers=True)
+
+
+def test_the_quota_that_a_released_buffer_leaves_is_used_by_another() -> None:
+    async def story(scene: PrimerScene) -> None:
+        set_quota(scene, "3", "0")
+        make_five(scene, by_selector=False)
+        scene.start()
+        await scene.until(at(9))
+        (held,) = {name.split("-")[0] for name in buffers(scene)}
+        scene.change_cron_job(held, suspend=True)
+        await scene.until(at(9, 10))
+        live_ones = [each for each in scene.world.history.present(BUFFER).values() if each["spec"]["replicas"]]
+        assert len(live_ones) == 1
+        assert not live_ones[0]["metadata"]["name"].startswith(held)
 
     live(story, buffers=True)

@@ -17,8 +17,8 @@ import msgspec
 
 from foresail.api.instants import stamp, whole
 from foresail.api.primer import AUTO, Warming
-from foresail.plan import Action, Level
-from foresail.primers.buffer_rows import BufferRow, TemplateRow
+from foresail.plan import Action, Create, Level
+from foresail.primers.buffer_rows import BufferRow, TemplateRow, promised_pods
 from foresail.primers.build import create_buffer, delete_buffer, delete_template, release_buffer
 from foresail.primers.fires import Fires
 from foresail.primers.limits import SETTLES, USEFUL, too_many
@@ -140,6 +140,13 @@ def _made(seen: Seen, verdict: Verdict, fires: Fires, shape: Shape, steps: Steps
     kept = [each for each in steps.actions if each != _deletion(target, template.key.name)]
     makes = (buffer,) if has_template else (template, buffer)
     return msgspec.structs.replace(steps, actions=(*kept, *makes), is_warming=True)
+
+
+def with_promised(seen: Seen, steps: Steps) -> Seen:
+    """Return what is seen once the buffers of some steps count in the quotas of the namespace."""
+    creates = [each for each in steps.actions if isinstance(each, Create)] if seen.quotas else []
+    made = tuple(promised_pods(each, creates) for each in creates if each.kind == seen.buffers.kind)
+    return msgspec.structs.replace(seen, buffered=(*seen.buffered, *made)) if made else seen
 
 
 def _deletion(target: Target, name: str) -> Action | None:

@@ -1,14 +1,23 @@
 """What is kept of CapacityBuffers and of their PodTemplates, and whether the cluster acts on them."""
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
+from typing import Any
 
 import msgspec
 
-from foresail.api.capacity_buffers import PROVISIONING, READY, CapacityBuffer, StoredTemplate, capacity_buffer
+from foresail.api.capacity_buffers import (
+    POD_TEMPLATE,
+    PROVISIONING,
+    READY,
+    CapacityBuffer,
+    StoredTemplate,
+    capacity_buffer,
+)
 from foresail.api.instants import instant, utc
 from foresail.api.marks import FIRE, PRIMER_UID, RELEASED, TARGET_UID
-from foresail.plan import Key, Keyed, Kind
-from foresail.primers.shape import shape_of
+from foresail.plan import Create, Key, Keyed, Kind
+from foresail.primers.shape import shape_of, shape_of_template
 
 ASKED_AGAIN = timedelta(hours=6)
 """For so long after a buffer that no autoscaler answered, `Auto` makes no other one."""
@@ -45,6 +54,15 @@ class TemplateRow(Keyed, frozen=True):
     target_uid: str
     is_going: bool
     requests: tuple[tuple[str, str], ...]
+    limits: tuple[tuple[str, str], ...] = ()
+
+
+class BufferedPods(Keyed, frozen=True):
+    """For how many pods of which size a buffer keeps room, or is about to; the key is that of the buffer."""
+
+    count: int
+    requests: tuple[tuple[str, str], ...] | None  # None: its PodTemplate is not known yet
+    limits: tuple[tuple[str, str], ...] = ()
 
 
 class BufferSupport(msgspec.Struct, frozen=True):
@@ -92,12 +110,24 @@ def buffer_row(wire: CapacityBuffer) -> BufferRow:
 def template_row(wire: StoredTemplate) -> TemplateRow:
     """Return what is kept of a PodTemplate."""
     meta = wire.metadata
-    annotations = meta.annotations or {}
+    annotations, shape = meta.annotations or {}, shape_of(wire.template.spec)
     return TemplateRow(
         key=Key(meta.namespace, meta.name),
         uid=meta.uid,
         primer_uid=annotations.get(PRIMER_UID, ""),
         target_uid=annotations.get(TARGET_UID, ""),
         is_going=meta.deletion_timestamp is not None,
-        requests=shape_of(wire.template.spec).requests,
+        requests=shape.requests,
+        limits=shape.limits,
     )
+
+
+def promised_pods(action: Create, creations: Iterable[Create]) -> BufferedPods:
+    """Return for which pods a buffer is to keep room, as the creation of its PodTemplate beside it has them."""
+    spec: Any = action.body["spec"]
+    templates = (each.body["template"] for each in creations if each.kind == POD_TEMPLATE and each.key == action.key)
+    template = next(templates, None)
+    shape = shape_of_template(msgspec.json.encode(template)) if template is not None else None
+    if shape is None:
+        return BufferedPods(action.key, spec["replicas"], None)
+    return BufferedPods(action.key, spec["replicas"], shape.requests, shape.limits)

@@ -1,6 +1,6 @@
 """The CapacityBuffers and PodTemplates of Primers as they are watched, and what is learned from them."""
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -10,13 +10,21 @@ from foresail.kube.controller import Informer
 from foresail.kube.reflector import Change, WatchSpec
 from foresail.kube.store import Store
 from foresail.plan import Create, Key, Kind
-from foresail.primers.buffer_rows import BufferRow, BufferSupport, TemplateRow, buffer_row, template_row
+from foresail.primers.buffer_rows import (
+    BufferedPods,
+    BufferRow,
+    BufferSupport,
+    TemplateRow,
+    buffer_row,
+    promised_pods,
+    template_row,
+)
 from foresail.primers.metrics import PrimerMetrics
 from foresail.primers.observe import PrimerRow, Target
 from foresail.primers.surroundings import NodeRow
 
 KeysFor = Callable[[str], Iterable[Key]]
-"""Returns the keys of the Primer with that UID."""
+"""Returns the keys of the Primer with that UID, or of those that are short of quota in that namespace."""
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
@@ -49,21 +57,28 @@ class BufferStore:
             {"primer": lambda row: [row.primer_uid], "here": lambda row: [row.key.namespace] if row.is_live else []}
         )
         self.templates = Store[TemplateRow]({"primer": lambda row: [row.primer_uid]})
+        self._promised: dict[Key, tuple[BufferedPods, ...]] = {}  # by Primer: the store may not show them yet
         self._metrics = metrics
         self._answered: datetime | None = None
         self._unanswered: datetime | None = None
 
-    def informers(self, keys_for: KeysFor) -> tuple[Informer, ...]:
+    def informers(self, keys_for: KeysFor, short_in: KeysFor) -> tuple[Informer, ...]:
         """Return what is watched: only what is ours."""
 
-        def keys(change: Change[BufferRow] | Change[TemplateRow]) -> Iterable[Key]:
+        def keys(change: Change[BufferRow] | Change[TemplateRow]) -> Iterator[Key]:
             row = change.new or change.old
-            return keys_for(row.primer_uid) if row is not None else ()
+            if row is not None:
+                yield from keys_for(row.primer_uid)
+
+        def buffer_keys(change: Change[BufferRow]) -> Iterator[Key]:
+            yield from keys(change)
+            if _is_live(change.old) and not _is_live(change.new):
+                yield from short_in(change.key.namespace)
 
         buffers = WatchSpec(self.kind, CapacityBuffer, buffer_row, labels=PRIMER_LABEL, optional=True)
         templates = WatchSpec(POD_TEMPLATE, StoredTemplate, template_row, labels=PRIMER_LABEL)
         return (
-            Informer(buffers, self.buffers, keys, self._learn_buffer),
+            Informer(buffers, self.buffers, buffer_keys, self._learn_buffer),
             Informer(templates, self.templates, keys),
         )
 
@@ -102,6 +117,28 @@ class BufferStore:
         """Return the same of all namespaces."""
         return sum(row.replicas for row in self.buffers.rows() if row.is_live)
 
+    def buffered(self, primer: Key) -> tuple[BufferedPods, ...]:
+        """Return what counts against the quotas of a namespace beside its pods, but for promises to the Primer itself.
+
+        Those are decided anew with each of its Plans.
+        """
+        live = (_buffered(row, self.templates.get(row.key)) for row in self.buffers.by("here", primer.namespace))
+        others = (each for key, made in self._promised.items() if key != primer for each in made)
+        return (*live, *(each for each in others if self._is_to_come(each, primer.namespace)))
+
+    def _is_to_come(self, promised: BufferedPods, namespace: str) -> bool:
+        return promised.key.namespace == namespace and promised.key not in self.buffers
+
+    def promise(self, primer: Key, creations: Iterable[Create]) -> None:
+        """Let the buffers that a Plan makes count before the store shows them, instead of those of the Plan before."""
+        made = list(creations)
+        found = (promised_pods(each, made) for each in made if each.kind == self.kind and each.key not in self.buffers)
+        promised = tuple(_known(each, self.templates.get(each.key)) for each in found)
+        if promised:
+            self._promised[primer] = promised
+        else:
+            self._promised.pop(primer, None)
+
     def made_by(self, action: Create) -> Iterable[Key]:
         """Return a name for each place that a creation is to hold, until the store shows the buffer."""
         if action.kind != self.kind or action.key in self.buffers:
@@ -109,6 +146,20 @@ class BufferStore:
         spec = action.body.get("spec")
         count = spec.get("replicas", 0) if isinstance(spec, dict) else 0
         return (Key(action.key.namespace, f"{action.key.name}/{number}") for number in range(count))
+
+
+def _is_live(row: BufferRow | None) -> bool:
+    return row is not None and row.is_live
+
+
+def _buffered(row: BufferRow, template: TemplateRow | None) -> BufferedPods:
+    return _known(BufferedPods(row.key, row.replicas, None), template)
+
+
+def _known(pods: BufferedPods, template: TemplateRow | None) -> BufferedPods:
+    if pods.requests is not None or template is None:
+        return pods
+    return BufferedPods(pods.key, pods.count, template.requests, template.limits)
 
 
 def _unanswered(row: PrimerRow, known: datetime | None) -> list[datetime]:

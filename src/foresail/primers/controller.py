@@ -145,7 +145,7 @@ class Primers:
                 self._learn_quota,
             ),
             Informer(WatchSpec(pods.PRIORITY_CLASS, pods.PriorityClass, priority_row), self.priorities, _nobody),
-            *self.buffers.informers(self._keys_by_uid),
+            *self.buffers.informers(self._keys_by_uid, self._short_of_quota),
         )
 
     # What is learned from a change
@@ -261,8 +261,11 @@ class Primers:
 
     def _keys_for_quota(self, change: Change[QuotaRow]) -> Iterator[Key]:
         if change.old != change.new:
-            yield from (each.key for each in self.primers.by("short", change.key.namespace))
-            yield from (annotation_key(each.key) for each in self.cron_jobs.by("short", change.key.namespace))
+            yield from self._short_of_quota(change.key.namespace)
+
+    def _short_of_quota(self, namespace: str) -> Iterator[Key]:
+        yield from (each.key for each in self.primers.by("short", namespace))
+        yield from (annotation_key(each.key) for each in self.cron_jobs.by("short", namespace))
 
     def _primers_for(self, row: CronJobRow) -> Iterator[Key]:
         if row.primer_uid:
@@ -329,6 +332,7 @@ class Primers:
             held_here=self._held.here(here) + self.buffers.held(here) + self._promised_to_others(key, here),
             held_in_all=self._held.in_all + self.buffers.held_in_all() + self._promised_to_others(key),
             to_come=tuple(self.placeholders.by("here", key.namespace)) if quotas else (),
+            buffered=self.buffers.buffered(key) if quotas else (),
             losses={uid: self._losses[uid] for uid in uids if uid in self._losses},
             refused=self._refusals.of(key),
             annotated=annotated,
@@ -354,6 +358,7 @@ class Primers:
         """Let what a Plan makes count before the store shows it; what a Plan before it was to make counts no more."""
         creates = [each for each in plan.actions if isinstance(each, Create)]
         makes = {each.key for each in creates if each.kind == pods.POD and each.key not in self.placeholders}
+        self.buffers.promise(key, creates)
         makes |= {place for each in creates for place in self.buffers.made_by(each)}
         if makes:
             self._promised[key] = makes
@@ -366,6 +371,7 @@ class Primers:
         if seen is None:
             self._refusals.forget(key)
             self._promised.pop(key, None)
+            self.buffers.promise(key, ())
             self.background_reads.forget(key)
             return ()
         action, failure = result.action, result.failure
@@ -379,6 +385,7 @@ class Primers:
         if failure is None or not (action is None or isinstance(action, Create)):
             return ()
         self._promised.pop(key, None)
+        self.buffers.promise(key, ())
         if action is None or failure.cause not in (Cause.FORBIDDEN, Cause.INVALID):
             return ()
         if self.image_volumes.learn_refusal(action, failure.message):

@@ -36,7 +36,7 @@ def decide(seen: Seen, now: datetime) -> Plan:
     subject = Subject(primer.kind, primer.key, primer.uid)
     if primer.is_going:
         return Plan(subject=subject)  # what belongs to it goes with it
-    found = [_judged(seen, target, now) for target in seen.targets[:MOST]]
+    found = _found(seen, now)
     actions: list[Action] = [delete_placeholder(each) for each in seen.stray_placeholders if not each.is_going]
     actions += [delete_holder(each) for each in seen.stray_holders if not each.is_going]
     left = [buffer.let_go(seen, seen.stray_buffers, seen.stray_templates, now), *_released_beyond(seen, now)]
@@ -66,6 +66,16 @@ def _judged(seen: Seen, target: Target, now: datetime) -> tuple[Verdict, Steps]:
         text = f"the values for CronJob {target.cron.key.name} cannot be read: {str(problem)[:_LONGEST_PROBLEM]}"
         because = Because(Reason.UNREADABLE, f"{text}. Correct the CronJob, or what is set for it.")
         return answered(seen, Verdict(target, because=because), now)
+
+
+def _found(seen: Seen, now: datetime) -> list[tuple[Verdict, Steps]]:
+    """Judge one CronJob after the other: the buffer that is made for one counts in the quotas for the next."""
+    found: list[tuple[Verdict, Steps]] = []
+    for target in seen.targets[:MOST]:
+        verdict, steps = _judged(seen, target, now)
+        found.append((verdict, steps))
+        seen = buffer.with_promised(seen, steps)
+    return found
 
 
 def _status(seen: Seen, found: Sequence[tuple[Verdict, Steps]], now: datetime) -> Patch | None:

@@ -13,7 +13,7 @@ from foresail.api.selectors import selects
 from foresail.api.specs import LabelSelector
 from foresail.cron.duration import nanoseconds
 from foresail.plan import Key, Keyed, Kind
-from foresail.primers.buffer_rows import BufferRow, BufferSupport, TemplateRow
+from foresail.primers.buffer_rows import BufferedPods, BufferRow, BufferSupport, TemplateRow
 from foresail.primers.shape import Shape, shape_of, shape_of_template
 from foresail.primers.surroundings import NodeRow, PriorityRow, QuotaRow
 
@@ -218,6 +218,7 @@ class Seen(msgspec.Struct, frozen=True):
     held_here: int = 0  # placeholders and places of buffers in the namespace, of all Primers
     held_in_all: int = 0
     to_come: tuple[PlaceholderRow, ...] = ()  # those of the namespace, if it has a quota: each awaits a pod as large
+    buffered: tuple[BufferedPods, ...] = ()  # of all live and promised buffers of the namespace, if it has a quota
     losses: dict[str, str] = {}  # by the UID of a CronJob, why its last placeholder went
     refused: dict[str, str] = {}  # by the name of an object, in what words the API server refused it
     annotated: CronJobRow | None = None  # whose annotations are read as a Primer

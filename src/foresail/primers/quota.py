@@ -9,19 +9,28 @@ from foresail.primers.surroundings import QuotaRow
 _PLAIN = ("cpu", "memory", "ephemeral-storage")  # a quota may name these without saying that requests are meant
 
 
-def first_exceeded(quotas: Iterable[QuotaRow], more: Iterable[tuple[Shape, int]]) -> str | None:
-    """Return in words which quota would be exceeded by so many pods more of these shapes; None if all fit."""
-    wanted = list(more)
+Pods = Iterable[tuple[Shape, int]]
+"""So many pods of each shape."""
+
+
+def first_exceeded(quotas: Iterable[QuotaRow], more: Pods, beside: Pods = ()) -> str | None:
+    """Return in words which quota would be exceeded by so many pods more of these shapes; None if all fit.
+
+    What is to come beside them counts as used, but is not blamed.
+    """
+    wanted, others = list(more), list(beside)
     for quota in quotas:
         hard, used = amounts(quota.hard), amounts(quota.used)
         for name, most in hard.items():
-            added = sum(
-                (_counted(shape, name) * count for shape, count in wanted if _counts(quota, shape)), Fraction(0)
-            )
-            if added and used.get(name, Fraction(0)) + added > most:
+            added = _total(quota, name, wanted)
+            if added and used.get(name, Fraction(0)) + _total(quota, name, others) + added > most:
                 texts = dict(quota.hard)
                 return f"ResourceQuota {quota.key.name} allows {texts[name]} of {name}"
     return None
+
+
+def _total(quota: QuotaRow, name: str, pods: Pods) -> Fraction:
+    return sum((_counted(shape, name) * count for shape, count in pods if _counts(quota, shape)), Fraction(0))
 
 
 def _counted(shape: Shape, name: str) -> Fraction:

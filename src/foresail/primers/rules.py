@@ -12,6 +12,7 @@ from foresail.api.marks import WARM_UP
 from foresail.api.primer import BY_BUFFER, BY_CRON_JOB, PLACEHOLDER, PRIMER
 from foresail.cron.shift import Shifted
 from foresail.plan import Level
+from foresail.primers.buffer_rows import BufferedPods
 from foresail.primers.choice import method_of
 from foresail.primers.fires import STANDING, Fires, duty_cycle, fires, shifted
 from foresail.primers.observe import JobRow, PodRow, Seen, Target
@@ -75,7 +76,7 @@ def judge(seen: Seen, target: Target, now: datetime) -> Verdict:
     if method == BY_CRON_JOB:
         return _by_cron_job(seen, verdict, now)
     if method == BY_BUFFER:
-        return _by_buffer(seen, verdict)
+        return _by_buffer(seen, verdict, now)
     return _by_placeholder(seen, verdict, now)
 
 
@@ -217,12 +218,14 @@ def wants_rehearsal(seen: Seen, target: Target, now: datetime) -> bool:
 def asked_again(seen: Seen, verdict: Verdict) -> datetime | None:
     """Return when the next dry run is due: soon if there was no answer, for the next warm-up after a refusal."""
     target = verdict.target
-    if target.asked is None or (is_admission_known(target) and not refusal(target)):
+    if target.asked is None:
         return None
     if not target.is_rehearsed:
         return target.asked + ASKED_AGAIN
-    due = _asked_before(seen, verdict.fires) if verdict.fires is not None else None
-    return due if due is not None and due > target.asked else None
+    if verdict.fires is None or not refusal(target):
+        return None
+    due = _asked_before(seen, verdict.fires)
+    return due if due > target.asked else None
 
 
 def _asked_before(seen: Seen, found: Fires) -> datetime:
@@ -305,19 +308,42 @@ def _within_quotas(seen: Seen, verdict: Verdict, shape: Shape) -> Verdict:
     return verdict
 
 
-def _by_buffer(seen: Seen, verdict: Verdict) -> Verdict:
+def _by_buffer(seen: Seen, verdict: Verdict, now: datetime) -> Verdict:
     """Hold no more than the quotas would let run: a buffer has no pods that they could count."""
-    shape, name = verdict.shape, verdict.target.cron.key.name
     if not seen.buffers.is_served:
         text = "the API server does not serve CapacityBuffer: install it with the autoscaler, or use method Auto."
         return msgspec.structs.replace(verdict, because=Because(Reason.BUFFER_NOT_SERVED, text))
-    unused = [msgspec.structs.replace(each, used=()) for each in seen.quotas]
-    too_small = first_exceeded(unused, [(shape, verdict.count)]) if shape is not None else None
-    because = refused_pods(verdict.target)
-    if too_small is not None:
-        text = f"{too_small}, which a run of CronJob {name} exceeds: raise the quota."
-        because = Because(Reason.QUOTA_TOO_SMALL, text)
+    because = _quota_of_buffers(seen, verdict, now) or refused_pods(verdict.target)
     return msgspec.structs.replace(verdict, because=because)
+
+
+def _quota_of_buffers(seen: Seen, verdict: Verdict, now: datetime) -> Because | None:
+    """Ask the quotas: a run must fit alone, and at its warm-up beside all pods and what other buffers hold."""
+    target, shape, found = verdict.target, verdict.shape, verdict.fires
+    if shape is None or found is None:
+        return None
+    name, run = target.cron.key.name, [(shape, verdict.count)]
+    alone = first_exceeded([msgspec.structs.replace(each, used=()) for each in seen.quotas], run)
+    if alone is not None:
+        return Because(Reason.QUOTA_TOO_SMALL, f"{alone}, which a run of CronJob {name} exceeds: raise the quota.")
+    is_open = found.upcoming - seen.primer.warm_up <= now < found.upcoming
+    is_held = any(each.is_live and each.fire == found.upcoming for each in target.buffers)
+    if not is_open or is_held or is_covered(target, found.upcoming, verdict.count):
+        return None
+    own = {each.key for each in target.buffers}
+    others = [(_as_buffered(shape, each), each.count) for each in seen.buffered if each.key not in own]
+    together = first_exceeded(seen.quotas, run, others)
+    if together is None:
+        return None
+    text = f"{together}, and what CronJob {name} needs does not fit beside its pods and other CapacityBuffers"
+    return Because(Reason.QUOTA_TOO_SMALL, f"{text}: raise the quota.")
+
+
+def _as_buffered(shape: Shape, pods: BufferedPods) -> Shape:
+    """Return a pod of another buffer as quotas will see it, in the same scope; of an unknown size, it is as large."""
+    if pods.requests is None:
+        return shape
+    return msgspec.structs.replace(shape, requests=pods.requests, limits=pods.limits)
 
 
 def refused_pods(target: Target) -> Because | None:

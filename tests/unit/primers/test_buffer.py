@@ -18,6 +18,8 @@ from foresail.primers.choice import method_of
 from foresail.primers.decide import MOST, decide
 from foresail.primers.metrics import PrimerMetrics
 from foresail.primers.observe import Target
+from foresail.primers.quota import first_exceeded
+from foresail.primers.surroundings import QuotaRow
 from tests.unit.primers.rows import cron_job, placeholder, primer, seen, shape
 
 FIRE = datetime(2026, 1, 2, 3, tzinfo=UTC)
@@ -182,3 +184,10 @@ def test_what_buffers_hold_is_counted_from_when_there_is_room(monkeypatch: pytes
     assert [(each.labels, each.value) for each in held.samples] == [
         ({"namespace": "reports", "resource": "cpu"}, 9 * 60 * 2 * 3)
     ]
+
+
+def test_a_quota_that_only_others_exceed_is_not_held_against_a_run() -> None:
+    full = QuotaRow(Key("reports", "gpu"), scopes=(), hard=(("requests.gpu/a", "1"),), used=(("requests.gpu/a", "1"),))
+    gpus = shape(resources={"requests": {"gpu/a": "1"}, "limits": {"gpu/a": "1"}})
+    assert first_exceeded([full], [(shape(), 1)], [(gpus, 2)]) is None
+    assert first_exceeded([full], [(gpus, 1)], []) is not None
