@@ -12,6 +12,7 @@ from typing import Any, get_args
 import msgspec
 
 from foresail.api.batch import CRON_JOB
+from foresail.api.instants import whole
 from foresail.api.marks import WARM_UP, WARM_UP_METHOD, WARM_UP_STATUS
 from foresail.api.primer import AUTO, LONGEST_WARM_UP, WARM_UP_PATTERN, Method, Primed, PrimerStatus
 from foresail.plan import Patch
@@ -27,7 +28,15 @@ _MOST_ATTEMPTS = 10
 _MOST_NODES = 20
 _LONGEST_NOTE = 256
 _YEARS = range(2000, 3000)
-_record = msgspec.json.Decoder(Primed)
+
+
+class Record(Primed, frozen=True):
+    """What the status of a Primer would have, and since when there is a record."""
+
+    since: datetime | None = None
+
+
+_record = msgspec.json.Decoder(Record)
 
 
 def annotated_primer(cron: CronJobRow, settings: Settings) -> PrimerRow:
@@ -37,12 +46,13 @@ def annotated_primer(cron: CronJobRow, settings: Settings) -> PrimerRow:
     is_on = asks is not None and asks.warm_up is not None and is_allowed
     warm_up = read_warm_up(asks.warm_up) if asks is not None and asks.warm_up is not None else None
     method = (asks.method if asks is not None else "") or AUTO
+    status = read_record(asks.record, cron.uid) if asks is not None and is_allowed else PrimerStatus()
     return PrimerRow(
         key=cron.key,
         uid=cron.uid,
         version=asks.version if asks is not None else "",
         generation=0,
-        created=cron.created,
+        created=_since(status) or cron.created,  # the CronJob is older than its annotation
         is_going=cron.is_going,
         cron_job=cron.key.name,
         selector=None,
@@ -53,7 +63,7 @@ def annotated_primer(cron: CronJobRow, settings: Settings) -> PrimerRow:
         release_after=RELEASE_AFTER,
         suspend=False,
         allow_standing=False,
-        status=read_record(asks.record, cron.uid) if asks is not None and is_allowed else PrimerStatus(),
+        status=status,
         kind=CRON_JOB,
         problem=_problem(cron) if is_on else "",
         is_withdrawn=not is_on,
@@ -94,10 +104,15 @@ def record(primed: Primed) -> str:
     return msgspec.json.encode(msgspec.structs.replace(primed, warming=warming, start_delays=delays)).decode()
 
 
-def record_patch(cron: CronJobRow, primed: Primed | None) -> Patch | None:
+def record_patch(cron: CronJobRow, primed: Primed | None, now: datetime) -> Patch | None:
     """Return the write that records this about a CronJob, or removes what is recorded; None if it is so already."""
-    asks, text = cron.annotated, record(primed) if primed is not None else None
-    if asks is None or (asks.record or None) == text:
+    asks, text = cron.annotated, None
+    if asks is None:
+        return None
+    if primed is not None:
+        since = _since(read_record(asks.record, cron.uid)) or whole(now)
+        text = record(Record(**msgspec.structs.asdict(primed), since=since))
+    if (asks.record or None) == text:
         return None
     body = {"metadata": {"annotations": {WARM_UP_STATUS: text}}}
     return Patch(CRON_JOB, cron.key, body, asks.version)
@@ -117,6 +132,10 @@ def records_a_small_quota(row: CronJobRow) -> bool:
 def asks_otherwise(old: CronJobRow | None, new: CronJobRow | None) -> bool:
     """Whether what is wanted for a CronJob has changed, so that what was refused is tried again."""
     return _wanted(old) != _wanted(new)
+
+
+def _since(status: PrimerStatus) -> datetime | None:
+    return next((each.since for each in status.cron_jobs if isinstance(each, Record)), None)
 
 
 def _wanted(row: CronJobRow | None) -> tuple[object, ...]:
@@ -139,12 +158,13 @@ def _problem(cron: CronJobRow) -> str:
     return ""
 
 
-def _instants(primed: Primed) -> Iterator[datetime]:
+def _instants(primed: Record) -> Iterator[datetime]:
     warming = primed.warming
     found = [
         primed.next_fire,
         primed.next_warm_up,
         primed.buffer_unanswered,
+        primed.since,
         *(each.fire for each in primed.start_delays),
     ]
     found += [warming.fire, warming.since] if warming is not None else []

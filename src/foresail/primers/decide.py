@@ -87,7 +87,7 @@ def _status(seen: Seen, found: Sequence[tuple[Verdict, Steps]], now: datetime) -
     if seen.annotated is None or not seen.settings.allows_annotations(primer.key.namespace):
         return None
     primed = next((primed_of(seen, verdict, steps) for verdict, steps in found), None)
-    return record_patch(seen.annotated, primed)
+    return record_patch(seen.annotated, primed, now)
 
 
 def answered(seen: Seen, verdict: Verdict, now: datetime) -> tuple[Verdict, Steps]:

@@ -2,22 +2,26 @@
 
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from typing import Any
 
 import msgspec
 import pytest
 
 from foresail.api.batch import CRON_JOB
+from foresail.api.marks import WARM_UP_STATUS
 from foresail.api.pods import POD
 from foresail.api.primer import PRIMER, Primed, PrimerStatus, StartDelay, Warming
 from foresail.kube.execute import Outcome, Result
 from foresail.kube.failures import Cause, Failure
 from foresail.kube.reflector import Change
 from foresail.plan import Create, Key, Plan
-from foresail.primers.annotated import record
+from foresail.primers.annotated import annotated_primer, record
 from foresail.primers.controller import Primers
+from foresail.primers.decide import decide
 from foresail.primers.metrics import MOST_RESOURCES, PrimerMetrics
-from foresail.primers.observe import Annotated, CronJobRow, PrimerRow
-from tests.unit.primers.rows import SETTINGS, cron_job, placeholder, primer, seen
+from foresail.primers.observe import Annotated, CronJobRow, PrimerRow, Target
+from foresail.primers.status import cold_fires
+from tests.unit.primers.rows import SETTINGS, cron_job, placeholder, primer, run, seen
 
 FIRE = datetime(2026, 1, 2, 3, tzinfo=UTC)
 
@@ -226,6 +230,29 @@ def test_a_primer_that_is_to_warm_nothing_is_not_cold(reason: str) -> None:
     one = Primed(name="daily", uid="1", reason=reason, start_delays=(cold_at(1),))
     metrics.changed(change(None, primer(status=PrimerStatus(cron_jobs=(one,)))))
     assert COLD not in figures(metrics)
+
+
+def test_fires_before_its_annotation_do_not_make_a_cronjob_cold() -> None:
+    settings = msgspec.structs.replace(SETTINGS, annotated_cron_jobs=True)
+    fires = [FIRE + timedelta(days=number) for number in range(5)]
+    asks = Annotated("10m", "", "", "7")
+
+    def recorded(cron: CronJobRow, at: datetime) -> CronJobRow:
+        """Return the CronJob with the record that is written then, after a cold run at each fire so far."""
+        runs = [run(each, began=each + timedelta(minutes=1), node="node") for each in fires if each <= at]
+        target = Target(cron, tuple(job for job, _ in runs), tuple(pod for _, pod in runs))
+        plan = decide(seen(target, primer=annotated_primer(cron, settings), annotated=cron, settings=settings), at)
+        assert plan.status is not None
+        body: Any = plan.status.body
+        text = body["metadata"]["annotations"][WARM_UP_STATUS]
+        return cron_job(annotated=msgspec.structs.replace(asks, record=text))
+
+    cron = recorded(cron_job(annotated=asks), fires[2] + timedelta(hours=1))
+    assert cold_fires(annotated_primer(cron, settings)) == 0
+    cron = recorded(cron, fires[3] + timedelta(hours=1))
+    assert cold_fires(annotated_primer(cron, settings)) == 1
+    cron = recorded(cron, fires[4] + timedelta(hours=1))
+    assert cold_fires(annotated_primer(cron, settings)) == 2
 
 
 def test_of_very_many_cold_primers_the_coldest_have_series(monkeypatch: pytest.MonkeyPatch) -> None:
