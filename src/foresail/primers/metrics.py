@@ -147,6 +147,8 @@ class PrimerMetrics(Collector):
         elif known is not None and not is_holding:
             self._of(change.key.namespace).held.update(known.seconds())
             del self._holding[change.key]
+            if change.key.namespace not in self._there:  # the last Primer and placeholder are gone already
+                self._left.setdefault(change.key.namespace, now())
 
     def refused(self, primer: Key, cause: Cause) -> None:
         """Count a creation that the API server refused for what it is."""

@@ -191,3 +191,21 @@ def test_a_quota_that_only_others_exceed_is_not_held_against_a_run() -> None:
     gpus = shape(resources={"requests": {"gpu/a": "1"}, "limits": {"gpu/a": "1"}})
     assert first_exceeded([full], [(shape(), 1)], [(gpus, 2)]) is None
     assert first_exceeded([full], [(gpus, 1)], []) is not None
+
+
+def test_what_a_buffer_held_is_forgotten_a_while_after_its_namespace_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    instant = FIRE
+    monkeypatch.setattr("foresail.primers.metrics.now", lambda: instant)
+    metrics = PrimerMetrics()
+
+    def series() -> list[str]:
+        return [
+            each.name for family in metrics.collect() for each in family.samples if "reports" in each.labels.values()
+        ]
+
+    metrics.buffered(Change(KEY, None, row(), initial=False), (("cpu", "2"),))
+    metrics.buffered(Change(KEY, row(), None, initial=False), (("cpu", "2"),))
+    instant += timedelta(minutes=14)
+    assert series() == ["foresail_primer_held_seconds_total"]
+    instant += timedelta(minutes=1)
+    assert series() == []
