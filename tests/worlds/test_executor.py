@@ -31,6 +31,7 @@ CASES: list[tuple[str, Document, Callable[[Document], Action], Outcome]] = [
     ("without a mark nothing is ours", {}, lambda _: create({}), Outcome.REFUSED),
     ("fresh", {}, lambda found: Patch(THING, KEY, {"spec": {"size": 2}}, found["resourceVersion"]), Outcome.DONE),
     ("stale", {}, lambda _: Patch(THING, KEY, {"spec": {"size": 2}}, "1"), Outcome.REQUEUE),
+    ("another of that name", {}, lambda _: Patch(THING, KEY, {"metadata": {"uid": OTHER}}), Outcome.REQUEUE),
     ("stale status", {}, lambda _: Patch(THING, KEY, {"status": {"x": 1}}, "1", "status"), Outcome.REQUEUE),
     ("fresh item", {}, lambda found: JsonPatch(THING, KEY, (HOLD,), found["resourceVersion"]), Outcome.DONE),
     ("stale item", {}, lambda _: JsonPatch(THING, KEY, (HOLD,), "1"), Outcome.REQUEUE),

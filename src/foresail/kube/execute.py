@@ -16,6 +16,7 @@ from foresail.kube.refusals import is_refusal
 from foresail.kube.server import Server
 from foresail.plan import Action, Apply, Body, Create, Delete, JsonPatch, Patch, Plan
 
+_OTHER_UID = re.compile(r"\bmetadata\.uid: .*field is immutable")
 _WRONG_UID = re.compile(r"\bUID in (the )?precondition\b")  # a namespace that is terminating is a conflict too
 
 
@@ -128,6 +129,8 @@ class Executor:
                 return await self._whose(action)
             case Delete(), Cause.CONFLICT if _WRONG_UID.search(failure.message):
                 return Outcome.DONE  # that UID is already deleted; another object has the name now
+            case Patch(), Cause.INVALID if _OTHER_UID.search(failure.message):
+                return Outcome.REQUEUE  # another object has the name now
             case _, Cause.CONFLICT | Cause.NOT_FOUND | Cause.ALREADY_EXISTS:
                 return Outcome.REQUEUE
             case _:

@@ -96,8 +96,8 @@ def create_buffer(seen: Seen, cron: CronJobRow, shape: Shape, fire: datetime, co
 
 
 def release_buffer(kind: Kind, row: BufferRow, now: datetime) -> Patch:
-    """Return the change by which a buffer holds nothing any more."""
-    body = {"metadata": {"annotations": {RELEASED: stamp(now)}}, "spec": {"replicas": 0}}
+    """Return the change by which a buffer holds nothing any more; another one of that name is left alone."""
+    body = {"metadata": {"uid": row.uid, "annotations": {RELEASED: stamp(now)}}, "spec": {"replicas": 0}}
     return Patch(kind, row.key, body)
 
 

@@ -107,6 +107,13 @@ def test_a_buffer_is_scaled_to_0_and_deleted_once_the_autoscaler_has_taken_that_
     assert steps.wakes == ((FIRE + RELEASED_WITHIN,) if waits else ())
 
 
+def test_only_the_buffer_that_was_observed_is_scaled_to_0() -> None:
+    (patch,) = let_go(seen(), [row()], [], NOW).actions
+    assert isinstance(patch, Patch)
+    metadata: Any = patch.body["metadata"]
+    assert metadata["uid"] == row().uid, "not another one of that name"
+
+
 def test_a_pod_template_stays_as_long_as_its_buffer() -> None:
     template = TemplateRow(KEY, "55555555-eeee", "22222222-bbbb", "11111111-aaaa", is_going=False, requests=())
     assert let_go(seen(), [row(is_going=True)], [template], NOW).actions == ()
