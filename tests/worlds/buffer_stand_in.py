@@ -18,6 +18,7 @@ class Buffering:
     def __init__(self, cluster: Kubernetes) -> None:
         self.cluster, self.world = cluster, cluster.world
         self.refilled = 0  # nodes that were made because others had been taken
+        self.refuses: str | None = None  # the beginning of the names of buffers that it cannot use
         self._had = set[Key]()  # buffers for which all nodes have been there once
         cluster.kept = self._wanted
         self.world.history.listeners.append(self._heard)
@@ -35,8 +36,15 @@ class Buffering:
         return sum(each["status"].get("replicas", 0) for each in buffers if "status" in each)
 
     def _look(self, key: Key) -> None:
-        if self._answer(key):
+        if self.refuses is not None and key.name.startswith(self.refuses):
+            self._refuse(key)
+        elif self._answer(key):
             self.cluster.later(_PASSES, lambda: self._look(key))
+
+    def _refuse(self, key: Key) -> None:
+        condition = {"type": READY, "status": "False", "reason": "Wrong", "message": "no such class"}
+        condition["lastTransitionTime"] = stamp(self.world.clock())
+        done(self.world.merge(BUFFER, key, {"status": {"conditions": [condition]}}, ME, "status"))
 
     def _answer(self, key: Key) -> bool:
         buffer = self.world.history.present(BUFFER).get(key)

@@ -148,6 +148,34 @@ def test_a_buffer_that_was_asked_for_and_is_not_answered_is_kept_and_reported() 
     live(story, buffers=False)
 
 
+def test_a_buffer_that_the_autoscaler_cannot_use_concerns_its_own_cron_job_alone() -> None:
+    made: list[str] = []
+
+    async def story(scene: PrimerScene) -> None:
+        assert scene.buffering is not None
+        scene.buffering.refuses = "refused"
+        scene.world.history.listeners.append(
+            lambda each: made.append(each.key.name) if each.kind == BUFFER and each.before is None else None
+        )
+        for name, schedule in (("refused", EVERY_TEN), ("other", "5-59/10 * * * *")):
+            scene.make_cron_job(name, schedule)
+            scene.prime(name)
+        scene.start()
+        await scene.until(at(9))
+        primed = scene.primed("refused")
+        assert (primed["method"], len(scene.placeholders)) == ("Placeholder", 1)
+        assert "could not use a CapacityBuffer of CronJob refused" in primed["methodBecause"]
+        await scene.until(at(26))
+
+    scene = live(story, buffers=True)
+    assert sum(name.startswith("refused") for name in made) == 1, "it is not asked again for hours"
+    assert sum(name.startswith("other") for name in made) == 3
+    assert scene.primed("other")["method"] == "CapacityBuffer"
+    assert "bufferUnanswered" not in scene.primed("refused")
+    (event,) = [each.message for each in scene.events if each.key.name == "refused"]
+    assert "the autoscaler cannot use it (Wrong: no such class)" in event
+
+
 @pytest.mark.parametrize("before", [5.0, 45.0], ids=["just-before-the-fire", "early"])
 def test_a_pod_that_takes_the_place_is_reported_and_the_run_is_recorded_as_not_warm(before: float) -> None:
     async def story(scene: PrimerScene) -> None:

@@ -165,6 +165,7 @@ def _instants(primed: Record) -> Iterator[datetime]:
         primed.next_warm_up,
         primed.buffer_unanswered,
         primed.since,
+        primed.buffer_refused,
         *(each.fire for each in primed.start_delays),
     ]
     found += [warming.fire, warming.since] if warming is not None else []

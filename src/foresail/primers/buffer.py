@@ -112,13 +112,18 @@ def _kept(seen: Seen, steps: Steps, row: BufferRow, now: datetime) -> Steps:
         return steps
     if now < answer_by:
         return msgspec.structs.replace(steps, wakes=(*steps.wakes, answer_by))
-    what = f"the autoscaler cannot use it ({row.said})" if row.ready else "no autoscaler has answered it"
-    problem = f"CapacityBuffer {row.key.name}: {what}: switch the feature on there"
+    if row.ready:  # it concerns this CronJob alone: others may ask for what the autoscaler can make
+        what, advice = f"the autoscaler cannot use it ({row.said})", "correct the CronJob"
+        found: dict[str, datetime] = {"refused": answer_by}
+    else:
+        what, advice = "no autoscaler has answered it", "switch the feature on there"
+        found = {"unanswered": answer_by}
+    problem = f"CapacityBuffer {row.key.name}: {what}: {advice}"
     if seen.primer.method == AUTO:  # with the next look, which the status brings about, placeholders are made
         said = Because(Reason.BUFFER_NOT_READY, f"{problem}. Placeholders hold the capacity instead.", Level.NORMAL)
-        return msgspec.structs.replace(steps, said=(*steps.said, said), unanswered=answer_by)
+        return msgspec.structs.replace(steps, said=(*steps.said, said), **found)
     because = Because(Reason.BUFFER_NOT_READY, f"{problem}, or use method Auto.")
-    return msgspec.structs.replace(steps, because=because, unanswered=answer_by)
+    return msgspec.structs.replace(steps, because=because, **found)
 
 
 def _made(seen: Seen, verdict: Verdict, fires: Fires, shape: Shape, steps: Steps, now: datetime) -> Steps:

@@ -20,7 +20,12 @@ from foresail.plan import Create, Key, Keyed, Kind
 from foresail.primers.shape import shape_of, shape_of_template
 
 ASKED_AGAIN = timedelta(hours=6)
-"""For so long after a buffer that no autoscaler answered, `Auto` makes no other one."""
+"""For so long after a buffer that no autoscaler answered or could use, `Auto` makes no other one."""
+
+
+def is_recent(failed: datetime, now: datetime) -> bool:
+    """Whether a buffer failed so short a time ago that `Auto` makes no other one."""
+    return abs(now - failed) < ASKED_AGAIN
 
 
 class BufferRow(Keyed, frozen=True):
@@ -77,7 +82,7 @@ class BufferSupport(msgspec.Struct, frozen=True):
         """Whether the last buffer was not answered, and not long ago; an instant far in the future is forged."""
         if self.unanswered is None or (self.answered is not None and self.answered >= self.unanswered):
             return False
-        return abs(now - self.unanswered) < ASKED_AGAIN
+        return is_recent(self.unanswered, now)
 
 
 def buffer_row(wire: CapacityBuffer) -> BufferRow:

@@ -4,7 +4,9 @@ from datetime import datetime
 
 from foresail.api.instants import stamp
 from foresail.api.primer import AUTO, BY_BUFFER, PLACEHOLDER
+from foresail.primers.buffer_rows import is_recent
 from foresail.primers.observe import Seen, Target
+from foresail.primers.steps import remembered
 
 
 def method_of(seen: Seen, target: Target, now: datetime) -> tuple[str, str | None]:
@@ -12,16 +14,25 @@ def method_of(seen: Seen, target: Target, now: datetime) -> tuple[str, str | Non
 
     What holds capacity already stays: a change of the method in the middle of a warm-up would lose it.
     """
-    asked, support = seen.primer.method, seen.buffers
+    asked = seen.primer.method
     if asked != AUTO:
         return asked, None
     if any(each.is_live and each.ready == "True" for each in target.buffers):
         return BY_BUFFER, None
+    because = _not_by_buffer(seen, target, now)
+    return (BY_BUFFER, None) if because is None else (PLACEHOLDER, because)
+
+
+def _not_by_buffer(seen: Seen, target: Target, now: datetime) -> str | None:
+    support, known = seen.buffers, remembered(seen, target.cron.uid)
     if not support.is_served:
-        return PLACEHOLDER, "the API server does not serve CapacityBuffer."
+        return "the API server does not serve CapacityBuffer."
     if support.unanswered is not None and support.is_unanswered(now):
         text = f"no autoscaler had answered a CapacityBuffer by {stamp(support.unanswered)}"
-        return PLACEHOLDER, f"{text}: switch the feature on there, as in Karpenter's feature gates."
+        return f"{text}: switch the feature on there, as in Karpenter's feature gates."
+    if known is not None and known.buffer_refused is not None and is_recent(known.buffer_refused, now):
+        text = f"the autoscaler could not use a CapacityBuffer of CronJob {target.cron.key.name}"
+        return f"{text} at {stamp(known.buffer_refused)}: an Event has its answer."
     if any(each.holds for each in target.placeholders):
-        return PLACEHOLDER, "placeholders hold the capacity for this fire."
-    return BY_BUFFER, None
+        return "placeholders hold the capacity for this fire."
+    return None

@@ -63,6 +63,7 @@ def primed_of(seen: Seen, verdict: Verdict, steps: Steps) -> Primed:
         method=verdict.method,
         method_because=verdict.method_because,
         buffer_unanswered=steps.unanswered or (known.buffer_unanswered if known and verdict.method_because else None),
+        buffer_refused=steps.refused or (known.buffer_refused if known and verdict.method_because else None),
         early=verdict.early.message if verdict.early and because is None else None,
         warming=steps.warming,
         start_delays=start_delays(known.start_delays if known else (), verdict, steps),

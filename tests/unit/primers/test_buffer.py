@@ -8,17 +8,19 @@ import pytest
 
 from foresail.api.authorization import Discovery
 from foresail.api.capacity_buffers import CapacityBuffer, capacity_buffer, served_kind
+from foresail.api.primer import Primed, PrimerStatus
 from foresail.kube.reflector import Change
 from foresail.plan import Delete, Key, Patch
 from foresail.primers.annotated import read_record
-from foresail.primers.buffer import RELEASED_WITHIN, let_go
+from foresail.primers.buffer import ANSWERED_WITHIN, RELEASED_WITHIN, let_go, plan
 from foresail.primers.buffer_rows import ASKED_AGAIN, BufferRow, BufferSupport, TemplateRow, buffer_row
 from foresail.primers.build import create_buffer
 from foresail.primers.choice import method_of
 from foresail.primers.decide import MOST, decide
 from foresail.primers.metrics import PrimerMetrics
-from foresail.primers.observe import Target
+from foresail.primers.observe import PrimerRow, Target
 from foresail.primers.quota import first_exceeded
+from foresail.primers.rules import Verdict, judge
 from foresail.primers.surroundings import QuotaRow
 from tests.unit.primers.rows import cron_job, placeholder, primer, seen, shape
 
@@ -157,6 +159,25 @@ def test_an_instant_that_cannot_be_counts_for_nothing(year: int) -> None:
 def test_a_record_with_an_instant_that_cannot_be_is_ignored(field: str, instant: str, counts: int) -> None:
     text = f'{{"name":"daily","uid":"1","{field}":"{instant}"}}'
     assert len(read_record(text, "1").cron_jobs) == counts
+
+
+def test_a_buffer_that_cannot_be_used_tells_nothing_about_those_of_others() -> None:
+    auto = primer(method="Auto")
+    refused = row(ready="False", said="Wrong: no such class", created=FIRE - timedelta(minutes=9), provisioned=None)
+    target = Target(cron_job(), buffers=(refused,))
+    served = BufferSupport(is_served=True)
+    steps = plan(seen(target, primer=auto, buffers=served), judged(target, auto, served), FIRE - timedelta(minutes=5))
+    assert (steps.unanswered, steps.refused) == (None, refused.created + ANSWERED_WITHIN)
+    known = PrimerStatus(cron_jobs=(Primed(name="daily", uid="11111111-aaaa", buffer_refused=FIRE),))
+    own, other = Target(cron_job()), Target(cron_job(uid="other"))
+    view = seen(own, primer=primer(method="Auto", status=known), buffers=served)
+    assert method_of(view, own, NOW)[0] == "Placeholder"
+    assert method_of(view, own, NOW + ASKED_AGAIN)[0] == "CapacityBuffer"
+    assert method_of(view, other, NOW)[0] == "CapacityBuffer"
+
+
+def judged(target: Target, auto: PrimerRow, served: BufferSupport) -> Verdict:
+    return judge(seen(target, primer=auto, buffers=served), target, FIRE - timedelta(minutes=5))
 
 
 def test_a_later_answer_ends_the_time_without_one() -> None:
