@@ -22,6 +22,7 @@ PAGES = [
         str(page.relative_to(DOCS))
         for folder in ("how-to", "tutorial")
         for page in sorted((DOCS / folder).glob("*.md"))
+        if "```" in page.read_text()
     ),
 ]
 WHOLE = ("how-to/from-oadp.md", "how-to/gitops.md", "how-to/upgrade.md", "tutorial/warm-cronjobs.md")

@@ -94,7 +94,7 @@ def test_a_tenant_backs_up_restores_and_deletes_with_the_command_line_alone(
     assert ann.done("restore", "get").err == "No restores found in namespace shop\n"
 
     unconfirmed = ann("backup", "delete", "first")
-    assert (unconfirmed.code, unconfirmed.out) == (1, "")
+    assert (unconfirmed.code, unconfirmed.out) == (2, "")
     assert "hint: add --confirm" in unconfirmed.err
     said = ann.done("backup", "delete", "first", "--confirm", "--wait", "--timeout", "300s")
     assert said.err.endswith("NonAdminBackup shop/first is gone.\n")
@@ -200,8 +200,7 @@ def test_what_holds_a_backup_is_said_with_what_to_do(served: Cluster, eventually
 
     missing = bob("backup", "get", "nope")
     assert missing.err == (
-        "error: NonAdminBackup held/nope does not exist\n"
-        "hint: see what there is: kubectl get nonadminbackups.oadp.openshift.io -n held\n"
+        "error: NonAdminBackup held/nope does not exist\nhint: list what exists: foresail backup get -n held\n"
     )
     elsewhere = bob("backup", "get", "-n", "default")
     assert elsewhere.code == 1
