@@ -5,6 +5,7 @@ leader reads again.
 """
 
 import asyncio
+from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
@@ -19,8 +20,40 @@ def _never(_: object) -> bool:
     return False
 
 
+class _Turns(Generic[Query]):
+    """Requested reads in order of arrival, with namespaces taking turns."""
+
+    def __init__(self) -> None:
+        self._by_namespace: OrderedDict[str, deque[tuple[Key, tuple[Query, datetime]]]] = OrderedDict()
+        self._length = 0
+
+    def __len__(self) -> int:
+        return self._length
+
+    def append(self, item: tuple[Key, tuple[Query, datetime]]) -> None:
+        self._by_namespace.setdefault(item[0].namespace, deque()).append(item)
+        self._length += 1
+
+    def popleft(self) -> tuple[Key, tuple[Query, datetime]]:
+        namespace, items = self._by_namespace.popitem(last=False)
+        item = items.popleft()
+        self._length -= 1
+        if items:
+            self._by_namespace[namespace] = items  # this namespace is now last
+        return item
+
+
+class _FairQueue(asyncio.Queue[tuple[Key, tuple[Query, datetime]]]):
+    """A queue in which the requests of one namespace do not delay those of another."""
+
+    def _init(self, maxsize: int) -> None:  # noqa: ARG002 - asyncio.Queue's hook for another order
+        self._queue = _Turns[Query]()
+
+
 class BackgroundReads(Generic[Query, Found]):
     """Runs the reads of one controller while this process leads: one per key at a time, `concurrency` in all.
+
+    Namespaces take turns.
 
     `run` always returns something: a failure is a result too. If `is_quick` is given, quick reads get half of the
     workers for themselves, so that slow ones, which may hang, do not delay them.
@@ -40,8 +73,8 @@ class BackgroundReads(Generic[Query, Found]):
         self._is_quick = is_quick
         self._results: dict[Key, ReadResult[Query, Found]] = {}
         self._requested: dict[Key, tuple[Query, datetime]] = {}
-        self._slow_queue: asyncio.Queue[tuple[Key, tuple[Query, datetime]]] = asyncio.Queue()
-        self._quick_queue: asyncio.Queue[tuple[Key, tuple[Query, datetime]]] = asyncio.Queue()
+        self._slow_queue = _FairQueue[Query]()
+        self._quick_queue = _FairQueue[Query]()
 
     def result(self, key: Key) -> ReadResult[Query, Found] | None:
         """Return the last result for a key."""
@@ -73,11 +106,11 @@ class BackgroundReads(Generic[Query, Found]):
         finally:
             unfinished = list(self._requested)
             self._requested.clear()
-            self._slow_queue, self._quick_queue = asyncio.Queue(), asyncio.Queue()
+            self._slow_queue, self._quick_queue = _FairQueue[Query](), _FairQueue[Query]()
             for key in unfinished:
                 self.wake(key)
 
-    async def _run_reads(self, queue: asyncio.Queue[tuple[Key, tuple[Query, datetime]]]) -> None:
+    async def _run_reads(self, queue: _FairQueue[Query]) -> None:
         while True:
             key, request = await queue.get()
             if self._requested.get(key) is not request:

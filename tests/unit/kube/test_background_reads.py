@@ -159,3 +159,27 @@ def test_what_is_forgotten_and_sent_again_goes_once_and_in_its_own_place() -> No
         await asyncio.gather(working, return_exceptions=True)
 
     asyncio.run(story())
+
+
+def test_a_crowd_of_one_namespace_does_not_delay_the_read_of_another() -> None:
+    async def story() -> None:
+        read: list[str] = []
+        all_read = asyncio.Event()
+
+        async def reading(query: str) -> str:
+            read.append(query)
+            if len(read) == 51:
+                all_read.set()
+            return query
+
+        reads = BackgroundReads[str, str](reading, concurrency=1)
+        for number in range(50):
+            reads.request(Key("crowd", f"{number}"), f"crowd {number}", NOW)
+        reads.request(Key("blue", "only"), "blue", NOW)
+        working = asyncio.create_task(reads.work())
+        await all_read.wait()
+        working.cancel()
+        assert read[:3] == ["crowd 0", "blue", "crowd 1"]
+        assert read[-1] == "crowd 49"
+
+    asyncio.run(story())
