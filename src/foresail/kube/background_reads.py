@@ -5,11 +5,11 @@ leader reads again.
 """
 
 import asyncio
-from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
+from foresail.kube.turns import Turns
 from foresail.plan import Key, ReadResult
 
 Query = TypeVar("Query")
@@ -20,34 +20,21 @@ def _never(_: object) -> bool:
     return False
 
 
-class _Turns(Generic[Query]):
-    """Requested reads in order of arrival, with namespaces taking turns."""
+class _Requests(asyncio.Queue[tuple[Key, tuple[Query, datetime]]]):
+    """The requested reads that wait, with namespaces taking turns."""
 
-    def __init__(self) -> None:
-        self._by_namespace: OrderedDict[str, deque[tuple[Key, tuple[Query, datetime]]]] = OrderedDict()
-        self._length = 0
+    def drop(self, key: Key) -> None:
+        """Remove the read of a key, if it waits."""
+        self._queue.drop(key)
 
-    def __len__(self) -> int:
-        return self._length
+    def _init(self, maxsize: int) -> None:  # noqa: ARG002 - this and the two below are asyncio.Queue's hooks for another order
+        self._queue = Turns[tuple[Query, datetime]]()
 
-    def append(self, item: tuple[Key, tuple[Query, datetime]]) -> None:
-        self._by_namespace.setdefault(item[0].namespace, deque()).append(item)
-        self._length += 1
+    def _put(self, item: tuple[Key, tuple[Query, datetime]]) -> None:
+        self._queue.push(*item)
 
-    def popleft(self) -> tuple[Key, tuple[Query, datetime]]:
-        namespace, items = self._by_namespace.popitem(last=False)
-        item = items.popleft()
-        self._length -= 1
-        if items:
-            self._by_namespace[namespace] = items  # this namespace is now last
-        return item
-
-
-class _FairQueue(asyncio.Queue[tuple[Key, tuple[Query, datetime]]]):
-    """A queue in which the requests of one namespace do not delay those of another."""
-
-    def _init(self, maxsize: int) -> None:  # noqa: ARG002 - asyncio.Queue's hook for another order
-        self._queue = _Turns[Query]()
+    def _get(self) -> tuple[Key, tuple[Query, datetime]]:
+        return self._queue.pop()
 
 
 class BackgroundReads(Generic[Query, Found]):
@@ -73,8 +60,8 @@ class BackgroundReads(Generic[Query, Found]):
         self._is_quick = is_quick
         self._results: dict[Key, ReadResult[Query, Found]] = {}
         self._requested: dict[Key, tuple[Query, datetime]] = {}
-        self._slow_queue = _FairQueue[Query]()
-        self._quick_queue = _FairQueue[Query]()
+        self._slow_queue = _Requests[Query]()
+        self._quick_queue = _Requests[Query]()
 
     def result(self, key: Key) -> ReadResult[Query, Found] | None:
         """Return the last result for a key."""
@@ -95,6 +82,8 @@ class BackgroundReads(Generic[Query, Found]):
         """Forget the result for a key, and discard the one of a read that is still running."""
         self._results.pop(key, None)
         self._requested.pop(key, None)
+        self._slow_queue.drop(key)
+        self._quick_queue.drop(key)
 
     async def work(self) -> None:
         """Run reads until cancelled; requeue the keys of unfinished ones, because this process may lead again."""
@@ -106,15 +95,13 @@ class BackgroundReads(Generic[Query, Found]):
         finally:
             unfinished = list(self._requested)
             self._requested.clear()
-            self._slow_queue, self._quick_queue = _FairQueue[Query](), _FairQueue[Query]()
+            self._slow_queue, self._quick_queue = _Requests[Query](), _Requests[Query]()
             for key in unfinished:
                 self.wake(key)
 
-    async def _run_reads(self, queue: _FairQueue[Query]) -> None:
+    async def _run_reads(self, queue: _Requests[Query]) -> None:
         while True:
             key, request = await queue.get()
-            if self._requested.get(key) is not request:
-                continue  # forgotten before it started
             query, requested = request
             started = self.clock() if self.clock is not None else requested
             found = await self._run(query)

@@ -9,11 +9,13 @@ which has jitter and is measured on the monotonic clock. Each new key wakes one 
 import asyncio
 import heapq
 import random
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from itertools import chain
 from typing import Generic, TypeVar
 
+from foresail.kube.turns import Turns
 from foresail.plan import Key
 
 _FIRST_BACKOFF, _MAX_BACKOFF = 0.2, 60.0
@@ -22,58 +24,6 @@ _LIVE_IN_A_ROW = 9
 _MAX_STALE = 64  # cancelled entries that the heap may keep
 CLOCK_CHECK_SECONDS = 1.0  # the wall clock may be set while a key waits for an instant
 _CLOCK_SET_BACK = 60.0  # seconds by which the wall clock must step back for every instant to be decided anew
-
-
-class _FairQueue:
-    """Keys in order of arrival, with namespaces taking turns; each with its time of arrival."""
-
-    __slots__ = ("_by_namespace", "_length")
-
-    def __init__(self) -> None:
-        self._by_namespace: OrderedDict[str, OrderedDict[Key, float]] = OrderedDict()
-        self._length = 0
-
-    def __len__(self) -> int:
-        return self._length
-
-    def __contains__(self, key: Key) -> bool:
-        return key in self._by_namespace.get(key.namespace, ())
-
-    def push(self, key: Key, now: float) -> None:
-        keys = self._by_namespace.get(key.namespace)
-        if keys is None:
-            keys = self._by_namespace[key.namespace] = OrderedDict()
-        if key not in keys:
-            keys[key] = now
-            self._length += 1
-
-    def pop(self) -> tuple[Key, float] | None:
-        """Return the next key and its time of arrival."""
-        if not self._by_namespace:
-            return None
-        namespace, keys = self._by_namespace.popitem(last=False)
-        found = keys.popitem(last=False)
-        self._length -= 1
-        if keys:
-            self._by_namespace[namespace] = keys  # this namespace is now last
-        return found
-
-    def drop(self, key: Key) -> None:
-        keys = self._by_namespace.get(key.namespace)
-        if keys is not None and keys.pop(key, None) is not None:
-            self._length -= 1
-            if not keys:
-                del self._by_namespace[key.namespace]
-
-    def age(self, now: float) -> float:
-        # In a namespace the oldest is the first.
-        return max((now - next(iter(keys.values())) for keys in self._by_namespace.values()), default=0.0)
-
-    def oldest(self) -> Iterator[tuple[float, Key]]:
-        """Return the oldest key of each namespace and its time of arrival."""
-        for keys in self._by_namespace.values():
-            key, since = next(iter(keys.items()))
-            yield since, key
 
 
 Instant = TypeVar("Instant", datetime, float)
@@ -138,7 +88,7 @@ class Queue:
         self._now = now
         self._jitter = jitter  # from 0 to 1
         self._clock_check = clock_check
-        self._live, self._initial = _FairQueue(), _FairQueue()
+        self._live, self._initial = Turns[float](), Turns[float]()  # with the times of arrival
         self._live_in_a_row = 0
         self._working: dict[Key, float] = {}  # and since when
         self._again: set[Key] = set()  # changed while being reconciled
@@ -160,7 +110,7 @@ class Queue:
     def contents(self, most: int) -> dict[str, object]:
         """Describe the queue for debugging, with at most so many keys each."""
         now = asyncio.get_running_loop().time()
-        oldest = heapq.nsmallest(most, (*self._live.oldest(), *self._initial.oldest()))
+        oldest = heapq.nsmallest(most, ((since, key) for key, since in self._firsts()))
         failing = heapq.nlargest(most, ((count, key) for key, count in self._failures.items()))
         working = heapq.nsmallest(most, ((since, key) for key, since in self._working.items()))
         instant = self._instants.next()
@@ -183,7 +133,11 @@ class Queue:
     def age(self) -> float:
         """Return how many seconds the oldest key has waited for a worker."""
         now = asyncio.get_running_loop().time()
-        return max(self._live.age(now), self._initial.age(now))
+        return max((now - since for _, since in self._firsts()), default=0.0)
+
+    def _firsts(self) -> Iterator[tuple[Key, float]]:
+        """Return the keys that have waited longest in each namespace, and since when."""
+        return chain(self._live.firsts(), self._initial.firsts())
 
     def add(self, key: Key, *, initial: bool = False) -> None:
         """Queue a key; with `initial`, behind the keys of live changes."""
@@ -255,11 +209,12 @@ class Queue:
             await self._until_woken()
 
     def _pop(self) -> tuple[Key, float] | None:
-        if self._live_in_a_row < _LIVE_IN_A_ROW and (found := self._live.pop()) is not None:
+        if self._live and self._live_in_a_row < _LIVE_IN_A_ROW:
             self._live_in_a_row += 1
-            return found
+            return self._live.pop()
         self._live_in_a_row = 0
-        return self._initial.pop() or self._live.pop()
+        waiting = self._initial or self._live
+        return waiting.pop() if waiting else None
 
     def done(self, key: Key) -> None:
         """Mark a key as done; if it changed meanwhile, queue it again."""
