@@ -49,7 +49,7 @@ def release(seen: Seen, target: Target, _now: datetime) -> Steps:
 
 
 def plan(seen: Seen, verdict: Verdict, now: datetime) -> Steps:
-    """Say what is made, kept and let go for a CronJob now."""
+    """Return what to create, keep and release for a CronJob now."""
     target, fires, shape = verdict.target, verdict.fires, verdict.shape
     if fires is None or shape is None:
         return release(seen, target, now)
