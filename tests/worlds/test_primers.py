@@ -1,7 +1,7 @@
 """Primers in a world: what is held, from when until when, and when the runs begin."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -512,36 +512,61 @@ def test_a_quiet_primer_writes_nothing() -> None:
     live(story)
 
 
-def deaths(number: int, *, after: bool) -> tuple[bool, PrimerScene]:
+def deaths(
+    begin: Callable[[PrimerScene], None],
+    ends: datetime,
+    *,
+    after: bool,
+    **cluster: Any,  # noqa: ANN401 - the stand-in's
+) -> Iterator[tuple[int, PrimerScene]]:
+    """Live once for each write of an operator that dies at it and is started again, and yield the write's number."""
+    number, died = 1, True
+    while died:
+        died, scene = life_with_death(begin, ends, Moment(after=after, write=number), **cluster)
+        yield number, scene
+        number += 1
+    assert number > 8, "there are writes to die at"
+
+
+def life_with_death(
+    begin: Callable[[PrimerScene], None],
+    ends: datetime,
+    dies: Moment,
+    **cluster: Any,  # noqa: ANN401 - the stand-in's
+) -> tuple[bool, PrimerScene]:
     died = False
 
     async def story(scene: PrimerScene) -> None:
         nonlocal died
-        scene.make_cron_job("daily", EVERY_TEN, job={"parallelism": 2})
-        scene.prime("daily", "5m")
-        process = scene.start(Moment(after=after, write=number))
-        while scene.clock() < at(21):
+        begin(scene)
+        process = scene.start(dies)
+        while scene.clock() < ends:
             await scene.until(scene.clock() + timedelta(seconds=1))
             if process.died:
                 died = True
                 await scene.stop()
                 process = scene.start()
 
-    scene = live(story)
+    scene = live(story, **cluster)
     return died, scene
+
+
+def two_pods(scene: PrimerScene) -> None:
+    scene.make_cron_job("daily", EVERY_TEN, job={"parallelism": 2})
+    scene.prime("daily", "5m")
+
+
+def assert_each_placeholder_once(scene: PrimerScene, number: int) -> None:
+    names = [(each.fire, each.name) for each in scene.record.held]
+    assert len(names) == len(set(names)) == 4, f"write {number}: {names}"
+    assert scene.placeholders == [], f"write {number}"
+    assert scene.most == 2
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_a_death_at_any_write_neither_doubles_nor_orphans_a_placeholder(after: bool) -> None:
-    number, died = 1, True
-    while died:
-        died, scene = deaths(number, after=after)
-        names = [(each.fire, each.name) for each in scene.record.held]
-        assert len(names) == len(set(names)) == 4, f"write {number}: {names}"
-        assert scene.placeholders == [], f"write {number}"
-        assert scene.most == 2
-        number += 1
-    assert number > 8, "there are writes to die at"
+    for number, scene in deaths(two_pods, at(21), after=after):
+        assert_each_placeholder_once(scene, number)
 
 
 @pytest.mark.parametrize("method", ["Placeholder", "CronJob"])

@@ -10,8 +10,7 @@ from foresail.api.marks import WARM_UP, WARM_UP_STATUS
 from foresail.api.primer import PRIMER
 from foresail.plan import Key
 from tests.worlds.primer_scene import HOME, SETTINGS, PrimerScene
-from tests.worlds.process import Moment
-from tests.worlds.test_primers import EVERY_TEN, Story, at, count, quota
+from tests.worlds.test_primers import EVERY_TEN, Story, assert_each_placeholder_once, at, count, deaths, quota
 from tests.worlds.test_primers import live as live_with
 from tests.worlds.world import done
 
@@ -291,36 +290,14 @@ def test_a_forged_record_ends_no_operator_that_allows_no_annotations() -> None:
     assert [held.fire for held in scene.record.held] == [at(10), at(20)]
 
 
-def deaths(number: int, *, after: bool) -> tuple[bool, PrimerScene]:
-    died = False
-
-    async def story(scene: PrimerScene) -> None:
-        nonlocal died
-        scene.make_cron_job("daily", EVERY_TEN, job={"parallelism": 2})
-        scene.annotate("daily", "4m")
-        process = scene.start(Moment(after=after, write=number))
-        while scene.clock() < at(21):
-            await scene.until(scene.clock() + timedelta(seconds=1))
-            if process.died:
-                died = True
-                await scene.stop()
-                process = scene.start()
-
-    scene = live(story)
-    return died, scene
-
-
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_a_death_at_any_write_neither_doubles_nor_orphans_a_placeholder(after: bool) -> None:
-    number, died = 1, True
-    while died:
-        died, scene = deaths(number, after=after)
-        names = [(each.fire, each.name) for each in scene.record.held]
-        assert len(names) == len(set(names)) == 4, f"write {number}: {names}"
-        assert scene.placeholders == [], f"write {number}"
-        assert scene.most == 2
-        number += 1
-    assert number > 8, "there are writes to die at"
+    def begin(scene: PrimerScene) -> None:
+        scene.make_cron_job("daily", EVERY_TEN, job={"parallelism": 2})
+        scene.annotate("daily", "4m")
+
+    for number, scene in deaths(begin, at(21), after=after, settings=ON):
+        assert_each_placeholder_once(scene, number)
 
 
 def test_the_annotations_are_named_as_documented() -> None:

@@ -19,8 +19,7 @@ from foresail.primers.rehearsal import Wish
 from foresail.primers.shape import Shape
 from tests.worlds.buffer_stand_in import BUFFER
 from tests.worlds.primer_scene import HOME, PrimerScene
-from tests.worlds.process import Moment
-from tests.worlds.test_primers import EVERY_TEN, at, live
+from tests.worlds.test_primers import EVERY_TEN, at, deaths, live
 from tests.worlds.world import done
 
 TOO_LARGE = 'pods "foresail-rehearsal" is forbidden: maximum cpu usage per Container is 1, but limit is 2'
@@ -231,36 +230,18 @@ def test_a_warm_up_that_is_shorter_than_a_node_takes_is_called_too_short() -> No
     assert scene.primed("daily")["warming"]["lost"] == "NeverScheduled"
 
 
-def deaths(number: int, *, after: bool) -> tuple[bool, PrimerScene]:
-    died = False
-
-    async def story(scene: PrimerScene) -> None:
-        nonlocal died
-        scene.make_cron_job("daily", EVERY_TEN)
-        scene.prime("daily", "5m")
-        process = scene.start(Moment(after=after, write=number))
-        while scene.clock() < at(22):
-            await scene.until(scene.clock() + timedelta(seconds=1))
-            if process.died:
-                died = True
-                await scene.stop()
-                process = scene.start()
-
-    scene = live(story, buffers=True)
-    return died, scene
+def one_pod(scene: PrimerScene) -> None:
+    scene.make_cron_job("daily", EVERY_TEN)
+    scene.prime("daily", "5m")
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_a_death_at_any_write_neither_doubles_nor_leaves_a_buffer(after: bool) -> None:
-    number, died = 1, True
-    while died:
-        died, scene = deaths(number, after=after)
+    for number, scene in deaths(one_pod, at(22), after=after, buffers=True):
         made = [each for each in scene.world.history.happenings if each.kind == BUFFER and each.before is None]
         assert len(made) == len({each.key for each in made}) == 2, f"write {number}"
         assert left(scene) == [], f"write {number}"
         assert all(delay <= 3 for delay in scene.record.delays_in_order), f"write {number}"
-        number += 1
-    assert number > 8, "there are writes to die at"
 
 
 @pytest.mark.parametrize("change", [{"suspend": True}, {"method": "Placeholder"}], ids=["suspended", "other-method"])

@@ -40,8 +40,9 @@ def test_schedules_set_nothing(guard: Guard, figure: Callable[[str], None]) -> N
 
 
 def test_primers_set_nothing(guard: Guard, figure: Callable[[str], None]) -> None:
-    test_primers.deaths(3, after=True)
-    test_primers_buffer.deaths(3, after=True)
+    third = Moment(after=True, write=3)
+    test_primers.life_with_death(test_primers.two_pods, test_primers.at(21), third)
+    test_primers.life_with_death(test_primers_buffer.one_pod, test_primers.at(22), third, buffers=True)
     test_primers.test_a_refusal_is_shown_word_for_word_and_not_tried_again_before_the_next_fire()
     check(guard, figure, "primers")
 
