@@ -13,6 +13,8 @@ from testbed.errors import TestbedError
 from testbed.site import Site
 
 _KINDS_SECONDS = 120
+_STATUS = f"to see what runs: {spelled('status')}"
+_COMMAND_SECONDS = 600  # kubectl and velero wait without end for what nobody does
 
 
 def kubectl(site: Site, *arguments: str, text: str | None = None) -> str:
@@ -42,7 +44,18 @@ def wait_for_kinds(site: Site) -> None:
 
 def command_output(site: Site, command: Sequence[str], text: str | None = None) -> str:
     """Run a command with the administrator's kubeconfig and return what it printed on its standard output."""
-    done = subprocess.run(
+    words = " ".join([command[0].rsplit("/", 1)[-1], *command[1:]])
+    try:
+        done = _run(site, command, text)
+    except subprocess.TimeoutExpired as error:
+        raise TestbedError(f"{words}: not done after {error.timeout:g} s", _STATUS) from None
+    if done.returncode != 0:
+        raise TestbedError(f"{words}: code {done.returncode}: {done.stderr.strip()}", _STATUS)
+    return done.stdout
+
+
+def _run(site: Site, command: Sequence[str], text: str | None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         command,
         env={
             "PATH": os.environ.get("PATH", os.defpath),
@@ -54,11 +67,5 @@ def command_output(site: Site, command: Sequence[str], text: str | None = None) 
         capture_output=True,
         text=True,
         check=False,
+        timeout=_COMMAND_SECONDS,
     )
-    if done.returncode != 0:
-        words = " ".join([command[0].rsplit("/", 1)[-1], *command[1:]])
-        raise TestbedError(
-            f"{words}: code {done.returncode}: {done.stderr.strip()}",
-            f"to see what runs: {spelled('status')}",
-        )
-    return done.stdout

@@ -102,7 +102,12 @@ class Tenant:
         command = [str(program("kube", "kubectl")), f"--kubeconfig={self.kubeconfig}", "--cache-dir=/dev/null"]
         text = json.dumps(body) if body is not None else None
         done = subprocess.run(
-            [*command, f"--namespace={self.namespace}", *words], input=text, capture_output=True, text=True, check=False
+            [*command, f"--namespace={self.namespace}", *words],
+            input=text,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=600,
         )
         assert done.returncode == 0, done.stderr
         return done.stdout
