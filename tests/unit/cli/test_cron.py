@@ -47,7 +47,7 @@ def cron(capsys: pytest.CaptureFixture[str]) -> Cron:
 
 
 def test_next_lists_wall_time_and_utc_across_a_night_without_half_past_two(cron: Cron) -> None:
-    said = cron("next", "30 2 * * *", *BERLIN, "--after", "2027-03-27", "-n", "2")
+    said = cron("next", "30 2 * * *", *BERLIN, "--after", "2027-03-27", "--count", "2")
     assert said == Said(
         0,
         "FIRE (Europe/Berlin)       UTC                    IN\n"
@@ -62,7 +62,7 @@ def test_next_without_an_instant_starts_now_and_counts_five(cron: Cron) -> None:
 
 
 def test_next_as_json_names_what_was_asked(cron: Cron) -> None:
-    said = cron("next", "CRON_TZ=Asia/Tokyo @daily", "--after", "2026-01-01T00:00:00Z", "-n", "1", "-o", "json")
+    said = cron("next", "CRON_TZ=Asia/Tokyo @daily", "--after", "2026-01-01T00:00:00Z", "--count", "1", "-o", "json")
     assert said.json == {
         "schedule": "CRON_TZ=Asia/Tokyo @daily",
         "dialect": "robfig",
@@ -123,11 +123,11 @@ def test_what_cannot_be_done_is_named_with_its_cause(cron: Cron, words: list[str
 
 def test_a_count_below_one_is_refused(cron: Cron) -> None:
     with pytest.raises(SystemExit):
-        cron("next", "0 3 * * *", "-n", "0")
+        cron("next", "0 3 * * *", "--count", "0")
 
 
 def test_previous_lists_the_newest_first(cron: Cron) -> None:
-    said = cron("previous", "0 3 * * *", "--before", "2026-01-03T03:00:00Z", "-n", "2", "-o", "json")
+    said = cron("previous", "0 3 * * *", "--before", "2026-01-03T03:00:00Z", "--count", "2", "-o", "json")
     assert said.json["fires"] == ["2026-01-02T03:00:00Z", "2026-01-01T03:00:00Z"]
 
 

@@ -80,9 +80,9 @@ def test_explain_notes_day_fields_only_where_they_surprise(cron: Cron, text: str
 
 def test_a_count_that_is_no_number_is_named(cron: Cron, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        cron("next", "0 3 * * *", "-n", "x")
+        cron("next", "0 3 * * *", "--count", "x")
     assert ended.value.code == 2
-    assert capsys.readouterr().err.startswith("error: -n/--count: 'x' is not a whole number of at least 1\n")
+    assert capsys.readouterr().err.startswith("error: --count: 'x' is not a whole number of at least 1\n")
 
 
 @pytest.mark.parametrize("words", [["calendar", "0 3 * * *"], ["explain", "0 3 * * *"], ["calendar", "Ä"]])

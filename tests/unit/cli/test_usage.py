@@ -194,6 +194,5 @@ def test_options_that_name_a_cluster_have_one_meaning(words: str) -> None:
     options = {text: each.dest for each in EVERY[words].get_actions() for text in each.option_strings}
     assert options.get("--kubeconfig", "kubeconfig") == "kubeconfig"
     assert options.get("--context", "context") == "context"
-    if not words.startswith("foresail cron"):  # it knows no namespaces, and counts as head and tail do
-        assert options.get("-n", "namespace") == "namespace"
+    assert options.get("-n", "namespace") == "namespace"
     assert ("--kubeconfig" in options) == ("--context" in options)

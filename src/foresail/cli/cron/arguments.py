@@ -13,12 +13,12 @@ _VERBS = {
     "next": (
         "list the next fires of a schedule",
         f"Lists the next fires of a schedule. {_NOT_VALID}",
-        ("foresail cron next '0 3 * * *'", "foresail cron next '30 2 * * *' --zone Europe/Berlin -n 10 -o json"),
+        ("foresail cron next '0 3 * * *'", "foresail cron next '30 2 * * *' --zone Europe/Berlin --count 10 -o json"),
     ),
     "previous": (
         "list the latest fires of a schedule, newest first",
         f"Lists the latest fires of a schedule, newest first. {_NOT_VALID}",
-        ("foresail cron previous '0 3 * * *'", "foresail cron previous '@weekly' --before 2026-03-29 -n 1"),
+        ("foresail cron previous '0 3 * * *'", "foresail cron previous '@weekly' --before 2026-03-29 --count 1"),
     ),
     "between": (
         "list the fires between two instants",
@@ -72,11 +72,11 @@ def add_cron(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
 
     one = _word(words, "next", ("fires", "following"))
     one.add_argument("--after", metavar="INSTANT", help=f"instead of now, {_INSTANT}")
-    one.add_argument("-n", "--count", type=positive, default=5, metavar="N", help="how many (%(default)s)")
+    one.add_argument("--count", type=positive, default=5, metavar="N", help="how many (%(default)s)")
 
     one = _word(words, "previous", ("fires", "preceding"))
     one.add_argument("--before", metavar="INSTANT", help=f"instead of now, {_INSTANT}")
-    one.add_argument("-n", "--count", type=positive, default=5, metavar="N", help="how many (%(default)s)")
+    one.add_argument("--count", type=positive, default=5, metavar="N", help="how many (%(default)s)")
 
     one = _word(words, "between", ("fires", "between"))
     one.add_argument("start", metavar="START", help=_INSTANT)
