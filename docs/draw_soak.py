@@ -1,6 +1,6 @@
-"""Draws docs/soak.svg from docs/soak.json: python docs/draw_soak.py.
+"""Draws docs/contributing/soak.svg from docs/contributing/soak.json: python docs/draw_soak.py.
 
-docs/soak.json is the file `curve.json` that `make soak` leaves in build/soak.
+docs/contributing/soak.json is the file `curve.json` that `make soak` leaves in build/soak.
 """
 
 import json
@@ -16,7 +16,7 @@ STEP = 20  # MiB between two lines of the grid
 
 def files() -> dict[str, str]:
     """Return the picture, by its path below docs/."""
-    curve: dict[str, Any] = json.loads((DOCS / "soak.json").read_text())
+    curve: dict[str, Any] = json.loads((DOCS / "contributing" / "soak.json").read_text())
     lives: list[dict[str, Any]] = curve["lives"]
     most = STEP * (1 + max(int(mib) for life in lives for _, mib in life["samples"]) // STEP)
     last = max(minute for life in lives for minute, _ in life["samples"])
@@ -45,7 +45,7 @@ def files() -> dict[str, str]:
         x, y = LEFT + number % 3 * 240, HEIGHT - 32 + number // 3 * 18
         parts.append(f'<rect x="{x}" y="{y - 9}" width="18" height="4" fill="{colour}"/>')
         parts.append(_text(x + 26, y - 2, f"{life['name']}{grows}", 13))
-    return {"soak.svg": "\n".join([*parts, "</svg>\n"])}
+    return {"contributing/soak.svg": "\n".join([*parts, "</svg>\n"])}
 
 
 def _x(minute: float, last: float) -> float:

@@ -1,1 +1,1 @@
-"""Measurements of primers on real clusters: `make bench-primers` runs them, docs/benchmarks.md says what came out."""
+"""Measurements of primers on real clusters: `make bench-primers`; figures in docs/contributing/benchmarks.md."""

@@ -1,4 +1,4 @@
-"""The controller of docs/design/runtime.md, as its own process and with only the permissions that it needs."""
+"""The controller of docs/contributing/design/runtime.md, as its own process with only the permissions it needs."""
 
 import subprocess
 import sys

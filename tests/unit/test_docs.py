@@ -62,7 +62,7 @@ def figures(text: str) -> set[tuple[float, str]]:
 
 def measured(anchor: str) -> str:
     """Return a section of the benchmarks, with those below it."""
-    text = (PAGE.parent / "benchmarks.md").read_text()
+    text = (PAGE.parent / "contributing" / "benchmarks.md").read_text()
     for marks in ("##", "###"):
         for section in re.split(rf"^{marks} ", text, flags=re.MULTILINE)[1:]:
             title, _, body = section.partition("\n")
@@ -98,7 +98,7 @@ def test_every_test_that_the_velero_findings_name_exists() -> None:
 
 def test_every_path_of_the_requirements_exists() -> None:
     root = PAGE.parents[1]
-    text = (root / "docs" / "design" / "requirements.md").read_text()
+    text = (root / "docs" / "contributing" / "design" / "requirements.md").read_text()
     table = "\n".join(line for line in text.splitlines() if line.startswith("| "))
     paths = re.findall(r"`((?:unit|worlds|cluster|schedules|selfservice|primers|kube|cli)/[\w/.]+)`", table)
     bases = (root / "tests", root / "src" / "foresail")

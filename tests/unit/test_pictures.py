@@ -40,7 +40,7 @@ def test_the_picture_of_a_request_has_every_phase() -> None:
 
 
 def test_every_function_in_the_flowchart_of_self_service_is_one_and_none_is_missing() -> None:
-    picture = (DOCS / "design" / "self-service.svg").read_text()
+    picture = (DOCS / "contributing" / "design" / "self-service.svg").read_text()
     named = set(re.findall(r'class="f"[^>]*>([^<]+)<', picture))
     found = {
         name
@@ -62,6 +62,6 @@ def test_the_start_delays_that_are_quoted_are_those_that_are_drawn() -> None:
     measured = json.loads((DOCS / "start-delays.json").read_text())
     cold, *warm = (measured[f"{name}_p50_s"] for name in ("cold", "warm", "warm_cronjob", "warm_buffer"))
     quoted = f"{cold:g} s, **{warm[0]:g} s**, **{warm[1]:g} s** and **{warm[2]:g} s**"
-    assert f"medians of {quoted}" in (DOCS / "benchmarks.md").read_text()
+    assert f"medians of {quoted}" in (DOCS / "contributing" / "benchmarks.md").read_text()
     assert f"{cold:g} s, and {max(warm):g} s with a Primer" in (DOCS.parent / "README.md").read_text()
     assert f"[{cold:g} s become {max(warm):g} s]" in (DOCS / "why-not.md").read_text()

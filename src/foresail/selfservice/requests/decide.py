@@ -1,7 +1,8 @@
 """The flowchart: which path a request is on, and what is to be done on it now.
 
-`docs/design/self-service.svg` shows each function of the paths, which are in `create`, `update` and `delete`. A path is
-walked write by write: what was written last is what the next reconcile finds, so a crash between two writes is a pause.
+`docs/contributing/design/self-service.svg` shows each function of the paths, which are in `create`, `update` and
+`delete`. A path is walked write by write: what was written last is what the next reconcile finds, so a crash between
+two writes is a pause.
 """
 
 from collections.abc import Callable
