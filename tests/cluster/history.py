@@ -14,6 +14,7 @@ from foresail.kube.json_stream import truncate_depth
 from testbed import Cluster
 
 _SECONDS = 36_000
+_ANSWER_SECONDS = 60.0
 _CATCH_UP_SECONDS = 60.0
 
 
@@ -23,12 +24,14 @@ def recorded(cluster: Cluster, path: str) -> Iterator[list[dict[str, Any]]]:
     present = cluster.collection(path)
     states: list[dict[str, Any]] = present["items"]
     where = urlsplit(cluster.server)
-    wire = http.client.HTTPSConnection(where.hostname or "", where.port, context=cluster.site.admin_trust)
+    trust = cluster.site.admin_trust
+    wire = http.client.HTTPSConnection(where.hostname or "", where.port, context=trust, timeout=_ANSWER_SECONDS)
     version = present["metadata"]["resourceVersion"]
     wire.request("GET", f"{path}?watch=true&resourceVersion={version}&timeoutSeconds={_SECONDS}")
     stream = wire.getresponse()  # from now on nothing can be missed, however late it is read
     assert stream.status == http.client.OK, stream.read()
     assert wire.sock is not None
+    wire.sock.settimeout(None)
 
     def read() -> None:
         with suppress(OSError, http.client.HTTPException, ValueError):  # it is shut down in the end
