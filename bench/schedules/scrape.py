@@ -220,9 +220,9 @@ def _primers(count: int) -> PrimerMetrics:
     metrics = PrimerMetrics()
     for number in range(count):
         primer, pod = _primer(f"team-{number:05}"), _placeholder(f"team-{number:05}")
-        metrics.changed(Change(primer.key, None, primer, initial=True))
-        metrics.held(Change(pod.key, None, pod, initial=True), is_owned=True)
-        metrics.held(Change(pod.key, pod, None, initial=False), is_owned=True)
+        metrics.learn_primer(Change(primer.key, None, primer, initial=True))
+        metrics.learn_placeholder(Change(pod.key, None, pod, initial=True), is_owned=True)
+        metrics.learn_placeholder(Change(pod.key, pod, None, initial=False), is_owned=True)
     return metrics
 
 
@@ -241,7 +241,7 @@ def _placeholder(namespace: str) -> PlaceholderRow:
         scheduled=now() - timedelta(minutes=10),
         node="node",
         phase="Running",
-        is_going=False,
+        is_terminating=False,
         disrupted="",
         requests=(("cpu", "1"), ("memory", "1Gi")),
     )

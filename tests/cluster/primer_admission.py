@@ -18,7 +18,7 @@ from foresail.primers.observe import Target
 from foresail.primers.shape import shape_of, shape_of_template
 from testbed import Cluster
 from tests.cluster import primers
-from tests.unit.primers.rows import SETTINGS, cron_job, primer, seen
+from tests.unit.primers.rows import SETTINGS, cron_job, primer, primer_view
 
 GPU, FPGA, HUGE = "example.com/gpu", "example.com/fpga", "hugepages-2Mi"
 AT_ONCE = 8
@@ -96,8 +96,8 @@ async def _try(client: Client, found: Tally, namespace: str, spec: dict[str, Any
         return
     template = shape_of_template(msgspec.json.encode({"spec": spec}))
     cron = cron_job(key=Key(namespace, "daily"), shape=template)
-    target = Target(cron, admitted=shape_of(pod.spec), is_rehearsed=True)
-    looked = seen(target, primer=primer(key=Key(namespace, "warm")), settings=_SETTINGS)
+    target = Target(cron, admitted=shape_of(pod.spec), is_dry_run_done=True)
+    looked = primer_view(target, primer=primer(key=Key(namespace, "warm")), settings=_SETTINGS)
     makes = [each for each in decide(looked, _FIRE - timedelta(minutes=1)).actions if isinstance(each, Create)]
     for make in makes:
         metadata: Any = make.body["metadata"]

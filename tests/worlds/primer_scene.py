@@ -14,10 +14,10 @@ from foresail.api.marks import FIRE, PRIMER_LABEL, WARM_UP, WARM_UP_STATUS
 from foresail.api.primer import PRIMER
 from foresail.kube.loop import LoopTiming
 from foresail.plan import Key, Note
+from foresail.primers.admission_dry_run import DryRun, no_dry_run
 from foresail.primers.controller import Primers
 from foresail.primers.observe import Settings
-from foresail.primers.rehearsal import Rehearse, nothing
-from foresail.primers.search import Locate, locating
+from foresail.primers.volume_lookup import LocateVolumes, locate_volumes_with
 from tests.worlds.buffer_stand_in import BUFFER, Buffering
 from tests.worlds.documents import Document
 from tests.worlds.garbage import NAMESPACE
@@ -70,8 +70,8 @@ class PrimerScene:
         whole = (Definition(kind, generation=False) for kind in _WHOLE)
         self.world = World(self.clock, *(Definition(kind) for kind in kinds), *whole)
         self.settings = settings
-        self.rehearse: Rehearse = nothing
-        self.locate: Locate | None = None  # as the operator does it
+        self.dry_run: DryRun = no_dry_run
+        self.locate_volumes: LocateVolumes | None = None  # as the operator does it
         self.record = Record()
         self.most = 0  # placeholders at once
         self._standing: dict[str, Held] = {}  # by name
@@ -151,7 +151,7 @@ class PrimerScene:
         """Start the operator; it may be told to die at one of its writes."""
         visitor = Visitor(self.world, weather=self.weather, role=self._role)
         self.visitors.append(visitor)
-        controller = Primers(self.settings, self.rehearse, self.locate or locating(visitor))
+        controller = Primers(self.settings, self.dry_run, self.locate_volumes or locate_volumes_with(visitor))
         self.process = Process(visitor, controller, dies=dies, workers=workers, timing=CALM, emit=self.events.append)
         return self.process
 
@@ -159,7 +159,7 @@ class PrimerScene:
         """Start a replica that leads from when it is told to."""
         visitor = Visitor(self.world, weather=self.weather, role=self._role)
         self.visitors.append(visitor)
-        controller = Primers(self.settings, self.rehearse, self.locate or locating(visitor))
+        controller = Primers(self.settings, self.dry_run, self.locate_volumes or locate_volumes_with(visitor))
         return Process(
             visitor, controller, election=leads, may_write=lambda: leads.is_leader, workers=workers, timing=CALM
         )

@@ -19,7 +19,7 @@ from foresail.api.requests import NON_ADMIN_RESTORE
 from foresail.kube.loop import Loop
 from foresail.plan import Key, Plan
 from foresail.primers.controller import Primers
-from foresail.primers.observe import Seen as PrimerSeen
+from foresail.primers.observe import PrimerView
 from foresail.schedules.controller import Schedules
 from foresail.schedules.engine import EngineSeen
 from foresail.schedules.observe import Seen as ScheduleSeen
@@ -186,7 +186,7 @@ def _primer_keys(controller: Primers) -> Iterable[Key]:
     return controller.primers
 
 
-def _why_no_primer(seen: PrimerSeen, _: Plan) -> str:
+def _why_no_primer(seen: PrimerView, _: Plan) -> str:
     return "" if seen.targets else "no CronJob"
 
 

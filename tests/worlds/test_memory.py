@@ -13,10 +13,10 @@ from foresail.api.apps import DEPLOYMENT
 from foresail.api.primer import PRIMER
 from foresail.api.requests import NON_ADMIN_DOWNLOAD_REQUEST, NON_ADMIN_RESTORE
 from foresail.plan import Key, Kind
+from foresail.primers.admission_dry_run import DryRunRequest
 from foresail.primers.controller import Primers
-from foresail.primers.rehearsal import Wish
-from foresail.primers.search import Search, Volumes
 from foresail.primers.shape import Shape
+from foresail.primers.volume_lookup import VolumeLookup, Volumes
 from foresail.schedules.controller import Schedules
 from foresail.selfservice.controller import SelfService
 from tests.worlds import primer_scene, schedule_scene, virtual_time
@@ -147,19 +147,19 @@ def test_of_primers_and_cron_jobs_that_are_gone_nothing_is_kept(kinds: tuple[Kin
 def test_of_a_cron_job_that_goes_while_somebody_asks_about_it_nothing_is_kept() -> None:
     async def live() -> dict[str, int]:
         scene = PrimerScene()
-        asked: list[Wish | Search] = []
+        asked: list[DryRunRequest | VolumeLookup] = []
 
-        async def rehearse(wish: Wish) -> Shape:
-            asked.append(wish)
+        async def dry_run(request: DryRunRequest) -> Shape:
+            asked.append(request)
             await asyncio.sleep(5)
-            return wish.template
+            return request.template
 
-        async def locate(search: Search) -> Volumes:
-            asked.append(search)
+        async def locate_volumes(lookup: VolumeLookup) -> Volumes:
+            asked.append(lookup)
             await asyncio.sleep(5)
             return ()
 
-        scene.rehearse, scene.locate = rehearse, locate
+        scene.dry_run, scene.locate_volumes = dry_run, locate_volumes
         leader = scene.start()
 
         async def life(number: int) -> None:
@@ -169,7 +169,7 @@ def test_of_a_cron_job_that_goes_while_somebody_asks_about_it_nothing_is_kept() 
             scene.make_cron_job(key.name, "*/10 * * * *", pod={"volumes": [mounts]})
             scene.prime(key.name, "9m", allowStanding=True)
             await asyncio.sleep(7 if number % 2 else 1)
-            assert isinstance(asked[-1], Search if number % 2 else Wish)
+            assert isinstance(asked[-1], VolumeLookup if number % 2 else DryRunRequest)
             for kind in (batch.CRON_JOB, PRIMER):
                 done(scene.world.delete(kind, key))
             await asyncio.sleep(60 * MINUTE)

@@ -13,10 +13,10 @@ from foresail.api.core import CLAIM, VOLUME
 from foresail.api.primer import PRIMER
 from foresail.kube.failures import failure
 from foresail.plan import Key, Kind
+from foresail.primers.admission_dry_run import DryRunRequest
 from foresail.primers.controller import Primers
-from foresail.primers.rehearsal import Wish
-from foresail.primers.search import Search, Volumes
 from foresail.primers.shape import Shape
+from foresail.primers.volume_lookup import VolumeLookup, Volumes
 from tests.worlds import virtual_time
 from tests.worlds.documents import Document
 from tests.worlds.history import Happening
@@ -427,14 +427,14 @@ def test_where_image_volumes_are_refused_the_run_is_primed_without_them_and_that
 
 
 def test_the_first_placeholder_has_the_size_that_admission_would_give_the_run() -> None:
-    asked: list[Wish] = []
+    asked: list[DryRunRequest] = []
 
     async def story(scene: PrimerScene) -> None:
-        async def rehearse(wish: Wish) -> Shape:
-            asked.append(wish)
-            return msgspec.structs.replace(wish.template, requests=(("cpu", "3"),))
+        async def dry_run(request: DryRunRequest) -> Shape:
+            asked.append(request)
+            return msgspec.structs.replace(request.template, requests=(("cpu", "3"),))
 
-        scene.rehearse = rehearse
+        scene.dry_run = dry_run
         scene.make_cron_job("daily", EVERY_TEN)
         scene.prime("daily")
         scene.start()
@@ -448,16 +448,16 @@ def test_the_first_placeholder_has_the_size_that_admission_would_give_the_run() 
 
 
 def test_each_placeholder_is_where_the_volumes_of_its_run_are_now_and_a_silent_server_changes_nothing() -> None:
-    asked: list[Search] = []
+    asked: list[VolumeLookup] = []
     zones: list[str | None] = ["a", "b", None]
 
     async def story(scene: PrimerScene) -> None:
-        async def locate(search: Search) -> Volumes | None:
-            asked.append(search)
+        async def locate_volumes(lookup: VolumeLookup) -> Volumes | None:
+            asked.append(lookup)
             zone = zones[len(asked) - 1]
             return None if zone is None else (msgspec.json.encode({"nodeSelectorTerms": [bound_to(zone)]}),)
 
-        scene.locate = locate
+        scene.locate_volumes = locate_volumes
         mounts = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
         scene.make_cron_job("daily", EVERY_TEN, pod={"volumes": [mounts]})
         scene.prime("daily")
@@ -599,7 +599,7 @@ def test_primer_cron_jobs_do_not_count_as_placeholders() -> None:
         assert scene.primed("daily").get("reason") is None
         assert len(scene.placeholders) == 1
 
-    live(story, settings=msgspec.structs.replace(SETTINGS, in_all=1, hold_image="hold"))
+    live(story, settings=msgspec.structs.replace(SETTINGS, max_in_cluster=1, hold_image="hold"))
 
 
 def test_what_could_not_be_made_for_one_fire_does_not_count_at_the_next() -> None:
@@ -615,7 +615,7 @@ def test_what_could_not_be_made_for_one_fire_does_not_count_at_the_next() -> Non
         assert scene.primed("daily").get("reason") is None
         assert len(scene.placeholders) == 3
 
-    live(story, settings=msgspec.structs.replace(SETTINGS, in_all=3))
+    live(story, settings=msgspec.structs.replace(SETTINGS, max_in_cluster=3))
 
 
 def test_primers_that_are_due_together_stay_within_the_limit_of_their_namespace() -> None:
@@ -629,4 +629,4 @@ def test_primers_that_are_due_together_stay_within_the_limit_of_their_namespace(
         reasons = [scene.primed(f"daily-{number}").get("reason") for number in range(6)]
         assert reasons.count("TooManyPlaceholders") == 4
 
-    live(story, settings=msgspec.structs.replace(SETTINGS, per_namespace=2))
+    live(story, settings=msgspec.structs.replace(SETTINGS, max_per_namespace=2))

@@ -181,7 +181,7 @@ def test_limits_of_an_annotation_are_those_of_a_primer() -> None:
         assert scene.recorded("standing")["reason"] == "NeedsAllowStanding"
         assert "set spec.allowStanding in a Primer" in scene.recorded("standing")["message"]
 
-    live_with(story, settings=msgspec.structs.replace(ON, per_namespace=2))
+    live_with(story, settings=msgspec.structs.replace(ON, max_per_namespace=2))
 
 
 def test_a_quota_that_gets_room_is_used_at_once() -> None:

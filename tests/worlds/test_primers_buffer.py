@@ -13,16 +13,16 @@ from foresail.api.instants import stamp
 from foresail.api.primer import PRIMER
 from foresail.kube.failures import Cause, Failure, failure
 from foresail.plan import Key
-from foresail.primers.buffer import ANSWERED_WITHIN
-from foresail.primers.buffer_rows import ASKED_AGAIN
-from foresail.primers.rehearsal import Wish
+from foresail.primers.admission_dry_run import DryRunRequest
+from foresail.primers.buffer_rows import BUFFER_RETRY
+from foresail.primers.method_buffer import ANSWERED_WITHIN
 from foresail.primers.shape import Shape
 from tests.worlds.buffer_stand_in import BUFFER
 from tests.worlds.primer_scene import HOME, PrimerScene
 from tests.worlds.test_primers import EVERY_TEN, at, deaths, live
 from tests.worlds.world import done
 
-TOO_LARGE = 'pods "foresail-rehearsal" is forbidden: maximum cpu usage per Container is 1, but limit is 2'
+TOO_LARGE = 'pods "foresail-dry-run" is forbidden: maximum cpu usage per Container is 1, but limit is 2'
 
 
 def buffers(scene: PrimerScene) -> list[str]:
@@ -123,13 +123,13 @@ def test_where_nobody_answers_a_buffer_auto_holds_by_a_placeholder_for_the_same_
         await scene.until(at(25))
         await scene.stop()
         scene.start()  # what it has learned is in the status
-        await scene.until(at(32) + ASKED_AGAIN)
+        await scene.until(at(32) + BUFFER_RETRY)
         assert "methodBecause" in scene.primed("daily")
 
     scene = live(story, buffers=False)
     assert all(delay <= 2 for delay in scene.record.delays_in_order)
     assert len(tried) == 2
-    assert tried[1] - tried[0] >= ASKED_AGAIN.total_seconds() / 60
+    assert tried[1] - tried[0] >= BUFFER_RETRY.total_seconds() / 60
 
 
 def test_a_buffer_that_was_asked_for_and_is_not_answered_is_kept_and_reported() -> None:
@@ -286,11 +286,11 @@ def answering(scene: PrimerScene, *answers: Failure) -> list[datetime]:
     asked: list[datetime] = []
     left = list(answers)
 
-    async def rehearse(wish: Wish) -> Shape | Failure:
+    async def dry_run(request: DryRunRequest) -> Shape | Failure:
         asked.append(scene.clock())
-        return left.pop(0) if left else wish.template
+        return left.pop(0) if left else request.template
 
-    scene.rehearse = rehearse
+    scene.dry_run = dry_run
     return asked
 
 

@@ -12,9 +12,9 @@ from foresail.kube.failures import Failure
 from foresail.kube.tracing import Tracer
 from foresail.operator.settings import Settings
 from foresail.plan import Key, Kind
+from foresail.primers.admission_dry_run import dry_run_with
 from foresail.primers.controller import Primers
-from foresail.primers.rehearsal import rehearsing
-from foresail.primers.search import locating
+from foresail.primers.volume_lookup import locate_volumes_with
 from foresail.schedules.controller import Schedules
 from foresail.selfservice.access.reader import AccessReader
 from foresail.selfservice.controller import SelfService
@@ -80,7 +80,7 @@ def controllers(settings: Settings, client: Client, buffers: Kind = _BUFFER) -> 
         limits, never = _limits(settings, schedules), (settings.lease_namespace, settings.own_namespace)
         found.append(SelfService(settings.velero_namespace, never, limits=limits, access=AccessReader(client)))
     if settings.runs_primers:
-        found.append(Primers(settings.primers, rehearsing(client), locating(client), buffers))
+        found.append(Primers(settings.primers, dry_run_with(client), locate_volumes_with(client), buffers))
     return found
 
 

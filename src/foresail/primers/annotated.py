@@ -41,19 +41,19 @@ _record = msgspec.json.Decoder(Record)
 
 def annotated_primer(cron: CronJobRow, settings: Settings) -> PrimerRow:
     """Return the Primer that the annotations of a CronJob mean; a withdrawn one if they mean none."""
-    asks = cron.annotated
+    annotations = cron.annotated
     is_allowed = settings.allows_annotations(cron.key.namespace)
-    is_on = asks is not None and asks.warm_up is not None and is_allowed
-    warm_up = read_warm_up(asks.warm_up) if asks is not None and asks.warm_up is not None else None
-    method = (asks.method if asks is not None else "") or AUTO
-    status = read_record(asks.record, cron.uid) if asks is not None and is_allowed else PrimerStatus()
+    is_on = annotations is not None and annotations.warm_up is not None and is_allowed
+    warm_up = read_warm_up(annotations.warm_up) if annotations is not None and annotations.warm_up is not None else None
+    method = (annotations.method if annotations is not None else "") or AUTO
+    status = read_record(annotations.record, cron.uid) if annotations is not None and is_allowed else PrimerStatus()
     return PrimerRow(
         key=cron.key,
         uid=cron.uid,
-        version=asks.version if asks is not None else "",
+        version=annotations.version if annotations is not None else "",
         generation=0,
         created=_since(status) or cron.created,  # the CronJob is older than its annotation
-        is_going=cron.is_going,
+        is_terminating=cron.is_terminating,
         cron_job=cron.key.name,
         selector=None,
         warm_up=warm_up or timedelta(0),
@@ -106,16 +106,16 @@ def record(primed: Primed) -> str:
 
 def record_patch(cron: CronJobRow, primed: Primed | None, now: datetime) -> Patch | None:
     """Return the write that records this about a CronJob, or removes what is recorded; None if it is so already."""
-    asks, text = cron.annotated, None
-    if asks is None:
+    annotations, text = cron.annotated, None
+    if annotations is None:
         return None
     if primed is not None:
-        since = _since(read_record(asks.record, cron.uid)) or whole(now)
+        since = _since(read_record(annotations.record, cron.uid)) or whole(now)
         text = record(Record(**msgspec.structs.asdict(primed), since=since))
-    if (asks.record or None) == text:
+    if (annotations.record or None) == text:
         return None
     body = {"metadata": {"annotations": {WARM_UP_STATUS: text}}}
-    return Patch(CRON_JOB, cron.key, body, asks.version)
+    return Patch(CRON_JOB, cron.key, body, annotations.version)
 
 
 def recorded_status(patch: Patch, uid: str) -> PrimerStatus:
@@ -129,7 +129,7 @@ def records_a_small_quota(row: CronJobRow) -> bool:
     return row.annotated is not None and f'"{Reason.QUOTA_TOO_SMALL.value}"' in row.annotated.record
 
 
-def asks_otherwise(old: CronJobRow | None, new: CronJobRow | None) -> bool:
+def has_request_changed(old: CronJobRow | None, new: CronJobRow | None) -> bool:
     """Whether what is wanted for a CronJob has changed, so that what was refused is tried again."""
     return _wanted(old) != _wanted(new)
 
@@ -139,22 +139,21 @@ def _since(status: PrimerStatus) -> datetime | None:
 
 
 def _wanted(row: CronJobRow | None) -> tuple[object, ...]:
-    asks = row.annotated if row is not None else None
-    return (row.shape, asks.warm_up, asks.method) if row is not None and asks is not None else ()
+    annotations = row.annotated if row is not None else None
+    return (row.shape, annotations.warm_up, annotations.method) if row is not None and annotations is not None else ()
 
 
 def _problem(cron: CronJobRow) -> str:
     """Return what is wrong with the annotations of a CronJob, and what to write instead."""
-    asks = cron.annotated
-    if asks is None or asks.warm_up is None:
+    annotations = cron.annotated
+    if annotations is None or annotations.warm_up is None:
         return ""
-    if read_warm_up(asks.warm_up) is None:
-        return (
-            f"CronJob {cron.key}: annotation {WARM_UP} is {asks.warm_up!r}: write 1m to 7 days, such as 10m or 1h30m."
-        )
-    if asks.method and asks.method not in _METHODS:
+    if read_warm_up(annotations.warm_up) is None:
+        found = f"annotation {WARM_UP} is {annotations.warm_up!r}"
+        return f"CronJob {cron.key}: {found}: write 1m to 7 days, such as 10m or 1h30m."
+    if annotations.method and annotations.method not in _METHODS:
         allowed = ", ".join(_METHODS)
-        return f"CronJob {cron.key}: annotation {WARM_UP_METHOD} is {asks.method!r}: write one of {allowed}."
+        return f"CronJob {cron.key}: annotation {WARM_UP_METHOD} is {annotations.method!r}: write one of {allowed}."
     return ""
 
 

@@ -19,13 +19,13 @@ from foresail.api.marks import FIRE, PRIMER_UID, RELEASED, TARGET_UID
 from foresail.plan import Create, Key, Keyed, Kind
 from foresail.primers.shape import shape_of, shape_of_template
 
-ASKED_AGAIN = timedelta(hours=6)
+BUFFER_RETRY = timedelta(hours=6)
 """For so long after a buffer that no autoscaler answered or could use, `Auto` makes no other one."""
 
 
 def is_recent(failed: datetime, now: datetime) -> bool:
     """Whether a buffer failed so short a time ago that `Auto` makes no other one."""
-    return abs(now - failed) < ASKED_AGAIN
+    return abs(now - failed) < BUFFER_RETRY
 
 
 class BufferRow(Keyed, frozen=True):
@@ -36,19 +36,19 @@ class BufferRow(Keyed, frozen=True):
     target_uid: str
     fire: datetime | None
     created: datetime
-    is_going: bool
+    is_terminating: bool
     replicas: int
     released: datetime | None  # since when it is to hold nothing
     is_released: bool  # whether the autoscaler has taken that in
     ready: str  # "True" or "False" once an autoscaler has answered, with what it said
-    said: str
+    message: str
     provisioned: datetime | None  # since when there is room for all its pods
     needs_nodes: bool = False  # whether the autoscaler has found none, and makes nodes
 
     @property
     def is_live(self) -> bool:
         """Whether it is to hold capacity."""
-        return not self.is_going and self.replicas > 0
+        return not self.is_terminating and self.replicas > 0
 
 
 class TemplateRow(Keyed, frozen=True):
@@ -57,7 +57,7 @@ class TemplateRow(Keyed, frozen=True):
     uid: str
     primer_uid: str
     target_uid: str
-    is_going: bool
+    is_terminating: bool
     requests: tuple[tuple[str, str], ...]
     limits: tuple[tuple[str, str], ...] = ()
 
@@ -101,12 +101,12 @@ def buffer_row(wire: CapacityBuffer) -> BufferRow:
         target_uid=annotations.get(TARGET_UID, ""),
         fire=instant(annotations.get(FIRE, "")),
         created=utc(meta.creation_timestamp),
-        is_going=meta.deletion_timestamp is not None,
+        is_terminating=meta.deletion_timestamp is not None,
         replicas=wire.spec.replicas or 0,
         released=instant(annotations.get(RELEASED, "")),
         is_released=status.replicas == 0,
         ready=ready.status if ready else "",
-        said=f"{ready.reason}: {ready.message}" if ready and ready.status != "True" else "",
+        message=f"{ready.reason}: {ready.message}" if ready and ready.status != "True" else "",
         provisioned=utc(since) if since else None,
         needs_nodes=ready is not None and ready.status == "True" and room is not None and room.status == "False",
     )
@@ -121,13 +121,13 @@ def template_row(wire: StoredTemplate) -> TemplateRow:
         uid=meta.uid,
         primer_uid=annotations.get(PRIMER_UID, ""),
         target_uid=annotations.get(TARGET_UID, ""),
-        is_going=meta.deletion_timestamp is not None,
+        is_terminating=meta.deletion_timestamp is not None,
         requests=shape.requests,
         limits=shape.limits,
     )
 
 
-def promised_pods(action: Create, creations: Iterable[Create]) -> BufferedPods:
+def expected_pods(action: Create, creations: Iterable[Create]) -> BufferedPods:
     """Return for which pods a buffer is to keep room, as the creation of its PodTemplate beside it has them."""
     spec: Any = action.body["spec"]
     templates = (each.body["template"] for each in creations if each.kind == POD_TEMPLATE and each.key == action.key)

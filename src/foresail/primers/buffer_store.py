@@ -16,12 +16,12 @@ from foresail.primers.buffer_rows import (
     BufferSupport,
     TemplateRow,
     buffer_row,
-    promised_pods,
+    expected_pods,
     template_row,
 )
+from foresail.primers.cluster_rows import NodeRow
 from foresail.primers.metrics import PrimerMetrics
 from foresail.primers.observe import PrimerRow, Target
-from foresail.primers.surroundings import NodeRow
 
 KeysFor = Callable[[str], Iterable[Key]]
 """Returns the keys of the Primer with that UID, or of those that are short of quota in that namespace."""
@@ -29,23 +29,23 @@ KeysFor = Callable[[str], Iterable[Key]]
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
-class Made(NamedTuple):
+class BufferSet(NamedTuple):
     """Buffers, and their PodTemplates."""
 
     buffers: tuple[BufferRow, ...]
     templates: tuple[TemplateRow, ...]
 
-    def of(self, cron_job_uid: str) -> "Made":
+    def of_cron_job(self, cron_job_uid: str) -> "BufferSet":
         """Return those for one CronJob."""
         return self._those(lambda uid: uid == cron_job_uid)
 
-    def strays(self, cron_job_uids: Container[str]) -> "Made":
+    def strays(self, cron_job_uids: Container[str]) -> "BufferSet":
         """Return those for no CronJob of these."""
         return self._those(lambda uid: uid not in cron_job_uids)
 
-    def _those(self, chosen: Callable[[str], bool]) -> "Made":
+    def _those(self, chosen: Callable[[str], bool]) -> "BufferSet":
         buffers = (row for row in self.buffers if chosen(row.target_uid))
-        return Made(tuple(buffers), tuple(row for row in self.templates if chosen(row.target_uid)))
+        return BufferSet(tuple(buffers), tuple(row for row in self.templates if chosen(row.target_uid)))
 
 
 class BufferStore:
@@ -54,10 +54,13 @@ class BufferStore:
     def __init__(self, kind: Kind, metrics: PrimerMetrics) -> None:
         self.kind = kind
         self.buffers = Store[BufferRow](
-            {"primer": lambda row: [row.primer_uid], "here": lambda row: [row.key.namespace] if row.is_live else []}
+            {
+                "primer": lambda row: [row.primer_uid],
+                "namespace": lambda row: [row.key.namespace] if row.is_live else [],
+            }
         )
         self.templates = Store[TemplateRow]({"primer": lambda row: [row.primer_uid]})
-        self._promised: dict[Key, tuple[BufferedPods, ...]] = {}  # by Primer: the store may not show them yet
+        self._expected: dict[Key, tuple[BufferedPods, ...]] = {}  # by Primer: the store may not show them yet
         self._metrics = metrics
         self._answered: datetime | None = None
         self._unanswered: datetime | None = None
@@ -95,49 +98,49 @@ class BufferStore:
         new, template = change.new, self.templates.get(change.key)
         if new is not None and new.ready == "True" and (self._answered is None or new.created > self._answered):
             self._answered = new.created
-        self._metrics.buffered(change, template.requests if template is not None else ())
+        self._metrics.learn_buffer(change, template.requests if template is not None else ())
         return ()
 
-    def of(self, primer: PrimerRow) -> Made:
+    def of_primer(self, primer: PrimerRow) -> BufferSet:
         """Return what was made for a Primer, in its own namespace: marks elsewhere are somebody else's."""
         here = primer.key.namespace
         buffers = (row for row in self.buffers.by("primer", primer.uid) if row.key.namespace == here)
         templates = (row for row in self.templates.by("primer", primer.uid) if row.key.namespace == here)
-        return Made(tuple(buffers), tuple(templates))
+        return BufferSet(tuple(buffers), tuple(templates))
 
     def count(self, index: str, value: str) -> int:
         """Return how many buffers and PodTemplates an index has under a value."""
         return self.buffers.count(index, value) + self.templates.count(index, value)
 
-    def held(self, namespace: str) -> int:
+    def held_in_namespace(self, namespace: str) -> int:
         """Return for how many pods the buffers of a namespace keep room."""
-        return sum(row.replicas for row in self.buffers.by("here", namespace))
+        return sum(row.replicas for row in self.buffers.by("namespace", namespace))
 
-    def held_in_all(self) -> int:
+    def held_in_cluster(self) -> int:
         """Return the same of all namespaces."""
         return sum(row.replicas for row in self.buffers.rows() if row.is_live)
 
-    def buffered(self, primer: Key) -> tuple[BufferedPods, ...]:
+    def in_namespace(self, primer: Key) -> tuple[BufferedPods, ...]:
         """Return what counts against the quotas of a namespace beside its pods, but for promises to the Primer itself.
 
         Those are decided anew with each of its Plans.
         """
-        live = (_buffered(row, self.templates.get(row.key)) for row in self.buffers.by("here", primer.namespace))
-        others = (each for key, made in self._promised.items() if key != primer for each in made)
+        live = (_buffered(row, self.templates.get(row.key)) for row in self.buffers.by("namespace", primer.namespace))
+        others = (each for key, made in self._expected.items() if key != primer for each in made)
         return (*live, *(each for each in others if self._is_to_come(each, primer.namespace)))
 
-    def _is_to_come(self, promised: BufferedPods, namespace: str) -> bool:
-        return promised.key.namespace == namespace and promised.key not in self.buffers
+    def _is_to_come(self, expected: BufferedPods, namespace: str) -> bool:
+        return expected.key.namespace == namespace and expected.key not in self.buffers
 
-    def promise(self, primer: Key, creations: Iterable[Create]) -> None:
+    def expect(self, primer: Key, creations: Iterable[Create]) -> None:
         """Let the buffers that a Plan makes count before the store shows them, instead of those of the Plan before."""
         made = list(creations)
-        found = (promised_pods(each, made) for each in made if each.kind == self.kind and each.key not in self.buffers)
-        promised = tuple(_known(each, self.templates.get(each.key)) for each in found)
-        if promised:
-            self._promised[primer] = promised
+        found = (expected_pods(each, made) for each in made if each.kind == self.kind and each.key not in self.buffers)
+        expected = tuple(_known(each, self.templates.get(each.key)) for each in found)
+        if expected:
+            self._expected[primer] = expected
         else:
-            self._promised.pop(primer, None)
+            self._expected.pop(primer, None)
 
     def made_by(self, action: Create) -> Iterable[Key]:
         """Return a name for each place that a creation is to hold, until the store shows the buffer."""

@@ -15,7 +15,7 @@ from foresail.cron.shift import ZonedExpression
 from foresail.plan import Create, Delete, Key, Kind, Patch
 from foresail.primers.autoscalers import keeps_node
 from foresail.primers.buffer_rows import BufferRow, TemplateRow
-from foresail.primers.observe import CronJobRow, PlaceholderRow, PrimerRow, Seen, Settings
+from foresail.primers.observe import CronJobRow, PlaceholderRow, PrimerRow, PrimerView, Settings
 from foresail.primers.shape import Shape, shares
 
 LONGEST_CRON_JOB_NAME = 52
@@ -51,16 +51,16 @@ def attempt_of(name: str) -> int:
 
 
 def create_placeholder(
-    seen: Seen, cron: CronJobRow, shape: Shape, fire: datetime, number: tuple[int, int], lasts: timedelta
+    view: PrimerView, cron: CronJobRow, shape: Shape, fire: datetime, number: tuple[int, int], lasts: timedelta
 ) -> Create:
     """Return the creation of a placeholder, recognisable by its marks; `number` is its place, and the attempt.
 
     On its node it ends by itself when it has lasted its time, should nobody be there to let it go.
     """
-    primer, settings = seen.primer, seen.settings
+    primer, settings = view.primer, view.settings
     key = Key(cron.key.namespace, placeholder_name(cron, fire, *number))
     spec = {
-        **_place(shape, settings),
+        **_placement(shape, settings),
         "containers": _containers("hold-place", settings.pause_image, shape),
         "activeDeadlineSeconds": max(int(lasts.total_seconds()), 1),
         "terminationGracePeriodSeconds": 0,
@@ -68,7 +68,7 @@ def create_placeholder(
     }
     if settings.image_volumes:
         spec["volumes"] = [_image(index, image) for index, image in enumerate(shape.images)]
-    keeps = keeps_node(shape, is_autopilot=seen.is_autopilot)
+    keeps = keeps_node(shape, is_autopilot=view.is_autopilot)
     body = {"metadata": _metadata(primer, settings, shape.labels, owned=True, annotations=keeps), "spec": spec}
     return Create(pods.POD, key, body, {PRIMER_UID: primer.uid, TARGET_UID: cron.uid, FIRE: stamp(fire)})
 
@@ -78,12 +78,14 @@ def delete_placeholder(row: PlaceholderRow) -> Delete:
     return Delete(pods.POD, row.key, row.uid)
 
 
-def create_buffer(seen: Seen, cron: CronJobRow, shape: Shape, fire: datetime, count: int) -> tuple[Create, Create]:
+def create_buffer(
+    view: PrimerView, cron: CronJobRow, shape: Shape, fire: datetime, count: int
+) -> tuple[Create, Create]:
     """Return the creations of a PodTemplate and of the CapacityBuffer that names it; both have the same name."""
-    primer, settings = seen.primer, seen.settings
+    primer, settings = view.primer, view.settings
     tail = f"-warm-{cron.uid[:8]}-{int(fire.timestamp()) // 60}"
     key = Key(cron.key.namespace, cron.key.name[: _LONGEST_POD_NAME - len(tail)].rstrip("-.") + tail)
-    place = {name: value for name, value in _place(shape, settings).items() if name != "priorityClassName"}
+    place = {name: value for name, value in _placement(shape, settings).items() if name != "priorityClassName"}
     pod = {**place, "containers": _containers("hold-place", settings.pause_image, shape)}
     mark = {PRIMER_UID: primer.uid, TARGET_UID: cron.uid, FIRE: stamp(fire)}
     owned = _metadata(primer, settings, (), owned=True, annotations={})
@@ -91,7 +93,7 @@ def create_buffer(seen: Seen, cron: CronJobRow, shape: Shape, fire: datetime, co
     spec = {"podTemplateRef": {"name": key.name}, "replicas": count}
     return (
         Create(POD_TEMPLATE, key, {"metadata": owned, "template": template}, mark),
-        Create(seen.buffers.kind, key, {"metadata": owned, "spec": spec}, mark),
+        Create(view.buffers.kind, key, {"metadata": owned, "spec": spec}, mark),
     )
 
 
@@ -111,32 +113,34 @@ def delete_template(row: TemplateRow) -> Delete:
     return Delete(POD_TEMPLATE, row.key, row.uid)
 
 
-def create_holder(seen: Seen, cron: CronJobRow, shape: Shape, when: ZonedExpression, count: int) -> Create:
+def create_primer_cron_job(
+    view: PrimerView, cron: CronJobRow, shape: Shape, when: ZonedExpression, count: int
+) -> Create:
     """Return the creation of a primer CronJob; with what it is to hold its name changes, so it is never changed."""
-    primer = seen.primer
-    spec = _holder_spec(seen, shape, when, count)
-    body = {"metadata": _metadata(primer, seen.settings, (), owned=True, annotations={}), "spec": spec}
-    said = msgspec.json.encode([cron.uid, primer.uid, body], order="deterministic")
-    tail = f"-primer-{hashlib.sha256(said).hexdigest()[:8]}"
+    primer = view.primer
+    spec = _primer_cron_job_spec(view, shape, when, count)
+    body = {"metadata": _metadata(primer, view.settings, (), owned=True, annotations={}), "spec": spec}
+    content = msgspec.json.encode([cron.uid, primer.uid, body], order="deterministic")
+    tail = f"-primer-{hashlib.sha256(content).hexdigest()[:8]}"
     name = cron.key.name[: LONGEST_CRON_JOB_NAME - len(tail)].rstrip("-.") + tail
     return Create(batch.CRON_JOB, Key(cron.key.namespace, name), body, {PRIMER_UID: primer.uid, TARGET_UID: cron.uid})
 
 
-def delete_holder(row: CronJobRow) -> Delete:
+def delete_primer_cron_job(row: CronJobRow) -> Delete:
     """Return the deletion of a primer CronJob."""
     return Delete(batch.CRON_JOB, row.key, row.uid)
 
 
-def _holder_spec(seen: Seen, shape: Shape, when: ZonedExpression, count: int) -> dict[str, Any]:
-    primer, settings = seen.primer, seen.settings
-    keeps = keeps_node(shape, is_autopilot=seen.is_autopilot)
+def _primer_cron_job_spec(view: PrimerView, shape: Shape, when: ZonedExpression, count: int) -> dict[str, Any]:
+    primer, settings = view.primer, view.settings
+    keeps = keeps_node(shape, is_autopilot=view.is_autopilot)
     seconds = int(primer.warm_up.total_seconds())
     runs = {
         "command": [*settings.hold_command, str(seconds - _ENDS_BEFORE)],
         "env": [{"name": JOB_VARIABLE, "valueFrom": {"fieldRef": {"fieldPath": _JOB_NAME}}}],
     }
     containers = [{**each, **runs} for each in _containers("hold", settings.hold_image, shape)]
-    pod = {**_place(shape, settings), "containers": containers, "restartPolicy": "Never"}
+    pod = {**_placement(shape, settings), "containers": containers, "restartPolicy": "Never"}
     disrupted = {"type": "DisruptionTarget", "status": "True"}
     job = {
         "parallelism": count,
@@ -189,7 +193,7 @@ def _metadata(
     return {**found, "ownerReferences": [{**owner, "controller": True}]} if owned else found
 
 
-def _place(shape: Shape, settings: Settings) -> dict[str, Any]:
+def _placement(shape: Shape, settings: Settings) -> dict[str, Any]:
     """Return where the target's pods may run, as a pod of ours says it."""
     optional = {
         "nodeSelector": dict(shape.node_selector),

@@ -9,120 +9,123 @@ from foresail.api.marks import WARM_UP
 from foresail.api.primer import PRIMER, Primed
 from foresail.cron.shift import Shifted
 from foresail.plan import Action, Create, Note, Patch, Plan, Subject
-from foresail.primers import buffer
+from foresail.primers import method_buffer
 from foresail.primers.annotated import record_patch
-from foresail.primers.build import delete_holder, delete_placeholder
+from foresail.primers.build import delete_placeholder, delete_primer_cron_job
 from foresail.primers.methods import METHODS
-from foresail.primers.observe import PrimerRow, Seen, Target
+from foresail.primers.observe import PrimerRow, PrimerView, Target
 from foresail.primers.reasons import Because, Reason
-from foresail.primers.rules import Verdict, asked_again, judge, not_allowed_here
+from foresail.primers.rules import Verdict, judge, next_dry_run, not_allowed_here
 from foresail.primers.status import patch_body, primed_of, status_of
-from foresail.primers.steps import UNREADABLE, Steps, remembered
+from foresail.primers.steps import UNREADABLE, Steps, recorded_primed
 
-MOST = 100
+MAX_CRON_JOBS = 100
 """Of CronJobs for one Primer: the status has a paragraph for each."""
 
 _LONGEST_PROBLEM = 200
-_LOOK_ANYWAY = timedelta(hours=6)  # the rules of zones change, and clocks are set
+_MAX_REQUEUE = timedelta(hours=6)  # the rules of zones change, and clocks are set
 
 
-def decide(seen: Seen, now: datetime) -> Plan:
+def decide(view: PrimerView, now: datetime) -> Plan:
     """Say what is to be done for a Primer now, and when to reconcile next.
 
     Placeholders come before the status: of thousands that are due at once each is there before any is written about.
     Their names are derived, so a crash between the two makes no second one.
     """
-    primer = seen.primer
+    primer = view.primer
     subject = Subject(primer.kind, primer.key, primer.uid)
-    if primer.is_going:
+    if primer.is_terminating:
         return Plan(subject=subject)  # what belongs to it goes with it
-    found = _found(seen, now)
-    actions: list[Action] = [delete_placeholder(each) for each in seen.stray_placeholders if not each.is_going]
-    actions += [delete_holder(each) for each in seen.stray_holders if not each.is_going]
-    left = [buffer.let_go(seen, seen.stray_buffers, seen.stray_templates, now), *_released_beyond(seen, now)]
+    found = _judge_targets(view, now)
+    actions: list[Action] = [delete_placeholder(each) for each in view.stray_placeholders if not each.is_terminating]
+    actions += [delete_primer_cron_job(each) for each in view.stray_primer_cron_jobs if not each.is_terminating]
+    left = [
+        method_buffer.release_buffers(view, view.stray_buffers, view.stray_templates, now),
+        *_released_beyond(view, now),
+    ]
     for steps in (*left, *(steps for _, steps in found)):
         actions += steps.actions
     # With the next look, which the placeholders themselves bring about.
     is_later = any(isinstance(each, Create) for each in actions) and not _lost(found)
     return Plan(
         actions=tuple(actions),
-        status=None if is_later else _status(seen, found, now),
-        notes=tuple(_note(subject, each) for each in said(seen, found)),
+        status=None if is_later else _status(view, found, now),
+        notes=tuple(_note(subject, each) for each in new_events(view, found)),
         wake_at=_wake((*left, *(steps for _, steps in found)), now) if found or left[0].wakes else None,
         subject=subject,
     )
 
 
-def _released_beyond(seen: Seen, now: datetime) -> list[Steps]:
+def _released_beyond(view: PrimerView, now: datetime) -> list[Steps]:
     """Release what is held for CronJobs beyond the most that a Primer is for."""
-    return [method.release(seen, target, now) for target in seen.targets[MOST:] for method in METHODS.values()]
+    return [method.release(view, target, now) for target in view.targets[MAX_CRON_JOBS:] for method in METHODS.values()]
 
 
-def _judged(seen: Seen, target: Target, now: datetime) -> tuple[Verdict, Steps]:
+def _judge_target(view: PrimerView, target: Target, now: datetime) -> tuple[Verdict, Steps]:
     """Judge one CronJob; if its values cannot be read, release what is held for it instead of holding it for ever."""
     try:
-        return answered(seen, judge(seen, target, now), now)
+        return plan_target(view, judge(view, target, now), now)
     except UNREADABLE as problem:
         text = f"the values for CronJob {target.cron.key.name} cannot be read: {str(problem)[:_LONGEST_PROBLEM]}"
         because = Because(Reason.UNREADABLE, f"{text}. Correct the CronJob, or what is set for it.")
-        return answered(seen, Verdict(target, because=because), now)
+        return plan_target(view, Verdict(target, because=because), now)
 
 
-def _found(seen: Seen, now: datetime) -> list[tuple[Verdict, Steps]]:
+def _judge_targets(view: PrimerView, now: datetime) -> list[tuple[Verdict, Steps]]:
     """Judge one CronJob after the other: the buffer that is made for one counts in the quotas for the next."""
     found: list[tuple[Verdict, Steps]] = []
-    for target in seen.targets[:MOST]:
-        verdict, steps = _judged(seen, target, now)
+    for target in view.targets[:MAX_CRON_JOBS]:
+        verdict, steps = _judge_target(view, target, now)
         found.append((verdict, steps))
-        seen = buffer.with_promised(seen, steps)
+        view = method_buffer.with_expected_buffers(view, steps)
     return found
 
 
-def _status(seen: Seen, found: Sequence[tuple[Verdict, Steps]], now: datetime) -> Patch | None:
+def _status(view: PrimerView, found: Sequence[tuple[Verdict, Steps]], now: datetime) -> Patch | None:
     """Return the write of the status: into the Primer, or into the record of an annotated CronJob."""
-    primer = seen.primer
+    primer = view.primer
     if primer.kind == PRIMER:
-        body = patch_body(primer.status, status_of(seen, found, now))
+        body = patch_body(primer.status, status_of(view, found, now))
         return Patch(PRIMER, primer.key, body, primer.version, "status") if body else None
-    if seen.annotated is None or not seen.settings.allows_annotations(primer.key.namespace):
+    if view.annotated is None or not view.settings.allows_annotations(primer.key.namespace):
         return None
-    primed = next((primed_of(seen, verdict, steps) for verdict, steps in found), None)
-    return record_patch(seen.annotated, primed, now)
+    primed = next((primed_of(view, verdict, steps) for verdict, steps in found), None)
+    return record_patch(view.annotated, primed, now)
 
 
-def answered(seen: Seen, verdict: Verdict, now: datetime) -> tuple[Verdict, Steps]:
+def plan_target(view: PrimerView, verdict: Verdict, now: datetime) -> tuple[Verdict, Steps]:
     """Ask the method that is used; whatever another method has left behind is let go."""
     target, steps = verdict.target, Steps()
     left: list[Steps] = []
     for name, method in METHODS.items():
         if name != verdict.method:
-            left.append(method.release(seen, target, now))
+            left.append(method.release(view, target, now))
         elif verdict.because is None:
-            steps = method.plan(seen, verdict, now)
+            steps = method.plan(view, verdict, now)
         else:
-            steps = method.release(seen, target, now)
+            steps = method.release(view, target, now)
             if verdict.fires is not None:  # its status changes with the fires, whoever runs them
                 steps = msgspec.structs.replace(steps, wakes=(*steps.wakes, verdict.fires.upcoming))
-    again = asked_again(seen, verdict)
+    again = next_dry_run(view, verdict)
     actions = [*steps.actions, *(action for each in left for action in each.actions)]
     wakes = [*steps.wakes, *(at for each in left for at in each.wakes), *([] if again is None else [again])]
     return verdict, msgspec.structs.replace(steps, actions=tuple(actions), wakes=tuple(wakes))
 
 
-def said(seen: Seen, found: Sequence[tuple[Verdict, Steps]]) -> list[Because]:
+def new_events(view: PrimerView, found: Sequence[tuple[Verdict, Steps]]) -> list[Because]:
     """Return what a user should know of this look: what has come to hold since the last one."""
-    news = [not_allowed_here(seen) or _off(seen.primer)] if seen.is_off_unsaid else []
+    news = [not_allowed_here(view) or _off(view.primer)] if view.is_off_unreported else []
     for verdict, steps in found:
-        known = remembered(seen, verdict.target.cron.uid)
+        known = recorded_primed(view, verdict.target.cron.uid)
         because = verdict.because or steps.because
         if because is not None and _is_new(because, known):
             news.append(because)
         if verdict.shifted is not None and not verdict.shifted.exact and (known is None or known.exact):
             news.append(_inexact(verdict.target.cron.key.name, verdict.shifted))
-        news += steps.said
-    if seen.images_refused and any(isinstance(each, Create) for _, steps in found for each in steps.actions):
-        text = f"namespace {seen.primer.key.namespace} refuses image volumes, so no image is pulled ahead"
-        news.append(Because(Reason.IMAGES_NOT_PULLED, f"{text}: {seen.images_refused}"))
+        news += steps.events
+    if view.images_refused and any(isinstance(each, Create) for _, steps in found for each in steps.actions):
+        text = f"namespace {view.primer.key.namespace} refuses image volumes, so no image is pulled ahead"
+        news.append(Because(Reason.IMAGES_NOT_PULLED, f"{text}: {view.images_refused}"))
     return news
 
 
@@ -149,7 +152,7 @@ def _lost(found: Sequence[tuple[Verdict, Steps]]) -> bool:
 
 def _wake(found: Iterable[Steps], now: datetime) -> datetime:
     instants = [at for steps in found for at in steps.wakes if at > now]
-    return min([*instants, now + _LOOK_ANYWAY])
+    return min([*instants, now + _MAX_REQUEUE])
 
 
 def _note(subject: Subject, because: Because) -> Note:

@@ -14,7 +14,7 @@ from foresail.primers.reasons import Because, Reason
 STANDING = 50
 """The duty cycle in percent above which capacity is as good as kept for ever."""
 
-_KEPT = 20_000
+_CACHE_SIZE = 20_000
 _HORIZON = timedelta(days=28)
 _MOST_FIRES = 2_000
 
@@ -28,7 +28,7 @@ class Fires(msgspec.Struct, frozen=True):
 
 def fires(cron: CronJobRow, zone: str, now: datetime) -> Fires | Because:
     """Return the fires around now, found along the chain that the controller follows."""
-    schedule = reading(cron.text, cron.zone or zone)
+    schedule = parsed_schedule(cron.text, cron.zone or zone)
     if isinstance(schedule, Because):
         return schedule
     if isinstance(schedule, IntervalSchedule) and cron.deadline is not None and cron.deadline < schedule.period:
@@ -47,8 +47,8 @@ def fires(cron: CronJobRow, zone: str, now: datetime) -> Fires | Because:
     return Fires(last, found.upcoming)
 
 
-@lru_cache(_KEPT)
-def reading(text: str, zone: str) -> Schedule | Because:
+@lru_cache(_CACHE_SIZE)
+def parsed_schedule(text: str, zone: str) -> Schedule | Because:
     """Return the schedule that a CronJob means; a reason if it means none."""
     try:
         return parse(text, Dialect.ROBFIG, zone)
@@ -61,9 +61,9 @@ def duty_cycle(cron: CronJobRow, zone: str, warm_up: timedelta) -> int:
     return _duty_cycle(cron.text, cron.zone or zone, warm_up, cron.created)
 
 
-@lru_cache(_KEPT)
+@lru_cache(_CACHE_SIZE)
 def _duty_cycle(text: str, zone: str, warm_up: timedelta, since: datetime) -> int:
-    schedule = reading(text, zone)
+    schedule = parsed_schedule(text, zone)
     if isinstance(schedule, Because):
         return 0
     held, free_from, last = timedelta(0), since, since
@@ -82,7 +82,7 @@ def shifted(cron: CronJobRow, zone: str, warm_up: timedelta, now: datetime) -> S
     return _shifted(cron.text, cron.zone or zone, warm_up // timedelta(minutes=1), month)
 
 
-@lru_cache(_KEPT)
+@lru_cache(_CACHE_SIZE)
 def _shifted(text: str, zone: str, minutes: int, since: datetime) -> Shifted | Because:
-    schedule = reading(text, zone)
+    schedule = parsed_schedule(text, zone)
     return schedule if isinstance(schedule, Because) else shift(schedule, minutes, since)

@@ -26,23 +26,23 @@ class HeldCount:
     Whoever may create pods in a namespace can forge one. So a namespace counts in all with its own limit at most.
     """
 
-    def __init__(self, per_namespace: int) -> None:
-        self.in_all = 0
-        self._per_namespace = per_namespace
-        self._here: Counter[str] = Counter()
-        self._of: Counter[Owner] = Counter()
+    def __init__(self, max_per_namespace: int) -> None:
+        self.in_cluster = 0
+        self._max_per_namespace = max_per_namespace
+        self._in_namespace: Counter[str] = Counter()
+        self._by_owner: Counter[Owner] = Counter()
         self._owners = set[Owner]()
 
-    def here(self, namespace: str) -> int:
+    def in_namespace(self, namespace: str) -> int:
         """Return how many hold capacity in a namespace."""
-        return self._here[namespace]
+        return self._in_namespace[namespace]
 
     def learn_placeholder(self, old: PlaceholderRow | None, new: PlaceholderRow | None) -> None:
         """Take in the change of a placeholder."""
         for row, change in ((old, -1), (new, 1)):
             if row is not None and _counts(row):
                 owner = _owner_of(row)
-                _add(self._of, owner, change)
+                _add(self._by_owner, owner, change)
                 if owner in self._owners:
                     self._count(owner.namespace, change)
 
@@ -52,19 +52,19 @@ class HeldCount:
             return
         if old is not None and (owner := Owner(namespace, old.uid)) in self._owners:
             self._owners.discard(owner)
-            self._count(namespace, -self._of[owner])
+            self._count(namespace, -self._by_owner[owner])
         if new is not None and (owner := Owner(namespace, new.uid)) not in self._owners:
             self._owners.add(owner)
-            self._count(namespace, self._of[owner])
+            self._count(namespace, self._by_owner[owner])
 
     def is_owned(self, row: PlaceholderRow) -> bool:
         """Whether the owner of a placeholder is known in its namespace."""
         return _owner_of(row) in self._owners
 
     def _count(self, namespace: str, change: int) -> None:
-        before = min(self._here[namespace], self._per_namespace)
-        _add(self._here, namespace, change)
-        self.in_all += min(self._here[namespace], self._per_namespace) - before
+        before = min(self._in_namespace[namespace], self._max_per_namespace)
+        _add(self._in_namespace, namespace, change)
+        self.in_cluster += min(self._in_namespace[namespace], self._max_per_namespace) - before
 
 
 def _owner_of(row: PlaceholderRow) -> Owner:

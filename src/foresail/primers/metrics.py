@@ -94,13 +94,13 @@ class PrimerMetrics(Collector):
 
     # What the controller tells
 
-    def changed(self, change: Change[PrimerRow]) -> None:
+    def learn_primer(self, change: Change[PrimerRow]) -> None:
         """Count the losses and the start delays that have appeared in a status, and the state of CronJobs."""
-        self.stands(change)
+        self.learn_state(change)
         if change.old is not None and change.new is not None:
-            self.recorded(change.old.status, change.new.status)
+            self.learn_status(change.old.status, change.new.status)
 
-    def stands(self, change: Change[PrimerRow]) -> None:
+    def learn_state(self, change: Change[PrimerRow]) -> None:
         """Take in how the CronJobs of a Primer stand, or one with annotations."""
         self._count(change)
         for row, count in ((change.old, -1), (change.new, 1)):
@@ -112,7 +112,7 @@ class PrimerMetrics(Collector):
         else:
             self._cold.pop(change.key, None)
 
-    def recorded(self, was: PrimerStatus, status: PrimerStatus) -> None:
+    def learn_status(self, was: PrimerStatus, status: PrimerStatus) -> None:
         """Count what a status has more than the one before it."""
         before = {each.uid: each for each in was.cron_jobs}
         for primed in status.cron_jobs:
@@ -124,7 +124,7 @@ class PrimerMetrics(Collector):
                 if old is None or not old.start_delays or each.fire > old.start_delays[-1].fire:
                     self._delay.labels(str(each.warm).lower()).observe(each.seconds)
 
-    def held(self, change: Change[PlaceholderRow], *, is_owned: bool) -> None:
+    def learn_placeholder(self, change: Change[PlaceholderRow], *, is_owned: bool) -> None:
         """Add up what a placeholder holds, from when it got its node; any tenant can label a pod that nobody owns."""
         new, known = change.new, self._holding.get(change.key)
         is_holding = new is not None and new.holds
@@ -136,7 +136,7 @@ class PrimerMetrics(Collector):
             del self._holding[change.key]
         self._count(change)
 
-    def buffered(self, change: Change[BufferRow], requests: Requests) -> None:
+    def learn_buffer(self, change: Change[BufferRow], requests: Requests) -> None:
         """Add up what a buffer holds, from when there is room for all its pods."""
         new, known = change.new, self._holding.get(change.key)
         is_holding = new is not None and new.is_live
@@ -150,7 +150,7 @@ class PrimerMetrics(Collector):
             if change.key.namespace not in self._there:  # the last Primer and placeholder are gone already
                 self._left.setdefault(change.key.namespace, now())
 
-    def refused(self, primer: Key, cause: Cause) -> None:
+    def count_refusal(self, primer: Key, cause: Cause) -> None:
         """Count a creation that the API server refused for what it is."""
         self._of(primer.namespace).refused[cause.value] += 1
         if primer.namespace not in self._there:  # it was deleted meanwhile

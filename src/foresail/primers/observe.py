@@ -14,8 +14,8 @@ from foresail.api.specs import LabelSelector
 from foresail.cron.duration import nanoseconds
 from foresail.plan import Key, Keyed, Kind
 from foresail.primers.buffer_rows import BufferedPods, BufferRow, BufferSupport, TemplateRow
+from foresail.primers.cluster_rows import NodeRow, PriorityRow, QuotaRow
 from foresail.primers.shape import Shape, shape_of, shape_of_template
-from foresail.primers.surroundings import NodeRow, PriorityRow, QuotaRow
 
 RELEASE_AFTER = timedelta(minutes=5)
 LONGEST_RECORD = 16_384
@@ -29,9 +29,9 @@ class Settings(msgspec.Struct, frozen=True):
     """What an administrator has set for all Primers."""
 
     zone: str = "UTC"  # in which kube-controller-manager's clock stands: for CronJobs that name no zone
-    longest_warm_up: timedelta = timedelta(hours=6)
-    per_namespace: int = 50
-    in_all: int = 2_000
+    max_warm_up: timedelta = timedelta(hours=6)
+    max_per_namespace: int = 50
+    max_in_cluster: int = 2_000
     pause_image: str = "pause"
     hold_image: str = ""  # of the Jobs of primer CronJobs; without one there are none
     hold_command: tuple[str, ...] = ("foresail", "hold")  # gets the seconds as its last argument
@@ -58,7 +58,7 @@ class PrimerRow(Keyed, frozen=True):
     version: str
     generation: int
     created: datetime
-    is_going: bool
+    is_terminating: bool
     cron_job: str
     selector: LabelSelector | None
     warm_up: timedelta
@@ -87,7 +87,7 @@ class PrimerRow(Keyed, frozen=True):
         """Return where a field is set that annotations do not have."""
         return name if self.kind == PRIMER else f"{name} in a Primer"
 
-    def chooses(self, name: str, labels: dict[str, str]) -> bool:
+    def matches(self, name: str, labels: dict[str, str]) -> bool:
         """Whether a CronJob of its namespace is one that it is for."""
         if self.selector is not None:
             return selects(self.selector, labels)
@@ -108,7 +108,7 @@ class CronJobRow(Keyed, frozen=True):
 
     uid: str
     created: datetime
-    is_going: bool
+    is_terminating: bool
     labels: dict[str, str]
     text: str
     zone: str  # empty: that of kube-controller-manager
@@ -142,7 +142,7 @@ class PodRow(Keyed, frozen=True):
     created: datetime
     node: str
     phase: str
-    is_going: bool
+    is_terminating: bool
     began: datetime | None  # when its first container ran
     shape: Shape | None
 
@@ -163,17 +163,17 @@ class PlaceholderRow(Keyed, frozen=True):
     scheduled: datetime | None
     node: str
     phase: str
-    is_going: bool
+    is_terminating: bool
     disrupted: str  # the reason that a DisruptionTarget condition gives
     requests: tuple[tuple[str, str], ...]
 
     @property
     def holds(self) -> bool:
         """Whether it holds a place, or waits for one."""
-        return not self.is_going and self.phase not in (pods.SUCCEEDED, pods.FAILED)
+        return not self.is_terminating and self.phase not in (pods.SUCCEEDED, pods.FAILED)
 
 
-class Located(msgspec.Struct, frozen=True):
+class VolumeLocations(msgspec.Struct, frozen=True):
     """From where the bound volumes of some claims can be reached, as found for a fire: node selectors in JSON."""
 
     claims: tuple[str, ...]
@@ -188,26 +188,26 @@ class Target(msgspec.Struct, frozen=True):
     jobs: tuple[JobRow, ...] = ()
     pods: tuple[PodRow, ...] = ()
     placeholders: tuple[PlaceholderRow, ...] = ()
-    holders: tuple[CronJobRow, ...] = ()  # primer CronJobs
-    holder_jobs: tuple[JobRow, ...] = ()
-    holder_pods: tuple[PodRow, ...] = ()
+    primer_cron_jobs: tuple[CronJobRow, ...] = ()  # primer CronJobs
+    primer_jobs: tuple[JobRow, ...] = ()
+    primer_pods: tuple[PodRow, ...] = ()
     buffers: tuple[BufferRow, ...] = ()
     templates: tuple[TemplateRow, ...] = ()  # of buffers
     taken_by: str = ""  # the name of an older Primer that is for this CronJob too
     admitted: Shape | None = None  # what a pod of this template would be after admission, if that was asked
-    is_rehearsed: bool = False  # whether the API server has answered, a refusal included
+    is_dry_run_done: bool = False  # whether the API server has answered, a refusal included
     asked: datetime | None = None  # when it was last asked
     refused: str = ""  # in what words it refused such a pod
-    located: Located | None = None  # where its volumes are, if that was asked
+    volume_locations: VolumeLocations | None = None  # where its volumes are, if that was asked
 
 
-class Seen(msgspec.Struct, frozen=True):
+class PrimerView(msgspec.Struct, frozen=True):
     """Everything that a decision about one Primer depends on, but the time."""
 
     primer: PrimerRow
     targets: tuple[Target, ...] = ()
     stray_placeholders: tuple[PlaceholderRow, ...] = ()  # ours, of CronJobs that it is not for any more
-    stray_holders: tuple[CronJobRow, ...] = ()
+    stray_primer_cron_jobs: tuple[CronJobRow, ...] = ()
     stray_buffers: tuple[BufferRow, ...] = ()
     stray_templates: tuple[TemplateRow, ...] = ()
     buffers: BufferSupport = BufferSupport()
@@ -215,15 +215,19 @@ class Seen(msgspec.Struct, frozen=True):
     priorities: tuple[PriorityRow, ...] = ()
     nodes: dict[str, NodeRow] = {}
     is_autopilot: bool = False  # all nodes of the cluster are those of GKE Autopilot
-    held_here: int = 0  # placeholders and places of buffers in the namespace, of all Primers
-    held_in_all: int = 0
-    to_come: tuple[PlaceholderRow, ...] = ()  # those of the namespace, if it has a quota: each awaits a pod as large
-    buffered: tuple[BufferedPods, ...] = ()  # of all live and promised buffers of the namespace, if it has a quota
+    held_in_namespace: int = 0  # placeholders and places of buffers in the namespace, of all Primers
+    held_in_cluster: int = 0
+    namespace_placeholders: tuple[
+        PlaceholderRow, ...
+    ] = ()  # those of the namespace, if it has a quota: each awaits a pod as large
+    namespace_buffers: tuple[
+        BufferedPods, ...
+    ] = ()  # of all live and promised buffers of the namespace, if it has a quota
     losses: dict[str, str] = {}  # by the UID of a CronJob, why its last placeholder went
     refused: dict[str, str] = {}  # by the name of an object, in what words the API server refused it
     annotated: CronJobRow | None = None  # whose annotations are read as a Primer
     images_refused: str = ""  # in what words image volumes were refused here, until an Event has told it
-    is_off_unsaid: bool = False  # they are not allowed, and its owner does not know
+    is_off_unreported: bool = False  # they are not allowed, and its owner does not know
     settings: Settings = Settings()
 
     def priority(self, name: str) -> PriorityRow | None:
@@ -245,7 +249,7 @@ def primer_row(wire: Primer) -> PrimerRow:
         version=meta.resource_version,
         generation=meta.generation,
         created=utc(meta.creation_timestamp),
-        is_going=meta.deletion_timestamp is not None,
+        is_terminating=meta.deletion_timestamp is not None,
         cron_job=spec.cron_job or "",
         selector=spec.selector,
         warm_up=warm_up_of(spec.warm_up),
@@ -286,7 +290,7 @@ def cron_job_row(wire: batch.CronJob) -> CronJobRow:
         key=Key(meta.namespace, meta.name),
         uid=meta.uid,
         created=utc(meta.creation_timestamp),
-        is_going=meta.deletion_timestamp is not None,
+        is_terminating=meta.deletion_timestamp is not None,
         labels=meta.labels or {},
         text=spec.schedule,
         zone=spec.time_zone or "",
@@ -340,7 +344,7 @@ def pod_row(wire: pods.Pod) -> PodRow:
         created=utc(meta.creation_timestamp),
         node=wire.spec.node_name,
         phase=status.phase,
-        is_going=meta.deletion_timestamp is not None,
+        is_terminating=meta.deletion_timestamp is not None,
         began=_began(status),
         shape=_known_shape(wire.spec),
     )
@@ -365,7 +369,7 @@ def placeholder_row(wire: pods.Pod) -> PlaceholderRow:
         scheduled=utc(scheduled.last_transition_time) if scheduled and scheduled.last_transition_time else None,
         node=wire.spec.node_name,
         phase=status.phase,
-        is_going=meta.deletion_timestamp is not None,
+        is_terminating=meta.deletion_timestamp is not None,
         disrupted=target.reason if target else "",
         requests=shape.requests if shape else (),
     )
@@ -373,7 +377,7 @@ def placeholder_row(wire: pods.Pod) -> PlaceholderRow:
 
 def primers_of(name: str, labels: dict[str, str], primers: Iterable[PrimerRow]) -> list[PrimerRow]:
     """Return the Primers of its namespace that are for a CronJob, the one that primes it first."""
-    choosing = [each for each in primers if not each.is_going and each.chooses(name, labels)]
+    choosing = [each for each in primers if not each.is_terminating and each.matches(name, labels)]
     return sorted(choosing, key=lambda each: (each.created, each.key))
 
 

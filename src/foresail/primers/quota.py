@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from fractions import Fraction
 
+from foresail.primers.cluster_rows import QuotaRow
 from foresail.primers.shape import Shape, amounts
-from foresail.primers.surroundings import QuotaRow
 
 _PLAIN = ("cpu", "memory", "ephemeral-storage")  # a quota may name these without saying that requests are meant
 

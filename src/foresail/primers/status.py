@@ -10,10 +10,10 @@ import msgspec
 from foresail.api.instants import whole
 from foresail.api.primer import BY_CRON_JOB, Expression, Primed, PrimerStatus, StartDelay
 from foresail.api.requests import Condition
-from foresail.primers.observe import PrimerRow, Seen
+from foresail.primers.observe import PrimerRow, PrimerView
 from foresail.primers.reasons import Reason
 from foresail.primers.rules import Verdict, minutes, runs_of
-from foresail.primers.steps import Steps, remembered
+from foresail.primers.steps import Steps, recorded_primed
 
 READY, EXACT, WARMING = "Ready", "Exact", "Warming"
 DELAYS = 10
@@ -27,10 +27,10 @@ _COLD = 10
 _NOT_OURS_TO_WARM = (Reason.SUSPENDED.value, Reason.TAKEN.value)
 
 
-def status_of(seen: Seen, found: Sequence[tuple[Verdict, Steps]], now: datetime) -> PrimerStatus:
+def status_of(view: PrimerView, found: Sequence[tuple[Verdict, Steps]], now: datetime) -> PrimerStatus:
     """Return the whole next status."""
-    primer = seen.primer
-    primed = tuple(primed_of(seen, verdict, steps) for verdict, steps in found)
+    primer = view.primer
+    primed = tuple(primed_of(view, verdict, steps) for verdict, steps in found)
     held = [each for each in primed if each.reason is None]
     return PrimerStatus(
         observed_generation=primer.generation,
@@ -39,20 +39,20 @@ def status_of(seen: Seen, found: Sequence[tuple[Verdict, Steps]], now: datetime)
         next_fire=min((each.next_fire for each in held if each.next_fire), default=None),
         next_warm_up=min((each.next_warm_up for each in held if each.next_warm_up), default=None),
         cron_jobs=primed,
-        conditions=tuple(_conditions(seen, primed, found, now)),
+        conditions=tuple(_conditions(view, primed, found, now)),
     )
 
 
-def primed_of(seen: Seen, verdict: Verdict, steps: Steps) -> Primed:
+def primed_of(view: PrimerView, verdict: Verdict, steps: Steps) -> Primed:
     """Return what is said of one CronJob."""
     cron, fires, shifted = verdict.target.cron, verdict.fires, verdict.shifted
     because = verdict.because or steps.because
-    known = remembered(seen, cron.uid)
+    known = recorded_primed(view, cron.uid)
     return Primed(
         name=cron.key.name,
         uid=cron.uid,
         next_fire=fires.upcoming if fires and because is None else None,
-        next_warm_up=fires.upcoming - seen.primer.warm_up if fires and because is None else None,
+        next_warm_up=fires.upcoming - view.primer.warm_up if fires and because is None else None,
         shifted=tuple(Expression(each.schedule, each.time_zone) for each in shifted.schedules) if shifted else (),
         exact=shifted.exact if shifted else True,
         inexact_because=shifted.reason if shifted and not shifted.exact else None,
@@ -112,19 +112,19 @@ def patch_body(before: PrimerStatus, after: PrimerStatus) -> dict[str, Any]:
 
 
 def _conditions(
-    seen: Seen, primed: Sequence[Primed], found: Sequence[tuple[Verdict, Steps]], now: datetime
+    view: PrimerView, primed: Sequence[Primed], found: Sequence[tuple[Verdict, Steps]], now: datetime
 ) -> list[Condition]:
-    primer, targets = seen.primer, len(seen.targets)
-    hindered = next((each for each in primed if each.reason not in (None, Reason.SUSPENDED.value)), None)
+    primer, targets = view.primer, len(view.targets)
+    blocked = next((each for each in primed if each.reason not in (None, Reason.SUSPENDED.value)), None)
     if len(primed) < targets:
         text = f"{targets} CronJobs are chosen, and a Primer is for {len(primed)} at most: choose fewer."
-        ready: _Said = ("False", Reason.TOO_MANY, text)
+        ready: _ConditionValue = ("False", Reason.TOO_MANY, text)
     elif not primed:
         ready = ("False", Reason.NO_CRON_JOB, _none(primer))
     elif primer.suspend:
         ready = ("False", Reason.SUSPENDED, "spec.suspend is true, so nothing is held.")
-    elif hindered is not None:
-        ready = ("False", Reason(hindered.reason or ""), hindered.message or "")
+    elif blocked is not None:
+        ready = ("False", Reason(blocked.reason or ""), blocked.message or "")
     else:
         count = "One CronJob is" if len(primed) == 1 else f"{len(primed)} CronJobs are"
         ready = ("True", Reason.READY, f"{count} primed.")
@@ -132,23 +132,25 @@ def _conditions(
     if inexact is not None:
         dates = f", first on {', '.join(inexact.inexact_dates[:3])}" if inexact.inexact_dates else ""
         text = f"CronJob {inexact.name}: {inexact.inexact_because}{dates}."
-        exact: _Said = ("False", Reason.INEXACT, text)
+        exact: _ConditionValue = ("False", Reason.INEXACT, text)
     elif primer.method == BY_CRON_JOB:
         exact = ("True", Reason.EXACT, "The primer CronJobs fire at each fire minus the warm-up, and at no other time.")
     else:
         exact = ("True", Reason.INSTANTS, "Each warm-up is at a fire minus the warm-up.")
     if any(steps.is_warming for _, steps in found):
-        warming: _Said = ("True", Reason.WARMING, "Capacity is held, or being made, for a fire to come.")
+        warming: _ConditionValue = ("True", Reason.WARMING, "Capacity is held, or being made, for a fire to come.")
     else:
         warming = ("False", Reason.WAITING, "No warm-up has begun.")
-    return [_told(primer, kind, said, now) for kind, said in ((READY, ready), (EXACT, exact), (WARMING, warming))]
+    return [
+        _condition(primer, kind, value, now) for kind, value in ((READY, ready), (EXACT, exact), (WARMING, warming))
+    ]
 
 
-_Said = tuple[Literal["True", "False"], Reason, str]
+_ConditionValue = tuple[Literal["True", "False"], Reason, str]
 
 
-def _told(primer: PrimerRow, kind: str, said: _Said, now: datetime) -> Condition:
-    status, reason, message = said
+def _condition(primer: PrimerRow, kind: str, value: _ConditionValue, now: datetime) -> Condition:
+    status, reason, message = value
     old = next((each for each in primer.status.conditions or () if each.type == kind), None)
     since = old.last_transition_time if old is not None and old.status == status else whole(now)
     return Condition(kind, status, reason.value, message[:_LONGEST_MESSAGE], since, primer.generation)

@@ -6,7 +6,7 @@ import msgspec
 
 from foresail.api.primer import Primed, Warming
 from foresail.plan import Action
-from foresail.primers.observe import Seen
+from foresail.primers.observe import PrimerView
 from foresail.primers.reasons import Because
 
 UNREADABLE = (ValueError, ArithmeticError, RecursionError, msgspec.MsgspecError)
@@ -21,7 +21,7 @@ class Steps(msgspec.Struct, frozen=True):
     warming: Warming | None = None  # for the status
     is_warming: bool = False
     because: Because | None = None  # why nothing is held, found out only now
-    said: tuple[Because, ...] = ()
+    events: tuple[Because, ...] = ()
     warm_nodes: tuple[tuple[datetime, tuple[str, ...]], ...] = ()  # for a fire, where capacity was held
     cold_because: tuple[
         tuple[datetime, str], ...
@@ -30,6 +30,6 @@ class Steps(msgspec.Struct, frozen=True):
     unanswered: datetime | None = None  # when an autoscaler should have answered a CapacityBuffer
 
 
-def remembered(seen: Seen, uid: str) -> Primed | None:
+def recorded_primed(view: PrimerView, uid: str) -> Primed | None:
     """Return what the status says of a CronJob."""
-    return next((each for each in seen.primer.status.cron_jobs if each.uid == uid), None)
+    return next((each for each in view.primer.status.cron_jobs if each.uid == uid), None)

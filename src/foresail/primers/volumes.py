@@ -16,7 +16,7 @@ _MOST_TERMS = 100
 
 
 @small_cache(1_000)
-def within(affinity: bytes, volumes: tuple[bytes, ...]) -> bytes:
+def with_volume_affinity(affinity: bytes, volumes: tuple[bytes, ...]) -> bytes:
     """Return an affinity, in JSON, that also keeps a pod to the nodes from which its volumes can be reached.
 
     The terms of a node selector are alternatives, so each of one side is joined with each of the other.
@@ -28,11 +28,14 @@ def within(affinity: bytes, volumes: tuple[bytes, ...]) -> bytes:
     for volume in volumes:
         others = _terms(msgspec.json.decode(volume))
         if others and len(terms) * len(others) <= _MOST_TERMS:
-            terms = _unlike(_both(one, other) for one in terms for other in others)
+            terms = _unique(_joined(one, other) for one in terms for other in others)
     if terms in ([], [{}]):
         return affinity  # no node will do whatever is added, or there is nothing to add
     return msgspec.json.encode(
-        {**whole, "nodeAffinity": {**node, _REQUIRED: {"nodeSelectorTerms": [_said(each) for each in terms]}}}
+        {
+            **whole,
+            "nodeAffinity": {**node, _REQUIRED: {"nodeSelectorTerms": [_without_empty_parts(each) for each in terms]}},
+        }
     )
 
 
@@ -53,15 +56,15 @@ def _terms(selector: dict[str, Any]) -> list[Term]:
     return [each for each in found if any(each.values())]
 
 
-def _both(one: Term, other: Term) -> Term:
-    return {part: _unlike((*one.get(part, ()), *other.get(part, ()))) for part in _PARTS}
+def _joined(one: Term, other: Term) -> Term:
+    return {part: _unique((*one.get(part, ()), *other.get(part, ()))) for part in _PARTS}
 
 
-def _said(term: Term) -> Term:
+def _without_empty_parts(term: Term) -> Term:
     return {part: conditions for part, conditions in term.items() if conditions}
 
 
-def _unlike(each: Iterable[Any]) -> list[Any]:
+def _unique(each: Iterable[Any]) -> list[Any]:
     found: list[Any] = []
     for one in each:
         if one not in found:

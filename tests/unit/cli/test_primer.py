@@ -23,7 +23,7 @@ from foresail.kube.failures import Cause, Failure
 from foresail.plan import Key
 from foresail.primers.observe import Settings, Target
 from tests.primer_scenarios import SCENARIOS
-from tests.unit.primers.rows import cron_job, seen, shape
+from tests.unit.primers.rows import cron_job, primer_view, shape
 
 CHART = Path(__file__).parents[3] / "charts" / "foresail"
 NOW = datetime(2026, 1, 2, 2, tzinfo=UTC)
@@ -162,7 +162,7 @@ def test_describe_draws_the_last_fires() -> None:
 
 
 def test_explain_points_at_the_first_rule_that_says_no() -> None:
-    said = str(explanation_of(seen(), Target(cron_job(shape=shape(resources={}))), NOW))
+    said = str(explanation_of(primer_view(), Target(cron_job(shape=shape(resources={}))), NOW))
     assert "blocked by NothingToReserve" in said
     (arrow,) = [line for line in said.splitlines() if line.startswith("→")]
     assert "its pods request something" in arrow
@@ -171,13 +171,13 @@ def test_explain_points_at_the_first_rule_that_says_no() -> None:
 
 
 def test_explain_of_one_that_is_fine_says_when_it_warms_up() -> None:
-    said = str(explanation_of(seen(), Target(cron_job()), NOW))
+    said = str(explanation_of(primer_view(), Target(cron_job()), NOW))
     assert "warm-up 2026-01-02 02:50 UTC" in said
     assert "→" not in said
 
 
 def test_explain_has_the_same_for_programs() -> None:
-    data = explanation_of(seen(), Target(cron_job(shape=shape(resources={}))), NOW).as_data()
+    data = explanation_of(primer_view(), Target(cron_job(shape=shape(resources={}))), NOW).as_data()
     assert (data["source"], data["cronJob"]) == ("Primer reports/warm", "daily")
     (blocking,) = [each for each in data["steps"] if each["answer"] == "holds"]
     assert blocking["rule"] == "its pods request something"
@@ -187,7 +187,7 @@ def test_explain_names_what_the_api_server_refused() -> None:
     status = {"cronJobs": [{"name": "daily", "reason": "Refused", "message": "violates PodSecurity"}, {"name": "b"}]}
     assert refusal_of({"status": status}, "daily") == "violates PodSecurity"
     assert refusal_of({"status": status}, "b") == refusal_of({}, "daily") == ""
-    said = str(explanation_of(seen(), Target(cron_job()), NOW, "violates PodSecurity"))
+    said = str(explanation_of(primer_view(), Target(cron_job()), NOW, "violates PodSecurity"))
     assert "blocked by Refused" in said
     (arrow,) = [line for line in said.splitlines() if line.startswith("→")]
     assert "the API server accepts its writes" in arrow
@@ -198,7 +198,7 @@ def test_the_settings_of_the_operator_are_read_from_its_flags() -> None:
     flags = ["--primers", "--primer-pause-image=pause@sha256:1", "--primer-longest-warm-up=90m", "--primer-label=a=b=c"]
     settings = primer_settings(parser().parse_args(["operator", "run", *flags]))
     assert settings == msgspec.structs.replace(
-        Settings(), pause_image="pause@sha256:1", longest_warm_up=timedelta(minutes=90), labels=(("a", "b=c"),)
+        Settings(), pause_image="pause@sha256:1", max_warm_up=timedelta(minutes=90), labels=(("a", "b=c"),)
     )
 
 

@@ -13,7 +13,7 @@ from foresail.cli.primer.get import primer_table
 from foresail.plan import Key
 from foresail.primers.annotated import annotated_primer
 from foresail.primers.observe import Annotated, Settings, Target
-from tests.unit.primers.rows import cron_job, seen
+from tests.unit.primers.rows import cron_job, primer_view
 
 NOW = datetime(2026, 1, 2, 2, 55, tzinfo=UTC)
 UID = "11111111-aaaa"
@@ -71,7 +71,7 @@ def explained(warm_up: str, taken_by: str = "") -> str:
     row = cron_job(annotated=Annotated(warm_up, "", "", "1"))
     primer = annotated_primer(row, Settings(annotated_cron_jobs=True))
     target = Target(row, taken_by=taken_by)
-    return str(explanation_of(seen(target, primer=primer, annotated=row), target, NOW))
+    return str(explanation_of(primer_view(target, primer=primer, annotated=row), target, NOW))
 
 
 def test_explain_names_the_annotation_and_the_primer_that_counts_before_it() -> None:

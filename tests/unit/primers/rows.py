@@ -8,9 +8,9 @@ import msgspec
 from foresail.api.instants import stamp
 from foresail.api.primer import PrimerStatus
 from foresail.plan import Key
-from foresail.primers.observe import CronJobRow, JobRow, PlaceholderRow, PodRow, PrimerRow, Seen, Settings, Target
+from foresail.primers.cluster_rows import PriorityRow
+from foresail.primers.observe import CronJobRow, JobRow, PlaceholderRow, PodRow, PrimerRow, PrimerView, Settings, Target
 from foresail.primers.shape import Shape, shape_of_template
-from foresail.primers.surroundings import PriorityRow
 
 CREATED = datetime(2026, 1, 1, tzinfo=UTC)
 SETTINGS = Settings(pause_image="pause@sha256:1", hold_image="foresail:1")
@@ -35,7 +35,7 @@ def cron_job(schedule: str = "0 3 * * *", **fields: Any) -> CronJobRow:  # noqa:
         key=Key("reports", "daily"),
         uid="11111111-aaaa",
         created=CREATED,
-        is_going=False,
+        is_terminating=False,
         labels={},
         text=schedule,
         zone="",
@@ -56,7 +56,7 @@ def primer(**fields: Any) -> PrimerRow:  # noqa: ANN401 - a field of the row
         version="7",
         generation=1,
         created=CREATED,
-        is_going=False,
+        is_terminating=False,
         cron_job="daily",
         selector=None,
         warm_up=timedelta(minutes=10),
@@ -71,15 +71,15 @@ def primer(**fields: Any) -> PrimerRow:  # noqa: ANN401 - a field of the row
     return msgspec.structs.replace(row, **fields)
 
 
-def seen(
+def primer_view(
     target: Target | CronJobRow | None = None,
     *,
-    is_rehearsed: bool = True,
+    is_dry_run_done: bool = True,
     **fields: Any,  # noqa: ANN401 - a field of the value
-) -> Seen:
+) -> PrimerView:
     one = target if isinstance(target, Target) else Target(target or cron_job())
-    one = msgspec.structs.replace(one, is_rehearsed=is_rehearsed or one.is_rehearsed)
-    found = Seen(primer=primer(), targets=(one,), priorities=(OURS,), settings=SETTINGS)
+    one = msgspec.structs.replace(one, is_dry_run_done=is_dry_run_done or one.is_dry_run_done)
+    found = PrimerView(primer=primer(), targets=(one,), priorities=(OURS,), settings=SETTINGS)
     return msgspec.structs.replace(found, **fields)
 
 
@@ -94,7 +94,7 @@ def placeholder(fire: datetime, **fields: Any) -> PlaceholderRow:  # noqa: ANN40
         scheduled=fire - timedelta(minutes=9),
         node="node-1",
         phase="Running",
-        is_going=False,
+        is_terminating=False,
         disrupted="",
         requests=(("cpu", "2"),),
     )
@@ -117,7 +117,7 @@ def run(fire: datetime, **fields: Any) -> tuple[JobRow, PodRow]:  # noqa: ANN401
         created=fire,
         node="",
         phase="Pending",
-        is_going=False,
+        is_terminating=False,
         began=None,
         shape=shape(),
     )

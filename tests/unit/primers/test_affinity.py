@@ -8,7 +8,7 @@ import pytest
 from foresail.plan import Create
 from foresail.primers.decide import decide
 from foresail.primers.observe import Target
-from tests.unit.primers.rows import cron_job, seen, shape
+from tests.unit.primers.rows import cron_job, primer_view, shape
 
 FIRE = datetime(2026, 1, 2, 3, tzinfo=UTC)
 LABELS = {"app": "report", "tier": "batch", "team": "shop"}
@@ -23,7 +23,7 @@ def affinity(kind: str, selector: dict[str, Any], *, preferred: bool = False) ->
 
 def placeholder(wanted: dict[str, Any], **target: Any) -> Any:  # noqa: ANN401 - JSON
     cron = cron_job(shape=shape(affinity=wanted, labels=LABELS))
-    plan = decide(seen(Target(cron, **target)), FIRE - timedelta(minutes=1))
+    plan = decide(primer_view(Target(cron, **target)), FIRE - timedelta(minutes=1))
     (create,) = [each for each in plan.actions if isinstance(each, Create)]
     return create.body
 
@@ -45,7 +45,7 @@ def test_a_placeholder_stands_for_the_pod_in_terms_that_select_the_pod_itself(ki
 
 def test_the_labels_stay_where_admission_was_asked() -> None:
     wanted = affinity("podAntiAffinity", {"matchLabels": {"app": "report"}})
-    body = placeholder(wanted, admitted=shape(affinity=wanted), is_rehearsed=True)
+    body = placeholder(wanted, admitted=shape(affinity=wanted), is_dry_run_done=True)
     assert labels_of(body) == {"app": "report"}
 
 
@@ -81,8 +81,11 @@ def spread(selector: dict[str, Any], **fields: Any) -> dict[str, Any]:  # noqa: 
 def test_a_placeholder_is_spread_like_the_pod(constraint: dict[str, Any], labels: dict[str, str]) -> None:
     cron = cron_job(shape=shape(topologySpreadConstraints=[constraint], labels=LABELS))
     merged = spread({"matchLabels": {"app": "report", "batch.kubernetes.io/job-name": "last"}})
-    for target in (Target(cron), Target(cron, admitted=shape(topologySpreadConstraints=[merged]), is_rehearsed=True)):
-        plan = decide(seen(target), FIRE - timedelta(minutes=1))
+    for target in (
+        Target(cron),
+        Target(cron, admitted=shape(topologySpreadConstraints=[merged]), is_dry_run_done=True),
+    ):
+        plan = decide(primer_view(target), FIRE - timedelta(minutes=1))
         (create,) = [each for each in plan.actions if isinstance(each, Create)]
         body: Any = create.body
         assert body["spec"]["topologySpreadConstraints"] == [constraint], "not one that names the last Job"

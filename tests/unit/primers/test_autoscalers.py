@@ -8,9 +8,9 @@ import pytest
 
 from foresail.api import pods
 from foresail.plan import Create, Key
+from foresail.primers.cluster_rows import node_row
 from foresail.primers.controller import Primers
 from foresail.primers.decide import decide
-from foresail.primers.surroundings import node_row
 from tests.unit.primers.rows import SETTINGS, cron_job, primer, shape
 
 KARPENTER, CLUSTER_AUTOSCALER = "karpenter.sh/do-not-disrupt", "cluster-autoscaler.kubernetes.io/safe-to-evict"
@@ -29,7 +29,7 @@ def kept_by(nodes: list[str], method: str = "Placeholder", **pod: Any) -> dict[s
     found = primers.observe(owner.key, BEFORE)
     assert found is not None
     (target,) = found.targets
-    told = msgspec.structs.replace(found, targets=(msgspec.structs.replace(target, is_rehearsed=True),))
+    told = msgspec.structs.replace(found, targets=(msgspec.structs.replace(target, is_dry_run_done=True),))
     (create,) = [each for each in decide(told, BEFORE).actions if isinstance(each, Create)]
     body: Any = create.body
     whole = body if method == "Placeholder" else body["spec"]["jobTemplate"]["spec"]["template"]

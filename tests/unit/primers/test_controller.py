@@ -18,7 +18,7 @@ from foresail.primers.controller import Primers
 from foresail.primers.decide import decide
 from foresail.primers.observe import Target
 from foresail.primers.refusals import Refusals
-from tests.unit.primers.rows import SETTINGS, cron_job, placeholder, primer, seen
+from tests.unit.primers.rows import SETTINGS, cron_job, placeholder, primer, primer_view
 
 NOW = datetime(2026, 1, 2, 2, 59, tzinfo=UTC)
 
@@ -26,7 +26,7 @@ NOW = datetime(2026, 1, 2, 2, 59, tzinfo=UTC)
 def held(primers: Primers, key: Key) -> tuple[int, int]:
     found = primers.observe(key, NOW)
     assert found is not None
-    return found.held_here, found.held_in_all
+    return found.held_in_namespace, found.held_in_cluster
 
 
 def test_what_another_primer_is_about_to_make_counts_in_its_namespace_and_in_all() -> None:
@@ -34,7 +34,7 @@ def test_what_another_primer_is_about_to_make_counts_in_its_namespace_and_in_all
     first, here, elsewhere = Key("reports", "warm"), Key("reports", "other"), Key("elsewhere", "other")
     for key in (first, here, elsewhere):
         primers.primers.put(key, primer(key=key, uid=str(key)))
-    found = seen()
+    found = primer_view()
     primers.begin(first, found, decide(found, NOW), NOW)
     assert [held(primers, key) for key in (first, here, elsewhere)] == [(0, 0), (1, 1), (0, 1)]
     primers.begin(first, found, Plan(), NOW)
@@ -62,7 +62,7 @@ def pods(count: int, namespace: str, **fields: object) -> list[Keyed]:
     [
         {"phase": "Succeeded"},
         {"phase": "Failed"},
-        {"is_going": True},
+        {"is_terminating": True},
         {"primer_uid": ""},
         {"primer_uid": "of nobody"},
         {"primer_uid": "22222222-bbbb"},
@@ -80,7 +80,7 @@ def test_a_pod_that_is_only_labelled_does_not_count(fields: dict[str, Any]) -> N
 
 
 def test_a_namespace_counts_in_all_with_its_own_limit_at_most() -> None:
-    primers = Primers(msgspec.structs.replace(SETTINGS, per_namespace=5))
+    primers = Primers(msgspec.structs.replace(SETTINGS, max_per_namespace=5))
     mine, theirs = primer(), cron_job(key=Key("evil", "daily"))
     bring(primers, PRIMER, mine)
     bring(primers, CRON_JOB, theirs)
@@ -108,7 +108,7 @@ def test_placeholders_count_whether_they_or_their_owner_are_seen_first() -> None
 def test_of_what_is_refused_at_every_fire_only_the_last_stays_and_no_more_of_its_message_than_is_read() -> None:
     primers, owner = Primers(SETTINGS), primer()
     both = [cron_job(uid="one"), cron_job(uid="two")]
-    found = seen(targets=tuple(map(Target, both)))
+    found = primer_view(targets=tuple(map(Target, both)))
     bring(primers, PRIMER, owner)
     for fire in range(20):
         for row in both:

@@ -10,11 +10,11 @@ from foresail.api.primer import Primed, PrimerStatus, Warming
 from foresail.api.specs import LabelRequirement, LabelSelector
 from foresail.plan import Create, Delete, Key, Plan
 from foresail.primers.buffer_rows import BufferSupport
+from foresail.primers.cluster_rows import NodeRow, PriorityRow, QuotaRow
 from foresail.primers.decide import decide
-from foresail.primers.observe import Seen, Target, primers_of
-from foresail.primers.rules import wants_rehearsal
-from foresail.primers.surroundings import NodeRow, PriorityRow, QuotaRow
-from tests.unit.primers.rows import CREATED, OURS, SETTINGS, cron_job, placeholder, primer, run, seen, shape
+from foresail.primers.observe import PrimerView, Target, primers_of
+from foresail.primers.rules import is_dry_run_due
+from tests.unit.primers.rows import CREATED, OURS, SETTINGS, cron_job, placeholder, primer, primer_view, run, shape
 
 FIRE = datetime(2026, 1, 2, 3, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -34,22 +34,22 @@ def remembers(**fields: Any) -> PrimerStatus:  # noqa: ANN401 - a field of what 
 
 
 def test_before_the_warm_up_nothing_is_made_and_the_next_look_is_at_its_beginning() -> None:
-    plan = decide(seen(Target(cron_job(), is_rehearsed=True)), FIRE - 11 * MINUTE)
+    plan = decide(primer_view(Target(cron_job(), is_dry_run_done=True)), FIRE - 11 * MINUTE)
     assert plan.actions == ()
     assert plan.wake_at == FIRE - 10 * MINUTE
 
 
 def test_where_no_run_has_told_its_size_the_api_server_is_asked_half_a_minute_before() -> None:
-    plan = decide(seen(is_rehearsed=False), FIRE - 11 * MINUTE)
+    plan = decide(primer_view(is_dry_run_done=False), FIRE - 11 * MINUTE)
     assert plan.wake_at == FIRE - 10 * MINUTE - timedelta(seconds=30)
 
     def wants(target: Target, before: timedelta, **fields: Any) -> bool:  # noqa: ANN401 - a field of the Primer
-        found = seen(target, primer=primer(**fields))
-        return wants_rehearsal(found, target, FIRE - before)
+        found = primer_view(target, primer=primer(**fields))
+        return is_dry_run_due(found, target, FIRE - before)
 
     assert not wants(Target(cron_job()), 11 * MINUTE)
     assert wants(Target(cron_job()), 10.5 * MINUTE)
-    assert not wants(Target(cron_job(), is_rehearsed=True), 10.5 * MINUTE)
+    assert not wants(Target(cron_job(), is_dry_run_done=True), 10.5 * MINUTE)
     assert wants(Target(cron_job()), timedelta(hours=9), method="CronJob")
     assert wants(Target(cron_job(shape=shape(resources={}))), timedelta(hours=9))
     job, pod = run(FIRE - timedelta(days=1), phase="Succeeded")
@@ -59,7 +59,7 @@ def test_where_no_run_has_told_its_size_the_api_server_is_asked_half_a_minute_be
 
 def test_the_size_is_what_the_api_server_would_make_of_a_pod_before_any_run() -> None:
     admitted = shape(resources={"requests": {"cpu": "2", "memory": "1Gi"}})
-    (pod,) = made(decide(seen(Target(cron_job(), admitted=admitted, is_rehearsed=True)), FIRE - MINUTE))
+    (pod,) = made(decide(primer_view(Target(cron_job(), admitted=admitted, is_dry_run_done=True)), FIRE - MINUTE))
     resources = pod.body["spec"]["containers"][0]["resources"]  # type: ignore[index]
     assert resources == {"requests": {"cpu": "2", "memory": "1073741824"}}
 
@@ -67,8 +67,8 @@ def test_the_size_is_what_the_api_server_would_make_of_a_pod_before_any_run() ->
 @pytest.mark.parametrize("method", ["Placeholder", "CronJob", "CapacityBuffer"])
 def test_nothing_is_made_before_the_api_server_has_told_where_a_pod_goes(method: str) -> None:
     asks, served = primer(method=method), BufferSupport(is_served=True)
-    assert made(decide(seen(primer=asks, buffers=served, is_rehearsed=False), FIRE - MINUTE)) == []
-    assert made(decide(seen(primer=asks, buffers=served), FIRE - MINUTE))
+    assert made(decide(primer_view(primer=asks, buffers=served, is_dry_run_done=False), FIRE - MINUTE)) == []
+    assert made(decide(primer_view(primer=asks, buffers=served), FIRE - MINUTE))
 
 
 def test_a_placeholder_goes_where_admission_sends_the_pod() -> None:
@@ -77,11 +77,11 @@ def test_a_placeholder_goes_where_admission_sends_the_pod() -> None:
         "tolerations": [{"key": "gold", "operator": "Exists"}],
         "affinity": {"nodeAffinity": {"a": []}},
     }
-    admitted = Target(cron_job(), admitted=shape(**injected), is_rehearsed=True)
+    admitted = Target(cron_job(), admitted=shape(**injected), is_dry_run_done=True)
     job, pod = run(FIRE - timedelta(days=1), phase="Succeeded", shape=shape(**injected))
     ran = Target(cron_job(last=job.fire), (msgspec.structs.replace(job, is_over=True),), (pod,))
     for target in (admitted, ran):
-        (made_one,) = made(decide(seen(target), FIRE - MINUTE))
+        (made_one,) = made(decide(primer_view(target), FIRE - MINUTE))
         spec: Any = made_one.body["spec"]
         assert {name: spec[name] for name in injected} == injected
 
@@ -94,13 +94,13 @@ def test_a_term_that_names_the_last_job_is_not_copied_from_its_pod() -> None:
     template = near([{"key": "app", "operator": "Exists"}])
     merged = near([{"key": "batch.kubernetes.io/controller-uid", "operator": "In", "values": ["the-last"]}])
     admitted = shape(affinity={**merged, "nodeAffinity": {"a": []}})
-    target = Target(cron_job(shape=shape(affinity=template)), admitted=admitted, is_rehearsed=True)
-    (pod,) = made(decide(seen(target), FIRE - MINUTE))
+    target = Target(cron_job(shape=shape(affinity=template)), admitted=admitted, is_dry_run_done=True)
+    (pod,) = made(decide(primer_view(target), FIRE - MINUTE))
     assert pod.body["spec"]["affinity"] == {**template, "nodeAffinity": {"a": []}}  # type: ignore[index]
 
 
 def test_at_the_warm_up_there_is_a_placeholder_that_a_restricted_namespace_would_take() -> None:
-    (pod,) = made(decide(seen(), FIRE - 10 * MINUTE))
+    (pod,) = made(decide(primer_view(), FIRE - 10 * MINUTE))
     assert pod.key.name == "daily-warm-11111111-29455380-0-1"
     spec: Any = pod.body["spec"]
     (container,) = spec["containers"]
@@ -122,18 +122,18 @@ def test_at_the_warm_up_there_is_a_placeholder_that_a_restricted_namespace_would
 
 def test_images_of_the_run_are_pulled_by_volumes_that_nothing_mounts_where_the_administrator_says_so() -> None:
     settings = msgspec.structs.replace(SETTINGS, image_volumes=True)
-    (pod,) = made(decide(seen(settings=settings), FIRE - MINUTE))
+    (pod,) = made(decide(primer_view(settings=settings), FIRE - MINUTE))
     spec: Any = pod.body["spec"]
     assert spec["volumes"] == [{"name": "image-0", "image": {"reference": "work:1", "pullPolicy": "IfNotPresent"}}]
     assert "volumeMounts" not in spec["containers"][0]
-    (plain,) = made(decide(seen(), FIRE - MINUTE))
+    (plain,) = made(decide(primer_view(), FIRE - MINUTE))
     assert "volumes" not in plain.body["spec"]  # type: ignore[operator]
 
 
 def test_a_placeholder_goes_where_the_target_may_go() -> None:
     tolerations = [{"key": "batch", "operator": "Exists"}]
     there = shape(nodeSelector={"pool": "batch"}, tolerations=tolerations, schedulerName="other", affinity={"a": {}})
-    (pod,) = made(decide(seen(cron_job(shape=there)), FIRE - MINUTE))
+    (pod,) = made(decide(primer_view(cron_job(shape=there)), FIRE - MINUTE))
     spec: Any = pod.body["spec"]
     assert spec["nodeSelector"] == {"pool": "batch"}
     assert spec["tolerations"] == tolerations
@@ -145,10 +145,10 @@ def test_the_size_is_that_of_the_last_pod_after_admission_if_it_is_of_this_templ
     job, pod = run(FIRE - timedelta(days=1), phase="Succeeded", shape=shape(resources={"requests": {"cpu": "3"}}))
     over = msgspec.structs.replace(job, is_over=True)
     target = Target(cron_job(last=job.fire), jobs=(over,), pods=(pod,))
-    (held,) = made(decide(seen(target), FIRE - MINUTE))
+    (held,) = made(decide(primer_view(target), FIRE - MINUTE))
     assert held.body["spec"]["containers"][0]["resources"] == {"requests": {"cpu": "3"}}  # type: ignore[index]
     other = msgspec.structs.replace(target, cron=cron_job(last=job.fire, shape=shape(containers=[_other_image()])))
-    (held,) = made(decide(seen(other), FIRE - MINUTE))
+    (held,) = made(decide(primer_view(other), FIRE - MINUTE))
     assert held.body["spec"]["containers"][0]["resources"] == {"requests": {"cpu": "1"}}  # type: ignore[index]
 
 
@@ -158,7 +158,7 @@ def _other_image() -> dict[str, Any]:
 
 def test_what_the_primer_itself_says_counts_before_the_pods() -> None:
     row = primer(requests=(("memory", "1Gi"),), replicas=2)
-    pods = made(decide(seen(primer=row), FIRE - MINUTE))
+    pods = made(decide(primer_view(primer=row), FIRE - MINUTE))
     resources = [each.body["spec"]["containers"][0]["resources"] for each in pods]  # type: ignore[index]
     assert resources == [{"requests": {"memory": "1073741824"}}] * 2
 
@@ -176,13 +176,13 @@ def test_what_the_primer_itself_says_counts_before_the_pods() -> None:
         ({"target": Target(cron_job(), taken_by="older")}, "PrimedByAnother"),
         ({"primer": primer(suspend=True)}, "Suspended"),
         ({"primer": primer(warm_up=timedelta(hours=7))}, "WarmUpTooLong"),
-        ({"held_here": 50}, "TooManyPlaceholders"),
-        ({"held_in_all": 2_000}, "TooManyPlaceholders"),
+        ({"held_in_namespace": 50}, "TooManyPlaceholders"),
+        ({"held_in_cluster": 2_000}, "TooManyPlaceholders"),
         ({"refused": {"daily-warm-11111111-29455380-0-1": "pods is forbidden: no"}}, "Refused"),
     ],
 )
 def test_what_cannot_be_primed_is_not_and_its_reason_is_said_once(fields: dict[str, Any], reason: str) -> None:
-    first = seen(**fields)
+    first = primer_view(**fields)
     plan = decide(first, FIRE - MINUTE)
     assert made(plan) == []
     assert [each.reason for each in plan.notes] == [reason]
@@ -197,20 +197,22 @@ def test_what_cannot_be_primed_is_not_and_its_reason_is_said_once(fields: dict[s
 
 def test_an_interval_fires_if_the_deadline_is_as_long() -> None:
     cron = cron_job("@every 1h", deadline=timedelta(hours=1), last=FIRE - timedelta(hours=1))
-    assert len(made(decide(seen(cron), FIRE - MINUTE))) == 1
+    assert len(made(decide(primer_view(cron), FIRE - MINUTE))) == 1
 
 
 def test_a_pod_on_a_node_without_a_machine_cannot_be_primed() -> None:
     job, pod = run(FIRE - timedelta(days=1), phase="Succeeded", node="fargate-1")
     target = Target(cron_job(last=job.fire), jobs=(msgspec.structs.replace(job, is_over=True),), pods=(pod,))
-    plan = decide(seen(target, nodes={"fargate-1": NodeRow(is_going=False, is_unwarmable=True)}), FIRE - MINUTE)
+    plan = decide(
+        primer_view(target, nodes={"fargate-1": NodeRow(is_terminating=False, is_unwarmable=True)}), FIRE - MINUTE
+    )
     assert [each.reason for each in plan.notes] == ["NotWarmable"]
 
 
 def after_the_fire(*, seconds: float, runs: tuple[Any, ...] = (), **held: Any) -> Plan:  # noqa: ANN401 - a field of the row
     jobs, pods = [each[0] for each in runs], [each[1] for each in runs]
     target = Target(cron_job(last=FIRE), tuple(jobs), tuple(pods), (placeholder(FIRE, **held),))
-    return decide(seen(target, primer=primer(status=remembers())), FIRE + timedelta(seconds=seconds))
+    return decide(primer_view(target, primer=primer(status=remembers())), FIRE + timedelta(seconds=seconds))
 
 
 def test_after_the_fire_it_stays_until_the_run_has_come() -> None:
@@ -257,7 +259,7 @@ def test_what_a_run_may_not_push_aside_goes_two_seconds_before(
     priorities: tuple[PriorityRow, ...], fields: dict[str, Any], early: bool
 ) -> None:
     target = Target(cron_job(shape=shape(**fields)), placeholders=(placeholder(FIRE),))
-    found = seen(target, priorities=priorities)
+    found = primer_view(target, priorities=priorities)
     assert gone(decide(found, FIRE - timedelta(seconds=3))) == []
     assert (len(gone(decide(found, FIRE - timedelta(seconds=2)))) == 1) == early
 
@@ -265,7 +267,7 @@ def test_what_a_run_may_not_push_aside_goes_two_seconds_before(
 def test_a_loss_is_made_good_three_times_at_most() -> None:
     def look(attempt: int) -> Plan:
         row = primer(status=remembers(attempt=attempt, provisioned=30))
-        return decide(seen(primer=row, losses={"11111111-aaaa": "Preempted"}), FIRE - 5 * MINUTE)
+        return decide(primer_view(primer=row, losses={"11111111-aaaa": "Preempted"}), FIRE - 5 * MINUTE)
 
     assert [each.key.name[-2:] for each in made(look(1))] == ["-2"]
     assert [each.key.name[-2:] for each in made(look(2))] == ["-3"]
@@ -275,11 +277,11 @@ def test_a_loss_is_made_good_three_times_at_most() -> None:
 
 def test_a_loss_is_not_made_good_if_a_node_would_come_too_late() -> None:
     row = primer(status=remembers(provisioned=90))
-    assert made(decide(seen(primer=row), FIRE - MINUTE)) == []
+    assert made(decide(primer_view(primer=row), FIRE - MINUTE)) == []
 
 
 def test_a_moment_before_the_fire_nothing_is_begun() -> None:
-    assert made(decide(seen(), FIRE - timedelta(seconds=4))) == []
+    assert made(decide(primer_view(), FIRE - timedelta(seconds=4))) == []
 
 
 @pytest.mark.parametrize(("took", "covered"), [(MINUTE, True), (timedelta(hours=23), False)])
@@ -291,7 +293,7 @@ def test_a_run_that_is_still_on_holds_the_place_itself_if_it_ends_in_time(took: 
     )
     begun = msgspec.structs.replace(job, started=FIRE - timedelta(hours=2))
     target = Target(cron_job(last=yesterday), (old, begun), (pod,))
-    assert (made(decide(seen(target), now)) == []) == covered
+    assert (made(decide(primer_view(target), now)) == []) == covered
 
 
 @pytest.mark.parametrize(("left", "covered"), [(0, False), (1, False), (3, True)])
@@ -303,7 +305,7 @@ def test_only_a_run_with_all_its_pods_holds_the_place_of_the_next(left: int, cov
         for index in range(3)
     ]
     target = Target(cron_job(last=yesterday, parallelism=3), (job,), tuple(pods) if left else ())
-    assert len(made(decide(seen(target), FIRE - MINUTE))) == (0 if covered else 3)
+    assert len(made(decide(primer_view(target), FIRE - MINUTE))) == (0 if covered else 3)
 
 
 def test_of_two_primers_the_older_one_primes() -> None:
@@ -322,20 +324,20 @@ def test_of_two_primers_the_older_one_primes() -> None:
 )
 def test_a_selector_chooses_by_labels(requirement: LabelRequirement, chosen: bool) -> None:
     row = primer(selector=LabelSelector(match_expressions=(requirement,)), cron_job="")
-    assert row.chooses("daily", {"tier": "batch"}) == chosen
-    assert not primer(selector=LabelSelector({"tier": "web"}), cron_job="").chooses("daily", {"tier": "batch"})
+    assert row.matches("daily", {"tier": "batch"}) == chosen
+    assert not primer(selector=LabelSelector({"tier": "web"}), cron_job="").matches("daily", {"tier": "batch"})
 
 
 def test_more_cronjobs_than_one_primer_is_for_are_said() -> None:
     many = tuple(Target(cron_job(uid=f"u{number}")) for number in range(101))
-    plan = decide(msgspec.structs.replace(seen(), targets=many), FIRE - timedelta(hours=1))
+    plan = decide(msgspec.structs.replace(primer_view(), targets=many), FIRE - timedelta(hours=1))
     assert plan.status is not None
     status: Any = plan.status.body["status"]
     assert (status["matched"], status["conditions"][0]["reason"]) == (100, "TooManyCronJobs")
 
 
 def test_one_that_the_run_cannot_push_aside_ends_by_itself_before_the_fire() -> None:
-    (pod,) = made(decide(seen(cron_job(shape=shape(priority=-5))), FIRE - 10 * MINUTE))
+    (pod,) = made(decide(primer_view(cron_job(shape=shape(priority=-5))), FIRE - 10 * MINUTE))
     assert pod.body["spec"]["activeDeadlineSeconds"] == 10 * 60 - 2  # type: ignore[index]
 
 
@@ -354,17 +356,17 @@ def test_in_a_standing_reservation_what_a_run_cannot_push_aside_waits_for_it(
 ) -> None:
     cron = cron_job("*/5 * * * *", shape=shape(priority=-5), last=FIRE if ran else FIRE - 5 * MINUTE)
     row = primer(warm_up=20 * MINUTE, allow_standing=True, release_after=MINUTE)
-    assert bool(made(decide(seen(cron, primer=row), FIRE + after))) == holds
+    assert bool(made(decide(primer_view(cron, primer=row), FIRE + after))) == holds
 
 
 def test_a_quota_that_the_run_itself_fills_up_says_nothing_about_the_next_fire() -> None:
     full = QuotaRow(Key("reports", "small"), (), (("requests.cpu", "2"),), (("requests.cpu", "2"),))
-    assert decide(seen(quotas=(full,)), FIRE - 11 * MINUTE).notes == ()
-    assert [each.reason for each in decide(seen(quotas=(full,)), FIRE - 9 * MINUTE).notes] == ["QuotaTooSmall"]
+    assert decide(primer_view(quotas=(full,)), FIRE - 11 * MINUTE).notes == ()
+    assert [each.reason for each in decide(primer_view(quotas=(full,)), FIRE - 9 * MINUTE).notes] == ["QuotaTooSmall"]
 
 
 def test_without_a_cronjob_the_primer_is_not_ready() -> None:
-    plan = decide(Seen(primer=primer()), FIRE)
+    plan = decide(PrimerView(primer=primer()), FIRE)
     assert plan.status is not None
     ready = plan.status.body["status"]["conditions"][0]  # type: ignore[index]
     assert (ready["type"], ready["status"], ready["reason"]) == ("Ready", "False", "NoCronJob")
@@ -372,14 +374,16 @@ def test_without_a_cronjob_the_primer_is_not_ready() -> None:
 
 def test_what_is_left_of_a_cronjob_that_is_not_chosen_any_more_goes() -> None:
     stray = placeholder(FIRE, target_uid="gone")
-    plan = decide(seen(stray_placeholders=(stray,), stray_holders=(cron_job(uid="x"),)), FIRE - timedelta(hours=1))
+    plan = decide(
+        primer_view(stray_placeholders=(stray,), stray_primer_cron_jobs=(cron_job(uid="x"),)), FIRE - timedelta(hours=1)
+    )
     assert [each.uid for each in gone(plan)] == [stray.uid, "x"]
 
 
 def test_what_is_held_goes_if_the_values_for_it_cannot_be_read() -> None:
     held = placeholder(FIRE)
     unreadable = primer(requests=(("cpu", "1x"),))
-    plan = decide(seen(Target(cron_job(), placeholders=(held,)), primer=unreadable), FIRE - MINUTE)
+    plan = decide(primer_view(Target(cron_job(), placeholders=(held,)), primer=unreadable), FIRE - MINUTE)
     assert [each.key for each in gone(plan)] == [held.key]
     assert made(plan) == []
     (note,) = plan.notes
@@ -388,12 +392,12 @@ def test_what_is_held_goes_if_the_values_for_it_cannot_be_read() -> None:
 
 def test_of_several_cron_jobs_one_that_cannot_be_read_keeps_no_other_from_being_primed() -> None:
     unreadable = msgspec.structs.replace(shape(), requests=(("memory", "1x"),))
-    targets = [Target(cron_job(key=Key("reports", "wrong"), uid="wrong", shape=unreadable), is_rehearsed=True)]
-    targets.append(Target(cron_job(), is_rehearsed=True))
-    assert len(made(decide(seen(targets=tuple(targets)), FIRE - MINUTE))) == 1
+    targets = [Target(cron_job(key=Key("reports", "wrong"), uid="wrong", shape=unreadable), is_dry_run_done=True)]
+    targets.append(Target(cron_job(), is_dry_run_done=True))
+    assert len(made(decide(primer_view(targets=tuple(targets)), FIRE - MINUTE))) == 1
 
 
 def test_a_request_of_an_exabyte_is_decided_like_any_other() -> None:
     huge = cron_job(shape=shape(resources={"requests": {"memory": "1E"}}))
-    (pod,) = made(decide(seen(huge), FIRE - MINUTE))
+    (pod,) = made(decide(primer_view(huge), FIRE - MINUTE))
     assert pod.body["spec"]["containers"][0]["resources"]["requests"] == {"memory": str(10**18)}  # type: ignore[index]

@@ -21,7 +21,7 @@ from foresail.primers.decide import decide
 from foresail.primers.metrics import MOST_RESOURCES, PrimerMetrics
 from foresail.primers.observe import Annotated, CronJobRow, PrimerRow, Target
 from foresail.primers.status import cold_fires
-from tests.unit.primers.rows import SETTINGS, cron_job, placeholder, primer, run, seen
+from tests.unit.primers.rows import SETTINGS, cron_job, placeholder, primer, primer_view, run
 
 FIRE = datetime(2026, 1, 2, 3, tzinfo=UTC)
 
@@ -43,9 +43,9 @@ def change(old: PrimerRow | None, new: PrimerRow) -> Change[PrimerRow]:
 def test_a_start_delay_counts_once_when_it_comes_to_stand_in_the_status() -> None:
     metrics = PrimerMetrics()
     first, second = StartDelay(FIRE, 41, warm=False), StartDelay(FIRE + timedelta(days=1), 1, warm=True)
-    metrics.changed(change(None, with_status(first)))
-    metrics.changed(change(with_status(first), with_status(first, second)))
-    metrics.changed(change(with_status(first, second), with_status(first, second)))
+    metrics.learn_primer(change(None, with_status(first)))
+    metrics.learn_primer(change(with_status(first), with_status(first, second)))
+    metrics.learn_primer(change(with_status(first, second), with_status(first, second)))
     found = figures(metrics)
     assert found["foresail_primer_start_delay_seconds_count[('warm', 'true')]"] == 1
     assert found["foresail_primer_start_delay_seconds_sum[('warm', 'true')]"] == 1
@@ -59,7 +59,7 @@ def test_a_loss_counts_by_its_cause_once_for_each_attempt() -> None:
     again = Warming(fire=FIRE, made=0, attempt=3, lost="Preempted")
     rows = [with_status(warming=each) for each in (held, lost, lost, again)]
     for old, new in pairwise(rows):
-        metrics.changed(change(old, new))
+        metrics.learn_primer(change(old, new))
     assert figures(metrics)["foresail_primer_lost_total[('cause', 'Preempted')]"] == 2
 
 
@@ -68,13 +68,13 @@ HELD = "foresail_primer_held_seconds_total[('namespace', 'reports'), ('resource'
 
 def hold(metrics: PrimerMetrics) -> None:
     row = placeholder(FIRE)
-    metrics.held(Change(row.key, None, row, initial=False), is_owned=True)
-    metrics.held(Change(row.key, row, None, initial=False), is_owned=True)
+    metrics.learn_placeholder(Change(row.key, None, row, initial=False), is_owned=True)
+    metrics.learn_placeholder(Change(row.key, row, None, initial=False), is_owned=True)
 
 
 def test_what_a_placeholder_held_is_added_up_when_it_is_gone() -> None:
     metrics = PrimerMetrics()
-    metrics.changed(change(None, primer()))
+    metrics.learn_primer(change(None, primer()))
     assert HELD not in figures(metrics)
     hold(metrics)
     assert figures(metrics)[HELD] > 0
@@ -84,13 +84,13 @@ def test_what_is_held_now_counts_already(monkeypatch: pytest.MonkeyPatch) -> Non
     instant = FIRE
     monkeypatch.setattr("foresail.primers.metrics.now", lambda: instant)
     metrics, row = PrimerMetrics(), placeholder(FIRE, scheduled=FIRE)
-    metrics.held(Change(row.key, None, row, initial=False), is_owned=True)
+    metrics.learn_placeholder(Change(row.key, None, row, initial=False), is_owned=True)
     instant += timedelta(minutes=1)
     assert figures(metrics)[HELD] == 120, "two processors for a minute"
     ended = placeholder(FIRE, scheduled=FIRE, phase="Failed")
-    metrics.held(Change(row.key, row, ended, initial=False), is_owned=True)
+    metrics.learn_placeholder(Change(row.key, row, ended, initial=False), is_owned=True)
     instant += timedelta(minutes=1)
-    metrics.held(Change(row.key, ended, None, initial=False), is_owned=True)
+    metrics.learn_placeholder(Change(row.key, ended, None, initial=False), is_owned=True)
     assert figures(metrics)[HELD] == 120
 
 
@@ -98,7 +98,7 @@ def test_what_the_last_process_has_counted_is_not_counted_again(monkeypatch: pyt
     instant = FIRE
     monkeypatch.setattr("foresail.primers.metrics.now", lambda: instant)
     metrics, row = PrimerMetrics(), placeholder(FIRE, scheduled=FIRE - timedelta(hours=5))
-    metrics.held(Change(row.key, None, row, initial=True), is_owned=True)
+    metrics.learn_placeholder(Change(row.key, None, row, initial=True), is_owned=True)
     instant += timedelta(seconds=30)
     assert figures(metrics)[HELD] == 60
 
@@ -107,27 +107,27 @@ def test_what_was_held_can_be_scraped_for_a_while_after_the_last_primer(monkeypa
     instant = FIRE
     monkeypatch.setattr("foresail.primers.metrics.now", lambda: instant)
     metrics, owner = PrimerMetrics(), primer()
-    metrics.changed(change(None, owner))
+    metrics.learn_primer(change(None, owner))
     hold(metrics)
     before = figures(metrics)[HELD]
-    metrics.changed(Change(owner.key, owner, None, initial=False))
+    metrics.learn_primer(Change(owner.key, owner, None, initial=False))
     instant += timedelta(minutes=14)
     assert figures(metrics)[HELD] == before
     instant += timedelta(minutes=1)
     assert HELD not in figures(metrics)
     elsewhere = primer(key=Key("elsewhere", "warm"))
-    metrics.changed(change(None, elsewhere))
+    metrics.learn_primer(change(None, elsewhere))
     instant = FIRE
     assert HELD not in figures(metrics), "forgotten, not only hidden"
 
 
 def test_a_primer_that_comes_back_goes_on_with_the_same_figure() -> None:
     metrics, owner = PrimerMetrics(), primer()
-    metrics.changed(change(None, owner))
+    metrics.learn_primer(change(None, owner))
     hold(metrics)
     before = figures(metrics)[HELD]
-    metrics.changed(Change(owner.key, owner, None, initial=False))
-    metrics.changed(change(None, owner))
+    metrics.learn_primer(Change(owner.key, owner, None, initial=False))
+    metrics.learn_primer(change(None, owner))
     hold(metrics)
     assert figures(metrics)[HELD] > 1.5 * before
 
@@ -156,9 +156,9 @@ def test_thousands_of_resources_of_one_namespace_make_few_series(monkeypatch: py
     metrics = PrimerMetrics()
     for number, requests in enumerate((none, some, none, some)):
         row = placeholder(FIRE, key=Key("reports", f"pod-{number}"), scheduled=FIRE, requests=requests)
-        metrics.held(Change(row.key, None, row, initial=False), is_owned=True)
+        metrics.learn_placeholder(Change(row.key, None, row, initial=False), is_owned=True)
         if number > 1:
-            metrics.held(Change(row.key, row, None, initial=False), is_owned=True)
+            metrics.learn_placeholder(Change(row.key, row, None, initial=False), is_owned=True)
     instant += timedelta(seconds=10)
     assert len(series(metrics, "foresail_primer_held_seconds")) == MOST_RESOURCES + 1
     assert figures(metrics)[HELD.replace("cpu", "other")] == 10 * (2_000 - MOST_RESOURCES)
@@ -172,13 +172,13 @@ def test_what_the_api_server_refuses_is_counted_by_namespace_and_cause(monkeypat
     monkeypatch.setattr("foresail.primers.metrics.now", lambda: instant)
     primers, owner = Primers(SETTINGS), primer()
     metrics = primers.metrics
-    metrics.changed(change(None, owner))
+    metrics.learn_primer(change(None, owner))
     make = Create(POD, Key("reports", "daily-warm"), {}, {})
     answers = Failure(Cause.FORBIDDEN, "no"), Failure(Cause.UNREACHABLE, "no")
     for failure in answers:
-        primers.settled(owner.key, seen(), Plan(), Result(Outcome.FAILED, make, failure), FIRE)
+        primers.settled(owner.key, primer_view(), Plan(), Result(Outcome.FAILED, make, failure), FIRE)
     assert figures(metrics)[REFUSED] == 1, "one that could not be reached has refused nothing"
-    metrics.changed(Change(owner.key, owner, None, initial=False))
+    metrics.learn_primer(Change(owner.key, owner, None, initial=False))
     instant += timedelta(minutes=14)
     assert REFUSED in figures(metrics)
     instant += timedelta(minutes=1)
@@ -191,12 +191,12 @@ STATE = "foresail_primer_cronjobs[('namespace', 'reports'), ('reason', '{}')]"
 def test_cronjobs_are_counted_by_why_nothing_is_held_for_them() -> None:
     metrics, good = PrimerMetrics(), with_status()
     short = primer(status=PrimerStatus(cron_jobs=(Primed(name="daily", uid="1", reason="QuotaTooSmall"),)))
-    metrics.changed(change(None, good))
+    metrics.learn_primer(change(None, good))
     assert figures(metrics)[STATE.format("Primed")] == 1
-    metrics.changed(change(good, short))
+    metrics.learn_primer(change(good, short))
     found = figures(metrics)
     assert (found.get(STATE.format("Primed")), found[STATE.format("QuotaTooSmall")]) == (None, 1)
-    metrics.changed(Change(short.key, short, None, initial=False))
+    metrics.learn_primer(Change(short.key, short, None, initial=False))
     assert STATE.format("QuotaTooSmall") not in figures(metrics)
 
 
@@ -220,7 +220,7 @@ def cold_at(days: int, seconds: int = 41) -> StartDelay:
 )
 def test_fires_in_a_row_that_started_cold_are_counted(delays: tuple[StartDelay, ...], cold: int | None) -> None:
     metrics = PrimerMetrics()
-    metrics.changed(change(None, with_status(*delays)))
+    metrics.learn_primer(change(None, with_status(*delays)))
     assert figures(metrics).get(COLD) == cold
 
 
@@ -228,7 +228,7 @@ def test_fires_in_a_row_that_started_cold_are_counted(delays: tuple[StartDelay, 
 def test_a_primer_that_is_to_warm_nothing_is_not_cold(reason: str) -> None:
     metrics = PrimerMetrics()
     one = Primed(name="daily", uid="1", reason=reason, start_delays=(cold_at(1),))
-    metrics.changed(change(None, primer(status=PrimerStatus(cron_jobs=(one,)))))
+    metrics.learn_primer(change(None, primer(status=PrimerStatus(cron_jobs=(one,)))))
     assert COLD not in figures(metrics)
 
 
@@ -241,7 +241,9 @@ def test_fires_before_its_annotation_do_not_make_a_cronjob_cold() -> None:
         """Return the CronJob with the record that is written then, after a cold run at each fire so far."""
         runs = [run(each, began=each + timedelta(minutes=1), node="node") for each in fires if each <= at]
         target = Target(cron, tuple(job for job, _ in runs), tuple(pod for _, pod in runs))
-        plan = decide(seen(target, primer=annotated_primer(cron, settings), annotated=cron, settings=settings), at)
+        plan = decide(
+            primer_view(target, primer=annotated_primer(cron, settings), annotated=cron, settings=settings), at
+        )
         assert plan.status is not None
         body: Any = plan.status.body
         text = body["metadata"]["annotations"][WARM_UP_STATUS]
@@ -260,7 +262,7 @@ def test_of_very_many_cold_primers_the_coldest_have_series(monkeypatch: pytest.M
     metrics = PrimerMetrics()
     for name, days in (("a", 1), ("warm", 3), ("c", 2)):
         row = with_status(*(cold_at(each) for each in range(1, days + 1)))
-        metrics.changed(change(None, msgspec.structs.replace(row, key=Key("reports", name))))
+        metrics.learn_primer(change(None, msgspec.structs.replace(row, key=Key("reports", name))))
     found = figures(metrics)
     assert [each for each in found if each.startswith("foresail_primer_cold_fires")] == [
         COLD,
@@ -274,7 +276,7 @@ def test_one_namespace_with_very_many_cold_primers_leaves_series_to_the_others()
     forged = [Key("evil", f"daily-{each}") for each in range(300)]
     for key, days in (*((each, 9) for each in forged), (Key("reports", "warm"), 1)):
         row = with_status(*(cold_at(each) for each in range(1, days + 1)))
-        metrics.changed(change(None, msgspec.structs.replace(row, key=key)))
+        metrics.learn_primer(change(None, msgspec.structs.replace(row, key=key)))
     found = figures(metrics)
     assert found[COLD] == 1
     assert len(series(metrics, "foresail_primer_cold_fires")) == 11

@@ -12,10 +12,10 @@ import pytest
 
 from foresail.api.quantities import quantity
 from foresail.plan import Key
+from foresail.primers.cluster_rows import QuotaRow
 from foresail.primers.quota import first_exceeded
 from foresail.primers.shape import Share, shares, with_requests
-from foresail.primers.surroundings import QuotaRow
-from foresail.primers.volumes import with_node_affinity, within
+from foresail.primers.volumes import with_node_affinity, with_volume_affinity
 from tests.unit.primers.rows import shape
 
 MEGABYTE = 1_000_000
@@ -203,7 +203,7 @@ def test_of_very_many_small_shapes_only_those_in_use_stay() -> None:
 def test_large_tolerations_and_affinities_are_not_cached() -> None:
     key = "node.kubernetes.io/not-ready"
     assert kept_after(shape(tolerations=[{"key": key}, {"key": f"{n}" * MEGABYTE}]) for n in range(9)) < 3 * MEGABYTE
-    assert kept_after(within(required(f"{n}" * MEGABYTE), ()) for n in range(9)) < 3 * MEGABYTE
+    assert kept_after(with_volume_affinity(required(f"{n}" * MEGABYTE), ()) for n in range(9)) < 3 * MEGABYTE
     assert kept_after(with_node_affinity(required(f"{n}" * MEGABYTE), required("a")) for n in range(9)) < 3 * MEGABYTE
 
 

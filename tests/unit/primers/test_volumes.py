@@ -11,11 +11,11 @@ from foresail.api.core import CLAIM, VOLUME
 from foresail.kube.failures import Cause, Failure
 from foresail.plan import Body, Create, Key, Kind
 from foresail.primers.decide import decide
-from foresail.primers.observe import Located, Seen, Target
-from foresail.primers.rules import judge, wants_search
-from foresail.primers.search import Search, Volumes, locating
-from foresail.primers.volumes import within
-from tests.unit.primers.rows import cron_job, primer, seen, shape
+from foresail.primers.observe import PrimerView, Target, VolumeLocations
+from foresail.primers.rules import is_volume_lookup_due, judge
+from foresail.primers.volume_lookup import VolumeLookup, Volumes, locate_volumes_with
+from foresail.primers.volumes import with_volume_affinity
+from tests.unit.primers.rows import cron_job, primer, primer_view, shape
 
 T = TypeVar("T")
 FIRE = datetime(2026, 1, 2, 3, tzinfo=UTC)
@@ -60,7 +60,7 @@ def test_the_terms_of_both_sides_hold_together(
     own: list[Any] | None, volumes: list[list[Any]], joined: list[Any] | None
 ) -> None:
     affinity = b"" if own is None else msgspec.json.encode({"nodeAffinity": {REQUIRED: selector(*own)}})
-    found = within(affinity, tuple(msgspec.json.encode(selector(*each)) for each in volumes))
+    found = with_volume_affinity(affinity, tuple(msgspec.json.encode(selector(*each)) for each in volumes))
     expected = None if joined is None else {"nodeAffinity": {REQUIRED: selector(*joined)}}
     assert (msgspec.json.decode(found) if found else None) == expected
 
@@ -70,7 +70,9 @@ def test_everything_else_that_a_run_says_of_its_place_stays() -> None:
         "nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [1]},
         "podAffinity": {"x": 2},
     }
-    found = msgspec.json.decode(within(msgspec.json.encode(said), (msgspec.json.encode(selector(term(A))),)))
+    found = msgspec.json.decode(
+        with_volume_affinity(msgspec.json.encode(said), (msgspec.json.encode(selector(term(A))),))
+    )
     assert found == {**said, "nodeAffinity": {**said["nodeAffinity"], REQUIRED: selector(term(A))}}
 
 
@@ -79,47 +81,47 @@ def test_everything_else_that_a_run_says_of_its_place_stays() -> None:
 
 def target(fire: datetime | None = None, *claims: str) -> Target:
     volumes = (msgspec.json.encode(selector(term(A))),)
-    located = Located(claims or ("data",), fire, volumes) if fire else None
-    return Target(cron_job(shape=MOUNTS), is_rehearsed=True, located=located)
+    volume_locations = VolumeLocations(claims or ("data",), fire, volumes) if fire else None
+    return Target(cron_job(shape=MOUNTS), is_dry_run_done=True, volume_locations=volume_locations)
 
 
-def made(found: Seen, at: datetime) -> list[Any]:
+def made(found: PrimerView, at: datetime) -> list[Any]:
     return [each.body["spec"] for each in decide(found, at).actions if isinstance(each, Create)]
 
 
 def test_a_placeholder_goes_where_the_volumes_of_the_run_are_and_mounts_none() -> None:
-    (spec,) = made(seen(target(FIRE)), FIRE - MINUTE)
+    (spec,) = made(primer_view(target(FIRE)), FIRE - MINUTE)
     assert spec["affinity"] == {"nodeAffinity": {REQUIRED: selector(term(A))}}
     assert "volumes" not in spec
 
 
 @pytest.mark.parametrize("known", [target(), target(FIRE - timedelta(days=1)), target(FIRE, "another")])
 def test_before_it_is_known_where_the_volumes_are_no_placeholder_is_made(known: Target) -> None:
-    assert made(seen(known), FIRE - MINUTE) == []
+    assert made(primer_view(known), FIRE - MINUTE) == []
 
 
 def test_it_is_asked_for_each_fire_half_a_minute_before_the_warm_up() -> None:
     def wants(known: Target, before: timedelta, **fields: Any) -> bool:  # noqa: ANN401 - a field of the Primer
-        found = seen(known, primer=primer(**fields))
-        return wants_search(found, judge(found, known, FIRE - before), FIRE - before)
+        found = primer_view(known, primer=primer(**fields))
+        return is_volume_lookup_due(found, judge(found, known, FIRE - before), FIRE - before)
 
     early = 11 * MINUTE
-    assert decide(seen(target()), FIRE - early).wake_at == FIRE - 10.5 * MINUTE
-    assert decide(seen(target(FIRE)), FIRE - early).wake_at == FIRE - 10 * MINUTE
+    assert decide(primer_view(target()), FIRE - early).wake_at == FIRE - 10.5 * MINUTE
+    assert decide(primer_view(target(FIRE)), FIRE - early).wake_at == FIRE - 10 * MINUTE
     assert not wants(target(), early)
     assert wants(target(), 10.5 * MINUTE)
     assert wants(target(FIRE - timedelta(days=1)), 10.5 * MINUTE)
     assert not wants(target(FIRE), 10.5 * MINUTE)
     assert wants(target(), early, method="CronJob")
     assert not wants(target(), 10.5 * MINUTE, suspend=True)
-    assert not wants(Target(cron_job(), is_rehearsed=True), 10.5 * MINUTE), "it has no claims"
+    assert not wants(Target(cron_job(), is_dry_run_done=True), 10.5 * MINUTE), "it has no claims"
 
 
 def test_primer_cronjobs_wait_for_the_first_answer_and_keep_the_last_one_until_there_is_another() -> None:
     row, before = primer(method="CronJob"), FIRE - timedelta(hours=2)
-    assert made(seen(target(), primer=row), before) == []
+    assert made(primer_view(target(), primer=row), before) == []
     for asked in (FIRE, FIRE - timedelta(days=1)):
-        (spec,) = made(seen(target(asked), primer=row), before)
+        (spec,) = made(primer_view(target(asked), primer=row), before)
         pod = spec["jobTemplate"]["spec"]["template"]["spec"]
         assert pod["affinity"] == {"nodeAffinity": {REQUIRED: selector(term(A))}}
 
@@ -164,8 +166,8 @@ def test_a_volume_counts_if_claim_and_volume_name_each_other(
     spec = {"claimRef": volume, "nodeAffinity": {"required": selector(term(A))}}
     server = Objects({(CLAIM.plural, "data"): claim, (VOLUME.plural, "v"): {"spec": spec}})
 
-    async def search() -> Volumes | None:
-        return await locating(server)(Search("reports", "1", ("data",), FIRE))
+    async def lookup() -> Volumes | None:
+        return await locate_volumes_with(server)(VolumeLookup("reports", "1", ("data",), FIRE))
 
-    found = asyncio.run(search())
+    found = asyncio.run(lookup())
     assert (None if found is None else tuple(map(msgspec.json.decode, found))) == volumes

@@ -15,10 +15,10 @@ from foresail.cli.primer.snapshot import read_snapshot
 from foresail.kube.clock import now
 from foresail.kube.failures import Failure
 from foresail.plan import Key
+from foresail.primers.admission_dry_run import DryRunRequest, dry_run_with
 from foresail.primers.controller import Primers
-from foresail.primers.observe import Seen, Target, primer_row
+from foresail.primers.observe import PrimerView, Target, primer_row
 from foresail.primers.reasons import Reason
-from foresail.primers.rehearsal import Wish, rehearsing
 from foresail.primers.rules import Verdict, judge
 
 _PASSES = (Reason.SUSPENDED, Reason.QUOTA_TOO_SMALL, Reason.TOO_MANY_PLACEHOLDERS)
@@ -53,12 +53,12 @@ async def problems_of(cluster: Cluster, body: dict[str, Any], chosen: argparse.N
     if row.key in known.primers:
         return []  # the API server refuses it
     known.primers.put(row.key, row)
-    seen = known.observe(row.key, now())
-    if seen is None:
+    view = known.observe(row.key, now())
+    if view is None:
         return []
-    if not seen.targets:
-        return [_no_cron_job(known, seen)]
-    verdicts = [await _verdict(cluster, seen, target) for target in seen.targets]
+    if not view.targets:
+        return [_no_cron_job(known, view)]
+    verdicts = [await _verdict(cluster, view, target) for target in view.targets]
     found = [problem for each in verdicts if (problem := problem_of(each)) is not None]
     if len(found) < len(verdicts):
         found = [Problem(each.message, each.hint, is_final=False) for each in found]
@@ -75,23 +75,23 @@ def problem_of(verdict: Verdict) -> Problem | None:
     return Problem(f"{because.reason}: {because.message.rstrip('.')}", hint, is_final)
 
 
-async def _verdict(cluster: Cluster, seen: Seen, target: Target) -> Verdict:
+async def _verdict(cluster: Cluster, view: PrimerView, target: Target) -> Verdict:
     """Evaluate the rules; if the pods request nothing, ask the API server what admission would add."""
-    verdict, template = judge(seen, target, now()), target.cron.shape
+    verdict, template = judge(view, target, now()), target.cron.shape
     if verdict.because is None or verdict.because.reason is not Reason.NOTHING_TO_RESERVE or template is None:
         return verdict
-    admitted = await rehearsing(cluster.client)(Wish(target.cron.key, target.cron.uid, template))
+    admitted = await dry_run_with(cluster.client)(DryRunRequest(target.cron.key, target.cron.uid, template))
     if isinstance(admitted, Failure):
         return verdict
-    return judge(seen, msgspec.structs.replace(target, admitted=admitted, is_rehearsed=True), now())
+    return judge(view, msgspec.structs.replace(target, admitted=admitted, is_dry_run_done=True), now())
 
 
-def _no_cron_job(known: Primers, seen: Seen) -> Problem:
-    primer, namespace = seen.primer, seen.primer.key.namespace
+def _no_cron_job(known: Primers, view: PrimerView) -> Problem:
+    primer, namespace = view.primer, view.primer.key.namespace
     if primer.selector is not None:
         message = f"{Reason.NO_CRON_JOB}: no CronJob in namespace {namespace} has these labels"
         return Problem(message, "it holds capacity as soon as there is one", is_final=False)
-    names = [each.key.name for each in known.cron_jobs.by("here", namespace)]
+    names = [each.key.name for each in known.cron_jobs.by("namespace", namespace)]
     near = get_close_matches(primer.cron_job, names, n=1)
     meant = f"did you mean {near[0]}? Name it with --cron-job" if near else "create the CronJob first"
     key = Key(namespace, primer.cron_job)

@@ -18,8 +18,8 @@ from foresail.cli.primer.images import Sizes, image_sizes, pulled_ahead
 from foresail.cli.primer.selection import Document, check_selection, in_namespace
 from foresail.cli.primer.snapshot import read_snapshot
 from foresail.kube.clock import now
-from foresail.primers.choice import method_of
-from foresail.primers.observe import Seen, Target
+from foresail.primers.method_choice import choose_method
+from foresail.primers.observe import PrimerView, Target
 from foresail.primers.reasons import Reason
 from foresail.primers.rules import Verdict, judge, wanted_shape
 
@@ -89,24 +89,24 @@ async def _explained(cluster: Cluster, chosen: argparse.Namespace) -> list[Expla
     found = []
     for whole in found_ones:
         each, key = in_primers_form(whole, at), queue_key_of(whole)
-        seen = known.observe(key, at)
-        if seen is None:
+        view = known.observe(key, at)
+        if view is None:
             continue
-        if not seen.targets:
+        if not view.targets:
             found.append(Explanation(f"Primer {key}", "", f"{Reason.NO_CRON_JOB}: it selects no CronJob that exists"))
         event = refused.get(each["metadata"]["uid"])
-        for target in seen.targets:
+        for target in view.targets:
             words = refusal_of(each, target.cron.key.name) or (str(event) if event else "")
-            explanation = explanation_of(seen, target, at, words or _unrecorded(whole))
-            found.append(replace(explanation, images=_images(seen, target, sizes, at)))
+            explanation = explanation_of(view, target, at, words or _unrecorded(whole))
+            found.append(replace(explanation, images=_images(view, target, sizes, at)))
     return found
 
 
-def _images(seen: Seen, target: Target, sizes: Sizes, at: datetime) -> str:
-    shape = wanted_shape(seen, target)
-    if shape is None or method_of(seen, target, at)[0] != PLACEHOLDER:
+def _images(view: PrimerView, target: Target, sizes: Sizes, at: datetime) -> str:
+    shape = wanted_shape(view, target)
+    if shape is None or choose_method(view, target, at)[0] != PLACEHOLDER:
         return ""
-    return pulled_ahead(shape.images, sizes, pulls=bool(seen.settings.image_volumes))
+    return pulled_ahead(shape.images, sizes, pulls=bool(view.settings.image_volumes))
 
 
 def _unrecorded(found: Document) -> str:
@@ -124,11 +124,11 @@ def refusal_of(primer: Document, cron_job: str) -> str:
     return next((str(each.get("message", "")) for each in said if each.get("reason") in by_operator), "")
 
 
-def explanation_of(seen: Seen, target: Target, at: datetime, refused: str = "") -> Explanation:
+def explanation_of(view: PrimerView, target: Target, at: datetime, refused: str = "") -> Explanation:
     """Evaluate the rules for one CronJob, up to the first that blocks it."""
-    verdict = judge(seen, target, at)
-    said = f"blocked by {Reason.REFUSED}" if refused and not verdict.because else summary(seen, verdict, at)
-    whose = f"annotation {WARM_UP}" if seen.annotated else f"Primer {seen.primer.key}"
+    verdict = judge(view, target, at)
+    said = f"blocked by {Reason.REFUSED}" if refused and not verdict.because else summary(view, verdict, at)
+    whose = f"annotation {WARM_UP}" if view.annotated else f"Primer {view.primer.key}"
     answer, steps = YES, list[Step]()
     for question, reasons in _QUESTIONS.items():
         because = verdict.because
@@ -147,12 +147,12 @@ def explanation_of(seen: Seen, target: Target, at: datetime, refused: str = "") 
     return Explanation(whose, target.cron.key.name, said, tuple(steps))
 
 
-def summary(seen: Seen, verdict: Verdict, at: datetime) -> str:
+def summary(view: PrimerView, verdict: Verdict, at: datetime) -> str:
     """Return in a sentence what becomes of it."""
     if verdict.because is not None:
         return f"blocked by {verdict.because.reason}"
     if verdict.fires is None:
         return "no upcoming fire"
-    begins = verdict.fires.upcoming - seen.primer.warm_up
+    begins = verdict.fires.upcoming - view.primer.warm_up
     word = "warm-up" if begins > at else "warming since"
     return f"{word} {moment(begins, at)}, fire {moment(verdict.fires.upcoming, at)}"

@@ -23,7 +23,7 @@ from foresail.kube.clock import now
 from foresail.plan import Key
 from foresail.primers.fires import STANDING, duty_cycle
 from foresail.primers.observe import CronJobRow, cron_job_row
-from foresail.primers.rules import MOST_HOLDERS, minutes
+from foresail.primers.rules import MAX_PRIMER_CRON_JOBS, minutes
 
 _DATES = 6
 
@@ -62,8 +62,8 @@ def _by_cron_jobs(shifted: Shifted, length: timedelta) -> Iterator[str]:
     if shifted.schedules:
         yield "method CronJob would make:"
         yield table(("SCHEDULE", "TIME ZONE"), [(each.schedule, each.time_zone) for each in shifted.schedules])
-    if len(shifted.schedules) > MOST_HOLDERS:
-        yield f"which are more than {MOST_HOLDERS}: use method Placeholder"
+    if len(shifted.schedules) > MAX_PRIMER_CRON_JOBS:
+        yield f"which are more than {MAX_PRIMER_CRON_JOBS}: use method Placeholder"
     if shifted.exact:
         until = f" until {shifted.until:%Y-%m-%d}" if shifted.until else ""
         yield f"exact{until}: each fires {minutes(length)} before a fire, and at no other time"

@@ -74,9 +74,9 @@ def primer_settings(chosen: argparse.Namespace) -> Any:  # noqa: ANN401 - import
         raise CommandError(f"--primer-time-zone: {error}") from error
     return Settings(
         zone=zone,
-        longest_warm_up=timedelta(microseconds=longest // 1000),
-        per_namespace=chosen.primer_placeholders_per_namespace,
-        in_all=chosen.primer_placeholders,
+        max_warm_up=timedelta(microseconds=longest // 1000),
+        max_per_namespace=chosen.primer_placeholders_per_namespace,
+        max_in_cluster=chosen.primer_placeholders,
         pause_image=chosen.primer_pause_image,
         hold_image=chosen.primer_hold_image or "",
         hold_command=tuple(chosen.primer_hold_command or ("foresail", "hold")),

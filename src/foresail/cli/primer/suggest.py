@@ -22,7 +22,7 @@ from foresail.cli.primer.starts import Starts, starts
 from foresail.cli.primer.worth import Prices, Suggestion, p95, requests_text, usage
 from foresail.kube.clock import now
 from foresail.primers.controller import Primers
-from foresail.primers.fires import duty_cycle, reading
+from foresail.primers.fires import duty_cycle, parsed_schedule
 from foresail.primers.observe import CronJobRow, Target
 from foresail.primers.reasons import Because
 from foresail.primers.rules import last_admitted, minutes, runs_of
@@ -131,7 +131,7 @@ def _suggestion(
         return None
     target = known.runs(row)
     delays = tuple(_delays(target, told))
-    schedule = reading(row.text, row.zone or zone)
+    schedule = parsed_schedule(row.text, row.zone or zone)
     if not delays or p95(delays) < at_least or isinstance(schedule, Because):
         return None
     warm_up = timedelta(minutes=max(-(-p95(delays) * _MARGIN // 60), 1))

@@ -14,14 +14,14 @@ from foresail.primers.decide import decide
 from foresail.primers.observe import CronJobRow, Target
 from testbed.oracle import Oracle
 from tests.primer_scenarios import SIX_FIELDS, VALID, year
-from tests.unit.primers.rows import SETTINGS, cron_job, primer, seen
+from tests.unit.primers.rows import SETTINGS, cron_job, primer, primer_view
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 def decided(cron: CronJobRow, warm_up: int = 10, **fields: Any) -> list[Create]:  # noqa: ANN401 - a field of the Primer
     row = primer(method="CronJob", warm_up=timedelta(minutes=warm_up), allow_standing=True, **fields)
-    plan = decide(seen(cron, primer=row), NOW)
+    plan = decide(primer_view(cron, primer=row), NOW)
     return [each for each in plan.actions if isinstance(each, Create)]
 
 
@@ -45,7 +45,7 @@ def test_a_year_of_every_valid_scenario_is_that_of_the_original_minus_the_warm_u
 
 
 def test_a_schedule_of_six_fields_is_refused_with_its_reason() -> None:
-    plan = decide(seen(cron_job(SIX_FIELDS), primer=primer(method="CronJob")), NOW)
+    plan = decide(primer_view(cron_job(SIX_FIELDS), primer=primer(method="CronJob")), NOW)
     assert plan.actions == ()
     assert plan.notes[0].reason == "InvalidSchedule"
     assert "6 fields" in plan.notes[0].message
@@ -87,9 +87,9 @@ def there(made: Create, uid: str = "99") -> CronJobRow:
 def test_what_is_there_is_left_alone_and_a_change_of_the_target_replaces_it() -> None:
     (made,) = decided(cron_job())
     row = primer(method="CronJob")
-    same = decide(seen(Target(cron_job(), holders=(there(made),)), primer=row), NOW)
+    same = decide(primer_view(Target(cron_job(), primer_cron_jobs=(there(made),)), primer=row), NOW)
     assert same.actions == ()
-    changed = decide(seen(Target(cron_job("0 4 * * *"), holders=(there(made),)), primer=row), NOW)
+    changed = decide(primer_view(Target(cron_job("0 4 * * *"), primer_cron_jobs=(there(made),)), primer=row), NOW)
     assert [type(each) for each in changed.actions] == [Create, Delete]
 
 
@@ -97,26 +97,26 @@ def test_what_is_there_is_left_alone_and_a_change_of_the_target_replaces_it() ->
 def test_a_suspended_primer_or_another_method_takes_the_primer_cronjobs_away(fields: dict[str, Any]) -> None:
     (made,) = decided(cron_job())
     row = msgspec.structs.replace(primer(method="CronJob"), **fields)
-    plan = decide(seen(Target(cron_job(), holders=(there(made),)), primer=row), NOW)
+    plan = decide(primer_view(Target(cron_job(), primer_cron_jobs=(there(made),)), primer=row), NOW)
     assert [each for each in plan.actions if isinstance(each, Delete)] == [Delete(CRON_JOB, made.key, "99")]
 
 
 def test_an_interval_has_no_expression_and_is_left_to_the_other_method() -> None:
-    plan = decide(seen(cron_job("@every 1h"), primer=primer(method="CronJob")), NOW)
+    plan = decide(primer_view(cron_job("@every 1h"), primer=primer(method="CronJob")), NOW)
     assert plan.actions == ()
     assert plan.notes[0].reason == "Inexact"
     assert "Placeholder" in plan.notes[0].message
 
 
 def test_in_a_zone_with_summer_time_the_dates_are_named() -> None:
-    plan = decide(seen(cron_job("0 3 * * *", zone="Europe/Berlin"), primer=primer(method="CronJob")), NOW)
+    plan = decide(primer_view(cron_job("0 3 * * *", zone="Europe/Berlin"), primer=primer(method="CronJob")), NOW)
     assert plan.status is None, "it is said once the CronJobs are there"
     assert any(each.reason == "Inexact" and "2026-" in each.message for each in plan.notes)
 
 
 def test_without_an_image_that_can_sleep_the_method_is_off() -> None:
     settings = msgspec.structs.replace(SETTINGS, hold_image="")
-    plan = decide(seen(primer=primer(method="CronJob"), settings=settings), NOW)
+    plan = decide(primer_view(primer=primer(method="CronJob"), settings=settings), NOW)
     assert plan.notes[0].reason == "NoHoldImage"
 
 

@@ -4,10 +4,10 @@ import pytest
 
 from foresail.api import pods
 from foresail.plan import Create, Key
+from foresail.primers.cluster_rows import NodeRow
 from foresail.primers.controller import Primers
+from foresail.primers.image_volumes import ImageVolumes, pulls_images
 from foresail.primers.observe import Settings
-from foresail.primers.pulls import ImageVolumes, pulls_images
-from foresail.primers.surroundings import NodeRow
 from tests.unit.primers.rows import primer
 
 HERE = "reports"
@@ -31,7 +31,9 @@ def test_a_kubelet_pulls_from_the_release_on_in_which_image_volumes_are_on(versi
 
 
 def node(**fields: bool) -> NodeRow:
-    return NodeRow(is_going=False, is_unwarmable=fields.get("windows", False), pulls_images=fields.get("pulls", True))
+    return NodeRow(
+        is_terminating=False, is_unwarmable=fields.get("windows", False), pulls_images=fields.get("pulls", True)
+    )
 
 
 @pytest.mark.parametrize(
@@ -53,9 +55,9 @@ def test_images_are_pulled_where_every_node_can_or_as_it_is_set(
         primers.nodes.put(Key("", f"node-{number}"), row)
     key = Key(HERE, "warm")
     primers.primers.put(key, primer())
-    seen = primers.observe(key, primer().created)
-    assert seen is not None
-    assert seen.settings.image_volumes is pulls
+    primer_view = primers.observe(key, primer().created)
+    assert primer_view is not None
+    assert primer_view.settings.image_volumes is pulls
 
 
 def creation(*, images: bool) -> Create:
@@ -68,9 +70,9 @@ def test_where_image_volumes_are_refused_placeholders_go_without_and_that_is_tol
     assert volumes.learn_refusal(creation(images=True), ABOUT_VOLUMES)
     assert not volumes.are_accepted(HERE)
     assert volumes.are_accepted("elsewhere")
-    assert volumes.unsaid_refusal(HERE) == ABOUT_VOLUMES
+    assert volumes.unreported_refusal(HERE) == ABOUT_VOLUMES
     volumes.learn_creations(HERE, (creation(images=False),))
-    assert volumes.unsaid_refusal(HERE) == ""
+    assert volumes.unreported_refusal(HERE) == ""
     assert not volumes.are_accepted(HERE)
 
 

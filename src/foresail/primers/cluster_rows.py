@@ -8,9 +8,9 @@ from foresail.api import pods
 from foresail.api.instants import utc
 from foresail.plan import Key, Keyed
 from foresail.primers.autoscalers import gke_mode, pool_of
-from foresail.primers.pulls import pulls_images
+from foresail.primers.image_volumes import pulls_images
 
-_GOING = ("karpenter.sh/disrupted", "ToBeDeletedByClusterAutoscaler", "node.kubernetes.io/out-of-service")
+_TERMINATION_TAINTS = ("karpenter.sh/disrupted", "ToBeDeletedByClusterAutoscaler", "node.kubernetes.io/out-of-service")
 UNWARMABLE = {"eks.amazonaws.com/compute-type": "fargate", "type": "virtual-kubelet", "kubernetes.io/os": "windows"}
 """Labels of nodes that come with the pod, or that no placeholder can run on."""
 
@@ -18,7 +18,7 @@ UNWARMABLE = {"eks.amazonaws.com/compute-type": "fargate", "type": "virtual-kube
 class NodeRow(msgspec.Struct, frozen=True):
     """A node: since when it is ready, whether it goes, and whether a pod without a machine would run there."""
 
-    is_going: bool
+    is_terminating: bool
     is_unwarmable: bool
     gke_mode: str = ""
     name: str = ""
@@ -49,7 +49,7 @@ def node_row(wire: pods.Node) -> NodeRow:
     labels = wire.metadata.labels or {}
     taints = {each.key for each in wire.spec.taints or ()}
     return NodeRow(
-        is_going=wire.metadata.deletion_timestamp is not None or not taints.isdisjoint(_GOING),
+        is_terminating=wire.metadata.deletion_timestamp is not None or not taints.isdisjoint(_TERMINATION_TAINTS),
         is_unwarmable=any(labels.get(name) == value for name, value in UNWARMABLE.items()),
         gke_mode=gke_mode(wire.metadata.name),
         name=wire.metadata.name,

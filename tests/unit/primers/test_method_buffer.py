@@ -12,17 +12,17 @@ from foresail.api.primer import Primed, PrimerStatus
 from foresail.kube.reflector import Change
 from foresail.plan import Delete, Key, Patch
 from foresail.primers.annotated import read_record
-from foresail.primers.buffer import ANSWERED_WITHIN, RELEASED_WITHIN, let_go, plan
-from foresail.primers.buffer_rows import ASKED_AGAIN, BufferRow, BufferSupport, TemplateRow, buffer_row
+from foresail.primers.buffer_rows import BUFFER_RETRY, BufferRow, BufferSupport, TemplateRow, buffer_row
 from foresail.primers.build import create_buffer
-from foresail.primers.choice import method_of
-from foresail.primers.decide import MOST, decide
+from foresail.primers.cluster_rows import QuotaRow
+from foresail.primers.decide import MAX_CRON_JOBS, decide
+from foresail.primers.method_buffer import ANSWERED_WITHIN, RELEASED_WITHIN, plan, release_buffers
+from foresail.primers.method_choice import choose_method
 from foresail.primers.metrics import PrimerMetrics
 from foresail.primers.observe import PrimerRow, Target
 from foresail.primers.quota import first_exceeded
 from foresail.primers.rules import Verdict, judge
-from foresail.primers.surroundings import QuotaRow
-from tests.unit.primers.rows import cron_job, placeholder, primer, seen, shape
+from tests.unit.primers.rows import cron_job, placeholder, primer, primer_view, shape
 
 FIRE = datetime(2026, 1, 2, 3, tzinfo=UTC)
 NOW = FIRE + timedelta(seconds=1)
@@ -37,12 +37,12 @@ def row(**fields: Any) -> BufferRow:  # noqa: ANN401 - a field of the row
         target_uid="11111111-aaaa",
         fire=FIRE,
         created=FIRE - timedelta(minutes=10),
-        is_going=False,
+        is_terminating=False,
         replicas=1,
         released=None,
         is_released=False,
         ready="True",
-        said="",
+        message="",
         provisioned=FIRE - timedelta(minutes=9),
     )
     return msgspec.structs.replace(found, **fields)
@@ -65,7 +65,7 @@ def test_the_version_that_is_served_is_used(versions: tuple[str, ...], expected:
 
 def test_a_buffer_has_the_shape_of_a_pod_of_the_run_and_nothing_that_admission_would_ask_about() -> None:
     place = {"nodeSelector": {"pool": "night"}, "tolerations": [{"key": "only"}], "priorityClassName": "high"}
-    found = seen(buffers=BufferSupport(kind=capacity_buffer("v1alpha1"), is_served=True))
+    found = primer_view(buffers=BufferSupport(kind=capacity_buffer("v1alpha1"), is_served=True))
     template, buffer = create_buffer(found, cron_job(), shape(**place), FIRE, 3)
     assert buffer.key == template.key == KEY
     assert buffer.kind.api_version == "autoscaling.x-k8s.io/v1alpha1"
@@ -84,7 +84,7 @@ def test_a_buffer_has_the_shape_of_a_pod_of_the_run_and_nothing_that_admission_w
 
 def test_the_name_of_a_buffer_is_never_too_long() -> None:
     cron = cron_job(key=Key("reports", "n" * 52))
-    template, _ = create_buffer(seen(), cron, shape(), FIRE, 1)
+    template, _ = create_buffer(primer_view(), cron, shape(), FIRE, 1)
     assert len(template.key.name) == 63
 
 
@@ -96,38 +96,38 @@ def test_the_name_of_a_buffer_is_never_too_long() -> None:
         ({"replicas": 0, "released": FIRE}, None),
         ({"replicas": 0, "released": FIRE, "is_released": True}, Delete),
         ({"replicas": 0, "released": NOW - RELEASED_WITHIN}, Delete),
-        ({"is_going": True}, None),
+        ({"is_terminating": True}, None),
     ],
     ids=["live", "unanswered", "released", "taken-in", "too-long", "going"],
 )
 def test_a_buffer_is_scaled_to_0_and_deleted_once_the_autoscaler_has_taken_that_in(
     fields: dict[str, Any], expected: type[Patch | Delete] | None
 ) -> None:
-    steps = let_go(seen(), [row(**fields)], [], NOW)
+    steps = release_buffers(primer_view(), [row(**fields)], [], NOW)
     assert [type(each) for each in steps.actions] == ([expected] if expected else [])
     waits = fields.get("released") == FIRE and not fields.get("is_released")
     assert steps.wakes == ((FIRE + RELEASED_WITHIN,) if waits else ())
 
 
 def test_only_the_buffer_that_was_observed_is_scaled_to_0() -> None:
-    (patch,) = let_go(seen(), [row()], [], NOW).actions
+    (patch,) = release_buffers(primer_view(), [row()], [], NOW).actions
     assert isinstance(patch, Patch)
     metadata: Any = patch.body["metadata"]
     assert metadata["uid"] == row().uid, "not another one of that name"
 
 
 def test_a_pod_template_stays_as_long_as_its_buffer() -> None:
-    template = TemplateRow(KEY, "55555555-eeee", "22222222-bbbb", "11111111-aaaa", is_going=False, requests=())
-    assert let_go(seen(), [row(is_going=True)], [template], NOW).actions == ()
-    assert [each.key for each in let_go(seen(), [], [template], NOW).actions] == [KEY]
+    template = TemplateRow(KEY, "55555555-eeee", "22222222-bbbb", "11111111-aaaa", is_terminating=False, requests=())
+    assert release_buffers(primer_view(), [row(is_terminating=True)], [template], NOW).actions == ()
+    assert [each.key for each in release_buffers(primer_view(), [], [template], NOW).actions] == [KEY]
 
 
 def test_what_is_held_for_cronjobs_beyond_the_most_of_a_primer_is_released() -> None:
     at = FIRE - timedelta(minutes=5)
-    others = (Target(cron_job(uid=f"u{number}", suspend=True)) for number in range(MOST))
+    others = (Target(cron_job(uid=f"u{number}", suspend=True)) for number in range(MAX_CRON_JOBS))
     released = row(key=Key("reports", "released"), replicas=0, released=at)
     last = Target(cron_job(), buffers=(row(), released), placeholders=(placeholder(FIRE),))
-    plan = decide(seen(targets=(*others, last)), at)
+    plan = decide(primer_view(targets=(*others, last)), at)
     assert [(type(each), each.key) for each in plan.actions] == [(Delete, placeholder(FIRE).key), (Patch, KEY)]
     assert plan.wake_at == at + RELEASED_WITHIN, "when the other one can be deleted"
 
@@ -138,12 +138,14 @@ def test_auto_keeps_to_what_holds_capacity_already() -> None:
     held = msgspec.structs.replace(target, placeholders=(placeholder(FIRE),))
     buffered = msgspec.structs.replace(target, buffers=(row(),))
     unanswered = BufferSupport(is_served=True, unanswered=NOW)
-    assert method_of(seen(primer=auto, buffers=served), target, NOW)[0] == "CapacityBuffer"
-    assert method_of(seen(primer=auto, buffers=served), held, NOW)[0] == "Placeholder"
-    assert method_of(seen(primer=auto, buffers=unanswered), buffered, NOW)[0] == "CapacityBuffer"
-    assert method_of(seen(primer=auto, buffers=unanswered), target, NOW)[0] == "Placeholder"
-    assert method_of(seen(primer=auto, buffers=unanswered), target, NOW + ASKED_AGAIN)[0] == "CapacityBuffer"
-    assert method_of(seen(primer=primer(method="CronJob"), buffers=served), target, NOW) == ("CronJob", None)
+    assert choose_method(primer_view(primer=auto, buffers=served), target, NOW)[0] == "CapacityBuffer"
+    assert choose_method(primer_view(primer=auto, buffers=served), held, NOW)[0] == "Placeholder"
+    assert choose_method(primer_view(primer=auto, buffers=unanswered), buffered, NOW)[0] == "CapacityBuffer"
+    assert choose_method(primer_view(primer=auto, buffers=unanswered), target, NOW)[0] == "Placeholder"
+    assert (
+        choose_method(primer_view(primer=auto, buffers=unanswered), target, NOW + BUFFER_RETRY)[0] == "CapacityBuffer"
+    )
+    assert choose_method(primer_view(primer=primer(method="CronJob"), buffers=served), target, NOW) == ("CronJob", None)
 
 
 @pytest.mark.parametrize("year", [1, 2100, 9999])
@@ -163,21 +165,23 @@ def test_a_record_with_an_instant_that_cannot_be_is_ignored(field: str, instant:
 
 def test_a_buffer_that_cannot_be_used_tells_nothing_about_those_of_others() -> None:
     auto = primer(method="Auto")
-    refused = row(ready="False", said="Wrong: no such class", created=FIRE - timedelta(minutes=9), provisioned=None)
+    refused = row(ready="False", message="Wrong: no such class", created=FIRE - timedelta(minutes=9), provisioned=None)
     target = Target(cron_job(), buffers=(refused,))
     served = BufferSupport(is_served=True)
-    steps = plan(seen(target, primer=auto, buffers=served), judged(target, auto, served), FIRE - timedelta(minutes=5))
+    steps = plan(
+        primer_view(target, primer=auto, buffers=served), judged(target, auto, served), FIRE - timedelta(minutes=5)
+    )
     assert (steps.unanswered, steps.refused) == (None, refused.created + ANSWERED_WITHIN)
     known = PrimerStatus(cron_jobs=(Primed(name="daily", uid="11111111-aaaa", buffer_refused=FIRE),))
     own, other = Target(cron_job()), Target(cron_job(uid="other"))
-    view = seen(own, primer=primer(method="Auto", status=known), buffers=served)
-    assert method_of(view, own, NOW)[0] == "Placeholder"
-    assert method_of(view, own, NOW + ASKED_AGAIN)[0] == "CapacityBuffer"
-    assert method_of(view, other, NOW)[0] == "CapacityBuffer"
+    view = primer_view(own, primer=primer(method="Auto", status=known), buffers=served)
+    assert choose_method(view, own, NOW)[0] == "Placeholder"
+    assert choose_method(view, own, NOW + BUFFER_RETRY)[0] == "CapacityBuffer"
+    assert choose_method(view, other, NOW)[0] == "CapacityBuffer"
 
 
 def judged(target: Target, auto: PrimerRow, served: BufferSupport) -> Verdict:
-    return judge(seen(target, primer=auto, buffers=served), target, FIRE - timedelta(minutes=5))
+    return judge(primer_view(target, primer=auto, buffers=served), target, FIRE - timedelta(minutes=5))
 
 
 def test_a_later_answer_ends_the_time_without_one() -> None:
@@ -206,8 +210,8 @@ def test_a_row_tells_whether_the_autoscaler_has_answered_and_has_room() -> None:
 def test_what_buffers_hold_is_counted_from_when_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
     metrics = PrimerMetrics()
     monkeypatch.setattr("foresail.primers.metrics.now", lambda: FIRE)
-    metrics.buffered(Change(KEY, None, row(replicas=3), initial=False), (("cpu", "2"),))
-    metrics.buffered(Change(KEY, row(replicas=3), row(replicas=0), initial=False), (("cpu", "2"),))
+    metrics.learn_buffer(Change(KEY, None, row(replicas=3), initial=False), (("cpu", "2"),))
+    metrics.learn_buffer(Change(KEY, row(replicas=3), row(replicas=0), initial=False), (("cpu", "2"),))
     held = next(each for each in metrics.collect() if each.name == "foresail_primer_held_seconds")
     assert [(each.labels, each.value) for each in held.samples] == [
         ({"namespace": "reports", "resource": "cpu"}, 9 * 60 * 2 * 3)
@@ -231,8 +235,8 @@ def test_what_a_buffer_held_is_forgotten_a_while_after_its_namespace_has_none(mo
             each.name for family in metrics.collect() for each in family.samples if "reports" in each.labels.values()
         ]
 
-    metrics.buffered(Change(KEY, None, row(), initial=False), (("cpu", "2"),))
-    metrics.buffered(Change(KEY, row(), None, initial=False), (("cpu", "2"),))
+    metrics.learn_buffer(Change(KEY, None, row(), initial=False), (("cpu", "2"),))
+    metrics.learn_buffer(Change(KEY, row(), None, initial=False), (("cpu", "2"),))
     instant += timedelta(minutes=14)
     assert series() == ["foresail_primer_held_seconds_total"]
     instant += timedelta(minutes=1)

@@ -16,12 +16,12 @@ from foresail.primers.observe import CronJobRow
 from foresail.primers.shape import Shape, shape_of
 
 T = TypeVar("T")
-_NAME = "foresail-rehearsal"
+_NAME = "foresail-dry-run"
 _REFUSALS = (Cause.FORBIDDEN, Cause.INVALID, Cause.UNREADABLE)
 _LONGEST_REFUSAL = 500  # a webhook can write any number of words
 
 
-class Wish(msgspec.Struct, frozen=True):
+class DryRunRequest(msgspec.Struct, frozen=True):
     """Whose pod is asked about, and what its template says: a change of it is another wish."""
 
     cron_job: Key
@@ -30,22 +30,22 @@ class Wish(msgspec.Struct, frozen=True):
     generation: int = 0
 
 
-Rehearse = Callable[[Wish], Awaitable[Shape | Failure]]
+DryRun = Callable[[DryRunRequest], Awaitable[Shape | Failure]]
 
 
-class Answer(msgspec.Struct, frozen=True):
+class DryRunResult(msgspec.Struct, frozen=True):
     """What the API server answered to a dry run: the pod after admission, a refusal, or nothing that helps."""
 
-    wish: Wish
+    request: DryRunRequest
     asked: datetime
     admitted: Shape | None = None
     refused: str = ""
 
     def is_about(self, cron: CronJobRow) -> bool:
         """Whether it still counts: a refusal may have a cause that the shape does not show, such as privileges."""
-        if self.wish.template != cron.shape:
+        if self.request.template != cron.shape:
             return False
-        return self.admitted is not None or self.wish.generation == cron.generation
+        return self.admitted is not None or self.request.generation == cron.generation
 
     @property
     def is_final(self) -> bool:
@@ -53,15 +53,15 @@ class Answer(msgspec.Struct, frozen=True):
         return self.admitted is not None or bool(self.refused)
 
 
-def answer(wish: Wish, found: Shape | Failure, asked: datetime) -> Answer:
+def dry_run_result(request: DryRunRequest, found: Shape | Failure, asked: datetime) -> DryRunResult:
     """Return what is kept of a dry run."""
     if not isinstance(found, Failure):
-        return Answer(wish, asked, admitted=found)
+        return DryRunResult(request, asked, admitted=found)
     words = found.message if len(found.message) <= _LONGEST_REFUSAL else f"{found.message[:_LONGEST_REFUSAL]}…"
-    return Answer(wish, asked, refused=words or found.cause.value if found.cause in _REFUSALS else "")
+    return DryRunResult(request, asked, refused=words or found.cause.value if found.cause in _REFUSALS else "")
 
 
-class Asks(Protocol):
+class DryRunClient(Protocol):
     """Who can ask the API server; the client is one."""
 
     async def get(self, kind: Kind, key: Key, of: type[T]) -> T | Failure:
@@ -71,17 +71,17 @@ class Asks(Protocol):
         """Ask what an object would be, without creating it."""
 
 
-def rehearsing(client: Asks) -> Rehearse:
+def dry_run_with(client: DryRunClient) -> DryRun:
     """Return the function that runs this background read."""
 
-    async def rehearse(wish: Wish) -> Shape | Failure:
-        cron = await client.get(batch.CRON_JOB, wish.cron_job, batch.CronJob)
+    async def dry_run(request: DryRunRequest) -> Shape | Failure:
+        cron = await client.get(batch.CRON_JOB, request.cron_job, batch.CronJob)
         if isinstance(cron, Failure):
             return cron
         template = msgspec.json.decode(cron.spec.job_template.spec.template, type=dict[str, Any])
         body = {"apiVersion": "v1", "kind": "Pod", **template}
-        body["metadata"] = {**template.get("metadata", {}), "name": _NAME, "namespace": wish.cron_job.namespace}
-        pod = await client.create_dry_run(pods.POD, Key(wish.cron_job.namespace, _NAME), body, pods.Pod)
+        body["metadata"] = {**template.get("metadata", {}), "name": _NAME, "namespace": request.cron_job.namespace}
+        pod = await client.create_dry_run(pods.POD, Key(request.cron_job.namespace, _NAME), body, pods.Pod)
         if isinstance(pod, Failure):
             return pod
         try:
@@ -89,9 +89,9 @@ def rehearsing(client: Asks) -> Rehearse:
         except ValueError as problem:
             return Failure(Cause.UNREADABLE, f"the pod after admission cannot be read: {problem}")
 
-    return rehearse
+    return dry_run
 
 
-async def nothing(wish: Wish) -> Shape | Failure:
+async def no_dry_run(request: DryRunRequest) -> Shape | Failure:
     """Return the template as it is, where nobody can be asked."""
-    return wish.template
+    return request.template

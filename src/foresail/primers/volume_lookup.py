@@ -27,7 +27,7 @@ class Reads(Protocol):
         """Read one object."""
 
 
-class Search(msgspec.Struct, frozen=True):
+class VolumeLookup(msgspec.Struct, frozen=True):
     """Which claims of which CronJob are looked for, and for which fire: at the next one it is another search."""
 
     namespace: str
@@ -36,17 +36,17 @@ class Search(msgspec.Struct, frozen=True):
     fire: datetime
 
 
-Locate = Callable[[Search], Awaitable[Volumes | None]]
+LocateVolumes = Callable[[VolumeLookup], Awaitable[Volumes | None]]
 
 
-def locating(client: Reads) -> Locate:
+def locate_volumes_with(client: Reads) -> LocateVolumes:
     """Return the function that runs this background read; it returns None if the API server did not answer."""
 
-    async def locate(search: Search) -> Volumes | None:
-        found = [await _selector(client, Key(search.namespace, name)) for name in search.claims]
+    async def locate_volumes(lookup: VolumeLookup) -> Volumes | None:
+        found = [await _selector(client, Key(lookup.namespace, name)) for name in lookup.claims]
         return None if None in found else tuple(each for each in found if each)
 
-    return locate
+    return locate_volumes
 
 
 async def _selector(client: Reads, key: Key) -> bytes | None:
@@ -71,6 +71,6 @@ def _nothing(failure: Failure) -> bytes | None:
     return b"" if failure.cause is Cause.NOT_FOUND else None
 
 
-async def nowhere(_search: Search) -> Volumes | None:
+async def no_volume_lookup(_search: VolumeLookup) -> Volumes | None:
     """Tell nothing: where nobody can be asked, the template has to do."""
     return None

@@ -5,26 +5,26 @@ from datetime import datetime
 from foresail.api.instants import stamp
 from foresail.api.primer import AUTO, BY_BUFFER, PLACEHOLDER
 from foresail.primers.buffer_rows import is_recent
-from foresail.primers.observe import Seen, Target
-from foresail.primers.steps import remembered
+from foresail.primers.observe import PrimerView, Target
+from foresail.primers.steps import recorded_primed
 
 
-def method_of(seen: Seen, target: Target, now: datetime) -> tuple[str, str | None]:
+def choose_method(view: PrimerView, target: Target, now: datetime) -> tuple[str, str | None]:
     """Return the method, and why it is not CapacityBuffer where `Auto` was to choose.
 
     What holds capacity already stays: a change of the method in the middle of a warm-up would lose it.
     """
-    asked = seen.primer.method
+    asked = view.primer.method
     if asked != AUTO:
         return asked, None
     if any(each.is_live and each.ready == "True" for each in target.buffers):
         return BY_BUFFER, None
-    because = _not_by_buffer(seen, target, now)
+    because = _why_not_buffer(view, target, now)
     return (BY_BUFFER, None) if because is None else (PLACEHOLDER, because)
 
 
-def _not_by_buffer(seen: Seen, target: Target, now: datetime) -> str | None:
-    support, known = seen.buffers, remembered(seen, target.cron.uid)
+def _why_not_buffer(view: PrimerView, target: Target, now: datetime) -> str | None:
+    support, known = view.buffers, recorded_primed(view, target.cron.uid)
     if not support.is_served:
         return "the API server does not serve CapacityBuffer."
     if support.unanswered is not None and support.is_unanswered(now):

@@ -32,7 +32,7 @@ class ImageVolumes:
         """Whether a placeholder may have them."""
         return namespace not in self._refused
 
-    def unsaid_refusal(self, namespace: str) -> str:
+    def unreported_refusal(self, namespace: str) -> str:
         """Return in what words they were refused, until a placeholder without them is accepted; else nothing."""
         return "" if namespace in self._certain else self._refused.get(namespace, "")
 

@@ -10,13 +10,13 @@ import pytest
 from foresail.api import batch
 from foresail.kube.failures import Cause, Failure, failure
 from foresail.plan import Body, Key, Kind
-from foresail.primers.rehearsal import Answer, Wish, answer, rehearsing
+from foresail.primers.admission_dry_run import DryRunRequest, DryRunResult, dry_run_result, dry_run_with
 from foresail.primers.shape import Shape
 from tests.unit.primers.rows import cron_job, shape, template
 
 T = TypeVar("T")
 NOW = datetime(2026, 1, 2, 2, 50, tzinfo=UTC)
-WISH = Wish(Key("reports", "daily"), "11111111-aaaa", shape(), generation=1)
+REQUEST = DryRunRequest(Key("reports", "daily"), "11111111-aaaa", shape(), generation=1)
 REFUSAL = failure(403, "Forbidden", "maximum cpu usage per Container is 1, but request is 2")
 
 
@@ -39,9 +39,9 @@ class Server:
         return msgspec.json.decode(msgspec.json.encode({**body, **self.dry_run}), type=of)
 
 
-def rehearsed(server: Server) -> Shape | Failure:
+def dry_run(server: Server) -> Shape | Failure:
     async def ask() -> Shape | Failure:
-        return await rehearsing(server)(WISH)
+        return await dry_run_with(server)(REQUEST)
 
     return asyncio.run(ask())
 
@@ -51,19 +51,19 @@ def containers(cpu: str) -> dict[str, Any]:
 
 
 def test_the_answer_is_the_pod_after_admission() -> None:
-    assert rehearsed(Server(containers("3"))) == shape(resources={"requests": {"cpu": "3"}})
+    assert dry_run(Server(containers("3"))) == shape(resources={"requests": {"cpu": "3"}})
 
 
 def test_a_failure_is_returned_as_it_is() -> None:
-    assert rehearsed(Server(REFUSAL)) == REFUSAL
+    assert dry_run(Server(REFUSAL)) == REFUSAL
     unreachable = Failure(Cause.UNREACHABLE, "timed out")
-    assert rehearsed(Server({}, cron=unreachable)) == unreachable
+    assert dry_run(Server({}, cron=unreachable)) == unreachable
 
 
 def test_a_pod_after_admission_that_cannot_be_read_is_a_refusal() -> None:
-    found = rehearsed(Server(containers("much")))
+    found = dry_run(Server(containers("much")))
     assert isinstance(found, Failure)
-    assert answer(WISH, found, NOW).refused.startswith("the pod after admission cannot be read")
+    assert dry_run_result(REQUEST, found, NOW).refused.startswith("the pod after admission cannot be read")
 
 
 @pytest.mark.parametrize(
@@ -79,12 +79,12 @@ def test_a_pod_after_admission_that_cannot_be_read_is_a_refusal() -> None:
     ids=["admitted", "forbidden", "no-words", "server-error", "too-many", "unreachable"],
 )
 def test_only_a_refusal_for_what_the_pod_is_counts_as_one(found: Shape | Failure, refused: str, is_final: bool) -> None:
-    kept = answer(WISH, found, NOW)
+    kept = dry_run_result(REQUEST, found, NOW)
     assert (kept.refused, kept.is_final) == (refused, is_final)
 
 
 def test_a_refusal_counts_until_the_spec_changes_and_an_admitted_pod_until_its_shape_does() -> None:
-    refused, admitted = answer(WISH, REFUSAL, NOW), Answer(WISH, NOW, admitted=shape())
+    refused, admitted = dry_run_result(REQUEST, REFUSAL, NOW), DryRunResult(REQUEST, NOW, admitted=shape())
     same, edited = cron_job(generation=1), cron_job(generation=2)
     larger = cron_job(generation=2, shape=shape(resources={"requests": {"cpu": "4"}}))
     assert [refused.is_about(each) for each in (same, edited, larger)] == [True, False, False]

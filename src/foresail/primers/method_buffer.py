@@ -1,0 +1,232 @@
+"""Method CapacityBuffer: the autoscaler itself keeps room for the run, from its fire minus the warm-up until the fire.
+
+No pod is made, so nothing needs a quota, a priority or a preemption. A buffer refills what others take, the run itself
+included, so at the fire it is scaled to 0, and it is deleted once the autoscaler has taken that in: Karpenter keeps the
+nodes of a buffer that is just deleted until it next looks for room.
+
+```
+   fire - warmUp          fire
+        │── make, keep ────│ scale to 0, delete
+```
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+
+import msgspec
+
+from foresail.api.instants import stamp, whole
+from foresail.api.primer import AUTO, Warming
+from foresail.plan import Action, Create, Level
+from foresail.primers.buffer_rows import BufferRow, TemplateRow, expected_pods
+from foresail.primers.build import create_buffer, delete_buffer, delete_template, release_buffer
+from foresail.primers.fires import Fires
+from foresail.primers.limits import MIN_LEAD, RUN_GRACE, too_many
+from foresail.primers.observe import PodRow, PrimerView, Target
+from foresail.primers.reasons import Because, Loss, Reason
+from foresail.primers.rules import (
+    BACKGROUND_READ_LEAD,
+    Verdict,
+    are_volumes_located,
+    has_arrived,
+    is_admission_known,
+    is_covered,
+    run_of,
+)
+from foresail.primers.shape import Shape
+from foresail.primers.steps import Steps, recorded_primed
+
+ANSWERED_WITHIN = timedelta(seconds=20)
+"""For so long an autoscaler may take to say what it makes of a buffer; Karpenter takes a second."""
+
+RELEASED_WITHIN = timedelta(seconds=30)
+"""For so long a buffer that holds nothing may stay until the autoscaler has taken that in."""
+
+
+def release(view: PrimerView, target: Target, now: datetime) -> Steps:
+    """Let go of everything that is held."""
+    known = recorded_primed(view, target.cron.uid)
+    steps = release_buffers(view, target.buffers, target.templates, now)
+    return msgspec.structs.replace(steps, warming=known.warming if known else None)
+
+
+def release_buffers(
+    view: PrimerView, buffers: Iterable[BufferRow], templates: Iterable[TemplateRow], now: datetime
+) -> Steps:
+    """Scale buffers to 0, delete those that have been long enough, and delete the PodTemplates of none."""
+    actions: list[Action] = []
+    wakes: list[datetime] = []
+    there = {each.key for each in buffers}
+    for each in buffers:
+        latest = each.released + RELEASED_WITHIN if each.released is not None else now
+        if each.is_terminating:
+            continue
+        if each.is_live and each.ready:
+            actions.append(release_buffer(view.buffers.kind, each, now))
+        elif each.is_released or not each.ready or latest <= now:
+            actions.append(delete_buffer(view.buffers.kind, each))
+        else:
+            wakes.append(latest)
+    actions += [delete_template(each) for each in templates if each.key not in there and not each.is_terminating]
+    return Steps(tuple(actions), tuple(wakes))
+
+
+def plan(view: PrimerView, verdict: Verdict, now: datetime) -> Steps:
+    """Return what to create, keep and release for a CronJob now."""
+    target, fires, shape = verdict.target, verdict.fires, verdict.shape
+    if fires is None or shape is None:
+        return release(view, target, now)
+    opens = fires.upcoming - view.primer.warm_up
+    is_open = opens <= now < fires.upcoming and not is_covered(target, fires.upcoming, verdict.count)
+    kept = [each for each in target.buffers if is_open and each.fire == fires.upcoming and each.is_live]
+    steps = _release_other_buffers(view, target, kept, now)
+    warming, events = _measured(view, target, now)
+    wakes = [*steps.wakes, opens, opens - BACKGROUND_READ_LEAD, fires.upcoming]
+    steps = msgspec.structs.replace(steps, wakes=tuple(wakes), warming=warming, events=events, **_record(view, target))
+    if kept:
+        if not any(each.key == kept[0].key for each in target.templates):  # somebody has deleted it
+            template, _ = create_buffer(view, target.cron, shape, fires.upcoming, verdict.count)
+            steps = msgspec.structs.replace(steps, actions=(*steps.actions, template))
+        return _plan_kept(view, steps, kept[0], now)
+    return _plan_creation(view, verdict, fires, shape, steps, now) if is_open else steps
+
+
+def _release_other_buffers(view: PrimerView, target: Target, kept: Sequence[BufferRow], now: datetime) -> Steps:
+    named = {each.key for each in kept}
+    others = [each for each in target.buffers if each.key not in named]
+    return release_buffers(view, others, [each for each in target.templates if each.key not in named], now)
+
+
+def _plan_kept(view: PrimerView, steps: Steps, row: BufferRow, now: datetime) -> Steps:
+    """Keep what is there, note how far it is, and tell if no autoscaler takes care of it."""
+    assert row.fire is not None  # noqa: S101 - for the type checker: it is kept for its fire
+    warming = steps.warming
+    if warming is None or warming.fire != row.fire or warming.buffer != row.key.name:
+        warming = Warming(fire=row.fire, made=row.replicas, since=whole(row.created), buffer=row.key.name)
+    if warming.new_nodes is None and (row.needs_nodes or row.provisioned is not None):
+        warming = msgspec.structs.replace(warming, new_nodes=row.needs_nodes)
+    if warming.provisioned is None and row.provisioned is not None:
+        seconds = max(int((row.provisioned - row.created).total_seconds()), 0)
+        warming = msgspec.structs.replace(warming, provisioned=seconds)
+    steps = msgspec.structs.replace(steps, warming=warming, is_warming=True)
+    answer_by = row.created + ANSWERED_WITHIN
+    if row.ready == "True":
+        return steps
+    if now < answer_by:
+        return msgspec.structs.replace(steps, wakes=(*steps.wakes, answer_by))
+    if row.ready:  # it concerns this CronJob alone: others may ask for what the autoscaler can make
+        what, advice = f"the autoscaler cannot use it ({row.message})", "correct the CronJob"
+        found: dict[str, datetime] = {"refused": answer_by}
+    else:
+        what, advice = "no autoscaler has answered it", "switch the feature on there"
+        found = {"unanswered": answer_by}
+    problem = f"CapacityBuffer {row.key.name}: {what}: {advice}"
+    if view.primer.method == AUTO:  # with the next look, which the status brings about, placeholders are made
+        events = Because(Reason.BUFFER_NOT_READY, f"{problem}. Placeholders hold the capacity instead.", Level.NORMAL)
+        return msgspec.structs.replace(steps, events=(*steps.events, events), **found)
+    because = Because(Reason.BUFFER_NOT_READY, f"{problem}, or use method Auto.")
+    return msgspec.structs.replace(steps, because=because, **found)
+
+
+def _plan_creation(
+    view: PrimerView, verdict: Verdict, fires: Fires, shape: Shape, steps: Steps, now: datetime
+) -> Steps:
+    """Make a buffer for the next fire, once the run of the last one has come."""
+    target, fire = verdict.target, fires.upcoming
+    waits = _awaits(view, verdict, fires.last, now)
+    if waits is not None:
+        return msgspec.structs.replace(steps, wakes=(*steps.wakes, waits))
+    if fire - now < MIN_LEAD or not (is_admission_known(target) and are_volumes_located(target, shape, fire)):
+        return steps
+    template, buffer = create_buffer(view, target.cron, shape, fire, verdict.count)
+    if any(each.key == buffer.key for each in target.buffers):
+        return steps  # it was released within its own warm-up: when it is gone, another can have its name
+    refused = view.refused.get(buffer.key.name)
+    because = Because(Reason.REFUSED, refused) if refused is not None else too_many(view, target.cron, verdict.count)
+    if because is not None:
+        return msgspec.structs.replace(steps, because=because)
+    has_template = any(each.key == template.key and not each.is_terminating for each in target.templates)
+    kept = [each for each in steps.actions if each != _deletion(target, template.key.name)]
+    makes = (buffer,) if has_template else (template, buffer)
+    return msgspec.structs.replace(steps, actions=(*kept, *makes), is_warming=True)
+
+
+def with_expected_buffers(view: PrimerView, steps: Steps) -> PrimerView:
+    """Return what is seen once the buffers of some steps count in the quotas of the namespace."""
+    creates = [each for each in steps.actions if isinstance(each, Create)] if view.quotas else []
+    made = tuple(expected_pods(each, creates) for each in creates if each.kind == view.buffers.kind)
+    return msgspec.structs.replace(view, namespace_buffers=(*view.namespace_buffers, *made)) if made else view
+
+
+def _deletion(target: Target, name: str) -> Action | None:
+    return next((delete_template(each) for each in target.templates if each.key.name == name), None)
+
+
+def _awaits(view: PrimerView, verdict: Verdict, last: datetime | None, now: datetime) -> datetime | None:
+    """Return until when the run of the last fire is waited for: with both, the autoscaler would make two nodes."""
+    warming = _recorded_warming(view, verdict.target)
+    if last is None or warming is None or warming.fire != last or has_arrived(verdict.target, last, verdict.count):
+        return None
+    is_there = run_of(verdict.target, last) is not None
+    until = last + (view.primer.release_after if is_there else min(RUN_GRACE, view.primer.release_after))
+    return until if now < until else None
+
+
+# What came of it
+
+
+def _recorded_warming(view: PrimerView, target: Target) -> Warming | None:
+    known = recorded_primed(view, target.cron.uid)
+    return known.warming if known else None
+
+
+def _measured(view: PrimerView, target: Target, now: datetime) -> tuple[Warming | None, tuple[Because, ...]]:
+    """Return what is remembered once the run has begun, and what is to be said if it was not warm."""
+    warming, began = _recorded_warming(view, target), _first_pod(view, target)
+    if warming is None or began is None or warming.nodes or warming.lost or warming.fire > now:
+        return warming, ()
+    if _is_warm(view, began, warming.fire):
+        return msgspec.structs.replace(warming, nodes=(began.node,)), ()
+    cause, why = _cold(view, warming, began)
+    text = f"CronJob {target.cron.key.name} was not warm at {stamp(warming.fire)}: {why}."
+    return msgspec.structs.replace(warming, lost=cause.value), (Because(Reason.LOST, text),)
+
+
+def _record(view: PrimerView, target: Target) -> dict[str, tuple[tuple[datetime, object], ...]]:
+    """Return for the fire of what was held where its run was warm, or why it was not."""
+    warming, began = _recorded_warming(view, target), _first_pod(view, target)
+    if warming is None:
+        return {}
+    if warming.buffer is None or began is None:  # by placeholders, before the method changed, or not yet
+        return {"warm_nodes": ((warming.fire, warming.nodes),)}
+    if _is_warm(view, began, warming.fire):
+        return {"warm_nodes": ((warming.fire, (began.node,)),)}
+    return {"warm_nodes": ((warming.fire, ()),), "cold_because": ((warming.fire, _cold(view, warming, began)[1]),)}
+
+
+def _first_pod(view: PrimerView, target: Target) -> PodRow | None:
+    """Return the pod of a run by which its start is measured, if capacity was held for it by a buffer."""
+    warming = _recorded_warming(view, target)
+    run = run_of(target, warming.fire) if warming is not None and warming.buffer is not None else None
+    begun = [each for each in run[1] if each.began] if run is not None else []
+    return min(begun, key=lambda each: (each.began, each.key), default=None)
+
+
+def _is_warm(view: PrimerView, pod: PodRow, fire: datetime) -> bool:
+    """Whether a pod ran on a node that was ready when the CronJob fired: a buffer does not name its nodes."""
+    node = view.nodes.get(pod.node)
+    return node is not None and node.ready is not None and node.ready <= fire
+
+
+def _cold(view: PrimerView, warming: Warming, pod: PodRow) -> tuple[Loss, str]:
+    """Return why a run was not warm, as far as the nodes that are alike tell it."""
+    node, since = view.nodes.get(pod.node), warming.since or warming.fire
+    ready = node.ready if node is not None else None
+    late = f", ready {int((ready - warming.fire).total_seconds())} s after the fire" if ready is not None else ""
+    ran = f"the pod ran on {pod.node}{late}"
+    alike = [each for each in view.nodes.values() if node is not None and node.pool and each.pool == node.pool]
+    there = sorted(each.name for each in alike if each.ready is not None and since <= each.ready <= warming.fire)
+    if there or warming.new_nodes is False:  # there was room on a new node, or from the beginning
+        place = f"the place on {', '.join(there[:3])}" if there else "the place"
+        return Loss.TAKEN, f"{ran}; other pods took {place}, which a CapacityBuffer does not reserve"
+    return Loss.NEVER_SCHEDULED, f"{ran}; no node like it became ready during the warm-up: raise spec.warmUp"

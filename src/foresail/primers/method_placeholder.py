@@ -1,0 +1,248 @@
+"""Method Placeholder: pods that hold the place of a run from its fire minus the warm-up until it has come.
+
+At any instant there is at most one reservation for a CronJob. It serves the next fire; what is left of the one before
+is taken over, so windows that overlap merge and never stack.
+
+```
+   fire - warmUp          fire                       fire + releaseAfter
+        │── make, keep ────│── keep until the run's pods have nodes ──│ let go
+```
+"""
+
+from datetime import datetime, timedelta
+
+import msgspec
+
+from foresail.api.instants import stamp, whole
+from foresail.api.primer import Warming
+from foresail.plan import Action, Level
+from foresail.primers.build import EARLY, attempt_of, create_placeholder, delete_placeholder, placeholder_name
+from foresail.primers.fires import Fires
+from foresail.primers.limits import MIN_LEAD, RUN_GRACE, too_many
+from foresail.primers.observe import PlaceholderRow, PrimerView, Target
+from foresail.primers.reasons import Because, Loss, Reason
+from foresail.primers.rules import (
+    BACKGROUND_READ_LEAD,
+    Verdict,
+    are_volumes_located,
+    has_arrived,
+    is_admission_known,
+    is_covered,
+    run_of,
+)
+from foresail.primers.shape import Shape
+from foresail.primers.steps import Steps, recorded_primed
+
+ATTEMPTS = 3
+PREEMPTION_GRACE = timedelta(seconds=2)
+"""For so long a pod of the run may wait for the scheduler to push a placeholder aside."""
+
+_OBSERVE_WITHIN = timedelta(seconds=2)
+_SLACK = timedelta(seconds=60)
+
+
+def release(view: PrimerView, target: Target, _now: datetime) -> Steps:
+    """Let go of everything that is held."""
+    known = recorded_primed(view, target.cron.uid)
+    released = [each for each in target.placeholders if not each.is_terminating]
+    return Steps(tuple(map(delete_placeholder, released)), warming=known.warming if known else None)
+
+
+def plan(view: PrimerView, verdict: Verdict, now: datetime) -> Steps:
+    """Return what to create, keep and release for a CronJob now."""
+    target, fires, shape = verdict.target, verdict.fires, verdict.shape
+    if fires is None or shape is None:
+        return release(view, target, now)
+    reservation = _Reservation(view, verdict, fires, shape, now)
+    if reservation.is_reserved_for_last_fire:
+        return reservation.after_fire()
+    if not reservation.is_open or is_covered(target, fires.upcoming, verdict.count):
+        return reservation.hold_nothing()
+    return reservation.before_fire()
+
+
+class _Reservation:
+    """How things stand for one CronJob at one instant."""
+
+    def __init__(self, view: PrimerView, verdict: Verdict, fires: Fires, shape: Shape, now: datetime) -> None:
+        self.view, self.verdict, self.fires, self.shape, self.now = view, verdict, fires, shape, now
+        self.target, self.primer = verdict.target, view.primer
+        known = recorded_primed(view, self.target.cron.uid)
+        held = known.warming if known else None
+        self.warming = held if held is None or held.buffer is None else None  # a buffer is not what is held here
+        active = [each for each in self.target.placeholders if each.holds]
+        self.live = [each for each in active if not self._is_on_terminating_node(each)]
+        self.unusable = [each for each in self.target.placeholders if not each.is_terminating and each not in self.live]
+        self.opens = fires.upcoming - self.primer.warm_up
+        self.closes = fires.upcoming - EARLY if verdict.early else fires.upcoming
+
+    @property
+    def is_open(self) -> bool:
+        """Whether capacity is to be held for the next fire."""
+        return self.opens <= self.now < self.closes
+
+    @property
+    def is_reserved_for_last_fire(self) -> bool:
+        """Whether the last fire has just been, and its run has not come yet."""
+        last = self.fires.last
+        if last is None or self.verdict.early or has_arrived(self.target, last, self.verdict.count):
+            return False
+        if not any(each.fire == last for each in self.live) and (self.warming is None or self.warming.fire != last):
+            return False
+        until = self.primer.release_after if self.live else min(RUN_GRACE, self.primer.release_after)
+        return self.now < last + until
+
+    @property
+    def _run_awaited_until(self) -> datetime | None:
+        """Until when the run of the last fire is waited for; None if it has come, or comes no more."""
+        last, warming = self.fires.last, self.warming
+        if last is None:
+            return None
+        if self.verdict.early and not has_arrived(self.target, last, self.verdict.count):
+            # A run that comes late could not push aside what is made now; one whose Job is gone already has been.
+            is_gone = run_of(self.target, last) is None and self.target.cron.last == last
+            until = last + (RUN_GRACE if is_gone else self.primer.release_after)
+        elif warming is not None and warming.fire == last:
+            until = last + RUN_GRACE
+        else:
+            return None
+        return until if self.now < until else None
+
+    @property
+    def _lasts(self) -> timedelta:
+        """For how long a placeholder that is made now may stand, should nobody be there to let it go."""
+        if self.verdict.early:
+            return self.closes - self.now  # one that the run cannot push aside must not be there after the fire
+        return self.closes - self.now + self.primer.release_after + _SLACK
+
+    # Around a fire
+
+    def after_fire(self) -> Steps:
+        """Keep what is held until the run has come; what has no node by then would only take one from the run."""
+        last = self.fires.last
+        assert last is not None  # noqa: S101 - for the type checker: it is asked for only after a fire
+        run = run_of(self.target, last)
+        released, wakes = list(self.unusable), [last + self.primer.release_after, last + RUN_GRACE, self.fires.upcoming]
+        warming = self.warming
+        if run is not None:
+            released += [each for each in self.live if not each.node]
+            waiting = [each for each in run[1] if not each.node and not each.is_over]
+            if any(each.created + PREEMPTION_GRACE <= self.now for each in waiting):
+                released = [*self.unusable, *self.live]
+            wakes += [each.created + PREEMPTION_GRACE for each in waiting]
+            if warming is not None and warming.lost is None and any(not each.node for each in self.live):
+                warming = msgspec.structs.replace(warming, lost=Loss.NEVER_SCHEDULED.value)
+        return self._steps(released, wakes, warming, is_warming=bool(self.live))
+
+    def hold_nothing(self) -> Steps:
+        """Hold nothing: it is too early, the run has come, or it holds its place itself."""
+        wakes = [self.opens, self.closes, self.fires.upcoming]
+        asked = are_volumes_located(self.target, self.shape, self.fires.upcoming) and is_admission_known(self.target)
+        if not asked:
+            wakes.append(self.opens - BACKGROUND_READ_LEAD)
+        last, events = self.fires.last, tuple[Because, ...]()
+        unused = [each for each in self.live if last is not None and each.fire == last]
+        if last is not None and unused and run_of(self.target, last) is None and not self.verdict.early:
+            name = self.target.cron.key.name
+            text = f"CronJob {name} did not run at {stamp(last)}, so what was held for it is let go."
+            events = (Because(Reason.NO_FIRE, text, Level.NORMAL),)
+        return self._steps([*self.unusable, *self.live], wakes, self.warming, events=events)
+
+    def before_fire(self) -> Steps:
+        """Hold as many places as the run needs, and make again what was lost."""
+        fire = self.fires.upcoming
+        # A moment before the fire everything is looked at again: a quota may have filled up meanwhile.
+        wakes = [self.closes, fire - EARLY, fire]
+        kept = self.live[: self.verdict.count]
+        released = [*self.unusable, *self.live[self.verdict.count :]]
+        missing = self.verdict.count - len(kept)
+        if missing == 0:
+            return self._steps(released, wakes, self._updated_warming(kept), is_warming=True)
+        if self._run_awaited_until is not None:
+            return self._steps(released, [*wakes, self._run_awaited_until], self.warming, is_warming=bool(kept))
+        if not (is_admission_known(self.target) and are_volumes_located(self.target, self.shape, fire)):
+            return self._steps(released, wakes, self.warming, is_warming=bool(kept))  # the answer is on its way
+        warming, events = self._after_losses(kept)
+        because = self._blocker(warming, missing)
+        if because is not None:
+            silent = because.reason is Reason.LOST
+            blocker = None if silent else because
+            return self._steps(released, wakes, warming, events=events, because=blocker, is_warming=bool(kept))
+        attempt = warming.attempt if warming is not None else 1
+        taken = {each.key.name for each in kept}
+        cron = self.target.cron
+        numbers = [(index, attempt) for index in range(self.verdict.count + len(kept))]
+        free = [each for each in numbers if placeholder_name(cron, fire, *each) not in taken][:missing]
+        makes = [create_placeholder(self.view, cron, self.shape, fire, each, self._lasts) for each in free]
+        steps = self._steps(released, [*wakes, self.now + _OBSERVE_WITHIN], warming, events=events, is_warming=True)
+        return msgspec.structs.replace(steps, actions=(*steps.actions, *makes))
+
+    # What is remembered
+
+    def _updated_warming(self, kept: list[PlaceholderRow]) -> Warming:
+        """Return what there is of what is held: how much, where, and how long it took."""
+        fire, warming = self.fires.upcoming, self.warming
+        if warming is None or warming.fire != fire:
+            warming = Warming(fire=fire, made=0, since=whole(min(each.created for each in kept)))
+        attempt = max((attempt_of(each.key.name) for each in kept if each.fire == fire), default=1)
+        if attempt > warming.attempt:  # whoever made them again was cut off before the status said so
+            lost = self.view.losses.get(self.target.cron.uid, Loss.DISRUPTED.value)
+            warming = msgspec.structs.replace(warming, attempt=attempt, lost=lost)
+        nodes = tuple(sorted({*warming.nodes, *(each.node for each in kept if each.node)}))
+        took = [each.scheduled - each.created for each in kept if each.scheduled is not None]
+        provisioned = warming.provisioned
+        if provisioned is None and len(took) == len(kept):
+            provisioned = int(max(took).total_seconds())
+        return msgspec.structs.replace(warming, made=max(warming.made, len(kept)), nodes=nodes, provisioned=provisioned)
+
+    def _after_losses(self, kept: list[PlaceholderRow]) -> tuple[Warming | None, tuple[Because, ...]]:
+        """Return what is remembered once a loss is taken in, and what is to be said about it."""
+        warming, fire = self.warming, self.fires.upcoming
+        if warming is None or warming.fire != fire:
+            return None, ()
+        if warming.made <= len(kept):
+            return warming, ()
+        cause = self.view.losses.get(self.target.cron.uid, Loss.DISRUPTED.value)
+        left, needed = fire - self.now, timedelta(seconds=warming.provisioned or 0)
+        again = warming.attempt < ATTEMPTS and left >= max(needed, MIN_LEAD)
+        what = "it is made again" if again else "there is no time or attempt left to make it again"
+        text = f"what was held for CronJob {self.target.cron.key.name} at {stamp(fire)} was lost ({cause}): {what}."
+        attempt = warming.attempt + 1 if again else ATTEMPTS + 1
+        noted = msgspec.structs.replace(warming, made=0, attempt=attempt, lost=cause)
+        return noted, (Because(Reason.LOST, text),)
+
+    def _blocker(self, warming: Warming | None, missing: int) -> Because | None:
+        """Return why nothing is made though something is missing."""
+        view = self.view
+        if warming is not None and warming.attempt > ATTEMPTS:
+            return Because(Reason.LOST, "")
+        if self.fires.upcoming - self.now < MIN_LEAD:
+            return Because(Reason.LOST, "")
+        blocker = too_many(view, self.target.cron, missing)
+        if blocker is not None:
+            return blocker
+        attempt = warming.attempt if warming is not None else 1
+        names = [
+            placeholder_name(self.target.cron, self.fires.upcoming, index, attempt)
+            for index in range(self.verdict.count)
+        ]
+        refused = next((view.refused[each] for each in names if each in view.refused), None)
+        return Because(Reason.REFUSED, refused) if refused is not None else None
+
+    def _is_on_terminating_node(self, row: PlaceholderRow) -> bool:
+        node = self.view.nodes.get(row.node)
+        return node is not None and node.is_terminating
+
+    def _steps(
+        self,
+        released: list[PlaceholderRow],
+        wakes: list[datetime],
+        warming: Warming | None,
+        *,
+        events: tuple[Because, ...] = (),
+        because: Because | None = None,
+        is_warming: bool = False,
+    ) -> Steps:
+        actions: tuple[Action, ...] = tuple(map(delete_placeholder, released))
+        nodes = ((warming.fire, warming.nodes),) if warming is not None else ()
+        return Steps(actions, tuple(wakes), warming, is_warming, because, events, nodes)
