@@ -47,8 +47,9 @@ docs: setup ## write the reference pages and the pictures from the code
 	$(BIN)/python -m docs.generate
 	for script in docs/draw_*.py; do $(BIN)/python $$script || exit 1; done
 
-docs-site: $(VENV)/.docs ## build the docs as a site into build/site; a broken link is an error
-	$(BIN)/mkdocs build --clean
+docs-site: $(VENV)/.docs ## build the docs as a site into build/site; a dead link or an external asset is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --clean
+	$(BIN)/python -m docs.external_assets build/site
 
 $(VENV)/.docs: $(STAMP) requirements/docs.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/docs.txt
