@@ -112,7 +112,7 @@ def _read(address: str) -> bytes:
 
 
 def _schedules(count: int, location: LocationRow) -> ScheduleMetrics:
-    metrics, instant = ScheduleMetrics(Store[LocationRow]()), now()
+    metrics, instant = ScheduleMetrics(Store[LocationRow](), tuple), now()
     for number in range(count):
         seen = _seen(number, location, instant)
         metrics.judged(seen, judge(seen, instant))

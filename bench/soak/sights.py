@@ -43,8 +43,8 @@ def lead_moved(seen: Seen, since: datetime, figures: Figures) -> Iterator[str]:
 
 
 def requests_wait(before: Figures, during: Figures) -> Iterator[str]:
-    """Say how many more requests wait for Velero, and how many Schedules are held."""
-    for family in ("foresail_selfservice_waiting", "foresail_schedule_held"):
+    """Say how many more Backups wait for Velero, and how many Schedules are held."""
+    for family in ("foresail_selfservice_waiting", "foresail_schedules_waiting_backups", "foresail_schedule_held"):
         was = max((total(each, family) for each in before.values()), default=0.0)
         is_now = max((total(each, family) for each in during.values()), default=0.0)
         if is_now > was:

@@ -341,6 +341,32 @@ def test_a_backup_that_velero_syncs_from_a_bucket_is_not_measured_as_late() -> N
     assert virtual_time.run(live()) == 2
 
 
+def test_a_backup_that_a_stopped_velero_does_not_begin_is_in_a_metric() -> None:
+    async def live() -> list[float]:
+        scene = ScheduleScene()
+        scene.make("often", "*/10 * * * *")
+        controller = scene.start().loop.controller
+        assert isinstance(controller, Schedules)
+        await scene.until(BEGINNING + 5 * MINUTE)
+        found = [_waiting_backups(controller)]
+        scene.velero.is_running = False
+        await scene.until(BEGINNING + 11 * MINUTE)
+        found.append(_waiting_backups(controller))
+        (backup,) = controller.backups
+        done(scene.world.merge(velero.BACKUP, backup, {"status": {"phase": "InProgress"}}, "velero"))
+        await scene.until(BEGINNING + 12 * MINUTE)
+        found.append(_waiting_backups(controller))
+        await scene.stop()
+        return found
+
+    assert virtual_time.run(live()) == [0, 1, 0]
+
+
+def _waiting_backups(schedules: Schedules) -> float:
+    samples = [each for family in schedules.metrics.collect() for each in family.samples]
+    return sum(each.value for each in samples if each.name == "foresail_schedules_waiting_backups")
+
+
 # GitOps
 
 

@@ -35,13 +35,14 @@ class StandIn:
         self, world: World, *, version: str = "v1.18.3", ending: Ending = in_a_moment, ttl: timedelta | None = None
     ) -> None:
         self.ending = ending
+        self.is_running = True  # a Backup that is made while it does not run stays in the phase New
         self._world = world
         self._version = version
         self._ttl = ttl
         world.history.listeners.append(self._heard)
 
     def _heard(self, happening: Happening) -> None:
-        if happening.before is not None or happening.after is None:
+        if happening.before is not None or happening.after is None or not self.is_running:
             return
         if happening.kind == velero.BACKUP:
             self._work_on(happening.key, happening.after)

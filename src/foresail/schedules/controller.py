@@ -55,11 +55,13 @@ class Schedules:
         self.namespace = namespace
         self.settings = settings
         self.schedules = Store[ScheduleRow]({"location": lambda row: [row.location]})
-        self.backups = Store[BackupRow]({"schedule": lambda row: [row.schedule]})
+        self.backups = Store[BackupRow](
+            {"schedule": lambda row: [row.schedule], "state": lambda row: ["waiting"] if row.is_waiting else []}
+        )
         self.locations = Store[LocationRow]()
         self.deployments = Store[DeploymentRow | None]()
         self.answers = Store[velero.StatusRequest]()
-        self.metrics = ScheduleMetrics(self.locations)
+        self.metrics = ScheduleMetrics(self.locations, lambda: self.backups.by("state", "waiting"))
         self._flag = dialect
         self._next: dict[Key, datetime] = {}  # the next run of each Schedule
         self._decided: set[Key] = set()  # the Schedules that were looked at since this process leads

@@ -74,8 +74,8 @@ class Figures(NamedTuple):
 class ScheduleMetrics(Collector):
     """The last verdict on each Schedule, as figures."""
 
-    def __init__(self, locations: Store[LocationRow]) -> None:
-        self._locations = locations
+    def __init__(self, locations: Store[LocationRow], waiting: Callable[[], Sequence[BackupRow]]) -> None:
+        self._locations, self._waiting = locations, waiting
         self.shows_all = False  # whether healthy Schedules have series of their own too
         self._figures: dict[Key, Figures] = {}
         self._lateness = Histogram(
@@ -120,7 +120,11 @@ class ScheduleMetrics(Collector):
 
     def _snapshot(self) -> "_Snapshot":
         return _Snapshot(
-            dict(self._figures), tuple(self._locations.rows()), tuple(self._lateness.collect()), self.shows_all
+            dict(self._figures),
+            tuple(self._locations.rows()),
+            tuple(self._waiting()),
+            tuple(self._lateness.collect()),
+            self.shows_all,
         )
 
 
@@ -129,6 +133,7 @@ class _Snapshot(NamedTuple):
 
     figures: Mapping[Key, Figures]
     locations: tuple[LocationRow, ...]
+    waiting: tuple[BackupRow, ...]  # that Velero has not begun
     lateness: tuple[Metric, ...]
     shows_all: bool
 
@@ -138,6 +143,7 @@ class _Snapshot(NamedTuple):
         instant = now().timestamp()
         states = {key: each.state(instant) for key, each in self.figures.items()}
         yield from self._all(states)
+        yield from self._backups(instant)
         shown, omitted = self._shown(states)
         yield _gauge(
             "foresail_schedule_series_omitted",
@@ -176,6 +182,24 @@ class _Snapshot(NamedTuple):
             "The oldest of the last successes of all Schedules that are not paused.",
             ("namespace",),
             (((namespace,), found) for namespace, found in successes.items()),
+        )
+
+    def _backups(self, instant: float) -> Iterable[Metric]:
+        """Show what Velero has not begun: a Schedule whose last Backup waits is neither late nor held."""
+        ages: dict[str, list[float]] = {key.namespace: [] for key in self.figures}
+        for row in self.waiting:
+            ages.setdefault(row.key.namespace, []).append(max(instant - row.created.timestamp(), 0.0))
+        yield _gauge(
+            "foresail_schedules_waiting_backups",
+            "Backups of Schedules that Velero has not begun.",
+            ("namespace",),
+            (((namespace,), len(found)) for namespace, found in ages.items()),
+        )
+        yield _gauge(
+            "foresail_schedules_oldest_waiting_backup_seconds",
+            "For how long the oldest Backup of a Schedule that Velero has not begun has waited; 0 if none waits.",
+            ("namespace",),
+            (((namespace,), max(found, default=0.0)) for namespace, found in ages.items()),
         )
 
     def _shown(self, states: Mapping[Key, State]) -> tuple[list[Key], int]:

@@ -400,6 +400,8 @@ def test_a_fault_is_seen_in_metrics_and_events() -> None:
     waits = {"a": {'foresail_selfservice_waiting{namespace="red"}': 2.0}}
     assert list(sights.requests_wait(before, waits)) == ["foresail_selfservice_waiting rose from 0 to 2"]
     assert list(sights.requests_wait(waits, waits)) == []
+    waits = {"a": {'foresail_schedules_waiting_backups{namespace="velero"}': 3.0}}
+    assert list(sights.requests_wait(before, waits)) == ["foresail_schedules_waiting_backups rose from 0 to 3"]
     gone, there = ({"a": {'foresail_backup_location_available{location="default"}': held}} for held in (0.0, 1.0))
     assert list(sights.location_away(gone)) == ['foresail_backup_location_available{location="default"} is 0']
     assert list(sights.location_away(there)) == []

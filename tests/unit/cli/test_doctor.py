@@ -234,6 +234,11 @@ CASES: list[tuple[Callable[[Evidence], Evidence], Grade, str, str, str]] = [
         "rollout restart deployment velero -n velero",
     ),
     (
+        lambda seen: replace(seen, backups=(backup("New", LONG), backup("", LONG))),
+        Grade.PROBLEM, "stuck", "2 Backups are New, and Velero has begun none for 2 h",
+        "kubectl logs deployment/velero -n velero",
+    ),
+    (
         lambda seen: replace(seen, backups=(backup("InProgress", timedelta(hours=30)),)),
         Grade.WARNING, "stuck", "Backup b runs for 30 h", "velero backup describe b",
     ),
@@ -272,6 +277,9 @@ def test_each_thing_that_is_wrong_is_said_with_what_to_do(
         (backup("ReadyToStart", timedelta(minutes=1)),),
         (backup("ReadyToStart", LONG, written=MOMENT),),
         (backup("Queued", LONG), backup("InProgress", LONG)),
+        (backup("New", timedelta(minutes=1)),),
+        (backup("New", LONG), backup("InProgress", LONG)),
+        (backup("New", LONG), backup("Completed", LONG, ended=MOMENT)),
         (backup("Queued", LONG), backup("Completed", LONG, ended=MOMENT)),
         (backup("Queued", LONG), backup("WaitingForPluginOperations", LONG, written=MOMENT)),
         (backup("Queued", LONG, written=MOMENT), backup("Queued", LONG)),

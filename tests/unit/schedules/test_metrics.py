@@ -10,9 +10,11 @@ from foresail.kube.clock import now
 from foresail.kube.store import Store
 from foresail.plan import Key
 from foresail.schedules import metrics as module
+from foresail.schedules.controller import Schedules
 from foresail.schedules.metrics import ScheduleMetrics
 from foresail.schedules.observe import BackupRow, LocationRow, ScheduleRow, Seen
 from foresail.schedules.rules import judge
+from foresail.schedules.settings import Settings
 from tests.unit.schedules.rows import AVAILABLE, DAY, HOUR, MINUTE, backup, schedule, seen, watched
 
 YEARLY = "0 0 1 1 *"
@@ -54,7 +56,7 @@ def healthy(name: str, **changed: object) -> ScheduleRow:
 
 @pytest.fixture
 def metrics() -> ScheduleMetrics:
-    return ScheduleMetrics(Store[LocationRow]())
+    return ScheduleMetrics(Store[LocationRow](), tuple)
 
 
 def test_a_healthy_schedule_is_counted_and_has_no_series_of_its_own(metrics: ScheduleMetrics) -> None:
@@ -113,6 +115,24 @@ def test_what_can_never_run_is_shown_before_it_is_due(
     found = shown(metrics)
     assert found["s", "velero", "invalid"] == 1
     assert found["_invalid", "velero", "never", reason] == 1
+
+
+def test_a_backup_that_velero_has_not_begun_is_counted_until_it_has() -> None:
+    controller, row = Schedules("velero", Settings()), healthy("fine")
+    known(controller.metrics, seen(row))
+
+    def waits() -> list[float]:
+        found = shown(controller.metrics)
+        return [found[f"s_{name}", "velero"] for name in ("waiting_backups", "oldest_waiting_backup_seconds")]
+
+    assert waits() == [0, 0]
+    for age, phase in ((3, "New"), (7, ""), (9, "Queued"), (60, "InProgress"), (90, "Completed")):
+        made = backup(phase, now() - age * MINUTE)
+        controller.backups.put(made.key, made)
+    assert waits() == [3, pytest.approx(9 * 60, abs=2)]
+    for made in tuple(controller.backups.by("state", "waiting")):
+        controller.backups.put(made.key, msgspec.structs.replace(made, phase="InProgress"))
+    assert waits() == [0, 0]
 
 
 def test_a_run_that_is_due_for_a_moment_is_not_late(metrics: ScheduleMetrics) -> None:

@@ -166,10 +166,13 @@ def strangers(seen: Evidence) -> Iterator[Finding]:
 
 
 def stuck(seen: Evidence) -> Iterator[Finding]:
-    """Say which Backups Velero will never finish, by its known bugs."""
+    """Say which Backups Velero does not begin, and which it will never finish by its known bugs."""
     now = seen.server_time or seen.instant
     running = [each for each in seen.backups if each.status.phase == "InProgress"]
-    waiting = [each for each in seen.backups if each.status.phase == "Queued" and _age(each, now) > _STARTS_WITHIN]
+    waiting = [
+        each for each in seen.backups if each.status.phase in velero.WAITING and _age(each, now) > _STARTS_WITHIN
+    ]
+    queued = [each for each in waiting if each.status.phase == "Queued"]
     forgotten = [
         each for each in seen.backups if each.status.phase == "ReadyToStart" and _still(each, now) > _STARTS_WITHIN
     ]
@@ -181,12 +184,20 @@ def stuck(seen: Evidence) -> Iterator[Finding]:
             f"wake it: kubectl annotate backup {name} -n {seen.namespace} foresail.dev/woken=true",
         )
     still = now - max(filter(None, (_last_step(each, now) for each in seen.backups)), default=now)
-    if waiting and not running and not forgotten and still > _STARTS_WITHIN:
+    is_idle = not running and not forgotten and still > _STARTS_WITHIN
+    if queued and is_idle:
         yield problem(
             "stuck",
-            f"{len(waiting)} Backups are Queued and none has run for {minutes(still)}: Velero's queue is stuck"
+            f"{len(queued)} Backups are Queued and none has run for {minutes(still)}: Velero's queue is stuck"
             " (1.18.1 to 1.18.3)",
             _restart(seen),
+        )
+    elif waiting and is_idle:
+        server = f"deployment/{_server(seen)} -n {seen.namespace}"
+        yield problem(
+            "stuck",
+            f"{len(waiting)} Backups are New, and Velero has begun none for {minutes(still)}: it does not run",
+            f"see why: kubectl get {server}; kubectl logs {server}",
         )
     for each in running:
         if _age(each, now) > _RUNS_AT_MOST:
@@ -209,8 +220,11 @@ def undeletable(seen: Evidence) -> Iterator[Finding]:
 
 
 def _restart(seen: Evidence) -> str:
-    name = seen.servers[0].key.name if seen.servers else "velero"
-    return f"kubectl rollout restart deployment {name} -n {seen.namespace}"
+    return f"kubectl rollout restart deployment {_server(seen)} -n {seen.namespace}"
+
+
+def _server(seen: Evidence) -> str:
+    return seen.servers[0].key.name if seen.servers else "velero"
 
 
 def _age(backup: Backup, now: datetime) -> timedelta:
