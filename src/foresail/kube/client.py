@@ -138,9 +138,12 @@ class Client:
         """Return an object as it would be after admission, without creating it."""
         return await self._write("POST", address(kind, key.namespace), body, _JSON, of, _DRY_RUN)
 
-    async def merge(self, kind: Kind, key: Key, body: Body, of: type[T], subresource: str = "") -> T | Failure:
+    async def merge(
+        self, kind: Kind, key: Key, body: Body, of: type[T], subresource: str = "", *, dry_run: bool = False
+    ) -> T | Failure:
         """Merge into an object; with a resourceVersion in the body, only if it is still the newest."""
-        return await self._write("PATCH", address(kind, key.namespace, key.name, subresource), body, _MERGE, of)
+        path = address(kind, key.namespace, key.name, subresource)
+        return await self._write("PATCH", path, body, _MERGE, of, _DRY_RUN if dry_run else {})
 
     async def json_patch(self, kind: Kind, key: Key, operations: Sequence[Body], of: type[T]) -> T | Failure:
         """Apply the operations of a JSON patch, all or none."""

@@ -143,9 +143,9 @@ class Cluster:
         made = await self._client.create(kind, Key("", ""), body, msgspec.Raw)
         return None if isinstance(made, Failure) else made
 
-    async def merge(self, kind: Kind, key: Key, body: Body) -> msgspec.Raw:
-        """Change an object, and return it as it is then."""
-        made = await self._client.merge(kind, key, body, msgspec.Raw)
+    async def merge(self, kind: Kind, key: Key, body: Body, *, dry_run: bool = False) -> msgspec.Raw:
+        """Change an object, and return it as it is then; a dry run stores nothing."""
+        made = await self._client.merge(kind, key, body, msgspec.Raw, dry_run=dry_run)
         if isinstance(made, Failure):
             raise refusal(made, "patch", kind, key)
         return made

@@ -60,12 +60,6 @@ class ServerDryRunOption(DryRunOption):
     alone = SERVER
 
 
-def add_client_dry_run(to: argparse._ActionsContainer) -> None:
-    """Add `--dry-run` to a command that can show what it would send, but not let the API server try it."""
-    text = "print what would be sent, and send nothing"
-    to.add_argument("--dry-run", action=DryRunOption, default="", choices=[CLIENT], help=text)
-
-
 def add_dry_run(to: argparse._ActionsContainer) -> None:
     """Add `--dry-run`; its value is empty, `client` or `server`."""
     to.add_argument(

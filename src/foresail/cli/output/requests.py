@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from foresail.cli.options.output import JSONPATH
 from foresail.cli.output.objects import document
 from foresail.kube.client import address
 from foresail.plan import Key, Kind
@@ -29,5 +30,6 @@ class Request:
 
 
 def shown(requests: list[Request], form: str) -> str:
-    """Return requests as they would be sent: YAML unless JSON was asked for."""
-    return document([each.as_data() for each in requests], "json" if form == "json" else "yaml")
+    """Return requests as they would be sent: YAML unless JSON or a template was asked for."""
+    is_data = form == "json" or form.startswith(JSONPATH)
+    return document([each.as_data() for each in requests], form if is_data else "yaml")

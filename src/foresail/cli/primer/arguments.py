@@ -118,6 +118,7 @@ def _add_changes(verbs: Any) -> None:  # noqa: ANN401
             f"foresail primer {name} --all -n shop",
         )
         _add_selection(one, everything=False)
+        add_dry_run(one)
         add_output(one, *_OUTPUTS)
 
 

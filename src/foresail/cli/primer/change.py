@@ -5,7 +5,9 @@ import sys
 
 from foresail.api.primer import PRIMER
 from foresail.cli.access.cluster import Cluster
+from foresail.cli.options.booleans import CLIENT
 from foresail.cli.output.objects import as_text
+from foresail.cli.output.requests import Request, shown
 from foresail.cli.primer.selection import as_document, check_selection, in_namespace, key_of, selected_primers
 
 
@@ -22,11 +24,18 @@ def resume(chosen: argparse.Namespace) -> int:
 
 
 async def _set(cluster: Cluster, chosen: argparse.Namespace, *, suspended: bool) -> int:
+    found = await selected_primers(cluster, chosen)
+    body = {"spec": {"suspend": suspended}}
+    if chosen.dry_run == CLIENT:
+        print(shown([Request("PATCH", PRIMER, key_of(each), body) for each in found], chosen.output))
+        return 0
+    word = "suspended" if suspended else "resumed"
+    done = f"would be {word} (server dry run)" if chosen.dry_run else word
     changed = []
-    for each in await selected_primers(cluster, chosen):
+    for each in found:
         key = key_of(each)
-        changed.append(as_document(await cluster.merge(PRIMER, key, {"spec": {"suspend": suspended}})))
-        print(f"Primer {key} {'suspended' if suspended else 'resumed'}", file=sys.stderr)
+        changed.append(as_document(await cluster.merge(PRIMER, key, body, dry_run=bool(chosen.dry_run))))
+        print(f"Primer {key} {done}", file=sys.stderr)
     if changed and chosen.output not in ("table", "wide"):
         print(as_text(changed, chosen.output))
     return 0

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from foresail.cli.options.booleans import BooleanOption, add_client_dry_run, add_dry_run
+from foresail.cli.options.booleans import BooleanOption, add_dry_run
 from foresail.cli.options.output import add_output
 from foresail.cli.options.parser import CommandParser, examples
 from foresail.cli.schedule.template_arguments import add_template
@@ -114,13 +114,13 @@ def _add_changes(words: Any) -> None:  # noqa: ANN401
             "--skip-immediately", action=BooleanOption, help=f"{_SKIP}; without it the field stays as it is"
         )
         add_output(one, "table", "json", "yaml", "name")
-        add_client_dry_run(one)
+        add_dry_run(one)
 
     one = _word(words, "delete", "delete Schedules; their Backups stay", ("change", "delete"))
     _add_choice(one, everything=True)
     one.add_argument("--confirm", action="store_true", help="do not ask")
     add_output(one, "table", "json", "yaml", "name")
-    add_client_dry_run(one)
+    add_dry_run(one)
 
     one = _word(words, "run", "make a Backup from a Schedule now, paused or not", ("run", "run"))
     one.add_argument("name", metavar="NAME", help="of the Schedule, which stays as it is")

@@ -10,6 +10,7 @@ import msgspec
 from foresail.api import velero
 from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.errors import CommandError
+from foresail.cli.options.booleans import CLIENT
 from foresail.cli.output.messages import confirm_deletion, hint
 from foresail.cli.output.objects import as_text
 from foresail.cli.output.requests import Request, shown
@@ -53,13 +54,14 @@ async def _set_paused(cluster: Cluster, chosen: argparse.Namespace, *, paused: b
             print(f"Schedule {each.key.name} is already {word}, skip{kept}", file=sys.stderr)
     requests = [_request(each, paused=paused, skip=chosen.skip_immediately) for each in changed]
     say_who_manages(changed)
-    if chosen.dry_run:
+    if chosen.dry_run == CLIENT:
         print(shown(requests, chosen.output))
         return 0
+    done = f"would be {word} (server dry run)" if chosen.dry_run else f"{word} successfully"
     for request in requests:
-        made = await cluster.merge(request.kind, request.key, request.body or {})
-        _say(chosen, made, f"Schedule {request.key.name} {word} successfully")
-    if not paused:
+        made = await cluster.merge(request.kind, request.key, request.body or {}, dry_run=bool(chosen.dry_run))
+        _say(chosen, made, f"Schedule {request.key.name} {done}")
+    if not paused and not chosen.dry_run:
         await _say_who_fires(cluster, chosen, changed)
     return 0
 
@@ -87,17 +89,18 @@ async def _say_who_fires(cluster: Cluster, chosen: argparse.Namespace, schedules
 async def _delete(cluster: Cluster, chosen: argparse.Namespace) -> int:
     schedules = await _found(cluster, chosen)
     say_who_manages(schedules)
-    if chosen.dry_run:
+    if chosen.dry_run == CLIENT:
         print(shown([Request("DELETE", velero.SCHEDULE, each.key) for each in schedules], chosen.output))
         return 0
-    if schedules and not chosen.confirm:
+    if schedules and not (chosen.confirm or chosen.dry_run):
         confirm_deletion(f"Schedule {each.key}" for each in schedules)
     for each in schedules:
-        await cluster.delete(velero.SCHEDULE, each.key, each.uid)
+        await cluster.delete(velero.SCHEDULE, each.key, each.uid, dry_run=bool(chosen.dry_run))
         kind = {"apiVersion": velero.SCHEDULE.api_version, "kind": velero.SCHEDULE.name}
         gone = {**kind, "metadata": {"name": each.key.name, "namespace": each.key.namespace}}
-        _say(chosen, gone, f"Schedule deleted: {each.key.name}")
-        if each.owns_backups:
+        tried = f"Schedule {each.key.name} would be deleted (server dry run)"
+        _say(chosen, gone, tried if chosen.dry_run else f"Schedule deleted: {each.key.name}")
+        if each.owns_backups and not chosen.dry_run:
             hint(f"useOwnerReferencesInBackup: the Backups of {each.key.name} are deleted with it")
     return 0
 

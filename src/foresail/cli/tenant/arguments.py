@@ -5,7 +5,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from foresail.cli.options.booleans import add_client_dry_run, add_dry_run
+from foresail.cli.options.booleans import add_dry_run
 from foresail.cli.options.output import add_output
 from foresail.cli.options.parser import CommandParser, examples
 
@@ -114,7 +114,7 @@ def _add_delete(words: Any, word: str) -> None:  # noqa: ANN401
     one.add_argument("-w", "--wait", action="store_true", help="until they are gone")
     _add_timeout(one)
     add_output(one, "table", "json", "yaml", "name")
-    add_client_dry_run(one)
+    add_dry_run(one)
     one.set_defaults(force=False)
 
 

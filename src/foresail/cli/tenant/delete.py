@@ -9,6 +9,7 @@ from typing import Any
 
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError
+from foresail.cli.options.booleans import CLIENT
 from foresail.cli.options.values import deadline
 from foresail.cli.output.messages import confirm_deletion, interruptible
 from foresail.cli.output.objects import as_text
@@ -37,15 +38,15 @@ async def _delete(cluster: Cluster, family: Family, chosen: argparse.Namespace) 
     found = await chosen_ones(cluster, family, chosen)
     if found and chosen.force:
         print(WARNING, file=sys.stderr)
-    if chosen.dry_run:
+    if chosen.dry_run == CLIENT:
         print(shown([request_for(each, force=chosen.force) for each in found], chosen.output))
         return 0
-    if found and not chosen.confirm:
+    if found and not (chosen.confirm or chosen.dry_run):
         confirm_deletion(f"{family.kind.name} {each.key}" for each in found)
     for each in found:
-        await _send(cluster, request_for(each, force=chosen.force), each)
+        await _send(cluster, request_for(each, force=chosen.force), each, dry_run=bool(chosen.dry_run))
         _say(each, chosen)
-    if chosen.wait:
+    if chosen.wait and not chosen.dry_run:
         for each in found:
             await wait_until_gone(cluster, each, until)
             print(f"{family.kind.name} {each.key} is gone.", file=sys.stderr)
@@ -61,18 +62,20 @@ def request_for(each: Asked, *, force: bool) -> Request:
     return Request("PATCH", each.family.kind, each.key, body)
 
 
-async def _send(cluster: Cluster, request: Request, each: Asked) -> None:
+async def _send(cluster: Cluster, request: Request, each: Asked, *, dry_run: bool) -> None:
     if request.body is None:
-        await cluster.delete(request.kind, request.key, each.request.metadata.uid)
+        await cluster.delete(request.kind, request.key, each.request.metadata.uid, dry_run=dry_run)
     else:
-        await cluster.merge(request.kind, request.key, await stamped(cluster, request.body))
+        await cluster.merge(request.kind, request.key, await stamped(cluster, request.body), dry_run=dry_run)
 
 
 def _say(each: Asked, chosen: argparse.Namespace) -> None:
     if chosen.output != "table":
         print(as_text([each.content], chosen.output), flush=True)
         return
-    if each.family is not BACKUPS:
+    if chosen.dry_run:
+        text = "would be deleted (server dry run)"
+    elif each.family is not BACKUPS:
         text = "its deletion has begun; what it brought back stays"
     else:
         text = "it goes at once; its data stays" if chosen.force else "its deletion with its data has begun"
