@@ -278,13 +278,41 @@ def test_whoever_waits_is_told_why_it_goes_slowly() -> None:
 def test_the_table_has_how_far_each_is_and_why() -> None:
     rows = [with_velero("Completed", expiration="2026-11-16T12:00:30Z"), refused("QuotaExceeded", "New")]
     header, done, held = request_table(rows, NOW, wide=False).splitlines()
-    assert header.split() == ["NAME", "REQUEST", "VELERO", "QUEUE", "ERRORS", "EXPIRES", "AGE", "WHY"]
-    assert done.split(maxsplit=5) == ["daily", "Created", "Completed", "0", "0", f"{EXPIRES}   1h"]
-    assert held.split() == ["daily", "New", "<none>", "0", "n/a", "1h", "QuotaExceeded"]
+    assert header.split() == ["NAME", "STATUS", "QUEUE", "EXPIRES", "AGE", "WHY"]
+    assert done.split() == ["daily", "Completed", "0", "in", "1d", "1h"]
+    assert held.split() == ["daily", "New", "n/a", "1h", "QuotaExceeded"]
     wide = request_table(rows, NOW, wide=True)
+    header, done, _ = wide.splitlines()
+    assert header.split()[:6] == ["NAME", "REQUEST", "VELERO", "QUEUE", "EXPIRES", "AGE"]
+    assert header.split()[6:] == ["ERRORS", "WARNINGS", "STARTED", "ENDED", "VELERO", "NAME", "WHY"]
+    assert done.split(maxsplit=4)[:4] == ["daily", "Created", "Completed", "0"]
+    assert EXPIRES in done
     assert "shop-daily-1" in wide
     assert wide.endswith("QuotaExceeded: because")
     assert "first" in request_table([seen(RESTORES)], NOW, wide=False)
+
+
+def test_a_request_that_is_being_deleted_shows_it_instead_of_what_velero_reports() -> None:
+    status = {"phase": "Deleting", "veleroBackup": {"name": "b", "status": {"phase": "Completed"}}}
+    _, row = request_table([seen(status=status)], NOW, wide=False).splitlines()
+    assert row.split()[:2] == ["daily", "Deleting"]
+
+
+@pytest.mark.parametrize("family", [BACKUPS, RESTORES], ids=lambda family: family.word)
+@pytest.mark.parametrize("with_namespace", [False, True])
+def test_the_table_of_requests_fits_80_columns_and_never_loses_why(family: Family, *, with_namespace: bool) -> None:
+    long = "before-the-upgrade-of-the-whole-shop-and-its-databases"
+    metadata = {"name": long, "namespace": long}
+    spec = {f"{family.word}Spec": {"backupName": long}}
+    reason = condition("Accepted", "False", "VeleroRestoreNotFound")  # the longest reason of all
+    mirror = {"phase": "WaitingForPluginOperationsPartiallyFailed", "expiration": "2026-12-16T12:00:30Z"}
+    made = {f"velero{family.word.capitalize()}": {"name": "v", "status": mirror}}
+    row = seen(family, metadata=metadata, spec=spec, status={"phase": "Created", "conditions": [reason], **made})
+    lines = request_table([row], NOW, wide=False, with_namespace=with_namespace, width=80).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[1].endswith("   VeleroRestoreNotFound")
+    assert lines[1].startswith("before-")
+    assert long in request_table([row], NOW, wide=False, with_namespace=with_namespace)
 
 
 def test_explain_points_at_the_first_step_that_holds_it() -> None:

@@ -38,7 +38,7 @@ def test_the_requests_of_every_namespace_are_listed(tmp_path: Path, capsys: Capt
     with canned(tmp_path, InTurn(first)) as server:
         assert main(["backup", "get", "-A", "--kubeconfig", str(server.kubeconfig)]) == 0
         header, *rows = capsys.readouterr().out.splitlines()
-        assert header.split()[:3] == ["NAMESPACE", "NAME", "REQUEST"]
+        assert header.split()[:3] == ["NAMESPACE", "NAME", "STATUS"]
         assert [row.split()[:3] for row in rows] == [["shop", "a", "Created"], ["web", "b", "New"]]
         assert main(["backup", "get", "a", "-A", "--kubeconfig", str(server.kubeconfig)]) == 1
         assert "is named, and others are selected as well" in capsys.readouterr().err
@@ -54,7 +54,7 @@ def test_what_changes_is_printed_again(tmp_path: Path, capsys: Capture, monkeypa
         assert main(words) == 0
         lines = [line.split()[:3] for line in capsys.readouterr().out.splitlines()]
         assert lines == [
-            ["NAMESPACE", "NAME", "REQUEST"],
+            ["NAMESPACE", "NAME", "STATUS"],
             ["shop", "a", "New"],
             ["web", "b", "New"],
             ["shop", "a", "Created"],

@@ -25,6 +25,14 @@ def columns(lines: Sequence[Sequence[str]]) -> list[int]:
 
 def fitted(header: Sequence[str], rows: Iterable[Sequence[str]], width: int | None, shrinks: Sequence[str]) -> str:
     """Return the table, with the cells of some columns shortened one after the other until it fits the width."""
+    lines = shortened(header, rows, width, shrinks)
+    return table(lines[0], lines[1:])
+
+
+def shortened(
+    header: Sequence[str], rows: Iterable[Sequence[str]], width: int | None, shrinks: Sequence[str]
+) -> list[list[str]]:
+    """Return the header and the rows, with the cells of some columns shortened until a table of them fits."""
     lines = [list(header), *(list(row) for row in rows)]
     widths = columns(lines)
     excess = sum(widths) + 3 * (len(widths) - 1) - (width or sys.maxsize)
@@ -34,7 +42,7 @@ def fitted(header: Sequence[str], rows: Iterable[Sequence[str]], width: int | No
             for line in lines:
                 line[column] = line[column] if len(line[column]) <= room else f"{line[column][: room - 1]}…"
             excess -= widths[column] - room
-    return table(lines[0], lines[1:])
+    return lines
 
 
 def terminal_width(stream: TextIO) -> int | None:

@@ -63,8 +63,12 @@ def ago(at: datetime | None, now: datetime) -> str:
 def moment(at: datetime, now: datetime) -> str:
     """Return an instant with how far away it is, in either direction."""
     seconds = f":{at:%S}" if at.second else ""
-    distance = f"in {short(at - now)}" if at > now else f"{short(now - at)} ago"
-    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M}{seconds} UTC ({distance})"
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M}{seconds} UTC ({distance(at, now)})"
+
+
+def distance(at: datetime, now: datetime) -> str:
+    """Return how far away an instant is, in either direction."""
+    return f"in {short(at - now)}" if at > now else f"{short(now - at)} ago"
 
 
 def runs(count: int) -> str:

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
@@ -11,16 +12,16 @@ from foresail.cli.errors import UsageError
 from foresail.cli.options.values import deadline
 from foresail.cli.output.messages import interruptible
 from foresail.cli.output.objects import as_text
-from foresail.cli.output.table import columns, table
-from foresail.cli.output.times import moment, short
+from foresail.cli.output.table import columns, fitted, shortened, table, terminal_width
+from foresail.cli.output.times import distance, moment, short
 from foresail.cli.tenant.asked import Asked
 from foresail.cli.tenant.place import chosen_ones, in_namespace, looked_at
 from foresail.kube.clock import now
 from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS, Family
+from foresail.selfservice.requests.status import DELETING
 
-_COMMON = ("REQUEST", "VELERO", "QUEUE", "ERRORS")
-_WIDE = ("WARNINGS", "STARTED", "ENDED", "VELERO NAME")
+_SHRINKS = ("NAMESPACE", "BACKUP", "NAME", "STATUS")
 _PAUSE = 2.0
 
 
@@ -35,7 +36,8 @@ def get(chosen: argparse.Namespace) -> int:
         print(as_text([each.content for each in found], chosen.output))
     elif found:
         wide = chosen.output == "wide"
-        print(request_table(found, now(), wide=wide, with_namespace=chosen.all_namespaces))
+        width = terminal_width(sys.stdout)
+        print(request_table(found, now(), wide=wide, with_namespace=chosen.all_namespaces, width=width))
     return 0
 
 
@@ -55,9 +57,10 @@ async def _watch(cluster: Cluster, family: Family, chosen: argparse.Namespace) -
             if not chosen.all_namespaces:
                 rows = [row[1:] for row in rows]
             header = request_header(family, wide=wide, with_namespace=chosen.all_namespaces)
-            lines = rows if widths else [header, *rows]
+            lines = shortened(header, rows, None if wide else terminal_width(sys.stdout), _SHRINKS)
+            shown_lines = lines[1:] if widths else lines
             widths = widths or columns(lines)
-            print("\n".join(_padded(line, widths) for line in lines), flush=True)
+            print("\n".join(_padded(line, widths) for line in shown_lines), flush=True)
         before = found
         if until is not None and now() >= until:
             return 0
@@ -70,46 +73,77 @@ def changes(before: Mapping[Key, Asked], after: Mapping[Key, Asked]) -> tuple[li
     return changed, [each for key, each in before.items() if key not in after]
 
 
-def request_table(found: Sequence[Asked], at: datetime, *, wide: bool, with_namespace: bool = False) -> str:
-    """Return the table: backups with when they expire, restores with what they restore from."""
+def request_table(
+    found: Sequence[Asked], at: datetime, *, wide: bool, with_namespace: bool = False, width: int | None = None
+) -> str:
+    """Return the table: backups with when they expire, restores with what they restore from; the short one fits."""
     rows = request_rows(found, at, wide=wide)
     header = request_header(found[0].family, wide=wide, with_namespace=with_namespace)
-    return table(header, rows if with_namespace else [row[1:] for row in rows])
+    shown = rows if with_namespace else [row[1:] for row in rows]
+    return table(header, shown) if wide else fitted(header, shown, width, _SHRINKS)
 
 
 def request_header(family: Family, *, wide: bool, with_namespace: bool) -> tuple[str, ...]:
     """Return the headings."""
     own = "EXPIRES" if family is BACKUPS else "BACKUP"
     first = ("NAMESPACE", "NAME") if with_namespace else ("NAME",)
-    return (*first, *_COMMON, own, "AGE", *(_WIDE if wide else ()), "WHY")
+    if not wide:
+        return (*first, "STATUS", "QUEUE", own, "AGE", "WHY")
+    phases, counts = ("REQUEST", "VELERO", "QUEUE"), ("ERRORS", "WARNINGS")
+    return (*first, *phases, own, "AGE", *counts, "STARTED", "ENDED", "VELERO NAME", "WHY")
 
 
 def request_rows(found: Sequence[Asked], at: datetime, *, wide: bool) -> list[tuple[str, ...]]:
     """Return a row for each request, with its namespace first."""
-    rows = []
-    for each in found:
-        velero, created = each.velero, each.request.metadata.creation_timestamp
-        is_backup = each.family is BACKUPS
-        rows.append(
-            (
-                each.key.namespace,
-                each.key.name,
-                each.phase or "New",
-                velero.phase or "<none>",
-                str(each.position) if each.made.name else "",
-                str(velero.errors),
-                until(velero.expiration, at) if is_backup else str(each.spec.get("backupName") or "<none>"),
-                short(at - created) if created else "n/a",
-                *(_wide_cells(each, at) if wide else ()),
-                why(each, in_full=wide),
-            )
-        )
-    return rows
+    cells = _wide_cells if wide else _short_cells
+    return [(each.key.namespace, each.key.name, *cells(each, at)) for each in found]
+
+
+def _short_cells(each: Asked, at: datetime) -> tuple[str, ...]:
+    expiration = instant(each.velero.expiration) if each.velero.expiration else None
+    expires = distance(expiration, at) if expiration else "n/a"
+    return (
+        DELETING if each.is_going else each.velero.phase or each.phase or "New",
+        _position(each),
+        expires if each.family is BACKUPS else _backup_name(each),
+        _age(each, at),
+        why(each, in_full=False),
+    )
+
+
+def _wide_cells(each: Asked, at: datetime) -> tuple[str, ...]:
+    velero = each.velero
+    return (
+        each.phase or "New",
+        velero.phase or "<none>",
+        _position(each),
+        until(velero.expiration, at) if each.family is BACKUPS else _backup_name(each),
+        _age(each, at),
+        str(velero.errors),
+        str(velero.warnings),
+        until(velero.start_timestamp, at),
+        until(velero.completion_timestamp, at),
+        each.made.name or "<none>",
+        why(each, in_full=True),
+    )
+
+
+def _position(each: Asked) -> str:
+    return str(each.position) if each.made.name else ""
+
+
+def _backup_name(each: Asked) -> str:
+    return str(each.spec.get("backupName") or "<none>")
+
+
+def _age(each: Asked, at: datetime) -> str:
+    created = each.request.metadata.creation_timestamp
+    return short(at - created) if created else "n/a"
 
 
 def _deleted_rows(deleted: Sequence[Asked], *, wide: bool) -> list[tuple[str, ...]]:
-    empty = ("",) * (5 + (len(_WIDE) if wide else 0))
-    return [(each.key.namespace, each.key.name, "Deleted", *empty, "") for each in deleted]
+    empty = ("",) * (10 if wide else 4)
+    return [(each.key.namespace, each.key.name, "Deleted", *empty) for each in deleted]
 
 
 def _padded(row: Sequence[str], widths: Sequence[int]) -> str:
@@ -128,9 +162,3 @@ def until(text: str | None, at: datetime) -> str:
     """Return an instant of a status, with how far away it is."""
     found = instant(text) if text else None
     return moment(found, at) if found else "n/a"
-
-
-def _wide_cells(each: Asked, at: datetime) -> tuple[str, ...]:
-    velero = each.velero
-    started, ended = until(velero.start_timestamp, at), until(velero.completion_timestamp, at)
-    return str(velero.warnings), started, ended, each.made.name or "<none>"
