@@ -44,11 +44,23 @@ def test_every_cell_about_foresail_leads_to_a_test_or_a_page() -> None:
 
 
 def test_what_is_said_about_others_is_their_own_word_or_a_test_of_ours() -> None:
-    unsaid = ("—", "as Velero", "Velero")
-    for name, _, *others in cells():
-        assert len(others) == 6, name
-        loose = [each for each in others if not LINK.search(each) and each not in unsaid]
-        assert loose == [], f"{name}: say where it stands"
+    for name, _, others in cells():
+        said = others.removesuffix(" |").split("<br>")
+        assert [each for each in said if not re.fullmatch(r"\*\*[\w ]+\*\*: .*\]\(.*\).*", each)] == [], name
+
+
+def test_each_advice_to_take_something_else_links_to_what_was_looked_up() -> None:
+    advice = PAGE.read_text().partition("## Take something else if")[2].partition("##")[0]
+    named = re.findall(r"^- \*\*(?!plain Velero).*", advice, re.MULTILINE)
+    assert named
+    assert [each for each in named if "](https://" not in each] == []
+
+
+def test_every_reason_in_the_troubleshooting_page_is_one() -> None:
+    rows = [line for line in (PAGE.parent / "troubleshooting.md").read_text().splitlines() if line.startswith("| ")]
+    named = {word for row in rows for word in re.findall(r"`([A-Z][A-Za-z]+)`", row.split(" | ")[0])}
+    assert named
+    assert {word for word in named if f"| `{word}` |" not in WRITTEN["reasons.md"]} == set()
 
 
 NUMBER = re.compile(r"(\d[\d,]*(?:\.\d+)?)\s?(%|ms\b|s\b|min\b|kB\b|MiB\b)?")
@@ -74,12 +86,23 @@ def measured(anchor: str) -> str:
 @pytest.mark.parametrize("name", ["README.md", "docs/why-not.md", "docs/operations.md"])
 def test_figures_are_those_that_were_measured_where_the_link_leads(name: str) -> None:
     rows = [line for line in (PAGE.parents[1] / name).read_text().splitlines() if line[:1] == "|"]
-    cells = [(cell, row) for row in rows for cell in row.strip("| ").split(" | ") if MEASURED.search(cell)]
+    cells = [(cell, row) for row in rows for cell in re.split(r" \| |<br>", row) if MEASURED.search(cell)]
     assert cells
     for cell, row in cells:
         said = re.sub(r"\([^)]*\)", "", row if name != "docs/why-not.md" else cell)  # other cells are of other pages
         found = figures(" ".join(measured(each) for each in MEASURED.findall(row)))
         assert figures(said) <= found, f"{row}: {figures(said) - found}"
+
+
+def test_the_summary_of_the_benchmarks_has_the_figures_of_the_sections_that_it_names() -> None:
+    sections = (PAGE.parent / "benchmarks.md").read_text().split("\n## ")[1:]
+    assert sections
+    for section in sections:
+        found = figures(" ".join(measured(each) for each in MEASURED.findall(section)))
+        rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| ")][1:]
+        assert rows
+        for what, figure, *_ in rows:
+            assert figures(f"{what} {figure}") <= found, f"{what}: {figures(f'{what} {figure}') - found}"
 
 
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"])
