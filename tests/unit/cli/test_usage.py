@@ -164,9 +164,6 @@ def _nowhere(folder: Path) -> Path:
     return file
 
 
-OF_OTHERS = ("foresail schedule", "foresail policy", "foresail backup", "foresail restore")
-
-
 @pytest.mark.parametrize("words", EVERY)
 def test_every_help_has_a_description_and_short_sentences(words: str) -> None:
     one = EVERY[words]
@@ -196,3 +193,59 @@ def test_options_that_name_a_cluster_have_one_meaning(words: str) -> None:
     assert options.get("--context", "context") == "context"
     assert options.get("-n", "namespace") == "namespace"
     assert ("--kubeconfig" in options) == ("--context" in options)
+
+
+PRINTS_OBJECTS = {
+    "backup": ("create", "get", "delete"),
+    "restore": ("create", "get", "delete"),
+    "schedule": ("create", "get", "pause", "unpause", "delete", "run"),
+    "primer": ("create", "get", "suspend", "resume", "delete", "suggest"),
+    "policy": ("get",),
+}
+NAMED_ALONE = ("create", "run")
+"""Verbs that make one object, whose name they are given."""
+
+
+def test_every_verb_that_lists_or_changes_objects_is_known_here() -> None:
+    verbs = [verb for group in PRINTS_OBJECTS for verb in EVERY[f"foresail {group}"].verbs()]
+    others = {"describe", "explain", "wait", "logs", "simulate", "calendar", "spread", "preview", "test"}
+    assert set(verbs) == {each for verbs in PRINTS_OBJECTS.values() for each in verbs} | others
+
+
+@pytest.mark.parametrize(
+    "words", [f"foresail {group} {verb}" for group, verbs in PRINTS_OBJECTS.items() for verb in verbs]
+)
+def test_verbs_that_print_objects_take_the_same_options(words: str) -> None:
+    options = {text: each for each in EVERY[words].get_actions() for text in each.option_strings}
+    assert options["-o"].metavar == "table|wide|json|yaml|name|jsonpath=TEMPLATE"
+    assert {"--output", "--kubeconfig", "--context"} <= set(options)
+    if words.endswith(NAMED_ALONE):
+        return
+    assert {"-l", "--selector"} <= set(options)
+    if not words.startswith("foresail policy"):  # its kind has no namespace
+        assert {"-n", "--namespace", "-A", "--all-namespaces"} <= set(options)
+
+
+@pytest.mark.parametrize("words", EVERY)
+def test_every_verb_that_writes_has_both_dry_runs(words: str) -> None:
+    options = {text: each for each in EVERY[words].get_actions() for text in each.option_strings}
+    writes = ("create", "pause", "unpause", "delete", "run", "suspend", "resume", " install")
+    if words.endswith(writes) and words != "foresail operator run":
+        assert options["--dry-run"].choices == ["client", "server"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("backup", "create", "daily", "-n", "shop"),
+        ("restore", "create", "daily", "--from-backup", "b", "-n", "shop"),
+        ("schedule", "create", "daily", "--schedule", "0 3 * * *"),
+        ("primer", "create", "daily", "--warm-up", "10m"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_template_of_what_would_be_created_needs_no_cluster(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*words, "--kubeconfig=missing", "-o", "jsonpath={.metadata.name}"]) == 0
+    assert capsys.readouterr().out.strip() == "daily"

@@ -3,6 +3,8 @@
 import argparse
 
 JSONPATH = "jsonpath="
+_TABLES = ("table", "wide")
+_OF_OBJECTS = (*_TABLES, "json", "yaml", "name")
 
 
 class Forms(list[str]):
@@ -12,6 +14,16 @@ class Forms(list[str]):
         """Tell whether a form is known."""
         is_template = isinstance(form, str) and form.startswith(JSONPATH) and list.__contains__(self, JSONPATH)
         return is_template or list.__contains__(self, form)
+
+
+def is_table(form: str) -> bool:
+    """Tell whether people read it: no document, and no names."""
+    return form in _TABLES
+
+
+def add_object_output(to: argparse.ArgumentParser, more: str = "") -> None:
+    """Add -o to a verb that prints objects: the same forms in each of them."""
+    add_output(to, *_OF_OBJECTS, more=more)
 
 
 def add_output(to: argparse.ArgumentParser, *forms: str, default: str = "table", more: str = "") -> None:

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from foresail.cli.options.output import add_output
+from foresail.cli.options.connection import add_cluster
+from foresail.cli.options.output import add_object_output, add_output
 from foresail.cli.options.parser import examples
 
 
@@ -33,7 +34,7 @@ def _add_reports(verbs: Any) -> None:  # noqa: ANN401 - argparse's own is privat
         "foresail policy get web -o jsonpath='{.spec.quotas}'",
     )
     _add_choice(one)
-    add_output(one, "table", "wide", "json", "yaml", "name")
+    add_object_output(one)
     one = _verb(
         verbs,
         "describe",
@@ -85,8 +86,7 @@ def _verb(
         name, help=help_text, description=more or help_text, epilog=examples(*commands)
     )
     where = one.add_argument_group("where")
-    where.add_argument("--kubeconfig", help="the kubeconfig to use")
-    where.add_argument("--context", "--kubecontext", help="the context of the kubeconfig")
+    add_cluster(where)
     where.add_argument("--velero-namespace", default="velero", metavar="NAMESPACE", help="Velero's (default: velero)")
     where.add_argument(
         "--operator-namespace", default="foresail", metavar="NAMESPACE", help="Foresail's (default: foresail)"

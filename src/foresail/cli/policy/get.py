@@ -14,6 +14,7 @@ from foresail.api.instants import instant
 from foresail.api.policy import SELF_SERVICE_POLICY, SelfServicePolicy
 from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.errors import CommandError
+from foresail.cli.options.output import is_table
 from foresail.cli.options.selectors import shown_selector
 from foresail.cli.output.messages import hint
 from foresail.cli.output.objects import as_text, document
@@ -44,7 +45,7 @@ class Applied:
 def get(chosen: argparse.Namespace) -> int:
     """Print the chosen policies."""
     found = _read_policies(chosen)
-    if chosen.output not in ("table", "wide"):
+    if not is_table(chosen.output):
         print(as_text([each.content for each in found], chosen.output))
     elif found:
         print(policy_table(found, now(), wide=chosen.output == "wide", width=terminal_width(sys.stdout)))

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from foresail.cli.options.booleans import add_dry_run
 from foresail.cli.options.connection import add_cluster
-from foresail.cli.options.output import add_output
+from foresail.cli.options.output import add_object_output, add_output
 from foresail.cli.options.parser import examples
 from foresail.cli.options.values import positive, whole_number
 
 if TYPE_CHECKING:
     from foresail.cli.options.parser import CommandParser
 
-_OUTPUTS = ("table", "wide", "json", "yaml", "name")
 _WARM_UP = "how long before each fire: 10m, 1h30m, or minutes"
 
 
@@ -63,7 +62,7 @@ def _add_create(verbs: Any) -> None:  # noqa: ANN401 - argparse's own is private
     )
     one.add_argument("--allow-standing", action="store_true", help="allow to hold for more than half of the time")
     one.add_argument("--force", action="store_true", help="create it even if it would hold nothing")
-    add_output(one, *_OUTPUTS, more="json, yaml, jsonpath: send nothing, and need no cluster")
+    add_object_output(one, "json, yaml, jsonpath: send nothing, and need no cluster")
     add_dry_run(one)
     one.set_defaults(zone="UTC")
 
@@ -79,7 +78,7 @@ def _add_reports(verbs: Any) -> None:  # noqa: ANN401
         "foresail primer get report -n shop -o jsonpath={.status.nextFire}",
     )
     _add_selection(one)
-    add_output(one, *_OUTPUTS)
+    add_object_output(one)
     one = _verb(
         verbs,
         "describe",
@@ -119,7 +118,7 @@ def _add_changes(verbs: Any) -> None:  # noqa: ANN401
         )
         _add_selection(one, everything=False)
         add_dry_run(one)
-        add_output(one, *_OUTPUTS)
+        add_object_output(one)
 
 
 def _add_delete(verbs: Any) -> None:  # noqa: ANN401
@@ -135,7 +134,7 @@ def _add_delete(verbs: Any) -> None:  # noqa: ANN401
     _add_selection(one, everything=False)
     one.add_argument("-y", "--yes", "--confirm", dest="confirm", action="store_true", help="do not ask")
     add_dry_run(one)
-    add_output(one, *_OUTPUTS)
+    add_object_output(one)
 
 
 def _add_wait(verbs: Any) -> None:  # noqa: ANN401
@@ -198,7 +197,7 @@ def _add_suggest(verbs: Any) -> None:  # noqa: ANN401
         action="store_true",
         help="include Primers that hold capacity for more than half of the time in -o yaml, json and name",
     )
-    add_output(one, *_OUTPUTS)
+    add_object_output(one)
     _add_zone(one)
 
 

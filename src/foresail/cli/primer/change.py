@@ -6,6 +6,7 @@ import sys
 from foresail.api.primer import PRIMER
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.options.booleans import CLIENT
+from foresail.cli.options.output import is_table
 from foresail.cli.output.objects import as_text
 from foresail.cli.output.requests import Request, shown
 from foresail.cli.primer.selection import as_document, check_selection, in_namespace, key_of, selected_primers
@@ -36,6 +37,6 @@ async def _set(cluster: Cluster, chosen: argparse.Namespace, *, suspended: bool)
         key = key_of(each)
         changed.append(as_document(await cluster.merge(PRIMER, key, body, dry_run=bool(chosen.dry_run))))
         print(f"Primer {key} {done}", file=sys.stderr)
-    if changed and chosen.output not in ("table", "wide"):
+    if changed and not is_table(chosen.output):
         print(as_text(changed, chosen.output))
     return 0

@@ -9,6 +9,7 @@ from foresail.cli.access.cluster import Cluster
 from foresail.cli.cron.words import minutes_of
 from foresail.cli.errors import CommandError, UnreachableError, UsageError
 from foresail.cli.options.booleans import SERVER
+from foresail.cli.options.output import is_table
 from foresail.cli.options.selectors import read_selector
 from foresail.cli.output.objects import as_text
 from foresail.cli.primer.check import problems_of, refuse
@@ -21,7 +22,7 @@ def create(chosen: argparse.Namespace) -> int:
     if chosen.cron_job and chosen.selector:
         raise UsageError("a CronJob is named, and others are selected as well", "give --cron-job or -l")
     if chosen.dry_run != SERVER and (chosen.dry_run or chosen.output not in ("table", "wide", "name")):
-        print(as_text([body_of(chosen)], "yaml" if chosen.output in ("table", "wide") else chosen.output))
+        print(as_text([body_of(chosen)], "yaml" if is_table(chosen.output) else chosen.output))
         return 0
     return in_namespace(chosen, lambda cluster: _create(cluster, chosen))
 
@@ -46,7 +47,7 @@ async def _create(cluster: Cluster, chosen: argparse.Namespace) -> int:
     body, key = body_of(chosen), Key(chosen.namespace, chosen.name)
     await _check(cluster, key, body, chosen)
     made = await cluster.create(PRIMER, key, body, dry_run=chosen.dry_run == SERVER)
-    if chosen.output not in ("table", "wide"):
+    if not is_table(chosen.output):
         print(as_text([as_document(made)], chosen.output))
     said = "created (server dry run)" if chosen.dry_run else "created; see `foresail primer get {} -n {}`"
     print(f"Primer {key} {said.format(key.name, key.namespace)}", file=sys.stderr)

@@ -6,6 +6,7 @@ import sys
 from foresail.api.primer import PRIMER
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.options.booleans import CLIENT
+from foresail.cli.options.output import is_table
 from foresail.cli.output.messages import confirm_deletion
 from foresail.cli.output.objects import as_text
 from foresail.cli.output.requests import Request, shown
@@ -29,6 +30,6 @@ async def _delete(cluster: Cluster, chosen: argparse.Namespace) -> int:
         await cluster.delete(PRIMER, key_of(each), each["metadata"]["uid"], dry_run=bool(chosen.dry_run))
         done = "would be deleted (server dry run)" if chosen.dry_run else "deleted; what it held is released"
         print(f"Primer {key_of(each)} {done}", file=sys.stderr)
-    if found and chosen.output not in ("table", "wide"):
+    if found and not is_table(chosen.output):
         print(as_text(found, chosen.output))
     return 0

@@ -8,6 +8,7 @@ from typing import Any
 
 from foresail.api.instants import instant
 from foresail.api.primer import AUTO
+from foresail.cli.options.output import is_table
 from foresail.cli.output.objects import as_text
 from foresail.cli.output.table import fitted, terminal_width
 from foresail.cli.output.times import moment, short
@@ -26,7 +27,7 @@ def get(chosen: argparse.Namespace) -> int:
     """List the selected Primers."""
     check_selection(chosen)
     found = in_namespace(chosen, lambda cluster: selected(cluster, chosen))
-    if chosen.output not in ("table", "wide"):
+    if not is_table(chosen.output):
         print(as_text(found, chosen.output))
     elif found:
         at = now()

@@ -12,6 +12,7 @@ from foresail.api.primer import PRIMER
 from foresail.api.selectors import selects
 from foresail.api.specs import LabelSelector
 from foresail.cli.access.cluster import Cluster
+from foresail.cli.options.output import is_table
 from foresail.cli.options.selectors import read_selector
 from foresail.cli.output.messages import hint
 from foresail.cli.output.objects import as_text, document
@@ -40,7 +41,7 @@ def suggest(chosen: argparse.Namespace) -> int:
     rows = [row for row in known.cron_jobs.rows() if not row.primer_uid and selects(selector, row.labels)]
     found = suggestions(known, rows, chosen.at_least, chosen.zone, now(), told)
     prices = Prices(chosen.price_cpu_hour, chosen.price_memory_gib_hour)
-    if chosen.output in ("table", "wide"):
+    if is_table(chosen.output):
         if found:
             wide, namespaced = chosen.output == "wide", not chosen.all_namespaces
             width = None if wide else terminal_width(sys.stdout)

@@ -1,17 +1,18 @@
 """The words of `foresail schedule`; what they do is imported only when one of them is chosen."""
 
 import argparse
-import os
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
 from foresail.cli.options.booleans import BooleanOption, add_dry_run
-from foresail.cli.options.output import add_output
+from foresail.cli.options.connection import add_velero_and_cluster
+from foresail.cli.options.output import add_object_output, add_output
 from foresail.cli.options.parser import CommandParser, examples
 from foresail.cli.schedule.template_arguments import add_template
 
 _INSTANT = "such as 2026-03-29, 2026-03-29T02:30 (read in --zone) or 2026-03-29T00:30:00Z"
+_SEND_NOTHING = "json, yaml, jsonpath: send nothing, and need no cluster"
 _SKIP = "sets spec.skipImmediately: whether a run that is due at that moment is left out"
 
 
@@ -73,9 +74,7 @@ def _add_create(words: Any) -> None:  # noqa: ANN401 - argparse's own is private
         default=False,
         help="its Backups go when the Schedule is deleted",
     )
-    one.add_argument(
-        "-o", "--output", choices=["table", "json", "yaml", "name"], help="json, yaml: show it and send nothing"
-    )
+    add_object_output(one, _SEND_NOTHING)
     add_dry_run(one)
     _add_reading(one)
     add_template(one)
@@ -84,7 +83,7 @@ def _add_create(words: Any) -> None:  # noqa: ANN401 - argparse's own is private
 def _add_reports(words: Any) -> None:  # noqa: ANN401
     one = _word(words, "get", "list Schedules: Velero's columns, next run, last result, why one waits", ("get", "get"))
     _add_choice(one)
-    add_output(one, "table", "wide", "json", "yaml", "name")
+    add_object_output(one)
     one.add_argument("--show-labels", action="store_true", help="in the last column")
     one.add_argument(
         "-L", "--label-columns", action="append", default=[], metavar="LABEL", help="one more column for each of these"
@@ -113,13 +112,13 @@ def _add_changes(words: Any) -> None:  # noqa: ANN401
         one.add_argument(
             "--skip-immediately", action=BooleanOption, help=f"{_SKIP}; without it the field stays as it is"
         )
-        add_output(one, "table", "json", "yaml", "name")
+        add_object_output(one)
         add_dry_run(one)
 
     one = _word(words, "delete", "delete Schedules; their Backups stay", ("change", "delete"))
     _add_choice(one, everything=True)
     one.add_argument("--confirm", action="store_true", help="do not ask")
-    add_output(one, "table", "json", "yaml", "name")
+    add_object_output(one)
     add_dry_run(one)
 
     one = _word(words, "run", "make a Backup from a Schedule now, paused or not", ("run", "run"))
@@ -128,7 +127,7 @@ def _add_changes(words: Any) -> None:  # noqa: ANN401
     one.add_argument("--labels", action="append", default=[], metavar="K=V,...", help="more labels for the Backup")
     one.add_argument("--annotations", action="append", default=[], metavar="K=V,...", help="more annotations for it")
     one.add_argument("-w", "--wait", action="store_true", help="until it has ended; exit code 1 unless it completes")
-    add_output(one, "table", "json", "yaml", "name")
+    add_object_output(one)
     add_dry_run(one)
 
 
@@ -165,14 +164,7 @@ def _word(words: Any, name: str, help_text: str, run: tuple[str, str]) -> argpar
         name, help=help_text, description=help_text, epilog=examples(*_EXAMPLES[name])
     )
     where = one.add_argument_group("where")
-    where.add_argument(
-        "-n",
-        "--namespace",
-        default=os.environ.get("VELERO_NAMESPACE") or "velero",
-        help="Velero's (default: VELERO_NAMESPACE, or velero)",
-    )
-    where.add_argument("--kubeconfig", help="the kubeconfig to use")
-    where.add_argument("--context", "--kubecontext", help="the context of the kubeconfig")
+    add_velero_and_cluster(where)
     one.set_defaults(run=_command(*run), all_namespaces=False)
     return one
 

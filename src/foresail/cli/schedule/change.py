@@ -11,6 +11,7 @@ from foresail.api import velero
 from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.errors import CommandError
 from foresail.cli.options.booleans import CLIENT
+from foresail.cli.options.output import is_table
 from foresail.cli.output.messages import confirm_deletion, hint
 from foresail.cli.output.objects import as_text
 from foresail.cli.output.requests import Request, shown
@@ -115,7 +116,7 @@ async def _found(cluster: Cluster, chosen: argparse.Namespace) -> list[ScheduleR
 
 
 def _say(chosen: argparse.Namespace, made: msgspec.Raw | dict[str, Any], text: str) -> None:
-    if chosen.output == "table":
+    if is_table(chosen.output):
         print(text, file=sys.stderr)
         return
     content = made if isinstance(made, dict) else msgspec.json.decode(made, type=dict[str, Any])

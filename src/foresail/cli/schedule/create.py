@@ -12,6 +12,7 @@ from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.cron.words import pointed_out
 from foresail.cli.errors import CommandError
 from foresail.cli.options.booleans import CLIENT
+from foresail.cli.options.output import is_table
 from foresail.cli.options.values import read_list
 from foresail.cli.output.messages import hint
 from foresail.cli.output.objects import as_text
@@ -29,9 +30,9 @@ from foresail.schedules.reading import change_of_dialect
 def create(chosen: argparse.Namespace) -> int:
     """Create a Schedule, or print the manifest, which needs no cluster."""
     body = schedule_object(chosen)
-    if chosen.dry_run == CLIENT or (not chosen.dry_run and chosen.output in ("json", "yaml")):
+    if chosen.dry_run == CLIENT or (not chosen.dry_run and not (is_table(chosen.output) or chosen.output == "name")):
         _check_offline(chosen)
-        print(as_text([body], chosen.output if chosen.output in ("json", "yaml", "name") else "yaml"))
+        print(as_text([body], "yaml" if is_table(chosen.output) else chosen.output))
         return 0
     return on_cluster(chosen, lambda cluster: _create(cluster, chosen, body))
 
@@ -54,7 +55,7 @@ async def _create(cluster: Cluster, chosen: argparse.Namespace, body: dict[str, 
     key = Key(chosen.namespace, chosen.name)
     made = await cluster.create(velero.SCHEDULE, key, body, dry_run=bool(chosen.dry_run))
     if chosen.dry_run:
-        print(as_text([msgspec.json.decode(made, type=dict)], chosen.output if chosen.output != "table" else "yaml"))
+        print(as_text([msgspec.json.decode(made, type=dict)], "yaml" if is_table(chosen.output) else chosen.output))
         print(f'Schedule "{chosen.name}" would be created (server dry run).', file=sys.stderr)
         return 0
     if chosen.output == "name":

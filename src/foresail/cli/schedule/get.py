@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 from datetime import datetime
 
+from foresail.cli.options.output import is_table
 from foresail.cli.options.selectors import shown_selector
 from foresail.cli.output.objects import as_text
 from foresail.cli.output.table import fitted, table, terminal_width
@@ -22,7 +23,7 @@ _SHRINKS = ("NAME", "SCHEDULE", "NAMESPACE", "LAST RUN")
 def get(chosen: argparse.Namespace) -> int:
     """Print the chosen Schedules."""
     sights, instant = looked_at(chosen)
-    if chosen.output not in ("table", "wide"):
+    if not is_table(chosen.output):
         print(as_text([each.content for each in sights], chosen.output))
         return 0
     if sights:

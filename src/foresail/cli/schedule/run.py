@@ -11,6 +11,7 @@ from foresail.api import velero
 from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.errors import CommandError
 from foresail.cli.options.booleans import CLIENT
+from foresail.cli.options.output import is_table
 from foresail.cli.options.values import read_pairs
 from foresail.cli.output.messages import hint, interruptible
 from foresail.cli.output.objects import as_text
@@ -66,12 +67,12 @@ async def _run(cluster: Cluster, chosen: argparse.Namespace) -> int:
     await _say_if_busy(cluster, schedule, instant)
     made = await cluster.create(velero.BACKUP, backup, body, dry_run=bool(chosen.dry_run))
     if chosen.dry_run:
-        form = chosen.output if chosen.output != "table" else "yaml"
+        form = "yaml" if is_table(chosen.output) else chosen.output
         print(as_text([msgspec.json.decode(made, type=dict[str, Any])], form), flush=True)
         print(f"Backup {backup} would be created (server dry run).", file=sys.stderr)
         return 0
     print(f'Backup request "{backup.name}" submitted successfully.', file=sys.stderr)
-    if chosen.output != "table":
+    if not is_table(chosen.output):
         print(as_text([msgspec.json.decode(made, type=dict[str, Any])], chosen.output), flush=True)
     if not chosen.wait:
         return 0

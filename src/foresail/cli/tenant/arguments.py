@@ -6,7 +6,8 @@ from importlib import import_module
 from typing import Any
 
 from foresail.cli.options.booleans import add_dry_run
-from foresail.cli.options.output import add_output
+from foresail.cli.options.connection import add_cluster
+from foresail.cli.options.output import add_object_output, add_output
 from foresail.cli.options.parser import CommandParser, examples
 
 _MEANING = {
@@ -80,9 +81,7 @@ def _add_create(words: Any, word: str) -> None:  # noqa: ANN401 - argparse's own
         one.add_argument(
             "--from-backup", "--backup-name", metavar="NAME", required=True, help="the NonAdminBackup to restore from"
         )
-    one.add_argument(
-        "-o", "--output", choices=["table", "json", "yaml", "name"], default="table", help="json, yaml: send nothing"
-    )
+    add_object_output(one, "json, yaml, jsonpath: send nothing, and need no cluster")
     add_dry_run(one)
     one.add_argument("-w", "--wait", action="store_true", help="until it has ended; exit code 1 unless it completes")
     _add_timeout(one)
@@ -94,7 +93,7 @@ def _add_reports(words: Any, word: str) -> None:  # noqa: ANN401
     _add_choice(one, word)
     one.add_argument("-w", "--watch", action="store_true", help=f"print {word}s again when they change, until Ctrl-C")
     _add_timeout(one)
-    add_output(one, "table", "wide", "json", "yaml", "name")
+    add_object_output(one)
     one = _word(words, word, "describe", f"all about {word}s, and what to do next")
     _add_choice(one, word)
     one = _word(words, word, "explain", f"what a {word} has behind it, what holds it, and what to do next")
@@ -113,7 +112,7 @@ def _add_delete(words: Any, word: str) -> None:  # noqa: ANN401
         )
     one.add_argument("-w", "--wait", action="store_true", help="until they are gone")
     _add_timeout(one)
-    add_output(one, "table", "json", "yaml", "name")
+    add_object_output(one)
     add_dry_run(one)
     one.set_defaults(force=False)
 
@@ -140,9 +139,8 @@ def _word(words: Any, word: str, verb: str, meaning: str) -> argparse.ArgumentPa
         verb, help=meaning, description=meaning, epilog=examples(*_EXAMPLES[word][verb])
     )
     where = one.add_argument_group("where")
-    where.add_argument("-n", "--namespace", help="yours (default: that of the kube context)")
-    where.add_argument("--kubeconfig", help="the kubeconfig to use")
-    where.add_argument("--context", "--kubecontext", help="the context of the kubeconfig")
+    where.add_argument("-n", "--namespace", metavar="NAMESPACE", help="yours (default: that of the kube context)")
+    add_cluster(where)
     one.set_defaults(run=_command(verb), word=word)
     return one
 
@@ -152,10 +150,9 @@ def _add_choice(one: argparse.ArgumentParser, word: str, *, everything: bool = F
     none = "" if everything else "; all of them if none is given"
     one.add_argument("names", nargs="*", metavar="NAME", help=f"of {word}s{none}")
     one.add_argument("-l", "--selector", metavar="SELECTOR", help="those with these labels")
+    one.add_argument("-A", "--all-namespaces", action="store_true", help="those of every namespace")
     if everything:
-        one.add_argument("--all", action="store_true", help=f"every {word} of the namespace")
-    else:
-        one.add_argument("-A", "--all-namespaces", action="store_true", help="those of every namespace")
+        one.add_argument("--all", action="store_true", help=f"every {word} of the namespace, or with -A of the cluster")
 
 
 def _add_timeout(one: argparse.ArgumentParser) -> None:

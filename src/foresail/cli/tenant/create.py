@@ -10,6 +10,7 @@ import msgspec
 from foresail.cli.access.cluster import Cluster, settle_namespace
 from foresail.cli.errors import CommandError
 from foresail.cli.options.booleans import CLIENT
+from foresail.cli.options.output import is_table
 from foresail.cli.options.values import deadline
 from foresail.cli.output.messages import interruptible
 from foresail.cli.output.objects import as_text
@@ -29,10 +30,10 @@ def create(chosen: argparse.Namespace) -> int:
     family = family_of(chosen)
     settle_name(family, chosen, now())
     until = deadline(chosen.timeout)
-    if chosen.dry_run == CLIENT or (not chosen.dry_run and chosen.output in ("json", "yaml")):
+    if chosen.dry_run == CLIENT or (not chosen.dry_run and not (is_table(chosen.output) or chosen.output == "name")):
         _settle_namespace_if_known(chosen)
         body = request_object(family, chosen)
-        print(as_text([body], chosen.output if chosen.output in ("json", "yaml", "name") else "yaml"))
+        print(as_text([body], "yaml" if is_table(chosen.output) else chosen.output))
         return 0
     return interruptible(lambda: in_namespace(chosen, lambda cluster, family: _create(cluster, family, chosen, until)))
 
@@ -51,7 +52,7 @@ async def _create(cluster: Cluster, family: Family, chosen: argparse.Namespace, 
     key = Key(chosen.namespace, chosen.name)
     made = await cluster.create(family.kind, key, await stamped(cluster, body), dry_run=bool(chosen.dry_run))
     if chosen.dry_run:
-        form = chosen.output if chosen.output != "table" else "yaml"
+        form = "yaml" if is_table(chosen.output) else chosen.output
         print(as_text([msgspec.json.decode(made, type=dict[str, Any])], form), flush=True)
         print(f"{family.kind.name} {key} would be created (server dry run).", file=sys.stderr)
         return 0

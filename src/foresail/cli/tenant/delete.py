@@ -10,6 +10,7 @@ from typing import Any
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError
 from foresail.cli.options.booleans import CLIENT
+from foresail.cli.options.output import is_table
 from foresail.cli.options.values import deadline
 from foresail.cli.output.messages import confirm_deletion, interruptible
 from foresail.cli.output.objects import as_text
@@ -70,7 +71,7 @@ async def _send(cluster: Cluster, request: Request, each: Asked, *, dry_run: boo
 
 
 def _say(each: Asked, chosen: argparse.Namespace) -> None:
-    if chosen.output != "table":
+    if not is_table(chosen.output):
         print(as_text([each.content], chosen.output), flush=True)
         return
     if chosen.dry_run:

@@ -9,6 +9,7 @@ from datetime import datetime
 from foresail.api.instants import instant
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import UsageError
+from foresail.cli.options.output import is_table
 from foresail.cli.options.values import deadline
 from foresail.cli.output.messages import interruptible
 from foresail.cli.output.objects import as_text
@@ -32,7 +33,7 @@ def get(chosen: argparse.Namespace) -> int:
             raise UsageError("--watch prints tables and names", "leave out -o, or use -o wide or -o name")
         return interruptible(lambda: in_namespace(chosen, lambda cluster, family: _watch(cluster, family, chosen)), "")
     found = looked_at(chosen)
-    if chosen.output not in ("table", "wide"):
+    if not is_table(chosen.output):
         print(as_text([each.content for each in found], chosen.output))
     elif found:
         wide = chosen.output == "wide"
