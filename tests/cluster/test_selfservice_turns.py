@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from foresail.api.instants import instant
-from foresail.api.velero import SCHEDULE_LABEL, TERMINAL
+from foresail.api.velero import AFTER_THE_QUEUE, SCHEDULE_LABEL, TERMINAL
 from foresail.kube.clock import now
 from testbed import Cluster
 from tests.cluster.operators import running
@@ -44,10 +44,9 @@ def at(item: dict[str, Any], field: str) -> datetime:
 
 
 def busy(cluster: Cluster, kind: str, namespace: str) -> int:
-    """Return how many objects of a namespace Velero has not finished."""
-    return sum(
-        each.get("status", {}).get("phase", "") not in TERMINAL for each in of_namespace(cluster, kind, namespace)
-    )
+    """Return how many objects of a namespace wait in Velero's queue or occupy one of its workers."""
+    phases = [each.get("status", {}).get("phase", "") for each in of_namespace(cluster, kind, namespace)]
+    return sum(phase not in TERMINAL | AFTER_THE_QUEUE for phase in phases)
 
 
 def restore_all(tenant: Tenant, names: list[str]) -> None:
