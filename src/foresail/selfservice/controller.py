@@ -46,7 +46,8 @@ from foresail.selfservice.state.family import WINDOW, FamilyState
 from foresail.selfservice.state.observer import Observer
 from foresail.selfservice.state.reservations import Reservations
 
-_READS = 8  # in the background at once
+_FILES = 4  # read from buckets at once
+_QUESTIONS = 16  # to the API server at once: a consistent list waits up to 100 ms for the server's cache
 
 Observed = RequestView | DownloadView | ResultsView | DanglingView | WindowView
 Keys = Callable[[Change[Any]], Iterable[Key | LowPriority]]
@@ -68,7 +69,7 @@ class SelfService:
         self.cluster = ClusterState(velero_namespace, never, limits)
         self.access = access or AccessReader(None)
         self.background_reads = BackgroundReads[Any, Any](
-            self._read, concurrency=_READS, is_quick=authorization.is_quick
+            self._read, concurrency=_FILES, is_quick=authorization.is_quick, quick=_QUESTIONS
         )
         self.downloads = Downloads(self.cluster)
         self.results = Results(self.cluster, self.background_reads)

@@ -14,14 +14,14 @@ ONE, TWO, THREE = (Key("red", name) for name in ("one", "two", "three"))
 class Source:
     """What is read: each read waits until the test lets it return."""
 
-    def __init__(self, is_quick: Callable[[str], bool] | None = None) -> None:
+    def __init__(self, is_quick: Callable[[str], bool] | None = None, quick: int = 1) -> None:
         self.gates: dict[str, asyncio.Event] = {}
         self.there: list[str] = []
         self.woken: list[Key] = []
         if is_quick is None:
             self.background_reads = BackgroundReads[str, str](self._read, concurrency=2)
         else:
-            self.background_reads = BackgroundReads[str, str](self._read, concurrency=2, is_quick=is_quick)
+            self.background_reads = BackgroundReads[str, str](self._read, concurrency=1, is_quick=is_quick, quick=quick)
         self.background_reads.wake = self.woken.append
 
     async def _read(self, query: str) -> str:
@@ -137,7 +137,7 @@ def test_what_hangs_leaves_places_to_what_is_quick() -> None:
         await a_moment()
         assert source.there.count("three") == 1
         assert source.woken == [THREE]
-        assert "two" not in source.there, "the others have half of the places"
+        assert "two" not in source.there, "the others have a worker of their own"
         working.cancel()
         await asyncio.gather(working, return_exceptions=True)
 
@@ -181,5 +181,122 @@ def test_a_crowd_of_one_namespace_does_not_delay_the_read_of_another() -> None:
         working.cancel()
         assert read[:3] == ["crowd 0", "blue", "crowd 1"]
         assert read[-1] == "crowd 49"
+
+    asyncio.run(story())
+
+
+def test_quick_reads_that_wait_with_the_same_query_share_one_read() -> None:
+    async def story() -> None:
+        source = Source(is_quick=lambda _: True)
+        working = asyncio.create_task(source.background_reads.work())
+        source.background_reads.request(Key("red", "before"), "other", NOW)
+        await a_moment()
+        for key in (ONE, TWO, THREE):
+            source.background_reads.request(key, "same", NOW)
+        source.background_reads.forget(ONE)
+        for query in ("other", "same"):
+            source.open(query)
+        await a_moment()
+        assert source.there == ["other", "same"]
+        assert source.woken == [Key("red", "before"), TWO, THREE]
+        assert source.background_reads.result(THREE) == ReadResult("same", "SAME", NOW, 1)
+        assert source.background_reads.result(ONE) is None, "it was forgotten while it waited"
+        assert source.background_reads.requested == []
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+
+    asyncio.run(story())
+
+
+def test_a_read_that_began_before_the_request_is_never_its_answer() -> None:
+    async def story() -> None:
+        source = Source(is_quick=lambda _: True, quick=3)
+        working = asyncio.create_task(source.background_reads.work())
+        source.background_reads.request(ONE, "same", NOW)
+        await a_moment()
+        for key in (TWO, THREE):  # what they ask about may have changed since the read began
+            source.background_reads.request(key, "same", NOW)
+        await a_moment()
+        assert source.there == ["same"], "one read of a query at a time"
+        source.background_reads.clock = lambda: NOW + timedelta(seconds=1)
+        source.open("same")
+        await a_moment()
+        assert source.there == ["same", "same"]
+        assert source.woken == [ONE, TWO, THREE]
+        results = [source.background_reads.result(key) for key in (ONE, TWO, THREE)]
+        later = NOW + timedelta(seconds=1)
+        assert [each and each.started for each in results] == [NOW, later, later]
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+
+    asyncio.run(story())
+
+
+def test_a_request_that_was_forgotten_and_repeated_during_a_shared_read_waits_for_the_next() -> None:
+    async def story() -> None:
+        source = Source(is_quick=lambda _: True)
+        working = asyncio.create_task(source.background_reads.work())
+        for key in (ONE, TWO):
+            source.background_reads.request(key, "same", NOW)
+        await a_moment()
+        assert source.there == ["same"]
+        source.background_reads.forget(TWO)
+        source.background_reads.request(TWO, "same", NOW)
+        source.open("same")
+        await a_moment()
+        assert source.there == ["same", "same"]
+        assert source.woken == [ONE, TWO]
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+
+    asyncio.run(story())
+
+
+def test_slow_reads_are_not_shared() -> None:
+    async def story() -> None:
+        source = Source()
+        for key in (ONE, TWO, THREE):
+            source.background_reads.request(key, "same", NOW)
+        source.open("same")
+        working = asyncio.create_task(source.background_reads.work())
+        await a_moment()
+        assert source.there == ["same"] * 3
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+
+    asyncio.run(story())
+
+
+def test_a_crowd_with_queries_of_its_own_is_not_searched_for_each_read() -> None:
+    """Each query is compared with its equals alone: whoever varies the queries must not make each read cost more."""
+
+    class Query:
+        compared = 0
+
+        def __init__(self, number: int) -> None:
+            self.number = number
+
+        def __hash__(self) -> int:
+            return self.number
+
+        def __eq__(self, other: object) -> bool:
+            Query.compared += 1
+            return isinstance(other, Query) and other.number == self.number
+
+    async def story() -> None:
+        last = asyncio.Event()
+
+        async def reading(query: Query) -> int:
+            if query.number == 999:
+                last.set()
+            return query.number
+
+        reads = BackgroundReads[Query, int](reading, concurrency=1, is_quick=lambda _: True, quick=1)
+        for number in range(1000):
+            reads.request(Key("crowd", f"{number}"), Query(number), NOW)
+        working = asyncio.create_task(reads.work())
+        await last.wait()
+        working.cancel()
+        assert Query.compared < 10_000
 
     asyncio.run(story())
