@@ -58,8 +58,7 @@ class Process:
     @property
     def cpu_seconds(self) -> float:
         """How much processor time it has used since its start, its own and the kernel's for it."""
-        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / _TICKS
+        return cpu_seconds(self._process.pid)
 
     def memory_mib(self, of: str = "VmRSS") -> float:
         """Return the memory that it holds, or held at most (VmHWM)."""
@@ -132,6 +131,12 @@ class Process:
                 return True
         except (urllib.error.URLError, OSError):
             return False
+
+
+def cpu_seconds(pid: int) -> float:
+    """Return how much processor time a process has used since its start, its own and the kernel's for it."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS
 
 
 def free_port() -> int:

@@ -11,7 +11,8 @@ import msgspec
 from bench import MeasurementError
 from bench.arrivals import Arrivals, Event
 from bench.figures import beside_bare
-from bench.operator import ACCOUNT, NAMESPACE, USER, operator
+from bench.operator import ACCOUNT, NAMESPACE, USER, Operator, operator
+from bench.processes import cpu_seconds
 from bench.selfservice.world import FLAGS, TENANTS, create_namespaces, request, requests, tenant, world
 from bench.silence import is_write
 from bench.writing import create_all
@@ -20,6 +21,7 @@ from foresail.api.requests import NON_ADMIN_BACKUP
 from foresail.kube.clock import now
 from testbed import Cluster
 from testbed.audit import Request
+from testbed.control_plane import APISERVER, ETCD
 
 BEGUN = "the first write"
 _LONGEST = 900.0
@@ -74,11 +76,27 @@ def created(count: int) -> dict[str, object]:
     """Measure requests that all come at once to an operator that waits for them."""
     with world(audit=True) as cluster:
         create_namespaces(cluster, map(tenant, range(TENANTS)))
-        with operator(cluster, *FLAGS, settled="selfservice"):
+        with operator(cluster, *FLAGS, settled="selfservice") as process:
+            before = _cpu_seconds(cluster, process)
             seconds = at_once(cluster, count)
+            after = _cpu_seconds(cluster, process)
             time.sleep(5)
-            writes, events = writes_per_request(cluster.audit(USER), count)
-    return {"requests": count, "all_created_s": round(seconds, 2), "writes_per_nab": writes, "events_per_nab": events}
+            asked = cluster.audit(USER)
+            writes, events = writes_per_request(asked, count)
+    return {
+        "requests": count,
+        "all_created_s": round(seconds, 2),
+        "writes_per_nab": writes,
+        "events_per_nab": events,
+        "pod_lists_per_nab": round(sum(each.resource == "pods" for each in asked) / count, 3),
+        "created_cpu_s": {name: round(used - before[name], 2) for name, used in after.items()},
+    }
+
+
+def _cpu_seconds(cluster: Cluster, process: Operator) -> dict[str, float]:
+    """Return the processor time that each of those has used that share the work."""
+    found = cluster.status()
+    return {name: cpu_seconds(found[name][0]) for name in (APISERVER, ETCD)} | {"operator": process.cpu_seconds}
 
 
 def throughput(count: int, rounds: int) -> dict[str, object]:
