@@ -95,11 +95,11 @@ class Executor:
             answer = await self._act(action)
             self._after_write()
             if isinstance(answer, Failure):
-                outcome = await self._judge(action, answer)
+                outcome, why = await self._judge(action, answer)
                 if outcome is not Outcome.DONE:
-                    if is_refusal(answer):
-                        self.refused[action.kind.name, answer.cause.value] += 1
-                    return Result(outcome, action, answer, tuple(written))
+                    if is_refusal(why):
+                        self.refused[action.kind.name, why.cause.value] += 1
+                    return Result(outcome, action, why, tuple(written))
                 continue
             log_write(action)
             if answer is not None and answer.metadata.version.isdecimal():
@@ -123,26 +123,32 @@ class Executor:
             case _:
                 assert_never(action)
 
-    async def _judge(self, action: Action, failure: Failure) -> Outcome:
-        match action, failure.cause:
-            case Create(), Cause.ALREADY_EXISTS:
-                return await self._whose(action)
-            case Delete(), Cause.CONFLICT if _WRONG_UID.search(failure.message):
-                return Outcome.DONE  # that UID is already deleted; another object has the name now
-            case Patch(), Cause.INVALID if _OTHER_UID.search(failure.message):
-                return Outcome.REQUEUE  # another object has the name now
-            case _, Cause.CONFLICT | Cause.NOT_FOUND | Cause.ALREADY_EXISTS:
-                return Outcome.REQUEUE
-            case _:
-                return Outcome.FAILED
+    async def _judge(self, action: Action, failure: Failure) -> tuple[Outcome, Failure]:
+        """Return what a failed write means for its Plan, and why."""
+        if isinstance(action, Create) and failure.cause is Cause.ALREADY_EXISTS:
+            found = await self._whose(action)
+            return (found, failure) if isinstance(found, Outcome) else (_outcome(action, found), found)
+        return _outcome(action, failure), failure
 
-    async def _whose(self, action: Create) -> Outcome:
+    async def _whose(self, action: Create) -> Outcome | Failure:
         """Tell whether the existing object is the one that this action would have created."""
         found = await self._client.get(action.kind, action.key, _Marked)
         if isinstance(found, Failure):
-            return Outcome.REQUEUE
+            return found
         ours = action.mark.items() <= found.metadata.annotations.items()
         return Outcome.DONE if ours and action.mark else Outcome.REFUSED
+
+
+def _outcome(action: Action, failure: Failure) -> Outcome:
+    match action, failure.cause:
+        case Delete(), Cause.CONFLICT if _WRONG_UID.search(failure.message):
+            return Outcome.DONE  # that UID is already deleted; another object has the name now
+        case Patch(), Cause.INVALID if _OTHER_UID.search(failure.message):
+            return Outcome.REQUEUE  # another object has the name now
+        case _, Cause.CONFLICT | Cause.NOT_FOUND | Cause.ALREADY_EXISTS:
+            return Outcome.REQUEUE
+        case _:
+            return Outcome.FAILED
 
 
 def _addressed(action: Create | Apply, mark: Mapping[str, str]) -> Body:

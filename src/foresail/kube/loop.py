@@ -11,7 +11,6 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -190,7 +189,7 @@ class Loop(Generic[Seen]):
                 if change.new is None and not self.is_working:
                     deleted.append(key)
             for key in deleted:
-                self._forget_deleted(key)
+                self._forget_deleted(kind, key)
 
         def unreadable(found: Unreadable) -> None:
             with about(self.controller.name, found.key):
@@ -205,21 +204,28 @@ class Loop(Generic[Seen]):
         try:
             yield from step(change)
         except Exception:  # noqa: BLE001 - whatever a tenant's object brings about
-            self.failed_changes[kind.name] += 1
-            if (kind, change.key) not in self._failing:
-                self._failing.add((kind, change.key))
-                text = "%s: could not process a change of %s %s; other objects go on"
-                _log.exception(text, self.controller.name, kind.name, change.key)
+            self._count_failed_change(kind, change.key)
         if change.new is None:
             self._failing.discard((kind, change.key))
 
-    def _forget_deleted(self, key: Key) -> None:
+    def _forget_deleted(self, kind: Kind, key: Key) -> None:
         """Forget a key that was deleted while no worker runs; a follower's queue would grow without end."""
-        with suppress(Exception):  # on an error the key stays queued, and the next leader reports it
+        try:
             now = self._now()
             if self.controller.observe(key, now) is None:
-                self.queue.forget(key)
                 self._settled(key, None, _NO_PLAN, _DONE, now)
+                self.queue.forget(key)
+        except Exception:  # noqa: BLE001 - the key stays queued, and the next leader reconciles it
+            self._count_failed_change(kind, key)
+            self._failing.discard((kind, key))
+
+    def _count_failed_change(self, kind: Kind, key: Key) -> None:
+        """Count the exception that is being handled, and log it once for each object."""
+        self.failed_changes[kind.name] += 1
+        if (kind, key) not in self._failing:
+            self._failing.add((kind, key))
+            text = "%s: could not process a change of %s %s; other objects go on"
+            _log.exception(text, self.controller.name, kind.name, key)
 
     async def _work(self) -> None:
         me = asyncio.current_task()
@@ -307,7 +313,7 @@ class Loop(Generic[Seen]):
             wait = self.queue.back_off(key, min(failure.retry_after or _TOO_MANY, _MAX_TOO_MANY))
         else:
             wait = self.queue.retry(key, (failure and failure.retry_after) or 0.0)
-        if result.outcome is not Outcome.REQUEUE:
+        if result.outcome is not Outcome.REQUEUE or self.queue.is_failing(key):
             name = self.controller.name
             _log.warning("%s: %s failed, retrying in %g s: %s", name, key, wait, failure)
         if result.outcome is Outcome.REFUSED and result.action is not None:

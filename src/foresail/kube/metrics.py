@@ -164,6 +164,12 @@ class Metrics(Collector):
             [(name, queue.age() if working else 0.0) for name, queue, working in queues],
         )
         yield _gauge(
+            "foresail_failing_objects",
+            "Objects whose reconcile has failed five times in a row or more, for whatever cause; 0 on a follower.",
+            by,
+            [(name, queue.failing if working else 0) for name, queue, working in queues],
+        )
+        yield _gauge(
             "foresail_queue_timers",
             "Objects that wait for an instant or a back-off.",
             by,

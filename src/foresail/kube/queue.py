@@ -21,6 +21,7 @@ from foresail.plan import Key
 _FIRST_BACKOFF, _MAX_BACKOFF = 0.2, 60.0
 _JITTER = 0.25  # the share by which a back-off is longer at most, so that keys that failed together spread
 _LIVE_IN_A_ROW = 9
+_MANY_FAILURES = 5  # in a row, about six seconds: a conflict is resolved by then
 _MAX_STALE = 64  # cancelled entries that the heap may keep
 CLOCK_CHECK_SECONDS = 1.0  # the wall clock may be set while a key waits for an instant
 _CLOCK_SET_BACK = 60.0  # seconds by which the wall clock must step back for every instant to be decided anew
@@ -106,6 +107,15 @@ class Queue:
     def delayed(self) -> int:
         """How many keys wait for an instant, or for their back-off."""
         return len(self._instants) + len(self._backoffs)
+
+    @property
+    def failing(self) -> int:
+        """How many keys have failed many times in a row, for whatever cause."""
+        return sum(count >= _MANY_FAILURES for count in self._failures.values())
+
+    def is_failing(self, key: Key) -> bool:
+        """Whether a key has failed many times in a row."""
+        return self._failures.get(key, 0) >= _MANY_FAILURES
 
     def contents(self, most: int) -> dict[str, object]:
         """Describe the queue for debugging, with at most so many keys each."""
