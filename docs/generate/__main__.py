@@ -1,8 +1,8 @@
-"""Writes every page; `files` is what the test compares."""
+"""Writes every page and the snapshots of --help; `files` and `help_texts.texts` are what tests compare."""
 
 from pathlib import Path
 
-from docs.generate import commands, kinds, licences, metrics, reasons, settings
+from docs.generate import commands, help_texts, kinds, licences, metrics, reasons, settings
 
 FOLDER = Path(__file__).parents[1] / "reference" / "generated"
 PAGES = {
@@ -34,3 +34,4 @@ def main(folder: Path = FOLDER) -> None:
 
 if __name__ == "__main__":
     main()
+    help_texts.write()

@@ -18,10 +18,24 @@ _Verbs = argparse._SubParsersAction  # noqa: SLF001 - argparse has no public nam
 
 
 class HelpFormatter(argparse.HelpFormatter):
-    """Wraps paragraphs, and leaves lines alone that are written as lines."""
+    """Wraps paragraphs and leaves lines alone that are written as lines; the layout is that of Python 3.13."""
+
+    def add_argument(self, action: argparse.Action) -> None:
+        """Add an argument; older versions forget the indent of commands, and break lines after long names."""
+        super().add_argument(action)
+        for each in self._iter_indented_subactions(action):
+            length = len(self._format_action_invocation(each)) + self._current_indent
+            self._action_max_length = max(self._action_max_length, length)
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         return text if "\n" in text else super()._fill_text(text, width, indent)
+
+    def _format_action_invocation(self, action: argparse.Action) -> str:
+        # Older versions repeat the value after each spelling.
+        if not action.option_strings or action.nargs == 0:
+            return super()._format_action_invocation(action)
+        value = self._format_args(action, self._get_default_metavar_for_optional(action))
+        return f"{', '.join(action.option_strings)} {value}"
 
 
 def examples(*commands: str) -> str:
