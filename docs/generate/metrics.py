@@ -31,19 +31,23 @@ In `charts/foresail/rules`; `monitoring.rules` in the chart's values installs th
 _SUFFIX = {"counter": "_total"}
 
 
-def page() -> str:
-    """Return the page."""
+def collectors() -> dict[str, Iterable[Collector]]:
+    """Return the collectors of every metric, by their heading."""
     nothing: Any = SimpleNamespace(writes={}, refused={}, outcomes={"written": 0, "repeated": 0, "dropped": 0})
     runtime = Metrics((), nothing, nothing, lambda: True)
-    groups: dict[str, Iterable[Collector]] = {
+    return {
         "The runtime": [runtime, *_wrapped(runtime)],
         "Schedules": [Schedules("velero", Settings()).metrics],
         "Self-service": [SelfService("velero").metrics],
         "Primers": [PrimerMetrics()],
     }
+
+
+def page() -> str:
+    """Return the page."""
     parts = [
-        f"## {title}\n\n" + table(("metric", "type", "labels", "meaning"), sorted(_rows(collectors)))
-        for title, collectors in groups.items()
+        f"## {title}\n\n" + table(("metric", "type", "labels", "meaning"), sorted(_rows(found)))
+        for title, found in collectors().items()
     ]
     return "\n".join([_TOP, *parts, _ALERTS, _alerts()])
 
@@ -52,8 +56,8 @@ def _wrapped(of: Metrics) -> list[Collector]:
     return [each for each in of._registry._collector_to_names if isinstance(each, MetricWrapperBase)]
 
 
-def _rows(collectors: Iterable[Collector]) -> Iterable[tuple[str, str, str, str]]:
-    for collector in collectors:
+def _rows(found: Iterable[Collector]) -> Iterable[tuple[str, str, str, str]]:
+    for collector in found:
         for metric in collector.collect():
             name = metric.name + _SUFFIX.get(metric.type, "")
             labels = ", ".join(map(code, _labels(collector, metric)))
@@ -80,15 +84,15 @@ def _alerts() -> str:
             f"[{code(rule['alert'])}](../../operations.md#{rule['alert'].lower()})",
             rule["labels"]["severity"],
             rule.get("for", "at once"),
-            f"{_filled(rule['annotations']['summary'])}. {_filled(rule['annotations']['description'])}",
+            f"{filled(rule['annotations']['summary'])}. {filled(rule['annotations']['description'])}",
         )
         for rule in alerts()
     ]
     return table(("alert", "severity", "after", "what it says"), rows)
 
 
-def _filled(text: str) -> str:
-    """Return what an alert says, with the names of what is filled in."""
+def filled(text: str) -> str:
+    """Return a text of an alert with the names of its placeholders."""
     for begin, end in (("{{ $labels.", "‹"), ("{{ $", "‹")):
         text = text.replace(begin, end)
     return (

@@ -1,4 +1,4 @@
-"""Every reason, with what it means and what is said with it: from the words, and from where they are used."""
+"""Every reason, with what it means and its messages: from the enum, and from where it is used."""
 
 import ast
 import inspect
@@ -9,15 +9,15 @@ from pathlib import Path
 from types import ModuleType
 
 from docs.generate.tables import code, table
-from foresail.cli.tenant.advice import ADVICE
+from foresail.cli.tenant.advice import ADVICE, capital
 from foresail.primers import reasons as primers
 from foresail.schedules import reasons as schedules
 from foresail.selfservice import reasons as selfservice
 
 _TOP = """# Reasons
 
-Words that appear in conditions, Events, metrics and `explain`; programs may rely on them.
-What is said with them names the object; ‹…› stands for what is filled in.
+Reasons appear in conditions, Events, metrics and `explain`. Programs may rely on them.
+The message names the object; ‹…› marks a value that the operator fills in.
 """
 _ABOUT = {
     schedules: "Schedules\n\nIn Events on the Schedule, in `foresail_schedule_held{reason}`, and in `foresail schedule get`, `describe` and `explain`.",
@@ -32,21 +32,21 @@ def page() -> str:
 
 
 def _section(module: ModuleType, about: str) -> str:
-    meanings = _advised() if module is selfservice else _documented(module)
+    meanings = _advised() if module is selfservice else documented(module)
     said = _messages(Path(str(module.__file__)).parent)
     rows = [(code(each), meanings[each.name], "<br>".join(said.get(each.name, ()))) for each in module.Reason]
-    return f"## {about}\n\n{table(('reason', 'what it means, and what to do', 'what is said'), rows)}"
+    return f"## {about}\n\n{table(('reason', 'meaning and what to do', 'message'), rows)}"
 
 
 def _advised() -> dict[str, str]:
-    """Return what tenants are told of each reason."""
+    """Return the advice to tenants for each reason."""
     names = {"kind": "KIND", "name": "NAME", "namespace": "NAMESPACE", "word": "backup|restore"}
-    texts = {each.name: f"{advice.cause}: {advice.next_step}" for each, advice in ADVICE.items()}
+    texts = {each.name: f"{capital(advice.cause)}. {capital(advice.next_step)}." for each, advice in ADVICE.items()}
     return {name: string.Formatter().vformat(text, (), names) for name, text in texts.items()}
 
 
-def _documented(module: ModuleType) -> dict[str, str]:
-    """Return the docstring below each word."""
+def documented(module: ModuleType) -> dict[str, str]:
+    """Return the docstring below each reason."""
     (words,) = (
         each
         for each in ast.parse(inspect.getsource(module)).body
@@ -83,7 +83,7 @@ def _said(function: ast.FunctionDef) -> Iterator[tuple[str, str]]:
                 texts[name] = value
             case ast.Call(args=parts) | ast.Tuple(elts=parts):
                 pairs = ((_word(word), text) for word, text in pairwise(parts))
-                yield from ((word, _text(text, texts)) for word, text in pairs if word)
+                yield from ((word, filled_in(text, texts)) for word, text in pairs if word)
             case _:
                 pass
 
@@ -94,17 +94,17 @@ def _word(of: ast.expr) -> str:
     return of.attr if is_word and isinstance(of, ast.Attribute) else ""
 
 
-def _text(of: ast.expr, texts: dict[str, ast.expr]) -> str:
-    """Return a text with the names of what is filled in; empty for what is no text here."""
+def filled_in(of: ast.expr, texts: dict[str, ast.expr]) -> str:
+    """Return a text with the names of its placeholders; empty for an expression that is not a text."""
     match of:
         case ast.Constant(value=str(text)):
             return text
         case ast.Name(id=name) if name in texts:
-            return _text(texts[name], texts)
+            return filled_in(texts[name], texts)
         case ast.JoinedStr(values=values):
-            return "".join(_text(each, texts) or "‹…›" for each in values)
+            return "".join(filled_in(each, texts) or "‹…›" for each in values)
         case ast.FormattedValue(value=ast.Name(id=name)) if name in texts:
-            return _text(texts[name], texts)
+            return filled_in(texts[name], texts)
         case ast.FormattedValue(value=ast.Name(id=name) | ast.Attribute(attr=name)):
             return f"‹{name.replace('_', ' ')}›"
         case _:

@@ -191,7 +191,7 @@ def test_finding_1_3_a_pod_from_before_the_policy_with_a_backup_hook_is_refused(
     rob.wait("nonadminbackup/slow", "--for=jsonpath={.status.phase}=BackingOff", seconds=90)
     status, reason, message = condition(rob.status("nonadminbackup/slow"), "Accepted")
     assert (status, reason) == ("False", "PolicyViolation")
-    assert "pod slow has the annotation pre.hook.backup.velero.io/command" in message
+    assert "Pod slow has annotation pre.hook.backup.velero.io/command" in message
     rob.kubectl("delete", "pod", "slow", "--force", "--grace-period=0")
     for each in taken:
         meta = {"name": each["metadata"]["name"]}

@@ -112,7 +112,7 @@ def test_a_backup_waits_while_its_location_takes_none_and_then_goes_ahead(
         assert status["phase"] == "New"
         reason, message = condition(status, "Accepted")[1:]
         assert reason == "LocationUnavailable"
-        assert message.startswith("storage location default is read-only: the backup starts by itself when")
+        assert message.startswith("Storage location default is read-only; the backup starts automatically when")
         assert not of_namespace(served, "backups", "held"), "Velero would refuse it for good"
     finally:
         served.kubectl(*location, '--patch={"spec":{"accessMode":"ReadWrite"}}')

@@ -53,7 +53,7 @@ def test_finding_1_5_a_spec_that_is_too_large_is_refused_in_words(attacked: tupl
     tenant.wait("nonadminbackup/large", "--for=jsonpath={.status.phase}=BackingOff")
     status, reason, message = condition(tenant.status("nonadminbackup/large"), "Accepted")
     assert (status, reason) == ("False", "InvalidBackupSpec")
-    assert "spec.backupSpec is larger than 16 KiB of JSON: shorten it" in message
+    assert "spec.backupSpec is larger than 16 KiB of JSON; shorten it" in message
     tenant.wants("large", backupSpec={"includedResources": ["configmaps"]})
     tenant.wait("nonadminbackup/large", "--for=jsonpath={.status.phase}=Created")
 

@@ -48,8 +48,8 @@ def test_kubectl_describe_says_why_a_backup_and_a_restore_failed(served: Cluster
     run_pod(ann, {"backup.velero.io/backup-volumes": "cache"})  # there is no node agent that could read the volume
     ann.back_up("volume")
     said = why(ann, "nonadminbackup/volume", eventually)
-    cause = "Velero says: pods front: Skip pod volume cache: daemonset pod not found in running state"
-    assert said.startswith("the backup is partial with 1 error, 1 warning. ")
+    cause = "Velero reports: pods front: Skip pod volume cache: daemonset pod not found in running state"
+    assert said.startswith("Backup partially failed: 1 error, 1 warning. ")
     assert cause in said
     assert cause in ann.kubectl("describe", "nab", "volume")
     eventually(lambda: not left_behind(served), 120)
@@ -60,7 +60,7 @@ def test_kubectl_describe_says_why_a_backup_and_a_restore_failed(served: Cluster
     ann.kubectl("delete", "configmap", "settings")
     ann.restore("back", "volume")
     said = why(ann, "nonadminrestore/back", eventually)
-    assert "Velero says: error restoring configmaps/reasons/settings: " in said
+    assert "Velero reports: error restoring configmaps/reasons/settings: " in said
     assert "exceeded quota: full" in ann.kubectl("describe", "nar", "back")
     eventually(lambda: not left_behind(served), 120)
 
@@ -74,8 +74,8 @@ def test_what_velero_says_of_no_namespace_is_counted_and_the_command_named(
     run_pod(as_velero(served, "hooks"), hook)
     bob.back_up("hook")
     assert why(bob, "nonadminbackup/hook", eventually) == (
-        "the backup is partial with 1 error, 1 failed hook. "
-        "1 error without a namespace: read all with foresail backup logs hook -n hooks --results"
+        "Backup partially failed: 1 error, 1 failed hook. "
+        "1 error without a namespace. Read all with foresail backup logs hook -n hooks --results"
     )
     eventually(lambda: not left_behind(served), 120)
 
@@ -94,5 +94,5 @@ def test_a_complete_backup_without_the_data_of_a_volume_says_so(served: Cluster,
     cat.wait("nonadminbackup/without", "--for=condition=DataIncomplete")
     status = cat.status("nonadminbackup/without")
     assert condition(status, "Succeeded")[:2] == ("True", "Completed")
-    text = "the backup is complete, and without the data of 1 of the namespace's 1 volume: data"
+    text = "Completed, but 1 of 1 volume was not backed up: data"
     assert condition(status, "DataIncomplete") == ("True", "VolumesLeftOut", text)

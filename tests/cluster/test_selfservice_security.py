@@ -381,7 +381,7 @@ def test_A8_another_namespace_is_refused_in_whatever_form(served: Cluster, ann: 
         glob=({"includedNamespaces": ["attacke?"]}, other),
         empty=({"includedNamespaces": [""]}, other),
         excluded=({"excludedNamespaces": ["attacker"]}, "excludedNamespaces is restricted"),
-        ordered=({"orderedResources": {"pods": "kube-system/etcd"}}, "write each object as attacker/NAME"),
+        ordered=({"orderedResources": {"pods": "kube-system/etcd"}}, "write objects as attacker/NAME"),
     )
 
 
@@ -392,7 +392,7 @@ def test_A10_what_has_no_namespace_is_refused(served: Cluster, ann: Tenant) -> N
         NAB,
         every=({"includeClusterResources": True}, "includeClusterResources is restricted"),
         some=({"includedClusterScopedResources": ["clusterroles"]}, "must remain empty"),
-        pattern=({"excludedResources": ["[", "secrets"]}, "which is not the name of a kind"),
+        pattern=({"excludedResources": ["[", "secrets"]}, "which is not a resource name"),
     )
 
 
@@ -449,11 +449,11 @@ def test_A20_what_would_take_too_long_or_too_much_is_refused(served: Cluster, an
         served,
         ann,
         NAB,
-        ttl=({"ttl": "87600h"}, "is too long: the most is 2160h"),
-        snapshot=({"csiSnapshotTimeout": "100h"}, "is too long: the most is 1h"),
-        operation=({"itemOperationTimeout": "100h"}, "is too long: the most is 8h"),
+        ttl=({"ttl": "87600h"}, "is too long; the maximum is 2160h"),
+        snapshot=({"csiSnapshotTimeout": "100h"}, "is too long; the maximum is 1h"),
+        operation=({"itemOperationTimeout": "100h"}, "is too long; the maximum is 8h"),
         mover=({"datamover": "nobody"}, "nobody is not allowed by SelfServicePolicy"),
-        files=({"uploaderConfig": {"parallelFilesUpload": 5000}}, "write at most 10"),
+        files=({"uploaderConfig": {"parallelFilesUpload": 5000}}, "the maximum is 10"),
     )
 
 
@@ -495,7 +495,7 @@ def test_A20_a_spec_that_is_nested_deeper_than_anyone_reads_is_refused_and_ends_
     hooked.kubectl("create", f"--filename={file}")
     hooked.wait("nonadminrestore/deep", "--for=jsonpath={.status.phase}=BackingOff")
     said = hooked.kubectl("get", "nonadminrestore/deep", "--output=jsonpath={.status.conditions[0].message}")
-    assert "no policy allows init containers" in said
+    assert "init containers are never allowed" in said
     hooked.kubectl("delete", "nonadminrestore/deep")
 
 
@@ -522,7 +522,7 @@ def test_A3_cluster_resources_are_refused_on_a_restore(served: Cluster, ann: Ten
     every = {"backupName": "whole", "includeClusterResources": True}
     some = {"backupName": "whole", "includedResources": ["clusterroles"]}
     invalid(served, ann, NAR, every=(every, "can only be set to false"))
-    forbidden(served, ann, NAR, some=(some, "does not let come back"))
+    forbidden(served, ann, NAR, some=(some, "does not allow to restore"))
 
 
 def test_A5_rights_and_limits_are_refused_and_do_not_come_back(served: Cluster, ann: Tenant, whole: str) -> None:
@@ -551,7 +551,7 @@ def test_A6_an_init_container_is_refused_even_where_hooks_are_allowed(
     hooks = {"resources": [{"name": "hook", "postHooks": [{"init": {"initContainers": [root]}}]}]}
     spec = {"backupName": "whole", "hooks": hooks}
     forbidden(served, ann, NAR, init=(spec, "hooks are not allowed by SelfServicePolicy foresail-default"))
-    forbidden(served, hooked, NAR, init=(spec, "no policy allows init containers"))
+    forbidden(served, hooked, NAR, init=(spec, "init containers are never allowed"))
 
 
 def test_A6_a_pod_that_the_namespace_does_not_allow_does_not_come_back(served: Cluster, eventually: Eventually) -> None:
@@ -582,7 +582,7 @@ def test_A7_commands_are_refused_and_where_they_are_allowed_they_end(
         served,
         hooked,
         NAB,
-        long=({"hooks": long}, "9999h is too long: the most is 2m"),
+        long=({"hooks": long}, "9999h is too long; the maximum is 2m"),
         elsewhere=({"hooks": elsewhere}, "can not contain namespaces other than: hooked"),
     )
 
@@ -623,11 +623,14 @@ def test_A14_a_status_does_not_come_back_and_neither_do_requests(served: Cluster
         status=({"backupName": "whole", "restoreStatus": {"includedResources": ["*"]}}, "restoreStatus is restricted"),
         nabs=(
             {"backupName": "whole", "includedResources": ["nonadminbackups.oadp.openshift.io"]},
-            "does not let come back",
+            "does not allow to restore",
         ),
     )
     forbidden(
-        served, ann, NAB, own=({"includedResources": ["nonadminbackups.oadp.openshift.io"]}, "which is not backed up")
+        served,
+        ann,
+        NAB,
+        own=({"includedResources": ["nonadminbackups.oadp.openshift.io"]}, "which self-service never backs up"),
     )
     spec = {"backupName": "whole", "includedResources": ["nonadminbackups"]}
     ann.kubectl("create", "--filename=-", body=manifest(NAR, "short", {"restoreSpec": spec}))

@@ -60,8 +60,8 @@ def test_a_restore_brings_back_the_kinds_that_the_requester_may_create_and_names
         assert made["metadata"]["annotations"]["velero.io/pod-volume-timeout"] == "1h"
         status, reason, message = tenancy.condition(NAR, "Authorized", NON_ADMIN_RESTORE)
         assert (status, reason) == ("True", "KindsLeftOut")
-        assert "tenant may not create: policyexceptions.kyverno.io" in message
-        assert "does not serve: Thing.gone.io" in message
+        assert "tenant may not create them: policyexceptions.kyverno.io" in message
+        assert "does not serve them: Thing.gone.io" in message
 
     tell(story)
 
@@ -326,7 +326,7 @@ def test_a_backup_that_holds_too_much_is_refused_until_the_policy_checks_nothing
         await tenancy.settle(30)
         reason, message = refused(tenancy)
         assert reason == "BackupTooLarge"
-        assert f"what backup {NAB.name} holds is larger than 16 MiB" in message
+        assert f"contents list of backup {NAB.name} is larger than 16 MiB" in message
         read = len(tenancy.reviews.read)
         await tenancy.settle(1800)
         assert len(tenancy.reviews.read) == read, "it never gets smaller"
@@ -369,7 +369,7 @@ def test_a_pod_with_a_backup_hook_is_refused_unless_the_policy_allows_it(allowed
         assert tenancy.made_for(NAB) is None
         status, reason, message = tenancy.condition(NAB, "Accepted", NON_ADMIN_BACKUP)
         assert (status, reason) == ("False", "PolicyViolation")
-        assert "pod web has the annotation pre.hook.backup.velero.io/command" in message
+        assert "Pod web has annotation pre.hook.backup.velero.io/command" in message
 
     tell(story)
 

@@ -100,7 +100,7 @@ def test_a_download_waits_for_a_backup_that_still_runs_and_asks_when_it_has_ende
         assert said(tenancy, "Processed") == (
             "False",
             "Waiting",
-            "NonAdminBackup shop is InProgress: the download follows when it has ended",
+            "NonAdminBackup shop is InProgress; the download starts when it finishes",
         )
         assert asked(tenancy) == []
         tenancy.velero_says(NAB, "Failed")
@@ -242,7 +242,7 @@ def test_a_backup_in_another_namespace_is_not_available() -> None:
             tenancy.download(key, "BackupLog", target)
             await tenancy.settle()
             assert phase(tenancy, key) == "BackingOff"
-            text = f"NonAdminBackup {target} is not in namespace blue"
+            text = f"NonAdminBackup {target} does not exist in namespace blue"
             assert said(tenancy, NOT_AVAILABLE, key) == ("True", "Error", text)
         assert asked(tenancy) == []
 

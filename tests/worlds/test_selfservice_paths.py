@@ -136,7 +136,7 @@ def test_velero_s_status_is_mirrored_to_the_last_unknown_field() -> None:
         assert tenancy.status(NAB)["veleroBackup"]["status"] == {"phase": "Queued"}
         tenancy.velero_says(NAB, "InProgress", queuePosition=None, startTimestamp=tenancy.now(), brandNew={"deep": [1]})
         await tenancy.settle(5)
-        assert tenancy.condition(NAB, "Succeeded") == ("Unknown", "Running", "the backup is InProgress")
+        assert tenancy.condition(NAB, "Succeeded") == ("Unknown", "Running", "Backup is InProgress")
         assert tenancy.status(NAB)["queueInfo"] == {"estimatedQueuePosition": 1}
         assert tenancy.status(NAB)["veleroBackup"]["status"]["brandNew"] == {"deep": [1]}
         tenancy.velero_says(NAB, "AWordOfALaterVelero", brandNew=None)
@@ -144,7 +144,7 @@ def test_velero_s_status_is_mirrored_to_the_last_unknown_field() -> None:
         assert "brandNew" not in tenancy.status(NAB)["veleroBackup"]["status"]
         tenancy.velero_says(NAB, "Completed", warnings=2, progress={"totalItems": 3})
         await tenancy.settle(5)
-        assert tenancy.condition(NAB, "Succeeded") == ("True", "Completed", "the backup is complete with 2 warnings")
+        assert tenancy.condition(NAB, "Succeeded") == ("True", "Completed", "Backup completed: 2 warnings")
         assert tenancy.status(NAB)["queueInfo"] == {"estimatedQueuePosition": 0}
 
     tell(story)
@@ -156,7 +156,7 @@ def test_a_backup_that_failed_says_why() -> None:
         await tenancy.settle()
         tenancy.velero_says(NAB, "FailedValidation", validationErrors=["no such location"])
         await tenancy.settle()
-        said = ("False", "FailedValidation", "Velero refused the backup: no such location")
+        said = ("False", "FailedValidation", "Backup rejected by Velero: no such location")
         assert tenancy.condition(NAB, "Succeeded") == said
         assert tenancy.status(NAB)["phase"] == "Created"
 
@@ -201,7 +201,7 @@ def test_kinds_that_the_cluster_does_not_serve_are_named_before_and_after_the_ba
         await tenancy.settle()
         status, reason, message = tenancy.condition(NAB, "DataIncomplete")
         assert (status, reason) == ("True", "KindsNotServed")
-        assert "the cluster does not serve deploymnts, so" in message
+        assert "The cluster does not serve deploymnts, so" in message
         assert tenancy.status(NAB)["phase"] == "Created"
         tenancy.velero_says(NAB, "Completed", progress={"totalItems": 2})
         await tenancy.settle()
@@ -228,7 +228,7 @@ def test_a_backup_of_cluster_scoped_kinds_alone_is_refused_for_velero_would_take
         await tenancy.settle()
         status, reason, message = tenancy.condition(NAB, "Accepted")
         assert (status, reason) == ("False", "InvalidBackupSpec")
-        assert message.startswith("spec.backupSpec includes no kind that belongs to a namespace: clusterroles")
+        assert message.startswith("spec.backupSpec includes only cluster-scoped kinds: clusterroles")
         assert tenancy.velero_objects() == {}
 
     async def beside(tenancy: Tenancy) -> None:
@@ -343,7 +343,7 @@ def test_what_another_controller_has_backed_up_is_not_backed_up_again() -> None:
         await tenancy.settle()
         assert list(tenancy.velero_objects()) == ["red-shop-1"]
         assert tenancy.status(NAB)["veleroBackup"] == status["veleroBackup"]
-        assert "Another controller has made the Velero Backup" in tenancy.condition(NAB, "Succeeded")[2]
+        assert "Another controller created the Velero Backup" in tenancy.condition(NAB, "Succeeded")[2]
         await tenancy.check_silence()
         await tenancy.stop()
 
@@ -487,9 +487,7 @@ def test_a_deletion_that_failed_is_said_and_tried_again_later_each_time() -> Non
         await tenancy.settle(5)
         status, reason, message = tenancy.condition(NAB, "Deleting")
         assert (status, reason) == ("True", "DeletionFailed")
-        assert message.startswith(
-            "Velero did not delete the backup: the bucket is read-only. It is asked again at 2026-"
-        )
+        assert message.startswith("Velero did not delete the backup: the bucket is read-only. Next attempt at 2026-")
         await tenancy.settle(30)
         second = tenancy.velero_objects(velero.DELETE_REQUEST)
         assert attempts(tenancy) == ["2"]
@@ -522,7 +520,7 @@ def test_a_backup_that_velero_takes_for_running_though_it_has_ended_is_ended_onc
         assert attempts(tenancy) == ["1"], "while Velero ends it, it would only refuse again"
         assert tenancy.condition(NAB, "Deleting")[1:] == (
             "DeletionPending",
-            f"backup accepted for deletion: it is {reopened}, and is deleted when that has ended",
+            f"backup accepted for deletion; it is {reopened} and is deleted when it finishes",
         )
         tenancy.velero_says(NAB, ended)
         await tenancy.settle(2)
@@ -582,7 +580,7 @@ def test_a_backup_that_runs_is_deleted_when_it_has_ended() -> None:
         tenancy.edit(NAB, deleteBackup=True)
         await tenancy.settle()
         assert tenancy.velero_objects(velero.DELETE_REQUEST) == {}
-        assert "it is InProgress, and is deleted when that has ended" in tenancy.condition(NAB, "Deleting")[2]
+        assert "it is InProgress and is deleted when it finishes" in tenancy.condition(NAB, "Deleting")[2]
         tenancy.velero_says(NAB, "Completed")
         await tenancy.settle()
         tenancy.velero_deletes()
@@ -785,7 +783,7 @@ def test_over_quota_a_request_waits_in_new_and_goes_ahead_when_a_place_frees() -
     tell(story, {"stored": 3})
 
 
-HELD = "the backup starts by itself when that is over; if it lasts, ask the administrator of the cluster"
+HELD = "the backup starts automatically when it is available. If this persists, ask a cluster administrator"
 
 
 @pytest.mark.parametrize(
@@ -805,7 +803,7 @@ def test_where_velero_would_refuse_it_a_request_waits_in_new_and_goes_ahead_when
         tenancy.back_up(other, storageLocation="spare")
         await tenancy.settle()
         assert {tenancy.condition(key, "Accepted") for key in keys} == {
-            ("False", "LocationUnavailable", f"storage location main is {stands}: {HELD}")
+            ("False", "LocationUnavailable", f"Storage location main is {stands}; {HELD}")
         }
         assert all("veleroBackup" not in tenancy.status(key) for key in keys)
         assert tenancy.status(other)["phase"] == "Created"

@@ -19,9 +19,9 @@ from tests.worlds.world import done
 
 Story = Callable[[Tenancy], Awaitable[None]]
 GONE = Found(problem="the bucket answers 404")
-WHY = "Velero says: pods web: it is not to be had"
-_LOGS = "read the log with foresail backup logs shop"
-COULD_NOT = f"Velero's results could not be read, for the bucket answers 404: {_LOGS}"
+WHY = "Velero reports: pods web: it is not to be had"
+_LOGS = "Read the log with foresail backup logs shop"
+COULD_NOT = f"Velero's results could not be read (the bucket answers 404). {_LOGS}"
 
 
 def asked(tenancy: Tenancy) -> list[str]:
@@ -41,11 +41,11 @@ async def failed(tenancy: Tenancy, phase: str = "PartiallyFailed") -> str:
     return uid
 
 
-@pytest.mark.parametrize(("phase", "word"), [("PartiallyFailed", "is partial"), ("Failed", "failed")])
+@pytest.mark.parametrize(("phase", "word"), [("PartiallyFailed", "partially failed"), ("Failed", "failed")])
 def test_a_backup_that_failed_says_why(phase: str, word: str) -> None:
     async def story(tenancy: Tenancy) -> None:
         uid = await failed(tenancy, phase)
-        assert tenancy.condition(NAB, "Succeeded") == ("False", phase, f"the backup {word} with 2 errors")
+        assert tenancy.condition(NAB, "Succeeded") == ("False", phase, f"Backup {word}: 2 errors")
         assert asked(tenancy) == [f"results-{uid}"]
         made = tenancy.velero_objects(velero.DOWNLOAD_REQUEST)[f"results-{uid}"]
         name = tenancy.status(NAB)["veleroBackup"]["name"]
@@ -54,7 +54,7 @@ def test_a_backup_that_failed_says_why(phase: str, word: str) -> None:
         since = tenancy.status(NAB)["conditions"][-1]["lastTransitionTime"]
         tenancy.velero_answers()
         await tenancy.settle(1)
-        assert tenancy.condition(NAB, "Succeeded") == ("False", phase, f"the backup {word} with 2 errors. {WHY}")
+        assert tenancy.condition(NAB, "Succeeded") == ("False", phase, f"Backup {word}: 2 errors. {WHY}")
         assert tenancy.status(NAB)["conditions"][-1]["lastTransitionTime"] == since
         assert asked(tenancy) == []
         assert [each.url for each in tenancy.read] == [f"https://bucket/{name}/BackupResults"]
@@ -72,7 +72,7 @@ def test_a_restore_that_failed_says_why() -> None:
         await tenancy.settle(1)
         tenancy.velero_answers()
         await tenancy.settle(1)
-        assert message(tenancy, NON_ADMIN_RESTORE) == f"the restore is partial with 1 error. {WHY}"
+        assert message(tenancy, NON_ADMIN_RESTORE) == f"Restore partially failed: 1 error. {WHY}"
         assert tenancy.read[0].url.endswith("/RestoreResults")
         assert asked(tenancy) == []
 
@@ -116,7 +116,7 @@ def test_what_cannot_be_read_is_tried_four_times_and_then_says_how_to_ask() -> N
             await tenancy.settle(seconds)
             assert len(tenancy.read) == tries
         await tenancy.settle(1)
-        assert message(tenancy) == f"the backup is partial with 2 errors. {COULD_NOT} -n red"
+        assert message(tenancy) == f"Backup partially failed: 2 errors. {COULD_NOT} -n red"
         assert asked(tenancy) == []
         await tenancy.settle(3600)
         assert len(tenancy.read) == 4
@@ -132,7 +132,7 @@ def test_what_can_be_read_at_the_second_try_is() -> None:
         await tenancy.settle(2)
         tenancy.results = Found(Lines(("it was late",)))
         await tenancy.settle(5)
-        assert message(tenancy).endswith("Velero says: it was late")
+        assert message(tenancy).endswith("Velero reports: it was late")
         assert len(tenancy.read) == 2
 
     tell(story)
@@ -144,7 +144,7 @@ def test_a_velero_that_does_not_answer_is_not_waited_for_for_ever() -> None:
         await tenancy.settle(590)
         assert len(asked(tenancy)) == 1
         await tenancy.settle(20)
-        assert "Velero has not said where they are" in message(tenancy)
+        assert "Velero did not provide their download URL" in message(tenancy)
         assert asked(tenancy) == []
         assert tenancy.read == []
 
@@ -160,7 +160,7 @@ def test_a_status_that_comes_to_another_outcome_is_explained_anew() -> None:
         await tenancy.settle(1)
         tenancy.velero_answers()
         await tenancy.settle(1)
-        assert message(tenancy) == f"the backup is partial with 3 errors. {WHY}"
+        assert message(tenancy) == f"Backup partially failed: 3 errors. {WHY}"
         assert len(tenancy.read) == 2
 
     tell(story)
@@ -206,7 +206,7 @@ def test_the_next_request_of_the_same_name_hears_nothing_of_the_one_before() -> 
         assert first != second
         tenancy.velero_answers()
         await tenancy.settle(1)
-        assert message(tenancy) == "the backup failed. Velero says: of the second"
+        assert message(tenancy) == "Backup failed. Velero reports: of the second"
 
     tell(story)
 
@@ -279,7 +279,7 @@ async def explained(tenancy: Tenancy) -> None:
     tenancy.outcome = {"phase": "PartiallyFailed", "errors": 1}
     tenancy.back_up(NAB)
     await tenancy.settle(60)
-    assert message(tenancy) == f"the backup is partial with 1 error. {WHY}"
+    assert message(tenancy) == f"Backup partially failed: 1 error. {WHY}"
     assert asked(tenancy) == []
     assert len(tenancy.read) <= 1 + tenancy.deaths
 
@@ -288,7 +288,7 @@ async def unexplained(tenancy: Tenancy) -> None:
     tenancy.outcome, tenancy.results = {"phase": "Failed"}, GONE
     tenancy.back_up(NAB)
     await tenancy.settle(240)
-    assert message(tenancy) == f"the backup failed. {COULD_NOT} -n red"
+    assert message(tenancy) == f"Backup failed. {COULD_NOT} -n red"
     assert asked(tenancy) == []
     assert len(tenancy.read) <= 4 * (1 + tenancy.deaths)
 

@@ -56,7 +56,7 @@ def test_volumes_that_nobody_took_are_named() -> None:
         copied(tenancy, velero.POD_VOLUME_BACKUP, saved)
         copied(tenancy, velero.POD_VOLUME_BACKUP, "")
         await completed(tenancy, began)
-        text = "the backup is complete, and without the data of 2 of the namespace's 3 volumes: data, logs"
+        text = "Completed, but 2 of 3 volumes were not backed up: data, logs"
         assert incomplete(tenancy) == ("True", "VolumesLeftOut", text)
         assert tenancy.condition(NAB, "Succeeded")[:2] == ("True", "Completed")
 
@@ -87,7 +87,9 @@ def test_snapshots_are_counted(field: str, snapshots: int, missing: int) -> None
             assert incomplete(tenancy) == ("", "", "")
             return
         names = "" if snapshots else ": a, b, c"
-        assert incomplete(tenancy)[2].endswith(f"without the data of {missing} of the namespace's 3 volumes{names}")
+        assert incomplete(tenancy)[2].endswith(
+            f"{missing} of 3 volumes {'was' if missing == 1 else 'were'} not backed up{names}"
+        )
 
     tell(story)
 
@@ -97,7 +99,7 @@ def test_what_was_said_stays_and_what_was_not_is_never_said_later() -> None:
         claim(tenancy, "data")
         began = await begun(tenancy)
         await completed(tenancy, began)
-        text = "the backup is complete, and without the data of 1 of the namespace's 1 volume: data"
+        text = "Completed, but 1 of 1 volume was not backed up: data"
         assert incomplete(tenancy)[2] == text
         done(tenancy.world.delete(core.CLAIM, Key("red", "data")))
         for _ in range(2):

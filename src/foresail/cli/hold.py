@@ -13,8 +13,8 @@ def add_hold(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     """Add `foresail hold` to the command line; it has no `help`, so that people do not see it in the list."""
     hold = commands.add_parser(
         "hold",
-        description="Does nothing for SECONDS, counted from the minute that the Job was due if it is known "
-        f"(from its name in {JOB_VARIABLE}), and ends with exit code 0; at SIGTERM at once.",
+        description="Sleeps for SECONDS and ends with exit code 0; ends at once on SIGTERM. "
+        f"If {JOB_VARIABLE} names the Job, the time counts from the minute that the Job was due.",
     )
     hold.add_argument("seconds", type=int, metavar="SECONDS")
     hold.set_defaults(run=_run)

@@ -210,8 +210,8 @@ class PrimerMetrics(Collector):
     def _held_seconds(self) -> Metric:
         found = CounterMetricFamily(
             "foresail_primer_held_seconds",
-            "Amount of a resource times the seconds for which it has been held; a namespace is dropped 15 minutes "
-            f"after its last Primer, and resources beyond its first {MOST_RESOURCES} are `{_OTHER}`.",
+            "Amount of a resource times the seconds for which it was held. A namespace is dropped 15 minutes after its "
+            f"last Primer. Resources beyond its first {MOST_RESOURCES} are `{_OTHER}`.",
             labels=("namespace", "resource"),
         )
         held = {namespace: Counter(counted.held) for namespace, counted in self._scraped()}

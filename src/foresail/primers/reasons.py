@@ -89,8 +89,8 @@ class Reason(StrEnum):
     """Method CronJob cannot say this schedule minus the warm-up: use method Placeholder."""
 
     REFUSED = "Refused"
-    """The API server refused it, or a pod of the run, in its own words; it is tried again for the next fire, or when
-    the CronJob's pod template, the Primer or a quota changes.
+    """The API server rejected it or a pod of the run; the message has the API server's words. The operator retries for
+    the next fire, or when the CronJob's pod template, the Primer or a quota changes.
     """
 
     IMAGES_NOT_PULLED = "ImagesNotPulled"

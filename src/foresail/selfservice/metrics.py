@@ -50,11 +50,11 @@ _COUNTED = {
     (DATA_INCOMPLETE, TRUE): "data_incomplete",
 }
 _MEANING = {
-    "created": ("How many Velero Backups and Restores were made for requests.", ("namespace", "kind")),
-    "refused": ("How often a request was refused, for good or for now.", ("namespace", "kind", "reason")),
-    "ended": ("How many backups and restores have ended.", ("namespace", "kind", "result")),
-    "data_incomplete": ("How many completed backups lack data or kinds.", ("namespace", "kind", "reason")),
-    "failed_deletions": ("How often Velero was asked to delete a backup and could not.", ("namespace",)),
+    "created": ("Velero Backups and Restores created for tenants' requests.", ("namespace", "kind")),
+    "refused": ("Requests refused, permanently or until something changes.", ("namespace", "kind", "reason")),
+    "ended": ("Backups and restores that have finished.", ("namespace", "kind", "result")),
+    "data_incomplete": ("Completed backups that lack data or kinds.", ("namespace", "kind", "reason")),
+    "failed_deletions": ("Deletions of backups that Velero failed.", ("namespace",)),
 }
 
 Labels = tuple[str, ...]
@@ -84,7 +84,7 @@ class SelfServiceMetrics(Collector):
         self._waiting_requests: Counter[Labels] = Counter()
         self._wait = Histogram(
             "foresail_selfservice_queue_wait_seconds",
-            "How long a tenant's backup or restore waited for Velero to begin.",
+            "Time that a tenant's backup or restore waited until Velero started it.",
             labelnames=("kind",),
             buckets=_BUCKETS,
             registry=None,
@@ -212,11 +212,11 @@ class _Fullness(NamedTuple):
 def _fullness_families(found: Iterable[_Fullness]) -> Iterable[Metric]:
     used = GaugeMetricFamily(
         "foresail_selfservice_backups",
-        "How many backups a namespace has; at its quota, without the expired ones that do not count.",
+        "Backups of a namespace that count against its quota.",
         labels=("namespace", "which"),
     )
     limit = GaugeMetricFamily(
-        "foresail_selfservice_quota", "How many backups a namespace may have.", labels=("namespace", "which")
+        "foresail_selfservice_quota", "Quota of backups of a namespace.", labels=("namespace", "which")
     )
     for each in found:
         used.add_metric((each.namespace, "stored"), each.stored)
@@ -248,16 +248,16 @@ class _Counted(NamedTuple):
         yield from self.wait
         waited = SummaryMetricFamily(
             "foresail_selfservice_waited_seconds",
-            "How many Velero has begun with, and how long they waited in all.",
+            "Requests that Velero has started, and the total time that they waited.",
             labels=("namespace", "kind"),
         )
         for labels, (number, total) in self.waited.items():
             waited.add_metric(labels, number, total)
         yield waited
-        yield _gauge("waiting", "How many Velero has yet to begin with.", ("namespace", "kind"), self.waiting)
-        meaning = "Requests that wait, by reason: in the operator's queue, for Velero, a policy, a quota or a location."
+        yield _gauge("waiting", "Requests that Velero has not started yet.", ("namespace", "kind"), self.waiting)
+        meaning = "Waiting requests by reason: the operator's queue, Velero, a policy, a quota or a storage location."
         yield _gauge("waiting_requests", meaning, ("namespace", "kind", "reason"), self.waiting_requests)
-        meaning = "How many backups are to be deleted that Velero could not delete when it was last asked."
+        meaning = "Backups whose last deletion attempt by Velero failed."
         yield _gauge("failing_deletions", meaning, ("namespace",), self.failing)
 
 

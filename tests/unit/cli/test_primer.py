@@ -167,7 +167,7 @@ def test_explain_points_at_the_first_rule_that_says_no() -> None:
     (arrow,) = [line for line in said.splitlines() if line.startswith("→")]
     assert "its pods request something" in arrow
     assert "set resources.requests" in arrow
-    assert "not asked" in said
+    assert "not checked" in said
 
 
 def test_explain_of_one_that_is_fine_says_when_it_warms_up() -> None:
@@ -179,7 +179,7 @@ def test_explain_of_one_that_is_fine_says_when_it_warms_up() -> None:
 def test_explain_has_the_same_for_programs() -> None:
     data = explanation_of(primer_view(), Target(cron_job(shape=shape(resources={}))), NOW).as_data()
     assert (data["source"], data["cronJob"]) == ("Primer reports/warm", "daily")
-    (blocking,) = [each for each in data["steps"] if each["answer"] == "holds"]
+    (blocking,) = [each for each in data["steps"] if each["answer"] == "blocks"]
     assert blocking["rule"] == "its pods request something"
 
 

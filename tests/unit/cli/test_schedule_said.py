@@ -195,7 +195,13 @@ def test_a_backup_that_does_not_complete_is_an_error(status: Status, problem: st
         (Cause.NOT_FOUND, "list", Key("velero", ""), "this cluster does not know schedules.velero.io", "Velero"),
         (Cause.ALREADY_EXISTS, "create", Key("velero", "x"), "Schedule velero/x exists already", "another name"),
         (Cause.UNREACHABLE, "get", Key("velero", "x"), "the API server does not answer: said", "--kubeconfig"),
-        (Cause.INVALID, "patch", Key("velero", "x"), "Schedule velero/x: cannot patch it: said", "kubectl"),
+        (
+            Cause.INVALID,
+            "patch",
+            Key("velero", "x"),
+            "Schedule velero/x: cannot patch it: said",
+            "see foresail schedule get x -n velero -o yaml",
+        ),
     ],
 )
 def test_a_refusal_names_the_object_the_cause_and_what_to_do(

@@ -162,7 +162,7 @@ def test_explain_marks_the_rule_that_holds_a_schedule_back(
     assert len(marked) == 1
     assert rule in marked[0]
     assert as_data(sight, NOW)["reason"] == reason
-    assert [step.rule for step in chain_of(sight, NOW) if step.answer in ("holds", "waits")] == [rule]
+    assert [step.rule for step in chain_of(sight, NOW) if step.answer in ("blocks", "waits")] == [rule]
 
 
 def test_a_second_skip_without_a_pause_is_shown_as_ignored() -> None:
@@ -179,7 +179,7 @@ def test_explain_names_a_write_that_the_api_server_refused() -> None:
     words = "The API server refused to create Backup velero/daily-1: spec.ttl: Invalid value."
     sight = replace(seen(schedule_wire("0 * * * *")), refused=RefusedWrite(at("2026-11-15T12:00:01"), words))
     first, *rest = explained(sight, NOW).splitlines()
-    assert first == "Schedule velero/daily: held back by WriteRefused"
+    assert first == "Schedule velero/daily: blocked by WriteRefused"
     (marked,) = [line for line in rest if line.startswith("→")]
     assert "the API server accepts its writes" in marked
     assert words in marked
@@ -198,7 +198,7 @@ def test_where_nothing_tells_the_dialect_what_the_operator_noted_counts() -> Non
 def test_explain_says_what_would_hold_a_run_that_is_not_due() -> None:
     steps = {step.rule: step.answer for step in chain_of(seen(schedule_wire(), locations=[BROKEN]), NOW)}
     assert steps["a run is due"] == "waits"
-    assert steps["its storage location is available"] == "would hold"
+    assert steps["its storage location is available"] == "would block"
 
 
 def test_describe_goes_on_where_velero_stops() -> None:

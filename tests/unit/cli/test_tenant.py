@@ -153,7 +153,7 @@ def test_each_option_of_a_restore_fills_its_field(words: list[str], spec: dict[s
     ("words", "problem"),
     [
         (["--ttl", "long"], "--ttl: 'long' is not a duration"),
-        (["--selector", "a=b", "--or-selector", "c=d"], "exclude each other"),
+        (["--selector", "a=b", "--or-selector", "c=d"], "cannot be combined"),
         (["--labels", "plain"], "--labels: 'plain' has no name and value"),
     ],
 )
@@ -181,7 +181,7 @@ def test_nothing_is_deleted_that_nobody_confirms() -> None:
 @pytest.mark.parametrize(
     ("each", "text"),
     [
-        (with_velero("Completed", warnings=2), "the backup is complete with 2 warnings"),
+        (with_velero("Completed", warnings=2), "Backup completed: 2 warnings"),
         (with_velero("Queued", position=3), None),
         (with_velero("InProgress", position=1), None),
         (refused("QuotaExceeded", "New"), None),
@@ -199,17 +199,17 @@ def test_a_wait_ends_well_or_goes_on(each: Asked, text: str | None) -> None:
     ("each", "said"),
     [
         (refused("InvalidBackupSpec", "BackingOff"), "daily is InvalidBackupSpec: because\nhint: correct the field"),
-        (refused("PolicyViolation", "BackingOff"), "daily is PolicyViolation: because\nhint: change the field"),
+        (refused("PolicyViolation", "BackingOff"), "daily is PolicyViolation: because\nhint: correct the field"),
         (refused("RestoredFromBackup", "New"), "daily is RestoredFromBackup: because\nhint: run it with"),
         (refused("VeleroBackupNotFound", "Created"), "daily is VeleroBackupNotFound: because\nhint: create another"),
-        (refused("NoPolicy", "New"), "daily is NoPolicy: because\nhint: ask the administrator"),
-        (with_velero("Failed", failureReason="no bucket"), "daily is Failed: the backup failed: no bucket\nhint: "),
+        (refused("NoPolicy", "New"), "daily is NoPolicy: because\nhint: ask a cluster administrator"),
+        (with_velero("Failed", failureReason="no bucket"), "daily is Failed: Backup failed: no bucket\nhint: "),
         (
             with_velero("Completed", condition("DataIncomplete", "True", "NothingBackedUp")),
-            "daily is NothingBackedUp: because\nhint: create another with a --selector",
+            "daily is NothingBackedUp: because\nhint: create another backup with a --selector",
         ),
-        (with_velero("PartiallyFailed", errors=1), "daily is PartiallyFailed: the backup is partial with 1 error"),
-        (seen(spec={"backupSpec": {}, "deleteBackup": True}), "daily is being deleted\nhint: say that its data"),
+        (with_velero("PartiallyFailed", errors=1), "daily is PartiallyFailed: Backup partially failed: 1 error"),
+        (seen(spec={"backupSpec": {}, "deleteBackup": True}), "daily is being deleted\nhint: delete its data"),
         (
             seen(status={"conditions": [condition("Succeeded", "False", "VeleroBackupNotFound")], "phase": "Created"}),
             "daily is VeleroBackupNotFound",
@@ -251,8 +251,8 @@ def test_the_bar_shows_the_place_in_the_queue_and_then_the_items(each: Asked, te
 
 def test_nothing_is_before_a_request_that_is_the_next_to_run() -> None:
     text = explained(with_velero("New", position=1))
-    assert "→ waits       its turn has come                position 1 in the queue" in text
-    assert "Next: Velero has not started it yet: wait for it with foresail backup wait daily -n shop" in text
+    assert "→ waits        Velero has started it          position 1 in the queue" in text
+    assert "Next: Velero has not started it yet. Wait for it with foresail backup wait daily -n shop" in text
 
 
 def test_whoever_waits_for_an_operator_that_does_not_serve_them_is_told_the_option() -> None:
@@ -267,7 +267,7 @@ def test_the_bar_counts_the_items_of_a_restore_too() -> None:
 
 def test_whoever_waits_is_told_why_it_goes_slowly() -> None:
     assert remark(seen(), SOON) == ""
-    assert remark(seen(), timedelta(minutes=1)).startswith("the operator has not looked at it yet: ")
+    assert remark(seen(), timedelta(minutes=1)).startswith("The operator has not processed it yet. ")
     assert remark(refused("QuotaExceeded", "New"), SOON) == "because"
     assert remark(with_velero("Queued", position=3), SOON) == ""
 
@@ -317,16 +317,16 @@ def test_the_table_of_requests_fits_80_columns_and_never_loses_why(family: Famil
 
 def test_explain_points_at_the_first_step_that_holds_it() -> None:
     assert explained(refused("QuotaExceeded", "New")).splitlines() == [
-        "NonAdminBackup shop/daily: held by QuotaExceeded",
-        "  ok          it is not being deleted",
-        "  ok          the operator has looked at it",
-        "→ holds       it is accepted                   because",
-        "  not asked   Velero was asked for the backup",
-        "  not asked   its turn has come",
-        "  not asked   it is complete",
+        "NonAdminBackup shop/daily: blocked by QuotaExceeded",
+        "  ok           it is not being deleted",
+        "  ok           the operator has processed it",
+        "→ blocks       it is accepted                 because",
+        "  not checked  the Velero Backup is created",
+        "  not checked  Velero has started it",
+        "  not checked  it is complete",
         (
-            "Next: namespace shop has as many backups as its policy allows: wait until one has ended or let one go "
-            "with foresail backup delete, and this one starts by itself"
+            "Next: Namespace shop has reached the limit of backups that its policy sets. Wait until one finishes, or "
+            "delete one with foresail backup delete; this one then starts automatically"
         ),
     ]
 
@@ -336,10 +336,10 @@ def test_explain_names_a_write_that_the_api_server_refused_until_the_request_goe
     waiting = seen(status={"phase": "BackingOff", "conditions": [ACCEPTED]})
     refused = with_refusal(waiting, RefusedWrite(later, "admission policy p denied it"))
     text = explained(refused)
-    assert text.startswith("NonAdminBackup shop/daily: held by WriteRefused\n")
-    assert "→ holds       the API server accepts its writes" in text
+    assert text.startswith("NonAdminBackup shop/daily: blocked by WriteRefused\n")
+    assert "→ blocks       the API server accepts its writes" in text
     assert "admission policy p denied it (2026-11-15" in text
-    assert text.endswith("correct what the message names, and the backup continues by itself")
+    assert text.endswith("correct what the message names; the backup then continues automatically")
     assert as_data(refused)["message"] == "admission policy p denied it"
     assert with_refusal(waiting, RefusedWrite(earlier, "no")).refused is None
     assert with_refusal(with_velero("Completed"), RefusedWrite(later, "no")).refused is None
@@ -348,27 +348,27 @@ def test_explain_names_a_write_that_the_api_server_refused_until_the_request_goe
 @pytest.mark.parametrize(
     ("each", "step", "reason"),
     [
-        (seen(), "→ waits       the operator has looked at it", None),
-        (with_velero("Queued", position=3), "→ waits       its turn has come", "Waiting"),
-        (with_velero("InProgress", position=1), "→ waits       it is complete", "Running"),
-        (with_velero("Failed"), "→ holds       it is complete", "Failed"),
-        (with_velero("Completed"), "  ok          it is complete", "Completed"),
+        (seen(), "→ waits        the operator has processed it", None),
+        (with_velero("Queued", position=3), "→ waits        Velero has started it", "Waiting"),
+        (with_velero("InProgress", position=1), "→ waits        it is complete", "Running"),
+        (with_velero("Failed"), "→ blocks       it is complete", "Failed"),
+        (with_velero("Completed"), "  ok           it is complete", "Completed"),
         (
             with_velero("Completed", expiration="2020-01-01T00:00:00Z"),
-            "→ holds       it has not expired",
+            "→ blocks       it has not expired",
             "BackupExpired",
         ),
         (
             with_velero("Completed", condition("DataIncomplete", "True", "NothingBackedUp")),
-            "→ holds       there is something in it",
+            "→ blocks       it contains objects",
             "NothingBackedUp",
         ),
         (
             with_velero("Completed", condition("Deleting", "True", "DeletionFailed")),
-            "→ holds       it is not being deleted",
+            "→ blocks       it is not being deleted",
             "DeletionFailed",
         ),
-        (seen(metadata={"deletionTimestamp": "2026-11-15T12:00:00Z"}), "→ holds       it is not", "DeletionPending"),
+        (seen(metadata={"deletionTimestamp": "2026-11-15T12:00:00Z"}), "→ blocks       it is not", "DeletionPending"),
     ],
 )
 def test_explain_knows_every_step(each: Asked, step: str, reason: str | None) -> None:
@@ -376,7 +376,7 @@ def test_explain_knows_every_step(each: Asked, step: str, reason: str | None) ->
     data = as_data(each)
     assert data["reason"] == reason
     assert reason is None or reason in list(Reason)
-    assert ": " in data["next"]
+    assert ". " in data["next"]
 
 
 def test_describe_has_the_spec_the_conditions_and_what_to_do() -> None:
@@ -384,7 +384,7 @@ def test_describe_has_the_spec_the_conditions_and_what_to_do() -> None:
     said = [" ".join(line.split()) for line in text.splitlines()]
     for line in ("Namespace: shop", "Errors: 2", "Cause: odd", "ttl: 24h", "Velero Backup: shop-daily-1"):
         assert line in said
-    assert said[-1].startswith("Next: Velero could do only a part of it: ")
+    assert said[-1].startswith("Next: The backup partially failed. ")
     assert "Accepted True BackupAccepted 2026-11-15T11:00:31Z backup accepted" in said
     assert "Conditions:  <none>" in described(seen(RESTORES), NOW)
 
@@ -394,7 +394,7 @@ def test_names_have_the_group_of_their_kind() -> None:
 
 
 def test_an_object_of_another_shape_is_named() -> None:
-    with pytest.raises(CommandError, match="NonAdminBackup shop/daily is not of the shape"):
+    with pytest.raises(CommandError, match="NonAdminBackup shop/daily cannot be decoded"):
         seen(status={"phase": 3})
 
 

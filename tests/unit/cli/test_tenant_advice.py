@@ -1,4 +1,4 @@
-"""Every reason that a tenant can meet, with the one sentence that says its cause and what to do next."""
+"""Every reason that a tenant can meet, with its cause and the next step."""
 
 import re
 import shlex
@@ -12,224 +12,236 @@ from foresail.selfservice.families import BACKUPS, RESTORES, Family
 from foresail.selfservice.reasons import Reason
 
 KEY = Key("shop", "daily")
-EDIT = "correct the field that the message names with kubectl edit"
-WHY = "read why with foresail {0} describe daily -n shop or in full with foresail {0} logs daily -n shop, "
-AGAIN = "daily -n shop, remove the cause and create another"
-ACCESS = "ask the administrator for access to the kinds that the message names, and create another restore"
-
-SAID = {
-    "InvalidBackupSpec": (f"the backup asks for something that it may not have: {EDIT} nonadminbackup daily -n shop",),
-    "BackupAccepted": (
-        "the backup is valid and within its policy: wait for it with foresail backup wait daily -n shop",
+SENTENCES = {
+    "InvalidBackupSpec": (
+        (
+            "The backup spec is not allowed. Correct the field that the message names, with kubectl edit "
+            "nonadminbackup daily -n shop"
+        ),
     ),
-    "BackupScheduled": ("Velero was asked for the backup: wait for it with foresail backup wait daily -n shop",),
+    "BackupAccepted": (
+        "The backup is valid and within its policy. Wait for it with foresail backup wait daily -n shop",
+    ),
+    "BackupScheduled": (
+        "The operator has created the Velero Backup. Wait for it with foresail backup wait daily -n shop",
+    ),
     "VeleroBackupNotFound": (
         (
-            "the Velero Backup behind it was removed: create another, and let this one go with foresail backup delete "
-            "daily -n shop"
+            "The Velero Backup was removed. Create another backup, and delete this one with foresail backup "
+            "delete daily -n shop"
         ),
     ),
     "DeletionPending": (
         (
-            "it is on its way out and not gone yet: say that its data is to go too, and wait for that, with foresail "
-            "backup delete daily -n shop --wait"
+            "The backup is being deleted. Delete its data too, and wait for that, with foresail backup delete "
+            "daily -n shop --wait"
         ),
-        (
-            "it is on its way out and not gone yet: wait until it is gone with foresail restore delete daily -n shop "
-            "--wait"
-        ),
+        ("The restore is being deleted. Wait until it is deleted with foresail restore delete daily -n shop --wait"),
     ),
     "InvalidRestoreSpec": (
-        f"the restore asks for something that it may not have: {EDIT} nonadminrestore daily -n shop",
+        (
+            "The restore spec is not allowed. Correct the field that the message names, with kubectl edit "
+            "nonadminrestore daily -n shop"
+        ),
     ),
     "RestoreAccepted": (
-        "the restore is valid and within its policy: wait for it with foresail restore wait daily -n shop",
+        "The restore is valid and within its policy. Wait for it with foresail restore wait daily -n shop",
     ),
-    "RestoreScheduled": ("Velero was asked for the restore: wait for it with foresail restore wait daily -n shop",),
+    "RestoreScheduled": (
+        "The operator has created the Velero Restore. Wait for it with foresail restore wait daily -n shop",
+    ),
     "VeleroRestoreNotFound": (
         (
-            "the Velero Restore behind it was removed before it had ended: create another, and let this one go with "
+            "The Velero Restore was removed before it finished. Create another restore, and delete this one with "
             "foresail restore delete daily -n shop"
+        ),
+    ),
+    "PolicyViolation": (
+        (
+            "The policy of namespace shop does not allow this backup. Correct the field that the message names, "
+            "with kubectl edit nonadminbackup daily -n shop. Or ask a cluster administrator to allow it; the "
+            "backup then starts automatically"
+        ),
+    ),
+    "RestoredFromBackup": (
+        (
+            "A restore of the namespace re-created this restore, and it does not run again automatically. Run it "
+            "with kubectl label nonadminrestore daily -n shop velero.io/restore-name-. Or delete it with foresail "
+            "restore delete daily -n shop"
         ),
     ),
     "NoPolicy": (
         (
-            "no policy opens self-service in namespace shop: ask the administrator of the cluster to open it, and the "
-            "backup starts by itself"
-        ),
-        (
-            "no policy opens self-service in namespace shop: ask the administrator of the cluster to open it, and the "
-            "restore starts by itself"
-        ),
-    ),
-    "RequesterUnknown": (
-        (
-            "the restore does not say who asked for it, so nobody's access can be checked: create it again with "
-            "foresail restore create NAME --from-backup BACKUP -n shop, or ask the administrator to install the "
-            "admission policies"
-        ),
-    ),
-    "CheckingAccess": (
-        "the operator checks what the requester may create: wait for it with foresail backup wait daily -n shop",
-    ),
-    "AllKindsAllowed": (
-        "the requester may create everything that comes back: wait for it with foresail backup wait daily -n shop",
-    ),
-    "KindsLeftOut": (f"the requester may not create some of the kinds in the backup, so they are left out: {ACCESS}",),
-    "AccessDenied": (
-        (
-            "the requester may not create any of the kinds in the backup: ask the administrator for access to the "
-            "kinds that the message names, and the restore starts by itself within ten minutes"
-        ),
-    ),
-    "VolumeNotBackedUp": (
-        (
-            "a volume of the backup would come back as it was, not from backed-up data: create a restore with "
-            "--exclude-resources persistentvolumeclaims,pods, or ask the administrator for restore.volumes: AsIs or "
-            "the right to create PersistentVolumes; with either the restore starts by itself"
-        ),
-    ),
-    "BackupTooLarge": (
-        (
-            "the backup holds more objects than the operator can check for the requester: restore from a backup of "
-            "fewer kinds (--include-resources), or ask the administrator to restore it or to set "
-            "restore.authorization: Policy and restore.volumes: AsIs for namespace shop"
+            "Self-service is not enabled in namespace shop. Ask a cluster administrator to enable it; the backup "
+            "then starts automatically"
         ),
     ),
     "QuotaExceeded": (
         (
-            "namespace shop has as many backups as its policy allows: wait until one has ended or let one go with "
-            "foresail backup delete, and this one starts by itself"
+            "Namespace shop has reached the limit of backups that its policy sets. Wait until one finishes, or "
+            "delete one with foresail backup delete; this one then starts automatically"
         ),
     ),
     "RestoreHistory": (
-        "the policy keeps only the newest finished restores of a namespace: ask the administrator to keep more",
+        ("The policy keeps only the newest finished restores of a namespace. Ask a cluster administrator to keep more"),
     ),
     "WaitingForTurn": (
-        "other backups and restores are before it in the queue: wait, and it starts automatically when its turn comes",
+        ("Other backups and restores are ahead of it in the queue. Wait; it starts automatically when its turn comes"),
     ),
     "BackupNotReady": (
         (
-            "the backup to restore from does not exist or has not ended: create or wait for that backup, and the "
-            "restore starts by itself"
+            "The backup to restore from does not exist or has not finished. Create that backup or wait for it; "
+            "the restore then starts automatically"
         ),
     ),
     "LocationUnavailable": (
         (
-            "Velero cannot store backups where this one is to be: wait until it can, and the backup starts by itself, "
-            "or ask the administrator of the cluster about the storage location"
+            "The storage location of the backup is unavailable. Wait; the backup starts automatically when it is "
+            "available. If this persists, ask a cluster administrator"
         ),
     ),
-    "Waiting": (
-        "Velero has not started it yet: wait for it with foresail backup wait daily -n shop",
-        "Velero has not started it yet: wait for it with foresail restore wait daily -n shop",
+    "RequesterUnknown": (
+        (
+            "The restore has no recorded requester, so access cannot be checked. Create it again with foresail "
+            "restore create NAME --from-backup BACKUP -n shop. Or ask a cluster administrator to install the "
+            "admission policies"
+        ),
     ),
-    "Running": (
-        "Velero works on it: wait for it with foresail backup wait daily -n shop",
-        "Velero works on it: wait for it with foresail restore wait daily -n shop",
+    "CheckingAccess": (
+        ("The operator is checking what the requester may create. Wait for it with foresail backup wait daily -n shop"),
     ),
+    "AllKindsAllowed": (
+        ("The requester may create everything in the backup. Wait for it with foresail backup wait daily -n shop"),
+    ),
+    "KindsLeftOut": (
+        (
+            "The requester may not create some kinds in the backup, so they are left out. Ask a cluster "
+            "administrator for access to the kinds that the message names, and create another restore"
+        ),
+    ),
+    "AccessDenied": (
+        (
+            "The requester may not create any kind in the backup. Ask a cluster administrator for access to the "
+            "kinds that the message names. The restore starts automatically within ten minutes"
+        ),
+    ),
+    "VolumeNotBackedUp": (
+        (
+            "A volume would be re-created unchanged, not from backed-up data. Create a restore with "
+            "--exclude-resources persistentvolumeclaims,pods. Or ask a cluster administrator for restore.volumes: "
+            "AsIs or permission to create PersistentVolumes; the restore then starts automatically"
+        ),
+    ),
+    "BackupTooLarge": (
+        (
+            "The backup contains more objects than the operator can check. Restore from a backup of fewer kinds "
+            "(--include-resources). Or ask a cluster administrator to restore it, or to set "
+            "restore.authorization: Policy and restore.volumes: AsIs for namespace shop"
+        ),
+    ),
+    "Waiting": ("Velero has not started it yet. Wait for it with foresail backup wait daily -n shop",),
+    "Running": ("Velero is working on it. Wait for it with foresail backup wait daily -n shop",),
     "Completed": (
-        "everything is done: bring it back at any time with foresail restore create NAME --from-backup daily -n shop",
-        "everything is done: look at what came back with kubectl get all -n shop",
+        "The backup is complete. Restore it with foresail restore create NAME --from-backup daily -n shop",
+        "The restore is complete. Check the restored objects with kubectl get all -n shop",
     ),
     "PartiallyFailed": (
-        f"Velero could do only a part of it: {WHY.format('backup')}remove the cause and create another",
-        f"Velero could do only a part of it: {WHY.format('restore')}remove the cause and create another",
+        (
+            "The backup partially failed. See the cause with foresail backup logs daily -n shop. Remove the cause "
+            "and create another backup"
+        ),
     ),
     "Failed": (
-        f"Velero could not do it: {WHY.format('backup')}remove the cause and create another",
-        f"Velero could not do it: {WHY.format('restore')}remove the cause and create another",
+        (
+            "The backup failed in Velero. See the cause with foresail backup logs daily -n shop. Remove the cause "
+            "and create another backup"
+        ),
     ),
     "FailedValidation": (
-        f"Velero refused it before it began: read its conditions with foresail backup describe {AGAIN}",
-        f"Velero refused it before it began: read its conditions with foresail restore describe {AGAIN}",
+        (
+            "Velero rejected the backup before it started. See its conditions with foresail backup describe daily "
+            "-n shop. Remove the cause and create another backup"
+        ),
     ),
     "KindsNotServed": (
         (
-            "the backup names kinds that the cluster does not serve, so they are not in it: check their names with "
-            "kubectl api-resources, and create another"
+            "The backup names kinds that the cluster does not serve, so it does not contain them. Check the names "
+            "with kubectl api-resources, and create another backup"
         ),
     ),
     "NothingBackedUp": (
         (
-            "nothing in the namespace matches what the backup asks for: create another with a --selector or "
+            "Nothing in the namespace matches the backup spec. Create another backup with a --selector or "
             "--include-resources that matches something"
         ),
     ),
     "VolumesLeftOut": (
         (
-            "the namespace has volumes whose data is not in the backup: create another with --snapshot-volumes or "
-            "--default-volumes-to-fs-backup, and ask the administrator of the cluster if they stay out of it"
-        ),
-    ),
-    "DeletionFailed": (
-        (
-            "Velero could not delete its data: wait for the next attempt, ask the administrator whether the storage "
-            "location is there, or give the data up with foresail backup delete daily -n shop --force"
+            "The backup lacks the data of some volumes of the namespace. Create another backup with "
+            "--snapshot-volumes or --default-volumes-to-fs-backup. If that does not help, ask a cluster "
+            "administrator"
         ),
     ),
     "Error": (
         (
-            "what the download is about is not there, or is not of namespace shop: name a backup or a restore of this "
+            "The target of the download does not exist in namespace shop. Name a backup or restore of this "
             "namespace in spec.target of a new NonAdminDownloadRequest"
         ),
     ),
-    "Success": ("the file can be fetched: fetch it from status.velero.status.downloadURL before it expires",),
+    "Success": (
+        ("The file is ready to download. Download it from status.velero.status.downloadURL before the URL expires"),
+    ),
     "TargetNotServed": (
         (
-            "files of that kind are not given to tenants: ask for BackupLog, BackupResults, RestoreLog or "
-            "RestoreResults in a new NonAdminDownloadRequest"
+            "Files of that kind may contain backed-up data and are not available to tenants. Request BackupLog, "
+            "BackupResults, RestoreLog or RestoreResults in a new NonAdminDownloadRequest"
         ),
     ),
-    "VeleroSilent": ("Velero has not answered for a minute: ask the administrator of the cluster whether Velero runs",),
+    "VeleroSilent": ("Velero has not answered for a minute. Ask a cluster administrator whether Velero is running",),
     "DownloadExpired": (
         (
-            "the download URL has expired, so the request was deleted: create another "
-            "NonAdminDownloadRequest for the same file"
+            "The download URL has expired, so the request was deleted. Create another NonAdminDownloadRequest for "
+            "the same file"
         ),
     ),
-    "BackupExpired": (
-        "the backup has expired, and Velero deletes it: create another, with a longer --ttl if it may have one",
+    "DeletionFailed": (
         (
-            "the backup has expired, and Velero deletes it: restore from another with foresail restore create NAME "
-            "--from-backup BACKUP -n shop"
-        ),
-    ),
-    "BackupOrphaned": (
-        (
-            "namespace shop was deleted, and the backup stays until its time: ask the administrator of the cluster to "
-            "restore it"
-        ),
-    ),
-    "PolicyViolation": (
-        (
-            "the policy of namespace shop forbids what the backup asks for: change the field that the message names "
-            "with kubectl edit nonadminbackup daily -n shop, or ask the administrator of the cluster to allow it, and "
-            "the backup starts by itself"
-        ),
-    ),
-    "RestoredFromBackup": (
-        (
-            "a restore of the namespace brought this request back, and it does not run again by itself: run it with "
-            "kubectl label nonadminrestore daily -n shop velero.io/restore-name- or delete it with foresail restore "
-            "delete daily -n shop"
+            "Velero failed to delete the data of the backup. Wait for the next attempt, or ask a cluster "
+            "administrator to check the storage location. To leave the data in the bucket, run foresail backup "
+            "delete daily -n shop --force"
         ),
     ),
     "ForceDeleted": (
         (
-            "the backup was deleted by force and its data still counts as stored: delete the data too with foresail "
+            "The backup was force-deleted, and its data still counts as stored. Delete the data too with foresail "
             "backup delete daily -n shop"
         ),
     ),
     "DeletionProtected": (
         (
-            "the policy of namespace shop protects the backup from deletion: wait, and it is deleted as soon as the "
-            "policy allows it, or ask the administrator of the cluster"
+            "The policy of namespace shop protects the backup from deletion. Wait; it is deleted as soon as the "
+            "policy allows it. Or ask a cluster administrator"
+        ),
+    ),
+    "BackupExpired": (
+        (
+            "The backup has expired, and Velero deletes it. Create another backup, with a longer --ttl if the "
+            "policy allows it"
+        ),
+        (
+            "The backup has expired, and Velero deletes it. Restore from another backup with foresail restore "
+            "create NAME --from-backup BACKUP -n shop"
+        ),
+    ),
+    "BackupOrphaned": (
+        (
+            "Namespace shop was deleted, and the backup remains until it expires. Ask a cluster administrator to "
+            "restore it"
         ),
     ),
     "NamespaceGone": (
         (
-            "namespace shop was deleted while the backup waited for Velero: create a new nonadminbackup in the "
+            "Namespace shop was deleted while the backup waited for Velero. Create a new nonadminbackup in the "
             "namespace that exists now"
         ),
     ),
@@ -242,36 +254,36 @@ def families(reason: str) -> tuple[Family, ...]:
 
 
 @pytest.mark.parametrize("reason", [each.value for each in Reason])
-def test_every_reason_has_its_sentence(reason: str) -> None:
-    said = [sentence(advice_for(reason), family, KEY) for family in families(reason)]
-    assert tuple(said[: len(SAID[reason])]) == SAID[reason]
+def test_every_reason_has_its_advice(reason: str) -> None:
+    texts = [sentence(advice_for(reason), family, KEY) for family in families(reason)]
+    assert tuple(texts[: len(SENTENCES[reason])]) == SENTENCES[reason]
 
 
 def test_the_tables_have_every_reason_and_no_other() -> None:
     assert set(ADVICE) == set(Reason)
-    assert set(SAID) == {each.value for each in Reason}
+    assert set(SENTENCES) == {each.value for each in Reason}
 
 
 @pytest.mark.parametrize("advice", [*ADVICE.values(), UNSEEN])
-def test_each_is_one_sentence_with_a_cause_and_a_next_step(advice: Advice) -> None:
+def test_each_has_a_cause_and_a_next_step_in_plain_sentences(advice: Advice) -> None:
     for family in (BACKUPS, RESTORES):
         text = sentence(advice, family, KEY)
-        cause, separator, step = text.partition(": ")
+        cause, separator, step = text.partition(". ")
         assert separator
         assert len(cause.split()) >= 3
         assert len(step.split()) >= 5
-        assert not re.search(r"[.!?](\s|$)|[{}]|\n", text)
+        assert not re.search(r"[.!?]$|[{}]|\n", text)
 
 
 @pytest.mark.parametrize("advice", ADVICE.values(), ids=[each.value for each in ADVICE])
 def test_every_command_that_is_named_can_be_given(advice: Advice) -> None:
     for family in (BACKUPS, RESTORES):
         text = sentence(advice, family, KEY)
-        for words in re.findall(r"foresail ((?:backup|restore) [^,]*)", text):
+        for words in re.findall(r"foresail ((?:backup|restore) .*?)(?=[,;]|\. |$)", text):
             given = re.split(r" and | or ", words)[0]
             assert callable(parser().parse_args(shlex.split(given)).run)
 
 
 def test_a_reason_of_a_later_operator_is_left_to_its_message() -> None:
-    assert sentence(advice_for("Moonlit"), BACKUPS, KEY).startswith("it is Moonlit: do what the message says")
+    assert sentence(advice_for("Moonlit"), BACKUPS, KEY).startswith("It is Moonlit. Follow the message")
     assert advice_for("") is UNSEEN

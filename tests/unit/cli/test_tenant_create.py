@@ -116,12 +116,12 @@ def test_whoever_may_not_create_is_asked_about_the_namespace_too() -> None:
 @pytest.mark.parametrize("field", ["includedResources", "includedNamespaceScopedResources"])
 @pytest.mark.parametrize("names", [["clusterroles"], ["clusterrole", "storageclasses.storage.k8s.io"], ["sc", "typo"]])
 def test_cluster_scoped_kinds_alone_are_refused(family: Family, field: str, names: list[str]) -> None:
-    with pytest.raises(CommandError, match=rf"no kind to include belongs to a namespace: {names[0]}"):
+    with pytest.raises(CommandError, match=rf"--include-resources has only cluster-scoped kinds: {names[0]}"):
         judge(family, {field: names}, SERVED)
 
 
 def test_cluster_scoped_kinds_beside_others_are_named(capsys: pytest.CaptureFixture[str]) -> None:
     judge(BACKUPS, {"includedResources": ["deployments", "clusterroles"]}, SERVED)
-    assert capsys.readouterr().err == "hint: not in the backup, for it is cluster-scoped: clusterroles\n"
+    assert capsys.readouterr().err == "hint: not in the backup (cluster-scoped): clusterroles\n"
     judge(BACKUPS, {"includedResources": ["persistentvolumeclaims", "pv"]}, SERVED)
     assert capsys.readouterr().err == ""

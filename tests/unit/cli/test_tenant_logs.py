@@ -47,7 +47,7 @@ def test_there_is_hope_until_it_is_refused_or_velero_is_silent() -> None:
     silent = verdict(Condition("Processed", "False", "VeleroSilent", "Velero is silent"), BACKUPS, ABOUT)
     assert str(silent) == (
         "error: NonAdminBackup shop/daily: Velero is silent\n"
-        "hint: ask the administrator of the cluster whether Velero runs"
+        "hint: ask a cluster administrator whether Velero is running"
     )
     gone = verdict(Condition("NonAdminBackupNotAvailable", "True", "Error", "gone"), BACKUPS, ABOUT)
     assert str(gone) == ("error: NonAdminBackup shop/daily: gone\nhint: see foresail backup explain daily -n shop")
@@ -57,18 +57,18 @@ def test_who_waits_is_told_for_what() -> None:
     waits = Condition("Processed", "False", "Waiting", "it is InProgress")
     assert remark(waits, timedelta(0), BACKUPS, ABOUT) == "it is InProgress"
     assert remark(None, timedelta(seconds=1), BACKUPS, ABOUT) == ""
-    assert remark(None, timedelta(minutes=1), BACKUPS, ABOUT).startswith("the operator has not looked at it yet")
+    assert remark(None, timedelta(minutes=1), BACKUPS, ABOUT).startswith("The operator has not processed it yet")
 
 
 CAUSES = {
     "the bucket cannot be reached": "the bucket must be reachable from here",
-    "the bucket's certificate is not trusted": "name its authority in PEM with --cacert FILE",
-    "the bucket takes longer than 600 s": "try it again, or where the bucket is nearer",
-    "the bucket answers 404": "as after a crash: see foresail backup describe daily -n shop",
-    "the bucket answers 403": "try it again, for the address is good for some minutes only",
-    "it is larger than 16 MiB": "fetch it with a NonAdminDownloadRequest of your own and curl",
-    "it is not a gzip file": "try it again, or ask the administrator",
-    "it ends in the middle": "try it again, or ask the administrator",
+    "the bucket's certificate is not trusted": "pass its CA certificate in PEM with --cacert FILE",
+    "the bucket takes longer than 600 s": "try again, or run the command closer to the bucket",
+    "the bucket answers 404": "for example after a crash; see foresail backup describe daily -n shop",
+    "the bucket answers 403": "try again; the download URL expires after a few minutes",
+    "it is larger than 16 MiB": "download it with curl from the URL of a NonAdminDownloadRequest",
+    "it is not a gzip file": "try again, or ask a cluster administrator",
+    "it ends in the middle": "try again, or ask a cluster administrator",
 }
 
 
@@ -93,9 +93,9 @@ def test_results_are_a_table_errors_first() -> None:
         "error     velero    web: Error backing up item: no agent",
         "warning   shop      pods web: Skip [31m: no agent",
     ]
-    assert as_lines(b'{"errors": {}}') == "There are no errors and no warnings."
+    assert as_lines(b'{"errors": {}}') == "No errors and no warnings."
     for other in (b"[]", b'{"errors": {"cluster": ["\xff"]}}', b"[" * 9_000):
-        with pytest.raises(CommandError, match="not as Velero writes them"):
+        with pytest.raises(CommandError, match="not in Velero's format"):
             as_lines(other)
 
 
@@ -106,7 +106,7 @@ def test_a_wait_stays_for_the_cause_of_a_failure_and_for_nothing_else() -> None:
     failed = with_velero("Failed", errors=1)
     assert not is_explained(failed)
     conditions = failed.content["status"]["conditions"]
-    said = condition("Succeeded", "False", "Failed", f"{conditions[2]['message']}. Velero says: no agent")
+    said = condition("Succeeded", "False", "Failed", f"{conditions[2]['message']}. Velero reports: no agent")
     conditions[2] = said
     assert is_explained(type(failed)(failed.family, failed.content, _decoded(failed.content), failed.velero))
 
@@ -117,4 +117,4 @@ def _decoded(content: object) -> Request:
 
 def test_a_file_of_authorities_that_is_none_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["backup", "logs", "daily", "-n", "shop", "--cacert", "/dev/null/none"]) == 1
-    assert "hint: name a file with certificates in PEM" in capsys.readouterr().err
+    assert "hint: pass a file with PEM certificates" in capsys.readouterr().err

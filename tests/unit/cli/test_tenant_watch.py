@@ -41,7 +41,7 @@ def test_the_requests_of_every_namespace_are_listed(tmp_path: Path, capsys: Capt
         assert header.split()[:3] == ["NAMESPACE", "NAME", "STATUS"]
         assert [row.split()[:3] for row in rows] == [["shop", "a", "Created"], ["web", "b", "New"]]
         assert main(["backup", "get", "a", "-A", "--kubeconfig", str(server.kubeconfig)]) == 1
-        assert "is named, and others are selected as well" in capsys.readouterr().err
+        assert "names cannot be combined with -l, -A or --all" in capsys.readouterr().err
 
 
 def test_what_changes_is_printed_again(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,6 +50,12 @@ def test_what_is_missing_is_named_in_one_line(words: str, capsys: pytest.Capture
     assert usage.startswith(f"usage: foresail {' '.join(words.split()[:2])} ")
 
 
+def test_usage_names_an_option_by_its_first_spelling(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["restore", "create", "undo"])
+    assert "usage: foresail restore create --from-backup NAME [NAME] [OPTIONS]" in capsys.readouterr().err
+
+
 EVERY = dict(parser().commands())
 
 

@@ -264,4 +264,8 @@ def _place(kind: Kind, key: Key) -> str:
 
 
 def _try(kind: Kind, key: Key) -> str:
-    return f"try it again, or look at it with kubectl get --raw {address(kind, key.namespace, key.name)}"
+    if kind.name not in _COMMANDS:
+        return f"try again, or see kubectl get --raw {address(kind, key.namespace, key.name)}"
+    where = f"-n {key.namespace}" if kind.namespaced and key.namespace else ""
+    words = ("foresail", _COMMANDS[kind.name], "get", key.name, where, "-o yaml")
+    return f"try again, or see {' '.join(filter(None, words))}"

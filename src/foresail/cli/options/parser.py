@@ -132,7 +132,8 @@ class CommandParser(argparse.ArgumentParser):
 
 def _option(action: argparse.Action) -> str:
     value = action.metavar or action.dest.upper()
-    return f"{action.option_strings[-1]} {value}"
+    name = next((each for each in action.option_strings if each.startswith("--")), action.option_strings[0])
+    return f"{name} {value}"
 
 
 def _place(action: argparse.Action) -> str:

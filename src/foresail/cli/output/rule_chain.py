@@ -1,4 +1,4 @@
-"""A chain of rules, as `explain` shows it: what each says, and why."""
+"""A chain of rules as `explain` shows it, each with its answer and the reason."""
 
 import sys
 from collections.abc import Sequence
@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 from foresail.cli.output.terminal import GREEN, PALE, RED, YELLOW, painted
 
-YES, NO, WAITS, LATER, UNASKED = "ok", "holds", "waits", "would hold", "not asked"
+YES, NO, WAITS, LATER, UNASKED = "ok", "blocks", "waits", "would block", "not checked"
 STOPS = (NO, WAITS)
-"""What holds something back."""
+"""Answers that block."""
 
 _COLOURS = {YES: GREEN, NO: RED, WAITS: YELLOW, LATER: YELLOW, UNASKED: PALE}
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One rule, what it says, and why."""
+    """One rule, its answer and the reason."""
 
     rule: str
     answer: str
@@ -23,11 +23,11 @@ class Step:
 
 
 def lines(steps: Sequence[Step]) -> list[str]:
-    """Return the chain as people read it, with an arrow before what holds something back."""
+    """Return the chain as lines, with an arrow before each rule that blocks."""
     widest = max(len(step.rule) for step in steps)
     found = []
     for step in steps:
         arrow = "→" if step.answer in STOPS else " "
-        answer = painted(f"{step.answer:<10}", _COLOURS[step.answer], sys.stdout)
+        answer = painted(f"{step.answer:<11}", _COLOURS[step.answer], sys.stdout)
         found.append(f"{arrow} {answer}  {step.rule:<{widest}}  {step.because}".rstrip())
     return found

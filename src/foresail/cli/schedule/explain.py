@@ -56,9 +56,9 @@ def summary(each: Sight, instant: datetime) -> str:
     """Return in a sentence what becomes of it."""
     because, verdict = each.waits, each.verdict
     if because is not None:
-        return f"held back by {because.reason}"
+        return f"blocked by {because.reason}"
     if each.refused is not None:
-        return f"held back by {WRITE_REFUSED}"
+        return f"blocked by {WRITE_REFUSED}"
     if verdict.due is not None:
         nobody = "" if each.operator else ", and Foresail's operator does not run"
         return f"the run of {stamp(verdict.due)} is due now{nobody}"

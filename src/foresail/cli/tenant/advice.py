@@ -1,6 +1,6 @@
-"""What every reason means to a tenant and what to do next, in one sentence.
+"""The cause of every reason and the next step for a tenant.
 
-The messages in conditions are the operator's, and name the field, the number or the time; these say what follows.
+The messages in conditions name the field, the number or the time; the advice names the next step.
 """
 
 from dataclasses import dataclass
@@ -20,157 +20,153 @@ class Advice:
     of_restore: str = ""
 
 
-_CORRECT = "correct the field that the message names with kubectl edit {kind} {name} -n {namespace}"
+_CORRECT = "correct the field that the message names, with kubectl edit {kind} {name} -n {namespace}"
 _WAIT = "wait for it with foresail {word} wait {name} -n {namespace}"
-_AGAIN = "read its conditions with foresail {word} describe {name} -n {namespace}, remove the cause and create another"
-
-_WHY = (
-    "read why with foresail {word} describe {name} -n {namespace} or in full with foresail {word} logs {name} "
-    "-n {namespace}, remove the cause and create another"
-)
+_AGAIN = "remove the cause and create another {word}"
+_CONDITIONS = f"see its conditions with foresail {{word}} describe {{name}} -n {{namespace}}. {_AGAIN.capitalize()}"
+_LOG = f"see the cause with foresail {{word}} logs {{name}} -n {{namespace}}. {_AGAIN.capitalize()}"
+_ASK_FOR_ACCESS = "ask a cluster administrator for access to the kinds that the message names"
 
 ADVICE = {
-    Reason.INVALID_BACKUP_SPEC: Advice("the backup asks for something that it may not have", _CORRECT),
+    Reason.INVALID_BACKUP_SPEC: Advice("the backup spec is not allowed", _CORRECT),
     Reason.BACKUP_ACCEPTED: Advice("the backup is valid and within its policy", _WAIT),
-    Reason.BACKUP_SCHEDULED: Advice("Velero was asked for the backup", _WAIT),
+    Reason.BACKUP_SCHEDULED: Advice("the operator has created the Velero Backup", _WAIT),
     Reason.VELERO_BACKUP_NOT_FOUND: Advice(
-        "the Velero Backup behind it was removed",
-        "create another, and let this one go with foresail backup delete {name} -n {namespace}",
+        "the Velero Backup was removed",
+        "create another backup, and delete this one with foresail backup delete {name} -n {namespace}",
     ),
     Reason.DELETION_PENDING: Advice(
-        "it is on its way out and not gone yet",
-        "say that its data is to go too, and wait for that, with foresail backup delete {name} -n {namespace} --wait",
-        "wait until it is gone with foresail restore delete {name} -n {namespace} --wait",
+        "the {word} is being deleted",
+        "delete its data too, and wait for that, with foresail backup delete {name} -n {namespace} --wait",
+        "wait until it is deleted with foresail restore delete {name} -n {namespace} --wait",
     ),
-    Reason.INVALID_RESTORE_SPEC: Advice("the restore asks for something that it may not have", _CORRECT),
+    Reason.INVALID_RESTORE_SPEC: Advice("the restore spec is not allowed", _CORRECT),
     Reason.RESTORE_ACCEPTED: Advice("the restore is valid and within its policy", _WAIT),
-    Reason.RESTORE_SCHEDULED: Advice("Velero was asked for the restore", _WAIT),
+    Reason.RESTORE_SCHEDULED: Advice("the operator has created the Velero Restore", _WAIT),
     Reason.VELERO_RESTORE_NOT_FOUND: Advice(
-        "the Velero Restore behind it was removed before it had ended",
-        "create another, and let this one go with foresail restore delete {name} -n {namespace}",
+        "the Velero Restore was removed before it finished",
+        "create another restore, and delete this one with foresail restore delete {name} -n {namespace}",
     ),
     Reason.POLICY_VIOLATION: Advice(
-        "the policy of namespace {namespace} forbids what the {word} asks for",
-        "change the field that the message names with kubectl edit {kind} {name} -n {namespace}, or ask the "
-        "administrator of the cluster to allow it, and the {word} starts by itself",
+        "the policy of namespace {namespace} does not allow this {word}",
+        f"{_CORRECT}. Or ask a cluster administrator to allow it; the {{word}} then starts automatically",
     ),
     Reason.RESTORED_FROM_BACKUP: Advice(
-        "a restore of the namespace brought this request back, and it does not run again by itself",
-        "run it with kubectl label {kind} {name} -n {namespace} velero.io/restore-name- or delete it with foresail "
-        "{word} delete {name} -n {namespace}",
+        "a restore of the namespace re-created this {word}, and it does not run again automatically",
+        "run it with kubectl label {kind} {name} -n {namespace} velero.io/restore-name-. "
+        "Or delete it with foresail {word} delete {name} -n {namespace}",
     ),
     Reason.NO_POLICY: Advice(
-        "no policy opens self-service in namespace {namespace}",
-        "ask the administrator of the cluster to open it, and the {word} starts by itself",
+        "self-service is not enabled in namespace {namespace}",
+        "ask a cluster administrator to enable it; the {word} then starts automatically",
     ),
     Reason.QUOTA_EXCEEDED: Advice(
-        "namespace {namespace} has as many {word}s as its policy allows",
-        "wait until one has ended or let one go with foresail backup delete, and this one starts by itself",
+        "namespace {namespace} has reached the limit of {word}s that its policy sets",
+        "wait until one finishes, or delete one with foresail {word} delete; this one then starts automatically",
     ),
     Reason.RESTORE_HISTORY: Advice(
         "the policy keeps only the newest finished restores of a namespace",
-        "ask the administrator to keep more",
+        "ask a cluster administrator to keep more",
     ),
     Reason.WAITING_FOR_TURN: Advice(
-        "other backups and restores are before it in the queue", "wait, and it starts automatically when its turn comes"
+        "other backups and restores are ahead of it in the queue",
+        "wait; it starts automatically when its turn comes",
     ),
     Reason.BACKUP_NOT_READY: Advice(
-        "the backup to restore from does not exist or has not ended",
-        "create or wait for that backup, and the restore starts by itself",
+        "the backup to restore from does not exist or has not finished",
+        "create that backup or wait for it; the restore then starts automatically",
     ),
     Reason.LOCATION_UNAVAILABLE: Advice(
-        "Velero cannot store backups where this one is to be",
-        "wait until it can, and the backup starts by itself, or ask the administrator of the cluster about the "
-        "storage location",
+        "the storage location of the backup is unavailable",
+        "wait; the backup starts automatically when it is available. If this persists, ask a cluster administrator",
     ),
     Reason.REQUESTER_UNKNOWN: Advice(
-        "the restore does not say who asked for it, so nobody's access can be checked",
-        "create it again with foresail restore create NAME --from-backup BACKUP -n {namespace}, or ask the "
-        "administrator to install the admission policies",
+        "the restore has no recorded requester, so access cannot be checked",
+        "create it again with foresail restore create NAME --from-backup BACKUP -n {namespace}. "
+        "Or ask a cluster administrator to install the admission policies",
     ),
-    Reason.CHECKING_ACCESS: Advice("the operator checks what the requester may create", _WAIT),
-    Reason.ALL_KINDS_ALLOWED: Advice("the requester may create everything that comes back", _WAIT),
+    Reason.CHECKING_ACCESS: Advice("the operator is checking what the requester may create", _WAIT),
+    Reason.ALL_KINDS_ALLOWED: Advice("the requester may create everything in the backup", _WAIT),
     Reason.KINDS_LEFT_OUT: Advice(
-        "the requester may not create some of the kinds in the backup, so they are left out",
-        "ask the administrator for access to the kinds that the message names, and create another restore",
+        "the requester may not create some kinds in the backup, so they are left out",
+        f"{_ASK_FOR_ACCESS}, and create another restore",
     ),
     Reason.ACCESS_DENIED: Advice(
-        "the requester may not create any of the kinds in the backup",
-        "ask the administrator for access to the kinds that the message names, and the restore starts by itself within "
-        "ten minutes",
+        "the requester may not create any kind in the backup",
+        f"{_ASK_FOR_ACCESS}. The restore starts automatically within ten minutes",
     ),
     Reason.VOLUME_NOT_BACKED_UP: Advice(
-        "a volume of the backup would come back as it was, not from backed-up data",
-        "create a restore with --exclude-resources persistentvolumeclaims,pods, or ask the administrator for "
-        "restore.volumes: AsIs or the right to create PersistentVolumes; with either the restore starts by itself",
+        "a volume would be re-created unchanged, not from backed-up data",
+        "create a restore with --exclude-resources persistentvolumeclaims,pods. Or ask a cluster administrator for "
+        "restore.volumes: AsIs or permission to create PersistentVolumes; the restore then starts automatically",
     ),
     Reason.BACKUP_TOO_LARGE: Advice(
-        "the backup holds more objects than the operator can check for the requester",
-        "restore from a backup of fewer kinds (--include-resources), or ask the administrator to restore it or to set "
-        "restore.authorization: Policy and restore.volumes: AsIs for namespace {namespace}",
+        "the backup contains more objects than the operator can check",
+        "restore from a backup of fewer kinds (--include-resources). Or ask a cluster administrator to restore it, or "
+        "to set restore.authorization: Policy and restore.volumes: AsIs for namespace {namespace}",
     ),
     Reason.WAITING: Advice("Velero has not started it yet", _WAIT),
-    Reason.RUNNING: Advice("Velero works on it", _WAIT),
+    Reason.RUNNING: Advice("Velero is working on it", _WAIT),
     Reason.COMPLETED: Advice(
-        "everything is done",
-        "bring it back at any time with foresail restore create NAME --from-backup {name} -n {namespace}",
-        "look at what came back with kubectl get all -n {namespace}",
+        "the {word} is complete",
+        "restore it with foresail restore create NAME --from-backup {name} -n {namespace}",
+        "check the restored objects with kubectl get all -n {namespace}",
     ),
-    Reason.PARTIALLY_FAILED: Advice("Velero could do only a part of it", _WHY),
-    Reason.FAILED: Advice("Velero could not do it", _WHY),
-    Reason.FAILED_VALIDATION: Advice("Velero refused it before it began", _AGAIN),
+    Reason.PARTIALLY_FAILED: Advice("the {word} partially failed", _LOG),
+    Reason.FAILED: Advice("the {word} failed in Velero", _LOG),
+    Reason.FAILED_VALIDATION: Advice("Velero rejected the {word} before it started", _CONDITIONS),
     Reason.KINDS_NOT_SERVED: Advice(
-        "the backup names kinds that the cluster does not serve, so they are not in it",
-        "check their names with kubectl api-resources, and create another",
+        "the backup names kinds that the cluster does not serve, so it does not contain them",
+        "check the names with kubectl api-resources, and create another backup",
     ),
     Reason.NOTHING_BACKED_UP: Advice(
-        "nothing in the namespace matches what the backup asks for",
-        "create another with a --selector or --include-resources that matches something",
+        "nothing in the namespace matches the backup spec",
+        "create another backup with a --selector or --include-resources that matches something",
     ),
     Reason.VOLUMES_LEFT_OUT: Advice(
-        "the namespace has volumes whose data is not in the backup",
-        "create another with --snapshot-volumes or --default-volumes-to-fs-backup, and ask the administrator of the "
-        "cluster if they stay out of it",
+        "the backup lacks the data of some volumes of the namespace",
+        "create another backup with --snapshot-volumes or --default-volumes-to-fs-backup. If that does not help, ask a "
+        "cluster administrator",
     ),
     Reason.ERROR: Advice(
-        "what the download is about is not there, or is not of namespace {namespace}",
-        "name a backup or a restore of this namespace in spec.target of a new NonAdminDownloadRequest",
+        "the target of the download does not exist in namespace {namespace}",
+        "name a backup or restore of this namespace in spec.target of a new NonAdminDownloadRequest",
     ),
     Reason.SUCCESS: Advice(
-        "the file can be fetched", "fetch it from status.velero.status.downloadURL before it expires"
+        "the file is ready to download", "download it from status.velero.status.downloadURL before the URL expires"
     ),
     Reason.TARGET_NOT_SERVED: Advice(
-        "files of that kind are not given to tenants",
-        "ask for BackupLog, BackupResults, RestoreLog or RestoreResults in a new NonAdminDownloadRequest",
+        "files of that kind may contain backed-up data and are not available to tenants",
+        "request BackupLog, BackupResults, RestoreLog or RestoreResults in a new NonAdminDownloadRequest",
     ),
     Reason.VELERO_SILENT: Advice(
-        "Velero has not answered for a minute", "ask the administrator of the cluster whether Velero runs"
+        "Velero has not answered for a minute", "ask a cluster administrator whether Velero is running"
     ),
     Reason.DOWNLOAD_EXPIRED: Advice(
         "the download URL has expired, so the request was deleted",
         "create another NonAdminDownloadRequest for the same file",
     ),
     Reason.DELETION_FAILED: Advice(
-        "Velero could not delete its data",
-        "wait for the next attempt, ask the administrator whether the storage location is there, or give the data up "
-        "with foresail backup delete {name} -n {namespace} --force",
+        "Velero failed to delete the data of the backup",
+        "wait for the next attempt, or ask a cluster administrator to check the storage location. "
+        "To leave the data in the bucket, run foresail backup delete {name} -n {namespace} --force",
     ),
     Reason.FORCE_DELETED: Advice(
-        "the backup was deleted by force and its data still counts as stored",
+        "the backup was force-deleted, and its data still counts as stored",
         "delete the data too with foresail backup delete {name} -n {namespace}",
     ),
     Reason.DELETION_PROTECTED: Advice(
         "the policy of namespace {namespace} protects the backup from deletion",
-        "wait, and it is deleted as soon as the policy allows it, or ask the administrator of the cluster",
+        "wait; it is deleted as soon as the policy allows it. Or ask a cluster administrator",
     ),
     Reason.BACKUP_EXPIRED: Advice(
         "the backup has expired, and Velero deletes it",
-        "create another, with a longer --ttl if it may have one",
-        "restore from another with foresail restore create NAME --from-backup BACKUP -n {namespace}",
+        "create another backup, with a longer --ttl if the policy allows it",
+        "restore from another backup with foresail restore create NAME --from-backup BACKUP -n {namespace}",
     ),
     Reason.BACKUP_ORPHANED: Advice(
-        "namespace {namespace} was deleted, and the backup stays until its time",
-        "ask the administrator of the cluster to restore it",
+        "namespace {namespace} was deleted, and the backup remains until it expires",
+        "ask a cluster administrator to restore it",
     ),
     Reason.NAMESPACE_GONE: Advice(
         "namespace {namespace} was deleted while the {word} waited for Velero",
@@ -179,10 +175,10 @@ ADVICE = {
 }
 
 UNSEEN = Advice(
-    "the operator has not looked at it yet",
-    "wait some seconds, and then ask the administrator whether Foresail's operator runs with --self-service",
+    "the operator has not processed it yet",
+    "wait a few seconds. Then ask a cluster administrator whether Foresail's operator runs with --self-service",
 )
-"""For what has no reason yet."""
+"""For a request without a reason."""
 
 
 def next_step(advice: Advice, family: Family, key: Key) -> str:
@@ -192,13 +188,13 @@ def next_step(advice: Advice, family: Family, key: Key) -> str:
 
 
 def sentence(advice: Advice, family: Family, key: Key) -> str:
-    """Return the cause and the next step."""
-    return f"{_filled(advice.cause, family, key)}: {next_step(advice, family, key)}"
+    """Return the cause and the next step, each as a sentence."""
+    return f"{capital(_filled(advice.cause, family, key))}. {capital(next_step(advice, family, key))}"
 
 
 REFUSED = Advice(
-    "the API server refuses a write of the operator",
-    "ask the administrator of the cluster to correct what the message names, and the {word} continues by itself",
+    "the API server rejects a write of the operator",
+    "ask a cluster administrator to correct what the message names; the {word} then continues automatically",
 )
 
 
@@ -210,7 +206,12 @@ def advice_for(reason: str) -> Advice:
         return REFUSED
     if reason in list(Reason):
         return ADVICE[Reason(reason)]
-    return Advice(f"it is {reason}", "do what the message says, or ask the administrator of the cluster")
+    return Advice(f"it is {reason}", "follow the message, or ask a cluster administrator")
+
+
+def capital(text: str) -> str:
+    """Return a text that begins with a capital letter."""
+    return text[:1].upper() + text[1:]
 
 
 def _filled(text: str, family: Family, key: Key) -> str:

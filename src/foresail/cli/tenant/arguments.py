@@ -11,8 +11,8 @@ from foresail.cli.options.output import add_object_output, add_output
 from foresail.cli.options.parser import CommandParser, examples
 
 _MEANING = {
-    "backup": "back up the namespace that you own, and see how it went",
-    "restore": "bring back what was backed up in the namespace that you own",
+    "backup": "back up your namespace",
+    "restore": "restore backups of your namespace",
 }
 
 
@@ -50,8 +50,8 @@ def add_tenant(commands: "argparse._SubParsersAction[CommandParser]") -> None:
     """Add the words of `foresail backup` and `foresail restore` to the command line."""
     for word, meaning in _MEANING.items():
         description = (
-            f"Works on your NonAdmin{word.capitalize()}s. Takes the role edit in your namespace, and Foresail's "
-            "operator with self-service in the cluster."
+            f"Manages your NonAdmin{word.capitalize()}s. You need the role edit in your namespace. "
+            "The cluster needs Foresail's operator with self-service."
         )
         shown = [_EXAMPLES[word][verb][0] for verb in ("create", "get", "explain")]
         one = commands.add_parser(word, help=meaning, description=description, epilog=examples(*shown))
@@ -73,44 +73,52 @@ def _filling(word: str) -> Callable[[argparse.ArgumentParser], None]:
 def _add_create(words: Any, word: str) -> None:  # noqa: ANN401 - argparse's own is private
     from foresail.cli.tenant.spec_arguments import add_backup_spec, add_restore_spec  # noqa: PLC0415 - when chosen
 
-    meaning = "back up the namespace" if word == "backup" else "restore from a backup of the namespace"
+    meaning = (
+        "create a backup of the namespace" if word == "backup" else "create a restore from a backup of the namespace"
+    )
     one = _word(words, word, "create", meaning)
-    generated = "" if word == "backup" else " (default: that of the backup and the time)"
-    one.add_argument("name", nargs="?", metavar="NAME", help=f"of the NonAdmin{word.capitalize()}{generated}")
+    generated = "" if word == "backup" else " (default: from the backup and the time)"
+    one.add_argument("name", nargs="?", metavar="NAME", help=f"name of the NonAdmin{word.capitalize()}{generated}")
     if word == "restore":
         one.add_argument(
-            "--from-backup", "--backup-name", metavar="NAME", required=True, help="the NonAdminBackup to restore from"
+            "--from-backup",
+            "--backup-name",
+            metavar="NAME",
+            required=True,
+            help="name of the NonAdminBackup to restore from",
         )
-    add_object_output(one, "json, yaml, jsonpath: send nothing, and need no cluster")
+    add_object_output(one, "json, yaml, jsonpath: print the object and send nothing; needs no cluster")
     add_dry_run(one)
-    one.add_argument("-w", "--wait", action="store_true", help="until it has ended; exit code 1 unless it completes")
+    one.add_argument(
+        "-w", "--wait", action="store_true", help="wait until it finishes; exit code 1 unless it completes"
+    )
     _add_timeout(one)
     (add_backup_spec if word == "backup" else add_restore_spec)(one)
 
 
 def _add_reports(words: Any, word: str) -> None:  # noqa: ANN401
-    one = _word(words, word, "get", f"list {word}s: how far each is, its place in the queue, and why it waits")
+    one = _word(words, word, "get", f"list {word}s with their phase, queue position and blocking reason")
     _add_choice(one, word)
-    one.add_argument("-w", "--watch", action="store_true", help=f"print {word}s again when they change, until Ctrl-C")
+    one.add_argument("-w", "--watch", action="store_true", help="watch for changes until Ctrl-C")
     _add_timeout(one)
     add_object_output(one)
-    one = _word(words, word, "describe", f"all about {word}s, and what to do next")
+    one = _word(words, word, "describe", f"show details of {word}s and the next step")
     _add_choice(one, word)
-    one = _word(words, word, "explain", f"what a {word} has behind it, what holds it, and what to do next")
+    one = _word(words, word, "explain", "show completed steps, what is blocking, and the next step")
     _add_choice(one, word)
     add_output(one, "table", "json", "yaml")
 
 
 def _add_delete(words: Any, word: str) -> None:  # noqa: ANN401
-    meaning = "delete backups with their data" if word == "backup" else "delete restores; what they brought back stays"
+    meaning = "delete backups with their data" if word == "backup" else "delete restores; restored objects stay"
     one = _word(words, word, "delete", meaning)
     _add_choice(one, word, everything=True)
-    one.add_argument("--confirm", action="store_true", help="do not ask")
+    one.add_argument("--confirm", action="store_true", help="do not ask for confirmation")
     if word == "backup":
         one.add_argument(
-            "--force", action="store_true", help="at once; the data stays in the bucket, and may come back"
+            "--force", action="store_true", help="leave the data in the bucket; Velero may sync the backup back"
         )
-    one.add_argument("-w", "--wait", action="store_true", help="until they are gone")
+    one.add_argument("-w", "--wait", action="store_true", help="wait until they are deleted")
     _add_timeout(one)
     add_object_output(one)
     add_dry_run(one)
@@ -118,20 +126,18 @@ def _add_delete(words: Any, word: str) -> None:  # noqa: ANN401
 
 
 def _add_wait(words: Any, word: str) -> None:  # noqa: ANN401
-    one = _word(words, word, "wait", f"wait until {word}s have ended; exit code 1 unless all complete")
-    one.add_argument("names", nargs="+", metavar="NAME", help=f"of {word}s")
+    one = _word(words, word, "wait", f"wait until {word}s finish; exit code 1 unless all complete")
+    one.add_argument("names", nargs="+", metavar="NAME", help=f"names of {word}s")
     _add_timeout(one)
 
 
 def _add_logs(words: Any, word: str) -> None:  # noqa: ANN401
-    one = _word(words, word, "logs", f"print what Velero wrote about a {word}, once it has ended")
-    one.add_argument("name", metavar="NAME", help=f"of the {word}")
-    one.add_argument("--results", action="store_true", help="its errors and warnings instead of the log")
+    one = _word(words, word, "logs", f"print Velero's log of a finished {word}")
+    one.add_argument("name", metavar="NAME", help=f"name of the {word}")
+    one.add_argument("--results", action="store_true", help="print errors and warnings instead of the log")
     _add_timeout(one)
-    one.add_argument("--cacert", metavar="FILE", help="whom to trust at the bucket, in PEM, beside this machine's own")
-    one.add_argument(
-        "--insecure-skip-tls-verify", action="store_true", help="trust whoever answers in the bucket's place"
-    )
+    one.add_argument("--cacert", metavar="FILE", help="additional CA certificates for the bucket, in PEM")
+    one.add_argument("--insecure-skip-tls-verify", action="store_true", help="do not verify the bucket's certificate")
 
 
 def _word(words: Any, word: str, verb: str, meaning: str) -> argparse.ArgumentParser:  # noqa: ANN401
@@ -139,7 +145,9 @@ def _word(words: Any, word: str, verb: str, meaning: str) -> argparse.ArgumentPa
         verb, help=meaning, description=meaning, epilog=examples(*_EXAMPLES[word][verb])
     )
     where = one.add_argument_group("where")
-    where.add_argument("-n", "--namespace", metavar="NAMESPACE", help="yours (default: that of the kube context)")
+    where.add_argument(
+        "-n", "--namespace", metavar="NAMESPACE", help="your namespace (default: that of the kube context)"
+    )
     add_cluster(where)
     one.set_defaults(run=_command(verb), word=word)
     return one
@@ -147,16 +155,16 @@ def _word(words: Any, word: str, verb: str, meaning: str) -> argparse.ArgumentPa
 
 def _add_choice(one: argparse.ArgumentParser, word: str, *, everything: bool = False) -> None:
     """Add how requests are chosen; where something is changed, all of them must be asked for by name."""
-    none = "" if everything else "; all of them if none is given"
-    one.add_argument("names", nargs="*", metavar="NAME", help=f"of {word}s{none}")
-    one.add_argument("-l", "--selector", metavar="SELECTOR", help="those with these labels")
-    one.add_argument("-A", "--all-namespaces", action="store_true", help="those of every namespace")
+    none = "" if everything else "; all if none is given"
+    one.add_argument("names", nargs="*", metavar="NAME", help=f"names of {word}s{none}")
+    one.add_argument("-l", "--selector", metavar="SELECTOR", help="select by labels")
+    one.add_argument("-A", "--all-namespaces", action="store_true", help="all namespaces")
     if everything:
-        one.add_argument("--all", action="store_true", help=f"every {word} of the namespace, or with -A of the cluster")
+        one.add_argument("--all", action="store_true", help=f"all {word}s of the namespace, or with -A of the cluster")
 
 
 def _add_timeout(one: argparse.ArgumentParser) -> None:
-    one.add_argument("--timeout", metavar="DURATION", help="do not wait longer, such as 30m (default: without end)")
+    one.add_argument("--timeout", metavar="DURATION", help="maximum time to wait, such as 30m (default: no limit)")
 
 
 def _command(verb: str) -> Callable[[argparse.Namespace], int]:

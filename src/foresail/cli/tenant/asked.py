@@ -131,6 +131,6 @@ def asked(family: Family, raw: msgspec.Raw | bytes) -> Asked:
         metadata = content.get("metadata") or {}
         name = f"{family.kind.name} {metadata.get('namespace')}/{metadata.get('name')}"
         raise CommandError(
-            f"{name} is not of the shape that it should have: {error}", "is this foresail too old?"
+            f"{name} cannot be decoded: {error}", "update foresail if it is older than the operator"
         ) from error
     return Asked(family, content, request, velero)

@@ -61,5 +61,5 @@ async def _create(cluster: Cluster, family: Family, chosen: argparse.Namespace, 
     print(f"{family.kind.name} {key} created.", file=sys.stderr)
     if chosen.wait:
         return await wait_for(cluster, family, key, until)
-    print(f"See how it goes with foresail {family.word} wait {key.name} -n {key.namespace}", file=sys.stderr)
+    print(f"Follow it with foresail {family.word} wait {key.name} -n {key.namespace}", file=sys.stderr)
     return 0

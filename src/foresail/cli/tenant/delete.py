@@ -22,8 +22,8 @@ from foresail.cli.tenant.wait import wait_until_gone
 from foresail.selfservice.families import BACKUPS, Family
 
 WARNING = (
-    "warning: --force lets go of the backup and leaves its bytes in the bucket: they stay until somebody removes them "
-    "there, and Velero may sync the backup back, where it counts against the quota of the namespace"
+    "warning: --force deletes the backup and leaves its data in the bucket until someone removes it there. "
+    "Velero may sync the backup back; it then counts against the quota of the namespace."
 )
 
 
@@ -34,7 +34,7 @@ def delete(chosen: argparse.Namespace) -> int:
 
 async def _delete(cluster: Cluster, family: Family, chosen: argparse.Namespace) -> int:
     if not (chosen.names or chosen.selector or chosen.all):
-        raise CommandError(f"no {family.kind.name} is named", "give names, -l SELECTOR or --all")
+        raise CommandError(f"no {family.kind.name} is specified", "specify names, -l SELECTOR or --all")
     until = deadline(chosen.timeout)
     found = await chosen_ones(cluster, family, chosen)
     if found and chosen.force:
@@ -50,7 +50,7 @@ async def _delete(cluster: Cluster, family: Family, chosen: argparse.Namespace) 
     if chosen.wait and not chosen.dry_run:
         for each in found:
             await wait_until_gone(cluster, each, until)
-            print(f"{family.kind.name} {each.key} is gone.", file=sys.stderr)
+            print(f"{family.kind.name} {each.key} is deleted.", file=sys.stderr)
     return 0
 
 
@@ -77,7 +77,9 @@ def _say(each: Asked, chosen: argparse.Namespace) -> None:
     if chosen.dry_run:
         text = "would be deleted (server dry run)"
     elif each.family is not BACKUPS:
-        text = "its deletion has begun; what it brought back stays"
+        text = "deletion started; restored objects stay"
     else:
-        text = "it goes at once; its data stays" if chosen.force else "its deletion with its data has begun"
+        text = (
+            "deletion started; its data stays in the bucket" if chosen.force else "deletion started, including its data"
+        )
     print(f"{each.family.kind.name} {each.key}: {text}", file=sys.stderr)

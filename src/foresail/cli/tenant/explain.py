@@ -1,4 +1,4 @@
-"""`foresail backup explain` and `foresail restore explain`: the steps of a request, and which one holds it."""
+"""`foresail backup explain` and `foresail restore explain`: the steps of a request, and which one blocks it."""
 
 import argparse
 from collections.abc import Iterator
@@ -31,9 +31,9 @@ from foresail.selfservice.requests.status import (
 )
 
 _EXPECTED: dict[str, str] = {
-    Reason.NOTHING_BACKED_UP: "there is something in it",
-    Reason.VOLUMES_LEFT_OUT: "all volumes are in it",
-    Reason.KINDS_NOT_SERVED: "the cluster serves all kinds that it names",
+    Reason.NOTHING_BACKED_UP: "it contains objects",
+    Reason.VOLUMES_LEFT_OUT: "all volumes are backed up",
+    Reason.KINDS_NOT_SERVED: "the cluster serves all its kinds",
 }
 
 
@@ -66,7 +66,7 @@ def _after(condition: Condition, at: datetime) -> bool:
 
 
 def explained(each: Asked) -> str:
-    """Return the steps as lines, with an arrow before the one that holds the request, and what to do next below."""
+    """Return the steps as lines, with an arrow before the one that blocks the request, and the next step below."""
     first = f"{each.family.kind.name} {each.key}: {summary(each)}"
     return "\n".join([first, *lines(steps_of(each)), f"Next: {advised(each)}"])
 
@@ -76,7 +76,7 @@ def summary(each: Asked) -> str:
     reason = reason_of(each)
     if each.done and not each.is_going:
         return reason
-    return f"held by {reason}" if reason else "not seen by the operator"
+    return f"blocked by {reason}" if reason else "not processed by the operator yet"
 
 
 def reason_of(each: Asked) -> str:
@@ -99,7 +99,7 @@ def has_expired(each: Asked, at: datetime) -> bool:
 
 
 def advised(each: Asked) -> str:
-    """Return the cause and the next step in one sentence."""
+    """Return the cause and the next step."""
     return sentence(advice_for(reason_of(each)), each.family, each.key)
 
 
@@ -119,19 +119,19 @@ def _steps(each: Asked) -> Iterator[Step]:
     yield Step("it is not being deleted", NO if each.is_going else YES, going.message if going else "")
     if each.refused is not None:
         yield Step("the API server accepts its writes", NO, str(each.refused))
-    yield Step("the operator has looked at it", YES if each.phase else WAITS)
+    yield Step("the operator has processed it", YES if each.phase else WAITS)
     yield _said("it is accepted", accepted)
-    asked = _said(f"Velero was asked for the {word}", queued)
+    asked = _said(f"the Velero {word.capitalize()} is created", queued)
     is_in_line = queued is not None and queued.reason == Reason.WAITING_FOR_TURN
     yield Step(asked.rule, WAITS, asked.because) if is_in_line else asked
     waits = succeeded is not None and succeeded.status == UNKNOWN and succeeded.reason == Reason.WAITING
     place = f"position {each.position} in the queue" if each.position else ""
-    yield Step("its turn has come", WAITS if waits or succeeded is None else YES, place)
+    yield Step("Velero has started it", WAITS if waits or succeeded is None else YES, place)
     yield _said("it is complete", succeeded)
     if has_expired(each, now()):
         yield Step("it has not expired", NO, f"it expired at {each.velero.expiration}")
     if incomplete is not None:
-        yield Step(_EXPECTED.get(incomplete.reason, "there is nothing more to know"), NO, incomplete.message)
+        yield Step(_EXPECTED.get(incomplete.reason, "there is no other problem"), NO, incomplete.message)
 
 
 def _said(rule: str, condition: Condition | None) -> Step:

@@ -38,12 +38,12 @@ def judge(family: Family, spec: dict[str, Any], served: Collection[ApiResource])
         text = f"the cluster serves none of the kinds to include: {not_served(unknown, served)}"
         raise CommandError(text, "list the kinds that it serves with kubectl api-resources --namespaced")
     if clusters and len(unknown) + len(clusters) == len(included):  # Velero would include every kind instead
-        text = f"no kind to include belongs to a namespace: {', '.join(clusters)}"
-        raise CommandError(text, "name kinds of the namespace; volumes come with persistentvolumeclaims")
+        text = f"--include-resources has only cluster-scoped kinds: {', '.join(clusters)}"
+        raise CommandError(text, "include namespaced kinds; volumes are included with persistentvolumeclaims")
     excluded = unserved_names([name for field in _EXCLUDED for name in spec.get(field) or ()], served)
     left_out = [name for name in clusters if name.lower() not in COME_ALONG]
-    for names, effect in ((unknown, f"not in the {family.word}"), (excluded, "excluded for nothing")):
+    for names, effect in ((unknown, f"not in the {family.word}"), (excluded, "excluded without effect")):
         if names:
-            hint(f"{effect}, for the cluster does not serve it: {not_served(names, served)}")
+            hint(f"{effect} (not served by the cluster): {not_served(names, served)}")
     if left_out:
-        hint(f"not in the {family.word}, for it is cluster-scoped: {', '.join(left_out)}")
+        hint(f"not in the {family.word} (cluster-scoped): {', '.join(left_out)}")

@@ -42,12 +42,12 @@ _LONGEST_NAME = 200
 _NO_FILE = (Reason.ERROR, Reason.TARGET_NOT_SERVED, Reason.VELERO_SILENT)
 
 WHAT_TO_DO = {
-    "certificate": "name its authority in PEM with --cacert FILE",
-    "reached": "the bucket must be reachable from here: ask the administrator of the cluster how, or run it inside",
-    "longer": "try it again, or where the bucket is nearer",
-    "404": "Velero has kept none of it, as after a crash: see foresail {word} describe {name} -n {namespace}",
-    "403": "try it again, for the address is good for some minutes only",
-    "larger": "fetch it with a NonAdminDownloadRequest of your own and curl",
+    "certificate": "pass its CA certificate in PEM with --cacert FILE",
+    "reached": "the bucket must be reachable from here; ask a cluster administrator, or run the command in the cluster",
+    "longer": "try again, or run the command closer to the bucket",
+    "404": "Velero stored no such file, for example after a crash; see foresail {word} describe {name} -n {namespace}",
+    "403": "try again; the download URL expires after a few minutes",
+    "larger": "download it with curl from the URL of a NonAdminDownloadRequest",
 }
 """What to do about a file that cannot be read, by a word of the cause."""
 
@@ -106,7 +106,7 @@ async def _url(cluster: Cluster, family: Family, about: Key, key: Key, until: da
             said = news
             hint(said)
         if until is not None and now() >= until:
-            problem = f"{family.kind.name} {about}: the time to wait for its log has passed"
+            problem = f"{family.kind.name} {about}: timed out waiting for its log"
             raise CommandError(problem, said or next_step(advice_for(""), family, about))
         await asyncio.sleep(_PAUSE)
 
@@ -150,7 +150,9 @@ def writer(stream: TextIO) -> Callable[[bytes], object]:
 
 def what_to_do(cause: str, family: Family, about: Key) -> str:
     """Return what to do about a file that cannot be read."""
-    found = next((text for word, text in WHAT_TO_DO.items() if word in cause), "try it again, or ask the administrator")
+    found = next(
+        (text for word, text in WHAT_TO_DO.items() if word in cause), "try again, or ask a cluster administrator"
+    )
     return found.format(word=family.word, name=about.name, namespace=about.namespace)
 
 
@@ -158,7 +160,7 @@ def _trusted(chosen: argparse.Namespace) -> ssl.SSLContext:
     try:
         tls = trusting(Path(chosen.cacert).read_text() if chosen.cacert else "")
     except (OSError, ValueError, DownloadError) as error:
-        raise CommandError(f"--cacert {chosen.cacert}: {error}", "name a file with certificates in PEM") from error
+        raise CommandError(f"--cacert {chosen.cacert}: {error}", "pass a file with PEM certificates") from error
     if chosen.insecure_skip_tls_verify:
         tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
     return tls

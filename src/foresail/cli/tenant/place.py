@@ -40,8 +40,8 @@ async def chosen_ones(
 ) -> list[Asked]:
     """Read the requests that the user has named or selected, or all of them; say it if there is none."""
     if chosen.names and (chosen.selector or getattr(chosen, "all", False) or not chosen.namespace):
-        problem = f"{family.kind.name} {chosen.names[0]} is named, and others are selected as well"
-        raise CommandError(problem, "give names, or -l, -A and --all")
+        problem = f"{family.kind.name} {chosen.names[0]}: names cannot be combined with -l, -A or --all"
+        raise CommandError(problem, "specify either names or a selection")
     if chosen.names:
         return [await one(cluster, family, Key(chosen.namespace, name)) for name in chosen.names]
     listed = await cluster.listed(family.kind, chosen.namespace, chosen.selector or "")

@@ -11,9 +11,9 @@ def as_lines(results: bytes) -> str:
     """Return the results in lines, errors first."""
     found = parts(results)
     if found is None:
-        raise CommandError("the results are not as Velero writes them", "read the log, without --results")
+        raise CommandError("the results are not in Velero's format", "read the log, without --results")
     rows = [*_rows("error", found.errors), *_rows("warning", found.warnings)]
-    return table(("LEVEL", "WHERE", "WHAT"), rows) if rows else "There are no errors and no warnings."
+    return table(("LEVEL", "WHERE", "WHAT"), rows) if rows else "No errors and no warnings."
 
 
 def _rows(level: str, part: Part | None) -> Iterator[tuple[str, str, str]]:

@@ -63,7 +63,7 @@ def restore_spec(chosen: argparse.Namespace) -> dict[str, Any]:
 
 def _selectors(chosen: argparse.Namespace) -> dict[str, Any]:
     if chosen.selector and chosen.or_selector:
-        raise CommandError("--selector and --or-selector exclude each other", "give one of them")
+        raise CommandError("--selector and --or-selector cannot be combined", "specify one of them")
     if chosen.selector:
         return {"labelSelector": read_selector(chosen.selector)}
     if chosen.or_selector:

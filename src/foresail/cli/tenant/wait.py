@@ -26,7 +26,7 @@ from foresail.selfservice.requests.status import ACCEPTED, DATA_INCOMPLETE, FALS
 
 _PAUSE = 0.5
 PATIENCE = timedelta(seconds=15)
-"""After which somebody who waits for a first look is told whom to ask."""
+"""How long to wait for the operator before the hint whom to ask."""
 
 _FOR_THE_CAUSE = timedelta(seconds=10)
 _NOT_BY_ITSELF = (Reason.NO_POLICY, Reason.RESTORED_FROM_BACKUP)  # somebody has to act first
@@ -152,7 +152,7 @@ def _next(each: Asked, holding: Condition | None) -> str:
 
 async def _pause(each: Asked, until: datetime | None) -> None:
     if until is not None and now() >= until:
-        problem = f"{each.family.kind.name} {each.key}: the time to wait has passed, and it is {each.phase or 'New'}"
+        problem = f"{each.family.kind.name} {each.key}: timed out; it is {each.phase or 'New'}"
         word, key = each.family.word, each.key
-        raise CommandError(problem, f"see what holds it with foresail {word} explain {key.name} -n {key.namespace}")
+        raise CommandError(problem, f"see what blocks it with foresail {word} explain {key.name} -n {key.namespace}")
     await asyncio.sleep(_PAUSE)

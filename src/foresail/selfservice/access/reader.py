@@ -33,8 +33,8 @@ _AT_ONCE = 8  # access reviews of one restore
 _DENIED_SECONDS = 60.0
 _MOST_DENIED = 4096
 _PODS_PER_PAGE = "500"
-_NOT_VELEROS = "Velero's list of its contents cannot be read, make a new backup"
-_NOT_ASKED = "the API server cannot be asked"
+_NOT_VELEROS = "Velero's list of its contents is unreadable; create a new backup"
+_NOT_ASKED = "the API server did not answer"
 
 
 class Asks(Protocol):
@@ -110,8 +110,8 @@ class AccessReader:
         except (NotAnsweredError, DownloadError) as error:
             problem = str(error)
         except Exception as error:  # noqa: BLE001 - whatever one backup does to us must not end the work on others
-            _log.warning("checking access failed: %s", type(error).__name__)
-            problem = "the operator could not"
+            _log.warning("access check failed: %s", type(error).__name__)
+            problem = "internal error, see the operator's log"
         return PodsChecked(problem=problem) if isinstance(wish, PodCheck) else Checked(problem=problem)
 
     # What a backup holds
@@ -228,7 +228,7 @@ class AccessReader:
 
 def _answer(answer: T | Failure) -> T:
     if isinstance(answer, Failure):
-        _log.warning("checking access failed: %s", answer)  # it names the operator's account, so no tenant reads it
+        _log.warning("access check failed: %s", answer)  # it names the operator's account, so no tenant reads it
         raise NotAnsweredError(f"{_NOT_ASKED} ({answer.cause.value})")
     return answer
 

@@ -77,12 +77,14 @@ class Authorized(msgspec.Struct, frozen=True):
 def requester_problem(user: str, reserved: Iterable[str]) -> Refused | None:
     """Return why nobody can be asked about; None if the requester is known."""
     if not user:
-        text = "nobody is recorded as the requester: create the restore again with foresail restore create"
-        return Refused(Reason.REQUESTER_UNKNOWN, f"{text}, or ask the administrator to install the admission policies")
+        text = "The restore has no recorded requester; create it again with foresail restore create"
+        return Refused(
+            Reason.REQUESTER_UNKNOWN, f"{text}, or ask a cluster administrator to install the admission policies"
+        )
     is_system = user.startswith(f"{_SERVICE_ACCOUNT}kube-") or user == "system:kube-controller-manager"
     if is_system or any(user.startswith(f"{_SERVICE_ACCOUNT}{each}:") for each in reserved):
-        text = f"{user} is not a tenant, so its rights do not count"
-        return Refused(Reason.REQUESTER_UNKNOWN, f"{text}: edit the spec or create the restore again as yourself")
+        text = f"{user} is a system account, so its permissions do not count"
+        return Refused(Reason.REQUESTER_UNKNOWN, f"{text}; edit the spec or create the restore again as yourself")
     return None
 
 
@@ -181,49 +183,51 @@ def authorized_spec(spec: dict[str, Any], verdict: Verdict, options: Options) ->
         names = tuple(dict.fromkeys((*names, *comes)))
     made = {**spec, "includedResources": list(names)}
     if not left_out:
-        text = f"{options.user} may create all kinds in the backup: {len(verdict.allowed)}"
+        text = f"{options.user} may create all {len(verdict.allowed)} kinds in the backup"
         return Authorized(made, Reason.ALL_KINDS_ALLOWED, text)
     text = ""
     if verdict.denied:
-        text = f"left out, {options.user} may not create: {listed(verdict.denied)}. "
+        text = f"Left out because {options.user} may not create them: {listed(verdict.denied)}. "
     if verdict.unserved:
-        text += f"Left out, the cluster does not serve: {listed(verdict.unserved)}. "
+        text += f"Left out because the cluster does not serve them: {listed(verdict.unserved)}. "
     return Authorized(made, Reason.KINDS_LEFT_OUT, f"{text}To restore them, get access and create another restore")
 
 
 def _nothing_left(verdict: Verdict, options: Options) -> Refused:
     if verdict.denied:
         text = f"{options.user} may not create any kind of this restore in {options.namespace}"
-        return Refused(Reason.ACCESS_DENIED, f"{text}: {listed(verdict.denied)}. Get access: it is checked again")
-    text = "nothing in the backup matches the restore"
-    more = f", the cluster does not serve {listed(verdict.unserved)}" if verdict.unserved else ""
-    return Refused(Reason.INVALID_RESTORE_SPEC, f"{text}{more}: change spec.restoreSpec.includedResources")
+        return Refused(Reason.ACCESS_DENIED, f"{text}: {listed(verdict.denied)}. Get access; the operator checks again")
+    text = "Nothing in the backup matches the restore"
+    more = f" (the cluster does not serve {listed(verdict.unserved)})" if verdict.unserved else ""
+    return Refused(Reason.INVALID_RESTORE_SPEC, f"{text}{more}; change spec.restoreSpec.includedResources")
 
 
 def _not_backed_up(volumes: tuple[VolumeRow, ...]) -> Refused:
     names = listed([f"{each.name} of claim {each.claim}" if each.claim else each.name for each in volumes])
-    text = f"the backup has no data of volume {names}, so Velero would re-create it as it was"
-    more = "exclude persistentvolumeclaims and pods, or ask the administrator to set restore.volumes: AsIs"
-    return Refused(Reason.VOLUME_NOT_BACKED_UP, f"{text}: {more}")
+    text = f"The backup has no data for volume {names}, so Velero would re-create it unchanged"
+    more = "exclude persistentvolumeclaims and pods, or ask a cluster administrator to set restore.volumes: AsIs"
+    return Refused(Reason.VOLUME_NOT_BACKED_UP, f"{text}; {more}")
 
 
 def kinds_not_served(spec: dict[str, Any], names: Collection[str]) -> Authorized:
     """Let a backup go ahead that names kinds which Velero cannot find, and name them."""
-    text = f"the cluster does not serve {listed(names)}, so Velero leaves them out: check the names of the kinds"
+    text = f"The cluster does not serve {listed(names)}, so Velero leaves them out; check the kind names"
     return Authorized(spec, Reason.KINDS_NOT_SERVED, text)
 
 
 def no_kind_of_a_namespace(names: Collection[str]) -> Refused:
     """Refuse a backup of cluster-scoped kinds alone: Velero would back up every kind of the namespace instead."""
-    text = f"spec.backupSpec includes no kind that belongs to a namespace: {listed(names)}"
-    return Refused(Reason.INVALID_BACKUP_SPEC, f"{text}. Name kinds of the namespace; volumes come with their claims")
+    text = f"spec.backupSpec includes only cluster-scoped kinds: {listed(names)}"
+    return Refused(
+        Reason.INVALID_BACKUP_SPEC, f"{text}. Include namespaced kinds; volumes are backed up with their claims"
+    )
 
 
 def too_large(backup: str) -> Refused:
     """Refuse a restore whose backup holds more than can be checked."""
-    text = f"the list of what backup {backup} holds is larger than {MOST_BYTES >> 20} MiB, so access cannot be checked"
-    more = "restore from a smaller backup, or ask the administrator to restore it"
-    return Refused(Reason.BACKUP_TOO_LARGE, f"{text}: {more}")
+    text = f"The contents list of backup {backup} is larger than {MOST_BYTES >> 20} MiB, so access cannot be checked"
+    more = "restore from a smaller backup, or ask a cluster administrator to restore it"
+    return Refused(Reason.BACKUP_TOO_LARGE, f"{text}; {more}")
 
 
 def listed(names: Collection[str]) -> str:

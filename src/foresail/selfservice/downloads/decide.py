@@ -112,7 +112,8 @@ def keep_until_it_expires(request: DownloadRow, now: datetime) -> Plan:
 
 def expire(request: DownloadRow) -> Plan:
     """Delete a request whose URL is good for nothing any more."""
-    text = f"the URL has expired, and {NON_ADMIN_DOWNLOAD_REQUEST.name} {request.key.name} goes: create it again"
+    kind = NON_ADMIN_DOWNLOAD_REQUEST.name
+    text = f"The download URL has expired; deleting {kind} {request.key.name}. Create a new one to download again"
     note = _note(request, Reason.DOWNLOAD_EXPIRED, text)
     gone = Delete(NON_ADMIN_DOWNLOAD_REQUEST, request.key, request.uid)
     return Plan((gone,), notes=(note,), subject=_subject(request))
@@ -125,18 +126,20 @@ def file_of(view: DownloadView, request: DownloadRow, namespace: NamespaceRow) -
     """Return the file that Velero is asked for, by the name of Velero's own object, or why there is none."""
     kind, name = request.target.kind, request.target.name
     if kind not in SERVED_TARGETS:
-        text = f"{shown(kind)} is not served, for it holds more than how it went"
-        return NewCondition(PROCESSED, FALSE, Reason.TARGET_NOT_SERVED, f"{text}: ask for one of {_SERVED}")
+        text = f"{shown(kind)} may contain backed-up data and is not available to tenants"
+        return NewCondition(PROCESSED, FALSE, Reason.TARGET_NOT_SERVED, f"{text}; request one of {_SERVED}")
     family, about = family_of(kind), view.about
     if about is None:
-        return _missing(family, f"{family.kind.name} {shown(name)} is not in namespace {request.key.namespace}")
+        return _missing(family, f"{family.kind.name} {shown(name)} does not exist in namespace {request.key.namespace}")
     row = view.velero
     if row is None:
         return _not_there(family, about)
     if not is_owned(about, namespace, row):
-        return _missing(family, f"{_made(family)} of {shown(name)} was not made for it")
+        return _missing(family, f"{_made(family)} of {shown(name)} was not created for it")
     if view.backup is None or view.backup.namespace_uid != namespace.uid:
-        return _missing(BACKUPS, f"the Velero Backup behind {shown(name)} is gone, or not of this namespace")
+        return _missing(
+            BACKUPS, f"The Velero Backup of {shown(name)} does not exist or does not belong to this namespace"
+        )
     return _not_ready(family, row, name) or File(kind, row.key.name)
 
 
@@ -145,8 +148,8 @@ def _not_there(family: Family, about: RequestRow) -> NewCondition:
     name = about.key.name
     if about.status.phase in ("", NEW, BACKING_OFF):
         if is_refused(about.status.phase, about.status.condition(ACCEPTED)):
-            return _missing(family, f"{family.kind.name} {name} was refused, its own conditions say why")
-        return _waits(f"{family.kind.name} {name} has not begun: the download follows when it has ended")
+            return _missing(family, f"{family.kind.name} {name} was refused; see its conditions")
+        return _waits(f"{family.kind.name} {name} has not started; the download starts when it finishes")
     return _missing(family, f"{_made(family)} of {name} does not exist")
 
 
@@ -155,12 +158,12 @@ def _not_ready(family: Family, row: VeleroRow, name: str) -> NewCondition | None
     if row.phase in _HAS_FILES:
         return None
     if row.is_terminal:
-        return _missing(family, f"{family.kind.name} {name} is {row.phase}, so there is nothing to read")
-    return _waits(f"{family.kind.name} {name} is {row.phase or NEW}: the download follows when it has ended")
+        return _missing(family, f"{family.kind.name} {name} is {row.phase}, so there is no file to download")
+    return _waits(f"{family.kind.name} {name} is {row.phase or NEW}; the download starts when it finishes")
 
 
 def _made(family: Family) -> str:
-    return f"the Velero {family.velero.name}"
+    return f"The Velero {family.velero.name}"
 
 
 def _missing(family: Family, text: str) -> NewCondition:
@@ -192,7 +195,7 @@ def ask_velero(view: DownloadView, request: DownloadRow, namespace: NamespaceRow
         NAMESPACE_UID: namespace.uid,
     }
     create = ask(Key(view.velero_namespace, name), wanted, record, {NACUUID_LABEL: name})
-    return _say(request, _said(request, NEW, _waits("Velero was asked, and has not answered yet"), now), (create,))
+    return _say(request, _said(request, NEW, _waits("Waiting for Velero to provide the download URL"), now), (create,))
 
 
 def show_answer(request: DownloadRow, answer: DownloadRequestRow, now: datetime) -> Plan:
@@ -202,13 +205,13 @@ def show_answer(request: DownloadRow, answer: DownloadRequestRow, now: datetime)
         until = expires_at(answer)
         if until <= now:
             return expire(request)
-        text = f"the URL in status.velero.status.downloadURL is good until {stamp(until)}, and this object with it"
+        text = f"status.velero.status.downloadURL is valid until {stamp(until)}; this object is deleted then"
         status = _said(request, CREATED, NewCondition(PROCESSED, TRUE, Reason.SUCCESS, text), now)
         return _say(request, msgspec.structs.replace(status, velero=Copy(mirror=answer.mirror)), wake_at=until)
     if now < silent:
-        status = _said(request, NEW, _waits("Velero was asked, and has not answered yet"), now)
+        status = _said(request, NEW, _waits("Waiting for Velero to provide the download URL"), now)
         return _say(request, status, wake_at=silent)
-    text = f"Velero has not answered since {stamp(answer.created)}: ask the administrator whether it runs"
+    text = f"Velero has not answered since {stamp(answer.created)}; ask a cluster administrator whether it is running"
     return _say(request, _said(request, NEW, NewCondition(PROCESSED, FALSE, Reason.VELERO_SILENT, text), now))
 
 

@@ -18,6 +18,6 @@ def closed(name: str, locations: Iterable[LocationRow]) -> Refused | None:
     row = rows.get(meant)
     if row is None or (row.is_available and not row.is_read_only):
         return None
-    stands = "read-only" if row.is_read_only else "not available"
-    text = f"storage location {meant} is {stands}: the backup starts by itself when that is over"
-    return Refused(Reason.LOCATION_UNAVAILABLE, f"{text}; if it lasts, ask the administrator of the cluster")
+    state = "read-only" if row.is_read_only else "not available"
+    text = f"Storage location {meant} is {state}; the backup starts automatically when it is available"
+    return Refused(Reason.LOCATION_UNAVAILABLE, f"{text}. If this persists, ask a cluster administrator")

@@ -25,14 +25,14 @@ def over_quota(policy: PolicyRow, stored: int, active: int, expired: int = 0) ->
     stored = counted(stored, expired, quotas.stored)
     too_many = Refused(
         Reason.QUOTA_EXCEEDED,
-        f"{stored} of {quotas.stored} backups are stored: delete one (set spec.deleteBackup of its NonAdminBackup "
-        f"to true), or ask the administrator to raise quotas.stored of SelfServicePolicy {policy.name}",
+        f"Limit of {quotas.stored} stored backups reached; delete one with foresail backup delete, or ask a cluster "
+        f"administrator to raise quotas.stored of SelfServicePolicy {policy.name}",
     )
-    wait = "this one starts when one of them has ended" if quotas.active else "none may start"
+    wait = "starts automatically when one finishes" if quotas.active else "no backup may start"
     too_many_at_once = Refused(
         Reason.QUOTA_EXCEEDED,
-        f"{active} of {quotas.active} backups at once are under way: {wait}; to have more at once, ask the "
-        f"administrator to raise quotas.active of SelfServicePolicy {policy.name}",
+        f"Limit of {quotas.active} concurrent backups reached; {wait}. To raise it, ask a cluster administrator about "
+        f"quotas.active of SelfServicePolicy {policy.name}",
     )
     return _reached((stored, quotas.stored, too_many), (active, quotas.active, too_many_at_once))
 
@@ -42,13 +42,13 @@ def over_restore_quota(policy: PolicyRow, stored: int, active: int) -> Refused |
     quotas = policy.spec.quotas.restores
     too_many = Refused(
         Reason.QUOTA_EXCEEDED,
-        f"{stored} of {quotas.stored} restores exist: delete a NonAdminRestore, or ask the administrator to raise "
-        f"quotas.restores.stored of SelfServicePolicy {policy.name}",
+        f"Limit of {quotas.stored} stored restores reached; delete one with foresail restore delete, or ask a cluster "
+        f"administrator to raise quotas.restores.stored of SelfServicePolicy {policy.name}",
     )
     wait = "starts automatically when one finishes" if quotas.active else "no restore may start"
     too_many_at_once = Refused(
         Reason.QUOTA_EXCEEDED,
-        f"Limit of {quotas.active} concurrent restores reached; {wait}. To raise it, ask the administrator about "
+        f"Limit of {quotas.active} concurrent restores reached; {wait}. To raise it, ask a cluster administrator about "
         f"quotas.restores.active of SelfServicePolicy {policy.name}",
     )
     return _reached((stored, quotas.stored, too_many), (active, quotas.active, too_many_at_once))

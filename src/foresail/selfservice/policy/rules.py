@@ -29,6 +29,6 @@ def is_out_of_reach(namespace: str, never: Collection[str]) -> bool:
 
 
 def no_policy(namespace: str) -> Refused:
-    """Return what a tenant is told where no policy holds."""
-    text = f"no SelfServicePolicy matches namespace {namespace}: ask the administrator of the cluster for self-service"
-    return Refused(Reason.NO_POLICY, f"{text}, which a policy or a label on the namespace opens")
+    """Return the refusal in a namespace without a policy."""
+    text = f"Self-service is not enabled in namespace {namespace}; ask a cluster administrator to enable it"
+    return Refused(Reason.NO_POLICY, text)

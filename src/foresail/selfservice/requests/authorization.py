@@ -177,7 +177,7 @@ def _authorize_backup(
     found = read_result.found
     again = _next_attempt(view.access)
     if found.problem and again is not None:
-        text = f"the pods of namespace {wish.namespace} and the kinds of the cluster cannot be read"
+        text = f"Cannot read the pods of namespace {wish.namespace} or the kinds that the cluster serves"
         message = _retried(text, found.problem)
         return Waiting(read=wish, message=message) if now >= again else Waiting(wake_at=again, message=message)
     if found.pod:
@@ -209,7 +209,7 @@ def _authorize_restore(
             return access.too_large(view.request.source)
         again = _next_attempt(known)
         if is_same and read_result.found.problem and again is not None and now < again:
-            text = f"access to what backup {view.request.source} holds cannot be checked"
+            text = f"Cannot check access to the contents of backup {view.request.source}"
             return Waiting(wake_at=again, message=_retried(text, read_result.found.problem))
     waiting = None if known.has_contents else _files(view, backup, known, now)
     return waiting or Waiting(read=_wish(known, backup, options))
@@ -255,9 +255,7 @@ def _unanswered(rows: list[DownloadRequestRow], view: RequestView, now: datetime
     late = max(each.created for each in rows) + SILENCE
     if now < late:
         return Waiting(wake_at=late)
-    return Waiting(
-        message=f"Velero has not answered where the contents of backup {view.request.source} are: wait for it"
-    )
+    return Waiting(message=f"Waiting for Velero to provide the contents list of backup {view.request.source}")
 
 
 def _ask(view: RequestView, backup: VeleroRow, kind: str) -> Create:
@@ -273,4 +271,4 @@ def _next_attempt(known: AccessView) -> datetime | None:
 
 
 def _retried(text: str, problem: str) -> str:
-    return f"{text}: {problem}. The operator retries by itself"
+    return f"{text}: {problem}. The operator retries automatically"

@@ -35,7 +35,8 @@ def volumes_left_out(view: RequestView, mirror: str) -> NewCondition | None:
         return None
     names = "" if snapshots else f": {_named(missing)}"
     whole = f"{len(there)} volume{'' if len(there) == 1 else 's'}"
-    text = f"the backup is complete, and without the data of {number} of the namespace's {whole}{names}"
+    were = "was" if number == 1 else "were"
+    text = f"Completed, but {number} of {whole} {were} not backed up{names}"
     return NewCondition(DATA_INCOMPLETE, TRUE, Reason.VOLUMES_LEFT_OUT, text)
 
 

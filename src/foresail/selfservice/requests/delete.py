@@ -203,8 +203,8 @@ def namespace_deleted(view: RequestView, namespace: NamespaceRow, now: datetime)
         return release_plan(view, unasked)
     until = f" until {row.expires:%Y-%m-%d %H:%M} UTC" if row.expires is not None else ""
     text = (
-        f"namespace {view.request.key.namespace} was deleted; {row.key.name} stays{until}, and can be restored by an "
-        "administrator"
+        f"Namespace {view.request.key.namespace} was deleted; Velero Backup {row.key.name} remains{until}. A cluster "
+        "administrator can restore it"
     )
     note = Note(view.family.velero, row.key, row.uid, Reason.BACKUP_ORPHANED.value, text, Level.WARNING)
     writes = (*unasked, build.mark_orphaned(view, row, now), build.release(view))
@@ -220,5 +220,5 @@ def _deleting_status(view: RequestView, reason: Reason, text: str, now: datetime
 
 
 def _waiting_for_end(view: RequestView, row: VeleroRow, now: datetime) -> Status:
-    text = f"backup accepted for deletion: it is {row.phase}, and is deleted when that has ended"
+    text = f"backup accepted for deletion; it is {row.phase} and is deleted when it finishes"
     return _deleting_status(view, Reason.DELETION_PENDING, text, now)

@@ -84,8 +84,8 @@ def message(request: RequestRow, locations: Iterable[LocationRow], *, is_back: b
     collected = collected_at(request.status)
     until = f" until {stamp(collected)}" if collected is not None else ""
     if is_back:
-        return f"data is still in storage location {name} and counts{until}; set spec.deleteBackup to true to delete it"
-    return f"Deleted from Velero by force; counts as stored until Velero has read storage location {name} again"
+        return f"Data is still in storage location {name} and counts{until}; set spec.deleteBackup to true to delete it"
+    return f"Force-deleted; counts as stored until Velero syncs storage location {name}"
 
 
 class ForceDeletedBackups:

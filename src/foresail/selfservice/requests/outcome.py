@@ -24,10 +24,10 @@ class _LeftOut(msgspec.Struct, frozen=True, rename="camel"):
 
 
 _ENDED = {
-    velero.COMPLETED: (TRUE, Reason.COMPLETED, "the {} is complete"),
-    velero.PARTIALLY_FAILED: (FALSE, Reason.PARTIALLY_FAILED, "the {} is partial"),
-    velero.FAILED: (FALSE, Reason.FAILED, "the {} failed"),
-    velero.FAILED_VALIDATION: (FALSE, Reason.FAILED_VALIDATION, "Velero refused the {}"),
+    velero.COMPLETED: (TRUE, Reason.COMPLETED, "{} completed"),
+    velero.PARTIALLY_FAILED: (FALSE, Reason.PARTIALLY_FAILED, "{} partially failed"),
+    velero.FAILED: (FALSE, Reason.FAILED, "{} failed"),
+    velero.FAILED_VALIDATION: (FALSE, Reason.FAILED_VALIDATION, "{} rejected by Velero"),
 }
 
 
@@ -37,17 +37,18 @@ def outcome(family: Family, mirror: str) -> NewCondition | None:
     if reported.phase == "Deleting":
         return None  # how it went, it went before
     if reported.phase in velero.WAITING:
-        return NewCondition(SUCCEEDED, UNKNOWN, Reason.WAITING, f"the {word} waits for Velero")
+        return NewCondition(SUCCEEDED, UNKNOWN, Reason.WAITING, f"Waiting for Velero to start the {word}")
     if reported.phase not in _ENDED:
-        return NewCondition(SUCCEEDED, UNKNOWN, Reason.RUNNING, f"the {word} is {reported.phase}")
+        return NewCondition(SUCCEEDED, UNKNOWN, Reason.RUNNING, f"{word.capitalize()} is {reported.phase}")
     status, reason, text = _ENDED[reported.phase]
     errors = reported.errors if isinstance(reported.errors, int) else 0
     hooks = reported.hook_status.hooks_failed if reported.hook_status is not None else 0
     numbers = ((errors, "error"), (reported.warnings, "warning"), (hooks, "failed hook"))
     counts = ", ".join(filter(None, (_counted(*each) for each in numbers)))
     causes = "; ".join(filter(None, (reported.failure_reason, *(reported.validation_errors or ()))))
-    said = text.format(word) + (f" with {counts}" if counts else "") + (f": {causes}" if causes else "")
-    return NewCondition(SUCCEEDED, status, reason, said)
+    details = "; ".join(filter(None, (counts, causes)))
+    message = text.format(word.capitalize()) + (f": {details}" if details else "")
+    return NewCondition(SUCCEEDED, status, reason, message)
 
 
 def nothing_backed_up(mirror: str, spec: str) -> NewCondition | None:
@@ -57,7 +58,7 @@ def nothing_backed_up(mirror: str, spec: str) -> NewCondition | None:
         return None
     if reported.progress.total_items and not _holds_namespace(spec):
         return None
-    text = "the backup is complete, but nothing was backed up: no object of the namespace matches what it asks for"
+    text = "Completed, but nothing was backed up: no object in the namespace matches the backup spec"
     return NewCondition(DATA_INCOMPLETE, TRUE, Reason.NOTHING_BACKED_UP, text)
 
 

@@ -118,5 +118,5 @@ def _among_the_last(view: RequestView, row: VeleroRow, policy: PolicyRow, now: d
     if sum(replaces(coverage(each), mine) for each in lasting) >= kept:
         return None
     text = f"SelfServicePolicy {policy.name} keeps the last {kept} completed backups"
-    newer_ones = f"{kept} newer ones that hold as much and live as long are complete"
-    return Protected(f"{text}; NonAdminBackup {view.request.key.name} is deleted when {newer_ones}")
+    newer_ones = f"{kept} newer ones with at least its contents and lifetime complete"
+    return Protected(f"{text}; NonAdminBackup {view.request.key.name} is deleted after {newer_ones}")

@@ -141,7 +141,7 @@ def velero_spec(view: RequestView, now: datetime) -> dict[str, Any] | Refused:
     try:
         tenant: dict[str, Any] = msgspec.json.decode(request.spec or "{}", type=dict[str, Any])
     except RecursionError:
-        return Refused(view.family.invalid, f"spec.{view.family.word}Spec is nested too deep to be read: write it flat")
+        return Refused(view.family.invalid, f"spec.{view.family.word}Spec is nested too deeply; flatten it")
     if view.family is RESTORES:
         return _restore_spec(view, tenant, policy, now)
     found = backup_spec(tenant, request.key.namespace, policy)
@@ -171,7 +171,7 @@ def _restore_spec(
 
 
 def _oversized(family: Family) -> Refused:
-    text = f"spec.{family.word}Spec is larger than {LARGEST_SPEC // 1024} KiB of JSON: shorten it, or split it up"
+    text = f"spec.{family.word}Spec is larger than {LARGEST_SPEC // 1024} KiB of JSON; shorten it or split it"
     return Refused(family.invalid, text)
 
 
@@ -179,8 +179,8 @@ def _brought_back(view: RequestView) -> Refused:
     """Hold a request that a Velero Restore brought back: it was carried out before, and nobody asks again."""
     key, kind = view.request.key, view.family.kind.name
     ask = f"kubectl label {kind.lower()} {key.name} --namespace {key.namespace} {velero.RESTORE_NAME_LABEL}-"
-    text = f"Velero Restore {view.request.restored_by} brought this {kind} back, so it does not run again"
-    return Refused(Reason.RESTORED_FROM_BACKUP, f"{text}; to run it: {ask}")
+    text = f"Velero Restore {view.request.restored_by} restored this {kind}, so it does not run again"
+    return Refused(Reason.RESTORED_FROM_BACKUP, f"{text}. To run it: {ask}")
 
 
 def _requester_problem(view: RequestView) -> Refused | None:
@@ -196,12 +196,12 @@ def _not_restorable(view: RequestView, now: datetime) -> Refused | None:
     name, source = view.request.source, view.source
     if source is None or source.request is None or view.namespace is None:
         where = f"NonAdminBackup {shown(name)} does not exist in namespace {view.request.key.namespace}"
-        return Refused(Reason.BACKUP_NOT_READY, f"{where}; the restore starts when that backup exists and has ended")
+        return Refused(Reason.BACKUP_NOT_READY, f"{where}; the restore starts when that backup exists and has finished")
     backup, row = source.request, source.velero
     if is_being_deleted(backup):
         return _invalid(f"NonAdminBackup {name} is being deleted")
     if row is not None and not is_owned(backup, view.namespace, row):
-        return _invalid(f"NonAdminBackup {name} has no Velero Backup that was made for it")
+        return _invalid(f"NonAdminBackup {name} has no Velero Backup of its own")
     return _not_ready(backup, row) or _expired(backup, row, now)
 
 
@@ -209,8 +209,8 @@ def _expired(backup: RequestRow, row: VeleroRow | None, now: datetime) -> Refuse
     """Say that a backup has expired: Velero may delete its data at any moment, also during a restore."""
     if row is None or row.expires is None or row.expires > now:
         return None
-    text = f"NonAdminBackup {backup.key.name} expired at {stamp(row.expires)}, and Velero deletes it"
-    return Refused(Reason.BACKUP_EXPIRED, f"{text}: restore from another backup")
+    text = f"NonAdminBackup {backup.key.name} expired at {stamp(row.expires)}; restore from another backup"
+    return Refused(Reason.BACKUP_EXPIRED, text)
 
 
 def is_being_deleted(backup: RequestRow) -> bool:
@@ -228,9 +228,9 @@ def _not_ready(backup: RequestRow, row: VeleroRow | None) -> Refused | None:
     if row is None and backup.status.phase == CREATED:
         return _invalid(f"{text}: the Velero Backup of {name} does not exist")
     if row is not None and row.is_terminal:
-        return _invalid(f"{text}: {name} is {row.phase}, make a new backup")
-    stands = "not backed up yet" if row is None else row.phase or "New"
-    return Refused(Reason.BACKUP_NOT_READY, f"{text}: {name} is {stands}, and the restore starts after it")
+        return _invalid(f"{text}: {name} is {row.phase}; create a new backup")
+    state = "not backed up yet" if row is None else row.phase or "New"
+    return Refused(Reason.BACKUP_NOT_READY, f"{text}: {name} is {state}; the restore starts when it finishes")
 
 
 def _invalid(text: str) -> Refused:
@@ -245,9 +245,8 @@ def why_gone(view: RequestView) -> str:
     kind, word = view.family.kind.name, view.family.word
     again = f"Please create a new {kind} to initiate a new {word}"
     if not has_nacuuid(view.request):
-        return (
-            f"Another controller has made the Velero {word.capitalize()} of this {kind}, so it is left alone. {again}"
-        )
+        made = f"Velero {word.capitalize()} of this {kind}"
+        return f"Another controller created the {made}, so Foresail leaves it alone. {again}"
     return f"{kind} is finalized and its associated Velero {word.capitalize()} has been removed. {again}"
 
 
@@ -273,8 +272,8 @@ def next_attempt_at(row: DeletionRow) -> datetime:
 
 def deletion_failed(row: DeletionRow) -> str:
     """Return in words why Velero did not delete a Backup, and when it is asked again."""
-    why = "; ".join(row.errors) or "it gave no reason"
-    return f"Velero did not delete the backup: {why}. It is asked again at {stamp(next_attempt_at(row))}"
+    why = "; ".join(row.errors) or "no reason given"
+    return f"Velero did not delete the backup: {why}. Next attempt at {stamp(next_attempt_at(row))}"
 
 
 HOW_TO_DELETE = (

@@ -49,9 +49,7 @@ def velero_object_deleted(view: RequestView, now: datetime) -> Plan:
     request, family = view.request, view.family
     expires = rules.expires_at(request) if family is BACKUPS else None
     if expires is not None and expires <= now:
-        text = (
-            f"the time of the backup has passed, and Velero has deleted it: NonAdminBackup {request.key.name} goes too"
-        )
+        text = f"Backup expired; deleting NonAdminBackup {request.key.name}"
         return Plan(
             (build.delete_request(view),),
             notes=(note_about(view, Reason.BACKUP_EXPIRED, text),),

@@ -21,7 +21,7 @@ def explained(said: NewCondition, cause: str) -> NewCondition:
 
 def told_cause(lines: Lines, said: NewCondition, family: Family, key: Key) -> str:
     """Return the cause in the words of Velero's results, and where there is more."""
-    begin = "Velero says: "
+    begin = "Velero reports: "
     end = _where_more(lines, family, key)
     room = MOST_BYTES - sum(len(each.encode()) for each in (beginning(said), begin, end))
     shown = cut("; ".join(lines.own), room)
@@ -30,17 +30,17 @@ def told_cause(lines: Lines, said: NewCondition, family: Family, key: Key) -> st
 
 def unreadable(problem: str, family: Family, key: Key) -> str:
     """Return that the cause could not be read, and how the tenant can ask for it."""
-    return f"Velero's results could not be read, for {problem}: read the log with {_command(family, key)}"
+    return f"Velero's results could not be read ({problem}). Read the log with {_command(family, key)}"
 
 
 def _where_more(lines: Lines, family: Family, key: Key) -> str:
     if not lines.own and not lines.others:
-        return "Velero's results have no line about it: read the log with " + _command(family, key)
+        return "Velero's results do not mention it. Read the log with " + _command(family, key)
     left = [f"{lines.more} more"] if lines.more else []
     if lines.others:
         left.append(f"{lines.others} {'error' if lines.others == 1 else 'errors'} without a namespace")
     command = f"{_command(family, key)} --results"
-    return f"; {' and '.join(left)}: read all with {command}" if left else ""
+    return f"; {' and '.join(left)}. Read all with {command}" if left else ""
 
 
 def _command(family: Family, key: Key) -> str:

@@ -37,8 +37,8 @@ async def fetch(wanted: Wanted) -> Found:
         return Found(problem=str(error))
     except Exception as error:  # noqa: BLE001 - whatever one file does to us must not end the work on all others
         _log.warning("reading results for namespace %s failed: %s", wanted.namespace, type(error).__name__)
-        return Found(problem="the operator could not")
-    return Found(lines) if lines is not None else Found(problem="they are not as Velero writes them")
+        return Found(problem="internal error, see the operator's log")
+    return Found(lines) if lines is not None else Found(problem="not in Velero's format")
 
 
 class Results:

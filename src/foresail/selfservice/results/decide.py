@@ -110,7 +110,7 @@ def cause_of(
     family, key, read_result = view.family, request.key, view.read_result
     silent = silent_at(answer, SILENCE)
     if silent is not None:
-        return unreadable("Velero has not said where they are", family, key) if silent <= now else None
+        return unreadable("Velero did not provide their download URL", family, key) if silent <= now else None
     if read_result is None or read_result.query.url != answer.url:
         return None
     if read_result.found.lines is not None:

@@ -27,8 +27,10 @@ def removed(spec: dict[str, Any], policy: PolicyRow) -> dict[str, Any] | Refused
     if not are_refused(policy):
         return spec
     if spec.get("resourceModifier"):
-        text = "spec.restoreSpec.resourceModifier would replace the modifier that removes Velero's annotations: remove"
-        more = f"it, or ask the administrator to set veleroAnnotations: Allowed in SelfServicePolicy {policy.name}"
+        text = "spec.restoreSpec.resourceModifier would replace the modifier that removes Velero's annotations; remove"
+        more = (
+            f"it, or ask a cluster administrator to set veleroAnnotations: Allowed in SelfServicePolicy {policy.name}"
+        )
         return Refused(Reason.POLICY_VIOLATION, f"{text} {more}")
     return {**spec, "resourceModifier": {"kind": "configmap", "name": MODIFIER}}
 
@@ -40,5 +42,5 @@ def backup_hook(annotations: Mapping[str, str]) -> str | None:
 
 def hooked(pod: str, annotation: str, policy: PolicyRow) -> Refused:
     """Return why a namespace with such a pod is not backed up."""
-    text = f"pod {pod} has the annotation {annotation}, which SelfServicePolicy {policy.name} refuses"
-    return Refused(Reason.POLICY_VIOLATION, f"{text}: remove it from the pod, then create the backup again")
+    text = f"Pod {pod} has annotation {annotation}, which SelfServicePolicy {policy.name} does not allow"
+    return Refused(Reason.POLICY_VIOLATION, f"{text}; remove it from the pod, then create the backup again")

@@ -145,7 +145,7 @@ def _backup_restrictions(spec: BackupSpec, namespace: str) -> None:
         text = "includedScopedResources is restricted, must remain empty"  # so it is called by the existing controller
         raise Refusal(f"NonAdminBackup {_BACKUP}.{text}")
     if spec.default_volumes_to_restic:
-        raise Refusal(f"{_BACKUP}.defaultVolumesToRestic is restricted, set defaultVolumesToFsBackup instead")
+        raise Refusal(f"{_BACKUP}.defaultVolumesToRestic is restricted; set defaultVolumesToFsBackup instead")
 
 
 def _restore_restrictions(spec: RestoreSpec, namespace: str) -> None:
@@ -166,7 +166,7 @@ def _restore_restrictions(spec: RestoreSpec, namespace: str) -> None:
         text = "includeClusterResources is restricted, can only be set to false"
         raise Refusal(f"NonAdminRestore {_RESTORE}.{text}")
     if spec.restore_status is not None:
-        raise Violation(f"NonAdminRestore {_RESTORE}.restoreStatus is restricted, remove it")
+        raise Violation(f"NonAdminRestore {_RESTORE}.restoreStatus is restricted; remove it")
 
 
 # The fields that need more than a line
@@ -183,11 +183,13 @@ def _ordered(ordered: Mapping[str, str] | None, namespace: str) -> dict[str, str
     few_enough(path, ordered)
     kinds.names(path, tuple(ordered or ()))
     if "*" in (ordered or {}):
-        raise Refusal(f"{path} has *, which is no kind: name each kind whose objects come first")
+        raise Refusal(f"{path} contains *, which is not a kind; list each kind by name")
     for kind, objects in (ordered or {}).items():
         for each in objects.split(","):
             if not each.startswith(f"{namespace}/") or each.count("/") != 1:
-                raise Refusal(f"{path} {kind} has {shown(each)}: write each object as {namespace}/NAME, between commas")
+                raise Refusal(
+                    f"{path} {kind} contains {shown(each)}; write objects as {namespace}/NAME, separated by commas"
+                )
     return dict(ordered) if ordered else None
 
 

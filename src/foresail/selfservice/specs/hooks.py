@@ -69,7 +69,7 @@ def restore_hooks(hooks: RestoreHooks | None, namespace: str, rules: Hooks, poli
 
 def _allowed(path: str, rules: Hooks, policy: str) -> None:
     if not rules.allowed:
-        raise Violation(f"{path} are not allowed by SelfServicePolicy {policy}: remove them")
+        raise Violation(f"{path} are not allowed by SelfServicePolicy {policy}; remove them")
 
 
 def _only(path: str, rule: BackupHookRule | RestoreHookRule, namespace: str) -> Names:
@@ -98,7 +98,7 @@ def _after(
     found: list[RestoreResourceHook] = []
     for each in hooks or ():
         if each.init is not None:
-            raise Violation(f"{path}.init is restricted: no policy allows init containers, remove it")
+            raise Violation(f"{path}.init is restricted: init containers are never allowed; remove it")
         if each.exec is not None:
             found.append(RestoreResourceHook(exec=_later_command(path, each.exec, rules)))
     return tuple(found) or None

@@ -105,9 +105,9 @@ def backed_up(spec: BackupSpec, path: str) -> BackedUp:
         or spec.excluded_cluster_scoped_resources
     )
     if older and newer:
-        text = f"{path} mixes includedResources, excludedResources or includeClusterResources with the lists of"
+        text = f"{path} mixes includedResources, excludedResources or includeClusterResources with the"
         raise Refusal(
-            f"{text} cluster-scoped or namespace-scoped resources, and Velero takes only one sort: remove one"
+            f"{text} cluster-scoped or namespace-scoped resource lists; Velero accepts only one style, so remove one"
         )
     if newer:
         where = f"{path}.includedNamespaceScopedResources"
@@ -123,7 +123,7 @@ def backed_up(spec: BackupSpec, path: str) -> BackedUp:
     _contradiction(path, included, excluded)
     for each in included:
         if _is_among(each, NEVER_BACKED_UP):
-            raise Violation(f"{where} has {each}, which is not backed up: remove it")
+            raise Violation(f"{where} contains {each}, which self-service never backs up; remove it")
     everything = EVERYTHING in cluster_scoped
     return BackedUp(
         included=included or None,
@@ -144,14 +144,16 @@ def restored(
     never = _with(NEVER_RESTORED, _refused(kinds))
     for each in asked:
         if _is_among(each, never):
-            raise Violation(f"{where} has {each}, which SelfServicePolicy {policy} does not let come back: remove it")
+            raise Violation(
+                f"{where} contains {each}, which SelfServicePolicy {policy} does not allow to restore; remove it"
+            )
     if kinds.allowed is not None:
         asked = _of_the_allowed(
             asked, tuple(each for each in kinds.allowed if not _is_among(each, never)), path, policy
         )
         asked = tuple(each for each in asked if each not in unwanted)
         if not asked:
-            raise Refusal(f"nothing is left to restore, change {path}.excludedResources")
+            raise Refusal(f"nothing is left to restore; change {path}.excludedResources")
     left_out = _with(unwanted, never)
     if any(each in _CLAIMS for each in asked):
         asked = _with(asked, tuple(each for each in COME_WITH_CLAIMS if not _is_among(each, left_out)))
@@ -164,14 +166,14 @@ def names(path: str, entries: Names | None) -> Names:
     found = tuple(dict.fromkeys(each.lower() for each in entries or () if _NAME.fullmatch(each) or each == EVERYTHING))
     for each in entries or ():
         if each != EVERYTHING and not _NAME.fullmatch(each):
-            text = f"{path} has {shown(each)}, which is not the name of a kind"
-            raise Refusal(f"{text}: write names such as deployments.apps, without patterns")
+            text = f"{path} contains {shown(each)}, which is not a resource name"
+            raise Refusal(f"{text}; write names such as deployments.apps, without wildcards")
     if EVERYTHING not in found:
         return found
     if len(found) > 1:
-        raise Refusal(f"{path} has * beside names, and Velero takes only one of both: remove the * or the names")
+        raise Refusal(f"{path} contains * and names; remove the * or the names")
     if "excluded" in path and "ClusterScoped" not in path:
-        raise Refusal(f"{path} leaves out everything: name the kinds that are to be left out")
+        raise Refusal(f"{path} excludes everything; list the kinds to exclude")
     return found
 
 
@@ -179,8 +181,8 @@ def _of_policy(entries: Names | None, policy: str) -> Names | None:
     """Return the names that an administrator wrote; one that Velero cannot read would void those after it."""
     for each in entries or ():
         if not _NAME.fullmatch(each.removeprefix("*.")):
-            text = f"SelfServicePolicy {policy} has {shown(each)} in restore.kinds, which is not the name of a kind"
-            raise Violation(f"{text}: ask the administrator to correct it")
+            text = f"restore.kinds of SelfServicePolicy {policy} contains {shown(each)}, which is not a resource name"
+            raise Violation(f"{text}; ask a cluster administrator to correct it")
     return None if entries is None else tuple(each.lower() for each in entries)
 
 
@@ -193,15 +195,19 @@ def _refused(kinds: RestoredKinds) -> Names:
 
 def _of_the_allowed(asked: Names, allowed: Names, path: str, policy: str) -> Names:
     if not allowed:
-        raise Violation(f"SelfServicePolicy {policy} lets no kind come back: ask the administrator to allow some")
+        raise Violation(
+            f"SelfServicePolicy {policy} allows no kind to be restored; ask a cluster administrator to allow some"
+        )
     if not asked or EVERYTHING in asked:
         return allowed
     found: list[str] = []
     for each in asked:
         meant = [one for one in allowed if each in (one, one.partition(".")[0])]
         if not meant:
-            text = f"{path}.includedResources has {each}, which SelfServicePolicy {policy} does not let come back"
-            raise Violation(f"{text}: choose from {shown(', '.join(allowed))}")
+            text = (
+                f"{path}.includedResources contains {each}, which SelfServicePolicy {policy} does not allow to restore"
+            )
+            raise Violation(f"{text}; choose from {shown(', '.join(allowed))}")
         found += meant
     return tuple(dict.fromkeys(found))
 
@@ -209,14 +215,14 @@ def _of_the_allowed(asked: Names, allowed: Names, path: str, policy: str) -> Nam
 def _without_what_comes_along(path: str, included: Names) -> Names:
     left = tuple(each for each in included if each not in COME_ALONG)
     if included and not left:
-        raise Refusal(f"{path} names no kind that has a namespace: add one, volumes come along with their claims")
+        raise Refusal(f"{path} includes no namespaced kind; add one (volumes are included with their claims)")
     return left
 
 
 def _contradiction(path: str, included: Names, excluded: Names) -> None:
     both = [each for each in included if each in excluded]
     if both:
-        raise Refusal(f"{path} includes {both[0]} and excludes it: remove one of them")
+        raise Refusal(f"{path} both includes and excludes {both[0]}; remove one")
 
 
 def _is_among(name: str, those: Collection[str]) -> bool:

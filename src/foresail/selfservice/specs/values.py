@@ -48,10 +48,10 @@ def read(of: type[T], tenant: Mapping[str, Any], path: str) -> T:
         spec = msgspec.convert(tenant, of)
         known = as_json(spec)
     except (msgspec.ValidationError, RecursionError, UnicodeEncodeError) as error:
-        raise Refusal(f"{path} cannot be read, correct it: {shown(str(error), 200)}") from None
+        raise Refusal(f"{path} is invalid; correct it: {shown(str(error), 200)}") from None
     unknown = _first_unread(tenant, known, path)
     if unknown is not None:
-        raise Refusal(f"{shown(unknown)} is not a field that self-service knows, remove it")
+        raise Refusal(f"{shown(unknown)} is not supported by self-service; remove it")
     return spec
 
 
@@ -102,8 +102,8 @@ def listed(path: str, allowed: Collection[str], policy: str) -> Callable[[str], 
 
     def check(value: str) -> None:
         if value not in allowed:
-            choice = f"choose one of {shown(', '.join(allowed))}" if allowed else "leave it out"
-            raise Violation(f"{path} {shown(value)} is not allowed by SelfServicePolicy {policy}: {choice}")
+            choice = f"choose one of {shown(', '.join(allowed))}" if allowed else "remove it"
+            raise Violation(f"{path} {shown(value)} is not allowed by SelfServicePolicy {policy}; {choice}")
 
     return check
 
@@ -113,7 +113,7 @@ def config_map(path: str, allowed: Collection[str], policy: str) -> Callable[[Lo
 
     def check(value: LocalReference) -> None:
         if value.api_group or value.kind.lower() != "configmap":
-            raise Refusal(f"{path} must name a ConfigMap: set its kind to configmap, or leave it out")
+            raise Refusal(f"{path} must name a ConfigMap; set its kind to configmap, or remove it")
         listed(path, allowed, policy)(value.name)
 
     return check
@@ -126,7 +126,7 @@ def length(path: str, duration: str) -> int:
     """Return the nanoseconds of a duration."""
     found = nanoseconds(duration)
     if found is None or found < 0:
-        raise Refusal(f"{path} {shown(duration)} is not a duration, write it as 90m or 720h")
+        raise Refusal(f"{path} {shown(duration)} is not a duration; write 90m or 720h")
     return found
 
 
@@ -146,9 +146,9 @@ def duration(
         return default
     maximum = bounds.maximum or ceiling
     if bounds.minimum is not None and asked < length(path, bounds.minimum):
-        raise Violation(f"{path} {shown(wrote)} is too short: the least is {bounds.minimum}")
+        raise Violation(f"{path} {shown(wrote)} is too short; the minimum is {bounds.minimum}")
     if maximum is not None and asked > length(path, maximum):
-        raise Violation(f"{path} {shown(wrote)} is too long: the most is {maximum}")
+        raise Violation(f"{path} {shown(wrote)} is too long; the maximum is {maximum}")
     return wrote
 
 
@@ -163,7 +163,7 @@ def files_at_once(path: str, most: int | None, policy: str) -> Callable[[int | N
     def check(count: int | None) -> None:
         limit = MOST_FILES if most is None else most
         if count is not None and not 0 <= count <= limit:
-            raise Violation(f"{path} {count} is not allowed by SelfServicePolicy {policy}: write at most {limit}")
+            raise Violation(f"{path} {count} is not allowed by SelfServicePolicy {policy}; the maximum is {limit}")
 
     return check
 
@@ -176,7 +176,7 @@ def selectors(
 ) -> tuple[LabelSelector | None, tuple[LabelSelector, ...] | None]:
     """Return both kinds of label selector, of which Velero takes one; a selector can only narrow what is taken."""
     if one is not None and several:
-        raise Refusal(f"{path}.labelSelector and {path}.orLabelSelectors exclude each other, remove one of them")
+        raise Refusal(f"{path}.labelSelector and {path}.orLabelSelectors cannot be combined; remove one")
     few_enough(f"{path}.orLabelSelectors", several)
     for each in several or ():
         selector(f"{path}.orLabelSelectors", each)
@@ -189,7 +189,7 @@ def selector(path: str, value: LabelSelector | None) -> LabelSelector | None:
         return None
     problem = problem_of(value)
     if problem is not None:
-        raise Refusal(f"{path} cannot be read, correct it: {shown(problem)}")
+        raise Refusal(f"{path} is invalid; correct it: {shown(problem)}")
     few_enough(path, value.match_labels)
     few_enough(path, value.match_expressions)
     for key, text in (value.match_labels or {}).items():
@@ -208,19 +208,19 @@ def own_labels(path: str, labels: Mapping[str, str] | None) -> dict[str, str] | 
         _label(path, key, text)
         domain = key.rpartition("/")[0]
         if any(domain == each or domain.endswith(f".{each}") for each in _RESERVED):
-            raise Violation(f"{path} {shown(key)} is reserved, choose a label without {domain}")
+            raise Violation(f"{path} {shown(key)} is reserved; choose a label without {domain}")
     return dict(labels) if labels else None
 
 
 def _label(path: str, key: str, text: str) -> None:
     prefix, slash, name = key.rpartition("/")
     if not _LABEL_NAME.fullmatch(name) or (slash and not _LABEL_PREFIX.fullmatch(prefix)):
-        raise Refusal(f"{path} has {shown(key)}, which is not the key of a label: correct it")
+        raise Refusal(f"{path} contains {shown(key)}, which is not a valid label key; correct it")
     if text and not _LABEL_NAME.fullmatch(text):
-        raise Refusal(f"{path} has {shown(text)}, which is not the value of a label: correct it")
+        raise Refusal(f"{path} contains {shown(text)}, which is not a valid label value; correct it")
 
 
 def few_enough(path: str, entries: Collection[object] | None) -> None:
     """Refuse what is longer than anyone needs."""
     if entries is not None and len(entries) > MOST_ENTRIES:
-        raise Violation(f"{path} has {len(entries)} entries, shorten it to at most {MOST_ENTRIES}")
+        raise Violation(f"{path} has {len(entries)} entries; shorten it to at most {MOST_ENTRIES}")

@@ -52,7 +52,7 @@ def test_a_request_of_unknown_kinds_alone_is_an_error_and_of_some_a_hint(capsys:
         judge(BACKUPS, {"includedResources": ["deploymnts"]}, SERVED)
     judge(BACKUPS, {"includedResources": ["deploymnts", "pods"], "excludedResources": ["secrts"]}, SERVED)
     said = capsys.readouterr().err
-    assert "hint: not in the backup, for the cluster does not serve it: deploymnts (did you mean deploy" in said
-    assert "hint: excluded for nothing, for the cluster does not serve it: secrts (did you mean secrets?)" in said
+    assert "hint: not in the backup (not served by the cluster): deploymnts (did you mean deploy" in said
+    assert "hint: excluded without effect (not served by the cluster): secrts (did you mean secrets?)" in said
     judge(BACKUPS, {"includedResources": ["*"], "excludedResources": ["sts"]}, SERVED)
     assert capsys.readouterr().err == ""

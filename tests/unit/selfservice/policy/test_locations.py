@@ -17,10 +17,10 @@ BY_NAME_AWAY = LocationRow("default", "", is_available=False)
     ("name", "locations", "said"),
     [
         ("good", (GOOD, AWAY, DEFAULT_AWAY), None),
-        ("away", (GOOD, AWAY), "storage location away is not available"),
-        ("still", (GOOD, READ_ONLY), "storage location still is read-only"),
-        ("", (GOOD, DEFAULT_AWAY, BY_NAME_AWAY), "storage location main is not available"),
-        ("", (GOOD, BY_NAME_AWAY), "storage location default is not available"),
+        ("away", (GOOD, AWAY), "Storage location away is not available"),
+        ("still", (GOOD, READ_ONLY), "Storage location still is read-only"),
+        ("", (GOOD, DEFAULT_AWAY, BY_NAME_AWAY), "Storage location main is not available"),
+        ("", (GOOD, BY_NAME_AWAY), "Storage location default is not available"),
         ("", (GOOD, AWAY), None),
         ("typo", (AWAY,), None),
         ("", (), None),
@@ -35,4 +35,4 @@ def test_a_backup_is_held_where_velero_would_refuse_it_for_now(
     else:
         assert found is not None
         assert found.reason is Reason.LOCATION_UNAVAILABLE
-        assert found.message.startswith(f"{said}: the backup starts by itself")
+        assert found.message.startswith(f"{said}; the backup starts automatically")

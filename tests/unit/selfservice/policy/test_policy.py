@@ -73,7 +73,7 @@ def test_a_selector_that_cannot_be_read_selects_nothing(requirement: dict[str, A
 def test_without_a_policy_a_tenant_is_told_whom_to_ask() -> None:
     refused = no_policy("shop")
     assert refused.reason is Reason.NO_POLICY
-    assert "shop: ask the administrator of the cluster" in refused.message
+    assert "shop; ask a cluster administrator" in refused.message
 
 
 @pytest.mark.parametrize(

@@ -219,7 +219,7 @@ def test_a_spec_that_is_too_large_is_refused_in_words(family: Family, reason: st
     body: Any = said.body["status"]
     (accepted,) = body["conditions"]
     assert (body["phase"], accepted["status"], accepted["reason"]) == ("BackingOff", "False", reason)
-    assert "is larger than 16 KiB of JSON: shorten it" in accepted["message"]
+    assert "is larger than 16 KiB of JSON; shorten it" in accepted["message"]
 
 
 @pytest.mark.parametrize("levels", [300, 800, 900, 950, 2_000])

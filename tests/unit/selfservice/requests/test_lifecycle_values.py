@@ -129,18 +129,18 @@ def test_a_status_is_kept_once_though_it_stands_in_two_objects() -> None:
 @pytest.mark.parametrize(
     ("said", "expected"),
     [
-        ({}, ("Unknown", "Waiting", "the backup waits for Velero")),
-        ({"phase": "InProgress"}, ("Unknown", "Running", "the backup is InProgress")),
-        ({"phase": "SomethingNew"}, ("Unknown", "Running", "the backup is SomethingNew")),
-        ({"phase": "Completed", "warnings": 1}, ("True", "Completed", "the backup is complete with 1 warning")),
+        ({}, ("Unknown", "Waiting", "Waiting for Velero to start the backup")),
+        ({"phase": "InProgress"}, ("Unknown", "Running", "Backup is InProgress")),
+        ({"phase": "SomethingNew"}, ("Unknown", "Running", "Backup is SomethingNew")),
+        ({"phase": "Completed", "warnings": 1}, ("True", "Completed", "Backup completed: 1 warning")),
         (
             {"phase": "PartiallyFailed", "errors": 2, "warnings": 1},
-            ("False", "PartiallyFailed", "the backup is partial with 2 errors, 1 warning"),
+            ("False", "PartiallyFailed", "Backup partially failed: 2 errors, 1 warning"),
         ),
-        ({"phase": "Failed", "failureReason": "no disk"}, ("False", "Failed", "the backup failed: no disk")),
+        ({"phase": "Failed", "failureReason": "no disk"}, ("False", "Failed", "Backup failed: no disk")),
         (
             {"phase": "FailedValidation", "validationErrors": ["a", "b"]},
-            ("False", "FailedValidation", "Velero refused the backup: a; b"),
+            ("False", "FailedValidation", "Backup rejected by Velero: a; b"),
         ),
     ],
 )

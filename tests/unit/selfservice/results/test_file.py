@@ -19,7 +19,7 @@ from foresail.selfservice.results.cause import explained, told_cause, unreadable
 from foresail.selfservice.results.file import MOST_BYTES, MOST_LINES, Lines, is_about, lines_about, tidy
 
 KEY = Key("shop", "daily")
-SAID = NewCondition(SUCCEEDED, FALSE, Reason.PARTIALLY_FAILED, "the backup is partial with 2 errors")
+SAID = NewCondition(SUCCEEDED, FALSE, Reason.PARTIALLY_FAILED, "Backup partially failed: 2 errors")
 
 
 def results(errors: object, warnings: object = None) -> bytes:
@@ -141,22 +141,22 @@ def test_the_sentences() -> None:
     def text(lines: Lines) -> str:
         return explained(SAID, told_cause(lines, SAID, BACKUPS, KEY)).message
 
-    begin, command = "the backup is partial with 2 errors. ", "foresail backup logs daily -n shop"
-    assert text(Lines(("pods a: b", "c"))) == f"{begin}Velero says: pods a: b; c"
+    begin, command = "Backup partially failed: 2 errors. ", "foresail backup logs daily -n shop"
+    assert text(Lines(("pods a: b", "c"))) == f"{begin}Velero reports: pods a: b; c"
     assert text(Lines(("a",), more=3, others=1)) == (
-        f"{begin}Velero says: a; 3 more and 1 error without a namespace: read all with {command} --results"
+        f"{begin}Velero reports: a; 3 more and 1 error without a namespace. Read all with {command} --results"
     )
-    assert text(Lines(others=2)) == f"{begin}2 errors without a namespace: read all with {command} --results"
-    assert text(Lines()) == f"{begin}Velero's results have no line about it: read the log with {command}"
+    assert text(Lines(others=2)) == f"{begin}2 errors without a namespace. Read all with {command} --results"
+    assert text(Lines()) == f"{begin}Velero's results do not mention it. Read the log with {command}"
     assert unreadable("the bucket answers 404", BACKUPS, KEY) == (
-        f"Velero's results could not be read, for the bucket answers 404: read the log with {command}"
+        f"Velero's results could not be read (the bucket answers 404). Read the log with {command}"
     )
 
 
 def test_a_cause_is_kept_while_it_is_of_the_same_outcome() -> None:
-    done = explained(SAID, "Velero says: a")
+    done = explained(SAID, "Velero reports: a")
     assert kept(condition_of(done), SAID) == done
-    other = NewCondition(SUCCEEDED, FALSE, Reason.PARTIALLY_FAILED, "the backup is partial with 3 errors")
+    other = NewCondition(SUCCEEDED, FALSE, Reason.PARTIALLY_FAILED, "Backup partially failed: 3 errors")
     assert kept(condition_of(done), other) is other
     assert kept(condition_of(SAID), SAID) is SAID
     assert kept(None, SAID) is SAID

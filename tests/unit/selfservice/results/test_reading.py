@@ -19,7 +19,7 @@ OWN = b'{"errors": {"namespaces": {"shop": ["it is full"], "bank": ["secret"]}}}
     ("answer", "found"),
     [
         ((200, gzip.compress(OWN)), Found(Lines(("it is full",), others=1))),
-        ((200, gzip.compress(b"[]")), Found(problem="they are not as Velero writes them")),
+        ((200, gzip.compress(b"[]")), Found(problem="not in Velero's format")),
         ((200, gzip.compress(bytes(64 << 20), 1)), Found(problem="it is larger than 16 MiB")),
         ((404, b""), Found(problem="the bucket answers 404")),
     ],
@@ -39,5 +39,5 @@ def test_an_authority_that_cannot_be_read_is_a_problem() -> None:
 
 def test_an_error_of_ours_ends_one_reading_and_no_more(caplog: pytest.LogCaptureFixture) -> None:
     url: Any = 7  # nothing that Velero could say
-    assert asyncio.run(fetch(Wanted(url, "", "shop"))) == Found(problem="the operator could not")
+    assert asyncio.run(fetch(Wanted(url, "", "shop"))) == Found(problem="internal error, see the operator's log")
     assert "reading results for namespace shop failed: TypeError" in caplog.text

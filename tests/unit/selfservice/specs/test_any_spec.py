@@ -246,9 +246,11 @@ def a_spec(draw: st.DrawFn, fields: Mapping[str, st.SearchStrategy[Any]], always
 
 
 FORBIDDEN = re.compile(
-    r"allowed by SelfServicePolicy|the administrator (has restricted|to )|is too (short|long): the|is reserved, choose|"
-    r"entries, shorten it to at most|which is not backed up|does not let come back|no policy allows init containers|"
-    r"(volumeSnapshotLocations|restoreStatus) is restricted|hooks.* is restricted, can not contain namespaces"
+    r"allowed by SelfServicePolicy|the administrator has restricted|ask a cluster administrator|"
+    r"is too (short|long); the|is reserved; choose|entries; shorten it to at most|"
+    r"self-service never backs up|does not allow to restore|"
+    r"init containers are never allowed|hooks.* is restricted, can not contain namespaces|"
+    r"(volumeSnapshotLocations|restoreStatus) is restricted"
 )
 """What only a policy can allow or could allow elsewhere; everything else is wrong under any policy."""
 

@@ -108,7 +108,7 @@ def test_A5_what_grants_rights_or_lifts_limits_is_left_out(update: bool) -> None
 
 @pytest.mark.parametrize("kind", ["rolebindings", "RoleBindings", "rolebindings.rbac.authorization.k8s.io"])
 def test_A5_asking_for_them_by_name_is_refused(kind: str) -> None:
-    assert "does not let come back" in forbidden_restore({"includedResources": ["pods", kind]})
+    assert "does not allow to restore" in forbidden_restore({"includedResources": ["pods", kind]})
 
 
 def test_A5_objects_that_exist_are_not_overwritten_unless_the_policy_allows_it() -> None:
@@ -126,7 +126,7 @@ def test_A6_init_containers_are_refused_whatever_the_policy_says(allowed: bool) 
     container = {"name": "x", "image": "x", "securityContext": {"privileged": True}}
     hook = {"name": "x", "postHooks": [{"init": {"initContainers": [container]}}]}
     said = forbidden_restore({"hooks": {"resources": [hook]}}, policy(restore={"hooks": {"allowed": allowed}}))
-    assert ("no policy allows init containers" if allowed else "hooks are not allowed") in said
+    assert ("init containers are never allowed" if allowed else "hooks are not allowed") in said
 
 
 EXEC = {"command": ["sync"]}
@@ -134,9 +134,9 @@ EXEC = {"command": ["sync"]}
 
 def test_A7_hooks_are_refused_unless_the_policy_allows_them() -> None:
     said = forbidden_backup({"hooks": {"resources": [{"name": "x", "pre": [{"exec": EXEC}]}]}})
-    assert said == "spec.backupSpec.hooks are not allowed by SelfServicePolicy team: remove them"
+    assert said == "spec.backupSpec.hooks are not allowed by SelfServicePolicy team; remove them"
     said = forbidden_restore({"hooks": {"resources": [{"name": "x", "postHooks": [{"exec": EXEC}]}]}})
-    assert said == "spec.restoreSpec.hooks are not allowed by SelfServicePolicy team: remove them"
+    assert said == "spec.restoreSpec.hooks are not allowed by SelfServicePolicy team; remove them"
 
 
 @pytest.mark.parametrize(("maximum", "asked"), [(None, "9999h"), (None, "601s"), ("1m", "61s")])
@@ -144,7 +144,7 @@ def test_A7_a_hook_that_takes_too_long_is_refused(maximum: str | None, asked: st
     hooks = {"allowed": True, "timeout": {"maximum": maximum} if maximum else {}}
     pre = {"name": "x", "pre": [{"exec": {**EXEC, "timeout": asked}}]}
     said = forbidden_backup({"hooks": {"resources": [pre]}}, policy(backup={"hooks": hooks}))
-    assert said.endswith(f"is too long: the most is {maximum or '10m'}")
+    assert said.endswith(f"is too long; the maximum is {maximum or '10m'}")
     for field in ("execTimeout", "waitTimeout"):
         after = {"name": "x", "postHooks": [{"exec": {**EXEC, field: asked}}]}
         assert "too long" in forbidden_restore({"hooks": {"resources": [after]}}, policy(restore={"hooks": hooks}))
@@ -232,14 +232,14 @@ def test_A10_without_cluster_resources_not_even_volumes_are_taken() -> None:
 @pytest.mark.parametrize("entry", ["[", "{", "pod?", "*s", "*.velero.io", "!pods", "pods,secrets", "", "pods\n"])
 @pytest.mark.parametrize("field", ["includedResources", "excludedResources"])
 def test_A10_a_pattern_that_would_void_our_exclusions_is_refused(field: str, entry: str) -> None:
-    assert "is not the name of a kind" in refused_backup({field: [entry]})
-    assert "is not the name of a kind" in refused_restore({field: [entry]})
+    assert "is not a resource name" in refused_backup({field: [entry]})
+    assert "is not a resource name" in refused_restore({field: [entry]})
 
 
 @pytest.mark.parametrize("location", ["default", "another-teams"])
 def test_A11_a_storage_location_is_refused_unless_it_is_in_the_policys_list(location: str) -> None:
     said = forbidden_backup({"storageLocation": location})
-    assert said == f"spec.backupSpec.storageLocation {location} is not allowed by SelfServicePolicy team: leave it out"
+    assert said == f"spec.backupSpec.storageLocation {location} is not allowed by SelfServicePolicy team; remove it"
     rules = policy(backup={"allowed": {"storageLocations": [location]}})
     assert backup({"storageLocation": location}, rules)["storageLocation"] == location
     assert "storageLocation" not in backup({"storageLocation": ""})
@@ -274,7 +274,7 @@ def test_A13_unless_it_is_a_config_map_in_the_policys_list() -> None:
 @pytest.mark.parametrize("status", [{}, {"includedResources": ["nonadminbackups"]}, {"includedResources": ["*"]}])
 def test_A14_restoring_a_status_is_refused(status: dict[str, Any]) -> None:
     assert forbidden_restore({"restoreStatus": status}) == (
-        "NonAdminRestore spec.restoreSpec.restoreStatus is restricted, remove it"
+        "NonAdminRestore spec.restoreSpec.restoreStatus is restricted; remove it"
     )
 
 
@@ -283,15 +283,15 @@ def test_A14_requests_are_neither_backed_up_nor_restored() -> None:
         name = f"{kind}.oadp.openshift.io"
         assert is_left_out(name, backup({})["excludedNamespaceScopedResources"])
         assert is_left_out(name, restore({})["excludedResources"])
-        assert "is not backed up" in forbidden_backup({"includedResources": [name]})
-        assert "does not let come back" in forbidden_restore({"includedResources": [name]})
+        assert "self-service never backs up" in forbidden_backup({"includedResources": [name]})
+        assert "does not allow to restore" in forbidden_restore({"includedResources": [name]})
 
 
 @pytest.mark.parametrize("field", ["ttl", "csiSnapshotTimeout", "itemOperationTimeout"])
 def test_A20_a_duration_beyond_the_policys_bounds_is_refused(field: str) -> None:
     rules = policy(backup={field: {"minimum": "1m", "maximum": "2h"}})
-    assert "is too long: the most is 2h" in forbidden_backup({field: "2h1s"}, rules)
-    assert "is too short: the least is 1m" in forbidden_backup({field: "59s"}, rules)
+    assert "is too long; the maximum is 2h" in forbidden_backup({field: "2h1s"}, rules)
+    assert "is too short; the minimum is 1m" in forbidden_backup({field: "59s"}, rules)
     assert backup({field: "2h0m0s"}, rules)[field] == "2h0m0s"
 
 
@@ -302,9 +302,9 @@ def test_A20_a_backup_that_names_no_ttl_lives_no_longer_than_the_policy_allows()
 
 
 def test_A20_timeouts_have_a_ceiling_where_the_policy_says_nothing() -> None:
-    assert "the most is 4h" in forbidden_backup({"csiSnapshotTimeout": "9999h"})
-    assert "the most is 24h" in forbidden_backup({"itemOperationTimeout": "9999h"})
-    assert "the most is 24h" in forbidden_restore({"itemOperationTimeout": "9999h"})
+    assert "the maximum is 4h" in forbidden_backup({"csiSnapshotTimeout": "9999h"})
+    assert "the maximum is 24h" in forbidden_backup({"itemOperationTimeout": "9999h"})
+    assert "the maximum is 24h" in forbidden_restore({"itemOperationTimeout": "9999h"})
 
 
 def test_A20_an_unknown_data_mover_is_refused() -> None:
@@ -325,8 +325,8 @@ def test_A20_more_backups_than_the_quota_are_refused() -> None:
     assert stored is not None
     assert active is not None
     assert stored.reason is active.reason is Reason.QUOTA_EXCEEDED
-    assert stored.message.startswith("3 of 3 backups are stored: delete one")
-    assert active.message.startswith("1 of 1 backups at once are under way: this one starts when one of them has ended")
+    assert stored.message.startswith("Limit of 3 stored backups reached; delete one")
+    assert active.message.startswith("Limit of 1 concurrent backups reached; starts automatically when one finishes")
 
 
 @pytest.mark.parametrize("namespace", ["kube-system", "kube-public", "kube-anything", "velero", "foresail"])
@@ -346,4 +346,4 @@ def test_A21_no_policy_reaches_the_namespaces_of_the_cluster_of_velero_and_of_ou
     ],
 )
 def test_a_field_that_nobody_has_thought_of_is_refused(spec: dict[str, Any]) -> None:
-    assert refused_backup(spec).endswith("is not a field that self-service knows, remove it")
+    assert refused_backup(spec).endswith("is not supported by self-service; remove it")
