@@ -36,6 +36,8 @@ def cached_folder(component: Component) -> Path:
     for file in component.sources:
         digest.update(file.read_bytes())
     digest.update(repr((component.flags, component.files, platform.machine())).encode())
+    if component.packages:
+        digest.update(repr(component.packages).encode())
     return programs_folder() / f"{component.name}-{digest.hexdigest()[:16]}"
 
 
@@ -55,15 +57,16 @@ def build(names: list[str], say: Say) -> None:
     if missing and shutil.which("go") is None:
         raise TestbedError("there is no `go` command", "install Go 1.26.8 or newer and put it on PATH")
     for component in missing:
-        with _only_one_builder(component):
+        with only_one(component.name):
             if not cached_folder(component).exists():
                 _build_one(component, say)
 
 
 @contextmanager
-def _only_one_builder(component: Component) -> Iterator[None]:
+def only_one(name: str) -> Iterator[None]:
+    """Let only one process of this user build what has that name, until the block ends."""
     programs_folder().mkdir(parents=True, exist_ok=True)
-    with (programs_folder() / f"{component.name}.lock").open("w") as lock:
+    with (programs_folder() / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
@@ -74,7 +77,7 @@ def _build_one(component: Component, say: Say) -> None:
     with tempfile.TemporaryDirectory(dir=programs_folder(), prefix=f".{component.name}-") as scratch:
         folder = Path(scratch) / "built"
         folder.mkdir()
-        command = ["go", "build", *component.flags, "-o", f"{folder}/", component.target]
+        command = ["go", "build", *component.flags, "-o", f"{folder}/", *component.targets]
         _go(component, command, lambda: say(f"{component.name}: building, {time.monotonic() - began:.0f} s"))
         for given, ours in component.renamed.items():
             (folder / given).rename(folder / ours)

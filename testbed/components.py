@@ -6,7 +6,8 @@ from pathlib import Path
 from testbed.places import HERE, MODULES
 
 _KUBERNETES = "1.36.3"
-_VELERO = "github.com/vmware-tanzu/velero/pkg/buildinfo.Version"
+_VELERO_CMD = "github.com/vmware-tanzu/velero/cmd"
+VELERO_VERSION = "github.com/vmware-tanzu/velero/pkg/buildinfo.Version"
 
 # Velero's controller-runtime metrics server listens on a fixed port that no flag changes, so two Velero servers
 # on one machine would clash. The default is a variable: stamped like a version, each server takes a free port.
@@ -38,11 +39,15 @@ class Component:
     files: dict[str, tuple[str, ...]] = field(default_factory=dict)  # module: globs of files kept with the programs
 
     own: bool = False  # the module has Go code of ours, in a folder of its own
+    module: str = ""  # the component whose module this one shares, to build other packages of it
+    packages: tuple[str, ...] = ()  # what to build of the module, if not what its `tool` block names
+    tags: tuple[str, ...] = ()
+    only_node: bool = False  # only a cluster with a real node needs it
 
     @property
     def folder(self) -> Path:
         """Where the module is."""
-        return HERE / self.name if self.own else MODULES / self.name
+        return HERE / self.name if self.own else MODULES / (self.module or self.name)
 
     @property
     def sources(self) -> list[Path]:
@@ -50,15 +55,16 @@ class Component:
         return [self.folder / "go.mod", self.folder / "go.sum", *sorted(self.folder.glob("*.go"))]
 
     @property
-    def target(self) -> str:
+    def targets(self) -> tuple[str, ...]:
         """What `go build` is asked to build."""
-        return "." if self.own else "tool"
+        return self.packages or (("." if self.own else "tool"),)
 
     @property
     def flags(self) -> tuple[str, ...]:
         """The flags of `go build` for this component."""
         linker = " ".join(["-s", "-w", *(f"-X {name}={value}" for name, value in self.stamps)])
-        return ("-trimpath", "-buildvcs=false", "-mod=readonly", "-ldflags", linker)
+        tags = ("-tags", ",".join(self.tags)) if self.tags else ()
+        return ("-trimpath", "-buildvcs=false", "-mod=readonly", *tags, "-ldflags", linker)
 
 
 COMPONENTS = {
@@ -72,8 +78,8 @@ COMPONENTS = {
             stamps=_kubernetes_stamps(),
         ),
         Component("s3", ("versitygw",), 1.5),
-        Component("velero", ("velero",), 7.5, stamps=((_VELERO, "v1.18.3"), *_ANY_PORT)),
-        Component("velero-1.17", ("velero",), 4, stamps=((_VELERO, "v1.17.2"), *_ANY_PORT)),
+        Component("velero", ("velero",), 7.5, stamps=((VELERO_VERSION, "v1.18.3"), *_ANY_PORT)),
+        Component("velero-1.17", ("velero",), 4, stamps=((VELERO_VERSION, "v1.17.2"), *_ANY_PORT)),
         Component("velero-aws", ("velero-plugin-for-aws",), 4.5),
         Component("kwok", ("kwok",), 3),
         Component(
@@ -85,5 +91,32 @@ COMPONENTS = {
         ),
         Component("helm", ("helm",), 2.5, stamps=(("helm.sh/helm/v4/internal/version.version", "v4.3.1"),)),
         Component("oracle", ("oracle",), 0.2, own=True),
+        Component("kube-node", ("kubelet", "kube-proxy"), 2, stamps=_kubernetes_stamps(), only_node=True),
+        Component(
+            "containerd",
+            ("containerd", "containerd-shim-runc-v2", "ctr"),
+            3.5,
+            stamps=(("github.com/containerd/containerd/v2/version.Version", "v2.4.2"),),
+            tags=("no_btrfs", "no_devmapper", "no_zfs", "netgo", "osusergo", "static_build"),
+            only_node=True,
+        ),
+        Component(
+            "velero-helpers",
+            ("velero-helper", "velero-restore-helper"),
+            0.2,
+            module="velero",
+            packages=(f"{_VELERO_CMD}/velero-helper", f"{_VELERO_CMD}/velero-restore-helper"),
+            only_node=True,
+        ),
+        Component(
+            "velero-aws-helpers",
+            ("cp-plugin",),
+            0.2,
+            module="velero-aws",
+            packages=("github.com/vmware-tanzu/velero-plugin-for-aws/hack/cp-plugin",),
+            only_node=True,
+        ),
+        Component("local-path", ("local-path-provisioner",), 1.5, only_node=True),
+        Component("pause", ("pause",), 0.1, own=True, only_node=True),
     )
 }

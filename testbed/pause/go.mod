@@ -1,0 +1,3 @@
+module foresail/testbed/pause
+
+go 1.26.0
