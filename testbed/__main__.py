@@ -8,10 +8,11 @@ from types import FrameType
 from typing import Never
 
 from testbed.build import build
-from testbed.cluster import Cluster, remove
+from testbed.cluster import Cluster, components_of, remove
 from testbed.command import spelled
 from testbed.components import COMPONENTS
 from testbed.errors import TestbedError
+from testbed.node import images, needs
 from testbed.site import Options, known, names
 
 _VELERO = {"1.18": "velero", "1.17": "velero-1.17"}
@@ -49,7 +50,9 @@ def _parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(required=True, metavar="COMMAND")
 
     one = commands.add_parser("build", help="build what is missing of the programs")
-    one.add_argument("components", nargs="*", metavar="COMPONENT", help=f"all by default: {', '.join(COMPONENTS)}")
+    usual = [name for name, component in COMPONENTS.items() if not component.only_node]
+    one.add_argument("components", nargs="*", metavar="COMPONENT", help=f"all by default: {', '.join(usual)}")
+    one.add_argument("--node", action="store_true", help="what a real node needs besides, its images included")
     one.set_defaults(run=_build)
 
     one = commands.add_parser("up", help="bring a cluster up and return when it is ready")
@@ -72,6 +75,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     one.add_argument(
         "--capacity-buffers", action="store_true", help="with Karpenter's feature gate CapacityBuffer, for --karpenter"
+    )
+    one.add_argument(
+        "--node",
+        action="store_true",
+        help="with a real node, whose pods are containers, Velero's included; needs root and a few packages",
     )
     one.add_argument("--audit", action="store_true", help="with the API server's audit log")
     one.set_defaults(run=_up)
@@ -106,7 +114,14 @@ def _add_name(parser: argparse._ActionsContainer) -> None:
 
 
 def _build(chosen: argparse.Namespace) -> int:
-    build(chosen.components or list(COMPONENTS), _say)
+    usual = [name for name, component in COMPONENTS.items() if not component.only_node]
+    if chosen.node:
+        needs.require()
+        build([*chosen.components, *components_of(Options(node=True))], _say)
+        images.build_images(_say)
+        images.build_base(_say)
+    else:
+        build(chosen.components or usual, _say)
     return 0
 
 
@@ -118,6 +133,7 @@ def _up(chosen: argparse.Namespace) -> int:
         audit=chosen.audit,
         node_seconds=chosen.node_seconds,
         capacity_buffers=chosen.capacity_buffers,
+        node=chosen.node,
     )
     cluster = Cluster.create(chosen.name, options, say=_say)
     at = [] if chosen.name == "default" else ["--name", chosen.name]

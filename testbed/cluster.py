@@ -6,7 +6,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -16,6 +16,7 @@ from testbed.api import request
 from testbed.build import Say, build, cached_folder, component_named, program
 from testbed.errors import TestbedError
 from testbed.faults import Faults
+from testbed.node import images, needs, network, up
 from testbed.places import clusters_folder
 from testbed.processes import Program
 from testbed.proxy import Proxy
@@ -30,6 +31,7 @@ _PROGRAMS: dict[str, Callable[[Site], Program]] = {
     nodes.KARPENTER: nodes.karpenter,
     velero.S3: velero.s3,
     velero.VELERO: velero.velero,
+    **up.PROGRAMS,
 }
 _NOT_SERVED_YET = (http.client.NOT_FOUND, http.client.TOO_MANY_REQUESTS, http.client.SERVICE_UNAVAILABLE)
 _NEW_KIND_SECONDS = 30.0
@@ -52,7 +54,11 @@ class Cluster:
 
         An owned cluster is an orphan once this process is gone, and `down --orphaned` takes it away.
         """
+        if options.node:
+            _must_be_possible(options)
         build(components_of(options), say)
+        if options.node:
+            images.build_images(say)
         owner = site.process_mark(os.getpid()) if owned else None
         cluster = cls(Site.claim(name, options, owner))
         try:
@@ -92,26 +98,39 @@ class Cluster:
                 say(f"{one.name} is ready after {time.monotonic() - began:.1f} s")
 
         _link_programs(where)
-        pki.make_authority(where.pki)
+        pki.make_authority(where.pki, network.server_addresses(where))
         credentials.user_kubeconfig(where, where.admin_kubeconfig, ADMIN, ["system:masters"])
+        if options.node:
+            pki.client_certificate(where.pki, control_plane.APISERVER, [])  # with which it asks the kubelet for logs
         where.audit_log.parent.mkdir()
         start(control_plane.ETCD)
         start(control_plane.APISERVER)
         if options.velero:
             velero.prepare_s3(where)
             start(control_plane.CONTROLLER_MANAGER, velero.S3)
-            velero.prepare_velero(where)
-            start(velero.VELERO)
         else:
             start(control_plane.CONTROLLER_MANAGER)
+        if options.velero and not options.node:
+            velero.prepare_velero(where)
+            start(velero.VELERO)
+        self._start_nodes(start)
+        if options.velero and options.node:
+            velero.prepare_velero(where)
+            velero.wait_for_pods(where)
+            say(f"velero and its node agent are ready after {time.monotonic() - began:.1f} s")
+        say(f"cluster {where.name!r} is up after {time.monotonic() - began:.1f} s")
+
+    def _start_nodes(self, start: Callable[..., None]) -> None:
+        where, options = self.site, self.site.options
         if options.pods_run:
-            start(control_plane.SCHEDULER, nodes.KWOK)
+            start(control_plane.SCHEDULER, *([nodes.KWOK] if options.has_kwok else []))
+        if options.node:
+            up.start_node(where, start)
         if options.nodes:
             nodes.create_nodes(where)
         if options.karpenter:
             nodes.prepare_karpenter(where)
             start(nodes.KARPENTER)
-        say(f"cluster {where.name!r} is up after {time.monotonic() - began:.1f} s")
 
     def _keep_logs(self) -> Path:
         """Put the logs of a cluster that did not come up where they outlive it, until the next that does not."""
@@ -137,21 +156,27 @@ class Cluster:
         """The names of the components that run in this cluster, in the order of their start."""
         options = self.site.options
         names = [control_plane.ETCD, control_plane.APISERVER, control_plane.CONTROLLER_MANAGER]
-        names += [velero.S3, velero.VELERO] if options.velero else []
-        names += [control_plane.SCHEDULER, nodes.KWOK] if options.pods_run else []
+        names += [velero.S3] if options.velero else []
+        names += [velero.VELERO] if options.velero and not options.node else []
+        names += [control_plane.SCHEDULER] if options.pods_run else []
+        names += [nodes.KWOK] if options.has_kwok else []
+        names += list(up.PROGRAMS) if options.node else []
         return names + ([nodes.KARPENTER] if options.karpenter else [])
 
     def _program_named(self, name: str) -> Program:
+        self._must_have(name)
+        return _PROGRAMS[name](self.site)
+
+    def _must_have(self, name: str) -> None:
         if name not in self.components:
             raise TestbedError(
                 f"cluster {self.site.name!r} has no component {name!r}",
                 f"it has: {', '.join(self.components)}",
             )
-        return _PROGRAMS[name](self.site)
 
     def log(self, component: str) -> Path:
         """Return the file with everything that a component printed."""
-        self._program_named(component)
+        self._must_have(component)
         return processes.log_file(self.site.folder, component)
 
     # For tests
@@ -186,7 +211,10 @@ class Cluster:
     def restart_velero(self, *off: str) -> None:
         """Start Velero again with these of its controllers off, as its Deployment then says too."""
         velero.switch_off(self.site, off)
-        self.fault.restart(velero.VELERO)
+        if self.site.options.node:
+            velero.wait_for_pods(self.site)
+        else:
+            self.fault.restart(velero.VELERO)
 
     @contextmanager
     def velero_behind(self, proxy: Proxy) -> Iterator[None]:
@@ -198,6 +226,11 @@ class Cluster:
         finally:
             velero.lead(self.site)
             self.fault.restart(velero.VELERO)
+
+    def build_image(self, checkout: Path, name: str, say: Say = _silent) -> None:
+        """Build the project's image from its Containerfile and push it to the node's registry under that name."""
+        images.build_project(checkout, name, say)
+        images.push_project(name, f"{network.node_address(self.site)}:{network.REGISTRY_PORT}")
 
     def bucket_objects(self) -> list[str]:
         """Return the keys of the objects in Velero's bucket."""
@@ -263,15 +296,27 @@ def remove(name: str) -> None:
     """End the cluster of that name, or whatever is left of it after its testbed was killed."""
     folder = clusters_folder() / name
     processes.kill(folder)
+    with suppress(TestbedError):  # without its file nobody knows its ports, and so its link
+        where = Site.open(name)
+        if where.options.node:
+            up.remove_node(where)
+    up.remove_groups(folder)
     site.remove(folder)
+
+
+def _must_be_possible(options: Options) -> None:
+    needs.require()
+    if options.velero not in (None, velero.VELERO):
+        raise TestbedError(f"a real node has no image of {options.velero}", "use --velero 1.18 with --node")
 
 
 def components_of(options: Options) -> list[str]:
     """Return the components that must have been built for a cluster with these options."""
     names = ["etcd", "kube"]
     names += ["s3", options.velero, "velero-aws"] if options.velero else []
-    names += ["kwok"] if options.pods_run else []
-    return names + (["karpenter"] if options.karpenter else [])
+    names += ["kwok"] if options.has_kwok else []
+    names += [*up.COMPONENTS, *up.COMPONENTS_OF_IMAGES] if options.node else []
+    return list(dict.fromkeys(names + (["karpenter"] if options.karpenter else [])))
 
 
 def _link_programs(where: Site) -> None:

@@ -9,6 +9,7 @@ from testbed.site import Site
 
 ETCD, APISERVER = "etcd", "kube-apiserver"
 CONTROLLER_MANAGER, SCHEDULER = "kube-controller-manager", "kube-scheduler"
+SERVICES, FIRST_SERVICE = "10.0.0.0/24", "10.0.0.1"  # the first is the API server's own
 _ETCD_BYTES = 8 << 30
 
 
@@ -42,6 +43,13 @@ def apiserver(site: Site) -> Program:
         f"--audit-log-path={site.audit_log}",
         "--audit-log-maxsize=1024",
     ]
+    node = [
+        "--allow-privileged=true",
+        "--enable-admission-plugins=NodeRestriction",
+        f"--kubelet-client-certificate={pki / f'user-{APISERVER}.crt'}",
+        f"--kubelet-client-key={pki / f'user-{APISERVER}.key'}",
+        "--kubelet-preferred-address-types=InternalIP",
+    ]
     return Program(
         APISERVER,
         [
@@ -50,9 +58,9 @@ def apiserver(site: Site) -> Program:
             "--bind-address=127.0.0.1",
             "--advertise-address=127.0.0.1",
             f"--secure-port={site.port(Port.APISERVER)}",
-            "--service-cluster-ip-range=10.0.0.0/24",
-            "--endpoint-reconciler-type=none",  # nobody reaches the API server through its Service here
-            "--authorization-mode=RBAC",
+            f"--service-cluster-ip-range={SERVICES}",
+            "--endpoint-reconciler-type=none",  # only the pods of a real node use its Service; see testbed.node
+            f"--authorization-mode={'Node,RBAC' if site.options.node else 'RBAC'}",
             f"--client-ca-file={pki / 'ca.crt'}",
             f"--tls-cert-file={pki / 'server.crt'}",
             f"--tls-private-key-file={pki / 'server.key'}",
@@ -60,6 +68,7 @@ def apiserver(site: Site) -> Program:
             f"--service-account-key-file={pki / 'service-accounts.pub'}",
             f"--service-account-signing-key-file={pki / 'service-accounts.key'}",
             *(audit if site.options.audit else []),
+            *(node if site.options.node else []),
         ],
         {},
         lambda: is_ok(f"{site.server}/readyz", site.admin_trust),

@@ -16,14 +16,14 @@ from testbed.site import Site
 _LENIENCE = 60  # seconds
 
 
-def user_kubeconfig(site: Site, path: Path, user: str, groups: Sequence[str] = ()) -> Path:
-    """Write a kubeconfig with which one is that user, in those groups."""
+def user_kubeconfig(site: Site, path: Path, user: str, groups: Sequence[str] = (), server: str | None = None) -> Path:
+    """Write a kubeconfig with which one is that user, in those groups, at the API server's usual address or another."""
     certificate, key = client_certificate(site.pki, user, groups)
     user_entry = {
         "client-certificate-data": kubeconfig.encoded(certificate),
         "client-key-data": kubeconfig.encoded(key),
     }
-    return kubeconfig.write(path, site.server, site.pki / "ca.crt", user_entry)
+    return kubeconfig.write(path, server or site.server, site.pki / "ca.crt", user_entry)
 
 
 def service_account_token(site: Site, namespace: str, name: str, seconds: int = 24 * 3600) -> str:

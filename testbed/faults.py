@@ -9,6 +9,7 @@ from testbed.api import request
 from testbed.control_plane import APISERVER
 from testbed.credentials import user_kubeconfig
 from testbed.errors import TestbedError
+from testbed.node.network import server_addresses
 from testbed.pki import make_authority
 from testbed.ports import Port
 from testbed.processes import Program
@@ -63,7 +64,7 @@ class Faults:
         The testbed and its kubectl trust both then. Whoever else read the old one does not know the new one.
         """
         pki, new = self._site.pki, self._site.folder / "new-pki"
-        make_authority(new)
+        make_authority(new, server_addresses(self._site))
         self.kill(APISERVER)
         (pki / "ca.crt").write_bytes((pki / "ca.crt").read_bytes() + (new / "ca.crt").read_bytes())
         for name in ("server.crt", "server.key"):

@@ -23,7 +23,7 @@ def kwok(site: Site) -> Program:
         [
             str(program("kwok", "kwok")),
             f"--kubeconfig={site.admin_kubeconfig}",
-            "--manage-all-nodes=true",
+            *_managed(site),
             "--node-lease-duration-seconds=40",
             f"--server-address=127.0.0.1:{site.port(Port.KWOK)}",
             f"--config={MANIFESTS / 'stages.yaml'}",
@@ -33,10 +33,18 @@ def kwok(site: Site) -> Program:
     )
 
 
+def _managed(site: Site) -> list[str]:
+    """Return which nodes KWOK plays: all of them, or those that say so where a real one stands beside them."""
+    if not site.options.node:
+        return ["--manage-all-nodes=true"]
+    return ["--manage-all-nodes=false", "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake"]
+
+
 def create_nodes(site: Site) -> None:
     """Create as many nodes as the cluster was asked for, and return when they are ready."""
     names = [f"node-{number}" for number in range(site.options.nodes)]
-    apply(site, [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}} for name in names])
+    metadata: dict[str, Any] = {"annotations": {"kwok.x-k8s.io/node": "fake"}}
+    apply(site, [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, **metadata}} for name in names])
     kubectl(site, "wait", "--for=condition=Ready", "--timeout=60s", *(f"node/{name}" for name in names))
 
 

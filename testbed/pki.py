@@ -10,16 +10,20 @@ _KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
 _DAYS = "3650"
 
 
-def make_authority(folder: Path) -> None:
-    """Make the authority, the certificate that every server of the cluster shows, and the token signing key."""
+def make_authority(folder: Path, addresses: Sequence[str] = ()) -> None:
+    """Make the authority, the certificate that every server of the cluster shows, and the token signing key.
+
+    Clients also find the servers at these addresses, besides loopback.
+    """
     folder.mkdir(parents=True)
+    named = [f"IP:{address}" for address in addresses]
     _openssl(
         "req", "-x509", *_KEY, "-days", _DAYS, "-subj", "/CN=testbed",
         "-keyout", folder / "ca.key", "-out", folder / "ca.crt",
     )  # fmt: skip
     _certificate(
         folder, "server", "/CN=127.0.0.1",
-        "subjectAltName=IP:127.0.0.1,DNS:localhost,DNS:kubernetes.default.svc",
+        ",".join(["subjectAltName=IP:127.0.0.1", *named, "DNS:localhost", "DNS:kubernetes.default.svc"]),
         "extendedKeyUsage=serverAuth",
     )  # fmt: skip
     private, public = folder / "service-accounts.key", folder / "service-accounts.pub"

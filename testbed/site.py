@@ -22,6 +22,7 @@ from testbed.ports import Port
 
 _FILE = "cluster.json"
 ADMIN = "admin"
+NODE_NAME = "worker"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +35,22 @@ class Options:
     audit: bool = False
     node_seconds: int = 30  # how long a node that Karpenter made takes to become ready
     capacity_buffers: bool = False  # whether Karpenter acts on CapacityBuffers; their kind is there in any case
+    node: bool = False  # whether there is a real node, whose pods are containers
 
     @property
     def pods_run(self) -> bool:
         """Whether there are, or will be, nodes."""
+        return self.node or self.has_kwok
+
+    @property
+    def has_kwok(self) -> bool:
+        """Whether KWOK plays nodes."""
         return self.karpenter or self.nodes > 0
+
+    def written(self) -> dict[str, object]:
+        """Return what differs from the defaults: another checkout may not know an option that nobody chose."""
+        defaults = asdict(Options())
+        return {name: value for name, value in asdict(self).items() if value != defaults[name]}
 
 
 @dataclass(frozen=True)
@@ -67,7 +79,7 @@ class Site:
             taken = {site.block for site in known()}
             # A state folder knows nothing of the clusters of another, so each begins elsewhere.
             site = cls(folder, ports.free_block(taken, crc32(str(folder.parent).encode())), options, owner)
-            content = {"block": site.block, "options": asdict(options), "owner": owner}
+            content = {"block": site.block, "options": options.written(), "owner": owner}
             scratch = folder.with_name(f".{name}.new")
             shutil.rmtree(scratch, ignore_errors=True)
             scratch.mkdir()

@@ -7,18 +7,27 @@ from typing import Any
 
 from testbed.api import is_ok, request
 from testbed.build import program
-from testbed.components import COMPONENTS
+from testbed.components import COMPONENTS, VELERO_VERSION
 from testbed.credentials import service_account_kubeconfig
-from testbed.kubectl import apply, command_output, wait_for_kinds
+from testbed.kubectl import apply, command_output, kubectl, wait_for_kinds
+from testbed.node import network
 from testbed.ports import Port
 from testbed.processes import Program
-from testbed.site import Site
+from testbed.site import NODE_NAME, Site
 
 S3, VELERO = "s3", "velero"
 NAMESPACE = "velero"
 _PLUGIN_TAG = "v1.14.3"
 _REGION = "us-east-1"
 _OFF = "--disable-controllers="
+_IN_PODS = (
+    "--use-node-agent",
+    "--velero-pod-cpu-request=50m",
+    "--velero-pod-mem-request=64Mi",
+    "--node-agent-pod-cpu-request=50m",
+    "--node-agent-pod-mem-request=64Mi",
+)
+_POD_SECONDS = 180
 
 
 def s3(site: Site) -> Program:
@@ -50,13 +59,24 @@ def prepare_s3(site: Site) -> None:
 
 
 def prepare_velero(site: Site) -> None:
-    """Create what `velero install` creates, but with no replica: the server runs beside the cluster, not in it."""
+    """Create what `velero install` creates; without a real node with no replica, for the server runs beside it."""
     objects = _installation(site)
     _installed_file(site).write_text(json.dumps(objects))
     apply(site, [item for item in objects if item["kind"] == "CustomResourceDefinition"])
     wait_for_kinds(site)
     apply(site, [item for item in objects if item["kind"] != "CustomResourceDefinition"])
     lead(site)
+
+
+def wait_for_pods(site: Site) -> None:
+    """Wait until Velero and its node agent run on the real node and the bucket is available."""
+    for workload in (f"deployment/{VELERO}", "daemonset/node-agent"):
+        kubectl(site, "rollout", "status", workload, f"--namespace={NAMESPACE}", f"--timeout={_POD_SECONDS}s")
+    available = "--for=jsonpath={.status.phase}=Available"
+    kubectl(
+        site, "wait", available, "backupstoragelocations/default",
+        f"--namespace={NAMESPACE}", f"--timeout={_POD_SECONDS}s",
+    )  # fmt: skip
 
 
 def lead(site: Site, server: str | None = None) -> None:
@@ -98,9 +118,7 @@ def switch_off(site: Site, controllers: tuple[str, ...]) -> None:
 
 
 def _installation(site: Site) -> list[dict[str, Any]]:
-    version = dict(COMPONENTS[site.options.velero or VELERO].stamps)[
-        "github.com/vmware-tanzu/velero/pkg/buildinfo.Version"
-    ]
+    version = dict(COMPONENTS[site.options.velero or VELERO].stamps)[VELERO_VERSION]
     output = command_output(
         site,
         [
@@ -110,15 +128,25 @@ def _installation(site: Site) -> list[dict[str, Any]]:
             "--provider=aws",
             f"--plugins=velero/velero-plugin-for-aws:{_PLUGIN_TAG}",
             "--bucket=velero",
-            f"--backup-location-config=region={_REGION},s3ForcePathStyle=true,s3Url={site.url(Port.S3, 'http')}",
+            f"--backup-location-config=region={_REGION},s3ForcePathStyle=true,s3Url={_s3_url(site)}",
             "--use-volume-snapshots=false",
             f"--secret-file={_credentials_file(site)}",
+            *(_IN_PODS if site.options.node else []),
         ],
     )  # fmt: skip
     objects: list[dict[str, Any]] = json.loads(output)["items"]
-    _deployment(objects)["replicas"] = 0
+    if site.options.node:
+        _deployment(objects)["template"]["spec"]["nodeSelector"] = {"kubernetes.io/hostname": NODE_NAME}
+    else:
+        _deployment(objects)["replicas"] = 0
     _server_arguments(objects).append(f"{_OFF}schedule")
     return objects
+
+
+def _s3_url(site: Site) -> str:
+    if not site.options.node:
+        return site.url(Port.S3, "http")
+    return f"http://{network.machine_address(site)}:{site.port(Port.S3)}"
 
 
 def _kubeconfig(site: Site) -> Path:

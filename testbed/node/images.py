@@ -1,0 +1,260 @@
+"""The images of a node: made from programs that were built here and from Debian's packages, never fetched."""
+
+import hashlib
+import io
+import json
+import os
+import platform
+import shutil
+import subprocess
+import tarfile
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed import ports
+from testbed.api import is_ok
+from testbed.build import Say, cached_folder, component_named, only_one, program
+from testbed.components import COMPONENTS, VELERO_VERSION
+from testbed.errors import TestbedError
+from testbed.node.needs import command
+from testbed.places import programs_folder
+
+PAUSE = "testbed.foresail.dev/pause:1"
+BUSYBOX = "busybox:1"
+_PLUGIN_TAG = "v1.14.3"
+_SUITE = "bookworm"
+_BASE_PACKAGES = ("python3", "python3-venv", "python-is-python3", "ca-certificates")
+_BASE_MINUTES = 2
+_SECONDS = 1200
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """An image of one layer: the files in it, and whom and what it runs as."""
+
+    name: str
+    files: dict[str, Path]  # path in the image: the file
+    user: str
+    command: tuple[str, ...]
+    links: tuple[str, ...] = ()  # further names of the first file
+    homes: tuple[str, ...] = ()  # folders that belong to the user
+    environment: tuple[str, ...] = ()
+
+
+def velero_tag(component: str) -> str:
+    """Return the tag of the image of that component of Velero."""
+    return dict(COMPONENTS[component].stamps)[VELERO_VERSION]
+
+
+def registry_folder() -> Path:
+    """Return where the images are, as a registry keeps them: keyed by everything that is in them."""
+    parts = [cached_folder(component_named(name)).name for name in ("pause", "velero", "velero-aws")]
+    parts += [cached_folder(component_named(name)).name for name in ("velero-helpers", "velero-aws-helpers")]
+    return programs_folder() / f"node-images-{_digest(parts, Path(__file__).read_text())}"
+
+
+def base_folder() -> Path:
+    """Return where the base of the project's image is: Debian with Python, as a tar file."""
+    return programs_folder() / f"node-base-{_digest(_SUITE, _BASE_PACKAGES)}"
+
+
+def _digest(*parts: object) -> str:
+    return hashlib.sha256(repr((parts, platform.machine())).encode()).hexdigest()[:16]
+
+
+def build_images(say: Say) -> None:
+    """Make the registry's images, if that has not been done."""
+    if registry_folder().exists():
+        return
+    with only_one("node-images"), tempfile.TemporaryDirectory(dir=programs_folder(), prefix=".node-images-") as scratch:
+        if registry_folder().exists():
+            return
+        began = time.monotonic()
+        say("node-images: building, about 0.5 min")
+        data = Path(scratch) / "registry"
+        data.mkdir()
+        with _registry(data, Path(scratch)) as server:
+            for image in _images():
+                _build(image, Path(scratch), server)
+                say(f"node-images: {image.name} after {time.monotonic() - began:.0f} s")
+        data.rename(registry_folder())  # the commit: a folder of the final name is complete
+    say(f"node-images: built in {time.monotonic() - began:.0f} s")
+
+
+def build_base(say: Say) -> Path:
+    """Make the base of the project's image from Debian's packages, if that has not been done; return its tar file."""
+    if not base_folder().exists():
+        with only_one("node-base"), tempfile.TemporaryDirectory(dir=programs_folder(), prefix=".node-base-") as scratch:
+            if not base_folder().exists():
+                began = time.monotonic()
+                say(f"node-base: building, about {_BASE_MINUTES} min")
+                folder = Path(scratch) / "built"
+                folder.mkdir()
+                _run(
+                    command("mmdebstrap"), "--quiet", "--variant=minbase",
+                    f"--include={','.join(_BASE_PACKAGES)}", _SUITE, str(folder / "base.tar"),
+                )  # fmt: skip
+                folder.rename(base_folder())
+                say(f"node-base: built in {time.monotonic() - began:.0f} s")
+    return base_folder() / "base.tar"
+
+
+def _images() -> list[Image]:
+    busybox = Path(command("busybox"))
+    names = _run(str(busybox), "--list").split()
+    velero = {
+        "velero": program("velero", "velero"),
+        "velero-helper": program("velero-helpers", "velero-helper"),
+        "velero-restore-helper": program("velero-helpers", "velero-restore-helper"),
+    }
+    plugin = {
+        "bin/cp-plugin": program("velero-aws-helpers", "cp-plugin"),
+        "plugins/velero-plugin-for-aws": program("velero-aws", "velero-plugin-for-aws"),
+    }
+    copy = ("/bin/cp-plugin", "/plugins/velero-plugin-for-aws", "/target/velero-plugin-for-aws")
+    links = tuple(f"bin/{name}" for name in names if name != "busybox")
+    return [
+        Image(PAUSE, {"pause": program("pause", "pause")}, "65535", ("/pause",)),
+        Image(BUSYBOX, {"bin/busybox": busybox}, "0", (), links, ("root",), ("PATH=/bin",)),
+        # Velero keeps its repositories' caches in its home: if that is not its own, file-system backups fail.
+        Image(f"velero/velero:{velero_tag('velero')}", velero, "1000", (), (), ("home/cnb",), ("HOME=/home/cnb",)),
+        Image(f"velero/velero-plugin-for-aws:{_PLUGIN_TAG}", plugin, "65532", copy),
+    ]
+
+
+def _build(image: Image, scratch: Path, server: str) -> None:
+    context = scratch / "context"
+    context.mkdir()
+    _write_layer(image, context / "layer.tar")
+    lines = ["FROM scratch", "ADD layer.tar /", f"USER {image.user}:{image.user}"]
+    lines += [f"ENV {each}" for each in image.environment]
+    lines += [f"ENTRYPOINT {json.dumps(image.command)}"] if image.command else []
+    (context / "Containerfile").write_text("\n".join(lines))
+    storage = _storage(scratch / "storage")
+    _run(*storage, "bud", "--quiet", "--isolation=chroot", f"--tag={image.name}", str(context))
+    _run(*storage, "push", "--quiet", "--tls-verify=false", image.name, f"docker://{server}/{repository(image.name)}")
+    shutil.rmtree(context)
+
+
+def repository(name: str) -> str:
+    """Return the name under which the node's registry has an image: without the registry that the name asks for."""
+    first, _, rest = name.partition("/")
+    if not rest:
+        return f"library/{name}"
+    return rest if "." in first or ":" in first or first == "localhost" else name
+
+
+def _write_layer(image: Image, path: Path) -> None:
+    with tarfile.open(path, "w") as layer:
+
+        def add(name: str, kind: bytes, mode: int, *, owner: int = 0, link: str = "", data: bytes = b"") -> None:
+            entry = tarfile.TarInfo(name)
+            entry.type, entry.mode, entry.linkname, entry.size = kind, mode, link, len(data)
+            entry.uid = entry.gid = owner
+            layer.addfile(entry, io.BytesIO(data))
+
+        folders = {str(parent) for name in image.files for parent in Path(name).parents if str(parent) != "."}
+        for name in sorted(folders):
+            add(name, tarfile.DIRTYPE, 0o755)
+        add("tmp", tarfile.DIRTYPE, 0o1777)
+        for home in image.homes:
+            add(home, tarfile.DIRTYPE, 0o755, owner=int(image.user))
+        for name, file in image.files.items():
+            add(name, tarfile.REGTYPE, 0o755, data=file.read_bytes())
+        for name in image.links:
+            add(name, tarfile.SYMTYPE, 0o777, link="/" + next(iter(image.files)))
+
+
+@contextmanager
+def _registry(data: Path, scratch: Path) -> Iterator[str]:
+    """Serve a registry on that folder until the block ends."""
+    port = next(number for number in range(19_000, 20_000) if ports.is_free(number))
+    address = f"127.0.0.1:{port}"
+    config = {
+        "version": "0.1",
+        "log": {"level": "error"},
+        "storage": {"filesystem": {"rootdirectory": str(data)}},
+        "http": {"addr": address},
+    }
+    (scratch / "registry.json").write_text(json.dumps(config))
+    serve = [command("docker-registry"), "serve", str(scratch / "registry.json")]
+    process = subprocess.Popen(serve, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + 30
+        while not is_ok(f"http://{address}/v2/"):
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise TestbedError("docker-registry does not start", f"run it: {' '.join(serve)}")
+            time.sleep(0.05)
+        yield address
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _storage(folder: Path) -> list[str]:
+    """Return buildah with a storage of its own, so that it neither reads nor changes the user's images."""
+    return [command("buildah"), f"--root={folder}", f"--runroot={folder}-run", "--storage-driver=overlay"]
+
+
+def project_storage() -> list[str]:
+    """Return buildah with the storage in which the project's image and its layers are kept between runs."""
+    return _storage(programs_folder() / "node-buildah")
+
+
+def build_project(checkout: Path, name: str, say: Say, options: Sequence[str] = ()) -> None:
+    """Build an image from the project's Containerfile, unchanged, upon a base made of Debian's packages."""
+    with only_one("node-buildah"):
+        for base in base_names((checkout / "Containerfile").read_text()):
+            _tag_base(build_base(say), base, say)
+        began = time.monotonic()
+        _run(
+            *project_storage(), "bud", "--quiet", "--layers", "--isolation=chroot", "--network=host", "--pull-never",
+            *options, *_index_options(), f"--tag={name}", f"--file={checkout / 'Containerfile'}", str(checkout),
+        )  # fmt: skip
+        say(f"{name}: built in {time.monotonic() - began:.0f} s")
+
+
+def base_names(containerfile: str) -> list[str]:
+    """Return the images upon which a Containerfile builds, without its own stages."""
+    stages = [line.split()[1:] for line in containerfile.splitlines() if line.startswith("FROM ")]
+    own = {words[-1] for words in stages if len(words) > 1}
+    return list(dict.fromkeys(words[0] for words in stages if words[0] not in own))
+
+
+def _tag_base(tar: Path, name: str, say: Say) -> None:
+    tag = f"localhost/{tar.parent.name}:1"
+    if not _run(*project_storage(), "images", "--quiet", "--filter", f"reference={tag}"):
+        say(f"{name}: adding {tar.name} as {tag}")
+        with tempfile.NamedTemporaryFile("w") as recipe:
+            recipe.write(f"FROM scratch\nADD {tar.name} /\n")
+            recipe.flush()
+            file = f"--file={recipe.name}"
+            _run(*project_storage(), "bud", "--quiet", "--isolation=chroot", f"--tag={tag}", file, str(tar.parent))
+    _run(*project_storage(), "tag", tag, f"docker.io/{repository(name)}")
+
+
+def _index_options() -> list[str]:
+    """Return what lets pip reach this machine's package index while an image is built, and stays out of the image."""
+    mounts = ["--volume=/etc/ssl/certs:/etc/ssl/certs:ro"] if Path("/etc/ssl/certs").exists() else []
+    places = (os.environ.get("PIP_CONFIG_FILE", ""), Path.home() / ".config/pip/pip.conf", "/etc/pip.conf")
+    file = next((place for place in places if Path(place).is_file()), None)
+    return mounts + ([f"--volume={file}:/etc/pip.conf:ro"] if file else [])
+
+
+def push_project(name: str, server: str) -> None:
+    """Push the project's image to a registry."""
+    with only_one("node-buildah"):
+        target = f"docker://{server}/{repository(name)}"
+        _run(*project_storage(), "push", "--quiet", "--tls-verify=false", name, target)
+
+
+def _run(*words: str) -> str:
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=_SECONDS)
+    if done.returncode != 0:
+        tail = "\n".join((done.stderr or done.stdout).splitlines()[-15:])
+        raise TestbedError(f"{' '.join(words)}: code {done.returncode}:\n{tail}", "run it by hand to see all of it")
+    return done.stdout

@@ -1,0 +1,63 @@
+"""What this machine must have for a real node: Linux, root, and a few packages."""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from testbed.errors import TestbedError
+
+PACKAGES = {  # a file or command of the package: the package
+    "runc": "runc",
+    "buildah": "buildah",
+    "/usr/lib/cni/bridge": "containernetworking-plugins",
+    "docker-registry": "docker-registry",
+    "mmdebstrap": "mmdebstrap",
+    "busybox": "busybox-static",
+    "nft": "nftables",
+    "iptables": "iptables",
+    "conntrack": "conntrack",
+    "ip": "iproute2",
+    "unshare": "util-linux",
+}
+_SYSTEM_PATH = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin"
+
+
+def install_command() -> str:
+    """Return the command that installs every package on Debian and its descendants."""
+    return f"apt-get install --no-install-recommends {' '.join(PACKAGES.values())}"
+
+
+def missing() -> list[str]:
+    """Return what this machine lacks for a real node, each as a reader wants to be told."""
+    lacks = [] if sys.platform == "linux" else ["Linux"]
+    lacks += [] if os.geteuid() == 0 else ["root"]
+    return lacks + [f"package {name}" for file, name in PACKAGES.items() if _found(file) is None]
+
+
+def require() -> None:
+    """Refuse to go on without what a real node needs."""
+    if lacks := missing():
+        raise TestbedError(
+            f"a real node needs what this machine lacks: {', '.join(lacks)}",
+            f"as root, install the packages: {install_command()}",
+        )
+
+
+def command(name: str) -> str:
+    """Return the path of a system command; the folders of administrators count even if PATH lacks them."""
+    found = _found(name)
+    if found is None:
+        raise TestbedError(f"there is no command {name!r}", f"as root, run: {install_command()}")
+    return found
+
+
+def search_path(*first: Path) -> str:
+    """Return a PATH with these folders before those of the system."""
+    return ":".join([*map(str, first), _SYSTEM_PATH])
+
+
+def _found(name: str) -> str | None:
+    if name.startswith("/"):
+        return name if Path(name).exists() else None
+    return shutil.which(name, path=f"{os.environ.get('PATH', '')}:{_SYSTEM_PATH}")

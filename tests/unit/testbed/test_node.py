@@ -1,0 +1,118 @@
+"""What of a real node can be known without one."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from testbed import Cluster, Options, TestbedError
+from testbed.__main__ import main
+from testbed.components import COMPONENTS
+from testbed.node import cgroups, forward, images, needs, network
+from testbed.site import Site
+
+
+@pytest.fixture(autouse=True)
+def clusters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    return tmp_path / "foresail" / "testbed"
+
+
+def test_without_root_and_packages_it_says_what_is_missing_and_starts_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], clusters: Path
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(needs, "_found", lambda name: None if name == "runc" else name)
+    assert main(["up", "--velero", "--node"]) == 1
+    said = capsys.readouterr().err
+    assert "lacks: root, package runc" in said
+    assert "apt-get install" in said
+    assert not clusters.exists()
+    with pytest.raises(TestbedError, match="root"):
+        Cluster.create("one", Options(node=True))
+
+
+def test_a_version_of_velero_without_an_image_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(needs, "missing", list)
+    with pytest.raises(TestbedError, match=r"no image of velero-1\.17"):
+        Cluster.create("one", Options(node=True, velero="velero-1.17"))
+
+
+def test_an_option_that_nobody_chose_is_not_written_so_that_another_checkout_can_read_the_file(clusters: Path) -> None:
+    Site.claim("plain", Options(velero="velero"), None)
+    assert json.loads((clusters / "plain" / "cluster.json").read_text())["options"] == {"velero": "velero"}
+    made = Site.claim("real", Options(node=True), None)
+    assert Site.open("real") == made
+
+
+def test_clusters_side_by_side_share_neither_link_nor_address_nor_group(clusters: Path) -> None:
+    sites = [Site(clusters / str(block), block, Options(node=True), None) for block in range(700)]
+    for of in (network.machine_address, network.node_address, network.link_name, lambda s: cgroups.name(s.folder)):
+        assert len({of(site) for site in sites}) == len(sites)
+    assert not {network.machine_address(s) for s in sites} & {network.node_address(s) for s in sites}
+    assert max(len(network.link_name(site)) for site in sites) <= 15, "the longest name that the kernel takes"
+
+
+def test_what_only_a_real_node_needs_is_not_built_for_others() -> None:
+    usual = [name for name, component in COMPONENTS.items() if not component.only_node]
+    assert "kubelet" not in [program for name in usual for program in COMPONENTS[name].programs]
+    assert len(usual) == 10
+
+
+@pytest.mark.parametrize(
+    ("name", "repository"),
+    [
+        ("busybox:1", "library/busybox:1"),
+        ("velero/velero:v1", "velero/velero:v1"),
+        ("ghcr.io/team/app:2", "team/app:2"),
+        ("localhost/app:2", "app:2"),
+        ("registry:5000/app:2", "app:2"),
+    ],
+)
+def test_an_image_is_found_whatever_registry_its_name_asks_for(name: str, repository: str) -> None:
+    assert images.repository(name) == repository
+
+
+def test_the_base_of_an_image_is_what_its_stages_build_upon() -> None:
+    text = (
+        "FROM python:3.11-slim AS build\nRUN true\nFROM build AS more\nFROM python:3.11-slim\nCOPY --from=build /a /a\n"
+    )
+    assert images.base_names(text) == ["python:3.11-slim"]
+
+
+def test_the_forwarder_passes_bytes_both_ways_and_tells_the_end_of_either_side() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        words = [sys.executable, str(Path(forward.__file__)), "127.0.0.2", str(port)]
+        with subprocess.Popen(words) as process:
+            try:
+                client = _connected("127.0.0.2", port)
+                accepted, _ = server.accept()
+                client.sendall(b"asked")
+                client.shutdown(socket.SHUT_WR)
+                assert _all(accepted) == b"asked"
+                accepted.sendall(b"answered" * 100_000)
+                accepted.close()
+                assert _all(client) == b"answered" * 100_000
+                client.close()
+            finally:
+                process.kill()
+
+
+def _connected(address: str, port: int) -> socket.socket:
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            return socket.create_connection((address, port))
+        except OSError:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
+
+def _all(connection: socket.socket) -> bytes:
+    return b"".join(iter(lambda: connection.recv(1 << 16), b""))
