@@ -26,7 +26,7 @@ from foresail.kube.reflector import Change
 from foresail.kube.store import Store
 from foresail.plan import Key
 from foresail.primers.metrics import PrimerMetrics
-from foresail.primers.observe import PlaceholderRow, PrimerRow
+from foresail.primers.rows import PlaceholderRow, PrimerRow
 from foresail.schedules.metrics import ScheduleMetrics
 from foresail.schedules.observe import BackupRow, Engine, LocationRow, Seen
 from foresail.schedules.rules import judge

@@ -16,7 +16,7 @@ from foresail.kube.loop import LoopTiming
 from foresail.plan import Key, Note
 from foresail.primers.admission_dry_run import DryRun, no_dry_run
 from foresail.primers.controller import Primers
-from foresail.primers.observe import Settings
+from foresail.primers.settings import Settings
 from foresail.primers.volume_lookup import LocateVolumes, locate_volumes_with
 from tests.worlds.buffer_stand_in import BUFFER, Buffering
 from tests.worlds.documents import Document

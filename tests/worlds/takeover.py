@@ -183,7 +183,7 @@ def _why_no_schedule(seen: ScheduleSeen | EngineSeen, plan: Plan) -> str:
 
 
 def _primer_keys(controller: Primers) -> Iterable[Key]:
-    return controller.primers
+    return controller.state.primers
 
 
 def _why_no_primer(seen: PrimerView, _: Plan) -> str:

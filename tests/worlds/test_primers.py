@@ -220,7 +220,7 @@ def test_a_target_that_may_not_preempt_finds_the_place_free_two_seconds_before_i
     assert held.until is not None
     assert timedelta(seconds=1.5) <= held.fire - held.until <= timedelta(seconds=2)
     assert all(delay <= 2 for delay in scene.record.delays_in_order)
-    assert "push a placeholder aside" in scene.primed("daily")["early"]
+    assert "preempt a placeholder" in scene.primed("daily")["early"]
 
 
 def quota(scene: PrimerScene, hard: str, used: str = "0") -> None:

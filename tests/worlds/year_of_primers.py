@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
-from foresail.primers.observe import RELEASE_AFTER
+from foresail.primers.rows import RELEASE_AFTER
 from tests.worlds import virtual_time
 from tests.worlds.primer_scene import Held, PrimerScene
 from tests.worlds.year_stories import ZONES

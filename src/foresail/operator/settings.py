@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from foresail.api.marks import OPERATORS_LEASE
 from foresail.cron import Dialect
-from foresail.primers.observe import Settings as PrimerSettings
+from foresail.primers.settings import Settings as PrimerSettings
 from foresail.schedules.settings import Settings as ScheduleSettings
 
 

@@ -1,6 +1,6 @@
-"""What a pod of a run would be after admission: asked of the API server by a creation that it only rehearses.
+"""What a pod of a run would be after admission, by a server-side dry run.
 
-Until the first run has been seen, the template alone does not tell what a LimitRange or an injected sidecar adds.
+Before the first run, the template alone does not show what a LimitRange or an injected sidecar adds.
 """
 
 from collections.abc import Awaitable, Callable
@@ -12,17 +12,17 @@ import msgspec
 from foresail.api import batch, pods
 from foresail.kube.failures import Cause, Failure
 from foresail.plan import Body, Key, Kind
-from foresail.primers.observe import CronJobRow
+from foresail.primers.rows import CronJobRow
 from foresail.primers.shape import Shape, shape_of
 
 T = TypeVar("T")
 _NAME = "foresail-dry-run"
 _REFUSALS = (Cause.FORBIDDEN, Cause.INVALID, Cause.UNREADABLE)
-_LONGEST_REFUSAL = 500  # a webhook can write any number of words
+_LONGEST_REFUSAL = 500  # a webhook can answer with any length
 
 
 class DryRunRequest(msgspec.Struct, frozen=True):
-    """Whose pod is asked about, and what its template says: a change of it is another wish."""
+    """The CronJob, and its pod template: another template is another request."""
 
     cron_job: Key
     uid: str
@@ -37,7 +37,7 @@ class DryRunResult(msgspec.Struct, frozen=True):
     """What the API server answered to a dry run: the pod after admission, a refusal, or nothing that helps."""
 
     request: DryRunRequest
-    asked: datetime
+    at: datetime
     admitted: Shape | None = None
     refused: str = ""
 
@@ -49,26 +49,26 @@ class DryRunResult(msgspec.Struct, frozen=True):
 
     @property
     def is_final(self) -> bool:
-        """Whether the API server has answered; otherwise it is asked again soon."""
+        """Whether the API server has answered; otherwise another dry run follows soon."""
         return self.admitted is not None or bool(self.refused)
 
 
-def dry_run_result(request: DryRunRequest, found: Shape | Failure, asked: datetime) -> DryRunResult:
-    """Return what is kept of a dry run."""
+def dry_run_result(request: DryRunRequest, found: Shape | Failure, at: datetime) -> DryRunResult:
+    """Return the result of a dry run."""
     if not isinstance(found, Failure):
-        return DryRunResult(request, asked, admitted=found)
+        return DryRunResult(request, at, admitted=found)
     words = found.message if len(found.message) <= _LONGEST_REFUSAL else f"{found.message[:_LONGEST_REFUSAL]}…"
-    return DryRunResult(request, asked, refused=words or found.cause.value if found.cause in _REFUSALS else "")
+    return DryRunResult(request, at, refused=words or found.cause.value if found.cause in _REFUSALS else "")
 
 
 class DryRunClient(Protocol):
-    """Who can ask the API server; the client is one."""
+    """Reads objects and runs dry runs; the client does."""
 
     async def get(self, kind: Kind, key: Key, of: type[T]) -> T | Failure:
         """Read one object."""
 
     async def create_dry_run(self, kind: Kind, key: Key, body: Body, of: type[T]) -> T | Failure:
-        """Ask what an object would be, without creating it."""
+        """Return what an object would be, without creating it."""
 
 
 def dry_run_with(client: DryRunClient) -> DryRun:
@@ -93,5 +93,5 @@ def dry_run_with(client: DryRunClient) -> DryRun:
 
 
 async def no_dry_run(request: DryRunRequest) -> Shape | Failure:
-    """Return the template as it is, where nobody can be asked."""
+    """Return the template as it is, without a client."""
     return request.template

@@ -1,4 +1,4 @@
-"""CronJobs with the annotation foresail.dev/warm-up, read as if a Primer with these settings were for them.
+"""CronJobs with the annotation foresail.dev/warm-up, read as if a Primer with these settings selected them.
 
 What the status of a Primer would have is recorded in one annotation of the CronJob. Its owner can write anything there,
 so a record counts only if it is small, complete and about this very CronJob.
@@ -16,8 +16,10 @@ from foresail.api.instants import whole
 from foresail.api.marks import WARM_UP, WARM_UP_METHOD, WARM_UP_STATUS
 from foresail.api.primer import AUTO, LONGEST_WARM_UP, WARM_UP_PATTERN, Method, Primed, PrimerStatus
 from foresail.plan import Patch
-from foresail.primers.observe import LONGEST_RECORD, RELEASE_AFTER, CronJobRow, PrimerRow, Settings, warm_up_of
+from foresail.primers.durations import warm_up_of
 from foresail.primers.reasons import Reason
+from foresail.primers.rows import LONGEST_RECORD, RELEASE_AFTER, CronJobRow, PrimerRow
+from foresail.primers.settings import Settings
 from foresail.primers.status import DELAYS
 
 _WARM_UP = re.compile(WARM_UP_PATTERN)
@@ -82,7 +84,7 @@ def read_warm_up(text: str) -> timedelta | None:
 
 
 def read_record(text: str, uid: str) -> PrimerStatus:
-    """Return what was recorded about a CronJob; nothing if that is not a record that the operator would write."""
+    """Return what was recorded about a CronJob; empty if it is no record that the operator would write."""
     if not text or len(text) > LONGEST_RECORD:
         return PrimerStatus()
     try:
@@ -94,7 +96,7 @@ def read_record(text: str, uid: str) -> PrimerStatus:
 
 
 def record(primed: Primed) -> str:
-    """Return the text of a record, never longer than is read again."""
+    """Return the text of a record, never longer than `read_record` accepts."""
     warming = primed.warming
     if warming is not None:
         warming = msgspec.structs.replace(warming, nodes=warming.nodes[:_MOST_NODES])
@@ -105,7 +107,7 @@ def record(primed: Primed) -> str:
 
 
 def record_patch(cron: CronJobRow, primed: Primed | None, now: datetime) -> Patch | None:
-    """Return the write that records this about a CronJob, or removes what is recorded; None if it is so already."""
+    """Return the write that records this about a CronJob, or removes what is recorded; None if nothing changes."""
     annotations, text = cron.annotated, None
     if annotations is None:
         return None
@@ -130,7 +132,7 @@ def records_a_small_quota(row: CronJobRow) -> bool:
 
 
 def has_request_changed(old: CronJobRow | None, new: CronJobRow | None) -> bool:
-    """Whether what is wanted for a CronJob has changed, so that what was refused is tried again."""
+    """Whether the pod template or the annotations of a CronJob have changed, so that what was refused is retried."""
     return _wanted(old) != _wanted(new)
 
 

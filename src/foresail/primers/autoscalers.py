@@ -1,7 +1,7 @@
-"""How a pod keeps its node, and which nodes are alike, by what makes and removes nodes in the cluster.
+"""How a pod keeps its node, and which nodes are alike, by the autoscaler of the cluster.
 
 On GKE Autopilot `safe-to-evict: "false"` means more than that: the pod gets a node of its own, larger minimum requests,
-and may have no affinity to other pods. There a placeholder has no annotation, and is made again if it is lost.
+and may have no affinity to other pods. There a placeholder has no annotation, and is created again if it is lost.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ _KEEPS_NODE = {
 
 
 def gke_mode(node: str) -> str:
-    """Return the GKE mode that a node's name tells; empty elsewhere."""
+    """Return the GKE mode by the name of a node; empty elsewhere."""
     return _MODES.get(node[:4], "")
 
 

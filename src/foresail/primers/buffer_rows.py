@@ -1,4 +1,4 @@
-"""What is kept of CapacityBuffers and of their PodTemplates, and whether the cluster acts on them."""
+"""The rows of CapacityBuffers and of their PodTemplates, and whether the cluster acts on them."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -20,11 +20,11 @@ from foresail.plan import Create, Key, Keyed, Kind
 from foresail.primers.shape import shape_of, shape_of_template
 
 BUFFER_RETRY = timedelta(hours=6)
-"""For so long after a buffer that no autoscaler answered or could use, `Auto` makes no other one."""
+"""How long after a buffer that no autoscaler answered or could use `Auto` creates no other one."""
 
 
 def is_recent(failed: datetime, now: datetime) -> bool:
-    """Whether a buffer failed so short a time ago that `Auto` makes no other one."""
+    """Whether a buffer failed so recently that `Auto` creates no other one."""
     return abs(now - failed) < BUFFER_RETRY
 
 
@@ -39,11 +39,11 @@ class BufferRow(Keyed, frozen=True):
     is_terminating: bool
     replicas: int
     released: datetime | None  # since when it is to hold nothing
-    is_released: bool  # whether the autoscaler has taken that in
-    ready: str  # "True" or "False" once an autoscaler has answered, with what it said
+    is_released: bool  # whether the autoscaler has observed that
+    ready: str  # "True" or "False" once an autoscaler has answered
     message: str
     provisioned: datetime | None  # since when there is room for all its pods
-    needs_nodes: bool = False  # whether the autoscaler has found none, and makes nodes
+    needs_nodes: bool = False  # whether the autoscaler has found no room, and creates nodes
 
     @property
     def is_live(self) -> bool:
@@ -63,7 +63,7 @@ class TemplateRow(Keyed, frozen=True):
 
 
 class BufferedPods(Keyed, frozen=True):
-    """For how many pods of which size a buffer keeps room, or is about to; the key is that of the buffer."""
+    """For how many pods of which size a buffer holds room, or is about to; the key is that of the buffer."""
 
     count: int
     requests: tuple[tuple[str, str], ...] | None  # None: its PodTemplate is not known yet
@@ -86,7 +86,7 @@ class BufferSupport(msgspec.Struct, frozen=True):
 
 
 def buffer_row(wire: CapacityBuffer) -> BufferRow:
-    """Return what is kept of a CapacityBuffer."""
+    """Return the row of a CapacityBuffer."""
     meta, status = wire.metadata, wire.status
     if meta.creation_timestamp is None:
         raise ValueError("it has no creationTimestamp")
@@ -113,7 +113,7 @@ def buffer_row(wire: CapacityBuffer) -> BufferRow:
 
 
 def template_row(wire: StoredTemplate) -> TemplateRow:
-    """Return what is kept of a PodTemplate."""
+    """Return the row of a PodTemplate."""
     meta = wire.metadata
     annotations, shape = meta.annotations or {}, shape_of(wire.template.spec)
     return TemplateRow(
@@ -128,7 +128,7 @@ def template_row(wire: StoredTemplate) -> TemplateRow:
 
 
 def expected_pods(action: Create, creations: Iterable[Create]) -> BufferedPods:
-    """Return for which pods a buffer is to keep room, as the creation of its PodTemplate beside it has them."""
+    """Return the pods for which a buffer is to hold room, by the PodTemplate that is created with it."""
     spec: Any = action.body["spec"]
     templates = (each.body["template"] for each in creations if each.kind == POD_TEMPLATE and each.key == action.key)
     template = next(templates, None)

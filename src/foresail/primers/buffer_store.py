@@ -1,4 +1,4 @@
-"""The CapacityBuffers and PodTemplates of Primers as they are watched, and what is learned from them."""
+"""The stores of CapacityBuffers and PodTemplates of Primers, and what is learned from them."""
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -21,10 +21,11 @@ from foresail.primers.buffer_rows import (
 )
 from foresail.primers.cluster_rows import NodeRow
 from foresail.primers.metrics import PrimerMetrics
-from foresail.primers.observe import PrimerRow, Target
+from foresail.primers.observe import Target
+from foresail.primers.rows import PrimerRow
 
 KeysFor = Callable[[str], Iterable[Key]]
-"""Returns the keys of the Primer with that UID, or of those that are short of quota in that namespace."""
+"""Returns the keys of the Primer with that UID, or of those that a quota blocks in that namespace."""
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
@@ -37,15 +38,15 @@ class BufferSet(NamedTuple):
 
     def of_cron_job(self, cron_job_uid: str) -> "BufferSet":
         """Return those for one CronJob."""
-        return self._those(lambda uid: uid == cron_job_uid)
+        return self._matching(lambda uid: uid == cron_job_uid)
 
     def strays(self, cron_job_uids: Container[str]) -> "BufferSet":
         """Return those for no CronJob of these."""
-        return self._those(lambda uid: uid not in cron_job_uids)
+        return self._matching(lambda uid: uid not in cron_job_uids)
 
-    def _those(self, chosen: Callable[[str], bool]) -> "BufferSet":
-        buffers = (row for row in self.buffers if chosen(row.target_uid))
-        return BufferSet(tuple(buffers), tuple(row for row in self.templates if chosen(row.target_uid)))
+    def _matching(self, matches: Callable[[str], bool]) -> "BufferSet":
+        buffers = (row for row in self.buffers if matches(row.target_uid))
+        return BufferSet(tuple(buffers), tuple(row for row in self.templates if matches(row.target_uid)))
 
 
 class BufferStore:
@@ -65,7 +66,7 @@ class BufferStore:
         self._answered: datetime | None = None
         self._unanswered: datetime | None = None
 
-    def informers(self, keys_for: KeysFor, short_in: KeysFor) -> tuple[Informer, ...]:
+    def informers(self, keys_for: KeysFor, quota_blocked: KeysFor) -> tuple[Informer, ...]:
         """Return what is watched: only what is ours."""
 
         def keys(change: Change[BufferRow] | Change[TemplateRow]) -> Iterator[Key]:
@@ -76,7 +77,7 @@ class BufferStore:
         def buffer_keys(change: Change[BufferRow]) -> Iterator[Key]:
             yield from keys(change)
             if _is_live(change.old) and not _is_live(change.new):
-                yield from short_in(change.key.namespace)
+                yield from quota_blocked(change.key.namespace)
 
         buffers = WatchSpec(self.kind, CapacityBuffer, buffer_row, labels=PRIMER_LABEL, optional=True)
         templates = WatchSpec(POD_TEMPLATE, StoredTemplate, template_row, labels=PRIMER_LABEL)
@@ -91,7 +92,7 @@ class BufferStore:
         return BufferSupport(self.kind, self.buffers.is_served, self._answered, unanswered)
 
     def learn_primer(self, row: PrimerRow) -> None:
-        """Take in when an autoscaler has not answered, as the status of a Primer tells it to all others."""
+        """Take in when an autoscaler has not answered, as the status of a Primer records it."""
         self._unanswered = max(_unanswered(row, self._unanswered), default=None)
 
     def _learn_buffer(self, change: Change[BufferRow]) -> Iterable[Key]:
@@ -102,7 +103,7 @@ class BufferStore:
         return ()
 
     def of_primer(self, primer: PrimerRow) -> BufferSet:
-        """Return what was made for a Primer, in its own namespace: marks elsewhere are somebody else's."""
+        """Return what was created for a Primer, in its own namespace: marks elsewhere are forged."""
         here = primer.key.namespace
         buffers = (row for row in self.buffers.by("primer", primer.uid) if row.key.namespace == here)
         templates = (row for row in self.templates.by("primer", primer.uid) if row.key.namespace == here)
@@ -113,7 +114,7 @@ class BufferStore:
         return self.buffers.count(index, value) + self.templates.count(index, value)
 
     def held_in_namespace(self, namespace: str) -> int:
-        """Return for how many pods the buffers of a namespace keep room."""
+        """Return for how many pods the buffers of a namespace hold room."""
         return sum(row.replicas for row in self.buffers.by("namespace", namespace))
 
     def held_in_cluster(self) -> int:
@@ -121,9 +122,9 @@ class BufferStore:
         return sum(row.replicas for row in self.buffers.rows() if row.is_live)
 
     def in_namespace(self, primer: Key) -> tuple[BufferedPods, ...]:
-        """Return what counts against the quotas of a namespace beside its pods, but for promises to the Primer itself.
+        """Return what counts against the quotas of a namespace beside its pods, except what this Primer creates.
 
-        Those are decided anew with each of its Plans.
+        That is decided anew with each of its Plans.
         """
         live = (_buffered(row, self.templates.get(row.key)) for row in self.buffers.by("namespace", primer.namespace))
         others = (each for key, made in self._expected.items() if key != primer for each in made)
@@ -133,7 +134,7 @@ class BufferStore:
         return expected.key.namespace == namespace and expected.key not in self.buffers
 
     def expect(self, primer: Key, creations: Iterable[Create]) -> None:
-        """Let the buffers that a Plan makes count before the store shows them, instead of those of the Plan before."""
+        """Count the buffers that a Plan creates before the store shows them, instead of those of the Plan before."""
         made = list(creations)
         found = (expected_pods(each, made) for each in made if each.kind == self.kind and each.key not in self.buffers)
         expected = tuple(_known(each, self.templates.get(each.key)) for each in found)
@@ -142,8 +143,8 @@ class BufferStore:
         else:
             self._expected.pop(primer, None)
 
-    def made_by(self, action: Create) -> Iterable[Key]:
-        """Return a name for each place that a creation is to hold, until the store shows the buffer."""
+    def expected_keys(self, action: Create) -> Iterable[Key]:
+        """Return a key for each pod that a creation is to hold room for, until the store shows the buffer."""
         if action.kind != self.kind or action.key in self.buffers:
             return ()
         spec = action.body.get("spec")
@@ -166,14 +167,14 @@ def _known(pods: BufferedPods, template: TemplateRow | None) -> BufferedPods:
 
 
 def _unanswered(row: PrimerRow, known: datetime | None) -> list[datetime]:
-    told = (each.buffer_unanswered for each in row.status.cron_jobs)
-    return [each for each in (known, *told) if each is not None]
+    recorded = (each.buffer_unanswered for each in row.status.cron_jobs)
+    return [each for each in (known, *recorded) if each is not None]
 
 
 def pools_to_explain(primer: PrimerRow, targets: Iterable[Target], nodes: Mapping[str, NodeRow]) -> set[str]:
     """Return the pools in which runs have begun, but are not recorded yet, that a buffer held capacity for."""
     primed = primer.status.cron_jobs
     held = {each.uid: each.warming.fire for each in primed if each.warming is not None and each.warming.buffer}
-    told = {each.uid: each.start_delays[-1].fire for each in primed if each.start_delays}
-    new = [each for each in targets if held.get(each.cron.uid, _LONG_AGO) > told.get(each.cron.uid, _LONG_AGO)]
+    measured = {each.uid: each.start_delays[-1].fire for each in primed if each.start_delays}
+    new = [each for each in targets if held.get(each.cron.uid, _LONG_AGO) > measured.get(each.cron.uid, _LONG_AGO)]
     return {nodes[pod.node].pool for each in new for pod in each.pods if pod.began and pod.node in nodes}

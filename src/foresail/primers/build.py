@@ -1,4 +1,4 @@
-"""What is made for a Primer: placeholders, CapacityBuffers, and primer CronJobs with their Jobs."""
+"""What is created for a Primer: placeholders, CapacityBuffers, and primer CronJobs with their Jobs."""
 
 import hashlib
 from collections.abc import Mapping
@@ -15,17 +15,19 @@ from foresail.cron.shift import ZonedExpression
 from foresail.plan import Create, Delete, Key, Kind, Patch
 from foresail.primers.autoscalers import keeps_node
 from foresail.primers.buffer_rows import BufferRow, TemplateRow
-from foresail.primers.observe import CronJobRow, PlaceholderRow, PrimerRow, PrimerView, Settings
+from foresail.primers.observe import PrimerView
+from foresail.primers.rows import CronJobRow, PlaceholderRow, PrimerRow
+from foresail.primers.settings import Settings
 from foresail.primers.shape import Shape, shares
 
 LONGEST_CRON_JOB_NAME = 52
 EARLY = timedelta(seconds=2)
-"""How long before a fire a holder goes that a run could not push aside."""
+"""How long before a fire a placeholder is released that the run could not preempt."""
 
 _LONGEST_POD_NAME = 63  # it becomes a host name
 _LONGEST_LABEL = 63
-_ENDS_BEFORE, _GONE_BEFORE = 3, 1  # seconds before the fire: when a holder ends, and when it is ended
-_KEPT_AFTER = 600  # seconds that the Job of a holder can still be looked at
+_ENDS_BEFORE, _KILLED_BEFORE = 3, 1  # seconds before the fire: when a primer pod ends, and when it is killed
+_KEPT_AFTER = 600  # seconds for which the Job of a primer CronJob remains readable
 _NO_SIDECARS = {"sidecar.istio.io/inject": "false", "linkerd.io/inject": "disabled"}
 _RESTRICTED = {
     "allowPrivilegeEscalation": False,
@@ -39,7 +41,7 @@ _NON_ROOT = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
 
 
 def placeholder_name(cron: CronJobRow, fire: datetime, index: int, attempt: int) -> str:
-    """Return the name of a placeholder: the same for the same target, fire, place and attempt, whoever asks."""
+    """Return the name of a placeholder: the same for the same target, fire, index and attempt."""
     tail = f"-warm-{cron.uid[:8]}-{int(fire.timestamp()) // 60}-{index}-{attempt}"
     return cron.key.name[: _LONGEST_POD_NAME - len(tail)].rstrip("-.") + tail
 
@@ -53,9 +55,9 @@ def attempt_of(name: str) -> int:
 def create_placeholder(
     view: PrimerView, cron: CronJobRow, shape: Shape, fire: datetime, number: tuple[int, int], lasts: timedelta
 ) -> Create:
-    """Return the creation of a placeholder, recognisable by its marks; `number` is its place, and the attempt.
+    """Return the creation of a placeholder, recognisable by its marks; `number` is its index and the attempt.
 
-    On its node it ends by itself when it has lasted its time, should nobody be there to let it go.
+    On its node it ends by itself after `lasts`, if no operator releases it.
     """
     primer, settings = view.primer, view.settings
     key = Key(cron.key.namespace, placeholder_name(cron, fire, *number))
@@ -116,7 +118,7 @@ def delete_template(row: TemplateRow) -> Delete:
 def create_primer_cron_job(
     view: PrimerView, cron: CronJobRow, shape: Shape, when: ZonedExpression, count: int
 ) -> Create:
-    """Return the creation of a primer CronJob; with what it is to hold its name changes, so it is never changed."""
+    """Return the creation of a primer CronJob; its name contains a hash of its content, so it is never updated."""
     primer = view.primer
     spec = _primer_cron_job_spec(view, shape, when, count)
     body = {"metadata": _metadata(primer, view.settings, (), owned=True, annotations={}), "spec": spec}
@@ -146,9 +148,9 @@ def _primer_cron_job_spec(view: PrimerView, shape: Shape, when: ZonedExpression,
         "parallelism": count,
         "completions": count,
         "backoffLimit": 0,
-        # One that got its node too late to end by itself must not be in the way of the run.
-        "activeDeadlineSeconds": seconds - _GONE_BEFORE,
-        # One that is pushed away before the fire is made again; it is no failure that anyone should be woken for.
+        # One that got its node too late to end by itself must not block the run.
+        "activeDeadlineSeconds": seconds - _KILLED_BEFORE,
+        # One that is disrupted before the fire is created again; that is no failure to alert on.
         "podFailurePolicy": {"rules": [{"action": "Ignore", "onPodConditions": [disrupted]}]},
         "ttlSecondsAfterFinished": _KEPT_AFTER,
         "template": {
@@ -178,7 +180,7 @@ def _metadata(
     owned: bool,
     annotations: Mapping[str, str],
 ) -> dict[str, Any]:
-    """Return labels, annotations and owner; of the target's, by which other tools would claim it, only these labels."""
+    """Return labels, annotations and owner; no other label of the target's: other tools would claim the object."""
     kind = primer.kind  # a CronJob with annotations owns what is made for it
     owner = {"apiVersion": kind.api_version, "kind": kind.name, "name": primer.key.name, "uid": primer.uid}
     found: dict[str, Any] = {
@@ -186,7 +188,7 @@ def _metadata(
             **dict(labels),
             **dict(settings.labels),
             PRIMER_LABEL: primer.key.name[:_LONGEST_LABEL].rstrip("-."),
-            NOT_BACKED_UP: "true",  # restored without its owner, nobody would release it
+            NOT_BACKED_UP: "true",  # restored without its owner, it would never be released
         },
         "annotations": {**_NO_SIDECARS, **dict(settings.annotations), **annotations},
     }
@@ -194,7 +196,7 @@ def _metadata(
 
 
 def _placement(shape: Shape, settings: Settings) -> dict[str, Any]:
-    """Return where the target's pods may run, as a pod of ours says it."""
+    """Return the fields of a pod spec that place it where the target's pods may run."""
     optional = {
         "nodeSelector": dict(shape.node_selector),
         "affinity": _decoded(shape.affinity),

@@ -1,4 +1,4 @@
-"""What is kept of nodes, quotas and priorities: what decides where pods may be, and how many."""
+"""The rows of nodes, quotas and priority classes: where pods may run, and how many."""
 
 from datetime import datetime
 
@@ -16,7 +16,7 @@ UNWARMABLE = {"eks.amazonaws.com/compute-type": "fargate", "type": "virtual-kube
 
 
 class NodeRow(msgspec.Struct, frozen=True):
-    """A node: since when it is ready, whether it goes, and whether a pod without a machine would run there."""
+    """A node: since when it is ready, whether it is terminating, and whether a placeholder can warm it."""
 
     is_terminating: bool
     is_unwarmable: bool
@@ -45,7 +45,7 @@ class PriorityRow(msgspec.Struct, frozen=True):
 
 
 def node_row(wire: pods.Node) -> NodeRow:
-    """Return what is kept of a node."""
+    """Return the row of a node."""
     labels = wire.metadata.labels or {}
     taints = {each.key for each in wire.spec.taints or ()}
     return NodeRow(
@@ -66,21 +66,21 @@ def _ready_since(status: pods.NodeStatus) -> datetime | None:
 
 
 def quota_row(wire: pods.ResourceQuota) -> QuotaRow:
-    """Return what is kept of a quota."""
+    """Return the row of a quota."""
     spec, status = wire.spec, wire.status
     scopes = [(name, "Exists", ()) for name in spec.scopes or ()]
-    chosen = [
+    selected = [
         (each.scope_name, each.operator, tuple(each.values or ()))
         for each in spec.scope_selector.match_expressions or ()
     ]
     return QuotaRow(
         key=Key(wire.metadata.namespace, wire.metadata.name),
-        scopes=(*scopes, *chosen),
+        scopes=(*scopes, *selected),
         hard=tuple(sorted((status.hard or {}).items())),
         used=tuple(sorted((status.used or {}).items())),
     )
 
 
 def priority_row(wire: pods.PriorityClass) -> PriorityRow:
-    """Return what is kept of a priority class."""
+    """Return the row of a priority class."""
     return PriorityRow(wire.metadata.name, wire.value, wire.global_default, wire.preemption_policy)

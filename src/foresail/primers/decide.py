@@ -1,4 +1,4 @@
-"""From what is seen to the Plan: what is held for each CronJob of a Primer, and what is said about it."""
+"""From the view of a Primer to its Plan: what is held for each of its CronJobs, the status and the Events."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
@@ -10,32 +10,35 @@ from foresail.api.primer import PRIMER, Primed
 from foresail.cron.shift import Shifted
 from foresail.plan import Action, Create, Note, Patch, Plan, Subject
 from foresail.primers import method_buffer
+from foresail.primers.admission import next_dry_run
 from foresail.primers.annotated import record_patch
 from foresail.primers.build import delete_placeholder, delete_primer_cron_job
 from foresail.primers.methods import METHODS
-from foresail.primers.observe import PrimerRow, PrimerView, Target
+from foresail.primers.observe import PrimerView, Target
 from foresail.primers.reasons import Because, Reason
-from foresail.primers.rules import Verdict, judge, next_dry_run, not_allowed_here
+from foresail.primers.rows import PrimerRow
+from foresail.primers.rules import judge, not_allowed_here
 from foresail.primers.status import patch_body, primed_of, status_of
 from foresail.primers.steps import UNREADABLE, Steps, recorded_primed
+from foresail.primers.verdict import Verdict
 
 MAX_CRON_JOBS = 100
-"""Of CronJobs for one Primer: the status has a paragraph for each."""
+"""Of CronJobs for one Primer: the status has an entry for each."""
 
 _LONGEST_PROBLEM = 200
 _MAX_REQUEUE = timedelta(hours=6)  # the rules of zones change, and clocks are set
 
 
 def decide(view: PrimerView, now: datetime) -> Plan:
-    """Say what is to be done for a Primer now, and when to reconcile next.
+    """Return what to do for a Primer now, and when to reconcile next.
 
-    Placeholders come before the status: of thousands that are due at once each is there before any is written about.
-    Their names are derived, so a crash between the two makes no second one.
+    Placeholders come before the status: if thousands are due at once, all are created before any status is written.
+    Their names are derived, so a crash between the two creates no second one.
     """
     primer = view.primer
     subject = Subject(primer.kind, primer.key, primer.uid)
     if primer.is_terminating:
-        return Plan(subject=subject)  # what belongs to it goes with it
+        return Plan(subject=subject)  # what it owns is deleted with it
     found = _judge_targets(view, now)
     actions: list[Action] = [delete_placeholder(each) for each in view.stray_placeholders if not each.is_terminating]
     actions += [delete_primer_cron_job(each) for each in view.stray_primer_cron_jobs if not each.is_terminating]
@@ -45,7 +48,7 @@ def decide(view: PrimerView, now: datetime) -> Plan:
     ]
     for steps in (*left, *(steps for _, steps in found)):
         actions += steps.actions
-    # With the next look, which the placeholders themselves bring about.
+    # With the next reconcile, which the placeholders themselves bring about.
     is_later = any(isinstance(each, Create) for each in actions) and not _lost(found)
     return Plan(
         actions=tuple(actions),
@@ -57,7 +60,7 @@ def decide(view: PrimerView, now: datetime) -> Plan:
 
 
 def _released_beyond(view: PrimerView, now: datetime) -> list[Steps]:
-    """Release what is held for CronJobs beyond the most that a Primer is for."""
+    """Release what is held for CronJobs beyond the most that a Primer may have."""
     return [method.release(view, target, now) for target in view.targets[MAX_CRON_JOBS:] for method in METHODS.values()]
 
 
@@ -72,7 +75,7 @@ def _judge_target(view: PrimerView, target: Target, now: datetime) -> tuple[Verd
 
 
 def _judge_targets(view: PrimerView, now: datetime) -> list[tuple[Verdict, Steps]]:
-    """Judge one CronJob after the other: the buffer that is made for one counts in the quotas for the next."""
+    """Judge one CronJob after the other: the buffer that is created for one counts in the quotas for the next."""
     found: list[tuple[Verdict, Steps]] = []
     for target in view.targets[:MAX_CRON_JOBS]:
         verdict, steps = _judge_target(view, target, now)
@@ -94,7 +97,7 @@ def _status(view: PrimerView, found: Sequence[tuple[Verdict, Steps]], now: datet
 
 
 def plan_target(view: PrimerView, verdict: Verdict, now: datetime) -> tuple[Verdict, Steps]:
-    """Ask the method that is used; whatever another method has left behind is let go."""
+    """Plan by the method in use; release what another method has left behind."""
     target, steps = verdict.target, Steps()
     left: list[Steps] = []
     for name, method in METHODS.items():
@@ -113,7 +116,7 @@ def plan_target(view: PrimerView, verdict: Verdict, now: datetime) -> tuple[Verd
 
 
 def new_events(view: PrimerView, found: Sequence[tuple[Verdict, Steps]]) -> list[Because]:
-    """Return what a user should know of this look: what has come to hold since the last one."""
+    """Return what to report as Events: what is new since the last reconcile."""
     news = [not_allowed_here(view) or _off(view.primer)] if view.is_off_unreported else []
     for verdict, steps in found:
         known = recorded_primed(view, verdict.target.cron.uid)
@@ -136,7 +139,7 @@ def _is_new(because: Because, known: Primed | None) -> bool:
 
 
 def _off(primer: PrimerRow) -> Because:
-    text = f"CronJob {primer.key}: annotation {WARM_UP} is ignored, for the administrator allows only Primers"
+    text = f"CronJob {primer.key}: annotation {WARM_UP} is ignored because the administrator allows only Primers"
     return Because(Reason.ANNOTATIONS_OFF, f"{text}: create one, or ask for primers.annotations in the chart's values.")
 
 

@@ -8,11 +8,11 @@ import msgspec
 
 from foresail.cron import CronError, Dialect, IntervalSchedule, Schedule, fires_after, outlook, parse
 from foresail.cron.shift import Shifted, shift
-from foresail.primers.observe import CronJobRow
 from foresail.primers.reasons import Because, Reason
+from foresail.primers.rows import CronJobRow
 
 STANDING = 50
-"""The duty cycle in percent above which capacity is as good as kept for ever."""
+"""The duty cycle in percent above which capacity is held almost permanently."""
 
 _CACHE_SIZE = 20_000
 _HORIZON = timedelta(days=28)
@@ -20,7 +20,7 @@ _MOST_FIRES = 2_000
 
 
 class Fires(msgspec.Struct, frozen=True):
-    """Where a CronJob stands at an instant: its last fire, and the one to come."""
+    """The last fire of a CronJob, and the next one."""
 
     last: datetime | None
     upcoming: datetime
@@ -41,7 +41,7 @@ def fires(cron: CronJobRow, zone: str, now: datetime) -> Fires | Because:
         anchor = max(anchor, now - cron.deadline)  # the controller does not look further back
     found = outlook(schedule, anchor, now)
     if found.upcoming is None:
-        text = f"{cron.text!r} has no fire in the next five years, as far as the controller looks: correct it."
+        text = f"{cron.text!r} has no fire in the next five years, which is the controller's horizon: correct it."
         return Because(Reason.NEVER_FIRES, f"CronJob {cron.key}: {text}")
     last = found.due or cron.last
     return Fires(last, found.upcoming)
@@ -49,7 +49,7 @@ def fires(cron: CronJobRow, zone: str, now: datetime) -> Fires | Because:
 
 @lru_cache(_CACHE_SIZE)
 def parsed_schedule(text: str, zone: str) -> Schedule | Because:
-    """Return the schedule that a CronJob means; a reason if it means none."""
+    """Return the parsed schedule of a CronJob; a reason if it is invalid."""
     try:
         return parse(text, Dialect.ROBFIG, zone)
     except CronError as error:
@@ -57,7 +57,7 @@ def parsed_schedule(text: str, zone: str) -> Schedule | Because:
 
 
 def duty_cycle(cron: CronJobRow, zone: str, warm_up: timedelta) -> int:
-    """Return for how many percent of the time capacity is held; the same at each look, so counted from the creation."""
+    """Return for how many percent of the time capacity is held; counted from the creation, so it does not change."""
     return _duty_cycle(cron.text, cron.zone or zone, warm_up, cron.created)
 
 

@@ -1,9 +1,9 @@
-"""How many placeholders hold capacity: a label alone makes no pod count, and no namespace fills the limit of all."""
+"""How many placeholders hold capacity: only with a known owner, and no namespace exhausts the limit of the cluster."""
 
 from collections import Counter
 from typing import NamedTuple, Protocol, TypeVar
 
-from foresail.primers.observe import PlaceholderRow
+from foresail.primers.rows import PlaceholderRow
 
 _Counted = TypeVar("_Counted")
 
@@ -21,9 +21,9 @@ class _Owning(Protocol):
 
 
 class HeldCount:
-    """Counts the placeholders of known owners, by namespace and in all, as changes come in.
+    """Counts the placeholders of known owners, by namespace and in the cluster, as changes come in.
 
-    Whoever may create pods in a namespace can forge one. So a namespace counts in all with its own limit at most.
+    Anyone who may create pods in a namespace can forge one. So no namespace counts for more than its own limit.
     """
 
     def __init__(self, max_per_namespace: int) -> None:

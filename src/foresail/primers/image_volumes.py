@@ -1,7 +1,7 @@
 """Whether placeholders pull the images of a run, by image volumes that nothing mounts.
 
 Kubelets pull the image of every such volume from the release on in which they are on by default. An API server, or a
-policy of a namespace, may still refuse them: then placeholders go without.
+policy of a namespace, may still refuse them: then placeholders are created without them.
 """
 
 import re
@@ -25,7 +25,7 @@ class ImageVolumes:
     """In which namespaces image volumes have been refused since the operator started."""
 
     def __init__(self) -> None:
-        self._refused: dict[str, str] = {}  # by namespace, in what words
+        self._refused: dict[str, str] = {}  # by namespace, the message
         self._certain = set[str]()  # where a placeholder without them was accepted
 
     def are_accepted(self, namespace: str) -> bool:
@@ -33,7 +33,7 @@ class ImageVolumes:
         return namespace not in self._refused
 
     def unreported_refusal(self, namespace: str) -> str:
-        """Return in what words they were refused, until a placeholder without them is accepted; else nothing."""
+        """Return the message of the refusal, until a placeholder without them is accepted; else an empty string."""
         return "" if namespace in self._certain else self._refused.get(namespace, "")
 
     def learn_refusal(self, action: Create, words: str) -> bool:

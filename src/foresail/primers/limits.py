@@ -2,21 +2,23 @@
 
 from datetime import timedelta
 
-from foresail.primers.observe import CronJobRow, PrimerView
+from foresail.primers.observe import PrimerView
 from foresail.primers.reasons import Because, Reason
+from foresail.primers.rows import CronJobRow
 
 MIN_LEAD = timedelta(seconds=5)
-"""With less than this before a fire, nothing is begun any more."""
+"""Closer to a fire than this, no warm-up begins."""
 
 RUN_GRACE = timedelta(seconds=10)
-"""For so long after a fire the run and its pods are waited for, before anything is made for the next one."""
+"""How long after a fire the next warm-up waits for the run and its pods."""
 
 
 def too_many(view: PrimerView, cron: CronJobRow, missing: int) -> Because | None:
-    """Return why so many places more are not held: the administrator bounds all of them together."""
+    """Return why capacity for so many more pods is not held: the administrator limits the total."""
     here, settings = view.held_in_namespace, view.settings
     if here + missing <= settings.max_per_namespace and view.held_in_cluster + missing <= settings.max_in_cluster:
         return None
-    text = f"{here} placeholders in this namespace and {view.held_in_cluster} in all leave no room for {missing}"
-    most = f"{settings.max_per_namespace} and {settings.max_in_cluster} are allowed"
-    return Because(Reason.TOO_MANY_PLACEHOLDERS, f"{text} for CronJob {cron.key.name}: {most}.")
+    held = f"this namespace holds {here} of {settings.max_per_namespace}"
+    total = f"the cluster {view.held_in_cluster} of {settings.max_in_cluster}"
+    text = f"CronJob {cron.key.name} needs {missing} more placeholders: {held}, {total}"
+    return Because(Reason.TOO_MANY_PLACEHOLDERS, f"{text}. Wait, or ask an administrator for a higher limit.")

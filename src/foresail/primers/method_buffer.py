@@ -1,12 +1,12 @@
 """Method CapacityBuffer: the autoscaler itself keeps room for the run, from its fire minus the warm-up until the fire.
 
-No pod is made, so nothing needs a quota, a priority or a preemption. A buffer refills what others take, the run itself
-included, so at the fire it is scaled to 0, and it is deleted once the autoscaler has taken that in: Karpenter keeps the
-nodes of a buffer that is just deleted until it next looks for room.
+No pod is created, so nothing needs a quota, a priority or a preemption. A buffer refills what others take, the run
+itself included. So at the fire it is scaled to 0, and deleted once the autoscaler has observed that: Karpenter keeps
+the nodes of a buffer that is just deleted until it next looks for room.
 
 ```
    fire - warmUp          fire
-        │── make, keep ────│ scale to 0, delete
+        │── create, keep ──│ scale to 0, delete
 ```
 """
 
@@ -18,33 +18,28 @@ import msgspec
 from foresail.api.instants import stamp, whole
 from foresail.api.primer import AUTO, Warming
 from foresail.plan import Action, Create, Level
+from foresail.primers.admission import BACKGROUND_READ_LEAD, are_volumes_located, is_admission_known
 from foresail.primers.buffer_rows import BufferRow, TemplateRow, expected_pods
 from foresail.primers.build import create_buffer, delete_buffer, delete_template, release_buffer
 from foresail.primers.fires import Fires
 from foresail.primers.limits import MIN_LEAD, RUN_GRACE, too_many
-from foresail.primers.observe import PodRow, PrimerView, Target
+from foresail.primers.observe import PrimerView, Target
 from foresail.primers.reasons import Because, Loss, Reason
-from foresail.primers.rules import (
-    BACKGROUND_READ_LEAD,
-    Verdict,
-    are_volumes_located,
-    has_arrived,
-    is_admission_known,
-    is_covered,
-    run_of,
-)
+from foresail.primers.rows import PodRow
+from foresail.primers.runs import has_arrived, is_covered, run_of
 from foresail.primers.shape import Shape
 from foresail.primers.steps import Steps, recorded_primed
+from foresail.primers.verdict import Verdict
 
 ANSWERED_WITHIN = timedelta(seconds=20)
-"""For so long an autoscaler may take to say what it makes of a buffer; Karpenter takes a second."""
+"""How long an autoscaler may take to answer a buffer; Karpenter takes a second."""
 
 RELEASED_WITHIN = timedelta(seconds=30)
-"""For so long a buffer that holds nothing may stay until the autoscaler has taken that in."""
+"""How long a buffer that holds nothing may stay until the autoscaler has observed that."""
 
 
 def release(view: PrimerView, target: Target, now: datetime) -> Steps:
-    """Let go of everything that is held."""
+    """Release everything that is held."""
     known = recorded_primed(view, target.cron.uid)
     steps = release_buffers(view, target.buffers, target.templates, now)
     return msgspec.structs.replace(steps, warming=known.warming if known else None)
@@ -53,7 +48,7 @@ def release(view: PrimerView, target: Target, now: datetime) -> Steps:
 def release_buffers(
     view: PrimerView, buffers: Iterable[BufferRow], templates: Iterable[TemplateRow], now: datetime
 ) -> Steps:
-    """Scale buffers to 0, delete those that have been long enough, and delete the PodTemplates of none."""
+    """Scale buffers to 0, delete those whose release was observed, and delete PodTemplates without a buffer."""
     actions: list[Action] = []
     wakes: list[datetime] = []
     there = {each.key for each in buffers}
@@ -84,7 +79,7 @@ def plan(view: PrimerView, verdict: Verdict, now: datetime) -> Steps:
     wakes = [*steps.wakes, opens, opens - BACKGROUND_READ_LEAD, fires.upcoming]
     steps = msgspec.structs.replace(steps, wakes=tuple(wakes), warming=warming, events=events, **_record(view, target))
     if kept:
-        if not any(each.key == kept[0].key for each in target.templates):  # somebody has deleted it
+        if not any(each.key == kept[0].key for each in target.templates):  # it was deleted
             template, _ = create_buffer(view, target.cron, shape, fires.upcoming, verdict.count)
             steps = msgspec.structs.replace(steps, actions=(*steps.actions, template))
         return _plan_kept(view, steps, kept[0], now)
@@ -98,7 +93,7 @@ def _release_other_buffers(view: PrimerView, target: Target, kept: Sequence[Buff
 
 
 def _plan_kept(view: PrimerView, steps: Steps, row: BufferRow, now: datetime) -> Steps:
-    """Keep what is there, note how far it is, and tell if no autoscaler takes care of it."""
+    """Keep the buffer, record its progress, and report if no autoscaler answers it."""
     assert row.fire is not None  # noqa: S101 - for the type checker: it is kept for its fire
     warming = steps.warming
     if warming is None or warming.fire != row.fire or warming.buffer != row.key.name:
@@ -114,14 +109,14 @@ def _plan_kept(view: PrimerView, steps: Steps, row: BufferRow, now: datetime) ->
         return steps
     if now < answer_by:
         return msgspec.structs.replace(steps, wakes=(*steps.wakes, answer_by))
-    if row.ready:  # it concerns this CronJob alone: others may ask for what the autoscaler can make
+    if row.ready:  # it concerns this CronJob alone: the autoscaler may be able to use other buffers
         what, advice = f"the autoscaler cannot use it ({row.message})", "correct the CronJob"
         found: dict[str, datetime] = {"refused": answer_by}
     else:
         what, advice = "no autoscaler has answered it", "switch the feature on there"
         found = {"unanswered": answer_by}
     problem = f"CapacityBuffer {row.key.name}: {what}: {advice}"
-    if view.primer.method == AUTO:  # with the next look, which the status brings about, placeholders are made
+    if view.primer.method == AUTO:  # the status brings about the next reconcile, which creates placeholders
         events = Because(Reason.BUFFER_NOT_READY, f"{problem}. Placeholders hold the capacity instead.", Level.NORMAL)
         return msgspec.structs.replace(steps, events=(*steps.events, events), **found)
     because = Because(Reason.BUFFER_NOT_READY, f"{problem}, or use method Auto.")
@@ -131,7 +126,7 @@ def _plan_kept(view: PrimerView, steps: Steps, row: BufferRow, now: datetime) ->
 def _plan_creation(
     view: PrimerView, verdict: Verdict, fires: Fires, shape: Shape, steps: Steps, now: datetime
 ) -> Steps:
-    """Make a buffer for the next fire, once the run of the last one has come."""
+    """Create a buffer for the next fire, once the run of the last one has its nodes."""
     target, fire = verdict.target, fires.upcoming
     waits = _awaits(view, verdict, fires.last, now)
     if waits is not None:
@@ -140,7 +135,7 @@ def _plan_creation(
         return steps
     template, buffer = create_buffer(view, target.cron, shape, fire, verdict.count)
     if any(each.key == buffer.key for each in target.buffers):
-        return steps  # it was released within its own warm-up: when it is gone, another can have its name
+        return steps  # released within its own warm-up: once it is deleted, another can have its name
     refused = view.refused.get(buffer.key.name)
     because = Because(Reason.REFUSED, refused) if refused is not None else too_many(view, target.cron, verdict.count)
     if because is not None:
@@ -152,7 +147,7 @@ def _plan_creation(
 
 
 def with_expected_buffers(view: PrimerView, steps: Steps) -> PrimerView:
-    """Return what is seen once the buffers of some steps count in the quotas of the namespace."""
+    """Return the view in which the buffers that some steps create count in the quotas of the namespace."""
     creates = [each for each in steps.actions if isinstance(each, Create)] if view.quotas else []
     made = tuple(expected_pods(each, creates) for each in creates if each.kind == view.buffers.kind)
     return msgspec.structs.replace(view, namespace_buffers=(*view.namespace_buffers, *made)) if made else view
@@ -163,7 +158,7 @@ def _deletion(target: Target, name: str) -> Action | None:
 
 
 def _awaits(view: PrimerView, verdict: Verdict, last: datetime | None, now: datetime) -> datetime | None:
-    """Return until when the run of the last fire is waited for: with both, the autoscaler would make two nodes."""
+    """Return until when to wait for the run of the last fire: with both, the autoscaler would create two nodes."""
     warming = _recorded_warming(view, verdict.target)
     if last is None or warming is None or warming.fire != last or has_arrived(verdict.target, last, verdict.count):
         return None
@@ -181,7 +176,7 @@ def _recorded_warming(view: PrimerView, target: Target) -> Warming | None:
 
 
 def _measured(view: PrimerView, target: Target, now: datetime) -> tuple[Warming | None, tuple[Because, ...]]:
-    """Return what is remembered once the run has begun, and what is to be said if it was not warm."""
+    """Return what to record once the run has begun, and what to report if it was not warm."""
     warming, began = _recorded_warming(view, target), _first_pod(view, target)
     if warming is None or began is None or warming.nodes or warming.lost or warming.fire > now:
         return warming, ()

@@ -1,4 +1,4 @@
-"""Which method holds capacity for a CronJob: the one that its Primer names, or what `Auto` takes in this cluster."""
+"""Which method holds capacity for a CronJob: the one that its Primer names, or what `Auto` chooses in this cluster."""
 
 from datetime import datetime
 
@@ -14,9 +14,9 @@ def choose_method(view: PrimerView, target: Target, now: datetime) -> tuple[str,
 
     What holds capacity already stays: a change of the method in the middle of a warm-up would lose it.
     """
-    asked = view.primer.method
-    if asked != AUTO:
-        return asked, None
+    method = view.primer.method
+    if method != AUTO:
+        return method, None
     if any(each.is_live and each.ready == "True" for each in target.buffers):
         return BY_BUFFER, None
     because = _why_not_buffer(view, target, now)

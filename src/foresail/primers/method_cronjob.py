@@ -1,30 +1,32 @@
-"""Method CronJob: primer CronJobs that fire that much earlier by themselves, and hold what the run will need.
+"""Method CronJob: primer CronJobs that fire earlier by the warm-up, and hold what the run will need.
 
-They are plain objects that work while Foresail is down. What they hold ends a moment before the fire, so no run has to
-push it aside.
+They are plain objects that work while Foresail is down. Their pods end a moment before the fire, so no run has to
+preempt them.
 """
 
 from datetime import datetime
 
+from foresail.primers.admission import are_volumes_located, is_admission_known
 from foresail.primers.build import create_primer_cron_job, delete_primer_cron_job
 from foresail.primers.observe import PrimerView, Target
 from foresail.primers.reasons import Because, Reason
-from foresail.primers.rules import Verdict, are_volumes_located, is_admission_known, runs_of
+from foresail.primers.runs import runs_of
 from foresail.primers.steps import Steps
+from foresail.primers.verdict import Verdict
 
 
 def release(_seen: PrimerView, target: Target, _now: datetime) -> Steps:
-    """Delete the primer CronJobs; their Jobs go with them."""
+    """Delete the primer CronJobs; their Jobs are deleted with them."""
     return Steps(tuple(delete_primer_cron_job(each) for each in target.primer_cron_jobs if not each.is_terminating))
 
 
 def plan(view: PrimerView, verdict: Verdict, now: datetime) -> Steps:
-    """Make the primer CronJobs that are missing, and delete those that say something else."""
+    """Create the primer CronJobs that are missing, and delete those that differ."""
     target, shape, shifted, fires = verdict.target, verdict.shape, verdict.shifted, verdict.fires
     if shape is None or shifted is None or fires is None:
         return release(view, target, now)
     if not (is_admission_known(target) and are_volumes_located(target, shape)):
-        return Steps(wakes=(fires.upcoming,), warm_nodes=_warm_nodes(view, target))  # the answer is on its way
+        return Steps(wakes=(fires.upcoming,), warm_nodes=_warm_nodes(view, target))  # the background read has not ended
     wanted = [create_primer_cron_job(view, target.cron, shape, each, verdict.count) for each in shifted.schedules]
     names = {each.key for each in wanted}
     there = {each.key for each in target.primer_cron_jobs}
@@ -48,7 +50,7 @@ def plan(view: PrimerView, verdict: Verdict, now: datetime) -> Steps:
 
 
 def _warm_nodes(view: PrimerView, target: Target) -> tuple[tuple[datetime, tuple[str, ...]], ...]:
-    """Return where the Jobs of primer CronJobs have held capacity, by the fire that they did it for."""
+    """Return on which nodes the Jobs of primer CronJobs have held capacity, by fire."""
     runs = runs_of(Target(target.cron, target.primer_jobs, target.primer_pods))
     return tuple(
         (job.fire + view.primer.warm_up, tuple(sorted({each.node for each in pods if each.node}))) for job, pods in runs

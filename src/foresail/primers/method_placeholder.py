@@ -1,11 +1,11 @@
-"""Method Placeholder: pods that hold the place of a run from its fire minus the warm-up until it has come.
+"""Method Placeholder: pods that hold capacity for a run, from the warm-up until the run has its nodes.
 
-At any instant there is at most one reservation for a CronJob. It serves the next fire; what is left of the one before
-is taken over, so windows that overlap merge and never stack.
+At any instant there is at most one reservation for a CronJob. It serves the next fire, and takes over what is left of
+the one before it: windows that overlap merge and never stack.
 
 ```
    fire - warmUp          fire                       fire + releaseAfter
-        │── make, keep ────│── keep until the run's pods have nodes ──│ let go
+        │── create, keep ──│── keep until the run's pods have nodes ──│ release
 ```
 """
 
@@ -16,33 +16,28 @@ import msgspec
 from foresail.api.instants import stamp, whole
 from foresail.api.primer import Warming
 from foresail.plan import Action, Level
+from foresail.primers.admission import BACKGROUND_READ_LEAD, are_volumes_located, is_admission_known
 from foresail.primers.build import EARLY, attempt_of, create_placeholder, delete_placeholder, placeholder_name
 from foresail.primers.fires import Fires
 from foresail.primers.limits import MIN_LEAD, RUN_GRACE, too_many
-from foresail.primers.observe import PlaceholderRow, PrimerView, Target
+from foresail.primers.observe import PrimerView, Target
 from foresail.primers.reasons import Because, Loss, Reason
-from foresail.primers.rules import (
-    BACKGROUND_READ_LEAD,
-    Verdict,
-    are_volumes_located,
-    has_arrived,
-    is_admission_known,
-    is_covered,
-    run_of,
-)
+from foresail.primers.rows import PlaceholderRow
+from foresail.primers.runs import has_arrived, is_covered, run_of
 from foresail.primers.shape import Shape
 from foresail.primers.steps import Steps, recorded_primed
+from foresail.primers.verdict import Verdict
 
 ATTEMPTS = 3
 PREEMPTION_GRACE = timedelta(seconds=2)
-"""For so long a pod of the run may wait for the scheduler to push a placeholder aside."""
+"""How long a pod of the run may wait for the scheduler to preempt a placeholder."""
 
 _OBSERVE_WITHIN = timedelta(seconds=2)
 _SLACK = timedelta(seconds=60)
 
 
 def release(view: PrimerView, target: Target, _now: datetime) -> Steps:
-    """Let go of everything that is held."""
+    """Release everything that is held."""
     known = recorded_primed(view, target.cron.uid)
     released = [each for each in target.placeholders if not each.is_terminating]
     return Steps(tuple(map(delete_placeholder, released)), warming=known.warming if known else None)
@@ -62,14 +57,14 @@ def plan(view: PrimerView, verdict: Verdict, now: datetime) -> Steps:
 
 
 class _Reservation:
-    """How things stand for one CronJob at one instant."""
+    """The reservation for one CronJob at one instant."""
 
     def __init__(self, view: PrimerView, verdict: Verdict, fires: Fires, shape: Shape, now: datetime) -> None:
         self.view, self.verdict, self.fires, self.shape, self.now = view, verdict, fires, shape, now
         self.target, self.primer = verdict.target, view.primer
         known = recorded_primed(view, self.target.cron.uid)
         held = known.warming if known else None
-        self.warming = held if held is None or held.buffer is None else None  # a buffer is not what is held here
+        self.warming = held if held is None or held.buffer is None else None  # only what placeholders held
         active = [each for each in self.target.placeholders if each.holds]
         self.live = [each for each in active if not self._is_on_terminating_node(each)]
         self.unusable = [each for each in self.target.placeholders if not each.is_terminating and each not in self.live]
@@ -83,7 +78,7 @@ class _Reservation:
 
     @property
     def is_reserved_for_last_fire(self) -> bool:
-        """Whether the last fire has just been, and its run has not come yet."""
+        """Whether the last fire has just passed, and its run has no nodes yet."""
         last = self.fires.last
         if last is None or self.verdict.early or has_arrived(self.target, last, self.verdict.count):
             return False
@@ -94,14 +89,14 @@ class _Reservation:
 
     @property
     def _run_awaited_until(self) -> datetime | None:
-        """Until when the run of the last fire is waited for; None if it has come, or comes no more."""
+        """Until when to wait for the run of the last fire; None if it has its nodes, or is not expected any more."""
         last, warming = self.fires.last, self.warming
         if last is None:
             return None
         if self.verdict.early and not has_arrived(self.target, last, self.verdict.count):
-            # A run that comes late could not push aside what is made now; one whose Job is gone already has been.
-            is_gone = run_of(self.target, last) is None and self.target.cron.last == last
-            until = last + (RUN_GRACE if is_gone else self.primer.release_after)
+            # A late run could not preempt what is created now; one whose Job is deleted has ended.
+            is_deleted = run_of(self.target, last) is None and self.target.cron.last == last
+            until = last + (RUN_GRACE if is_deleted else self.primer.release_after)
         elif warming is not None and warming.fire == last:
             until = last + RUN_GRACE
         else:
@@ -110,15 +105,15 @@ class _Reservation:
 
     @property
     def _lasts(self) -> timedelta:
-        """For how long a placeholder that is made now may stand, should nobody be there to let it go."""
+        """How long a placeholder that is created now may run if no operator releases it."""
         if self.verdict.early:
-            return self.closes - self.now  # one that the run cannot push aside must not be there after the fire
+            return self.closes - self.now  # one that the run cannot preempt must end before the fire
         return self.closes - self.now + self.primer.release_after + _SLACK
 
     # Around a fire
 
     def after_fire(self) -> Steps:
-        """Keep what is held until the run has come; what has no node by then would only take one from the run."""
+        """Keep what is held until the run has its nodes; a placeholder without a node would take one from the run."""
         last = self.fires.last
         assert last is not None  # noqa: S101 - for the type checker: it is asked for only after a fire
         run = run_of(self.target, last)
@@ -135,7 +130,7 @@ class _Reservation:
         return self._steps(released, wakes, warming, is_warming=bool(self.live))
 
     def hold_nothing(self) -> Steps:
-        """Hold nothing: it is too early, the run has come, or it holds its place itself."""
+        """Hold nothing: it is too early, the run has its nodes, or an active run covers the next fire."""
         wakes = [self.opens, self.closes, self.fires.upcoming]
         asked = are_volumes_located(self.target, self.shape, self.fires.upcoming) and is_admission_known(self.target)
         if not asked:
@@ -144,14 +139,14 @@ class _Reservation:
         unused = [each for each in self.live if last is not None and each.fire == last]
         if last is not None and unused and run_of(self.target, last) is None and not self.verdict.early:
             name = self.target.cron.key.name
-            text = f"CronJob {name} did not run at {stamp(last)}, so what was held for it is let go."
+            text = f"CronJob {name} did not run at {stamp(last)}, so the capacity held for it is released."
             events = (Because(Reason.NO_FIRE, text, Level.NORMAL),)
         return self._steps([*self.unusable, *self.live], wakes, self.warming, events=events)
 
     def before_fire(self) -> Steps:
-        """Hold as many places as the run needs, and make again what was lost."""
+        """Hold capacity for all pods of the run, and create again what was lost."""
         fire = self.fires.upcoming
-        # A moment before the fire everything is looked at again: a quota may have filled up meanwhile.
+        # A moment before the fire everything is evaluated again: a quota may be used up by then.
         wakes = [self.closes, fire - EARLY, fire]
         kept = self.live[: self.verdict.count]
         released = [*self.unusable, *self.live[self.verdict.count :]]
@@ -161,7 +156,7 @@ class _Reservation:
         if self._run_awaited_until is not None:
             return self._steps(released, [*wakes, self._run_awaited_until], self.warming, is_warming=bool(kept))
         if not (is_admission_known(self.target) and are_volumes_located(self.target, self.shape, fire)):
-            return self._steps(released, wakes, self.warming, is_warming=bool(kept))  # the answer is on its way
+            return self._steps(released, wakes, self.warming, is_warming=bool(kept))  # a background read runs
         warming, events = self._after_losses(kept)
         because = self._blocker(warming, missing)
         if because is not None:
@@ -180,12 +175,12 @@ class _Reservation:
     # What is remembered
 
     def _updated_warming(self, kept: list[PlaceholderRow]) -> Warming:
-        """Return what there is of what is held: how much, where, and how long it took."""
+        """Return how much is held, on which nodes, and how long that took."""
         fire, warming = self.fires.upcoming, self.warming
         if warming is None or warming.fire != fire:
             warming = Warming(fire=fire, made=0, since=whole(min(each.created for each in kept)))
         attempt = max((attempt_of(each.key.name) for each in kept if each.fire == fire), default=1)
-        if attempt > warming.attempt:  # whoever made them again was cut off before the status said so
+        if attempt > warming.attempt:  # an operator created them again and stopped before it wrote the status
             lost = self.view.losses.get(self.target.cron.uid, Loss.DISRUPTED.value)
             warming = msgspec.structs.replace(warming, attempt=attempt, lost=lost)
         nodes = tuple(sorted({*warming.nodes, *(each.node for each in kept if each.node)}))
@@ -196,7 +191,7 @@ class _Reservation:
         return msgspec.structs.replace(warming, made=max(warming.made, len(kept)), nodes=nodes, provisioned=provisioned)
 
     def _after_losses(self, kept: list[PlaceholderRow]) -> tuple[Warming | None, tuple[Because, ...]]:
-        """Return what is remembered once a loss is taken in, and what is to be said about it."""
+        """Return what to record after a loss, and what to report about it."""
         warming, fire = self.warming, self.fires.upcoming
         if warming is None or warming.fire != fire:
             return None, ()
@@ -205,14 +200,14 @@ class _Reservation:
         cause = self.view.losses.get(self.target.cron.uid, Loss.DISRUPTED.value)
         left, needed = fire - self.now, timedelta(seconds=warming.provisioned or 0)
         again = warming.attempt < ATTEMPTS and left >= max(needed, MIN_LEAD)
-        what = "it is made again" if again else "there is no time or attempt left to make it again"
-        text = f"what was held for CronJob {self.target.cron.key.name} at {stamp(fire)} was lost ({cause}): {what}."
+        what = "it is created again" if again else "no time or attempt is left to create it again"
+        text = f"the capacity held for CronJob {self.target.cron.key.name} at {stamp(fire)} was lost ({cause}): {what}."
         attempt = warming.attempt + 1 if again else ATTEMPTS + 1
         noted = msgspec.structs.replace(warming, made=0, attempt=attempt, lost=cause)
         return noted, (Because(Reason.LOST, text),)
 
     def _blocker(self, warming: Warming | None, missing: int) -> Because | None:
-        """Return why nothing is made though something is missing."""
+        """Return why nothing is created although something is missing."""
         view = self.view
         if warming is not None and warming.attempt > ATTEMPTS:
             return Because(Reason.LOST, "")

@@ -16,8 +16,8 @@ from foresail.kube.failures import Cause
 from foresail.kube.reflector import Change
 from foresail.plan import Key
 from foresail.primers.buffer_rows import BufferRow
-from foresail.primers.observe import PlaceholderRow, PrimerRow
 from foresail.primers.reasons import Reason
+from foresail.primers.rows import PlaceholderRow, PrimerRow
 from foresail.primers.shape import amounts
 from foresail.primers.status import cold_fires
 
@@ -92,7 +92,7 @@ class PrimerMetrics(Collector):
             registry=None,
         )
 
-    # What the controller tells
+    # From the controller
 
     def learn_primer(self, change: Change[PrimerRow]) -> None:
         """Count the losses and the start delays that have appeared in a status, and the state of CronJobs."""
@@ -101,7 +101,7 @@ class PrimerMetrics(Collector):
             self.learn_status(change.old.status, change.new.status)
 
     def learn_state(self, change: Change[PrimerRow]) -> None:
-        """Take in how the CronJobs of a Primer stand, or one with annotations."""
+        """Count the states of the CronJobs of a Primer, or of an annotated CronJob."""
         self._count(change)
         for row, count in ((change.old, -1), (change.new, 1)):
             for each in row.status.cron_jobs if row is not None else ():
@@ -125,7 +125,7 @@ class PrimerMetrics(Collector):
                     self._delay.labels(str(each.warm).lower()).observe(each.seconds)
 
     def learn_placeholder(self, change: Change[PlaceholderRow], *, is_owned: bool) -> None:
-        """Add up what a placeholder holds, from when it got its node; any tenant can label a pod that nobody owns."""
+        """Add up what a placeholder holds, from when it got its node; any tenant can label a pod without an owner."""
         new, known = change.new, self._holding.get(change.key)
         is_holding = new is not None and new.holds
         if known is None and is_owned and new is not None and new.scheduled is not None and is_holding:
@@ -147,7 +147,7 @@ class PrimerMetrics(Collector):
         elif known is not None and not is_holding:
             self._of(change.key.namespace).held.update(known.seconds())
             del self._holding[change.key]
-            if change.key.namespace not in self._there:  # the last Primer and placeholder are gone already
+            if change.key.namespace not in self._there:  # the last Primer and placeholder are already deleted
                 self._left.setdefault(change.key.namespace, now())
 
     def count_refusal(self, primer: Key, cause: Cause) -> None:
@@ -180,10 +180,10 @@ class PrimerMetrics(Collector):
                 break
             del self._left[each], self._counted[each]
 
-    # What is asked
+    # For a scrape
 
     def describe(self) -> Iterable[Metric]:
-        """Return nothing: the figures are not asked for before there are any."""
+        """Return nothing: no figures are collected at registration."""
         return []
 
     def collect(self) -> Iterable[Metric]:

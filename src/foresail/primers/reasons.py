@@ -1,4 +1,4 @@
-"""Why nothing is held for a CronJob: words that appear in conditions, Events and `foresail primer explain`."""
+"""Why nothing is held for a CronJob: reasons in conditions, Events and `foresail primer explain`."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,13 +7,13 @@ from foresail.plan import Level
 
 
 class Reason(StrEnum):
-    """The words; programs know them, so they do not change."""
+    """The reasons; programs depend on them, so they do not change."""
 
     READY = "Ready"
-    """Every CronJob that it chooses is primed."""
+    """Every CronJob that it selects is primed."""
 
     WARMING = "Warming"
-    """Capacity is held, or being made."""
+    """Capacity is held, or being created."""
 
     WAITING = "Waiting"
     """No warm-up has begun."""
@@ -31,7 +31,7 @@ class Reason(StrEnum):
     """No CronJob has that name or those labels: create it, or correct the Primer."""
 
     TOO_MANY = "TooManyCronJobs"
-    """It chooses more CronJobs than one Primer may have: make several, with narrower selectors."""
+    """It selects more CronJobs than one Primer may have: create several, with narrower selectors."""
 
     INVALID = "InvalidSchedule"
     """The CronJob's schedule cannot be read: correct it."""
@@ -51,7 +51,7 @@ class Reason(StrEnum):
     """An annotation of the CronJob cannot be read: correct `foresail.dev/warm-up` or `foresail.dev/warm-up-method`."""
 
     ANNOTATIONS_OFF = "AnnotationsOff"
-    """The CronJob has `foresail.dev/warm-up`, and the administrator allows only Primers: make one, or ask for
+    """The CronJob has `foresail.dev/warm-up`, and the administrator allows only Primers: create one, or ask for
     `primers.annotations`.
     """
 
@@ -78,15 +78,15 @@ class Reason(StrEnum):
     """A ResourceQuota has no room for what would be held: raise it."""
 
     CANNOT_PREEMPT = "CannotPreempt"
-    """In `early`: the run may not push a placeholder aside, so it goes before the fire. Give the run's pods a priority
-    above -5 and the default preemption policy.
+    """In `early`: the run cannot preempt a placeholder, so it is released before the fire. Give the run's pods a
+    priority above -5 and the default preemption policy.
     """
 
     TOO_MANY_PLACEHOLDERS = "TooManyPlaceholders"
     """The administrator's limit is reached: wait, or ask for a higher one."""
 
     INEXACT = "Inexact"
-    """Method CronJob cannot say this schedule minus the warm-up: use method Placeholder."""
+    """Method CronJob cannot express this schedule minus the warm-up: use method Placeholder."""
 
     REFUSED = "Refused"
     """The API server rejected it or a pod of the run; the message has the API server's words. The operator retries for
@@ -112,10 +112,10 @@ class Reason(StrEnum):
     """
 
     LOST = "Lost"
-    """What was held went before its fire: Preempted, Disrupted, NeverScheduled or Taken."""
+    """What was held was lost before its fire: Preempted, Disrupted, NeverScheduled or Taken."""
 
     NO_FIRE = "NoFire"
-    """The fire did not come, and what was held for it was let go."""
+    """The CronJob did not run at its fire, and what was held for it was released."""
 
 
 class Loss(StrEnum):

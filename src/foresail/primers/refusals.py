@@ -1,4 +1,4 @@
-"""What the API server refused for what it is, and in what words: it is reported, and not tried again."""
+"""What the API server refused to create, with its message: it is reported, and not retried."""
 
 from collections.abc import Container
 from typing import NamedTuple
@@ -15,7 +15,7 @@ class _Refusal(NamedTuple):
     message: str
 
 
-_Group = tuple[str, str]  # the UID of a CronJob, and the kind of what was to be made for it
+_Group = tuple[str, str]  # the UID of a CronJob, and the kind of the object
 
 
 class Refusals:

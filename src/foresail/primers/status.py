@@ -1,4 +1,4 @@
-"""The status of a Primer: what is said of each CronJob, the last start delays, and the conditions."""
+"""The status of a Primer: an entry for each CronJob, the last start delays, and the conditions."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -10,10 +10,13 @@ import msgspec
 from foresail.api.instants import whole
 from foresail.api.primer import BY_CRON_JOB, Expression, Primed, PrimerStatus, StartDelay
 from foresail.api.requests import Condition
-from foresail.primers.observe import PrimerRow, PrimerView
+from foresail.primers.durations import minutes
+from foresail.primers.observe import PrimerView
 from foresail.primers.reasons import Reason
-from foresail.primers.rules import Verdict, minutes, runs_of
+from foresail.primers.rows import PrimerRow
+from foresail.primers.runs import runs_of
 from foresail.primers.steps import Steps, recorded_primed
+from foresail.primers.verdict import Verdict
 
 READY, EXACT, WARMING = "Ready", "Exact", "Warming"
 DELAYS = 10
@@ -44,7 +47,7 @@ def status_of(view: PrimerView, found: Sequence[tuple[Verdict, Steps]], now: dat
 
 
 def primed_of(view: PrimerView, verdict: Verdict, steps: Steps) -> Primed:
-    """Return what is said of one CronJob."""
+    """Return the status entry of one CronJob."""
     cron, fires, shifted = verdict.target.cron, verdict.fires, verdict.shifted
     because = verdict.because or steps.because
     known = recorded_primed(view, cron.uid)
@@ -117,7 +120,7 @@ def _conditions(
     primer, targets = view.primer, len(view.targets)
     blocked = next((each for each in primed if each.reason not in (None, Reason.SUSPENDED.value)), None)
     if len(primed) < targets:
-        text = f"{targets} CronJobs are chosen, and a Primer is for {len(primed)} at most: choose fewer."
+        text = f"{targets} CronJobs match, and a Primer can prime at most {len(primed)}: select fewer."
         ready: _ConditionValue = ("False", Reason.TOO_MANY, text)
     elif not primed:
         ready = ("False", Reason.NO_CRON_JOB, _none(primer))
@@ -138,7 +141,7 @@ def _conditions(
     else:
         exact = ("True", Reason.INSTANTS, "Each warm-up is at a fire minus the warm-up.")
     if any(steps.is_warming for _, steps in found):
-        warming: _ConditionValue = ("True", Reason.WARMING, "Capacity is held, or being made, for a fire to come.")
+        warming: _ConditionValue = ("True", Reason.WARMING, "Capacity is held, or being created, for the next fire.")
     else:
         warming = ("False", Reason.WAITING, "No warm-up has begun.")
     return [

@@ -1,4 +1,4 @@
-"""What a method answers: the writes for one CronJob, what is to be remembered of it, and when to reconcile next."""
+"""What a method returns: the writes for one CronJob, what to record and report, and when to reconcile next."""
 
 from datetime import datetime
 
@@ -14,7 +14,7 @@ UNREADABLE = (ValueError, ArithmeticError, RecursionError, msgspec.MsgspecError)
 
 
 class Steps(msgspec.Struct, frozen=True):
-    """The answer for one CronJob."""
+    """What to do for one CronJob."""
 
     actions: tuple[Action, ...] = ()
     wakes: tuple[datetime, ...] = ()
@@ -25,11 +25,11 @@ class Steps(msgspec.Struct, frozen=True):
     warm_nodes: tuple[tuple[datetime, tuple[str, ...]], ...] = ()  # for a fire, where capacity was held
     cold_because: tuple[
         tuple[datetime, str], ...
-    ] = ()  # for a fire, why its run was not warm, if the nodes do not tell
+    ] = ()  # for a fire, why its run was not warm, if the nodes do not show it
     refused: datetime | None = None  # when an autoscaler could not use the CapacityBuffer of this CronJob
     unanswered: datetime | None = None  # when an autoscaler should have answered a CapacityBuffer
 
 
 def recorded_primed(view: PrimerView, uid: str) -> Primed | None:
-    """Return what the status says of a CronJob."""
+    """Return what the status has recorded of a CronJob."""
     return next((each for each in view.primer.status.cron_jobs if each.uid == uid), None)

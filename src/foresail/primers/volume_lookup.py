@@ -1,6 +1,6 @@
-"""Where the bound volumes of a run can be reached from: asked of the API server shortly before it is needed.
+"""From which nodes the bound volumes of a run can be reached: looked up shortly before it is needed.
 
-A placeholder mounts no claim, so the scheduler would not know by itself that the run can only be where its data is.
+A placeholder mounts no claim, so the scheduler does not know that the run is bound to the nodes of its data.
 """
 
 from collections.abc import Awaitable, Callable
@@ -21,14 +21,14 @@ T = TypeVar("T")
 
 
 class Reads(Protocol):
-    """Who can read single objects; the client is one."""
+    """Reads single objects; the client does."""
 
     async def get(self, kind: Kind, key: Key, of: type[T]) -> T | Failure:
         """Read one object."""
 
 
 class VolumeLookup(msgspec.Struct, frozen=True):
-    """Which claims of which CronJob are looked for, and for which fire: at the next one it is another search."""
+    """The claims of a CronJob to look up, and the fire: each fire is another lookup."""
 
     namespace: str
     uid: str
@@ -50,7 +50,7 @@ def locate_volumes_with(client: Reads) -> LocateVolumes:
 
 
 async def _selector(client: Reads, key: Key) -> bytes | None:
-    """Return from where the volume of a claim can be reached; empty if from everywhere, None if that was not told."""
+    """Return a node selector for the volume of a claim; empty if none, None if the API server did not answer."""
     claim = await client.get(CLAIM, key, Claim)
     if isinstance(claim, Failure):
         return _nothing(claim)
@@ -72,5 +72,5 @@ def _nothing(failure: Failure) -> bytes | None:
 
 
 async def no_volume_lookup(_search: VolumeLookup) -> Volumes | None:
-    """Tell nothing: where nobody can be asked, the template has to do."""
+    """Return no answer: without a client, the template is used as it is."""
     return None

@@ -12,7 +12,7 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _NODE = "nodeAffinity"
 _PARTS = ("matchExpressions", "matchFields")
 _MOST_TERMS = 100
-"""Of alternatives: volumes that would make more of them are left to the scheduler."""
+"""Of alternatives: volumes that would create more of them are left to the scheduler."""
 
 
 @small_cache(1_000)

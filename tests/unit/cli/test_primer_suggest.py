@@ -16,7 +16,7 @@ from foresail.cli.primer.worth import Prices, Suggestion, Usage, requests_text, 
 from foresail.cron import Dialect, parse
 from foresail.plan import Key
 from foresail.primers.controller import Primers
-from foresail.primers.observe import Settings
+from foresail.primers.settings import Settings
 from tests.unit.cli.canned import canned
 from tests.unit.cli.cron_jobs import CronJob, answers
 from tests.unit.primers.rows import cron_job, primer, run, shape
@@ -30,19 +30,19 @@ MINUTES_10 = timedelta(minutes=10)
 def known(*delays: int, primed: bool = False, **fields: Any) -> Primers:  # noqa: ANN401 - a field of the row
     controller = Primers(Settings())
     cron = cron_job(**fields)
-    controller.cron_jobs.put(cron.key, cron)
+    controller.state.cron_jobs.put(cron.key, cron)
     for number, seconds in enumerate(delays):
         fire = FIRE - timedelta(days=number)
         job, pod = run(fire, began=fire + timedelta(seconds=seconds))
-        controller.jobs.put(job.key, job)
-        controller.pods.put(pod.key, pod)
+        controller.state.jobs.put(job.key, job)
+        controller.state.pods.put(pod.key, pod)
     if primed:
-        controller.primers.put(primer().key, primer())
+        controller.state.primers.put(primer().key, primer())
     return controller
 
 
 def suggested(controller: Primers, told: Starts | None = None) -> list[Suggestion]:
-    return suggestions(controller, controller.cron_jobs.rows(), 5, "UTC", NOW, told or {})
+    return suggestions(controller, controller.state.cron_jobs.rows(), 5, "UTC", NOW, told or {})
 
 
 def suggestion(name: str = "daily", *, requests: dict[str, str] | None = None, **fields: Any) -> Suggestion:  # noqa: ANN401
@@ -101,12 +101,12 @@ def test_fires_and_held_time_of_a_day(schedule: str, fires_a_day: float, held: t
 def test_the_one_that_saves_most_comes_first() -> None:
     both = known(10)
     often = cron_job("*/30 * * * *", key=Key("reports", "often"), uid="44444444-dddd")
-    both.cron_jobs.put(often.key, often)
+    both.state.cron_jobs.put(often.key, often)
     job, pod = run(FIRE, began=FIRE + timedelta(seconds=8))
     mine = msgspec.structs.replace(job, key=Key("reports", "often-1"), uid="often-1", cron_job_uid=often.uid)
-    both.jobs.put(mine.key, mine)
+    both.state.jobs.put(mine.key, mine)
     own = msgspec.structs.replace(pod, key=Key("reports", "often-1-x"), job_uid=mine.uid)
-    both.pods.put(own.key, own)
+    both.state.pods.put(own.key, own)
     assert [each.key.name for each in suggested(both)] == ["often", "daily"]
 
 
@@ -124,7 +124,7 @@ def test_requests_that_admission_added_count() -> None:
 def test_events_report_how_long_a_run_waited_whose_pod_is_deleted() -> None:
     gone = known()
     job, _ = run(FIRE)
-    gone.jobs.put(job.key, job)
+    gone.state.jobs.put(job.key, job)
     told = first_of_each(
         Event(Subject(job.key.namespace, f"{job.key.name}-{tail}"), event_time=FIRE + timedelta(seconds=seconds))
         for tail, seconds in (("x7k2p", 90), ("0-x7k2p", 65))  # the second is of a Job that counts its pods

@@ -9,7 +9,9 @@ from foresail.api.instants import stamp
 from foresail.api.primer import PrimerStatus
 from foresail.plan import Key
 from foresail.primers.cluster_rows import PriorityRow
-from foresail.primers.observe import CronJobRow, JobRow, PlaceholderRow, PodRow, PrimerRow, PrimerView, Settings, Target
+from foresail.primers.observe import PrimerView, Target
+from foresail.primers.rows import CronJobRow, JobRow, PlaceholderRow, PodRow, PrimerRow
+from foresail.primers.settings import Settings
 from foresail.primers.shape import Shape, shape_of_template
 
 CREATED = datetime(2026, 1, 1, tzinfo=UTC)

@@ -21,11 +21,11 @@ BEFORE = datetime(2026, 1, 2, 3, tzinfo=UTC) - timedelta(minutes=1)
 def kept_by(nodes: list[str], method: str = "Placeholder", **pod: Any) -> dict[str, str]:  # noqa: ANN401 - JSON
     """Return the annotations that keep the node of a placeholder in a cluster with those nodes."""
     primers, owner, cron = Primers(SETTINGS), primer(method=method), cron_job(shape=shape(**pod))
-    primers.primers.put(owner.key, owner)
-    primers.cron_jobs.put(cron.key, cron)
+    primers.state.primers.put(owner.key, owner)
+    primers.state.cron_jobs.put(cron.key, cron)
     for name in nodes:
         node = msgspec.convert({"metadata": {"name": name}}, pods.Node)
-        primers.nodes.put(Key("", name), node_row(node))
+        primers.state.nodes.put(Key("", name), node_row(node))
     found = primers.observe(owner.key, BEFORE)
     assert found is not None
     (target,) = found.targets

@@ -33,7 +33,7 @@ def test_what_another_primer_is_about_to_make_counts_in_its_namespace_and_in_all
     primers = Primers(SETTINGS)
     first, here, elsewhere = Key("reports", "warm"), Key("reports", "other"), Key("elsewhere", "other")
     for key in (first, here, elsewhere):
-        primers.primers.put(key, primer(key=key, uid=str(key)))
+        primers.state.primers.put(key, primer(key=key, uid=str(key)))
     found = primer_view()
     primers.begin(first, found, decide(found, NOW), NOW)
     assert [held(primers, key) for key in (first, here, elsewhere)] == [(0, 0), (1, 1), (0, 1)]

@@ -7,7 +7,7 @@ from foresail.plan import Create, Key
 from foresail.primers.cluster_rows import NodeRow
 from foresail.primers.controller import Primers
 from foresail.primers.image_volumes import ImageVolumes, pulls_images
-from foresail.primers.observe import Settings
+from foresail.primers.settings import Settings
 from tests.unit.primers.rows import primer
 
 HERE = "reports"
@@ -52,9 +52,9 @@ def test_images_are_pulled_where_every_node_can_or_as_it_is_set(
 ) -> None:
     primers = Primers(Settings(image_volumes=setting))
     for number, row in enumerate(nodes):
-        primers.nodes.put(Key("", f"node-{number}"), row)
+        primers.state.nodes.put(Key("", f"node-{number}"), row)
     key = Key(HERE, "warm")
-    primers.primers.put(key, primer())
+    primers.state.primers.put(key, primer())
     primer_view = primers.observe(key, primer().created)
     assert primer_view is not None
     assert primer_view.settings.image_volumes is pulls

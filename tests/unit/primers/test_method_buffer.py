@@ -19,9 +19,11 @@ from foresail.primers.decide import MAX_CRON_JOBS, decide
 from foresail.primers.method_buffer import ANSWERED_WITHIN, RELEASED_WITHIN, plan, release_buffers
 from foresail.primers.method_choice import choose_method
 from foresail.primers.metrics import PrimerMetrics
-from foresail.primers.observe import PrimerRow, Target
+from foresail.primers.observe import Target
 from foresail.primers.quota import first_exceeded
-from foresail.primers.rules import Verdict, judge
+from foresail.primers.rows import PrimerRow
+from foresail.primers.rules import judge
+from foresail.primers.verdict import Verdict
 from tests.unit.primers.rows import cron_job, placeholder, primer, primer_view, shape
 
 FIRE = datetime(2026, 1, 2, 3, tzinfo=UTC)

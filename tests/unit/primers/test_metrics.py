@@ -19,7 +19,8 @@ from foresail.primers.annotated import annotated_primer, record
 from foresail.primers.controller import Primers
 from foresail.primers.decide import decide
 from foresail.primers.metrics import MOST_RESOURCES, PrimerMetrics
-from foresail.primers.observe import Annotated, CronJobRow, PrimerRow, Target
+from foresail.primers.observe import Target
+from foresail.primers.rows import Annotated, CronJobRow, PrimerRow
 from foresail.primers.status import cold_fires
 from tests.unit.primers.rows import SETTINGS, cron_job, placeholder, primer, primer_view, run
 
@@ -140,7 +141,7 @@ def test_a_pod_that_only_has_the_label_makes_no_series_and_is_counted_once_its_o
     primers, row, owner = Primers(SETTINGS), placeholder(FIRE), primer()
     elsewhere = primer(key=Key("elsewhere", "warm"))
     informers = {each.spec.kind: each for each in primers.informers}  # of pods, the placeholders
-    primers.placeholders.put(row.key, row)
+    primers.state.placeholders.put(row.key, row)
     informers[POD].learn(Change(row.key, None, row, initial=True))
     informers[PRIMER].learn(Change(elsewhere.key, None, elsewhere, initial=True))
     assert not series(primers.metrics, "foresail_primer_held_seconds")

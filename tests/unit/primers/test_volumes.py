@@ -11,8 +11,9 @@ from foresail.api.core import CLAIM, VOLUME
 from foresail.kube.failures import Cause, Failure
 from foresail.plan import Body, Create, Key, Kind
 from foresail.primers.decide import decide
+from foresail.primers.due_reads import is_volume_lookup_due
 from foresail.primers.observe import PrimerView, Target, VolumeLocations
-from foresail.primers.rules import is_volume_lookup_due, judge
+from foresail.primers.rules import judge
 from foresail.primers.volume_lookup import VolumeLookup, Volumes, locate_volumes_with
 from foresail.primers.volumes import with_volume_affinity
 from tests.unit.primers.rows import cron_job, primer, primer_view, shape

@@ -15,8 +15,8 @@ from foresail.cli.errors import CommandError
 from foresail.cli.primer.selection import Document, key_of, read_primers, tell_none
 from foresail.plan import Key
 from foresail.primers.annotated import read_record
-from foresail.primers.observe import annotated_cron_job, annotation_key
 from foresail.primers.reasons import Reason
+from foresail.primers.rows import annotated_cron_job, annotation_key
 from foresail.primers.status import READY, WARMING
 
 _any = msgspec.json.Decoder(Document)
@@ -49,7 +49,7 @@ def queue_key_of(document: Document) -> Key:
 
 
 def in_primers_form(document: Document, at: datetime) -> Document:
-    """Return a Primer as it is, and an annotated CronJob as the Primer that it stands for."""
+    """Return a Primer as it is, and an annotated CronJob in the form of a Primer."""
     if not is_annotated(document):
         return document
     metadata, annotations = document["metadata"], document["metadata"]["annotations"]
@@ -62,7 +62,7 @@ def in_primers_form(document: Document, at: datetime) -> Document:
 
 
 def _status(text: str, uid: str, at: datetime) -> Document:
-    """Return the status of a Primer that a record stands for; empty if the operator has recorded nothing."""
+    """Return a record as the status of a Primer; empty if the operator has recorded nothing."""
     recorded = read_record(text, uid).cron_jobs
     if not recorded:
         return {}

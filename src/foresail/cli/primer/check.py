@@ -17,9 +17,11 @@ from foresail.kube.failures import Failure
 from foresail.plan import Key
 from foresail.primers.admission_dry_run import DryRunRequest, dry_run_with
 from foresail.primers.controller import Primers
-from foresail.primers.observe import PrimerView, Target, primer_row
+from foresail.primers.observe import PrimerView, Target
 from foresail.primers.reasons import Reason
-from foresail.primers.rules import Verdict, judge
+from foresail.primers.rows import primer_row
+from foresail.primers.rules import judge
+from foresail.primers.verdict import Verdict
 
 _PASSES = (Reason.SUSPENDED, Reason.QUOTA_TOO_SMALL, Reason.TOO_MANY_PLACEHOLDERS)
 """What blocks a CronJob only for now."""
@@ -50,9 +52,9 @@ async def problems_of(cluster: Cluster, body: dict[str, Any], chosen: argparse.N
     """Return why a Primer would hold nothing: one problem for each CronJob, final only if all of them are."""
     known = await read_snapshot(cluster, chosen)
     row = primer_row(msgspec.convert(_as_created(body), Primer))
-    if row.key in known.primers:
+    if row.key in known.state.primers:
         return []  # the API server refuses it
-    known.primers.put(row.key, row)
+    known.state.primers.put(row.key, row)
     view = known.observe(row.key, now())
     if view is None:
         return []
@@ -91,7 +93,7 @@ def _no_cron_job(known: Primers, view: PrimerView) -> Problem:
     if primer.selector is not None:
         message = f"{Reason.NO_CRON_JOB}: no CronJob in namespace {namespace} has these labels"
         return Problem(message, "it holds capacity as soon as there is one", is_final=False)
-    names = [each.key.name for each in known.cron_jobs.by("namespace", namespace)]
+    names = [each.key.name for each in known.state.cron_jobs.by("namespace", namespace)]
     near = get_close_matches(primer.cron_job, names, n=1)
     meant = f"did you mean {near[0]}? Name it with --cron-job" if near else "create the CronJob first"
     key = Key(namespace, primer.cron_job)

@@ -49,8 +49,8 @@ async def _create(cluster: Cluster, chosen: argparse.Namespace) -> int:
     made = await cluster.create(PRIMER, key, body, dry_run=chosen.dry_run == SERVER)
     if not is_table(chosen.output):
         print(as_text([as_document(made)], chosen.output))
-    said = "created (server dry run)" if chosen.dry_run else "created; see `foresail primer get {} -n {}`"
-    print(f"Primer {key} {said.format(key.name, key.namespace)}", file=sys.stderr)
+    done = "created (server dry run)" if chosen.dry_run else "created; see `foresail primer get {} -n {}`"
+    print(f"Primer {key} {done.format(key.name, key.namespace)}", file=sys.stderr)
     return 0
 
 

@@ -18,10 +18,12 @@ from foresail.cli.primer.images import Sizes, image_sizes, pulled_ahead
 from foresail.cli.primer.selection import Document, check_selection, in_namespace
 from foresail.cli.primer.snapshot import read_snapshot
 from foresail.kube.clock import now
+from foresail.primers.admission import wanted_shape
 from foresail.primers.method_choice import choose_method
 from foresail.primers.observe import PrimerView, Target
 from foresail.primers.reasons import Reason
-from foresail.primers.rules import Verdict, judge, wanted_shape
+from foresail.primers.rules import judge
+from foresail.primers.verdict import Verdict
 
 _QUESTIONS = {
     "no other Primer is for it": (Reason.TAKEN,),
@@ -119,15 +121,15 @@ def _unrecorded(found: Document) -> str:
 def refusal_of(primer: Document, cron_job: str) -> str:
     """Return in what words the API server refused what is held for a CronJob, as the Primer's status reports it."""
     status = primer.get("status") or {}
-    said = [each for each in status.get("cronJobs") or () if each.get("name") == cron_job]
+    entries = [each for each in status.get("cronJobs") or () if each.get("name") == cron_job]
     by_operator = (Reason.REFUSED, Reason.NAMESPACE_NOT_ALLOWED)  # which only the operator can know
-    return next((str(each.get("message", "")) for each in said if each.get("reason") in by_operator), "")
+    return next((str(each.get("message", "")) for each in entries if each.get("reason") in by_operator), "")
 
 
 def explanation_of(view: PrimerView, target: Target, at: datetime, refused: str = "") -> Explanation:
     """Evaluate the rules for one CronJob, up to the first that blocks it."""
     verdict = judge(view, target, at)
-    said = f"blocked by {Reason.REFUSED}" if refused and not verdict.because else summary(view, verdict, at)
+    state = f"blocked by {Reason.REFUSED}" if refused and not verdict.because else summary(view, verdict, at)
     whose = f"annotation {WARM_UP}" if view.annotated else f"Primer {view.primer.key}"
     answer, steps = YES, list[Step]()
     for question, reasons in _QUESTIONS.items():
@@ -144,7 +146,7 @@ def explanation_of(view: PrimerView, target: Target, at: datetime, refused: str 
         steps.append(Step(question, WAITS if early else YES, early.message if early else ""))
         if refused:
             steps.append(Step("the API server accepts its writes", NO, refused))
-    return Explanation(whose, target.cron.key.name, said, tuple(steps))
+    return Explanation(whose, target.cron.key.name, state, tuple(steps))
 
 
 def summary(view: PrimerView, verdict: Verdict, at: datetime) -> str:

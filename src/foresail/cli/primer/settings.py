@@ -61,8 +61,8 @@ def add_primer_settings(run: argparse.ArgumentParser) -> None:
 
 
 def primer_settings(chosen: argparse.Namespace) -> Any:  # noqa: ANN401 - imported late, as the operator is
-    """Return the settings that the flags say."""
-    from foresail.primers.observe import Settings  # noqa: PLC0415
+    """Return the settings by the flags."""
+    from foresail.primers.settings import Settings  # noqa: PLC0415
 
     longest = nanoseconds(chosen.primer_longest_warm_up)
     if longest is None or longest <= 0:

@@ -14,7 +14,7 @@ from foresail.kube.controller import Informer
 from foresail.kube.reflector import Change
 from foresail.plan import Key
 from foresail.primers.controller import Primers
-from foresail.primers.observe import Settings
+from foresail.primers.settings import Settings
 
 # What a tenant may not be allowed to read.
 _OPTIONAL = (pods.NODE, pods.PRIORITY_CLASS, pods.RESOURCE_QUOTA, POD_TEMPLATE)
@@ -26,7 +26,7 @@ async def read_snapshot(cluster: Cluster, chosen: argparse.Namespace) -> Primers
     buffers = served_kind(discovery) if discovery is not None else None
     settings = Settings(zone=chosen.zone, hold_image="any", annotated_cron_jobs=True)
     known = Primers(settings, buffer_kind=buffers or capacity_buffer())
-    known.buffers.buffers.is_served = buffers is not None
+    known.state.buffers.buffers.is_served = buffers is not None
     for informer in known.informers:
         kind = informer.spec.kind
         try:

@@ -22,11 +22,14 @@ from foresail.cli.primer.snapshot import read_snapshot
 from foresail.cli.primer.starts import Starts, starts
 from foresail.cli.primer.worth import Prices, Suggestion, p95, requests_text, usage
 from foresail.kube.clock import now
+from foresail.primers.admission import last_admitted
 from foresail.primers.controller import Primers
+from foresail.primers.durations import minutes
 from foresail.primers.fires import duty_cycle, parsed_schedule
-from foresail.primers.observe import CronJobRow, Target
+from foresail.primers.observe import Target
 from foresail.primers.reasons import Because
-from foresail.primers.rules import last_admitted, minutes, runs_of
+from foresail.primers.rows import CronJobRow
+from foresail.primers.runs import runs_of
 
 _MARGIN = 1.5
 _HOUR = timedelta(hours=1)
@@ -37,9 +40,9 @@ _SHRINKS = ("CRONJOB", "NAMESPACE")
 def suggest(chosen: argparse.Namespace) -> int:
     """Print suggestions, or the Primers themselves."""
     selector = msgspec.convert(read_selector(chosen.selector), LabelSelector) if chosen.selector else LabelSelector()
-    known, told = in_namespace(chosen, lambda cluster: _read(cluster, chosen))
-    rows = [row for row in known.cron_jobs.rows() if not row.primer_uid and selects(selector, row.labels)]
-    found = suggestions(known, rows, chosen.at_least, chosen.zone, now(), told)
+    known, started = in_namespace(chosen, lambda cluster: _read(cluster, chosen))
+    rows = [row for row in known.state.cron_jobs.rows() if not row.primer_uid and selects(selector, row.labels)]
+    found = suggestions(known, rows, chosen.at_least, chosen.zone, now(), started)
     prices = Prices(chosen.price_cpu_hour, chosen.price_memory_gib_hour)
     if is_table(chosen.output):
         if found:
@@ -58,10 +61,10 @@ async def _read(cluster: Cluster, chosen: argparse.Namespace) -> tuple[Primers, 
 
 
 def suggestions(
-    known: Primers, rows: Iterable[CronJobRow], at_least: int, zone: str, at: datetime, told: Starts
+    known: Primers, rows: Iterable[CronJobRow], at_least: int, zone: str, at: datetime, started: Starts
 ) -> list[Suggestion]:
     """Return a suggestion for each CronJob that waits and is not primed, the one that saves most first."""
-    found = [_suggestion(known, row, at_least, zone, at, told) for row in rows]
+    found = [_suggestion(known, row, at_least, zone, at, started) for row in rows]
     return sorted((each for each in found if each is not None), key=lambda each: (-each.saved_a_day, each.key))
 
 
@@ -114,24 +117,26 @@ def remarks(found: Sequence[Suggestion], *, allow_standing: bool) -> list[str]:
     """Return what a user must know beside the suggestions."""
     if not found:
         return ["no CronJob without a Primer waits that long, as far as Jobs, pods and Events still tell"]
-    said = []
+    notes = []
     for each in found:
         if not each.holds_something:
-            said.append(f"CronJob {each.key}: its pods request nothing, so a Primer holds nothing. Set their requests.")
+            notes.append(
+                f"CronJob {each.key}: its pods request nothing, so a Primer holds nothing. Set their requests."
+            )
         elif each.needs_allow_standing:
             text = f"CronJob {each.key}: capacity would be held for {each.duty} % of the time"
             left_out = "A Primer for it needs --allow-standing; without it, -o yaml and json leave it out."
-            said.append(f"{text}. {'Its Primer sets spec.allowStanding.' if allow_standing else left_out}")
-    return said
+            notes.append(f"{text}. {'Its Primer sets spec.allowStanding.' if allow_standing else left_out}")
+    return notes
 
 
 def _suggestion(
-    known: Primers, row: CronJobRow, at_least: int, zone: str, at: datetime, told: Starts
+    known: Primers, row: CronJobRow, at_least: int, zone: str, at: datetime, started: Starts
 ) -> Suggestion | None:
-    if known.primers_for(row):
+    if known.state.primers_for(row):
         return None
-    target = known.runs(row)
-    delays = tuple(_delays(target, told))
+    target = known.state.runs(row)
+    delays = tuple(_delays(target, started))
     schedule = parsed_schedule(row.text, row.zone or zone)
     if not delays or p95(delays) < at_least or isinstance(schedule, Because):
         return None
@@ -148,11 +153,11 @@ def _suggestion(
     )
 
 
-def _delays(target: Target, told: Starts) -> Iterable[int]:
+def _delays(target: Target, started: Starts) -> Iterable[int]:
     for job, pods in runs_of(target):
         began = [each.began for each in pods if each.began is not None]
-        if not pods and job.key in told:
-            began = [told[job.key]]
+        if not pods and job.key in started:
+            began = [started[job.key]]
         if began:
             yield max(int((min(began) - job.fire).total_seconds()), 0)
 

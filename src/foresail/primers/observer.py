@@ -1,0 +1,139 @@
+"""From the stores to the view of one Primer; it reads, and changes nothing."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from foresail.plan import Key
+from foresail.primers.annotated import annotated_primer
+from foresail.primers.autoscalers import AUTOPILOT, STANDARD
+from foresail.primers.bookkeeping import Bookkeeping
+from foresail.primers.buffer_store import BufferSet, pools_to_explain
+from foresail.primers.cluster_rows import NodeRow
+from foresail.primers.observe import PrimerView, Target
+from foresail.primers.rows import CronJobRow, PlaceholderRow, PrimerRow, annotated_cron_job
+from foresail.primers.state import PrimerState
+
+
+class _Owned(msgspec.Struct, frozen=True):
+    """What was created for a Primer, in its own namespace."""
+
+    placeholders: Sequence[PlaceholderRow]
+    primer_cron_jobs: Sequence[CronJobRow]
+    buffers: BufferSet
+
+    def __bool__(self) -> bool:
+        return bool(self.placeholders or self.primer_cron_jobs or any(self.buffers))
+
+
+class Observer:
+    """Collects what a decision about a Primer depends on."""
+
+    def __init__(self, state: PrimerState, books: Bookkeeping) -> None:
+        self._state, self._books = state, books
+        settings = state.settings
+        self._settings = {each: msgspec.structs.replace(settings, image_volumes=each) for each in (False, True)}
+
+    def view(self, key: Key) -> PrimerView | None:
+        """Return the view of a Primer, or of an annotated CronJob; None if there is nothing to decide."""
+        state, books, namespace = self._state, self._books, key.namespace
+        cron_job = annotated_cron_job(key)
+        annotated = state.cron_jobs.get(cron_job) if cron_job is not None else None
+        primer = annotated_primer(annotated, state.settings) if annotated is not None else state.primers.get(key)
+        if primer is None:
+            return None
+        owned = self._owned(primer)
+        is_off_unreported = annotated is not None and self._is_off_unreported(annotated)
+        if primer.is_withdrawn and not (owned or is_off_unreported or self._is_recorded(annotated)):
+            return None
+        targets = tuple(self._target(primer, row, owned) for row in state.selected_cron_jobs(primer))
+        uids = {each.cron.uid for each in targets}
+        strays = owned.buffers.strays(uids)
+        quotas = tuple(state.quotas.by("namespace", namespace))
+        buffered = state.buffers.held_in_namespace(namespace)
+        return PrimerView(
+            primer=primer,
+            targets=targets,
+            stray_placeholders=tuple(row for row in owned.placeholders if row.target_uid not in uids),
+            stray_primer_cron_jobs=tuple(row for row in owned.primer_cron_jobs if row.target_uid not in uids),
+            stray_buffers=strays.buffers,
+            stray_templates=strays.templates,
+            buffers=state.buffers.support(primer),
+            quotas=quotas,
+            priorities=tuple(state.priorities.rows()),
+            nodes=self._nodes(primer, targets, owned),
+            is_autopilot=bool(state.nodes.count("mode", AUTOPILOT)) and not state.nodes.count("mode", STANDARD),
+            held_in_namespace=books.held.in_namespace(namespace) + buffered + books.expected_by_others(key, namespace),
+            held_in_cluster=books.held.in_cluster + state.buffers.held_in_cluster() + books.expected_by_others(key),
+            namespace_placeholders=tuple(state.placeholders.by("namespace", namespace)) if quotas else (),
+            namespace_buffers=state.buffers.in_namespace(key) if quotas else (),
+            losses={uid: books.losses[uid] for uid in uids if uid in books.losses},
+            refused=books.refusals.of(key),
+            annotated=annotated,
+            images_refused=books.image_volumes.unreported_refusal(namespace),
+            is_off_unreported=is_off_unreported,
+            settings=self._settings[self._pulls_images(namespace)],
+        )
+
+    def _owned(self, primer: PrimerRow) -> _Owned:
+        """Return what was created for a Primer: marks in other namespaces are forged."""
+        state, namespace = self._state, primer.key.namespace
+        return _Owned(
+            [row for row in state.placeholders.by("primer", primer.uid) if row.key.namespace == namespace],
+            [row for row in state.cron_jobs.by("primer", primer.uid) if row.key.namespace == namespace],
+            state.buffers.of_primer(primer),
+        )
+
+    def _target(self, primer: PrimerRow, cron: CronJobRow, owned: _Owned) -> Target:
+        state, books = self._state, self._books
+        first = state.primers_for(cron)
+        own = tuple(row for row in owned.primer_cron_jobs if row.target_uid == cron.uid)
+        buffers = owned.buffers.of_cron_job(cron.uid)
+        runs = state.runs(cron)
+        dry_run = books.dry_runs.get(cron.uid)
+        dry_run = dry_run if dry_run is not None and dry_run.is_about(cron) else None
+        primer_jobs = [job for row in own for job in state.jobs_of(row)]
+        return Target(
+            cron=cron,
+            jobs=runs.jobs,
+            pods=runs.pods,
+            placeholders=tuple(row for row in owned.placeholders if row.target_uid == cron.uid),
+            primer_cron_jobs=own,
+            primer_jobs=tuple(primer_jobs),
+            primer_pods=tuple(pod for job in primer_jobs for pod in state.pods.by("job", job.uid)),
+            buffers=buffers.buffers,
+            templates=buffers.templates,
+            taken_by=first[0].key.name if first and first[0].uid != primer.uid else "",
+            admitted=dry_run.admitted if dry_run else None,
+            is_dry_run_done=dry_run is not None and dry_run.is_final,
+            dry_run_at=dry_run.at if dry_run else None,
+            refused=dry_run.refused if dry_run else "",
+            volume_locations=books.volume_locations.get(cron.uid),
+        )
+
+    def _nodes(self, primer: PrimerRow, targets: Sequence[Target], owned: _Owned) -> dict[str, NodeRow]:
+        """Return the nodes of placeholders and runs, and those of a pool if a cold start is to be explained."""
+        rows = self._state.nodes
+        names = {row.node for row in owned.placeholders} | {pod.node for each in targets for pod in each.pods}
+        nodes = {name: row for name in names if (row := rows.get(Key("", name))) is not None}
+        pools = pools_to_explain(primer, targets, nodes)
+        return nodes | {row.name: row for pool in pools for row in rows.by("pool", pool)}
+
+    def _pulls_images(self, namespace: str) -> bool:
+        """Whether placeholders of a namespace pull images: as the settings have it, or else if every node can."""
+        nodes, wanted = self._state.nodes, self._state.settings.image_volumes
+        if wanted is None:
+            wanted = bool(nodes.count("pulls", True)) and not nodes.count("pulls", False)
+        return wanted and self._books.image_volumes.are_accepted(namespace)
+
+    def _is_off_unreported(self, row: CronJobRow) -> bool:
+        """Whether an annotation of a CronJob is not allowed, and no Event has reported it since the start."""
+        is_annotated = row.annotated is not None and row.annotated.warm_up is not None
+        is_off = is_annotated and not self._state.settings.allows_annotations(row.key.namespace)
+        return is_off and row.uid not in self._books.reported_off
+
+    def _is_recorded(self, row: CronJobRow | None) -> bool:
+        """Whether a record is to be removed from a CronJob; where annotations are not allowed, it may not be."""
+        if row is None or row.annotated is None or not row.annotated.record:
+            return False
+        return self._state.settings.allows_annotations(row.key.namespace)

@@ -1,0 +1,306 @@
+"""The rows of Primers, CronJobs, Jobs and pods: only what decisions need."""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+import msgspec
+
+from foresail.api import batch, pods
+from foresail.api.instants import instant, utc
+from foresail.api.marks import FIRE, PRIMER_UID, TARGET_UID, WARM_UP, WARM_UP_METHOD, WARM_UP_STATUS
+from foresail.api.primer import AUTO, PRIMER, Primer, PrimerStatus
+from foresail.api.selectors import selects
+from foresail.api.specs import LabelSelector
+from foresail.plan import Key, Keyed, Kind
+from foresail.primers.durations import duration, warm_up_of
+from foresail.primers.shape import Shape, shape_of, shape_of_template
+
+RELEASE_AFTER = timedelta(minutes=5)
+LONGEST_RECORD = 16_384
+"""In characters: a tenant can write anything into the annotation that the operator records in."""
+
+_LONGEST_VALUE = 60
+_ANNOTATION_PREFIX = "cronjob/"  # no object's name has a slash
+
+
+class PrimerRow(Keyed, frozen=True):
+    """A Primer."""
+
+    uid: str
+    version: str
+    generation: int
+    created: datetime
+    is_terminating: bool
+    cron_job: str
+    selector: LabelSelector | None
+    warm_up: timedelta
+    method: str
+    requests: tuple[tuple[str, str], ...]  # instead of what the target's pods request
+    replicas: int | None
+    release_after: timedelta
+    suspend: bool
+    allow_standing: bool
+    status: PrimerStatus
+    kind: Kind = PRIMER  # or CronJob: one with annotations, read as if it were a Primer
+    problem: str = ""  # what is wrong with those annotations
+    is_withdrawn: bool = False  # they are deleted, or not allowed
+
+    @property
+    def queue_key(self) -> Key:
+        """The key under which it is reconciled: no Primer has the name of an annotated CronJob's."""
+        return self.key if self.kind == PRIMER else annotation_key(self.key)
+
+    @property
+    def warm_up_field(self) -> str:
+        """Where its warm-up is set."""
+        return "spec.warmUp" if self.kind == PRIMER else f"the annotation {WARM_UP}"
+
+    def field(self, name: str) -> str:
+        """Return where a field is set that annotations do not have."""
+        return name if self.kind == PRIMER else f"{name} in a Primer"
+
+    def matches(self, name: str, labels: dict[str, str]) -> bool:
+        """Whether a CronJob of its namespace is one that it is for."""
+        if self.selector is not None:
+            return selects(self.selector, labels)
+        return name == self.cron_job
+
+
+class Annotated(msgspec.Struct, frozen=True):
+    """The annotations of a CronJob by which it is primed, as they are written."""
+
+    warm_up: str | None
+    method: str
+    record: str  # what the operator wrote
+    version: str  # of the CronJob
+
+
+class CronJobRow(Keyed, frozen=True):
+    """A CronJob of a user, or a primer CronJob."""
+
+    uid: str
+    created: datetime
+    is_terminating: bool
+    labels: dict[str, str]
+    text: str
+    zone: str  # empty: that of kube-controller-manager
+    suspend: bool
+    policy: str
+    deadline: timedelta | None
+    last: datetime | None
+    parallelism: int
+    shape: Shape | None  # None if its template cannot be read
+    primer_uid: str = ""
+    target_uid: str = ""
+    annotated: Annotated | None = None
+    generation: int = 0
+
+
+class JobRow(Keyed, frozen=True):
+    """A run of a CronJob."""
+
+    uid: str
+    cron_job_uid: str
+    fire: datetime
+    started: datetime | None
+    ended: datetime | None
+    is_over: bool
+
+
+class PodRow(Keyed, frozen=True):
+    """A pod of a Job."""
+
+    job_uid: str
+    created: datetime
+    node: str
+    phase: str
+    is_terminating: bool
+    began: datetime | None  # when its first container ran
+    shape: Shape | None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it holds nothing any more."""
+        return self.phase in (pods.SUCCEEDED, pods.FAILED)
+
+
+class PlaceholderRow(Keyed, frozen=True):
+    """A pod that holds capacity for a pod of a run."""
+
+    uid: str
+    primer_uid: str
+    target_uid: str
+    fire: datetime | None
+    created: datetime
+    scheduled: datetime | None
+    node: str
+    phase: str
+    is_terminating: bool
+    disrupted: str  # the reason that a DisruptionTarget condition gives
+    requests: tuple[tuple[str, str], ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether it holds capacity, or waits for a node."""
+        return not self.is_terminating and self.phase not in (pods.SUCCEEDED, pods.FAILED)
+
+
+def primer_row(wire: Primer) -> PrimerRow:
+    """Return the row of a Primer."""
+    meta, spec, template = wire.metadata, wire.spec, wire.spec.template
+    if meta.creation_timestamp is None:
+        raise ValueError("it has no creationTimestamp")
+    requests = template.resources.requests if template and template.resources else {}
+    return PrimerRow(
+        key=Key(meta.namespace, meta.name),
+        uid=meta.uid,
+        version=meta.resource_version,
+        generation=meta.generation,
+        created=utc(meta.creation_timestamp),
+        is_terminating=meta.deletion_timestamp is not None,
+        cron_job=spec.cron_job or "",
+        selector=spec.selector,
+        warm_up=warm_up_of(spec.warm_up),
+        method=spec.method or AUTO,
+        requests=tuple(sorted((name, str(amount)) for name, amount in requests.items())),
+        replicas=template.replicas if template else None,
+        release_after=duration(spec.release_after) if spec.release_after else RELEASE_AFTER,
+        suspend=bool(spec.suspend),
+        allow_standing=bool(spec.allow_standing),
+        status=wire.status or PrimerStatus(),
+    )
+
+
+def annotation_key(cron_job: Key) -> Key:
+    """Return the key under which the annotations of a CronJob are reconciled."""
+    return Key(cron_job.namespace, _ANNOTATION_PREFIX + cron_job.name)
+
+
+def annotated_cron_job(key: Key) -> Key | None:
+    """Return the CronJob whose annotations a key is for; None if it is a Primer's."""
+    name = key.name.removeprefix(_ANNOTATION_PREFIX)
+    return Key(key.namespace, name) if name != key.name else None
+
+
+def cron_job_row(wire: batch.CronJob) -> CronJobRow:
+    """Return the row of a CronJob."""
+    meta, spec = wire.metadata, wire.spec
+    if meta.creation_timestamp is None:
+        raise ValueError("it has no creationTimestamp")
+    annotations, job, last = meta.annotations or {}, spec.job_template.spec, wire.status.last_schedule_time
+    at_once = 1 if job.parallelism is None else job.parallelism
+    return CronJobRow(
+        key=Key(meta.namespace, meta.name),
+        uid=meta.uid,
+        created=utc(meta.creation_timestamp),
+        is_terminating=meta.deletion_timestamp is not None,
+        labels=meta.labels or {},
+        text=spec.schedule,
+        zone=spec.time_zone or "",
+        suspend=bool(spec.suspend),
+        policy=spec.concurrency_policy,
+        deadline=None if spec.starting_deadline_seconds is None else timedelta(seconds=spec.starting_deadline_seconds),
+        last=utc(last) if last else None,
+        parallelism=at_once if job.completions is None else min(at_once, job.completions),
+        shape=_shape_or_none(bytes(job.template)),
+        primer_uid=annotations.get(PRIMER_UID, ""),
+        target_uid=annotations.get(TARGET_UID, ""),
+        annotated=_annotated(annotations, meta.resource_version),
+        generation=meta.generation,
+    )
+
+
+def _annotated(annotations: dict[str, str], version: str) -> Annotated | None:
+    if PRIMER_UID in annotations or not (WARM_UP in annotations or WARM_UP_STATUS in annotations):
+        return None
+    warm_up, method = annotations.get(WARM_UP), annotations.get(WARM_UP_METHOD, "")
+    record = annotations.get(WARM_UP_STATUS, "")[: LONGEST_RECORD + 1]
+    return Annotated(warm_up and warm_up[:_LONGEST_VALUE], method[:_LONGEST_VALUE], record, version)
+
+
+def job_row(wire: batch.Job) -> JobRow | None:
+    """Return the row of a Job; None if no CronJob created it for one of its fires."""
+    meta, status = wire.metadata, wire.status
+    owner, fire = meta.controller, instant((meta.annotations or {}).get(batch.SCHEDULED_AT, ""))
+    if owner is None or owner.kind != batch.CRON_JOB.name or fire is None:
+        return None
+    over = any(each.type in ("Complete", "Failed") and each.status == "True" for each in status.conditions or ())
+    return JobRow(
+        key=Key(meta.namespace, meta.name),
+        uid=meta.uid,
+        cron_job_uid=owner.uid,
+        fire=fire,
+        started=utc(status.start_time) if status.start_time else None,
+        ended=utc(status.completion_time) if status.completion_time else None,
+        is_over=over or meta.deletion_timestamp is not None,
+    )
+
+
+def pod_row(wire: pods.Pod) -> PodRow:
+    """Return the row of a pod of a Job."""
+    meta, status = wire.metadata, wire.status
+    if meta.creation_timestamp is None:
+        raise ValueError("it has no creationTimestamp")
+    return PodRow(
+        key=Key(meta.namespace, meta.name),
+        job_uid=(meta.labels or {}).get(batch.JOB_UID_LABEL, ""),
+        created=utc(meta.creation_timestamp),
+        node=wire.spec.node_name,
+        phase=status.phase,
+        is_terminating=meta.deletion_timestamp is not None,
+        began=_began(status),
+        shape=_known_shape(wire.spec),
+    )
+
+
+def placeholder_row(wire: pods.Pod) -> PlaceholderRow:
+    """Return the row of a placeholder."""
+    meta, status = wire.metadata, wire.status
+    if meta.creation_timestamp is None:
+        raise ValueError("it has no creationTimestamp")
+    annotations = meta.annotations or {}
+    conditions = {each.type: each for each in status.conditions or () if each.status == "True"}
+    scheduled, target = conditions.get("PodScheduled"), conditions.get("DisruptionTarget")
+    shape = _known_shape(wire.spec)
+    return PlaceholderRow(
+        key=Key(meta.namespace, meta.name),
+        uid=meta.uid,
+        primer_uid=annotations.get(PRIMER_UID, ""),
+        target_uid=annotations.get(TARGET_UID, ""),
+        fire=instant(annotations.get(FIRE, "")),
+        created=utc(meta.creation_timestamp),
+        scheduled=utc(scheduled.last_transition_time) if scheduled and scheduled.last_transition_time else None,
+        node=wire.spec.node_name,
+        phase=status.phase,
+        is_terminating=meta.deletion_timestamp is not None,
+        disrupted=target.reason if target else "",
+        requests=shape.requests if shape else (),
+    )
+
+
+def primers_of(name: str, labels: dict[str, str], primers: Iterable[PrimerRow]) -> list[PrimerRow]:
+    """Return the Primers of its namespace that are for a CronJob, the one that primes it first."""
+    choosing = [each for each in primers if not each.is_terminating and each.matches(name, labels)]
+    return sorted(choosing, key=lambda each: (each.created, each.key))
+
+
+def _began(status: pods.PodStatus) -> datetime | None:
+    states = [each.state.running or each.state.terminated for each in status.container_statuses or ()]
+    starts = [each.started_at for each in states if each is not None and each.started_at is not None]
+    if starts:
+        return utc(min(starts))
+    return utc(status.start_time) if status.start_time and status.phase == pods.RUNNING else None
+
+
+def _shape_or_none(template: bytes) -> Shape | None:
+    try:
+        return shape_of_template(template)
+    except (msgspec.DecodeError, ValueError):
+        return None
+
+
+def _known_shape(spec: pods.PodSpec) -> Shape | None:
+    try:
+        return shape_of(spec)
+    except ValueError:
+        return None
