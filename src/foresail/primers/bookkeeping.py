@@ -12,7 +12,6 @@ from foresail.primers.admission_dry_run import DryRunRequest, DryRunResult, dry_
 from foresail.primers.annotated import has_request_changed, recorded_status
 from foresail.primers.cluster_rows import QuotaRow
 from foresail.primers.event_keys import is_spec_changed
-from foresail.primers.held_count import HeldCount
 from foresail.primers.image_volumes import ImageVolumes
 from foresail.primers.metrics import PrimerMetrics
 from foresail.primers.observe import PrimerView, VolumeLocations
@@ -31,7 +30,6 @@ class Bookkeeping:
 
     def __init__(self, state: PrimerState, metrics: PrimerMetrics) -> None:
         self._state, self._metrics = state, metrics
-        self.held = HeldCount(state.settings.max_per_namespace)
         self.image_volumes = ImageVolumes()
         self.refusals = Refusals()
         self.losses: dict[str, str] = {}  # by the UID of a CronJob
@@ -70,21 +68,22 @@ class Bookkeeping:
         return ()
 
     def _learn_owner(self, change: Change[PrimerRow] | Change[CronJobRow]) -> None:
-        """Count the placeholders of a Primer or a CronJob also if they were observed before it."""
-        self.held.learn_owner(change.key.namespace, change.old, change.new)
+        """Count what is held for a Primer or a CronJob also if it was observed before the owner."""
+        self._state.held.learn_owner(change.key.namespace, change.old, change.new)
         if change.old is None and change.new is not None:
             for row in self._state.placeholders.by("primer", change.new.uid):
                 again = Change(row.key, row, row, initial=change.initial)
-                self._metrics.learn_placeholder(again, is_owned=self.held.is_owned(row))
+                self._metrics.learn_placeholder(again, is_owned=self._state.held.is_owned(row))
+            self._state.buffers.learn_owner(change.new.uid, initial=change.initial)
 
     def learn_placeholder(self, change: Change[PlaceholderRow]) -> Iterable[Key]:
         """Take in the change of a placeholder: whether it counts, and why it was lost."""
         old, new = change.old, change.new
-        self.held.learn_placeholder(old, new)
+        self._state.held.learn(old, new)
         row = new or old
         if row is None:
             return ()
-        self._metrics.learn_placeholder(change, is_owned=self.held.is_owned(row))
+        self._metrics.learn_placeholder(change, is_owned=self._state.held.is_owned(row))
         is_released = old is not None and (new is None or new.is_terminating)
         if is_released and self._state.cron_jobs.by("uid", row.target_uid):
             self.losses[row.target_uid] = _loss(row).value

@@ -20,6 +20,7 @@ from foresail.primers.buffer_rows import (
     template_row,
 )
 from foresail.primers.cluster_rows import NodeRow
+from foresail.primers.held_count import HeldCount
 from foresail.primers.metrics import PrimerMetrics
 from foresail.primers.observe import Target
 from foresail.primers.rows import PrimerRow
@@ -52,7 +53,7 @@ class BufferSet(NamedTuple):
 class BufferStore:
     """Everything that a controller knows of buffers."""
 
-    def __init__(self, kind: Kind, metrics: PrimerMetrics) -> None:
+    def __init__(self, kind: Kind, metrics: PrimerMetrics, held: HeldCount) -> None:
         self.kind = kind
         self.buffers = Store[BufferRow](
             {
@@ -62,7 +63,7 @@ class BufferStore:
         )
         self.templates = Store[TemplateRow]({"primer": lambda row: [row.primer_uid]})
         self._expected: dict[Key, tuple[BufferedPods, ...]] = {}  # by Primer: the store may not show them yet
-        self._metrics = metrics
+        self._metrics, self._held = metrics, held
         self._answered: datetime | None = None
         self._unanswered: datetime | None = None
 
@@ -96,11 +97,23 @@ class BufferStore:
         self._unanswered = max(_unanswered(row, self._unanswered), default=None)
 
     def _learn_buffer(self, change: Change[BufferRow]) -> Iterable[Key]:
-        new, template = change.new, self.templates.get(change.key)
+        new = change.new
         if new is not None and new.ready == "True" and (self._answered is None or new.created > self._answered):
             self._answered = new.created
-        self._metrics.learn_buffer(change, template.requests if template is not None else ())
+        self._held.learn(change.old, new)
+        self._measure(change)
         return ()
+
+    def learn_owner(self, uid: str, *, initial: bool) -> None:
+        """Measure the buffers of a Primer or a CronJob also if they were observed before it."""
+        for row in self.buffers.by("primer", uid):
+            self._measure(Change(row.key, row, row, initial=initial))
+
+    def _measure(self, change: Change[BufferRow]) -> None:
+        row, template = change.new or change.old, self.templates.get(change.key)
+        if row is not None:
+            requests = template.requests if template is not None else ()
+            self._metrics.learn_buffer(change, requests, is_owned=self._held.is_owned(row))
 
     def of_primer(self, primer: PrimerRow) -> BufferSet:
         """Return what was created for a Primer, in its own namespace: marks elsewhere are forged."""
@@ -112,14 +125,6 @@ class BufferStore:
     def count(self, index: str, value: str) -> int:
         """Return how many buffers and PodTemplates an index has under a value."""
         return self.buffers.count(index, value) + self.templates.count(index, value)
-
-    def held_in_namespace(self, namespace: str) -> int:
-        """Return for how many pods the buffers of a namespace hold room."""
-        return sum(row.replicas for row in self.buffers.by("namespace", namespace))
-
-    def held_in_cluster(self) -> int:
-        """Return the same of all namespaces."""
-        return sum(row.replicas for row in self.buffers.rows() if row.is_live)
 
     def in_namespace(self, primer: Key) -> tuple[BufferedPods, ...]:
         """Return what counts against the quotas of a namespace beside its pods, except what this Primer creates.

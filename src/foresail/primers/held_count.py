@@ -1,11 +1,13 @@
-"""How many placeholders hold capacity: only with a known owner, and no namespace exhausts the limit of the cluster."""
+"""For how many pods capacity is held: only with a known owner, and no namespace exhausts the limit of the cluster."""
 
 from collections import Counter
 from typing import NamedTuple, Protocol, TypeVar
 
+from foresail.primers.buffer_rows import BufferRow
 from foresail.primers.rows import PlaceholderRow
 
 _Counted = TypeVar("_Counted")
+_Holding = PlaceholderRow | BufferRow
 
 
 class Owner(NamedTuple):
@@ -21,9 +23,9 @@ class _Owning(Protocol):
 
 
 class HeldCount:
-    """Counts the placeholders of known owners, by namespace and in the cluster, as changes come in.
+    """Counts the pods of placeholders and buffers with known owners, by namespace and in the cluster.
 
-    Anyone who may create pods in a namespace can forge one. So no namespace counts for more than its own limit.
+    Anyone who may create them in a namespace can forge one. So no namespace counts for more than its own limit.
     """
 
     def __init__(self, max_per_namespace: int) -> None:
@@ -34,17 +36,18 @@ class HeldCount:
         self._owners = set[Owner]()
 
     def in_namespace(self, namespace: str) -> int:
-        """Return how many hold capacity in a namespace."""
+        """Return for how many pods capacity is held in a namespace."""
         return self._in_namespace[namespace]
 
-    def learn_placeholder(self, old: PlaceholderRow | None, new: PlaceholderRow | None) -> None:
-        """Take in the change of a placeholder."""
-        for row, change in ((old, -1), (new, 1)):
-            if row is not None and _counts(row):
+    def learn(self, old: _Holding | None, new: _Holding | None) -> None:
+        """Take in the change of a placeholder or of a buffer."""
+        for row, sign in ((old, -1), (new, 1)):
+            held = _held_by(row) if row is not None else 0
+            if row is not None and held:
                 owner = _owner_of(row)
-                _add(self._by_owner, owner, change)
+                _add(self._by_owner, owner, sign * held)
                 if owner in self._owners:
-                    self._count(owner.namespace, change)
+                    self._count(owner.namespace, sign * held)
 
     def learn_owner(self, namespace: str, old: _Owning | None, new: _Owning | None) -> None:
         """Take in the change of a Primer or of a CronJob."""
@@ -57,8 +60,8 @@ class HeldCount:
             self._owners.add(owner)
             self._count(namespace, self._by_owner[owner])
 
-    def is_owned(self, row: PlaceholderRow) -> bool:
-        """Whether the owner of a placeholder is known in its namespace."""
+    def is_owned(self, row: _Holding) -> bool:
+        """Whether the owner of a placeholder or of a buffer is known in its namespace."""
         return _owner_of(row) in self._owners
 
     def _count(self, namespace: str, change: int) -> None:
@@ -67,13 +70,18 @@ class HeldCount:
         self.in_cluster += min(self._in_namespace[namespace], self._max_per_namespace) - before
 
 
-def _owner_of(row: PlaceholderRow) -> Owner:
-    """Return who owns a placeholder, as its mark has it."""
+def _owner_of(row: _Holding) -> Owner:
+    """Return the owner by the mark."""
     return Owner(row.key.namespace, row.primer_uid)
 
 
-def _counts(row: PlaceholderRow) -> bool:
-    return row.holds and bool(row.primer_uid and row.target_uid) and row.fire is not None
+def _held_by(row: _Holding) -> int:
+    """Return for how many pods a row holds capacity; none without a whole mark."""
+    if not (row.primer_uid and row.target_uid) or row.fire is None:
+        return 0
+    if isinstance(row, BufferRow):
+        return row.replicas if row.is_live else 0
+    return int(row.holds)
 
 
 def _add(counter: Counter[_Counted], key: _Counted, change: int) -> None:

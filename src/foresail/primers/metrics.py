@@ -136,11 +136,11 @@ class PrimerMetrics(Collector):
             del self._holding[change.key]
         self._count(change)
 
-    def learn_buffer(self, change: Change[BufferRow], requests: Requests) -> None:
-        """Add up what a buffer holds, from when there is room for all its pods."""
+    def learn_buffer(self, change: Change[BufferRow], requests: Requests, *, is_owned: bool) -> None:
+        """Add up what a buffer holds, from when there is room for all its pods; any tenant can label one."""
         new, known = change.new, self._holding.get(change.key)
         is_holding = new is not None and new.is_live
-        if known is None and new is not None and new.provisioned is not None and is_holding:
+        if known is None and is_owned and new is not None and new.provisioned is not None and is_holding:
             since = now() if change.initial else new.provisioned  # what was before, the last process has counted
             held = self._of(change.key.namespace).by_series(requests, new.replicas)
             self._holding[change.key] = _Holding(since, held)

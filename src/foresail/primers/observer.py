@@ -50,7 +50,6 @@ class Observer:
         uids = {each.cron.uid for each in targets}
         strays = owned.buffers.strays(uids)
         quotas = tuple(state.quotas.by("namespace", namespace))
-        buffered = state.buffers.held_in_namespace(namespace)
         return PrimerView(
             primer=primer,
             targets=targets,
@@ -63,8 +62,8 @@ class Observer:
             priorities=tuple(state.priorities.rows()),
             nodes=self._nodes(primer, targets, owned),
             is_autopilot=bool(state.nodes.count("mode", AUTOPILOT)) and not state.nodes.count("mode", STANDARD),
-            held_in_namespace=books.held.in_namespace(namespace) + buffered + books.expected_by_others(key, namespace),
-            held_in_cluster=books.held.in_cluster + state.buffers.held_in_cluster() + books.expected_by_others(key),
+            held_in_namespace=state.held.in_namespace(namespace) + books.expected_by_others(key, namespace),
+            held_in_cluster=state.held.in_cluster + books.expected_by_others(key),
             namespace_placeholders=tuple(state.placeholders.by("namespace", namespace)) if quotas else (),
             namespace_buffers=state.buffers.in_namespace(key) if quotas else (),
             losses={uid: books.losses[uid] for uid in uids if uid in books.losses},

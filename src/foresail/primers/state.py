@@ -7,6 +7,7 @@ from foresail.plan import Key, Kind
 from foresail.primers.annotated import annotated_primer, records_a_small_quota
 from foresail.primers.buffer_store import BufferStore
 from foresail.primers.cluster_rows import NodeRow, PriorityRow, QuotaRow
+from foresail.primers.held_count import HeldCount
 from foresail.primers.metrics import PrimerMetrics
 from foresail.primers.observe import Target
 from foresail.primers.reasons import Reason
@@ -65,7 +66,8 @@ class PrimerState:
         )
         self.quotas = Store[QuotaRow]({"namespace": lambda row: [row.key.namespace]})
         self.priorities = Store[PriorityRow]()
-        self.buffers = BufferStore(buffer_kind, metrics)
+        self.held = HeldCount(settings.max_per_namespace)
+        self.buffers = BufferStore(buffer_kind, metrics, self.held)
 
     def primers_for(self, row: CronJobRow) -> list[PrimerRow]:
         """Return the Primers for a CronJob, the one that primes it first; its annotations come last."""

@@ -8,6 +8,7 @@ import msgspec
 from foresail.api.instants import stamp
 from foresail.api.primer import PrimerStatus
 from foresail.plan import Key
+from foresail.primers.buffer_rows import BufferRow
 from foresail.primers.cluster_rows import PriorityRow
 from foresail.primers.observe import PrimerView, Target
 from foresail.primers.rows import CronJobRow, JobRow, PlaceholderRow, PodRow, PrimerRow
@@ -99,6 +100,25 @@ def placeholder(fire: datetime, **fields: Any) -> PlaceholderRow:  # noqa: ANN40
         is_terminating=False,
         disrupted="",
         requests=(("cpu", "2"),),
+    )
+    return msgspec.structs.replace(row, **fields)
+
+
+def buffer(fire: datetime = CREATED + timedelta(days=1, hours=3), **fields: Any) -> BufferRow:  # noqa: ANN401 - a field of the row
+    row = BufferRow(
+        key=Key("reports", "daily-warm-11111111-29455380"),
+        uid="44444444-dddd",
+        primer_uid="22222222-bbbb",
+        target_uid="11111111-aaaa",
+        fire=fire,
+        created=fire - timedelta(minutes=10),
+        is_terminating=False,
+        replicas=1,
+        released=None,
+        is_released=False,
+        ready="True",
+        message="",
+        provisioned=fire - timedelta(minutes=9),
     )
     return msgspec.structs.replace(row, **fields)
 

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from foresail.api.batch import CRON_JOB
+from foresail.api.capacity_buffers import capacity_buffer
 from foresail.api.marks import TARGET_UID
 from foresail.api.pods import POD
 from foresail.api.primer import PRIMER
@@ -18,8 +19,9 @@ from foresail.primers.controller import Primers
 from foresail.primers.decide import decide
 from foresail.primers.observe import Target
 from foresail.primers.refusals import Refusals
-from tests.unit.primers.rows import SETTINGS, cron_job, placeholder, primer, primer_view
+from tests.unit.primers.rows import SETTINGS, buffer, cron_job, placeholder, primer, primer_view
 
+BUFFER = capacity_buffer()
 NOW = datetime(2026, 1, 2, 2, 59, tzinfo=UTC)
 
 
@@ -91,6 +93,44 @@ def test_a_namespace_counts_in_all_with_its_own_limit_at_most() -> None:
     for pod in forged[:6]:
         bring(primers, POD, pod, is_gone=True)
     assert held(primers, mine.key) == (2, 5)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"replicas": 0},
+        {"is_terminating": True},
+        {"primer_uid": ""},
+        {"primer_uid": "of nobody"},
+        {"primer_uid": "22222222-bbbb"},
+        {"target_uid": ""},
+        {"fire": None},
+    ],
+)
+def test_a_buffer_that_is_only_labelled_does_not_count(fields: dict[str, Any]) -> None:
+    primers, mine, theirs = Primers(SETTINGS), primer(), primer(key=Key("evil", "warm"), uid="theirs")
+    for row in (mine, theirs):
+        bring(primers, PRIMER, row)
+    values = {"primer_uid": "theirs", "replicas": 900, **fields}
+    bring(primers, BUFFER, msgspec.structs.replace(buffer(FIRE, key=Key("evil", "forged")), **values))
+    assert held(primers, mine.key) == (0, 0)
+    assert held(primers, theirs.key) == (0, 0)
+    assert not [each for family in primers.metrics.collect() for each in family.samples if "evil" in str(each)]
+
+
+def test_the_buffers_of_a_namespace_count_in_all_with_its_own_limit_at_most_beside_its_placeholders() -> None:
+    primers = Primers(msgspec.structs.replace(SETTINGS, max_per_namespace=5))
+    mine, theirs = primer(), primer(key=Key("evil", "warm"), uid="theirs")
+    forged = buffer(FIRE, key=Key("evil", "forged"), primer_uid="theirs", replicas=900)
+    bring(primers, BUFFER, forged)
+    for row in (mine, theirs):
+        bring(primers, PRIMER, row)
+    bring(primers, BUFFER, buffer(FIRE, replicas=2))
+    for pod in pods(1, "evil", primer_uid="theirs"):
+        bring(primers, POD, pod)
+    assert (held(primers, mine.key), held(primers, theirs.key)) == ((2, 7), (901, 7))
+    bring(primers, BUFFER, forged, is_gone=True)
+    assert held(primers, mine.key) == (2, 3)
 
 
 def test_placeholders_count_whether_they_or_their_owner_are_seen_first() -> None:

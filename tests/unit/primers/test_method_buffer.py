@@ -12,7 +12,7 @@ from foresail.api.primer import Primed, PrimerStatus
 from foresail.kube.reflector import Change
 from foresail.plan import Delete, Key, Patch
 from foresail.primers.annotated import read_record
-from foresail.primers.buffer_rows import BUFFER_RETRY, BufferRow, BufferSupport, TemplateRow, buffer_row
+from foresail.primers.buffer_rows import BUFFER_RETRY, BufferSupport, TemplateRow, buffer_row
 from foresail.primers.build import create_buffer
 from foresail.primers.cluster_rows import QuotaRow
 from foresail.primers.decide import MAX_CRON_JOBS, decide
@@ -24,30 +24,12 @@ from foresail.primers.quota import first_exceeded
 from foresail.primers.rows import PrimerRow
 from foresail.primers.rules import judge
 from foresail.primers.verdict import Verdict
+from tests.unit.primers.rows import buffer as row
 from tests.unit.primers.rows import cron_job, placeholder, primer, primer_view, shape
 
 FIRE = datetime(2026, 1, 2, 3, tzinfo=UTC)
 NOW = FIRE + timedelta(seconds=1)
 KEY = Key("reports", "daily-warm-11111111-29455380")
-
-
-def row(**fields: Any) -> BufferRow:  # noqa: ANN401 - a field of the row
-    found = BufferRow(
-        key=KEY,
-        uid="44444444-dddd",
-        primer_uid="22222222-bbbb",
-        target_uid="11111111-aaaa",
-        fire=FIRE,
-        created=FIRE - timedelta(minutes=10),
-        is_terminating=False,
-        replicas=1,
-        released=None,
-        is_released=False,
-        ready="True",
-        message="",
-        provisioned=FIRE - timedelta(minutes=9),
-    )
-    return msgspec.structs.replace(found, **fields)
 
 
 def discovery(*versions: str, group: str = "autoscaling.x-k8s.io") -> Discovery:
@@ -212,8 +194,8 @@ def test_a_row_tells_whether_the_autoscaler_has_answered_and_has_room() -> None:
 def test_what_buffers_hold_is_counted_from_when_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
     metrics = PrimerMetrics()
     monkeypatch.setattr("foresail.primers.metrics.now", lambda: FIRE)
-    metrics.learn_buffer(Change(KEY, None, row(replicas=3), initial=False), (("cpu", "2"),))
-    metrics.learn_buffer(Change(KEY, row(replicas=3), row(replicas=0), initial=False), (("cpu", "2"),))
+    metrics.learn_buffer(Change(KEY, None, row(replicas=3), initial=False), (("cpu", "2"),), is_owned=True)
+    metrics.learn_buffer(Change(KEY, row(replicas=3), row(replicas=0), initial=False), (("cpu", "2"),), is_owned=True)
     held = next(each for each in metrics.collect() if each.name == "foresail_primer_held_seconds")
     assert [(each.labels, each.value) for each in held.samples] == [
         ({"namespace": "reports", "resource": "cpu"}, 9 * 60 * 2 * 3)
@@ -237,8 +219,8 @@ def test_what_a_buffer_held_is_forgotten_a_while_after_its_namespace_has_none(mo
             each.name for family in metrics.collect() for each in family.samples if "reports" in each.labels.values()
         ]
 
-    metrics.learn_buffer(Change(KEY, None, row(), initial=False), (("cpu", "2"),))
-    metrics.learn_buffer(Change(KEY, row(), None, initial=False), (("cpu", "2"),))
+    metrics.learn_buffer(Change(KEY, None, row(), initial=False), (("cpu", "2"),), is_owned=True)
+    metrics.learn_buffer(Change(KEY, row(), None, initial=False), (("cpu", "2"),), is_owned=True)
     instant += timedelta(minutes=14)
     assert series() == ["foresail_primer_held_seconds_total"]
     instant += timedelta(minutes=1)
