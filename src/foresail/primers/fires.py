@@ -1,7 +1,6 @@
 """When a CronJob fires next, as kube-controller-manager counts it, and for how much of the time it is warm before."""
 
 from datetime import datetime, timedelta
-from functools import lru_cache
 from itertools import islice
 
 import msgspec
@@ -9,12 +8,14 @@ import msgspec
 from foresail.cron import CronError, Dialect, IntervalSchedule, Schedule, fires_after, outlook, parse
 from foresail.cron.shift import Shifted, shift
 from foresail.primers.reasons import Because, Reason
-from foresail.primers.rows import CronJobRow
+from foresail.primers.rows import LONGEST_SCHEDULE, CronJobRow
+from foresail.primers.small_cache import small_cache
 
 STANDING = 50
 """The duty cycle in percent above which capacity is held almost permanently."""
 
 _CACHE_SIZE = 20_000
+_LONGEST_CACHED = 256  # characters of a schedule and its zone: a tenant can write any number of long ones
 _HORIZON = timedelta(days=28)
 _MOST_FIRES = 2_000
 
@@ -47,9 +48,12 @@ def fires(cron: CronJobRow, zone: str, now: datetime) -> Fires | Because:
     return Fires(last, found.upcoming)
 
 
-@lru_cache(_CACHE_SIZE)
+@small_cache(_CACHE_SIZE, largest=_LONGEST_CACHED)
 def parsed_schedule(text: str, zone: str) -> Schedule | Because:
-    """Return the parsed schedule of a CronJob; a reason if it is invalid."""
+    """Return the parsed schedule of a CronJob; a reason if it is invalid or too long."""
+    if len(text) > LONGEST_SCHEDULE:
+        problem = f"invalid schedule: it has more than {LONGEST_SCHEDULE} characters"
+        return Because(Reason.INVALID, f"{problem}. Shorten spec.schedule of the CronJob.")
     try:
         return parse(text, Dialect.ROBFIG, zone)
     except CronError as error:
@@ -61,7 +65,7 @@ def duty_cycle(cron: CronJobRow, zone: str, warm_up: timedelta) -> int:
     return _duty_cycle(cron.text, cron.zone or zone, warm_up, cron.created)
 
 
-@lru_cache(_CACHE_SIZE)
+@small_cache(_CACHE_SIZE, largest=_LONGEST_CACHED)
 def _duty_cycle(text: str, zone: str, warm_up: timedelta, since: datetime) -> int:
     schedule = parsed_schedule(text, zone)
     if isinstance(schedule, Because):
@@ -82,7 +86,7 @@ def shifted(cron: CronJobRow, zone: str, warm_up: timedelta, now: datetime) -> S
     return _shifted(cron.text, cron.zone or zone, warm_up // timedelta(minutes=1), month)
 
 
-@lru_cache(_CACHE_SIZE)
+@small_cache(_CACHE_SIZE, largest=_LONGEST_CACHED)
 def _shifted(text: str, zone: str, minutes: int, since: datetime) -> Shifted | Because:
     schedule = parsed_schedule(text, zone)
     return schedule if isinstance(schedule, Because) else shift(schedule, minutes, since)

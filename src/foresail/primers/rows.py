@@ -16,6 +16,9 @@ from foresail.primers.durations import duration, warm_up_of
 from foresail.primers.shape import Shape, shape_of, shape_of_template
 
 RELEASE_AFTER = timedelta(minutes=5)
+LONGEST_SCHEDULE = 1_024
+"""In characters: a tenant can write 1 MB into a CronJob, of which no more is kept than shows that it is too long."""
+
 LONGEST_RECORD = 16_384
 """In characters: a tenant can write anything into the annotation that the operator records in."""
 
@@ -195,7 +198,7 @@ def cron_job_row(wire: batch.CronJob) -> CronJobRow:
         created=utc(meta.creation_timestamp),
         is_terminating=meta.deletion_timestamp is not None,
         labels=meta.labels or {},
-        text=spec.schedule,
+        text=spec.schedule[: LONGEST_SCHEDULE + 1],
         zone=spec.time_zone or "",
         suspend=bool(spec.suspend),
         policy=spec.concurrency_policy,

@@ -11,7 +11,9 @@ _Arguments = TypeVarTuple("_Arguments")
 _Result = TypeVar("_Result")
 
 
-def small_cache(most: int) -> Callable[[Callable[[*_Arguments], _Result]], Callable[[*_Arguments], _Result]]:
+def small_cache(
+    most: int, *, largest: int = LARGEST
+) -> Callable[[Callable[[*_Arguments], _Result]], Callable[[*_Arguments], _Result]]:
     """Cache the results of a pure function for the most recent calls whose arguments are small."""
 
     def decorate(function: Callable[[*_Arguments], _Result]) -> Callable[[*_Arguments], _Result]:
@@ -19,7 +21,7 @@ def small_cache(most: int) -> Callable[[Callable[[*_Arguments], _Result]], Calla
 
         @wraps(function)
         def call(*args: *_Arguments) -> _Result:
-            return cached(*args) if _length(args) <= LARGEST else function(*args)
+            return cached(*args) if _length(args) <= largest else function(*args)
 
         return call
 
