@@ -275,7 +275,7 @@ def stuck(loop: Loop[Any], life: Life) -> Iterator[str]:
     """Return the keys about which nobody will ever decide again though there is something to decide."""
     queue, controller, now = loop.queue, loop.controller, loop._now()  # noqa: SLF001 - all of it is looked into
     waiting = (queue._live, queue._initial, queue._working, queue._again, queue._backoffs._due)  # noqa: SLF001
-    reading = loop._background_reads.requested if loop._background_reads is not None else []  # noqa: SLF001
+    reading = loop.background_reads.requested if loop.background_reads is not None else []
     for key in life.keys(controller):
         seen = None if any(key in each for each in waiting) else controller.observe(key, now)
         if seen is None:

@@ -6,12 +6,16 @@ so no result is older than its request.
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from foresail.kube.turns import Turns
 from foresail.plan import Key, ReadResult
+
+_log = logging.getLogger(__name__)
+_PAUSE = 60.0  # seconds until a read that raised an exception is tried again
 
 Query = TypeVar("Query")
 Found = TypeVar("Found")
@@ -95,8 +99,8 @@ class BackgroundReads(Generic[Query, Found]):
 
     Namespaces take turns.
 
-    `run` always returns something: a failure is a result too. Reads for which `is_quick` holds have `quick` workers of
-    their own, so that slow ones, which may hang, do not delay them.
+    `run` returns something also if it fails; if it raises, which is a bug, the read is tried again later. Reads for
+    which `is_quick` holds have `quick` workers of their own, so that slow ones, which may hang, do not delay them.
     """
 
     def __init__(
@@ -109,6 +113,7 @@ class BackgroundReads(Generic[Query, Found]):
     ) -> None:
         self.wake: Callable[[Key], None] = lambda _: None
         self.clock: Callable[[], datetime] | None = None  # without it, a read starts when it is requested
+        self.failures = 0  # reads that raised an exception
         self._run = run
         self._concurrency = concurrency
         self._is_quick = is_quick
@@ -126,6 +131,10 @@ class BackgroundReads(Generic[Query, Found]):
     def requested(self) -> list[Key]:
         """The keys whose reads are queued or running."""
         return list(self._requested)
+
+    def age(self, now: datetime) -> float:
+        """Return for how many seconds the oldest read has been queued or running."""
+        return max(((now - requested).total_seconds() for _, requested in self._requested.values()), default=0.0)
 
     def request(self, key: Key, query: Query, now: datetime) -> None:
         """Request a read, unless one for this key is queued or running."""
@@ -164,11 +173,23 @@ class BackgroundReads(Generic[Query, Found]):
             query, requested = request
             answered = queue.start(key, request)
             started = self.clock() if self.clock is not None else requested
-            found = await self._run(query)
-            queue.end(query)
+            try:
+                found = await self._run(query)
+            except Exception:  # noqa: BLE001 - whatever one object does to us must not end the work on others
+                self.failures += 1
+                _log.exception("the background read for %s failed, retrying in %g s", key, _PAUSE)
+                asyncio.get_running_loop().call_later(_PAUSE, self._retry, answered)
+                continue
+            finally:
+                queue.end(query)
             for each, its_request in answered.items():
                 if self._requested.get(each) is its_request:  # else it was forgotten while the read ran
                     self._keep(each, query, found, started)
+
+    def _retry(self, answered: dict[Key, Request[Query]]) -> None:
+        for key, request in answered.items():
+            if self._requested.get(key) is request:  # else it was forgotten, or leadership was lost
+                self._queue_of(request[0]).put_nowait((key, request))
 
     def _keep(self, key: Key, query: Query, found: Found, started: datetime) -> None:
         del self._requested[key]

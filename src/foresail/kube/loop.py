@@ -94,10 +94,10 @@ class Loop(Generic[Seen]):
         self._begin = controller.begin if isinstance(controller, Reserves) else no_keys
         self._settled = controller.settled if isinstance(controller, Settles) else no_keys
         self._start_term = controller.start_term if isinstance(controller, HasTerms) else no_keys
-        self._background_reads = controller.background_reads if isinstance(controller, HasBackgroundReads) else None
-        if self._background_reads is not None:
-            self._background_reads.wake = self.queue.add
-            self._background_reads.clock = now
+        self.background_reads = controller.background_reads if isinstance(controller, HasBackgroundReads) else None
+        if self.background_reads is not None:
+            self.background_reads.wake = self.queue.add
+            self.background_reads.clock = now
         self.on_reconciled: Callable[[str, float], None] = lambda _outcome, _seconds: None
         self.is_working = False
         traced = tracer or Untraced()
@@ -152,7 +152,7 @@ class Loop(Generic[Seen]):
             self.queue.add(key, initial=True)
         async with asyncio.TaskGroup() as group:
             workers = [group.create_task(self._work()) for _ in range(self._workers)]
-            readers = [group.create_task(self._background_reads.work())] if self._background_reads is not None else []
+            readers = [group.create_task(self.background_reads.work())] if self.background_reads is not None else []
             self.is_working = True
             self.queue.workers_since = asyncio.get_running_loop().time()
             try:
@@ -267,9 +267,9 @@ class Loop(Generic[Seen]):
             return "absent", ()
         plan = self._decide(seen, now)
         self._requeue(self._begin(key, seen, plan, now))
-        if self._background_reads is not None:
+        if self.background_reads is not None:
             for read in plan.reads:
-                self._background_reads.request(key, read, now)
+                self.background_reads.request(key, read, now)
         try:
             result = await self._execute(plan)
         except BaseException:  # leadership was lost or the executor failed: release what was reserved

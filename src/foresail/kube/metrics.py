@@ -10,6 +10,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
+from foresail.kube.clock import now
 from foresail.kube.events import Events
 from foresail.kube.execute import Executor
 from foresail.kube.loop import Loop
@@ -112,6 +113,7 @@ class Metrics(Collector):
             [((each.controller.name, kind), n) for each in self._loops for kind, n in each.failed_changes.items()],
         )
         yield from self._queues()
+        yield from self._background_reads()
         yield from self._stores()
         yield from _of_requests(self._requests)
 
@@ -174,6 +176,33 @@ class Metrics(Collector):
             "Objects that wait for an instant or a back-off.",
             by,
             [(name, queue.delayed) for name, queue, _ in queues],
+        )
+
+    def _background_reads(self) -> Iterable[Metric]:
+        instant = now()
+        found = [
+            ((loop.controller.name,), loop.background_reads)
+            for loop in self._loops
+            if loop.background_reads is not None
+        ]
+        by = ("controller",)
+        yield _gauge(
+            "foresail_background_reads",
+            "Reads that a decision waits for, queued or running.",
+            by,
+            [(name, len(reads.requested)) for name, reads in found],
+        )
+        yield _gauge(
+            "foresail_background_read_age_seconds",
+            "Seconds since the oldest of these reads was requested.",
+            by,
+            [(name, reads.age(instant)) for name, reads in found],
+        )
+        yield _counter(
+            "foresail_failed_background_reads",
+            "Reads that raised an exception and are retried after a minute; the log has the stack.",
+            by,
+            [(name, reads.failures) for name, reads in found],
         )
 
     def _stores(self) -> Iterable[Metric]:

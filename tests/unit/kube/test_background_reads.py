@@ -4,8 +4,11 @@ import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from foresail.kube.background_reads import BackgroundReads
 from foresail.plan import Key, ReadResult
+from tests.worlds import virtual_time
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ONE, TWO, THREE = (Key("red", name) for name in ("one", "two", "three"))
@@ -300,3 +303,56 @@ def test_a_crowd_with_queries_of_its_own_is_not_searched_for_each_read() -> None
         assert Query.compared < 10_000
 
     asyncio.run(story())
+
+
+def test_a_read_that_raises_ends_no_other_and_is_counted_and_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+    async def story() -> list[int]:
+        attempts: list[str] = []
+
+        async def read(query: str) -> str:
+            attempts.append(query)
+            if attempts.count(query) < 3 and query == "one":
+                raise RecursionError("too deep")
+            return query.upper()
+
+        reads, woken = BackgroundReads[str, str](read, concurrency=1), list[Key]()
+        reads.wake = woken.append
+        working = asyncio.create_task(reads.work())
+        reads.request(ONE, "one", NOW)
+        reads.request(TWO, "two", NOW)
+        await asyncio.sleep(1)
+        assert (woken, reads.requested) == ([TWO], [ONE])
+        assert reads.age(NOW + timedelta(seconds=90)) == 90
+        found = [reads.failures]
+        await asyncio.sleep(3 * 60)
+        found.append(reads.failures)
+        assert reads.result(ONE) == ReadResult("one", "ONE", NOW, 1)
+        assert attempts == ["one", "two", "one", "one"]
+        assert reads.age(NOW) == 0
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+        return found
+
+    assert virtual_time.run(story()) == [1, 2]
+    assert "the background read for red/one failed" in caplog.text
+
+
+def test_a_read_that_raised_is_not_tried_again_if_it_is_forgotten() -> None:
+    async def story() -> int:
+        attempts: list[str] = []
+
+        async def read(query: str) -> str:
+            attempts.append(query)
+            raise ValueError(query)
+
+        reads = BackgroundReads[str, str](read)
+        working = asyncio.create_task(reads.work())
+        reads.request(ONE, "one", NOW)
+        await asyncio.sleep(1)
+        reads.forget(ONE)
+        await asyncio.sleep(3 * 60)
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+        return len(attempts)
+
+    assert virtual_time.run(story()) == 1
