@@ -78,10 +78,22 @@ def test_extra_requests_of_a_restore_are_at_most_three_and_one_per_kind() -> Non
             await tenancy.settle(2)
             writes = [each.verb for each in tenancy.process.visitor.writes[before:] if each.kind in REQUESTED]
             reviews = len(tenancy.reviews.asked) - asked
-            discovered = 1 if number == 0 else 0
-            assert len(writes) + reviews + discovered <= 3 + len(held) + 1  # one more for merged ServiceAccounts
+            assert len(writes) + reviews + tenancy.reviews.discovered <= 3 + len(held)
             assert writes == (["create", "create"] if number == 0 else [])
         assert len(tenancy.reviews.read) == 1
+        assert tenancy.reviews.discovered == 0, "every cluster serves these kinds alike"
+
+    tell(story)
+
+
+@pytest.mark.parametrize("held", [{"kinds": (DEPLOYMENTS, EXCEPTIONS)}, {"cluster_kinds": (EXCEPTIONS,)}])
+def test_discovery_is_asked_once_about_kinds_that_only_some_clusters_serve(held: dict[str, Any]) -> None:
+    async def story(tenancy: Tenancy) -> None:
+        tenancy.reviews.held = Contents(**{"kinds": (DEPLOYMENTS,), **held})
+        await backed_up(tenancy)
+        for number in range(3):
+            tenancy.restore(Key("red", f"back-{number}"), NAB.name)
+            await tenancy.settle(2)
         assert tenancy.reviews.discovered == 1
 
     tell(story)

@@ -47,6 +47,27 @@ CORE = tuple(
 )
 """The core group, which is the same in every cluster: discovery is asked for the other groups only."""
 
+BUILT_IN = tuple(
+    ApiResource(group, plural, kind, aliases=(kind.lower(), *short_names))
+    for group, plural, kind, *short_names in (
+        ("apps", "controllerrevisions", "ControllerRevision"),
+        ("apps", "daemonsets", "DaemonSet", "ds"),
+        ("apps", "deployments", "Deployment", "deploy"),
+        ("apps", "replicasets", "ReplicaSet", "rs"),
+        ("apps", "statefulsets", "StatefulSet", "sts"),
+        ("autoscaling", "horizontalpodautoscalers", "HorizontalPodAutoscaler", "hpa"),
+        ("batch", "cronjobs", "CronJob", "cj"),
+        ("batch", "jobs", "Job"),
+        ("discovery.k8s.io", "endpointslices", "EndpointSlice"),
+        ("networking.k8s.io", "ingresses", "Ingress", "ing"),
+        ("networking.k8s.io", "networkpolicies", "NetworkPolicy", "netpol"),
+        ("policy", "poddisruptionbudgets", "PodDisruptionBudget", "pdb"),
+        ("rbac.authorization.k8s.io", "rolebindings", "RoleBinding"),
+        ("rbac.authorization.k8s.io", "roles", "Role"),
+    )
+)
+"""Other kinds of a usual namespace, which are the same in every cluster too: a backup of them needs no discovery."""
+
 _CORE_NAMES = frozenset(name for each in CORE for name in (each.plural, each.kind.lower(), *each.aliases))
 
 

@@ -17,7 +17,13 @@ from foresail.kube.failures import Failure
 from foresail.plan import Body, Key, Kind
 from foresail.selfservice.access import rules as access
 from foresail.selfservice.access.contents import MOST_BYTES, Contents, contents_of
-from foresail.selfservice.access.discovery import ApiResource, api_resources, cluster_scoped_names, unserved_names
+from foresail.selfservice.access.discovery import (
+    BUILT_IN,
+    ApiResource,
+    api_resources,
+    cluster_scoped_names,
+    unserved_names,
+)
 from foresail.selfservice.access.observe import Check, Checked, PodCheck, PodsChecked
 from foresail.selfservice.access.rules import Options, Question, Verdict
 from foresail.selfservice.specs import annotations
@@ -129,7 +135,7 @@ class AccessReader:
 
     async def _verdict(self, contents: Contents, wish: Check) -> Verdict:
         options = wish.options
-        served = await self._serves()
+        served = await self._serves() if access.needs_discovery(contents) else BUILT_IN
         asked, unserved = access.candidates(contents, served, options)
         along = access.brought_along(asked, contents, served)
         names = [each.name for each in asked]

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from foresail.selfservice.access.contents import MOST_BYTES, ContentKind, Contents, VolumeRow
-from foresail.selfservice.access.discovery import CORE, ApiResource, is_name_of
+from foresail.selfservice.access.discovery import BUILT_IN, CORE, ApiResource, is_name_of
 from foresail.selfservice.reasons import Reason, Refused
 from foresail.selfservice.specs.kinds import COME_WITH_CLAIMS, EVERYTHING
 
@@ -106,6 +106,12 @@ def candidates(
             unserved.append(str(kind))
         found |= {each.name: each for each in meant if _is_asked_for(each, options)}
     return [found[name] for name in sorted(found)], unserved
+
+
+def needs_discovery(contents: Contents) -> bool:
+    """Whether a backup holds a kind that not every cluster serves alike."""
+    known = {ContentKind(each.group, each.kind) for each in (*CORE, *BUILT_IN)}
+    return not known.issuperset((*contents.kinds, *contents.cluster_kinds))
 
 
 def questions(resource: ApiResource, options: Options) -> list[Question]:
