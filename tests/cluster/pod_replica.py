@@ -9,7 +9,6 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 
-from kubernetes.aio.config import incluster_config
 from one_child_each import OneChildEach
 
 from foresail.kube import connect, replica
@@ -18,8 +17,7 @@ from foresail.plan import Key
 
 
 async def main(folder: str, identity: str, port: int) -> None:
-    incluster_config.SERVICE_TOKEN_FILENAME = connect._SERVICE_ACCOUNT = f"{folder}/token"  # noqa: SLF001 - a place
-    incluster_config.SERVICE_CERT_FILENAME = f"{folder}/ca.crt"
+    connect._SERVICE_ACCOUNT = Path(folder)  # noqa: SLF001 - a place
     config = replica.ReplicaConfig(
         OneChildEach.name, identity, Key("default", OneChildEach.name), host="127.0.0.1", port=port
     )

@@ -199,13 +199,15 @@ class Client:
         self, path: str, parameters: Mapping[str, str], accept: str, limits: aiohttp.ClientTimeout = _ENDLESS
     ) -> aiohttp.ClientResponse | Failure:
         try:
+            headers = await self._connection.headers()
+            headers["Accept"] = accept
             sending = self._session.get(
                 self._connection.server + path,
                 params=parameters,
-                headers={**await self._connection.headers(), "Accept": accept},
+                headers=headers,
                 timeout=limits,
                 allow_redirects=False,
-                ssl=self._connection.tls or True,
+                **self._connection.route,
             )
             response = await self._requests.measured("GET", self._host, sending)
             if response.status == HTTPStatus.OK:
@@ -274,7 +276,7 @@ class Client:
                     headers=headers,
                     timeout=_TIMEOUT,
                     allow_redirects=False,
-                    ssl=self._connection.tls or True,
+                    **self._connection.route,
                     middlewares=() if data is None else (_send_once,),
                 )
                 response = await self._requests.measured(method, self._host, sending)

@@ -1,60 +1,98 @@
-"""Finds the API server and our credentials through the official client's configuration.
+"""Finds the API server and our credentials: in a kubeconfig, or as a pod's ServiceAccount."""
 
-Its import costs half a second and 55 MiB, so only the call that connects imports it.
-"""
-
+import asyncio
+import os
 import ssl
-from collections.abc import Awaitable, Callable
+import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
-from foresail.kube.kubeconfig import kubeconfig_paths, kubeconfig_problem
+from multidict import CIMultiDict
 
-_SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount/token"
+from foresail.kube.credentials import Credentials, CredentialSource, TokenFile, credential_source
+from foresail.kube.kubeconfig import Entry, KubeconfigError, kubeconfig_paths, read_context
+
+_SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 class ConnectError(Exception):
     """No usable configuration or credentials; the message names the searched locations."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class _Settings:
+    server: str
+    authority: bytes
+    credentials: CredentialSource
+    is_insecure: bool = False
+    server_name: str = ""
+    proxy: str = field(default="", repr=False)  # may hold a password
+    impersonation: tuple[tuple[str, str], ...] = ()
+
+
 class Connection:
     """The API server's address, its TLS settings, and the headers that authenticate us."""
 
-    server: str
-    _configuration: Any = field(repr=False)
-    _reload: Callable[[Any], Awaitable[None]] = field(repr=False)
-    tls: ssl.SSLContext | None = field(init=False)
-    _certificates: tuple[bytes, ...] = field(init=False, repr=False)  # as read, to notice a change
+    def __init__(self, load: Callable[[], _Settings], settings: _Settings, credentials: Credentials) -> None:
+        self._load, self._settings = load, settings
+        self._trusted = (settings.authority, credentials.certificate, credentials.key)
+        self.tls = _tls(settings, credentials)
+        self._renewing = asyncio.Lock()
+        self._renewals = 0
 
-    def __post_init__(self) -> None:
-        self._certificates = _read_certificates(self._configuration)
-        self.tls = _tls(self._configuration)
+    @property
+    def server(self) -> str:
+        """The URL of the API server."""
+        return self._settings.server
 
-    async def headers(self) -> dict[str, str]:
-        """Return the authorisation for one request; the configuration renews a token that is about to expire."""
+    @property
+    def route(self) -> dict[str, Any]:
+        """How a request reaches the server, as arguments of aiohttp."""
+        name, proxy = self._settings.server_name or None, self._settings.proxy or None
+        return {"ssl": self.tls or True, "server_hostname": name, "proxy": proxy}
+
+    async def headers(self) -> CIMultiDict[str]:
+        """Return the authorization for one request; credentials that are about to expire are renewed first."""
         try:
-            settings = await self._configuration.auth_settings()
-        except Exception as error:
+            credentials = await self._settings.credentials()
+            self._use(self._settings, credentials)
+        except (KubeconfigError, OSError) as error:
             raise _no_credentials(error) from error
-        return {each["key"]: each["value"].strip() for each in settings.values() if each.get("value")}
+        headers = CIMultiDict(self._settings.impersonation)
+        if credentials.authorization:
+            headers["Authorization"] = credentials.authorization
+        return headers
 
     async def renew(self) -> None:
-        """Read credentials and certificates again: the server has refused ours, or we its certificate."""
-        try:
-            await self._reload(self._configuration)
-            certificates = _read_certificates(self._configuration)
-            if certificates != self._certificates:  # else the open connections stay in use
-                self.tls = _tls(self._configuration)
-                self._certificates = certificates
-        except Exception as error:
-            raise _no_credentials(error) from error
+        """Read credentials and certificates again: the server has refused ours, or we its certificate.
+
+        Concurrent calls share one renewal.
+        """
+        before = self._renewals
+        async with self._renewing:
+            if self._renewals != before:
+                return
+            try:
+                settings = self._load()
+                self._use(settings, await settings.credentials())
+            except (KubeconfigError, OSError) as error:
+                raise _no_credentials(error) from error
+            self._renewals += 1
+
+    def _use(self, settings: _Settings, credentials: Credentials) -> None:
+        """Use these settings; without a change of certificates the open connections stay in use."""
+        trusted = (settings.authority, credentials.certificate, credentials.key)
+        if trusted != self._trusted:
+            self.tls = _tls(settings, credentials)
+        self._settings, self._trusted = settings, trusted
 
 
 def _no_credentials(error: Exception) -> ConnectError:
-    # Any error at all: a token file that is being replaced, an exec plugin that cannot reach its own server.
-    # They may be there a moment later, so it must not end the process.
+    # A token file that is being replaced, an exec plugin that cannot reach its own server:
+    # they may be there a moment later, so it must not end the process.
     return ConnectError(f"the credentials for the API server cannot be read, trying again: {error}")
 
 
@@ -63,70 +101,87 @@ async def connect(kubeconfig: str | None = None, context: str | None = None) -> 
 
     In a pod without a kubeconfig of its own the ServiceAccount is used.
     """
-    paths = _checked_paths(kubeconfig, context)
 
-    from kubernetes.aio import config  # noqa: PLC0415 - see the module's docstring
-    from kubernetes.aio.client import Configuration  # noqa: PLC0415
-    from kubernetes.aio.config.config_exception import ConfigException  # noqa: PLC0415
+    def load() -> _Settings:
+        return _from_pod() if _is_pods_own(kubeconfig, context) else _from_kubeconfig(kubeconfig, context)
 
-    async def from_kubeconfig(into: Any) -> None:  # noqa: ANN401 - the official client has no types
-        await config.load_kube_config(paths, context, into, persist_config=False)
-
-    async def from_pod(into: Any) -> None:  # noqa: ANN401
-        config.load_incluster_config(into)
-
-    reload = from_pod if _is_pods_own(kubeconfig, context) else from_kubeconfig
-    configuration = Configuration()
     try:
-        await reload(configuration)
-        return Connection(configuration.host.rstrip("/"), configuration, reload)
-    except (ConfigException, OSError) as error:
-        raise ConnectError(f"kubeconfig {paths} cannot be used: {error}") from error
+        settings = load()
+        return Connection(load, settings, await settings.credentials())
+    except KubeconfigError as error:
+        raise ConnectError(str(error)) from error
+    except OSError as error:
+        raise ConnectError(f"kubeconfig {kubeconfig_paths(kubeconfig)} cannot be used: {error}") from error
 
 
 def namespace_of_context(kubeconfig: str | None = None, context: str | None = None) -> str:
     """Return the namespace that a context of the kubeconfig works in; in a pod without a kubeconfig, the pod's own."""
-    paths = _checked_paths(kubeconfig, context)
-
-    from kubernetes.aio import config  # noqa: PLC0415 - see the module's docstring
-    from kubernetes.aio.config.config_exception import ConfigException  # noqa: PLC0415
-
     if _is_pods_own(kubeconfig, context):
-        return Path(_SERVICE_ACCOUNT).with_name("namespace").read_text().strip()
+        return (_SERVICE_ACCOUNT / "namespace").read_text().strip()
     try:
-        known, current = config.list_kube_config_contexts(paths)
-    except (ConfigException, OSError) as error:
-        raise ConnectError(f"kubeconfig {paths} cannot be used: {error}") from error
-    wanted = context or current["name"]
-    found = [each["context"].get("namespace") for each in known if each["name"] == wanted]
-    return str(next(iter(found), None) or "default")
-
-
-def _checked_paths(kubeconfig: str | None, context: str | None) -> str:
-    """Return the paths of the kubeconfig, which is not looked at in a pod that uses its ServiceAccount."""
-    paths = kubeconfig_paths(kubeconfig)
-    problem = None if _is_pods_own(kubeconfig, context) else kubeconfig_problem(paths, context)
-    if problem is not None:
-        raise ConnectError(problem)
-    return paths
+        return read_context(kubeconfig_paths(kubeconfig), context).namespace
+    except KubeconfigError as error:
+        raise ConnectError(str(error)) from error
 
 
 def _is_pods_own(kubeconfig: str | None, context: str | None) -> bool:
-    return kubeconfig is None and context is None and Path(_SERVICE_ACCOUNT).exists()
+    return kubeconfig is None and context is None and (_SERVICE_ACCOUNT / "token").exists()
 
 
-def _read_certificates(configuration: Any) -> tuple[bytes, ...]:  # noqa: ANN401
-    files = (configuration.ssl_ca_cert, configuration.cert_file, configuration.key_file)
-    return (*(Path(each).read_bytes() for each in files if each), str(configuration.ca_cert_data).encode())
+def _from_pod() -> _Settings:
+    host, port = (os.environ.get(f"KUBERNETES_SERVICE_{each}", "") for each in ("HOST", "PORT"))
+    if not host or not port:
+        raise KubeconfigError("KUBERNETES_SERVICE_HOST or KUBERNETES_SERVICE_PORT is not set in this pod")
+    server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+    authority = (_SERVICE_ACCOUNT / "ca.crt").read_bytes()
+    return _Settings(server, authority, TokenFile(_SERVICE_ACCOUNT / "token"))
 
 
-def _tls(configuration: Any) -> ssl.SSLContext | None:  # noqa: ANN401
-    if not configuration.host.startswith("https:"):
+def _from_kubeconfig(kubeconfig: str | None, wanted: str | None) -> _Settings:
+    paths = kubeconfig_paths(kubeconfig)
+    context = read_context(paths, wanted)
+    cluster = context.cluster
+    server = cluster.text("server").rstrip("/")
+    if urlsplit(server).scheme not in ("http", "https"):
+        raise cluster.error("server is not a URL that starts with https:// or http://")
+    proxy = cluster.text("proxy-url")
+    if proxy and urlsplit(proxy).scheme not in ("http", "https"):
+        raise cluster.error("proxy-url does not start with http:// or https://; other proxies are not supported")
+    return _Settings(
+        server,
+        cluster.pem("certificate-authority"),
+        credential_source(context, paths),
+        cluster.flag("insecure-skip-tls-verify"),
+        cluster.text("tls-server-name"),
+        proxy,
+        _impersonation(context.user),
+    )
+
+
+def _impersonation(user: Entry) -> tuple[tuple[str, str], ...]:
+    """Return the headers for the fields as, as-uid, as-groups and as-user-extra."""
+    single = (("Impersonate-User", user.text("as")), ("Impersonate-Uid", user.text("as-uid")))
+    groups, extra = user.fields.get("as-groups") or [], user.fields.get("as-user-extra") or {}
+    if not isinstance(groups, list) or not isinstance(extra, dict):
+        raise user.error("as-groups is not a list, or as-user-extra is not an object")
+    return (
+        *(each for each in single if each[1]),
+        *(("Impersonate-Group", str(each)) for each in groups),
+        *((f"Impersonate-Extra-{name}", str(each)) for name, values in extra.items() for each in values),
+    )
+
+
+def _tls(settings: _Settings, credentials: Credentials) -> ssl.SSLContext | None:
+    if not settings.server.startswith("https:"):
         return None
-    context = ssl.create_default_context(cafile=configuration.ssl_ca_cert, cadata=configuration.ca_cert_data)
-    if configuration.cert_file:
-        context.load_cert_chain(configuration.cert_file, configuration.key_file)
-    if not configuration.verify_ssl:
+    context = ssl.create_default_context(cadata=settings.authority.decode("ascii", "replace") or None)
+    if settings.is_insecure:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
+    if credentials.certificate:
+        # Python's ssl loads a certificate of its own from a file only. This one is readable to its owner alone.
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(credentials.certificate + b"\n" + credentials.key)
+            file.flush()
+            context.load_cert_chain(file.name, password=b"")  # without a password OpenSSL would ask the terminal
     return context

@@ -1,6 +1,10 @@
-"""Which kubeconfig is meant, and what is wrong with it, in words of our own."""
+"""Reads kubeconfig files: which ones, merged as kubectl merges them, and the entries of one context."""
 
+import base64
+import binascii
 import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -9,43 +13,115 @@ import yaml
 _DEFAULT = "~/.kube/config"
 
 
+class KubeconfigError(ValueError):
+    """A kubeconfig that cannot be used; the message names the file and the field, and never a secret."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A named cluster, user or context of a kubeconfig file."""
+
+    name: str
+    file: Path
+    fields: Mapping[str, Any] = field(repr=False)
+
+    def text(self, name: str) -> str:
+        """Return a field that must be text; empty if it is not set."""
+        value = self.fields.get(name)
+        if value is None:
+            return ""
+        if not isinstance(value, str):
+            raise self.error(f"{name} is not text")
+        return value
+
+    def flag(self, name: str) -> bool:
+        """Return a field that must be true or false; false if it is not set."""
+        value = self.fields.get(name) or False
+        if not isinstance(value, bool):
+            raise self.error(f"{name} is neither true nor false")
+        return value
+
+    def path(self, name: str) -> Path | None:
+        """Return a field that names a file, relative to the kubeconfig; None if it is not set."""
+        text = self.text(name)
+        return self.file.absolute().parent / text if text else None
+
+    def pem(self, name: str) -> bytes:
+        """Return certificates or a key: the field NAME-data if it is set, else the content of the file in NAME."""
+        data, path = self.text(f"{name}-data"), self.path(name)
+        if data:
+            try:
+                return base64.b64decode("".join(data.split()), validate=True)
+            except binascii.Error:
+                raise self.error(f"{name}-data is not base64") from None
+        return path.read_bytes() if path is not None else b""
+
+    def error(self, problem: str) -> KubeconfigError:
+        """Return a problem of this entry as an error that names it and its file."""
+        return KubeconfigError(f"kubeconfig {self.file}: {self.name}: {problem}")
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """A context of a kubeconfig with the cluster and the user that it names."""
+
+    name: str
+    namespace: str
+    cluster: Entry
+    user: Entry
+
+
 def kubeconfig_paths(given: str | None) -> str:
     """Return the paths of the kubeconfig: the one given, those of KUBECONFIG, or the default."""
     return given or os.environ.get("KUBECONFIG") or _DEFAULT
 
 
-def kubeconfig_problem(paths: str, context: str | None) -> str | None:
-    """Return why nothing can be reached with these files and this context; None if they look usable."""
+def read_context(paths: str, context: str | None) -> Context:
+    """Return a context, or the current one; of several files, the first that sets a name or a value wins."""
     files = [Path(each).expanduser() for each in paths.split(os.pathsep) if each]
     there = [each for each in files if each.exists()]
     if not there:
-        return f"there is no kubeconfig at {', '.join(map(str, files))}"
-    try:
-        contents = [_content(file) for file in there]
-    except ValueError as error:
-        return str(error)
-    contexts = [name for each in contents for name in _names(each.get("contexts"))]
-    wanted = context or next((str(each["current-context"]) for each in contents if each.get("current-context")), "")
+        raise KubeconfigError(f"there is no kubeconfig at {', '.join(map(str, files))}")
+    contents = [(file, _content(file)) for file in there]
     where = f"kubeconfig {', '.join(map(str, there))}"
+    current = (str(each["current-context"]) for _, each in contents if each.get("current-context"))
+    wanted = context or next(current, "")
     if not wanted:
-        return f"{where} sets no current context"
+        raise KubeconfigError(f"{where} sets no current context")
+    contexts = _entries(contents, "context")
     if wanted not in contexts:
-        return f"{where} has no context {wanted!r}; it has: {', '.join(contexts) or 'none'}"
-    return None
+        raise KubeconfigError(f"{where} has no context {wanted!r}; it has: {', '.join(contexts) or 'none'}")
+    found = contexts[wanted]
+    cluster = _entries(contents, "cluster").get(found.text("cluster"))
+    if cluster is None:
+        raise found.error(f"its cluster {found.text('cluster')!r} is in no file")
+    user = _entries(contents, "user").get(found.text("user"))
+    if user is None and found.text("user"):
+        raise found.error(f"its user {found.text('user')!r} is in no file")
+    anonymous = Entry("no user", found.file, {})
+    return Context(wanted, found.text("namespace") or "default", cluster, user or anonymous)
 
 
 def _content(file: Path) -> dict[str, Any]:
     try:
         content = yaml.load(file.read_text(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - it is safe
     except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"kubeconfig {file} cannot be read: {error}") from error
-    except yaml.YAMLError as error:
-        raise ValueError(f"kubeconfig {file} is not YAML") from error
+        raise KubeconfigError(f"kubeconfig {file} cannot be read: {error}") from error
+    except yaml.YAMLError:
+        raise KubeconfigError(f"kubeconfig {file} is not YAML") from None  # its message quotes the file
     if not isinstance(content, dict):
-        raise ValueError(f"kubeconfig {file} is {'empty' if content is None else 'no kubeconfig'}")  # noqa: TRY004
+        raise KubeconfigError(f"kubeconfig {file} is {'empty' if content is None else 'no kubeconfig'}")
     return content
 
 
-def _names(contexts: Any) -> list[str]:  # noqa: ANN401 - a field of a file
-    found = contexts if isinstance(contexts, list) else []
-    return [str(each["name"]) for each in found if isinstance(each, dict) and "name" in each]
+def _entries(contents: list[tuple[Path, dict[str, Any]]], kind: str) -> dict[str, Entry]:
+    found: dict[str, Entry] = {}
+    for file, content in contents:
+        listed = content.get(f"{kind}s")
+        for each in listed if isinstance(listed, list) else []:
+            if isinstance(each, dict) and "name" in each:
+                fields = each.get(kind)
+                name = str(each["name"])
+                entry = Entry(f"{kind} {name!r}", file, fields if isinstance(fields, dict) else {})
+                found.setdefault(name, entry)
+    return found
