@@ -7,11 +7,16 @@ KILLS ?= 200
 SIZE ?= 1
 CRONJOBS ?= 100
 MINUTES ?= 60
+IMAGE_TOOL ?= buildah
+IMAGE_FLAGS ?=
+BASE ?= python:3.11-slim
+VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"$$/\1/p' src/foresail/__init__.py)
+IMAGE ?= foresail:$(VERSION)$(TAG_SUFFIX)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup lint format test test-shells test-cluster cluster-build cluster-up cluster-down \
   cron-oracle cron-shift cron-fuzz schedule-year schedule-gitops schedule-kills schedule-clusters compat selfservice-specs \
-  crds manifests docs docs-site licences sbom wheel audit bench-cron bench-runtime bench-schedules bench-selfservice bench-primers bench-scale primer-year primer-kills primer-kept primer-admission \
+  crds manifests docs docs-site licences sbom wheel image image-size audit bench-cron bench-runtime bench-schedules bench-selfservice bench-primers bench-scale primer-year primer-kills primer-kept primer-admission \
   runtime-kills takeover selfservice-kills selfservice-queue restore-authorization redteam chart-upgrade soak lock ci
 
 help: ## list the targets
@@ -61,6 +66,12 @@ licences: setup ## write the licences of what we run with into docs/reference/ge
 sbom: setup ## write the bill of materials into dist/
 	mkdir -p dist
 	$(BIN)/python -m release.sbom dist/foresail.cdx.json
+
+image: ## build the image foresail:VERSION with buildah, or with IMAGE_TOOL=podman
+	$(IMAGE_TOOL) build --build-arg BASE=$(BASE) --tag $(IMAGE) $(IMAGE_FLAGS) .
+
+image-size: setup ## measure what the image has above its base
+	$(BIN)/python -m release.image_size $(IMAGE) $(BASE)
 
 wheel: setup ## build the wheel into dist/
 	$(BIN)/python -m hatchling build --target wheel
@@ -181,7 +192,7 @@ lock: setup ## pin every dependency again, with hashes, after a change in pyproj
 	  --constraint requirements/dev.txt --output-file requirements/run.txt pyproject.toml
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 	  --constraint requirements/dev.txt --extra otel --output-file requirements/otel.txt pyproject.toml
-	for group in docs release; do \
+	for group in build docs release; do \
 	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
 	    --constraint requirements/dev.txt --group $$group --output-file requirements/$$group.txt || exit 1; done
 

@@ -1,3 +1,3 @@
 """Foresail makes Velero backups self-service, punctual and pre-warmed."""
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
