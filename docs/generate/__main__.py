@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from docs.generate import commands, help_texts, kinds, licences, metrics, reasons, settings
+from docs.generate import chart, commands, help_texts, kinds, licences, metrics, reasons, settings
 
 FOLDER = Path(__file__).parents[1] / "reference" / "generated"
 PAGES = {
@@ -30,6 +30,8 @@ def main(folder: Path = FOLDER) -> None:
         old.unlink()
     for name, text in files().items():
         (folder / name).write_text(text)
+    if folder == FOLDER:
+        chart.FILE.write_text(chart.readme())
 
 
 if __name__ == "__main__":

@@ -29,13 +29,13 @@ def page() -> str:
         f"### {(title or 'other').capitalize()}\n\n" + table(("flag", "meaning"), map(option, actions))
         for title, actions in options(run)
     ]
-    return "\n".join([_TOP, *flags, _VALUES, table(("value", "default", "meaning"), _values())])
+    return "\n".join([_TOP, *flags, _VALUES, table(("value", "default", "meaning"), values())])
 
 
-def _values() -> list[tuple[str, str, str]]:
+def values() -> list[tuple[str, str, str]]:
     """Return each value with the comment above it; a comment above a group is told with its first value."""
     text = (_CHART / "values.yaml").read_text()
-    values, found, said = yaml.safe_load(text), [], ""
+    defaults, found, said = yaml.safe_load(text), [], ""
     path: list[tuple[int, str]] = []
     for line in text.splitlines():
         word = line.strip()
@@ -48,7 +48,7 @@ def _values() -> list[tuple[str, str, str]]:
         indent, name = len(line) - len(line.lstrip()), word.partition(":")[0]
         path = [*(each for each in path if each[0] < indent), (indent, name)]
         names = [each for _, each in path]
-        value = _at(values, names)
+        value = _at(defaults, names)
         if not isinstance(value, dict) or not value:
             found.append((code(".".join(names)), code(_shown(value)), said))
             said = ""

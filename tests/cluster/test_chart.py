@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from foresail import __version__
 from foresail.cli.install.manifests import CAPABILITIES, Wishes, definitions, operators
 from testbed import Cluster, TestbedError, charts
 from testbed.build import program
@@ -48,7 +49,25 @@ SWITCHES = [
         "tracing.endpoint=http://collector:4318",
         "tracing.variables.OTEL_TRACES_SAMPLER=always_on",
     ),
-    ("priorityClassName=high", "nodeSelector.disk=fast", "image.tag=1.2.3", "image.pullSecrets[0].name=registry"),
+    (
+        "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].key=a",
+        "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].operator=Exists",
+        "topologySpreadConstraints[0].maxSkew=1",
+        "topologySpreadConstraints[0].topologyKey=topology.kubernetes.io/zone",
+        "topologySpreadConstraints[0].whenUnsatisfiable=ScheduleAnyway",
+        "tolerations[0].operator=Exists",
+        "podLabels.team=platform",
+        "podAnnotations.note=kept",
+        "extraArgs={--log-level=debug}",
+        "extraEnv[0].name=ZONE",
+        "extraEnv[0].value=b",
+        "serviceAccount.annotations.role=arn",
+        "podSecurityContext.fsGroup=2000",
+        "securityContext.runAsUser=2000",
+        "revisionHistoryLimit=1",
+        f"image.digest=sha256:{'a' * 64}",
+    ),
+    ("priorityClassName=high", "nodeSelector.disk=fast", "image.tag=1.2.3", "imagePullSecrets[0].name=registry"),
 ]
 
 
@@ -132,6 +151,8 @@ def test_the_operators_pods_may_run_where_only_restricted_ones_may(prepared: Clu
         ("selfService.enabled=maybe", "enabled"),
         ("logLevel=loud", "logLevel"),
         ("image.repository=", "repository"),
+        ("image.digest=latest", "digest"),
+        ("extraArgs={debug}", "extraArgs"),
         ("primers.pauseImage=", "pauseImage"),
     ],
 )
@@ -139,6 +160,57 @@ def test_a_misspelt_or_impossible_value_is_refused_by_its_name(wrong: str, named
     done = helm("template", "foresail", str(CHART), f"--set={wrong}")
     assert done.returncode != 0
     assert named in done.stderr
+
+
+def pods(*switches: str) -> dict[str, Any]:
+    (deployment,) = (each for each in objects(*switches) if each["kind"] == "Deployment")
+    found: dict[str, Any] = deployment["spec"]["template"]
+    return found
+
+
+def test_a_platform_team_places_labels_and_extends_the_pods() -> None:
+    (placed,) = (each for each in SWITCHES if "podLabels.team=platform" in each)
+    found, usual = pods(*placed), pods()
+    assert found["metadata"]["labels"] == {**usual["metadata"]["labels"], "team": "platform"}
+    assert found["metadata"]["annotations"] == {"note": "kept"}
+    spec = found["spec"]
+    assert list(spec["affinity"]) == ["nodeAffinity"]
+    assert list(usual["spec"]["affinity"]) == ["podAntiAffinity"]
+    selector = {"app.kubernetes.io/name": "foresail", "app.kubernetes.io/instance": "foresail"}
+    assert spec["topologySpreadConstraints"][0]["labelSelector"] == {"matchLabels": selector}
+    assert spec["securityContext"] == {**usual["spec"]["securityContext"], "fsGroup": 2000}
+    (container,) = spec["containers"]
+    assert container["image"] == f"foresail:{__version__}@sha256:{'a' * 64}"
+    assert container["args"][-2:] == ["--log-level=info", "--log-level=debug"]
+    assert container["env"][-1] == {"name": "ZONE", "value": "b"}
+    assert container["securityContext"]["runAsUser"] == 2000
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
+
+
+def test_a_label_of_a_team_cannot_take_the_place_of_one_that_the_selector_needs() -> None:
+    name = pods("podLabels.app\\.kubernetes\\.io/name=mine")["metadata"]["labels"]["app.kubernetes.io/name"]
+    assert name == "foresail"
+
+
+def test_an_account_of_somebody_else_is_used_and_not_made() -> None:
+    found = objects("serviceAccount.create=false", "serviceAccount.name=theirs")
+    assert [each for each in found if each["kind"] == "ServiceAccount"] == []
+    assert pods("serviceAccount.create=false", "serviceAccount.name=theirs")["spec"]["serviceAccountName"] == "theirs"
+    bound = [subject["name"] for each in found if each["kind"] == "RoleBinding" for subject in each["subjects"]]
+    assert set(bound) == {"theirs"}
+
+
+def test_a_prometheus_that_selects_by_labels_finds_rules_and_service_monitors() -> None:
+    labelled = objects(*EVERYTHING, "monitoring.labels.release=kube-prometheus-stack")
+    found = [each for each in labelled if each["apiVersion"] == "monitoring.coreos.com/v1"]
+    assert len(found) == 8
+    assert {each["metadata"]["labels"]["release"] for each in found} == {"kube-prometheus-stack"}
+
+
+def test_a_start_is_probed_first_when_the_operator_can_answer() -> None:
+    (container,) = pods()["spec"]["containers"]
+    probe = container["startupProbe"]
+    assert (probe["httpGet"]["path"], probe["initialDelaySeconds"], probe["periodSeconds"]) == ("/readyz", 3, 1)
 
 
 def test_no_role_has_a_wildcard_or_reads_secrets() -> None:

@@ -1,13 +1,23 @@
 """The docs say what the code does: pages that are written from it are in step with it."""
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 
+from docs.generate import chart
 from docs.generate.__main__ import FOLDER, files, main
 
 WRITTEN = files()
+
+
+def test_the_readme_of_the_chart_has_every_value_of_its_schema() -> None:
+    text = chart.FILE.read_text()
+    assert text == chart.readme(), "run `make docs`"
+    schema = json.loads((chart.FILE.parent / "values.schema.json").read_text())
+    missing = [name for name in schema["properties"] if f"| `{name}" not in text]
+    assert missing == ["global"]
 
 
 def test_the_generated_pages_are_what_the_code_would_write() -> None:

@@ -34,8 +34,18 @@ app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 {{- end }}
 
+{{/* Those of a pod; the chart's own win, because the selector of its Deployment needs them. */}}
+{{- define "foresail.podLabels" -}}
+{{ merge (include "foresail.labels" . | fromYaml) .root.Values.podLabels | toYaml }}
+{{- end }}
+
+{{/* Those of PrometheusRules and ServiceMonitors, which a Prometheus selects by labels of its own. */}}
+{{- define "foresail.monitoringLabels" -}}
+{{ merge (include "foresail.labels" . | fromYaml) .root.Values.monitoring.labels | toYaml }}
+{{- end }}
+
 {{- define "foresail.image" -}}
-{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ with .Values.image.digest }}@{{ . }}{{ end }}
 {{- end }}
 
 {{/* What primers make and delete where capacity is held, in every namespace or in those that primers.namespaces names. */}}

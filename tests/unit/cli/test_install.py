@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foresail import __version__
+from foresail.api.monitoring import PROMETHEUS_RULE, SERVICE_MONITOR
 from foresail.cli.access.cluster import on_cluster
 from foresail.cli.access.managed_by import ManagedMetadata, ManagingTool, Owner, Writer, is_ours, managing_tool
 from foresail.cli.doctor.permissions import Permission, needed
@@ -34,7 +35,7 @@ from foresail.schedules.engine import schedule_controller_is_off
 from tests.unit.cli.canned import canned
 
 NONE: dict[str, Any] = {"metadata": {}, "items": []}
-WISHES = Wishes(("schedules",), "velero", "velero", f"foresail:{__version__.partition('.dev')[0]}")
+WISHES = Wishes(("schedules",), "velero", "velero", f"foresail:{__version__}")
 
 
 @pytest.mark.parametrize(
@@ -266,6 +267,20 @@ def test_where_the_api_server_cannot_set_the_requester_the_rest_is_installed_and
     assert ("has no MutatingAdmissionPolicies" in capsys.readouterr().err) == (not is_served)
 
 
+def test_rules_and_service_monitors_get_the_labels_by_which_a_prometheus_selects_them() -> None:
+    wishes = replace(WISHES, monitoring=True, monitoring_labels={"release": "kube-prometheus-stack"})
+    found = [each for each in operators(wishes) if each.kind in (PROMETHEUS_RULE, SERVICE_MONITOR)]
+    assert len(found) == 4
+    for each in found:
+        assert each.body["metadata"]["labels"]["release"] == "kube-prometheus-stack"
+        assert each.body["metadata"]["labels"]["app.kubernetes.io/part-of"] == "foresail"
+
+
+def test_a_label_that_is_none_is_an_error_that_names_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["install", "--dry-run=client", "--monitoring", "--monitoring-label=release"]) == 2
+    assert "error: --monitoring-label: 'release' is no label" in capsys.readouterr().err
+
+
 def test_a_wish_that_is_none_is_an_error_that_says_what_to_do() -> None:
     with pytest.raises(CommandError, match="nothing is switched on"):
         checked(Wishes((), "velero", "velero", "foresail"))
@@ -424,7 +439,7 @@ def test_an_installation_ends_with_what_is_off() -> None:
 def test_a_dry_run_of_the_client_prints_every_manifest_and_needs_no_cluster(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["install", "--kubeconfig=missing", "--self-service", "--dry-run=client", "-n", "backup"]) == 0
     found = list(yaml.safe_load_all(capsys.readouterr().out))
-    wishes = Wishes(("schedules", "self-service"), "backup", "velero", f"foresail:{__version__.partition('.dev')[0]}")
+    wishes = Wishes(("schedules", "self-service"), "backup", "velero", f"foresail:{__version__}")
     assert found == [each.body for each in (*definitions(), *operators(wishes))]
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from foresail.cli.options.parser import CommandParser
 
 _TRIED = "server: the API server tries every write and stores nothing; waits for nothing"
-_IMAGE = f"foresail:{__version__.partition('.dev')[0]}"
+_IMAGE = f"foresail:{__version__}"
 
 
 def add_install(commands: "argparse._SubParsersAction[CommandParser]") -> None:
@@ -70,6 +70,13 @@ def _fill_install(one: argparse.ArgumentParser) -> None:
     )
     one.add_argument(
         "--monitoring", action="store_true", help="with alert rules and a ServiceMonitor for the Prometheus operator"
+    )
+    one.add_argument(
+        "--monitoring-label",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="label them, for a Prometheus that selects by labels: release=kube-prometheus-stack; may be repeated",
     )
 
 

@@ -16,7 +16,7 @@ from foresail.api.marks import OPERATORS_LEASE, REQUESTER
 from foresail.api.monitoring import PROMETHEUS_RULE, SERVICE_MONITOR
 from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.doctor.evidence import is_other
-from foresail.cli.errors import CommandError
+from foresail.cli.errors import CommandError, UsageError
 from foresail.cli.install.manifests import (
     CAPABILITIES,
     STAMP,
@@ -105,7 +105,16 @@ def _wishes(chosen: argparse.Namespace) -> Wishes:
         pause_image=chosen.primer_pause_image,
         skip_immediately=chosen.schedule_skip_immediately,
         monitoring=chosen.monitoring,
+        monitoring_labels=_labels(chosen.monitoring_label),
     )
+
+
+def _labels(given: Sequence[str]) -> dict[str, str]:
+    pairs = [each.partition("=") for each in given]
+    wrong = next((text for text, (name, _, value) in zip(given, pairs, strict=True) if not name or not value), None)
+    if wrong is not None:
+        raise UsageError(f"--monitoring-label: {wrong!r} is no label", "give it as NAME=VALUE")
+    return {name: value for name, _, value in pairs}
 
 
 async def _all_known(cluster: Cluster, wanted: Sequence[Piece]) -> None:

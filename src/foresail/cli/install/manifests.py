@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from typing import Any
 
@@ -60,6 +60,7 @@ class Wishes:
     pause_image: str = PAUSE_IMAGE
     skip_immediately: bool = False
     monitoring: bool = False
+    monitoring_labels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +111,17 @@ def operators(wishes: Wishes) -> list[Piece]:
     """Return everything but the definitions, with what runs at its end."""
     name = "+".join(each for each in CAPABILITIES if each in wishes.capabilities)
     found = _pieces(_filled(_shipped(name), wishes))
-    wanted = [piece for source, piece in found if wishes.monitoring or source not in _MONITORING]
+    wanted = [_labelled(piece, wishes) for source, piece in found if wishes.monitoring or source not in _MONITORING]
     return sorted(wanted, key=lambda piece: piece.is_operator)
+
+
+def _labelled(piece: Piece, wishes: Wishes) -> Piece:
+    """Return an object with the labels by which a Prometheus selects its rules and ServiceMonitors."""
+    if piece.kind not in (PROMETHEUS_RULE, SERVICE_MONITOR):
+        return piece
+    meta = piece.body["metadata"]
+    labels = {**wishes.monitoring_labels, **meta["labels"]}
+    return replace(piece, body={**piece.body, "metadata": {**meta, "labels": labels}})
 
 
 def _filled(text: str, wishes: Wishes) -> str:
