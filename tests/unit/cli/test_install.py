@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from foresail import __version__
 from foresail.api.monitoring import PROMETHEUS_RULE, SERVICE_MONITOR
-from foresail.cli.access.cluster import on_cluster
+from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.access.managed_by import ManagedMetadata, ManagingTool, Owner, Writer, is_ours, managing_tool
 from foresail.cli.doctor.permissions import Permission, needed
 from foresail.cli.errors import CommandError
@@ -29,8 +29,11 @@ from foresail.cli.install.manifests import (
     definitions,
     operators,
 )
+from foresail.cli.install.patience import Patience
+from foresail.cli.install.velero import switch, velero_server
 from foresail.cli.install.velero_arguments import others_off, switched_off, switched_on
 from foresail.cli.main import main
+from foresail.kube.clock import now
 from foresail.schedules.engine import schedule_controller_is_off
 from tests.unit.cli.canned import canned
 
@@ -330,6 +333,35 @@ def _defined(manager: str) -> dict[str, Any]:
             "managedFields": [{"manager": manager, "operation": "Apply"}],
         }
     }
+
+
+@pytest.mark.parametrize("phase", ["", "New", "Queued", "ReadyToStart", "InProgress"])
+def test_velero_is_not_restarted_while_a_backup_waits_or_runs(phase: str, tmp_path: Path) -> None:
+    container = {"name": "velero", "command": ["/velero"], "args": ["server"]}
+    template = {"spec": {"containers": [container], "serviceAccountName": "velero"}}
+    meta = {"name": "velero", "namespace": "velero"}
+    velero = "/apis/velero.io/v1/namespaces/velero"
+    answers = {
+        "/apis/apps/v1/namespaces/velero/deployments": {
+            **NONE,
+            "items": [{"metadata": meta, "spec": {"template": template}}],
+        },
+        f"{velero}/backups": {**NONE, "items": [{"metadata": meta, "status": {"phase": phase}}]},
+        f"{velero}/restores": NONE,
+    }
+
+    async def switched(cluster: Cluster) -> None:
+        server = await velero_server(cluster, "velero")
+        assert server is not None
+        await switch(cluster, server, Patience(now()), off=True, dry_run=False)
+
+    with canned(tmp_path, answers) as server:
+        chosen = argparse.Namespace(kubeconfig=str(server.kubeconfig), context=None)
+        with pytest.raises(
+            CommandError, match="Backups or Restores have not ended, and a restart of Velero would lose"
+        ):
+            on_cluster(chosen, switched)
+    assert server.writes == []
 
 
 def test_kinds_are_deleted_only_if_somebody_confirms(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

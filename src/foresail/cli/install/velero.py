@@ -15,7 +15,7 @@ from foresail.cli.install.velero_arguments import others_off, switched_off, swit
 from foresail.plan import Key
 from foresail.schedules.engine import is_server, schedule_controller_is_off
 
-_RUNNING = "InProgress"
+_UNFINISHED = velero.WAITING | velero.RUNNING  # those that wait in Velero's queue are never begun after a restart
 
 
 class _Deployment(msgspec.Struct, frozen=True):
@@ -121,10 +121,10 @@ async def _write(cluster: Cluster, server: Server, patience: Patience, *, off: b
         raise CommandError(problem, "remove --restore-only from its arguments")
     if not dry_run:
         await patience.wait(
-            "no Backup and no Restore is in progress, for a restart of Velero would end it as failed",
+            "every Backup and Restore has ended, because a restart of Velero would lose the others",
             lambda: _is_idle(cluster, server.key.namespace),
             CommandError(
-                f"Deployment {server.key}: Backups or Restores are in progress, and a restart would end them as failed",
+                f"Deployment {server.key}: Backups or Restores have not ended, and a restart of Velero would lose them",
                 f"wait for them: kubectl get backups.velero.io,restores.velero.io -n {server.key.namespace}",
             ),
         )
@@ -145,7 +145,7 @@ async def _has_become(cluster: Cluster, key: Key, *, off: bool, rolled_out: bool
 async def _is_idle(cluster: Cluster, namespace: str) -> bool:
     for kind in (velero.BACKUP, velero.RESTORE):
         for each in await cluster.listed(kind, namespace):
-            if msgspec.json.decode(each, type=_Work).status.phase == _RUNNING:
+            if msgspec.json.decode(each, type=_Work).status.phase in _UNFINISHED:
                 return False
     return True
 
