@@ -181,11 +181,11 @@ CASES: list[tuple[Callable[[Evidence], Evidence], Grade, str, str, str]] = [
     ),
     (
         lambda seen: replace(seen, lease=None, operators=()),
-        Grade.PROBLEM, "schedules", "nobody runs the 1 Schedules", "remove --disable-controllers=schedule",
+        Grade.PROBLEM, "schedules", "nobody runs the only Schedule:", "remove --disable-controllers=schedule",
     ),
     (
         lambda seen: replace(seen, lease=Lease(LeaseSpec("pod-1", NOW - LONG))),
-        Grade.PROBLEM, "schedules", "nobody runs the 1 Schedules", "start the operator",
+        Grade.PROBLEM, "schedules", "nobody runs the only Schedule:", "start the operator",
     ),
     (
         lambda seen: replace(seen, operators=(replace(OPERATOR, schedules=False),)),

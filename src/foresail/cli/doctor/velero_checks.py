@@ -88,7 +88,8 @@ def attended(seen: Evidence) -> Iterator[Finding]:
             f" remove --disable-controllers=schedule from Deployment {seen.servers[0].key}"
         )
         count = len(seen.schedules)
-        yield problem("schedules", f"nobody runs the {count} Schedules: Velero's controller is off, no operator", fix)
+        those = "the only Schedule" if count == 1 else f"the {count} Schedules"
+        yield problem("schedules", f"nobody runs {those}: Velero's controller is off, no operator", fix)
     elif not by_us:
         fix = "let the operator run with --schedules=true, or turn Velero's controller on"
         yield problem("schedules", "nobody runs them: Velero's controller is off, and so is the operator's", fix)
