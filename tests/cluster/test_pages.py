@@ -34,7 +34,7 @@ def served(own_velero_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory
     """Velero with Foresail beside it, every capability on."""
     cluster, folder = own_velero_cluster, tmp_path_factory.mktemp("operator")
     with reading(cluster, folder / "administrator") as administrator:
-        administrator.type("helm install foresail-crds charts/foresail-crds")
+        administrator.type("helm install foresail-crds charts/foresail-crds -n velero")
         administrator.type(f"helm install foresail charts/foresail -n velero --set {VALUES}")
     apart = ("--lease-name=foresail-primers", "--schedules=false", "--primers", "--primer-pause-image=pause@sha256:0")
     with operators.running(cluster, folder, "--self-service"), operators.running(cluster, folder, *apart):
