@@ -62,9 +62,17 @@ def test_a_primer_cronjob_holds_what_the_target_asks_for_until_a_moment_before_t
     assert job["ttlSecondsAfterFinished"] > 0
     assert job["podFailurePolicy"]["rules"][0]["onPodConditions"][0]["type"] == "DisruptionTarget"
     assert pod["restartPolicy"] == "Never"
-    assert pod["containers"][0]["command"] == ["foresail", "hold", "597"]
+    assert pod["containers"][0]["command"] == ["foresail", "hold", "589"]
     assert pod["containers"][0]["resources"] == {"requests": {"cpu": "2"}}
     assert made.body["metadata"]["ownerReferences"][0]["uid"] == primer().uid  # type: ignore[index]
+
+
+@pytest.mark.parametrize("minutes", [1, 10, 120])
+def test_a_busy_kubelet_has_time_to_report_the_end_of_a_primer_pod_before_its_deadline(minutes: int) -> None:
+    (made,) = decided(cron_job("0 3 * * *"), minutes)
+    job: Any = made.body["spec"]["jobTemplate"]["spec"]  # type: ignore[index]
+    held = int(job["template"]["spec"]["containers"][0]["command"][-1])
+    assert held + 10 <= job["activeDeadlineSeconds"] < minutes * 60, "a kubelet takes three seconds when it is idle"
 
 
 def test_velero_backs_up_neither_a_primer_cronjob_nor_its_jobs_and_pods() -> None:
