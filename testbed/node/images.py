@@ -26,6 +26,7 @@ from testbed.places import programs_folder
 PAUSE = "testbed.foresail.dev/pause:1"
 BUSYBOX = "busybox:1"
 _PLUGIN_TAG = "v1.14.3"
+_RECIPE = 1  # raise it with every change of what is in the images
 _SUITE = "bookworm"
 _BASE_PACKAGES = ("python3", "python3-venv", "python-is-python3", "ca-certificates")
 _BASE_MINUTES = 2
@@ -54,7 +55,7 @@ def registry_folder() -> Path:
     """Return where the images are, as a registry keeps them: keyed by everything that is in them."""
     parts = [cached_folder(component_named(name)).name for name in ("pause", "velero", "velero-aws")]
     parts += [cached_folder(component_named(name)).name for name in ("velero-helpers", "velero-aws-helpers")]
-    return programs_folder() / f"node-images-{_digest(parts, Path(__file__).read_text())}"
+    return programs_folder() / f"node-images-{_digest(parts, _RECIPE)}"
 
 
 def base_folder() -> Path:
@@ -129,7 +130,7 @@ def _images() -> list[Image]:
 def _build(image: Image, scratch: Path, server: str) -> None:
     context = scratch / "context"
     context.mkdir()
-    _write_layer(image, context / "layer.tar")
+    write_layer(image, context / "layer.tar")
     lines = ["FROM scratch", "ADD layer.tar /", f"USER {image.user}:{image.user}"]
     lines += [f"ENV {each}" for each in image.environment]
     lines += [f"ENTRYPOINT {json.dumps(image.command)}"] if image.command else []
@@ -148,7 +149,8 @@ def repository(name: str) -> str:
     return rest if "." in first or ":" in first or first == "localhost" else name
 
 
-def _write_layer(image: Image, path: Path) -> None:
+def write_layer(image: Image, path: Path) -> None:
+    """Write the files of an image as its one layer."""
     with tarfile.open(path, "w") as layer:
 
         def add(name: str, kind: bytes, mode: int, *, owner: int = 0, link: str = "", data: bytes = b"") -> None:

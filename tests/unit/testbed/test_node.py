@@ -5,6 +5,7 @@ import os
 import socket
 import subprocess
 import sys
+import tarfile
 import time
 from pathlib import Path
 
@@ -56,6 +57,44 @@ def test_clusters_side_by_side_share_neither_link_nor_address_nor_group(clusters
         assert len({of(site) for site in sites}) == len(sites)
     assert not {network.machine_address(s) for s in sites} & {network.node_address(s) for s in sites}
     assert max(len(network.link_name(site)) for site in sites) <= 15, "the longest name that the kernel takes"
+
+
+@pytest.mark.parametrize("hierarchies", [("",), ("cpu", "memory", "unified")], ids=["version 2", "version 1"])
+def test_control_groups_are_made_in_every_hierarchy_and_removed_with_all_below_them(
+    hierarchies: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mounted = tmp_path / "cgroup"
+    for each in hierarchies:
+        (mounted / each).mkdir(parents=True, exist_ok=True)
+    if hierarchies == ("",):
+        (mounted / "cgroup.controllers").touch()
+    else:
+        (mounted / "alias").symlink_to(mounted / "cpu")
+    monkeypatch.setattr(cgroups, "_MOUNTED", mounted)
+    cgroups.create(tmp_path / "cluster")
+    made = [mounted / each / cgroups.name(tmp_path / "cluster") for each in hierarchies]
+    for group in made:
+        (group / "kubepods" / "pod1" / "container").mkdir(parents=True)
+    (mounted / hierarchies[0] / "another").mkdir()
+    cgroups.remove(tmp_path / "cluster")
+    assert not any(group.exists() for group in made)
+    assert (mounted / hierarchies[0] / "another").exists()
+
+
+def test_a_layer_has_the_files_for_anyone_and_a_home_for_its_user(tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    program.write_bytes(b"program")
+    image = images.Image("any:1", {"bin/tool": program}, "1000", (), ("bin/sh",), ("home/tool",))
+    images.write_layer(image, tmp_path / "layer.tar")
+    with tarfile.open(tmp_path / "layer.tar") as layer:
+        found = {each.name: (oct(each.mode), each.uid, each.linkname) for each in layer}
+    assert found == {
+        "bin": ("0o755", 0, ""),
+        "tmp": ("0o1777", 0, ""),
+        "home/tool": ("0o755", 1000, ""),
+        "bin/tool": ("0o755", 0, ""),
+        "bin/sh": ("0o777", 0, "/bin/tool"),
+    }
 
 
 def test_what_only_a_real_node_needs_is_not_built_for_others() -> None:
