@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from bench.soak.memory import LONG_LIFE, slope
+from bench.soak.memory import slopes
 from bench.soak.seen import Life, Seen
 
 EVERY = 30.0
@@ -24,5 +24,5 @@ def _life(life: Life) -> dict[str, object]:
         if seconds >= following:
             points.append((round(seconds / 60, 1), round(mib, 1)))
             following = seconds + EVERY
-    grows = round(slope(life.samples), 2) if life.samples[-1][0] >= LONG_LIFE else None
-    return {"name": life.name, "slope": grows, "samples": points}
+    found = [round(each, 2) for _, each in slopes(life.samples, life.led)]
+    return {"name": life.name, "led": life.led, "slope": found[-1] if found else None, "samples": points}

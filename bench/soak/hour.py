@@ -59,7 +59,7 @@ class Hour:
         if self._loading.done():
             self._loading.result()  # what went wrong with it ends everything
         if self._is_due("sample", _SAMPLE):
-            self._replicas.sample(time.monotonic())
+            self._replicas.sample(time.monotonic(), self._seen.leaders[-1][1] if self._seen.leaders else "")
             self._keep_running()
         if self._is_due("progress", _PROGRESS):
             self._say_how_it_goes()

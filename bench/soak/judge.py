@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from bench.soak.memory import GROWTH, LONG_LIFE, PEAK, slope
+from bench.soak.memory import GROWTH, LEADING, PEAK, slopes, taken_by_leading
 from bench.soak.program import MOST_BACKUPS, WARM_UP, fires, slots
 from bench.soak.seen import Asked, Final, Held, Made, Seen, Thing
 from foresail.api.instants import stamp
@@ -366,18 +366,21 @@ def every_replica_lived(seen: Seen) -> Verdict:
 
 
 def memory_flat(seen: Seen) -> Verdict:
-    """Each process holds as much memory as it did once it was warm."""
+    """Each process holds as much memory as it did once it was warm, and takes little more once it leads."""
     peak = max((each.peak for each in seen.lives), default=0.0)
-    slopes = {
-        each.name: round(slope(each.samples), 2)
-        for each in seen.lives
-        if each.samples and each.samples[-1][0] >= LONG_LIFE
+    grows = {
+        f"{life.name} {role}": round(found, 2) for life in seen.lives for role, found in slopes(life.samples, life.led)
     }
-    grown = [f"{name} by {each} MiB/h" for name, each in slopes.items() if each > GROWTH]
-    lives = ", ".join(f"{name} {each:+g}" for name, each in slopes.items()) or "no life was long enough to tell"
-    says = f"peak {peak:.0f} MiB of {PEAK}; MiB/h in lives over {LONG_LIFE / 60:.0f} min: {lives}" + _list(grown=grown)
-    figures = {"rss_peak_mib": round(peak, 1), "rss_slopes_mib_per_h": slopes}
-    return Verdict("memory is flat", peak <= PEAK and not grown, says, figures)
+    steps = {life.name: taken_by_leading(life.samples, life.led) for life in seen.lives}
+    taken = {name: round(step, 2) for name, step in steps.items() if step is not None}
+    grown = [f"{name} by {each} MiB/h" for name, each in grows.items() if each > GROWTH]
+    large = [f"{name} {each} MiB" for name, each in taken.items() if each > LEADING]
+    lives = ", ".join(f"{name} {each:+g}" for name, each in grows.items()) or "no life was long enough to tell"
+    leading = ", ".join(f"{name} {each:+g}" for name, each in taken.items()) or "none"
+    says = f"peak {peak:.0f} MiB of {PEAK}; MiB/h when warm: {lives}; MiB taken by leading: {leading}"
+    figures = {"rss_peak_mib": round(peak, 1), "rss_slopes_mib_per_h": grows, "rss_taken_by_leading_mib": taken}
+    is_kept = peak <= PEAK and not grown and not large
+    return Verdict("memory is flat", is_kept, says + _list(grown=grown, large_steps=large), figures)
 
 
 def settled_in_time(seen: Seen) -> Verdict:

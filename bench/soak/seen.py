@@ -67,6 +67,7 @@ class Life(msgspec.Struct):
     samples: list[tuple[float, float]] = []  # seconds of its life, MiB
     peak: float = 0.0
     end: str = ""
+    led: float | None = None  # seconds of its life when it was first seen to lead
 
 
 class Asked(msgspec.Struct):

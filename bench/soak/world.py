@@ -84,8 +84,8 @@ class Replicas:
             self.start()
         return dead
 
-    def sample(self, seconds_of: float) -> None:
-        """Note what each holds now."""
+    def sample(self, seconds_of: float, leader: str) -> None:
+        """Note what each holds now, and who leads."""
         for life in self.lives:
             one = self.running.get(life.name)
             if one is not None:
@@ -93,6 +93,8 @@ class Replicas:
                     held = one.memory_mib()
                     life.samples.append((round(seconds_of - one.began, 1), round(held, 2)))
                     life.peak = max(life.peak, one.memory_mib("VmHWM"))
+                if life.name == leader and life.led is None:
+                    life.led = round(seconds_of - one.began, 1)
 
     def figures(self) -> dict[str, dict[str, float]]:
         """Return the metrics of each."""

@@ -12,7 +12,7 @@ import pytest
 from bench.soak import judge, sights
 from bench.soak.final import in_bucket
 from bench.soak.judge import Verdict
-from bench.soak.memory import slope
+from bench.soak.memory import LEADING, slope, slopes, taken_by_leading
 from bench.soak.program import (
     KINDS,
     LEADER,
@@ -323,11 +323,35 @@ def test_short_lives_are_not_judged_by_their_slope() -> None:
 # Figures
 
 
-def test_a_slope_is_taken_once_a_life_is_warm() -> None:
+def test_a_slope_is_taken_while_a_life_is_warm_and_for_each_role() -> None:
     assert slope([]) == 0.0
-    assert slope([(float(at), 10.0 if at < 600 else 80.0 + at / 3600) for at in range(0, 3600, 10)]) == pytest.approx(
-        1.0
-    )
+    warm = [(float(at), 10.0 if at < 600 else 80.0 + at / 3600) for at in range(0, 3600, 10)]
+    assert dict(slopes(warm, None)) == {"following": pytest.approx(1.0)}
+    assert dict(slopes(warm, 5.0)) == {"leading": pytest.approx(1.0)}
+    led = [(at, held if at < 1500 else held + 5.0 + min(at - 1500, 600.0) / 300) for at, held in warm]
+    assert dict(slopes(led, 1500.0)) == {"following": pytest.approx(1.0), "leading": pytest.approx(1.0)}
+    assert taken_by_leading(led, 1500.0) == pytest.approx(7.0, abs=0.2)
+    assert taken_by_leading(led, None) is None
+    assert taken_by_leading(led, 5.0) is None, "it was not warm before"
+    assert taken_by_leading(led, 3500.0) is None, "it did not live long enough after"
+
+
+def test_a_leader_that_grows_all_the_time_breaks_the_promise_whenever_it_became_leader() -> None:
+    for led in (5.0, 1500.0):
+        seen = a_soak()
+        seen.lives[0].samples = [(float(at), 80.0 + at / 3600 * 12) for at in range(0, 3600, 10)]
+        seen.lives[0].led = led
+        assert not judge.memory_flat(seen).kept, led
+
+
+def test_what_leading_takes_has_a_bound_of_its_own() -> None:
+    seen = a_soak()
+    for more, kept in ((LEADING - 1, True), (LEADING + 1, False)):
+        seen.lives[0].samples = [(float(at), 80.0 if at <= 900 else 80.0 + more) for at in range(0, 3600, 10)]
+        seen.lives[0].led = 900.0
+        found = judge.memory_flat(seen)
+        assert found.kept is kept
+        assert found.figures["rss_taken_by_leading_mib"] == {"replica-1": more}
 
 
 def test_the_bucket_has_something_of_those_backups_whose_folder_has_a_file() -> None:
