@@ -6,12 +6,14 @@ from datetime import datetime, timedelta
 import msgspec
 
 from foresail.api.marks import WARM_UP
+from foresail.api.pods import POD
 from foresail.api.primer import PRIMER, Primed
 from foresail.cron.shift import Shifted
 from foresail.plan import Action, Create, Note, Patch, Plan, Subject
 from foresail.primers import method_buffer
 from foresail.primers.admission import next_dry_run
 from foresail.primers.annotated import record_patch
+from foresail.primers.buffer_rows import expected_pods
 from foresail.primers.build import delete_placeholder, delete_primer_cron_job
 from foresail.primers.methods import METHODS
 from foresail.primers.observe import PrimerView, Target
@@ -75,13 +77,28 @@ def _judge_target(view: PrimerView, target: Target, now: datetime) -> tuple[Verd
 
 
 def _judge_targets(view: PrimerView, now: datetime) -> list[tuple[Verdict, Steps]]:
-    """Judge one CronJob after the other: the buffer that is created for one counts in the quotas for the next."""
+    """Judge one CronJob after the other: what is created for one counts in the limits and quotas for the next."""
     found: list[tuple[Verdict, Steps]] = []
     for target in view.targets[:MAX_CRON_JOBS]:
         verdict, steps = _judge_target(view, target, now)
         found.append((verdict, steps))
-        view = method_buffer.with_expected_buffers(view, steps)
+        view = _with_expected(view, steps)
     return found
+
+
+def _with_expected(view: PrimerView, steps: Steps) -> PrimerView:
+    """Return the view in which what some steps create counts in the limits, and its buffers in the quotas."""
+    creates = [each for each in steps.actions if isinstance(each, Create)]
+    buffers = tuple(expected_pods(each, creates) for each in creates if each.kind == view.buffers.kind)
+    more = sum(each.kind == POD for each in creates) + sum(each.count for each in buffers)
+    if not more:
+        return view
+    return msgspec.structs.replace(
+        view,
+        held_in_namespace=view.held_in_namespace + more,
+        held_in_cluster=view.held_in_cluster + more,
+        namespace_buffers=(*view.namespace_buffers, *buffers) if view.quotas else (),
+    )
 
 
 def _status(view: PrimerView, found: Sequence[tuple[Verdict, Steps]], now: datetime) -> Patch | None:

@@ -17,9 +17,9 @@ import msgspec
 
 from foresail.api.instants import stamp, whole
 from foresail.api.primer import AUTO, Warming
-from foresail.plan import Action, Create, Level
+from foresail.plan import Action, Level
 from foresail.primers.admission import BACKGROUND_READ_LEAD, are_volumes_located, is_admission_known
-from foresail.primers.buffer_rows import BufferRow, TemplateRow, expected_pods
+from foresail.primers.buffer_rows import BufferRow, TemplateRow
 from foresail.primers.build import create_buffer, delete_buffer, delete_template, release_buffer
 from foresail.primers.fires import Fires
 from foresail.primers.limits import MIN_LEAD, RUN_GRACE, too_many
@@ -144,13 +144,6 @@ def _plan_creation(
     kept = [each for each in steps.actions if each != _deletion(target, template.key.name)]
     makes = (buffer,) if has_template else (template, buffer)
     return msgspec.structs.replace(steps, actions=(*kept, *makes), is_warming=True)
-
-
-def with_expected_buffers(view: PrimerView, steps: Steps) -> PrimerView:
-    """Return the view in which the buffers that some steps create count in the quotas of the namespace."""
-    creates = [each for each in steps.actions if isinstance(each, Create)] if view.quotas else []
-    made = tuple(expected_pods(each, creates) for each in creates if each.kind == view.buffers.kind)
-    return msgspec.structs.replace(view, namespace_buffers=(*view.namespace_buffers, *made)) if made else view
 
 
 def _deletion(target: Target, name: str) -> Action | None:
