@@ -101,6 +101,11 @@ def create_buffer(
     )
 
 
+def scale_buffer(kind: Kind, row: BufferRow, count: int) -> Patch:
+    """Return the change by which a buffer holds room for so many pods; another one of that name is left alone."""
+    return Patch(kind, row.key, {"metadata": {"uid": row.uid}, "spec": {"replicas": count}})
+
+
 def release_buffer(kind: Kind, row: BufferRow, now: datetime) -> Patch:
     """Return the change by which a buffer holds nothing any more; another one of that name is left alone."""
     body = {"metadata": {"uid": row.uid, "annotations": {RELEASED: stamp(now)}}, "spec": {"replicas": 0}}

@@ -16,6 +16,8 @@ RUN_GRACE = timedelta(seconds=10)
 def too_many(view: PrimerView, cron: CronJobRow, missing: int) -> Because | None:
     """Return why capacity for so many more pods is not held: the administrator limits the total."""
     here, settings = view.held_in_namespace, view.settings
+    if missing <= 0:
+        return None
     if here + missing <= settings.max_per_namespace and view.held_in_cluster + missing <= settings.max_in_cluster:
         return None
     held = f"this namespace holds {here} of {settings.max_per_namespace}"

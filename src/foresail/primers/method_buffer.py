@@ -20,7 +20,7 @@ from foresail.api.primer import AUTO, Warming
 from foresail.plan import Action, Level
 from foresail.primers.admission import BACKGROUND_READ_LEAD, are_volumes_located, is_admission_known
 from foresail.primers.buffer_rows import BufferRow, TemplateRow
-from foresail.primers.build import create_buffer, delete_buffer, delete_template, release_buffer
+from foresail.primers.build import create_buffer, delete_buffer, delete_template, release_buffer, scale_buffer
 from foresail.primers.fires import Fires
 from foresail.primers.limits import MIN_LEAD, RUN_GRACE, too_many
 from foresail.primers.observe import PrimerView, Target
@@ -82,7 +82,7 @@ def plan(view: PrimerView, verdict: Verdict, now: datetime) -> Steps:
         if not any(each.key == kept[0].key for each in target.templates):  # it was deleted
             template, _ = create_buffer(view, target.cron, shape, fires.upcoming, verdict.count)
             steps = msgspec.structs.replace(steps, actions=(*steps.actions, template))
-        return _plan_kept(view, steps, kept[0], now)
+        return _plan_kept(view, _scaled(view, verdict, kept[0], steps), kept[0], now)
     return _plan_creation(view, verdict, fires, shape, steps, now) if is_open else steps
 
 
@@ -92,12 +92,25 @@ def _release_other_buffers(view: PrimerView, target: Target, kept: Sequence[Buff
     return release_buffers(view, others, [each for each in target.templates if each.key not in named], now)
 
 
+def _scaled(view: PrimerView, verdict: Verdict, row: BufferRow, steps: Steps) -> Steps:
+    """Scale a buffer to another parallelism; it stays as it is where the limits leave no room for more."""
+    if row.replicas == verdict.count:
+        return steps
+    because = too_many(view, verdict.target.cron, verdict.count - row.replicas)
+    if because is not None:
+        return msgspec.structs.replace(steps, because=because)
+    scale = scale_buffer(view.buffers.kind, row, verdict.count)
+    return msgspec.structs.replace(steps, actions=(*steps.actions, scale))
+
+
 def _plan_kept(view: PrimerView, steps: Steps, row: BufferRow, now: datetime) -> Steps:
     """Keep the buffer, record its progress, and report if no autoscaler answers it."""
     assert row.fire is not None  # noqa: S101 - for the type checker: it is kept for its fire
     warming = steps.warming
     if warming is None or warming.fire != row.fire or warming.buffer != row.key.name:
         warming = Warming(fire=row.fire, made=row.replicas, since=whole(row.created), buffer=row.key.name)
+    if warming.made != row.replicas:
+        warming = msgspec.structs.replace(warming, made=row.replicas)
     if warming.new_nodes is None and (row.needs_nodes or row.provisioned is not None):
         warming = msgspec.structs.replace(warming, new_nodes=row.needs_nodes)
     if warming.provisioned is None and row.provisioned is not None:

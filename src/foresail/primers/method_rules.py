@@ -91,7 +91,8 @@ def _quota_of_buffers(view: PrimerView, verdict: Verdict, now: datetime) -> Beca
     if alone is not None:
         return Because(Reason.QUOTA_TOO_SMALL, f"{alone}, which a run of CronJob {name} exceeds: raise the quota.")
     is_open = found.upcoming - view.primer.warm_up <= now < found.upcoming
-    is_held = any(each.is_live and each.fire == found.upcoming for each in target.buffers)
+    held = [each.replicas for each in target.buffers if each.is_live and each.fire == found.upcoming]
+    is_held = max(held, default=0) >= verdict.count
     if not is_open or is_held or is_covered(target, found.upcoming, verdict.count):
         return None
     own = {each.key for each in target.buffers}

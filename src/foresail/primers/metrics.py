@@ -138,17 +138,20 @@ class PrimerMetrics(Collector):
 
     def learn_buffer(self, change: Change[BufferRow], requests: Requests, *, is_owned: bool) -> None:
         """Add up what a buffer holds, from when there is room for all its pods; any tenant can label one."""
-        new, known = change.new, self._holding.get(change.key)
-        is_holding = new is not None and new.is_live
-        if known is None and is_owned and new is not None and new.provisioned is not None and is_holding:
-            since = now() if change.initial else new.provisioned  # what was before, the last process has counted
-            held = self._of(change.key.namespace).by_series(requests, new.replicas)
-            self._holding[change.key] = _Holding(since, held)
-        elif known is not None and not is_holding:
+        old, new, known = change.old, change.new, self._holding.get(change.key)
+        is_live = new is not None and new.is_live
+        is_scaled = old is not None and new is not None and old.replicas != new.replicas
+        if known is not None and (is_scaled or not is_live):
             self._of(change.key.namespace).held.update(known.seconds())
             del self._holding[change.key]
-            if change.key.namespace not in self._there:  # the last Primer and placeholder are already deleted
+            if not is_live and change.key.namespace not in self._there:  # the last Primer is already deleted
                 self._left.setdefault(change.key.namespace, now())
+        if change.key in self._holding or new is None or new.provisioned is None or not (is_live and is_owned):
+            return
+        # The last process has counted what was before, and the size before this one is counted above.
+        since = now() if change.initial or known is not None else new.provisioned
+        held = self._of(change.key.namespace).by_series(requests, new.replicas)
+        self._holding[change.key] = _Holding(since, held)
 
     def count_refusal(self, primer: Key, cause: Cause) -> None:
         """Count a creation that the API server refused for what it is."""
