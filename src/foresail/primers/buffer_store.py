@@ -84,7 +84,7 @@ class BufferStore:
         templates = WatchSpec(POD_TEMPLATE, StoredTemplate, template_row, labels=PRIMER_LABEL)
         return (
             Informer(buffers, self.buffers, buffer_keys, self._learn_buffer),
-            Informer(templates, self.templates, keys),
+            Informer(templates, self.templates, keys, self._learn_template),
         )
 
     def support(self, primer: PrimerRow) -> BufferSupport:
@@ -104,6 +104,13 @@ class BufferStore:
         self._measure(change)
         return ()
 
+    def _learn_template(self, change: Change[TemplateRow]) -> Iterable[Key]:
+        """Measure the buffer of a PodTemplate also if it was observed before it."""
+        row = self.buffers.get(change.key)
+        if row is not None and change.old is None:
+            self._measure(Change(row.key, row, row, initial=change.initial))
+        return ()
+
     def learn_owner(self, uid: str, *, initial: bool) -> None:
         """Measure the buffers of a Primer or a CronJob also if they were observed before it."""
         for row in self.buffers.by("primer", uid):
@@ -112,7 +119,7 @@ class BufferStore:
     def _measure(self, change: Change[BufferRow]) -> None:
         row, template = change.new or change.old, self.templates.get(change.key)
         if row is not None:
-            requests = template.requests if template is not None else ()
+            requests = template.requests if template is not None else None
             self._metrics.learn_buffer(change, requests, is_owned=self._held.is_owned(row))
 
     def of_primer(self, primer: PrimerRow) -> BufferSet:

@@ -136,8 +136,8 @@ class PrimerMetrics(Collector):
             del self._holding[change.key]
         self._count(change)
 
-    def learn_buffer(self, change: Change[BufferRow], requests: Requests, *, is_owned: bool) -> None:
-        """Add up what a buffer holds, from when there is room for all its pods; any tenant can label one."""
+    def learn_buffer(self, change: Change[BufferRow], requests: Requests | None, *, is_owned: bool) -> None:
+        """Add up what a buffer holds, from when there is room for all its pods: with its owner and PodTemplate known."""
         old, new, known = change.old, change.new, self._holding.get(change.key)
         is_live = new is not None and new.is_live
         is_scaled = old is not None and new is not None and old.replicas != new.replicas
@@ -147,6 +147,8 @@ class PrimerMetrics(Collector):
             if not is_live and change.key.namespace not in self._there:  # the last Primer is already deleted
                 self._left.setdefault(change.key.namespace, now())
         if change.key in self._holding or new is None or new.provisioned is None or not (is_live and is_owned):
+            return
+        if requests is None:
             return
         # The last process has counted what was before, and the size before this one is counted above.
         since = now() if change.initial or known is not None else new.provisioned

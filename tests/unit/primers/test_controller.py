@@ -1,13 +1,14 @@
 """What the controller of Primers counts before its stores show it."""
 
 from datetime import UTC, datetime, timedelta
+from itertools import permutations
 from typing import Any
 
 import msgspec
 import pytest
 
 from foresail.api.batch import CRON_JOB
-from foresail.api.capacity_buffers import capacity_buffer
+from foresail.api.capacity_buffers import POD_TEMPLATE, capacity_buffer
 from foresail.api.marks import TARGET_UID
 from foresail.api.pods import POD
 from foresail.api.primer import PRIMER
@@ -15,6 +16,7 @@ from foresail.kube.execute import Outcome, Result
 from foresail.kube.failures import Cause, Failure
 from foresail.kube.reflector import Change
 from foresail.plan import Create, Key, Keyed, Kind, Plan
+from foresail.primers.buffer_rows import TemplateRow
 from foresail.primers.controller import Primers
 from foresail.primers.decide import decide
 from foresail.primers.observe import Target
@@ -46,12 +48,12 @@ def test_what_another_primer_is_about_to_make_counts_in_its_namespace_and_in_all
 FIRE = NOW + timedelta(minutes=1)
 
 
-def bring(primers: Primers, kind: Kind, row: Keyed, *, is_gone: bool = False) -> None:
+def bring(primers: Primers, kind: Kind, row: Keyed, *, is_gone: bool = False, initial: bool = False) -> None:
     """Put a row into its store, or remove it, and let the controller learn of it."""
     informer = [each for each in primers.informers if each.spec.kind == kind][-1]  # of pods, the placeholders
     store: Any = informer.store
     old = store.remove(row.key) if is_gone else store.put(row.key, row)
-    informer.learn(Change(row.key, old, None if is_gone else row, initial=False))
+    informer.learn(Change(row.key, old, None if is_gone else row, initial=initial))
 
 
 def pods(count: int, namespace: str, **fields: object) -> list[Keyed]:
@@ -131,6 +133,27 @@ def test_the_buffers_of_a_namespace_count_in_all_with_its_own_limit_at_most_besi
     assert (held(primers, mine.key), held(primers, theirs.key)) == ((2, 7), (901, 7))
     bring(primers, BUFFER, forged, is_gone=True)
     assert held(primers, mine.key) == (2, 3)
+
+
+@pytest.mark.parametrize("initial", [False, True])
+@pytest.mark.parametrize("order", [*permutations(("primer", "buffer", "template"))], ids="-".join)
+def test_what_a_buffer_holds_is_measured_in_whatever_order_it_its_template_and_its_owner_are_listed(
+    order: tuple[str, ...], initial: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instant = FIRE
+    monkeypatch.setattr("foresail.primers.metrics.now", lambda: instant)
+    primers, row = Primers(SETTINGS), buffer(FIRE, provisioned=FIRE - timedelta(seconds=60))
+    template = TemplateRow(row.key, "5", row.primer_uid, row.target_uid, is_terminating=False, requests=(("cpu", "2"),))
+    rows: dict[str, tuple[Kind, Keyed]] = {
+        "primer": (PRIMER, primer()),
+        "buffer": (BUFFER, row),
+        "template": (POD_TEMPLATE, template),
+    }
+    for each in order:
+        bring(primers, *rows[each], initial=initial)
+    instant += timedelta(seconds=30)
+    held = next(each for each in primers.metrics.collect() if each.name == "foresail_primer_held_seconds")
+    assert [each.value for each in held.samples] == [2 * (30 if initial else 90)]
 
 
 def test_placeholders_count_whether_they_or_their_owner_are_seen_first() -> None:
