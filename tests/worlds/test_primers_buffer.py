@@ -163,7 +163,7 @@ def test_a_buffer_that_the_autoscaler_cannot_use_concerns_its_own_cron_job_alone
         await scene.until(at(9))
         primed = scene.primed("refused")
         assert (primed["method"], len(scene.placeholders)) == ("Placeholder", 1)
-        assert "could not use a CapacityBuffer of CronJob refused" in primed["methodBecause"]
+        assert "refused a CapacityBuffer of CronJob refused" in primed["methodBecause"]
         await scene.until(at(26))
 
     scene = live(story, buffers=True)

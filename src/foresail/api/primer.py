@@ -130,9 +130,9 @@ class Primed(Wire, frozen=True):
     buffer_unanswered: (
         Annotated[datetime, _described("When no autoscaler had answered a CapacityBuffer in time.")] | None
     ) = None
-    buffer_refused: Annotated[datetime, _described("When an autoscaler could not use its CapacityBuffer.")] | None = (
-        None
-    )
+    buffer_refused: (
+        Annotated[datetime, _described("When the autoscaler or the API server refused its CapacityBuffer.")] | None
+    ) = None
     early: (
         Annotated[str, _described("Why what is held goes 2 s before the fire, not when the run has come.")] | None
     ) = None

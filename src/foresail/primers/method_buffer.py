@@ -150,6 +150,8 @@ def _plan_creation(
     if any(each.key == buffer.key for each in target.buffers):
         return steps  # released within its own warm-up: once it is deleted, another can have its name
     refused = view.refused.get(buffer.key.name)
+    if refused is not None and view.primer.method == AUTO:
+        return _refused_by_api_server(steps, buffer.key.name, refused, now)
     because = Because(Reason.REFUSED, refused) if refused is not None else too_many(view, target.cron, verdict.count)
     if because is not None:
         return msgspec.structs.replace(steps, because=because)
@@ -157,6 +159,13 @@ def _plan_creation(
     kept = [each for each in steps.actions if each != _deletion(target, template.key.name)]
     makes = (buffer,) if has_template else (template, buffer)
     return msgspec.structs.replace(steps, actions=(*kept, *makes), is_warming=True)
+
+
+def _refused_by_api_server(steps: Steps, name: str, message: str, now: datetime) -> Steps:
+    """Record and report the refusal: the status brings about the next reconcile, which creates placeholders."""
+    text = f"the API server refused CapacityBuffer {name}: {message.rstrip('.')}"
+    event = Because(Reason.REFUSED, f"{text}. Placeholders hold the capacity instead.", Level.NORMAL)
+    return msgspec.structs.replace(steps, events=(*steps.events, event), refused=whole(now))
 
 
 def _deletion(target: Target, name: str) -> Action | None:

@@ -31,7 +31,7 @@ def _why_not_buffer(view: PrimerView, target: Target, now: datetime) -> str | No
         text = f"no autoscaler had answered a CapacityBuffer by {stamp(support.unanswered)}"
         return f"{text}: switch the feature on there, as in Karpenter's feature gates."
     if known is not None and known.buffer_refused is not None and is_recent(known.buffer_refused, now):
-        text = f"the autoscaler could not use a CapacityBuffer of CronJob {target.cron.key.name}"
+        text = f"the autoscaler or the API server refused a CapacityBuffer of CronJob {target.cron.key.name}"
         return f"{text} at {stamp(known.buffer_refused)}: an Event has its answer."
     if any(each.holds for each in target.placeholders):
         return "placeholders hold the capacity for this fire."

@@ -137,7 +137,7 @@ class PrimerMetrics(Collector):
         self._count(change)
 
     def learn_buffer(self, change: Change[BufferRow], requests: Requests | None, *, is_owned: bool) -> None:
-        """Add up what a buffer holds, from when there is room for all its pods: with its owner and PodTemplate known."""
+        """Add up what a buffer of a known owner and PodTemplate holds, from when there is room for all its pods."""
         old, new, known = change.old, change.new, self._holding.get(change.key)
         is_live = new is not None and new.is_live
         is_scaled = old is not None and new is not None and old.replicas != new.replicas

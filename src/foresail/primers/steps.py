@@ -26,7 +26,7 @@ class Steps(msgspec.Struct, frozen=True):
     cold_because: tuple[
         tuple[datetime, str], ...
     ] = ()  # for a fire, why its run was not warm, if the nodes do not show it
-    refused: datetime | None = None  # when an autoscaler could not use the CapacityBuffer of this CronJob
+    refused: datetime | None = None  # when the autoscaler or the API server refused the CapacityBuffer of this CronJob
     unanswered: datetime | None = None  # when an autoscaler should have answered a CapacityBuffer
 
 
