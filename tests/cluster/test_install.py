@@ -175,6 +175,30 @@ def test_from_the_readme_installed_used_by_all_three_and_removed_with_nothing_le
     figure(f"from the README: installed in {installed:.0f} s, used by all three and removed in {took:.0f} s")
 
 
+def test_the_script_for_kind_installs_backs_up_and_restores(
+    cluster: Cluster, reader: Reader, tmp_path: Path, eventually: Eventually, figure: Figure
+) -> None:
+    """Every step but those that need containers: kind itself, the image, and what the kubelet would start."""
+    (step,) = steps(README, "Try it in five minutes")
+    cluster.kubectl("delete", "namespace", "shop", "--ignore-not-found", "--timeout=120s")
+    cluster.kubectl("delete", "schedules.velero.io", "--all", "--namespace=velero")
+    reader.type("kubectl apply -f hack/bucket.yaml && kubectl delete namespace bucket --wait=false")
+    reader.type('velero() { command velero "$@" --dry-run -o yaml; }; export -f velero')
+    manifests = reader.type(f"{step.command} velero")
+    reader.type("unset -f velero")
+    (tmp_path / "velero.yaml").write_text(manifests[manifests.index("apiVersion:") :])
+    reader.type("kubectl apply --dry-run=server -f velero.yaml")
+    began = time.monotonic()
+    with kubelet(cluster, tmp_path) as played:
+        printed = reader.type(f"{step.command} install tour")
+        took = time.monotonic() - began
+        assert "jsonpath={.data.tea}\n3" in printed
+        assert "nightly" in printed.partition("$ foresail schedule get")[2]
+        assert foresail(cluster, "uninstall", "--crds", "--confirm").returncode == 0
+        eventually(lambda: not played.runs_any, 60)
+    figure(f"the script for kind: installed, backed up and restored in {took:.0f} s")
+
+
 def assert_the_doctor_says_who_could_install_it(cluster: Cluster) -> None:
     assert [each["grade"] for each in doctor(cluster, "permissions")] == ["good"]
     cluster.kubectl("create", "clusterrolebinding", "looker", "--clusterrole=view", "--user=looker")
