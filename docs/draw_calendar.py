@@ -11,7 +11,7 @@ from foresail.cli.schedule.load_picture import load_picture
 from foresail.cli.schedule.sight import Sight, Situation, by_schedule, row_of, sight
 from foresail.cron import Dialect
 from foresail.plan import Key
-from foresail.schedules.observe import Engine, LocationRow
+from foresail.schedules.observe import LocationRow, VeleroServer
 from foresail.schedules.settings import Settings
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
@@ -42,7 +42,7 @@ def _sight(name: str) -> Sight:
     }
     location = LocationRow(Key("velero", "default"), is_default=True, is_read_only=False, phase="Available", message="")
     known = Situation(
-        engine=Engine(Dialect.GOCRON, "v1.18.3"),
+        server=VeleroServer(Dialect.GOCRON, "v1.18.3"),
         backups=by_schedule(()),
         locations=(location,),
         operator="foresail-0",

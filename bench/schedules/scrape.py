@@ -28,7 +28,7 @@ from foresail.plan import Key
 from foresail.primers.metrics import PrimerMetrics
 from foresail.primers.rows import PlaceholderRow, PrimerRow
 from foresail.schedules.metrics import ScheduleMetrics
-from foresail.schedules.observe import BackupRow, Engine, LocationRow, Seen
+from foresail.schedules.observe import BackupRow, LocationRow, ScheduleView, VeleroServer
 from foresail.schedules.rules import judge
 from foresail.schedules.settings import Settings
 from foresail.selfservice.families import BACKUPS
@@ -115,11 +115,11 @@ def _schedules(count: int, location: LocationRow) -> ScheduleMetrics:
     metrics, instant = ScheduleMetrics(Store[LocationRow](), tuple), now()
     for number in range(count):
         seen = _seen(number, location, instant)
-        metrics.judged(seen, judge(seen, instant))
+        metrics.record(seen, judge(seen, instant))
     return metrics
 
 
-def _seen(number: int, location: LocationRow, instant: datetime) -> Seen:
+def _seen(number: int, location: LocationRow, instant: datetime) -> ScheduleView:
     name, last = f"schedule-{number:05}", instant - (DAY if location is AVAILABLE else 2 * DAY) + timedelta(hours=1)
     schedule = schedule_rows.schedule(
         key=Key("velero", name),
@@ -131,7 +131,7 @@ def _seen(number: int, location: LocationRow, instant: datetime) -> Seen:
     )
     failed = number % TROUBLED == 0
     backups = tuple(_backup(name, age, last, failed=failed and not age) for age in range(BACKUPS_EACH))
-    return Seen(schedule, backups, location, Engine(Dialect.GOCRON, "v1.18.3"), Settings())
+    return ScheduleView(schedule, backups, location, VeleroServer(Dialect.GOCRON, "v1.18.3"), Settings())
 
 
 def _backup(schedule: str, age: int, last: datetime, *, failed: bool) -> BackupRow:

@@ -13,7 +13,7 @@ from bench.soak.seen import Asked, Final, Held, Made, Seen, Thing
 from foresail.api.instants import stamp
 from foresail.api.marks import REQUEST_UID
 from foresail.api.velero import AVAILABLE, TERMINAL
-from foresail.schedules.reasons import HELD, Reason
+from foresail.schedules.reasons import BLOCKING, Reason
 
 SETTLED = 300.0
 """Seconds in which everything is in order again after the last fault."""
@@ -104,7 +104,7 @@ def is_said(seen: Seen, name: str, slot: datetime) -> bool:
         found = _MISSED.search(each.note) if each.reason == Reason.MISSED else None
         if found and datetime.fromisoformat(found[1]) < slot < datetime.fromisoformat(found[2]):
             return True
-        if each.reason in HELD and each.at >= slot and not _later(seen, name, slot):
+        if each.reason in BLOCKING and each.at >= slot and not _later(seen, name, slot):
             return True
     return False
 

@@ -21,9 +21,9 @@ from foresail.plan import Key, Plan
 from foresail.primers.controller import Primers
 from foresail.primers.observe import PrimerView
 from foresail.schedules.controller import Schedules
-from foresail.schedules.engine import EngineSeen
-from foresail.schedules.observe import Seen as ScheduleSeen
+from foresail.schedules.observe import ScheduleView as ScheduleSeen
 from foresail.schedules.rules import Verdict
+from foresail.schedules.velero_server import VeleroView
 from foresail.selfservice.controller import SelfService
 from foresail.selfservice.downloads.observe import DownloadView
 from foresail.selfservice.requests import dangling as strays
@@ -173,12 +173,12 @@ def _schedule_keys(controller: Schedules) -> Iterator[Key]:
     yield Key("", "velero")
 
 
-def _why_no_schedule(seen: ScheduleSeen | EngineSeen, plan: Plan) -> str:
-    if isinstance(seen, EngineSeen):
+def _why_no_schedule(seen: ScheduleSeen | VeleroView, plan: Plan) -> str:
+    if isinstance(seen, VeleroView):
         return "" if all(row.is_rolled_out for row in seen.servers) else "Velero is being rolled out"
     verdict = plan.verdict
     assert isinstance(verdict, Verdict)
-    because = verdict.refused or verdict.held
+    because = verdict.refused or verdict.blocked_by
     return "paused" if seen.schedule.paused else because.reason.value if because is not None else ""
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from foresail.schedules.controller import Schedules
-from foresail.schedules.observe import Engine
+from foresail.schedules.observe import VeleroServer
 from tests.worlds.takeover import LIVES, Life, faults, live, points
 
 STEP = 5  # each so many points are tried
@@ -24,11 +24,11 @@ def test_a_follower_takes_over_at_any_point_and_nobody_is_left_waiting(
 
 def test_a_leader_that_remembers_its_question_alone_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """A new leader did not know what its predecessor had asked Velero, and held DialectUnknown for ever."""
-    engine = Schedules._engine  # noqa: SLF001 - as it was
+    server = Schedules._velero_server  # noqa: SLF001 - as it was
 
-    def forgetful(self: Schedules, now: object) -> Engine:
-        found: Engine = engine(self, now)  # type: ignore[arg-type]
-        return found if self._question is not None else Engine(None)
+    def forgetful(self: Schedules, now: object) -> VeleroServer:
+        found: VeleroServer = server(self, now)  # type: ignore[arg-type]
+        return found if self._version_request is not None else VeleroServer(None)
 
     monkeypatch.setattr(Schedules, "_engine", forgetful)
     life, whole = LIVES[0], live(LIVES[0])

@@ -13,12 +13,12 @@ from foresail.schedules.observe import ScheduleRow
 from foresail.schedules.settings import Settings
 
 _FAMILY = "/*"
-_OURS = "foresail.dev/*"  # what is remembered about a Schedule is never true of its Backups, whatever is set
+_OURS = "foresail.dev/*"  # state of the Schedule, never of its Backups, whatever the settings
 _SUFFIX = 8  # characters of the UID: two clusters that share a bucket must never choose the same name
 
 
 def backup_name(schedule: ScheduleRow, slot: datetime) -> str:
-    """Return the name of the Backup of a slot: the same whoever asks, whenever."""
+    """Return the name of the Backup of a slot; the same slot always has the same name."""
     return f"{schedule.key.name}-{slot.astimezone(UTC):%Y%m%d%H%M%S}-{schedule.uid[:_SUFFIX]}"
 
 
@@ -44,8 +44,8 @@ def backup_body(schedule: ScheduleRow, settings: Settings) -> dict[str, object]:
 
 def copied(words: Mapping[str, str], not_copied: tuple[str, ...]) -> dict[str, str]:
     """Return the labels or annotations that a Backup gets: without those by which other tools would claim it."""
-    kept_back = (_OURS, *not_copied)
-    return {name: value for name, value in words.items() if not any(_matches(name, each) for each in kept_back)}
+    excluded = (_OURS, *not_copied)
+    return {name: value for name, value in words.items() if not any(_matches(name, each) for each in excluded)}
 
 
 def _labels(schedule: ScheduleRow, settings: Settings) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The controller of Schedules: what it watches, which keys a change concerns, and what it remembers."""
+"""The controller of Schedules: what it watches, how changes map to keys, and the state it keeps in memory."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
@@ -14,25 +14,14 @@ from foresail.kube.reflector import Change, WatchSpec
 from foresail.kube.store import Store
 from foresail.plan import Key, Plan
 from foresail.schedules.decide import plan
-from foresail.schedules.engine import (
-    REQUESTS,
-    DeploymentRow,
-    EngineSeen,
-    Question,
-    decide_question,
-    deployment_row,
-    engine,
-    question,
-    request_name,
-)
 from foresail.schedules.metrics import ScheduleMetrics
 from foresail.schedules.observe import (
     BackupRow,
-    Engine,
     LocationRow,
     ScheduleRow,
-    Seen,
+    ScheduleView,
     Unread,
+    VeleroServer,
     backup_row,
     location_of,
     location_row,
@@ -40,9 +29,20 @@ from foresail.schedules.observe import (
 )
 from foresail.schedules.rules import Verdict, judge
 from foresail.schedules.settings import Settings
+from foresail.schedules.velero_server import (
+    REQUESTS,
+    DeploymentRow,
+    VeleroView,
+    VersionRequest,
+    decide_version_request,
+    deployment_row,
+    identify_server,
+    request_name,
+    version_request,
+)
 
-_ENGINE = Key("", "velero")  # no Schedule has an empty namespace
-_SOON = timedelta(seconds=5)  # in which a Schedule that nobody has looked at yet may be due
+_VELERO = Key("", "velero")  # the key of the Velero server: no Schedule has an empty namespace
+_SOON = timedelta(seconds=5)  # until a Schedule that was not reconciled yet may be due
 _ANSWERS = 8  # of Velero's last rollouts or, where it has no Deployment, of the last days
 
 
@@ -64,9 +64,9 @@ class Schedules:
         self.metrics = ScheduleMetrics(self.locations, lambda: self.backups.by("state", "waiting"))
         self._flag = dialect
         self._next: dict[Key, datetime] = {}  # the next run of each Schedule
-        self._decided: set[Key] = set()  # the Schedules that were looked at since this process leads
+        self._decided: set[Key] = set()  # the Schedules that were reconciled in this term as leader
         self._deleted: dict[str, datetime] = {}  # the slot of the last Backup that was deleted, by its Schedule's UID
-        self._question: Question | None = None
+        self._version_request: VersionRequest | None = None
         self._versions: dict[str, str] = {}  # by the name of the request; Velero deletes those that it has answered
 
     @property
@@ -101,7 +101,7 @@ class Schedules:
             ),
         )
 
-    # What is learned from a change
+    # Update state from changes
 
     def _learn_schedule(self, change: Change[ScheduleRow]) -> Iterable[Key]:
         if change.old is not None and change.new is None:
@@ -110,13 +110,13 @@ class Schedules:
 
     def _learn_backup(self, change: Change[BackupRow]) -> Iterable[Key]:
         if change.old is None and change.new is not None and not change.initial:
-            self.metrics.came(change.new)
+            self.metrics.measure_lateness(change.new)
         if change.new is None and change.old is not None:
             self._note_deleted(change.old)
         return ()
 
     def _learn_answer(self, change: Change[velero.StatusRequest]) -> Iterable[Key]:
-        """Keep the version that Velero reports, after Velero has deleted the request too."""
+        """Keep the version that Velero reports; Velero deletes the request soon."""
         name, version = change.key.name, change.new.status.server_version if change.new is not None else ""
         if not name.startswith(REQUESTS) or not version or self._versions.get(name) == version:
             return ()
@@ -130,10 +130,10 @@ class Schedules:
         if slot is not None and schedule is not None and schedule.uid == backup.schedule_uid:
             self._deleted[schedule.uid] = max(slot, self._deleted.get(schedule.uid, slot))
 
-    # Which keys a change concerns
+    # Map changes to keys
 
     def _keys_for_backup(self, change: Change[BackupRow]) -> Iterable[Key]:
-        if change.old is None and change.new is None:  # one that could not be read was deleted, and nobody knows whose
+        if change.old is None and change.new is None:  # an unreadable Backup was deleted: its Schedule is unknown
             return tuple(self.schedules)
         rows = [row for row in (change.old, change.new) if row is not None]
         return {Key(row.key.namespace, row.schedule) for row in rows}
@@ -145,50 +145,50 @@ class Schedules:
             yield row.key
 
     def _keys_for_deployment(self, _: Change[DeploymentRow | None]) -> Iterator[Key]:
-        yield _ENGINE
+        yield _VELERO
         yield from self.schedules
 
-    # What a decision sees, which one, and what is remembered of it
+    # Observe, decide, settle
 
-    def observe(self, key: Key, now: datetime) -> Seen | EngineSeen | None:
-        """Collect what is known about a Schedule, or about Velero."""
-        if key == _ENGINE:
+    def observe(self, key: Key, now: datetime) -> ScheduleView | VeleroView | None:
+        """Collect what a decision about a Schedule, or about Velero, depends on."""
+        if key == _VELERO:
             requests = {*self._versions, *(each.name for each in self.answers)}
-            return EngineSeen(self.namespace, self._servers(), self._question, frozenset(requests))
+            return VeleroView(self.namespace, self._servers(), self._version_request, frozenset(requests))
         schedule = self.schedules.get(key)
         if schedule is None:
             return None
-        return Seen(
+        return ScheduleView(
             schedule=schedule,
             backups=tuple(self.backups.by("schedule", key.name)),
             location=location_of(schedule.location, self.locations.rows()),
-            engine=self._engine(now),
+            server=self._velero_server(now),
             settings=self.settings,
             unread=self._unread_backups(key),
             deleted=self._deleted.get(schedule.uid),
         )
 
-    def decide(self, seen: Seen | EngineSeen, now: datetime) -> Plan:
-        """Say what is to be done."""
-        if isinstance(seen, EngineSeen):
-            return decide_question(seen, now)
-        return plan(seen, judge(seen, now), now)
+    def decide(self, view: ScheduleView | VeleroView, now: datetime) -> Plan:
+        """Return the Plan for a Schedule, or for the version request."""
+        if isinstance(view, VeleroView):
+            return decide_version_request(view, now)
+        return plan(view, judge(view, now), now)
 
     def settled(
-        self, key: Key, seen: Seen | EngineSeen | None, plan: Plan, _result: Result, _now: datetime
+        self, key: Key, view: ScheduleView | VeleroView | None, plan: Plan, _result: Result, _now: datetime
     ) -> Iterable[Key]:
-        """Remember what was asked and when each Schedule runs next, whether or not the writes were done."""
-        if seen is None:
-            self.metrics.gone(key)
+        """Record the version request and when each Schedule runs next, whether or not the writes succeeded."""
+        if view is None:
+            self.metrics.forget(key)
             self._next.pop(key, None)
             self._decided.discard(key)
-        elif isinstance(seen, EngineSeen):
-            self._question = plan.verdict if isinstance(plan.verdict, Question) else None
+        elif isinstance(view, VeleroView):
+            self._version_request = plan.verdict if isinstance(plan.verdict, VersionRequest) else None
         elif isinstance(plan.verdict, Verdict):
             verdict = plan.verdict
             self._decided.add(key)
-            self.metrics.judged(seen, verdict)
-            self._note_next(key, None if verdict.refused or seen.schedule.paused else verdict.upcoming)
+            self.metrics.record(view, verdict)
+            self._note_next(key, None if verdict.refused or view.schedule.paused else verdict.upcoming)
         return ()
 
     def start_term(self) -> Iterable[Key]:
@@ -199,7 +199,7 @@ class Schedules:
         return tuple(self.schedules)
 
     def next_slot(self, after: datetime) -> datetime | None:
-        """Return the next slot of any Schedule after an instant; one not looked at yet may be due any moment."""
+        """Return the next slot of any Schedule after an instant; one not reconciled yet may be due any moment."""
         if any(row.key not in self._decided and not row.paused for row in self.schedules.rows()):
             return after + _SOON
         return min((each for each in self._next.values() if each > after), default=None)
@@ -215,12 +215,12 @@ class Schedules:
         else:
             self._next[key] = slot
 
-    def _engine(self, now: datetime) -> Engine:
-        # What is to be asked is derived, not remembered: a new leader may know the answer before it asks.
+    def _velero_server(self, now: datetime) -> VeleroServer:
+        # The request is derived, not stored: a new leader may know the answer before it sends a request.
         servers = self._servers()
-        asked = question(servers, self._question, now)
-        answer = self._versions.get(request_name(asked), "") if asked else ""
-        known = engine(servers, answer, self._flag, asked.asked if asked else None)
+        request = version_request(servers, self._version_request, now)
+        answer = self._versions.get(request_name(request), "") if request else ""
+        known = identify_server(servers, answer, self._flag, request.requested if request else None)
         unread = next(iter(self.deployments.unread.values()), None) if not servers else None
         return msgspec.structs.replace(known, unread=Unread(unread.key, unread.problem)) if unread else known
 
@@ -236,9 +236,9 @@ class Schedules:
 
 
 def _keys_for_schedule(change: Change[ScheduleRow]) -> Iterable[Key]:
-    # Velero comes first: until it was asked, nobody can say that it does not answer.
-    return (_ENGINE, change.key) if change.old is None else (change.key,)
+    # Velero comes first: without a request, a missing answer means nothing.
+    return (_VELERO, change.key) if change.old is None else (change.key,)
 
 
 def _keys_for_answer(_: Change[velero.StatusRequest]) -> Iterable[Key]:
-    return ()  # only a version that is new concerns anybody
+    return ()  # only a new version maps to keys, and `_learn_answer` returns those

@@ -1,4 +1,4 @@
-"""From the verdict to the Plan: at most one Backup, at most one patch, and what is to be said."""
+"""From the verdict to the Plan: at most one Backup, at most one patch, and the Events."""
 
 from datetime import datetime
 
@@ -8,45 +8,50 @@ from foresail.api import velero
 from foresail.api.instants import stamp
 from foresail.plan import Level, Note, Patch, Plan, Subject
 from foresail.schedules.build import create_backup
-from foresail.schedules.observe import Seen
+from foresail.schedules.observe import ScheduleView
 from foresail.schedules.reasons import Because, Reason
 from foresail.schedules.rules import Verdict, judge, next_reconcile
 from foresail.schedules.status import patch_body
 
 
-def decide(seen: Seen, now: datetime) -> Plan:
-    """Say what is to be done about a Schedule now, and when to reconcile next."""
-    return plan(seen, judge(seen, now), now)
+def decide(view: ScheduleView, now: datetime) -> Plan:
+    """Return what to do about a Schedule now, and when to reconcile next."""
+    return plan(view, judge(view, now), now)
 
 
-def plan(seen: Seen, verdict: Verdict, now: datetime) -> Plan:
+def plan(view: ScheduleView, verdict: Verdict, now: datetime) -> Plan:
     """Turn a verdict into writes, in the order that survives a crash between any two of them.
 
-    The Backup comes first: its name is the slot's, so a crash after it makes no second one, and the Backup itself says
-    that the slot is done. That status.lastBackup says so too comes with the next look, when the Backup has been seen:
-    of thousands of Schedules that are due at once, each gets its Backup before any is written about.
+    The Backup comes first. Its name is derived from the slot, so a crash after it creates no second one.
+    The next reconcile records it in status.lastBackup: when thousands of Schedules are due at once, all Backups are
+    created before any status is written.
     """
-    schedule = seen.schedule
+    schedule = view.schedule
     subject = Subject(velero.SCHEDULE, schedule.key, schedule.uid)
-    if schedule.is_going:
+    if schedule.is_terminating:
         return Plan(subject=subject, verdict=verdict)
     slot = verdict.fires
     body = patch_body(schedule, verdict.changes)
-    if body and slot is not None:  # something is written about it anyway
+    if body and slot is not None:  # there is a patch anyway
         body = patch_body(schedule, msgspec.structs.replace(verdict.changes, last_backup=slot))
     return Plan(
-        actions=() if slot is None else (create_backup(schedule, slot, seen.settings),),
+        actions=() if slot is None else (create_backup(schedule, slot, view.settings),),
         status=Patch(velero.SCHEDULE, schedule.key, body, schedule.version) if body else None,
-        notes=tuple(_note(subject, each) for each in said(verdict)),
+        notes=tuple(_note(subject, each) for each in reasons_to_report(verdict)),
         wake_at=next_reconcile(verdict, now),
         subject=subject,
         verdict=verdict,
     )
 
 
-def said(verdict: Verdict) -> list[Because]:
-    """Return what an administrator should know of this look."""
-    found = [verdict.refused, verdict.redialled, verdict.in_future, None if verdict.is_settling else verdict.held]
+def reasons_to_report(verdict: Verdict) -> list[Because]:
+    """Return what to report as Events."""
+    found = [
+        verdict.refused,
+        verdict.dialect_changed,
+        verdict.in_future,
+        None if verdict.is_settling else verdict.blocked_by,
+    ]
     found.append(verdict.ignored)
     if verdict.skipped:
         found.append(_skipped(verdict))

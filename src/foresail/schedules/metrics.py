@@ -1,4 +1,4 @@
-"""What can be measured of Schedules: all of them in numbers, and those that need attention one by one.
+"""Metrics of Schedules: counts of all, and series of their own for those that need attention.
 
 What a scrape shows of a Schedule is computed when the Schedule is reconciled, so a scrape reads no Backup.
 """
@@ -19,7 +19,7 @@ from foresail.api import velero
 from foresail.kube.clock import now
 from foresail.kube.store import Store
 from foresail.plan import Key
-from foresail.schedules.observe import BackupRow, LocationRow, Seen
+from foresail.schedules.observe import BackupRow, LocationRow, ScheduleView
 from foresail.schedules.rules import Verdict, cannot_run
 
 LATE_SECONDS = 60.0  # a burst of Schedules with the same slot takes seconds, and is no lateness
@@ -30,7 +30,7 @@ _LABELS = ("namespace", "schedule")
 
 
 class State(StrEnum):
-    """How a Schedule does; the most urgent comes first."""
+    """The state of a Schedule; the most urgent comes first."""
 
     LATE = "late"
     HELD = "held"
@@ -59,7 +59,7 @@ class Figures(NamedTuple):
         return max(instant - self.due, 0.0) if self.due is not None else 0.0
 
     def state(self, instant: float) -> State:
-        """Return how the Schedule does."""
+        """Return the state of the Schedule."""
         if self.held:
             return State.HELD
         if self.due is not None and instant - self.due > LATE_SECONDS:
@@ -87,11 +87,11 @@ class ScheduleMetrics(Collector):
 
     # What the controller reports
 
-    def judged(self, seen: Seen, verdict: Verdict) -> None:
-        """Keep what the rules last found about a Schedule."""
-        self._figures[seen.schedule.key] = figures_of(seen, verdict)
+    def record(self, view: ScheduleView, verdict: Verdict) -> None:
+        """Record the last verdict on a Schedule."""
+        self._figures[view.schedule.key] = figures_of(view, verdict)
 
-    def gone(self, key: Key) -> None:
+    def forget(self, key: Key) -> None:
         """Forget a Schedule that is deleted."""
         self._figures.pop(key, None)
 
@@ -99,15 +99,15 @@ class ScheduleMetrics(Collector):
         """Forget the verdicts on all Schedules."""
         self._figures.clear()
 
-    def came(self, backup: BackupRow) -> None:
-        """Measure how late a Backup that was just made is."""
+    def measure_lateness(self, backup: BackupRow) -> None:
+        """Measure how late a new Backup is."""
         if backup.slot is not None and backup.is_waiting:
             self._lateness.observe(max((now() - backup.slot).total_seconds(), 0.0))
 
     # What a scrape reads
 
     def describe(self) -> Iterable[Metric]:
-        """Return nothing: the figures are not asked for before there are any."""
+        """Return nothing: the registry must not collect before there are figures."""
         return []
 
     def collect(self) -> Iterable[Metric]:
@@ -129,7 +129,7 @@ class ScheduleMetrics(Collector):
 
 
 class _Snapshot(NamedTuple):
-    """What is known at one moment; nobody else changes it."""
+    """A copy of the figures at one moment."""
 
     figures: Mapping[Key, Figures]
     locations: tuple[LocationRow, ...]
@@ -213,7 +213,7 @@ class _Snapshot(NamedTuple):
         def urgency(key: Key) -> tuple[int, float]:
             return _RANK[states[key]], self.figures[key].due or inf
 
-        # Each state has a share: 1,500 that one location holds do not hide the one whose last run failed.
+        # Each state has a share: 1,500 that one location blocks do not hide the one whose last run failed.
         share = MOST_SHOWN // (len(State) - 1)
         shown = {
             key
@@ -273,31 +273,31 @@ class _Snapshot(NamedTuple):
         )
 
 
-def figures_of(seen: Seen, verdict: Verdict) -> Figures:
+def figures_of(view: ScheduleView, verdict: Verdict) -> Figures:
     """Return what is shown of a Schedule."""
-    due, paused, success = verdict.next_run, verdict.changes.observed.paused_since, _last_success(seen)
-    last, blocker = last_ended(seen), cannot_run(seen, verdict)
+    due, paused, success = verdict.next_run, verdict.changes.observed.paused_since, _last_success(view)
+    last, blocker = last_ended(view), cannot_run(view, verdict)
     return Figures(
         due=due.timestamp() if due is not None else None,
         paused_since=paused.timestamp() if paused is not None else None,
         last_success=success.timestamp() if success is not None else None,
         result=last.phase if last is not None else "",
-        held=verdict.held.reason.value if verdict.held is not None and not verdict.is_settling else "",
+        held=verdict.blocked_by.reason.value if verdict.blocked_by is not None and not verdict.is_settling else "",
         invalid=blocker.reason.value if blocker is not None else "",
     )
 
 
-def last_ended(seen: Seen) -> BackupRow | None:
+def last_ended(view: ScheduleView) -> BackupRow | None:
     """Return the newest Backup of a Schedule that has ended, among those of this cluster."""
-    ended = [each for each in seen.backups if each.phase in RESULTS and each.is_of(seen.schedule)]
+    ended = [each for each in view.backups if each.phase in RESULTS and each.is_of(view.schedule)]
     return max(ended, key=lambda each: (each.slot or each.created, each.key), default=None)
 
 
-def _last_success(seen: Seen) -> datetime | None:
+def _last_success(view: ScheduleView) -> datetime | None:
     completed = [
         each.completed
-        for each in seen.backups
-        if each.phase == velero.COMPLETED and each.completed and each.is_of(seen.schedule)
+        for each in view.backups
+        if each.phase == velero.COMPLETED and each.completed and each.is_of(view.schedule)
     ]
     return max(completed, default=None)
 

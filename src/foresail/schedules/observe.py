@@ -1,4 +1,4 @@
-"""What a decision about a Schedule sees: flat rows of it, of its Backups, of its location and of Velero itself."""
+"""What a decision about a Schedule depends on: flat rows of it, its Backups, its location and the Velero server."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -22,11 +22,11 @@ class ScheduleRow(Keyed, frozen=True):
     uid: str
     version: str
     created: datetime
-    is_going: bool
+    is_terminating: bool
     labels: dict[str, str]
     annotations: dict[str, str]
     text: str  # the cron expression
-    template: bytes  # as it came: JSON
+    template: bytes  # raw JSON
     location: str  # the storage location that the template names; empty for the default one
     paused: bool
     skip: bool | None  # spec.skipImmediately
@@ -50,7 +50,7 @@ class BackupRow(Keyed, frozen=True):
 
     @property
     def is_terminal(self) -> bool:
-        """Whether nothing runs in it any more."""
+        """Whether it has ended."""
         return self.phase in velero.TERMINAL
 
     @property
@@ -64,7 +64,7 @@ class BackupRow(Keyed, frozen=True):
 
 
 class LocationRow(Keyed, frozen=True):
-    """A place where Backups are stored."""
+    """A BackupStorageLocation."""
 
     is_default: bool
     is_read_only: bool
@@ -73,36 +73,36 @@ class LocationRow(Keyed, frozen=True):
 
 
 class Unread(msgspec.Struct, frozen=True):
-    """An object that is there and cannot be read, and why."""
+    """An object that exists and cannot be decoded, and why."""
 
     key: Key
     problem: str
 
 
-class Engine(msgspec.Struct, frozen=True):
-    """What is known of the Velero server; the dialect is None if nothing tells."""
+class VeleroServer(msgspec.Struct, frozen=True):
+    """What is known of the Velero server; the dialect is None if it is unknown."""
 
     dialect: Dialect | None
     version: str = ""
-    schedules_itself: bool = False  # its own schedule controller is on
-    asked: datetime | None = None  # since when an answer about its version is awaited
-    unread: Unread | None = None  # the Deployment that may run it
+    has_schedule_controller: bool = False  # its own schedule controller is on
+    version_requested: datetime | None = None  # when the version was requested, while there is no answer
+    unread: Unread | None = None  # a Deployment that may run it
 
 
-class Seen(msgspec.Struct, frozen=True):
-    """Everything that a decision about one Schedule depends on, but the time."""
+class ScheduleView(msgspec.Struct, frozen=True):
+    """Everything that a decision about one Schedule depends on, except the time."""
 
     schedule: ScheduleRow
     backups: tuple[BackupRow, ...]
     location: LocationRow | None
-    engine: Engine
+    server: VeleroServer
     settings: Settings
     unread: tuple[Unread, ...] = ()  # its Backups that cannot be read
-    deleted: datetime | None = None  # the slot of a Backup that was deleted before the Schedule could say that it ran
+    deleted: datetime | None = None  # the slot of a Backup that was deleted before status.lastBackup recorded it
 
 
 def schedule_row(wire: velero.Schedule) -> ScheduleRow:
-    """Return what is kept of a Schedule."""
+    """Return the row of a Schedule."""
     meta, spec, status = wire.metadata, wire.spec, wire.status
     if meta.creation_timestamp is None:
         raise ValueError("it has no creationTimestamp")
@@ -111,7 +111,7 @@ def schedule_row(wire: velero.Schedule) -> ScheduleRow:
         uid=meta.uid,
         version=meta.resource_version,
         created=meta.creation_timestamp,
-        is_going=meta.deletion_timestamp is not None,
+        is_terminating=meta.deletion_timestamp is not None,
         labels=meta.labels or {},
         annotations=meta.annotations or {},
         text=spec.schedule,
@@ -128,7 +128,7 @@ def schedule_row(wire: velero.Schedule) -> ScheduleRow:
 
 
 def backup_row(wire: velero.Backup) -> BackupRow:
-    """Return what is kept of a Backup."""
+    """Return the row of a Backup."""
     meta, status = wire.metadata, wire.status
     if meta.creation_timestamp is None:
         raise ValueError("it has no creationTimestamp")
@@ -146,7 +146,7 @@ def backup_row(wire: velero.Backup) -> BackupRow:
 
 
 def location_row(wire: velero.Location) -> LocationRow:
-    """Return what is kept of a storage location."""
+    """Return the row of a storage location."""
     return LocationRow(
         key=Key(wire.metadata.namespace, wire.metadata.name),
         is_default=bool(wire.spec.default),

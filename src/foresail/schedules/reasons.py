@@ -63,8 +63,8 @@ class Reason(StrEnum):
     """
 
 
-HELD = (Reason.VELERO_SCHEDULES, Reason.DIALECT_UNKNOWN, Reason.BUSY, Reason.LOCATION_UNAVAILABLE)
-"""What holds a run that is due; the run starts when the reason is gone."""
+BLOCKING = (Reason.VELERO_SCHEDULES, Reason.DIALECT_UNKNOWN, Reason.BUSY, Reason.LOCATION_UNAVAILABLE)
+"""What blocks a run that is due; the run starts when nothing blocks it."""
 
 
 @dataclass(frozen=True, slots=True)

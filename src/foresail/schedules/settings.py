@@ -17,5 +17,5 @@ class Settings(msgspec.Struct, frozen=True):
     """What an administrator has set for all Schedules."""
 
     skip_immediately: bool = False
-    zone: str = "UTC"  # in which Velero's clock stands: for expressions that name no zone of their own
+    zone: str = "UTC"  # of Velero's clock, for expressions that name no zone
     not_copied: tuple[str, ...] = NOT_COPIED

@@ -1,4 +1,4 @@
-"""What Foresail remembers in a Schedule: Velero's own status fields, and one annotation for the rest."""
+"""The state that Foresail stores in a Schedule: Velero's own status fields, and one annotation."""
 
 from datetime import datetime
 
@@ -13,29 +13,29 @@ UNKNOWN = "unknown"
 
 
 class Observed(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=False):
-    """What was last seen of a Schedule, as far as a later decision depends on it."""
+    """What was last observed of a Schedule, as far as later decisions depend on it."""
 
     schedule: str
-    paused: str = ""  # since when, as it was seen; empty if it was not
+    paused: str = ""  # when the pause was observed; empty if it is not paused
     consumed: bool = False  # skipImmediately was true and has been applied since the last pause
-    since: str = ""  # when an edit of the expression was seen: nothing before it is due
-    dialect: str = ""  # by whose rules it was read, UNKNOWN at first; only where the two would make a difference
+    since: str = ""  # when an edit of the expression was observed: nothing before it is due
+    dialect: str = ""  # in which it was read, UNKNOWN at first; only for expressions on which the two differ
     ignored: bool = False  # skipImmediately was set again without a pause, and that was reported
     ahead: str = ""  # a recorded time in the future that was cleared: it counts again once it has passed
 
     @property
     def paused_since(self) -> datetime | None:
-        """The instant at which the pause was seen."""
+        """The instant at which the pause was observed."""
         return instant(self.paused)
 
     @property
     def edited(self) -> datetime | None:
-        """The instant at which the last edit of the expression was seen."""
+        """The instant at which the last edit of the expression was observed."""
         return instant(self.since)
 
     @property
     def read_by(self) -> Dialect | None:
-        """The dialect by which it was read."""
+        """The dialect in which the expression was read."""
         return next((each for each in Dialect if each.value == self.dialect), None)
 
 
@@ -43,44 +43,44 @@ _decoder = msgspec.json.Decoder(Observed)
 _encoder = msgspec.json.Encoder(order="deterministic")
 
 
-def remembered(schedule: ScheduleRow) -> Observed | None:
-    """Read what was last seen; None if nothing was, or if someone has written something else there."""
+def last_observed(schedule: ScheduleRow) -> Observed | None:
+    """Return what was last observed; None without the annotation, or if it cannot be decoded."""
     try:
         return _decoder.decode(schedule.annotations.get(OBSERVED, ""))
     except (msgspec.DecodeError, RecursionError):
         return None
 
 
-def noted_pause(schedule: ScheduleRow, now: datetime) -> dict[str, str]:
-    """Return the annotation by which an unpausing is noticed though nobody saw the pause; none if it was seen.
+def pause_annotation(schedule: ScheduleRow, now: datetime) -> dict[str, str]:
+    """Return the annotation that records a pause which the operator has not observed; none if it has.
 
-    Whoever unpauses knows that there was a pause. An operator that was away all the while would not, and would take a
+    The client that unpauses knows of the pause. An operator that was down does not, and would take
     `skipImmediately: true` for one that it has applied before.
     """
-    memory = remembered(schedule)
-    if memory is None or memory.paused:
+    previous = last_observed(schedule)
+    if previous is None or previous.paused:
         return {}
-    return {OBSERVED: _encoder.encode(msgspec.structs.replace(memory, paused=stamp(now))).decode()}
+    return {OBSERVED: _encoder.encode(msgspec.structs.replace(previous, paused=stamp(now))).decode()}
 
 
 class Changes(msgspec.Struct, frozen=True):
-    """What a Schedule is to contain from now on; None in `last_backup` and `last_skipped` leaves them alone."""
+    """The desired state of a Schedule; None in `last_backup` and `last_skipped` leaves them unchanged."""
 
     observed: Observed
     phase: str
     errors: tuple[str, ...] = ()
     last_backup: datetime | None = None
     last_skipped: datetime | None = None
-    takes_skip: bool = False  # spec.skipImmediately goes back to nil
+    clears_skip: bool = False  # remove spec.skipImmediately
     clears: tuple[str, ...] = ()  # fields of the status to remove, unless they get another value
 
 
 def patch_body(schedule: ScheduleRow, changes: Changes) -> dict[str, object]:
-    """Return the one merge patch that makes the changes; empty if everything stands as it should."""
+    """Return the one merge patch that makes the changes; empty if nothing differs."""
     body: dict[str, object] = {}
-    if remembered(schedule) != changes.observed:
+    if last_observed(schedule) != changes.observed:
         body["metadata"] = {"annotations": {OBSERVED: _encoder.encode(changes.observed).decode()}}
-    if changes.takes_skip:
+    if changes.clears_skip:
         body["spec"] = {"skipImmediately": None}
     status: dict[str, object] = dict.fromkeys(changes.clears)
     if schedule.phase != changes.phase:

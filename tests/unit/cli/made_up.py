@@ -9,7 +9,7 @@ import msgspec
 from foresail.cli.schedule.sight import Sight, Situation, by_schedule, row_of, sight
 from foresail.cron import Dialect
 from foresail.plan import Key
-from foresail.schedules.observe import BackupRow, Engine, LocationRow
+from foresail.schedules.observe import BackupRow, LocationRow, VeleroServer
 from foresail.schedules.settings import Settings
 
 NOW = datetime(2026, 11, 15, 12, 0, 30, tzinfo=UTC)
@@ -53,14 +53,14 @@ def seen(
     wire: dict[str, Any],
     backups: Iterable[BackupRow] = (),
     *,
-    engine: Engine | None = None,
+    server: VeleroServer | None = None,
     locations: Iterable[LocationRow] = (LOCATION,),
     operator: str = "foresail-0",
     now: datetime = NOW,
 ) -> Sight:
     """Return a Schedule with what the rules say about it in these surroundings."""
     known = Situation(
-        engine=engine or Engine(Dialect.GOCRON, "v1.18.3"),
+        server=server or VeleroServer(Dialect.GOCRON, "v1.18.3"),
         backups=by_schedule(backups),
         locations=tuple(locations),
         operator=operator,

@@ -26,14 +26,14 @@ from foresail.cli.doctor.visit import shown, summary
 from foresail.cli.errors import CommandError
 from foresail.kube.clock import now
 from foresail.plan import Key
-from foresail.schedules.engine import DeploymentRow
 from foresail.schedules.observe import ScheduleRow, Unread
+from foresail.schedules.velero_server import DeploymentRow
 from tests.unit.cli.canned import canned
 from tests.unit.schedules.rows import schedule
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 OURS = {f"{each.kind.plural}.{each.kind.group}": definition(each)["spec"] for each in DEFINITIONS}
-SERVER = DeploymentRow(Key("velero", "velero"), "u", 1, "v1.18.3", schedules_itself=False, is_rolled_out=True)
+SERVER = DeploymentRow(Key("velero", "velero"), "u", 1, "v1.18.3", has_schedule_controller=False, is_rolled_out=True)
 OPERATOR = Operator(
     Key("velero", "foresail"), schedules=True, self_service=True, primers=False, service_account="velero/foresail"
 )
@@ -145,7 +145,7 @@ def without(name: str) -> Callable[[Evidence], Evidence]:
 
 
 def on(row: DeploymentRow) -> DeploymentRow:
-    return DeploymentRow(row.key, row.uid, row.generation, row.tag, schedules_itself=True, is_rolled_out=True)
+    return DeploymentRow(row.key, row.uid, row.generation, row.tag, has_schedule_controller=True, is_rolled_out=True)
 
 
 OLD: dict[str, Any] = {

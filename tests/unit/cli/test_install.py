@@ -34,7 +34,7 @@ from foresail.cli.install.velero import switch, velero_server
 from foresail.cli.install.velero_arguments import others_off, switched_off, switched_on
 from foresail.cli.main import main
 from foresail.kube.clock import now
-from foresail.schedules.engine import schedule_controller_is_off
+from foresail.schedules.velero_server import schedule_controller_is_off
 from tests.unit.cli.canned import canned
 
 NONE: dict[str, Any] = {"metadata": {}, "items": []}

@@ -15,10 +15,10 @@ from foresail.cli.output.times import go_duration, short, shown_duration
 from foresail.cli.schedule.create import checked
 from foresail.cli.schedule.template import schedule_object
 from foresail.cron import Dialect
-from foresail.schedules.observe import Engine
+from foresail.schedules.observe import VeleroServer
 from tests.unit.cli.made_up import NOW
 
-GOCRON, ROBFIG, UNKNOWN = Engine(Dialect.GOCRON), Engine(Dialect.ROBFIG), Engine(None)
+GOCRON, ROBFIG, UNKNOWN = VeleroServer(Dialect.GOCRON), VeleroServer(Dialect.ROBFIG), VeleroServer(None)
 
 
 def chosen(*words: str) -> argparse.Namespace:
@@ -141,7 +141,7 @@ def test_a_yes_or_no_option_takes_nothing_but_yes_or_no(capsys: pytest.CaptureFi
 
 
 @pytest.mark.parametrize(
-    ("text", "engine", "problem"),
+    ("text", "server", "problem"),
     [
         ("0 3 * *", GOCRON, "there are 4 fields instead of five"),
         ("0 0 30 2 *", GOCRON, "never fires"),
@@ -151,9 +151,9 @@ def test_a_yes_or_no_option_takes_nothing_but_yes_or_no(capsys: pytest.CaptureFi
         ("0 3 1 * 1", UNKNOWN, "nothing tells the version of this Velero"),
     ],
 )
-def test_an_expression_that_would_not_run_is_not_sent(text: str, engine: Engine, problem: str) -> None:
+def test_an_expression_that_would_not_run_is_not_sent(text: str, server: VeleroServer, problem: str) -> None:
     with pytest.raises(CommandError) as refused:
-        checked(text, engine, "UTC", NOW)
+        checked(text, server, "UTC", NOW)
     assert problem in str(refused.value)
     assert refused.value.hint
 

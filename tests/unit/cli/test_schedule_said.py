@@ -65,8 +65,8 @@ def test_whoever_else_keeps_an_object_is_recognised(
         (False, "", "nobody is known to fire Schedules in velero"),
     ],
 )
-def test_it_is_said_if_not_the_operator_alone_fires(schedules_itself: bool, operator: str, said: str) -> None:
-    text = who_fires("velero", schedules_itself=schedules_itself, operator=operator)
+def test_it_is_said_if_not_the_operator_alone_fires(has_schedule_controller: bool, operator: str, said: str) -> None:
+    text = who_fires("velero", has_schedule_controller=has_schedule_controller, operator=operator)
     assert said in text
     assert bool(said) == bool(text)
 

@@ -19,7 +19,7 @@ from foresail.cli.schedule.get import schedule_table
 from foresail.cli.schedule.sight import Sight
 from foresail.cli.schedule.velero_layout import veleros_lines
 from foresail.plan import Key
-from foresail.schedules.observe import Engine, LocationRow, location_of
+from foresail.schedules.observe import LocationRow, VeleroServer, location_of
 from tests.unit.cli.canned import canned
 from tests.unit.cli.made_up import LOCATION, NOW, at, backup, schedule_wire, seen
 
@@ -73,9 +73,9 @@ def test_what_would_block_the_next_run_is_shown_before_it_is_due() -> None:
     assert "not yet; the next run would be blocked by LocationUnavailable: BackupStorageLocation velero/default" in line
     assert as_data(sight, NOW)["nextRunBlockedBy"]["reason"] == "LocationUnavailable"
     assert as_data(seen(schedule_wire()), NOW)["nextRunBlockedBy"] is None
-    with_both = Engine(None, schedules_itself=True)
-    assert cells(seen(schedule_wire(), engine=with_both))["WAITING"] == "VeleroSchedules"
-    assert cells(seen(schedule_wire(), engine=with_both, operator=""))["WAITING"] == ""  # Velero fires them
+    with_both = VeleroServer(None, has_schedule_controller=True)
+    assert cells(seen(schedule_wire(), server=with_both))["WAITING"] == "VeleroSchedules"
+    assert cells(seen(schedule_wire(), server=with_both, operator=""))["WAITING"] == ""  # Velero fires them
     assert cells(seen(schedule_wire(), [backup("b", "InProgress")]))["WAITING"] == ""  # it ends before the next run
 
 
@@ -136,10 +136,15 @@ def test_namespaces_and_labels_are_columns_if_they_are_asked_for() -> None:
         (schedule_wire("0 0 30 2 *"), {}, "NeverFires", "its expression is valid and fires"),
         (schedule_wire("nonsense"), {}, "InvalidSchedule", "its expression is valid and fires"),
         (schedule_wire(name="x" * 64), {}, "NameTooLong", "its name fits in a label"),
-        (schedule_wire("0 3 1 * 1"), {"engine": Engine(None)}, "DialectUnknown", "it is known how Velero reads it"),
+        (
+            schedule_wire("0 3 1 * 1"),
+            {"server": VeleroServer(None)},
+            "DialectUnknown",
+            "it is known how Velero reads it",
+        ),
         (
             schedule_wire("0 * * * *"),
-            {"engine": Engine(None, schedules_itself=True), "locations": [BROKEN]},
+            {"server": VeleroServer(None, has_schedule_controller=True), "locations": [BROKEN]},
             "VeleroSchedules",
             "Velero's own schedule controller is off",
         ),
@@ -189,7 +194,7 @@ def test_explain_names_a_write_that_the_api_server_refused() -> None:
 
 def test_where_nothing_tells_the_dialect_what_the_operator_noted_counts() -> None:
     noted = {"annotations": {"foresail.dev/observed": '{"schedule":"0 3 1 * 1","dialect":"go-cron"}'}}
-    sight = seen(schedule_wire("0 3 1 * 1", metadata=noted), engine=Engine(None))
+    sight = seen(schedule_wire("0 3 1 * 1", metadata=noted), server=VeleroServer(None))
     assert sight.waits is None
     assert sight.verdict.upcoming == at("2027-02-01T03:00:00")  # a Monday that is the first of its month
     assert "Dialect:           go-cron (as the operator noted)" in described(sight, NOW)

@@ -11,14 +11,14 @@ from foresail.api.marks import OBSERVED
 from foresail.cron import Dialect
 from foresail.plan import Key
 from foresail.schedules.build import backup_name
-from foresail.schedules.observe import BackupRow, Engine, LocationRow, ScheduleRow, Seen, schedule_row
+from foresail.schedules.observe import BackupRow, LocationRow, ScheduleRow, ScheduleView, VeleroServer, schedule_row
 from foresail.schedules.settings import Settings
 
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 UID = "0f8fad5b-d9cb-469f-a165-70867728950e"
 AVAILABLE = LocationRow(Key("velero", "default"), is_default=True, is_read_only=False, phase="Available", message="")
-GO_CRON = Engine(Dialect.GOCRON, "v1.18.3")
+GO_CRON = VeleroServer(Dialect.GOCRON, "v1.18.3")
 
 
 def schedule(**changed: Any) -> ScheduleRow:  # noqa: ANN401 - any column
@@ -28,7 +28,7 @@ def schedule(**changed: Any) -> ScheduleRow:  # noqa: ANN401 - any column
         uid=UID,
         version="7",
         created=NOON - DAY,
-        is_going=False,
+        is_terminating=False,
         labels={},
         annotations={},
         text="0 * * * *",
@@ -47,8 +47,8 @@ def schedule(**changed: Any) -> ScheduleRow:  # noqa: ANN401 - any column
 
 def watched(row: ScheduleRow, **observed: object) -> ScheduleRow:
     """Return the row as it is after we have looked at it, with what we would remember."""
-    memory = {"schedule": row.text, **observed}
-    annotations = {**row.annotations, OBSERVED: msgspec.json.encode(memory).decode()}
+    previous = {"schedule": row.text, **observed}
+    annotations = {**row.annotations, OBSERVED: msgspec.json.encode(previous).decode()}
     return msgspec.structs.replace(row, phase=row.phase or velero.ENABLED, annotations=annotations)
 
 
@@ -67,9 +67,9 @@ def backup(phase: str = "Completed", slot: datetime | None = None, **changed: An
     return msgspec.structs.replace(row, **changed)
 
 
-def seen(row: ScheduleRow | None = None, *backups: BackupRow, **changed: Any) -> Seen:  # noqa: ANN401 - any part
+def view(row: ScheduleRow | None = None, *backups: BackupRow, **changed: Any) -> ScheduleView:  # noqa: ANN401 - any part
     """Return what a decision sees, in a cluster where nothing holds a run."""
-    found = Seen(row or schedule(), backups, AVAILABLE, GO_CRON, Settings())
+    found = ScheduleView(row or schedule(), backups, AVAILABLE, GO_CRON, Settings())
     return msgspec.structs.replace(found, **changed)
 
 

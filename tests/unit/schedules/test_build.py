@@ -13,7 +13,7 @@ from foresail.schedules.observe import ScheduleRow
 from foresail.schedules.reasons import Reason
 from foresail.schedules.rules import judge
 from foresail.schedules.settings import Settings
-from tests.unit.schedules.rows import NOON, UID, schedule, seen
+from tests.unit.schedules.rows import NOON, UID, schedule, view
 
 NAME = {velero.SCHEDULE_LABEL: "daily"}
 
@@ -35,9 +35,9 @@ def test_the_name_is_of_the_slot_in_utc_with_the_beginning_of_the_uid() -> None:
 def test_the_longest_name_that_fits_a_label_makes_a_valid_backup_and_one_more_is_refused() -> None:
     fits, too_long = schedule(key=Key("velero", "n" * 63)), schedule(key=Key("velero", "n" * 64))
     assert len(backup_name(fits, NOON)) <= 253
-    assert judge(seen(fits), NOON).refused is None
+    assert judge(view(fits), NOON).refused is None
     for length in (64, 200, 253):
-        verdict = judge(seen(schedule(key=Key("velero", "n" * length))), NOON)
+        verdict = judge(view(schedule(key=Key("velero", "n" * length))), NOON)
         assert verdict.refused is not None
         assert (verdict.refused.reason, verdict.fires) == (Reason.NAME_TOO_LONG, None)
         assert f"{length} characters" in verdict.changes.errors[0]

@@ -12,10 +12,10 @@ from foresail.plan import Key
 from foresail.schedules import metrics as module
 from foresail.schedules.controller import Schedules
 from foresail.schedules.metrics import ScheduleMetrics
-from foresail.schedules.observe import BackupRow, LocationRow, ScheduleRow, Seen
+from foresail.schedules.observe import BackupRow, LocationRow, ScheduleRow, ScheduleView
 from foresail.schedules.rules import judge
 from foresail.schedules.settings import Settings
-from tests.unit.schedules.rows import AVAILABLE, DAY, HOUR, MINUTE, backup, schedule, seen, watched
+from tests.unit.schedules.rows import AVAILABLE, DAY, HOUR, MINUTE, backup, schedule, view, watched
 
 YEARLY = "0 0 1 1 *"
 Found = dict[tuple[str, ...], float]
@@ -45,8 +45,8 @@ def ran(row: ScheduleRow, phase: str = "Completed") -> tuple[BackupRow, ...]:
     return (backup(phase, slot, schedule=row.key.name, schedule_uid=row.uid, completed=slot + MINUTE),)
 
 
-def known(metrics: ScheduleMetrics, each: Seen, *, ago: timedelta = timedelta()) -> None:
-    metrics.judged(each, judge(each, now() - ago))
+def known(metrics: ScheduleMetrics, each: ScheduleView, *, ago: timedelta = timedelta()) -> None:
+    metrics.record(each, judge(each, now() - ago))
 
 
 def healthy(name: str, **changed: object) -> ScheduleRow:
@@ -61,7 +61,7 @@ def metrics() -> ScheduleMetrics:
 
 def test_a_healthy_schedule_is_counted_and_has_no_series_of_its_own(metrics: ScheduleMetrics) -> None:
     row = healthy("fine")
-    known(metrics, seen(row, *ran(row)))
+    known(metrics, view(row, *ran(row)))
     found = shown(metrics)
     assert found["s", "velero", "healthy"] == 1
     assert sum(value for key, value in found.items() if key[0] == "s") == 1
@@ -72,7 +72,7 @@ def test_a_healthy_schedule_is_counted_and_has_no_series_of_its_own(metrics: Sch
 
 def test_all_schedules_have_series_where_they_are_wanted(metrics: ScheduleMetrics) -> None:
     row = healthy("fine")
-    known(metrics, seen(row, *ran(row)))
+    known(metrics, view(row, *ran(row)))
     metrics.shows_all = True
     found = shown(metrics)
     assert found["_overdue_seconds", "velero", "fine"] == 0
@@ -84,12 +84,12 @@ def test_what_needs_attention_has_series_of_its_own_and_says_why(metrics: Schedu
     failing, paused = healthy("failing"), watched(healthy("paused", paused=True), paused="2026-01-01T00:00:00Z")
     invalid = healthy("invalid", text="99 * * * *")
     held = healthy("held", text="* * * * *", created=now() - DAY)
-    known(metrics, seen(failing, *ran(failing, "Failed")))
-    known(metrics, seen(paused))
-    known(metrics, seen(invalid))
-    known(metrics, seen(held, location=msgspec.structs.replace(AVAILABLE, phase="Unavailable")))
+    known(metrics, view(failing, *ran(failing, "Failed")))
+    known(metrics, view(paused))
+    known(metrics, view(invalid))
+    known(metrics, view(held, location=msgspec.structs.replace(AVAILABLE, phase="Unavailable")))
     late = healthy("late", text="* * * * *", last_backup=now() - 3 * MINUTE)
-    known(metrics, seen(late), ago=3 * MINUTE)  # nobody came to it since
+    known(metrics, view(late), ago=3 * MINUTE)  # nobody came to it since
     found = shown(metrics)
     for state in ("failing", "paused", "invalid", "held", "late"):
         assert found["s", "velero", state] == 1, state
@@ -111,7 +111,7 @@ def test_what_needs_attention_has_series_of_its_own_and_says_why(metrics: Schedu
 def test_what_can_never_run_is_shown_before_it_is_due(
     metrics: ScheduleMetrics, changed: dict[str, object], place: LocationRow | None, reason: str
 ) -> None:
-    known(metrics, seen(healthy("never", **changed), location=place))
+    known(metrics, view(healthy("never", **changed), location=place))
     found = shown(metrics)
     assert found["s", "velero", "invalid"] == 1
     assert found["_invalid", "velero", "never", reason] == 1
@@ -119,7 +119,7 @@ def test_what_can_never_run_is_shown_before_it_is_due(
 
 def test_a_backup_that_velero_has_not_begun_is_counted_until_it_has() -> None:
     controller, row = Schedules("velero", Settings()), healthy("fine")
-    known(controller.metrics, seen(row))
+    known(controller.metrics, view(row))
 
     def waits() -> list[float]:
         found = shown(controller.metrics)
@@ -137,7 +137,7 @@ def test_a_backup_that_velero_has_not_begun_is_counted_until_it_has() -> None:
 
 def test_a_run_that_is_due_for_a_moment_is_not_late(metrics: ScheduleMetrics) -> None:
     row = healthy("burst", text="* * * * *", last_backup=now() - MINUTE)
-    known(metrics, seen(row), ago=MINUTE)
+    known(metrics, view(row), ago=MINUTE)
     assert shown(metrics)["s", "velero", "late"] == 0
 
 
@@ -147,14 +147,14 @@ def test_the_number_of_series_is_bounded_and_the_most_urgent_are_shown(
     monkeypatch.setattr(module, "MOST_SHOWN", 2)
     for number in range(3):
         row = healthy(f"failing-{number}")
-        known(metrics, seen(row, *ran(row, "Failed")))
+        known(metrics, view(row, *ran(row, "Failed")))
     late = healthy("tardy", text="* * * * *", last_backup=now() - 3 * MINUTE)
-    known(metrics, seen(late), ago=3 * MINUTE)
+    known(metrics, view(late), ago=3 * MINUTE)
     found = shown(metrics)
     assert found[("_series_omitted",)] == 2
     assert "_overdue_seconds" in of(found, "tardy")
     assert found["s", "velero", "failing"] == 3
-    metrics.gone(late.key)
+    metrics.forget(late.key)
     found = shown(metrics)
     assert (found[("_series_omitted",)], of(found, "tardy")) == (1, set())
 
@@ -165,9 +165,9 @@ def test_many_schedules_in_one_state_do_not_hide_those_in_another(
     monkeypatch.setattr(module, "MOST_SHOWN", 5)
     for number in range(9):
         row = healthy(f"tardy-{number}", text="* * * * *", last_backup=now() - 3 * MINUTE)
-        known(metrics, seen(row), ago=3 * MINUTE)
+        known(metrics, view(row), ago=3 * MINUTE)
     failing = healthy("failing")
-    known(metrics, seen(failing, *ran(failing, "Failed")))
+    known(metrics, view(failing, *ran(failing, "Failed")))
     found = shown(metrics)
     assert "_last_result" in of(found, "failing")
     assert found[("_series_omitted",)] == 5
@@ -175,10 +175,10 @@ def test_many_schedules_in_one_state_do_not_hide_those_in_another(
 
 def test_a_scrape_of_ten_thousand_schedules_takes_little_time_of_the_event_loop(metrics: ScheduleMetrics) -> None:
     row = healthy("one")
-    one = seen(row, *ran(row, "Failed"))
+    one = view(row, *ran(row, "Failed"))
     verdict = judge(one, now())
     for number in range(10_000):
-        metrics.judged(msgspec.structs.replace(one, schedule=named(f"schedule-{number}", row)), verdict)
+        metrics.record(msgspec.structs.replace(one, schedule=named(f"schedule-{number}", row)), verdict)
     begun = time.thread_time()
     parts = list(metrics.parts())  # what the event loop does; the rest is done by another thread
     assert time.thread_time() - begun < 0.05

@@ -10,7 +10,7 @@ from foresail.plan import Key
 from foresail.schedules.controller import Schedules
 from foresail.schedules.observe import ScheduleRow
 from foresail.schedules.settings import Settings
-from tests.unit.schedules.rows import HOUR, NOON, schedule, seen
+from tests.unit.schedules.rows import HOUR, NOON, schedule, view
 
 DAILY, WEEKLY = Key("velero", "daily"), Key("velero", "weekly")
 
@@ -21,7 +21,7 @@ def put(store: Store[ScheduleRow], *rows: ScheduleRow) -> None:
 
 
 def look_at(controller: Schedules, row: ScheduleRow) -> None:
-    sight = seen(row)
+    sight = view(row)
     controller.settled(row.key, sight, controller.decide(sight, NOON), Result(Outcome.DONE), NOON)
 
 

@@ -9,23 +9,20 @@ from foresail.api import velero
 from foresail.cron import Dialect, parse
 from foresail.plan import Create, Key
 from foresail.schedules.decide import decide
-from foresail.schedules.observe import BackupRow, Engine, LocationRow, ScheduleRow
+from foresail.schedules.observe import BackupRow, LocationRow, ScheduleRow, VeleroServer
 from foresail.schedules.reasons import Reason
 from foresail.schedules.rules import (
-    base_of,
     busy,
-    is_awaited,
     is_settling,
+    is_version_awaited,
     judge,
-    last_slot,
     location_unavailable,
-    missed_before,
     next_reconcile,
-    slots,
     velero_schedules,
 )
+from foresail.schedules.slots import base_of, due_and_upcoming, last_slot, missed_before
 from foresail.schedules.status import Observed
-from tests.unit.schedules.rows import DAY, GO_CRON, HOUR, MINUTE, NOON, UID, backup, schedule, seen, watched
+from tests.unit.schedules.rows import DAY, GO_CRON, HOUR, MINUTE, NOON, UID, backup, schedule, view, watched
 
 CREATED = NOON - DAY
 OTHER = "7c9e6679-7425-40de-944b-e07fc1f90ae7"
@@ -52,12 +49,12 @@ OTHER = "7c9e6679-7425-40de-944b-e07fc1f90ae7"
 def test_the_next_run_is_counted_from_the_latest_of_what_counts(
     row: ScheduleRow, backups: tuple[BackupRow, ...], since: str, expected: datetime
 ) -> None:
-    assert base_of(seen(row, *backups), Observed(row.text, since=since), NOON) == expected
+    assert base_of(view(row, *backups), Observed(row.text, since=since), NOON) == expected
 
 
 def test_a_slot_is_done_if_its_backup_is_there_and_the_status_is_made_good() -> None:
     row = watched(schedule(last_backup=NOON - HOUR))
-    plan = decide(seen(row, backup("InProgress", slot=NOON)), NOON + MINUTE)
+    plan = decide(view(row, backup("InProgress", slot=NOON)), NOON + MINUTE)
     assert plan.actions == ()
     assert plan.status is not None
     assert plan.status.body == {"status": {"lastBackup": "2026-03-10T12:00:00Z"}}
@@ -65,7 +62,7 @@ def test_a_slot_is_done_if_its_backup_is_there_and_the_status_is_made_good() -> 
 
 def test_the_backup_comes_first_and_when_it_was_seen_the_patch_that_says_so() -> None:
     row = watched(schedule(last_backup=NOON - HOUR))
-    plan = decide(seen(row), NOON)
+    plan = decide(view(row), NOON)
     (create,) = plan.actions
     assert isinstance(create, Create)
     assert create.key == Key("velero", "daily-20260310120000-0f8fad5b")
@@ -73,7 +70,7 @@ def test_the_backup_comes_first_and_when_it_was_seen_the_patch_that_says_so() ->
     assert plan.status is None
     assert plan.wake_at == NOON + HOUR
     made = backup(slot=NOON, phase="New")
-    after = decide(seen(row, made), NOON)
+    after = decide(view(row, made), NOON)
     assert after.actions == ()
     assert after.status is not None
     assert after.status.body == {"status": {"lastBackup": "2026-03-10T12:00:00Z"}}
@@ -81,7 +78,7 @@ def test_the_backup_comes_first_and_when_it_was_seen_the_patch_that_says_so() ->
 
 
 def test_a_patch_that_is_written_anyway_says_it_at_once() -> None:
-    plan = decide(seen(schedule(last_backup=NOON - HOUR)), NOON)
+    plan = decide(view(schedule(last_backup=NOON - HOUR)), NOON)
     assert plan.actions
     assert plan.status is not None
     assert plan.status.body["status"] == {"phase": "Enabled", "lastBackup": "2026-03-10T12:00:00Z"}
@@ -89,9 +86,9 @@ def test_a_patch_that_is_written_anyway_says_it_at_once() -> None:
 
 def test_after_downtime_there_is_one_late_run_and_the_others_are_counted() -> None:
     row = watched(schedule(last_backup=NOON - 5 * HOUR))
-    verdict = judge(seen(row), NOON + 20 * MINUTE)
+    verdict = judge(view(row), NOON + 20 * MINUTE)
     assert (verdict.fires, verdict.missed) == (NOON, 4)
-    assert [note.reason for note in decide(seen(row), NOON + 20 * MINUTE).notes] == ["Missed"]
+    assert [note.reason for note in decide(view(row), NOON + 20 * MINUTE).notes] == ["Missed"]
 
 
 def test_no_more_than_a_hundred_missed_runs_are_counted() -> None:
@@ -101,13 +98,13 @@ def test_no_more_than_a_hundred_missed_runs_are_counted() -> None:
 
 
 def test_a_schedule_that_is_going_is_left_alone() -> None:
-    plan = decide(seen(schedule(is_going=True, skip=True)), NOON)
+    plan = decide(view(schedule(is_terminating=True, skip=True)), NOON)
     assert (plan.writes, plan.wake_at) == ((), None)
 
 
 def test_while_paused_nothing_is_due_and_nothing_is_waited_for() -> None:
     row = watched(schedule(paused=True, last_backup=NOON - 5 * HOUR), paused="2026-03-10T10:00:00Z")
-    verdict = judge(seen(row), NOON)
+    verdict = judge(view(row), NOON)
     assert (verdict.due, verdict.upcoming, next_reconcile(verdict, NOON)) == (None, None, None)
 
 
@@ -115,13 +112,13 @@ def test_a_day_that_is_too_rare_for_the_library_runs_when_it_comes() -> None:
     """A Friday 13 January, 13 years ahead: both libraries give up after five."""
     rare = parse("0 0 13 1 5", Dialect.GOCRON)
     created, day = datetime(2023, 2, 1, tzinfo=UTC), datetime(2034, 1, 13, tzinfo=UTC)
-    assert slots(rare, created, created) == (None, None)
-    assert slots(rare, created, day - timedelta(days=400)) == (None, day)
-    assert slots(rare, created, day + HOUR) == (day, None)
+    assert due_and_upcoming(rare, created, created) == (None, None)
+    assert due_and_upcoming(rare, created, day - timedelta(days=400)) == (None, day)
+    assert due_and_upcoming(rare, created, day + HOUR) == (day, None)
 
 
 def test_what_is_never_due_in_sight_is_refused_and_looked_at_again_one_day() -> None:
-    verdict = judge(seen(schedule(text="0 0 13 1 5", created=datetime(2023, 2, 1, tzinfo=UTC))), NOON)
+    verdict = judge(view(schedule(text="0 0 13 1 5", created=datetime(2023, 2, 1, tzinfo=UTC))), NOON)
     assert verdict.refused is not None
     assert verdict.refused.reason is Reason.NEVER_FIRES
     assert verdict.changes.phase == velero.FAILED_VALIDATION
@@ -131,20 +128,20 @@ def test_what_is_never_due_in_sight_is_refused_and_looked_at_again_one_day() -> 
 @pytest.mark.parametrize("last", [NOON + 30 * DAY, datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)])
 def test_a_last_backup_in_the_future_is_ignored_cleared_and_reported(last: datetime) -> None:
     row = watched(schedule(last_backup=last))
-    verdict = judge(seen(row), NOON + MINUTE)
+    verdict = judge(view(row), NOON + MINUTE)
     assert (verdict.due, verdict.upcoming) == (None, NOON + HOUR)
-    plan = decide(seen(row), NOON + MINUTE)
+    plan = decide(view(row), NOON + MINUTE)
     assert [note.reason for note in plan.notes] == ["TimeInFuture"]
     assert plan.status is not None
     assert plan.status.body["status"] == {"lastBackup": None}
     corrected = watched(schedule(), since="2026-03-10T12:01:00Z")
-    assert decide(seen(corrected), NOON + 2 * MINUTE).writes == ()
-    assert judge(seen(corrected), NOON + HOUR).fires == NOON + HOUR
+    assert decide(view(corrected), NOON + 2 * MINUTE).writes == ()
+    assert judge(view(corrected), NOON + HOUR).fires == NOON + HOUR
 
 
 def test_a_last_backup_in_the_future_gives_way_to_the_last_slot_that_has_a_backup() -> None:
     row = watched(schedule(last_backup=NOON + 365 * DAY))
-    plan = decide(seen(row, backup(slot=NOON)), NOON + MINUTE)
+    plan = decide(view(row, backup(slot=NOON)), NOON + MINUTE)
     assert plan.status is not None
     assert plan.status.body["status"] == {"lastBackup": "2026-03-10T12:00:00Z"}
 
@@ -152,45 +149,45 @@ def test_a_last_backup_in_the_future_gives_way_to_the_last_slot_that_has_a_backu
 @pytest.mark.parametrize("ahead", [MINUTE, 5 * MINUTE])
 def test_clocks_of_two_replicas_may_differ_by_minutes(ahead: timedelta) -> None:
     row = watched(schedule(text="* * * * *", last_backup=NOON + ahead))
-    verdict = judge(seen(row, backup(slot=NOON + ahead)), NOON)
+    verdict = judge(view(row, backup(slot=NOON + ahead)), NOON)
     assert (verdict.in_future, verdict.due, verdict.upcoming) == (None, None, NOON + ahead + MINUTE)
 
 
 def test_a_schedule_made_by_a_wrong_clock_counts_from_when_it_was_first_seen() -> None:
-    first = decide(seen(schedule(created=NOON + 365 * DAY)), NOON)
+    first = decide(view(schedule(created=NOON + 365 * DAY)), NOON)
     assert [note.reason for note in first.notes] == ["TimeInFuture"]
     known = watched(schedule(created=NOON + 365 * DAY), since="2026-03-10T12:00:00Z")
-    later = decide(seen(known), NOON + HOUR)
+    later = decide(view(known), NOON + HOUR)
     assert later.notes == ()
     assert len(later.actions) == 1
 
 
 def test_a_clock_that_was_behind_runs_no_slot_again_whose_backup_has_expired() -> None:
-    behind = judge(seen(watched(schedule(last_backup=NOON))), NOON - 2 * HOUR)
+    behind = judge(view(watched(schedule(last_backup=NOON))), NOON - 2 * HOUR)
     assert behind.changes.clears == ("lastBackup",)
     observed = behind.changes.observed
     corrected = watched(schedule(), since=observed.since, ahead=observed.ahead)
-    verdict = judge(seen(corrected), NOON + 30 * MINUTE)
+    verdict = judge(view(corrected), NOON + 30 * MINUTE)
     assert (verdict.due, verdict.upcoming) == (None, NOON + HOUR)
-    run = judge(seen(watched(schedule(last_backup=NOON + HOUR), ahead=observed.ahead)), NOON + 2 * HOUR)
+    run = judge(view(watched(schedule(last_backup=NOON + HOUR), ahead=observed.ahead)), NOON + 2 * HOUR)
     assert run.changes.observed.ahead == ""
 
 
 def test_an_edit_in_the_future_counts_from_now() -> None:
     row = watched(schedule(last_backup=NOON - 3 * HOUR), since="9999-12-31T23:59:59Z")
-    verdict = judge(seen(row), NOON + MINUTE)
+    verdict = judge(view(row), NOON + MINUTE)
     assert (verdict.due, verdict.upcoming) == (None, NOON + HOUR)
     assert verdict.changes.observed.edited == NOON + MINUTE
 
 
 def test_a_skip_in_the_future_still_skips_what_was_due() -> None:
     row = watched(schedule(last_backup=NOON - 3 * HOUR, last_skipped=NOON + 365 * DAY))
-    verdict = judge(seen(row), NOON + MINUTE)
+    verdict = judge(view(row), NOON + MINUTE)
     assert (verdict.due, verdict.upcoming, verdict.changes.clears) == (None, NOON + HOUR, ("lastSkipped",))
 
 
 def test_a_base_of_the_year_one_is_as_good_as_any() -> None:
-    verdict = judge(seen(watched(schedule(last_backup=datetime(1, 1, 1, tzinfo=UTC)))), NOON + MINUTE)
+    verdict = judge(view(watched(schedule(last_backup=datetime(1, 1, 1, tzinfo=UTC)))), NOON + MINUTE)
     assert (verdict.fires, verdict.missed) == (NOON, 100)
 
 
@@ -220,7 +217,7 @@ def test_a_base_of_the_year_one_is_as_good_as_any() -> None:
     ],
 )
 def test_a_run_waits_for_the_one_before_it(found: BackupRow, expected: bool) -> None:
-    because = busy(seen(schedule(), backup(slot=NOON - 2 * HOUR), found), NOON)
+    because = busy(view(schedule(), backup(slot=NOON - 2 * HOUR), found), NOON)
     assert (because is not None) is expected
     if because:
         assert str(found.key) in because.message
@@ -244,7 +241,7 @@ def location(**changed: object) -> LocationRow:
     ],
 )
 def test_a_run_waits_for_its_location(found: LocationRow | None, named: str, problem: str | None) -> None:
-    because = location_unavailable(seen(schedule(location=named), location=found), NOON)
+    because = location_unavailable(view(schedule(location=named), location=found), NOON)
     assert (because is not None) is (problem is not None)
     if because and problem:
         assert problem in because.message
@@ -252,26 +249,26 @@ def test_a_run_waits_for_its_location(found: LocationRow | None, named: str, pro
 
 
 def test_a_run_waits_while_velero_schedules_itself() -> None:
-    assert velero_schedules(seen(), NOON) is None
-    because = velero_schedules(seen(engine=Engine(Dialect.GOCRON, "v1.18.3", schedules_itself=True)), NOON)
+    assert velero_schedules(view(), NOON) is None
+    because = velero_schedules(view(server=VeleroServer(Dialect.GOCRON, "v1.18.3", has_schedule_controller=True)), NOON)
     assert because is not None
     assert "--disable-controllers=schedule" in because.message
 
 
 def test_a_held_slot_is_not_burnt_and_the_first_reason_is_named() -> None:
     row = watched(schedule(last_backup=NOON - HOUR))
-    both = seen(
+    both = view(
         row,
         backup("InProgress", slot=NOON - HOUR),
         location=None,
-        engine=msgspec.structs.replace(GO_CRON, schedules_itself=True),
+        server=msgspec.structs.replace(GO_CRON, has_schedule_controller=True),
     )
     verdict = judge(both, NOON + MINUTE)
-    assert verdict.held is not None
-    assert (verdict.held.reason, verdict.due, verdict.fires) == (Reason.VELERO_SCHEDULES, NOON, None)
+    assert verdict.blocked_by is not None
+    assert (verdict.blocked_by.reason, verdict.due, verdict.fires) == (Reason.VELERO_SCHEDULES, NOON, None)
     assert decide(both, NOON + MINUTE).writes == ()
     assert decide(both, NOON + MINUTE).wake_at == NOON + HOUR
-    free = seen(row, backup("Completed", slot=NOON - HOUR))
+    free = view(row, backup("Completed", slot=NOON - HOUR))
     assert judge(free, NOON + 30 * MINUTE).fires == NOON
 
 
@@ -289,8 +286,8 @@ def test_it_is_too_early_to_tell_until_the_last_backup_is_seen(
     after: timedelta, backups: tuple[BackupRow, ...], expected: bool
 ) -> None:
     row = watched(schedule(text="@every 5s", last_backup=NOON))
-    assert is_settling(seen(row, *backups), NOON + after) is expected
-    verdict = judge(seen(row, *backups), NOON + after)
+    assert is_settling(view(row, *backups), NOON + after) is expected
+    verdict = judge(view(row, *backups), NOON + after)
     assert verdict.is_settling is expected
     if expected:
         assert verdict.fires is None
@@ -301,15 +298,15 @@ def test_it_is_too_early_to_tell_until_the_last_backup_is_seen(
     ("asked", "expected"), [(None, False), (NOON - timedelta(seconds=9), True), (NOON - timedelta(seconds=10), False)]
 )
 def test_an_answer_about_the_version_is_awaited_for_a_while(asked: datetime | None, expected: bool) -> None:
-    unknown = seen(schedule(text="0 0 13 * 5"), engine=Engine(None, asked=asked))
-    assert is_awaited(unknown, NOON) is expected
+    unknown = view(schedule(text="0 0 13 * 5"), server=VeleroServer(None, version_requested=asked))
+    assert is_version_awaited(unknown, NOON) is expected
     verdict = judge(unknown, NOON)
-    assert verdict.held is not None
-    assert verdict.held.reason is Reason.DIALECT_UNKNOWN
+    assert verdict.blocked_by is not None
+    assert verdict.blocked_by.reason is Reason.DIALECT_UNKNOWN
     assert [note.reason for note in decide(unknown, NOON).notes] == ([] if expected else ["DialectUnknown"])
 
 
 def test_the_last_slot_is_this_very_schedules() -> None:
     found = (backup(slot=NOON - HOUR), backup(slot=NOON - 2 * HOUR), backup(slot=NOON, schedule_uid=OTHER), backup())
-    assert last_slot(seen(schedule(), *found), NOON) == NOON - HOUR
-    assert last_slot(seen(), NOON) is None
+    assert last_slot(view(schedule(), *found), NOON) == NOON - HOUR
+    assert last_slot(view(), NOON) is None

@@ -14,8 +14,8 @@ from foresail.plan import Key
 from foresail.schedules.decide import decide
 from foresail.schedules.observe import BackupRow, ScheduleRow, backup_row, schedule_row
 from foresail.schedules.rules import judge
-from foresail.schedules.status import Changes, Observed, patch_body, remembered
-from tests.unit.schedules.rows import HOUR, NOON, read, schedule, seen, watched, wire
+from foresail.schedules.status import Changes, Observed, last_observed, patch_body
+from tests.unit.schedules.rows import HOUR, NOON, read, schedule, view, watched, wire
 
 SEEN = Observed("0 * * * *")
 
@@ -47,7 +47,7 @@ SEEN = Observed("0 * * * *")
         ),
         (
             watched(schedule()),
-            Changes(Observed("0 * * * *", consumed=True), "Enabled", last_skipped=NOON, takes_skip=True),
+            Changes(Observed("0 * * * *", consumed=True), "Enabled", last_skipped=NOON, clears_skip=True),
             {
                 "metadata": {"annotations": {OBSERVED: '{"schedule":"0 * * * *","consumed":true}'}},
                 "spec": {"skipImmediately": None},
@@ -85,8 +85,8 @@ def test_a_patch_has_what_changes_and_nothing_else(
 )
 def test_what_somebody_else_wrote_counts_as_nothing_and_is_put_right(written: str) -> None:
     row = schedule(phase="Enabled", last_backup=NOON - HOUR, annotations={OBSERVED: written})
-    assert remembered(row) is None
-    plan = decide(seen(row), NOON)
+    assert last_observed(row) is None
+    plan = decide(view(row), NOON)
     assert plan.status is not None
     assert plan.status.body["metadata"] == {"annotations": {OBSERVED: '{"schedule":"0 * * * *"}'}}
     assert len(plan.actions) == 1
@@ -107,7 +107,7 @@ def test_what_somebody_else_wrote_counts_as_nothing_and_is_put_right(written: st
 )
 def test_words_that_mean_nothing_do_not_keep_a_schedule_from_its_run(written: dict[str, object]) -> None:
     row = watched(schedule(last_backup=NOON - HOUR), **written)
-    verdict = judge(seen(row), NOON)
+    verdict = judge(view(row), NOON)
     assert verdict.fires == NOON
     assert verdict.changes.observed.paused_since is None
 

@@ -28,8 +28,8 @@ from foresail.cli.errors import CommandError, UnreachableError
 from foresail.kube.clock import now
 from foresail.kube.lease import LEASE
 from foresail.plan import Key, Kind
-from foresail.schedules.engine import DeploymentRow, deployment_row
 from foresail.schedules.observe import ScheduleRow, Unread, schedule_row
+from foresail.schedules.velero_server import DeploymentRow, deployment_row
 
 REVIEW = Kind("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False)
 OWN_REVIEW = Kind("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", namespaced=False)

@@ -9,11 +9,11 @@ from foresail.api.monitoring import UNATTENDED
 from foresail.cli.access.lease import BY_SERVER_TIME, leader
 from foresail.cli.doctor.evidence import Backup, Evidence
 from foresail.cli.doctor.finding import Finding, good, minutes, problem, some, warning
-from foresail.schedules.engine import engine
-from foresail.schedules.observe import Seen, Unread, location_of, location_row
+from foresail.schedules.observe import ScheduleView, Unread, location_of, location_row
 from foresail.schedules.rules import cannot_run, judge
 from foresail.schedules.settings import Settings
 from foresail.schedules.storage_errors import cause_of
+from foresail.schedules.velero_server import identify_server
 
 _SKEW = timedelta(seconds=5)
 _OLD_ZONES = timedelta(days=500)
@@ -55,7 +55,7 @@ def veleros(seen: Evidence) -> Iterator[Finding]:
             "name the namespace with --velero-namespace",
         )
         return
-    found = engine(seen.servers, "", None)
+    found = identify_server(seen.servers, "", None)
     if found.dialect is None:
         yield warning(
             "velero",
@@ -72,7 +72,7 @@ def attended(seen: Evidence) -> Iterator[Finding]:
         return
     known = seen.server_time
     holder = leader(seen.lease, known, BY_SERVER_TIME) if known else leader(seen.lease, seen.instant)
-    by_velero = any(row.schedules_itself for row in seen.servers)
+    by_velero = any(row.has_schedule_controller for row in seen.servers)
     by_us = any(each.schedules for each in seen.operators) or (bool(holder) and not seen.operators)
     if by_velero and by_us:
         fix = f"add --disable-controllers=schedule to the arguments of Deployment {seen.servers[0].key}"
@@ -99,7 +99,7 @@ def attended(seen: Evidence) -> Iterator[Finding]:
 
 def runnable(seen: Evidence) -> Iterator[Finding]:
     """Report the Schedules that will never run unless somebody corrects them."""
-    known, now = engine(seen.servers, "", None), seen.server_time or seen.instant
+    known, now = identify_server(seen.servers, "", None), seen.server_time or seen.instant
     places = [location_row(each) for each in seen.locations]
     reasons: dict[str, list[tuple[str, str]]] = {}
     for name, row in sorted(seen.schedules.items()):
@@ -107,7 +107,7 @@ def runnable(seen: Evidence) -> Iterator[Finding]:
             fix = f"correct that field: kubectl edit schedule.velero.io {name} -n {seen.namespace}"
             yield problem("schedules", f"Schedule {name} cannot be read: {row.problem}", fix)
             continue
-        each = Seen(row, (), location_of(row.location, places), known, Settings())
+        each = ScheduleView(row, (), location_of(row.location, places), known, Settings())
         because = cannot_run(each, judge(each, now))
         if because is not None:
             reasons.setdefault(because.reason.value, []).append((name, because.message))

@@ -13,7 +13,7 @@ from foresail.cli.install.changes import change
 from foresail.cli.install.patience import Patience
 from foresail.cli.install.velero_arguments import others_off, switched_off, switched_on
 from foresail.plan import Key
-from foresail.schedules.engine import is_server, schedule_controller_is_off
+from foresail.schedules.velero_server import is_server, schedule_controller_is_off
 
 _UNFINISHED = velero.WAITING | velero.RUNNING  # those that wait in Velero's queue are never begun after a restart
 

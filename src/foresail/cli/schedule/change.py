@@ -19,7 +19,7 @@ from foresail.cli.schedule.hints import say_who_manages, who_fires
 from foresail.cli.schedule.sight import chosen_schedules, firing, row_of
 from foresail.kube.clock import now
 from foresail.schedules.observe import ScheduleRow
-from foresail.schedules.status import noted_pause
+from foresail.schedules.status import pause_annotation
 
 
 def pause(chosen: argparse.Namespace) -> int:
@@ -69,7 +69,7 @@ async def _set_paused(cluster: Cluster, chosen: argparse.Namespace, *, paused: b
 
 def _request(schedule: ScheduleRow, *, paused: bool, skip: bool | None) -> Request:
     body = pause_body(paused=paused, skip=skip)
-    noted = {} if paused else noted_pause(schedule, now())
+    noted = {} if paused else pause_annotation(schedule, now())
     if noted:
         body["metadata"] = {"annotations": noted}
     return Request("PATCH", velero.SCHEDULE, schedule.key, body)
@@ -82,7 +82,7 @@ async def _say_who_fires(cluster: Cluster, chosen: argparse.Namespace, schedules
         except CommandError as error:  # the change is made, whoever fires
             hint(f"who fires Schedules in {namespace} cannot be told: {error.problem}")
             continue
-        text = who_fires(namespace, schedules_itself=known.schedules_itself, operator=operator)
+        text = who_fires(namespace, has_schedule_controller=known.has_schedule_controller, operator=operator)
         if text:
             hint(text)
 

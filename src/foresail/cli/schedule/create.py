@@ -23,8 +23,8 @@ from foresail.cli.schedule.template import schedule_object
 from foresail.cron import CronError, Dialect, Schedule, parse
 from foresail.kube.clock import now
 from foresail.plan import Key
-from foresail.schedules.observe import Engine, location_of
-from foresail.schedules.reading import change_of_dialect
+from foresail.schedules.expression import diff_dialects
+from foresail.schedules.observe import VeleroServer, location_of
 
 
 def create(chosen: argparse.Namespace) -> int:
@@ -41,16 +41,16 @@ def _check_offline(chosen: argparse.Namespace) -> None:
     """Check the expression without a cluster; where the two dialects differ, print a hint."""
     zone, instant = settings_of(chosen).zone, now()
     dialect = Dialect(chosen.velero_dialect) if chosen.velero_dialect else None
-    if dialect is None and change_of_dialect(chosen.schedule, zone, instant) is not None:
+    if dialect is None and diff_dialects(chosen.schedule, zone, instant) is not None:
         hint(f"{_two_meanings(chosen.schedule)}: check it with foresail cron diff-dialects, or give --velero-dialect")
         return
-    checked(chosen.schedule, Engine(dialect), zone, instant)
+    checked(chosen.schedule, VeleroServer(dialect), zone, instant)
 
 
 async def _create(cluster: Cluster, chosen: argparse.Namespace, body: dict[str, Any]) -> int:
     instant = now()
     known = await situation_of(cluster, chosen.namespace, chosen, instant)
-    cron = checked(chosen.schedule, known.engine, settings_of(chosen).zone, instant)
+    cron = checked(chosen.schedule, known.server, settings_of(chosen).zone, instant)
     await _check_locations(cluster, chosen, known)
     key = Key(chosen.namespace, chosen.name)
     made = await cluster.create(velero.SCHEDULE, key, body, dry_run=bool(chosen.dry_run))
@@ -63,21 +63,23 @@ async def _create(cluster: Cluster, chosen: argparse.Namespace, body: dict[str, 
     first = cron.next(instant)
     run = f" It is due first at {moment(first, instant)}." if first and not chosen.paused else ""
     print(f'Schedule "{chosen.name}" created successfully.{run}', file=sys.stderr)
-    text = who_fires(chosen.namespace, schedules_itself=known.engine.schedules_itself, operator=known.operator)
+    text = who_fires(
+        chosen.namespace, has_schedule_controller=known.server.has_schedule_controller, operator=known.operator
+    )
     if text:
         hint(text)
     return 0
 
 
-def checked(text: str, engine: Engine, zone: str, instant: datetime) -> Schedule:
+def checked(text: str, server: VeleroServer, zone: str, instant: datetime) -> Schedule:
     """Return the schedule that the cluster's Velero will read, or say why it must not be sent."""
-    if engine.dialect is None:
-        found = change_of_dialect(text, zone, instant)
+    if server.dialect is None:
+        found = diff_dialects(text, zone, instant)
         if found is not None:
             problem = f"{_two_meanings(text)} ({found.change.value}), and nothing tells the version of this Velero"
             raise CommandError(problem, "give --velero-dialect")
     try:
-        cron = parse(text, engine.dialect or Dialect.ROBFIG, zone)
+        cron = parse(text, server.dialect or Dialect.ROBFIG, zone)
     except CronError as error:
         raise CommandError(f"--schedule: {pointed_out(error)}", f"allowed: {error.allowed}") from None
     if cron.never_fires:

@@ -63,12 +63,12 @@ def _would_wait(each: Sight) -> str:
 
 def dialect_of(each: Sight) -> str:
     """Return by whose rules the expression is read."""
-    engine = each.seen.engine
-    if engine.dialect is None:
+    server = each.seen.server
+    if server.dialect is None:
         return "<unknown>: nothing tells the version of Velero"
-    if engine.version == NOTED:
-        return f"{engine.dialect.value} ({NOTED})"
-    return f"{engine.dialect.value} ({f'Velero {engine.version}' if engine.version else 'by --velero-dialect'})"
+    if server.version == NOTED:
+        return f"{server.dialect.value} ({NOTED})"
+    return f"{server.dialect.value} ({f'Velero {server.version}' if server.version else 'by --velero-dialect'})"
 
 
 def _last_backups(each: Sight) -> str:

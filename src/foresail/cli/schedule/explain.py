@@ -17,7 +17,7 @@ from foresail.cli.schedule.describe import dialect_of
 from foresail.cli.schedule.sight import Sight, looked_at
 from foresail.kube.refusals import WRITE_REFUSED
 from foresail.schedules.reasons import Reason
-from foresail.schedules.rules import HOLDS, skip_not_applied
+from foresail.schedules.rules import BLOCKERS, skip_not_applied
 
 _QUESTIONS = {
     "velero_schedules": "Velero's own schedule controller is off",
@@ -77,11 +77,11 @@ def chain_of(each: Sight, instant: datetime) -> list[Step]:
 
 def _steps(each: Sight, instant: datetime) -> Iterator[Step]:
     schedule, verdict = each.schedule, each.verdict
-    yield Step("it is not being deleted", NO if schedule.is_going else YES)
+    yield Step("it is not being deleted", NO if schedule.is_terminating else YES)
     refused = verdict.refused
     too_long = refused is not None and refused.reason is Reason.NAME_TOO_LONG
     yield Step("its name fits in a label", NO if too_long else YES, refused.message if refused and too_long else "")
-    unknown = verdict.held if verdict.held and verdict.held.reason is Reason.DIALECT_UNKNOWN else None
+    unknown = verdict.blocked_by if verdict.blocked_by and verdict.blocked_by.reason is Reason.DIALECT_UNKNOWN else None
     yield Step(
         "it is known how Velero reads it", NO if unknown else YES, unknown.message if unknown else dialect_of(each)
     )
@@ -92,7 +92,7 @@ def _steps(each: Sight, instant: datetime) -> Iterator[Step]:
     yield Step("it is not paused", NO if schedule.paused else YES, since)
     yield Step("nothing is skipped", YES, _skip(each))
     yield _due(each, instant)
-    for hold in HOLDS:
+    for hold in BLOCKERS:
         because = hold(each.seen, instant)
         yield Step(_QUESTIONS[hold.__name__], NO if because else YES, because.message if because else "")
     operator = each.operator

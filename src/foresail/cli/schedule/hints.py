@@ -33,19 +33,21 @@ def say_who_fires(sights: Iterable[Sight]) -> None:
     """Say of each namespace whether anybody fires its Schedules, unless it is Foresail's operator alone."""
     spaces = {each.schedule.key.namespace: each for each in sights}
     for namespace, each in sorted(spaces.items()):
-        text = who_fires(namespace, schedules_itself=each.seen.engine.schedules_itself, operator=each.operator)
+        text = who_fires(
+            namespace, has_schedule_controller=each.seen.server.has_schedule_controller, operator=each.operator
+        )
         if text:
             hint(text)
 
 
-def who_fires(namespace: str, *, schedules_itself: bool, operator: str) -> str:
+def who_fires(namespace: str, *, has_schedule_controller: bool, operator: str) -> str:
     """Return what is odd about who fires Schedules in a namespace; empty if nothing is."""
-    if schedules_itself and operator:
+    if has_schedule_controller and operator:
         return (
             f"Velero's own schedule controller is on in {namespace}, so Foresail's operator does not fire: "
             "start Velero with --disable-controllers=schedule"
         )
-    if schedules_itself:
+    if has_schedule_controller:
         return (
             f"Foresail's operator does not run in {namespace} and Velero's own schedule controller is on: "
             "Velero fires these Schedules, up to a minute late and by its own rules"

@@ -9,7 +9,7 @@ from foresail.cli.schedule.sight import Sight
 from foresail.cron import IntervalSchedule, Schedule, fires_after, outlook
 from foresail.cron.clock_changes import ClockJump, clock_jumps
 from foresail.cron.tz.zoneinfo_loader import load_zoneinfo
-from foresail.schedules.reading import reading
+from foresail.schedules.expression import parse_expression
 from foresail.schedules.reasons import Because
 
 SLOTS = 48  # half hours of a day
@@ -76,7 +76,7 @@ def load_of(sights: Sequence[Sight], days: Sequence[date], zone: str, now: datet
 
 def fires_of(each: Sight, start: datetime, end: datetime, now: datetime) -> Iterator[datetime]:
     """Yield when a Schedule fires; one that counts from its last run is followed from there."""
-    cron = reading(each.schedule.text, each.seen.settings.zone, each.seen.engine.dialect, now)
+    cron = parse_expression(each.schedule.text, each.seen.settings.zone, each.seen.server.dialect, now)
     if isinstance(cron, Because):
         return
     if isinstance(cron, IntervalSchedule):

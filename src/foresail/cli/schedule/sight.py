@@ -21,13 +21,12 @@ from foresail.cron.tz.zone_name import validate_zone_name
 from foresail.kube.clock import now
 from foresail.kube.lease import LEASE
 from foresail.plan import Key, Level
-from foresail.schedules.engine import deployment_row, engine
 from foresail.schedules.observe import (
     BackupRow,
-    Engine,
     LocationRow,
     ScheduleRow,
-    Seen,
+    ScheduleView,
+    VeleroServer,
     backup_row,
     location_of,
     location_row,
@@ -36,7 +35,8 @@ from foresail.schedules.observe import (
 from foresail.schedules.reasons import Because, Reason
 from foresail.schedules.rules import Verdict, judge, location_unavailable, velero_schedules
 from foresail.schedules.settings import Settings
-from foresail.schedules.status import remembered
+from foresail.schedules.status import last_observed
+from foresail.schedules.velero_server import deployment_row, identify_server
 
 NOTED = "as the operator noted"
 """Stands for a version of Velero that only the operator has learnt."""
@@ -53,7 +53,7 @@ _any = msgspec.json.Decoder(dict[str, Any])
 class Situation:
     """What is known of one namespace, beside the Schedules themselves."""
 
-    engine: Engine
+    server: VeleroServer
     backups: Mapping[str, tuple[BackupRow, ...]]  # by the name of their Schedule
     locations: tuple[LocationRow, ...]
     operator: str  # the identity of the replica that leads; empty if none runs
@@ -65,7 +65,7 @@ class Sight:
     """A Schedule with what the rules say about it at an instant."""
 
     content: dict[str, Any]
-    seen: Seen
+    seen: ScheduleView
     verdict: Verdict
     operator: str
     refused: RefusedWrite | None = None  # read by `explain` alone
@@ -84,7 +84,7 @@ class Sight:
     @property
     def paused_since(self) -> str:
         """When the operator saw that it is paused; empty if it did not yet."""
-        memory = remembered(self.schedule)
+        memory = last_observed(self.schedule)
         return memory.paused if memory else ""
 
     @property
@@ -96,7 +96,7 @@ class Sight:
             since = f" since {self.paused_since}" if self.paused_since else ""
             text = f"it is paused{since}; to let it run: foresail schedule unpause {self.schedule.key.name}"
             return Because(Reason.PAUSED, text, Level.NORMAL)
-        return None if self.verdict.is_settling else self.verdict.held
+        return None if self.verdict.is_settling else self.verdict.blocked_by
 
     @property
     def blocks_next_run(self) -> Because | None:
@@ -122,7 +122,7 @@ async def situation_of(cluster: Cluster, namespace: str, chosen: argparse.Namesp
     locations = await cluster.listed(velero.LOCATION, namespace)
     known, operator = await firing(cluster, namespace, chosen, instant)
     return Situation(
-        engine=known,
+        server=known,
         backups=by_schedule(backup_row(_backup.decode(each)) for each in backups),
         locations=tuple(location_row(_location.decode(each)) for each in locations),
         operator=operator,
@@ -130,13 +130,15 @@ async def situation_of(cluster: Cluster, namespace: str, chosen: argparse.Namesp
     )
 
 
-async def firing(cluster: Cluster, namespace: str, chosen: argparse.Namespace, instant: datetime) -> tuple[Engine, str]:
+async def firing(
+    cluster: Cluster, namespace: str, chosen: argparse.Namespace, instant: datetime
+) -> tuple[VeleroServer, str]:
     """Read which Velero runs in a namespace, and which replica of the operator leads there."""
     deployments = await cluster.listed(DEPLOYMENT, namespace)
     rows = [deployment_row(_deployment.decode(each)) for each in deployments]
     flag = Dialect(chosen.velero_dialect) if getattr(chosen, "velero_dialect", None) else None
     lease = await cluster.if_there(LEASE, Key(namespace, OPERATORS_LEASE), Lease)
-    return engine([row for row in rows if row is not None], "", flag), leader(lease, instant)
+    return identify_server([row for row in rows if row is not None], "", flag), leader(lease, instant)
 
 
 async def chosen_schedules(cluster: Cluster, chosen: argparse.Namespace) -> list[msgspec.Raw]:
@@ -172,20 +174,20 @@ async def sights_of(cluster: Cluster, chosen: argparse.Namespace, instant: datet
 
 def sight(schedule: ScheduleRow, content: dict[str, Any], known: Situation, instant: datetime) -> Sight:
     """Judge one Schedule in its situation."""
-    seen = Seen(
+    seen = ScheduleView(
         schedule=schedule,
         backups=known.backups.get(schedule.key.name, ()),
         location=location_of(schedule.location, known.locations),
-        engine=_engine(known.engine, schedule),
+        server=_velero_server(known.server, schedule),
         settings=known.settings,
     )
     kind = {"apiVersion": velero.SCHEDULE.api_version, "kind": velero.SCHEDULE.name}
     return Sight({**kind, **content}, seen, judge(seen, instant), known.operator)
 
 
-def _engine(known: Engine, schedule: ScheduleRow) -> Engine:
+def _velero_server(known: VeleroServer, schedule: ScheduleRow) -> VeleroServer:
     """Return what is known of Velero; where nothing tells, the operator may have noted how it reads the Schedule."""
-    memory = remembered(schedule)
+    memory = last_observed(schedule)
     if known.dialect is not None or memory is None or memory.read_by is None:
         return known
     return msgspec.structs.replace(known, dialect=memory.read_by, version=NOTED)

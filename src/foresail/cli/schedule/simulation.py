@@ -17,10 +17,11 @@ from foresail.api.marks import OBSERVED
 from foresail.cron import Schedule, fires_after, outlook
 from foresail.plan import Key
 from foresail.schedules.build import backup_name
-from foresail.schedules.observe import BackupRow, ScheduleRow, Seen
-from foresail.schedules.reading import reading
+from foresail.schedules.expression import parse_expression
+from foresail.schedules.observe import BackupRow, ScheduleRow, ScheduleView
 from foresail.schedules.reasons import Because, Reason
-from foresail.schedules.rules import Verdict, base_of, is_busy, judge
+from foresail.schedules.rules import Verdict, is_busy, judge
+from foresail.schedules.slots import base_of
 from foresail.schedules.status import patch_body
 
 _RUNNING = "InProgress"
@@ -34,7 +35,7 @@ class Outcome(StrEnum):
     MISSED = "missed"
     SKIPPED = "skipped"
     PAUSED = "paused"
-    HELD = "held"
+    BLOCKING = "held"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,28 +65,28 @@ class Span:
         return (slot for slot in takewhile(lambda slot: slot < last, fires_after(cron, before)) if slot >= self.since)
 
 
-def simulated(seen: Seen, now: datetime, span: Span, takes: timedelta) -> Iterator[Fate]:
+def simulated(seen: ScheduleView, now: datetime, span: Span, takes: timedelta) -> Iterator[Fate]:
     """Yield what becomes of every slot in a span that is not done yet, in order.
 
     Every Backup takes that long, those that run now included; whatever else holds a run holds it to the end.
     """
-    cron = reading(seen.schedule.text, seen.settings.zone, seen.engine.dialect, now)
+    cron = parse_expression(seen.schedule.text, seen.settings.zone, seen.server.dialect, now)
     if isinstance(cron, Because):
         return
     at = now
     while at < span.until:
         seen = _at(seen, at, takes)
         verdict = judge(seen, at)
-        if verdict.refused is not None or seen.schedule.is_going:
+        if verdict.refused is not None or seen.schedule.is_terminating:
             return
         if seen.schedule.paused:
             yield from (Fate(slot, Outcome.PAUSED) for slot in span.slots(cron, verdict.base))
             return
         yield from _skipped(seen, verdict, cron, at, span)
-        slot, held = verdict.fires, verdict.held
-        if held is not None and held.reason is not Reason.BUSY:
-            text = f"{held.reason}: {held.message}"
-            yield from (Fate(each, Outcome.HELD, because=text) for each in span.slots(cron, verdict.base))
+        slot, blocked_by = verdict.fires, verdict.blocked_by
+        if blocked_by is not None and blocked_by.reason is not Reason.BUSY:
+            text = f"{blocked_by.reason}: {blocked_by.message}"
+            yield from (Fate(each, Outcome.BLOCKING, because=text) for each in span.slots(cron, verdict.base))
             return
         if slot is not None:
             yield from (Fate(each, Outcome.MISSED) for each in span.slots(cron, verdict.base, slot))
@@ -100,27 +101,27 @@ def simulated(seen: Seen, now: datetime, span: Span, takes: timedelta) -> Iterat
     yield from _left(seen, cron, now, span)
 
 
-def _left(seen: Seen, cron: Schedule, now: datetime, span: Span) -> Iterator[Fate]:
+def _left(seen: ScheduleView, cron: Schedule, now: datetime, span: Span) -> Iterator[Fate]:
     """Yield the slots that still wait for a Backup to end when the time is over."""
     verdict = judge(seen, max(now, span.until - timedelta(seconds=1)))
-    if verdict.held is not None:
+    if verdict.blocked_by is not None:
         slots = list(span.slots(cron, verdict.base))
         yield from (Fate(slot, Outcome.MISSED) for slot in slots[:-1])
-        yield from (Fate(slot, Outcome.HELD, because=Reason.BUSY.value) for slot in slots[-1:])
+        yield from (Fate(slot, Outcome.BLOCKING, because=Reason.BUSY.value) for slot in slots[-1:])
 
 
-def _skipped(seen: Seen, verdict: Verdict, cron: Schedule, at: datetime, span: Span) -> Iterator[Fate]:
+def _skipped(seen: ScheduleView, verdict: Verdict, cron: Schedule, at: datetime, span: Span) -> Iterator[Fate]:
     if verdict.skipped:
         base = base_of(seen, verdict.changes.observed, at)
         yield from (Fate(slot, Outcome.SKIPPED) for slot in span.slots(cron, base, verdict.base))
 
 
-def _following(seen: Seen, verdict: Verdict, at: datetime, takes: timedelta) -> datetime | None:
+def _following(seen: ScheduleView, verdict: Verdict, at: datetime, takes: timedelta) -> datetime | None:
     """Return the next instant at which something may change."""
     if verdict.is_settling:
         return at + timedelta(seconds=1)
     ends = [end_of(each, takes) for each in seen.backups if is_busy(each, seen.schedule, at)]
-    moments = [*([verdict.upcoming] if verdict.upcoming else []), *(ends if verdict.held else [])]
+    moments = [*([verdict.upcoming] if verdict.upcoming else []), *(ends if verdict.blocked_by else [])]
     return min((each for each in moments if each > at), default=None)
 
 
@@ -129,7 +130,7 @@ def end_of(backup: BackupRow, takes: timedelta) -> datetime:
     return backup.created + takes
 
 
-def _at(seen: Seen, at: datetime, takes: timedelta) -> Seen:
+def _at(seen: ScheduleView, at: datetime, takes: timedelta) -> ScheduleView:
     """Return what is seen at an instant: Backups whose time has passed have ended."""
     backups = tuple(
         msgspec.structs.replace(each, phase=velero.COMPLETED)
@@ -140,7 +141,7 @@ def _at(seen: Seen, at: datetime, takes: timedelta) -> Seen:
     return msgspec.structs.replace(seen, backups=backups)
 
 
-def _fired(seen: Seen, slot: datetime, at: datetime) -> Seen:
+def _fired(seen: ScheduleView, slot: datetime, at: datetime) -> ScheduleView:
     """Return what is seen once the Backup of a slot was made; of those before it only what may still run is kept."""
     schedule = seen.schedule
     made = BackupRow(
@@ -157,7 +158,7 @@ def _fired(seen: Seen, slot: datetime, at: datetime) -> Seen:
     return msgspec.structs.replace(seen, backups=(*going, made))
 
 
-def _noted(seen: Seen, verdict: Verdict, slot: datetime | None) -> Seen:
+def _noted(seen: ScheduleView, verdict: Verdict, slot: datetime | None) -> ScheduleView:
     """Return what is seen once the operator has written down what it did."""
     schedule, changes = seen.schedule, verdict.changes
     return msgspec.structs.replace(
@@ -168,7 +169,7 @@ def _noted(seen: Seen, verdict: Verdict, slot: datetime | None) -> Seen:
             phase=changes.phase,
             last_backup=slot or changes.last_backup or schedule.last_backup,
             last_skipped=changes.last_skipped or schedule.last_skipped,
-            skip=None if changes.takes_skip else schedule.skip,
+            skip=None if changes.clears_skip else schedule.skip,
         ),
     )
 

@@ -1,8 +1,7 @@
-"""Which Velero is beside us: its version, so its cron dialect, and whether its own schedule controller is on.
+"""The Velero server: its version, the cron dialect that follows, and whether its schedule controller is on.
 
-Velero itself is asked by a ServerStatusRequest, once for each change of its Deployment; it answers within seconds
-and deletes the request a minute later. Where it does not answer, the tag of its image tells; where that tells
-nothing, a flag of the operator.
+The operator creates a ServerStatusRequest for each change of the Deployment. Velero answers within seconds and
+deletes the request a minute later. Without an answer the image tag counts, and then a flag of the operator.
 """
 
 import re
@@ -15,15 +14,15 @@ from foresail.api import velero
 from foresail.api.apps import Container, Deployment
 from foresail.cron import Dialect
 from foresail.plan import Create, Key, Keyed, Plan
-from foresail.schedules.observe import Engine
+from foresail.schedules.observe import VeleroServer
 
-ASK_AGAIN = timedelta(days=1)
-"""How often Velero is asked where it has no Deployment that could be watched."""
+REQUEST_INTERVAL = timedelta(days=1)
+"""How often the version is requested where no Deployment of Velero can be watched."""
 
 REQUESTS = "foresail-"
-"""How the names of our requests begin."""
+"""The prefix of the names of our requests."""
 
-_ASKS = "foresail.dev/asks-about"
+_ABOUT = "foresail.dev/asks-about"
 _FIRST_GO_CRON = (1, 18, 3)
 _VERSION = re.compile(r"v?([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})(?:[-+.].*)?")
 _OFF = "--disable-controllers"
@@ -39,29 +38,29 @@ class DeploymentRow(Keyed, frozen=True):
     uid: str
     generation: int
     tag: str
-    schedules_itself: bool
+    has_schedule_controller: bool
     is_rolled_out: bool
     concurrency: int = 1  # how many Backups it runs at a time
 
 
-class Question(msgspec.Struct, frozen=True):
-    """What the answer is about: this state of the Deployment, or the Velero of this day."""
+class VersionRequest(msgspec.Struct, frozen=True):
+    """A request for the version of this state of the Deployment, or of this day."""
 
     about: str
-    asked: datetime
+    requested: datetime
 
 
-class EngineSeen(msgspec.Struct, frozen=True):
-    """What a decision about asking depends on, but the time."""
+class VeleroView(msgspec.Struct, frozen=True):
+    """Everything that a decision about a version request depends on, except the time."""
 
     namespace: str
     servers: tuple[DeploymentRow, ...]
-    before: Question | None  # what was asked last
-    requests: frozenset[str]  # the names of those that stand or were answered
+    before: VersionRequest | None  # the last request
+    requests: frozenset[str]  # names of requests that exist or were answered
 
 
 def deployment_row(wire: Deployment) -> DeploymentRow | None:
-    """Return what is kept of a Deployment; None if it runs no Velero server."""
+    """Return the row of a Deployment; None if it runs no Velero server."""
     server = next((each for each in wire.spec.template.spec.containers if is_server(each)), None)
     if server is None:
         return None
@@ -71,7 +70,7 @@ def deployment_row(wire: Deployment) -> DeploymentRow | None:
         uid=meta.uid,
         generation=meta.generation,
         tag=server.image.rpartition("/")[2].partition("@")[0].partition(":")[2],
-        schedules_itself=not schedule_controller_is_off([*server.command, *server.args]),
+        has_schedule_controller=not schedule_controller_is_off([*server.command, *server.args]),
         is_rolled_out=status.observed_generation >= meta.generation and status.updated_replicas == status.replicas,
         concurrency=concurrent_backups([*server.command, *server.args]),
     )
@@ -113,49 +112,53 @@ def dialect_of(version: str) -> Dialect | None:
     return Dialect.GOCRON if numbers >= _FIRST_GO_CRON else Dialect.ROBFIG
 
 
-def engine(
-    deployments: Iterable[DeploymentRow], answer: str, flag: Dialect | None, asked: datetime | None = None
-) -> Engine:
-    """Put together what is known: the answer counts before the image's tag, and that before the flag."""
+def identify_server(
+    deployments: Iterable[DeploymentRow], answer: str, flag: Dialect | None, version_requested: datetime | None = None
+) -> VeleroServer:
+    """Return what is known of the server: the answer counts before the image tag, and the tag before the flag."""
     rows = list(deployments)
-    schedules_itself = any(row.schedules_itself for row in rows)
+    has_schedule_controller = any(row.has_schedule_controller for row in rows)
     for version in (answer, *(row.tag for row in rows)):
         dialect = dialect_of(version)
         if dialect is not None:
-            return Engine(dialect, version, schedules_itself)
-    return Engine(flag, "", schedules_itself, None if answer else asked)
+            return VeleroServer(dialect, version, has_schedule_controller)
+    return VeleroServer(flag, "", has_schedule_controller, None if answer else version_requested)
 
 
-def question(deployments: Iterable[DeploymentRow], before: Question | None, now: datetime) -> Question | None:
-    """Return what there is to be asked: the same as before unless something has changed."""
+def version_request(
+    deployments: Iterable[DeploymentRow], before: VersionRequest | None, now: datetime
+) -> VersionRequest | None:
+    """Return the request to make: the last one unless the Deployment or the day has changed."""
     rows = sorted(deployments, key=lambda row: row.key)
     if rows:
         if not all(row.is_rolled_out for row in rows):
             return None
         about = "-".join(f"{row.uid[:8]}-{row.generation}" for row in rows)
-    elif before is not None and now - before.asked < ASK_AGAIN:
+    elif before is not None and now - before.requested < REQUEST_INTERVAL:
         return before
     else:
         about = f"{now:%Y%m%d}"
-    return before if before is not None and before.about == about else Question(about, now)
+    return before if before is not None and before.about == about else VersionRequest(about, now)
 
 
-def request_name(asked: Question) -> str:
+def request_name(request: VersionRequest) -> str:
     """Return the name of the request, the same after a restart."""
-    return f"{REQUESTS}{asked.about}"
+    return f"{REQUESTS}{request.about}"
 
 
-def decide_question(seen: EngineSeen, now: datetime) -> Plan:
-    """Say what to ask Velero, if anything, and how: nothing while a new one is rolled out, for the old might answer."""
-    asked = question(seen.servers, seen.before, now)
-    if asked is None:
+def decide_version_request(view: VeleroView, now: datetime) -> Plan:
+    """Decide whether to request the version; not during a rollout, because the old server might answer."""
+    request = version_request(view.servers, view.before, now)
+    if request is None:
         return Plan()
-    again = now + ASK_AGAIN - (now - asked.asked) % ASK_AGAIN  # after now, however old the question is
-    name = request_name(asked)
-    if name in seen.requests:
-        return Plan(wake_at=again, verdict=asked)
-    create = Create(velero.STATUS_REQUEST, Key(seen.namespace, name), {"spec": {}}, {_ASKS: asked.about})
-    return Plan((create,), wake_at=again, verdict=asked)
+    again = (
+        now + REQUEST_INTERVAL - (now - request.requested) % REQUEST_INTERVAL
+    )  # after now, however old the request is
+    name = request_name(request)
+    if name in view.requests:
+        return Plan(wake_at=again, verdict=request)
+    create = Create(velero.STATUS_REQUEST, Key(view.namespace, name), {"spec": {}}, {_ABOUT: request.about})
+    return Plan((create,), wake_at=again, verdict=request)
 
 
 def is_server(container: Container) -> bool:

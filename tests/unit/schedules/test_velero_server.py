@@ -8,23 +8,25 @@ import pytest
 from foresail.api.apps import Deployment
 from foresail.cron import Dialect
 from foresail.plan import Create, Key
-from foresail.schedules.engine import (
-    ASK_AGAIN,
+from foresail.schedules.observe import VeleroServer
+from foresail.schedules.velero_server import (
+    REQUEST_INTERVAL,
     DeploymentRow,
-    EngineSeen,
-    Question,
-    decide_question,
+    VeleroView,
+    VersionRequest,
+    decide_version_request,
     deployment_row,
     dialect_of,
-    engine,
-    question,
+    identify_server,
     request_name,
     schedule_controller_is_off,
+    version_request,
 )
-from foresail.schedules.observe import Engine
 from tests.unit.schedules.rows import DAY, HOUR, NOON
 
-SERVER = DeploymentRow(Key("velero", "velero"), "abcdefgh-1", 3, "v1.18.3", schedules_itself=False, is_rolled_out=True)
+SERVER = DeploymentRow(
+    Key("velero", "velero"), "abcdefgh-1", 3, "v1.18.3", has_schedule_controller=False, is_rolled_out=True
+)
 
 
 @pytest.mark.parametrize(
@@ -131,66 +133,68 @@ def test_a_deployment_is_rolled_out_when_nothing_old_is_left(status: dict[str, i
 @pytest.mark.parametrize(
     ("tag", "answer", "flag", "expected"),
     [
-        ("v1.17.2", "v1.18.3", Dialect.ROBFIG, Engine(Dialect.GOCRON, "v1.18.3")),
-        ("v1.17.2", "", Dialect.GOCRON, Engine(Dialect.ROBFIG, "v1.17.2")),
-        ("v1.17.2", "main", Dialect.GOCRON, Engine(Dialect.ROBFIG, "v1.17.2")),
-        ("main", "", Dialect.GOCRON, Engine(Dialect.GOCRON, asked=NOON)),
-        ("main", "", None, Engine(None, asked=NOON)),
-        ("main", "main", None, Engine(None)),
+        ("v1.17.2", "v1.18.3", Dialect.ROBFIG, VeleroServer(Dialect.GOCRON, "v1.18.3")),
+        ("v1.17.2", "", Dialect.GOCRON, VeleroServer(Dialect.ROBFIG, "v1.17.2")),
+        ("v1.17.2", "main", Dialect.GOCRON, VeleroServer(Dialect.ROBFIG, "v1.17.2")),
+        ("main", "", Dialect.GOCRON, VeleroServer(Dialect.GOCRON, version_requested=NOON)),
+        ("main", "", None, VeleroServer(None, version_requested=NOON)),
+        ("main", "main", None, VeleroServer(None)),
     ],
 )
 def test_the_answer_counts_before_the_tag_and_that_before_the_flag(
-    tag: str, answer: str, flag: Dialect | None, expected: Engine
+    tag: str, answer: str, flag: Dialect | None, expected: VeleroServer
 ) -> None:
-    assert engine([msgspec.structs.replace(SERVER, tag=tag)], answer, flag, NOON) == expected
+    assert identify_server([msgspec.structs.replace(SERVER, tag=tag)], answer, flag, NOON) == expected
 
 
 def test_one_server_that_schedules_itself_is_enough() -> None:
-    other = msgspec.structs.replace(SERVER, schedules_itself=True)
-    assert engine([SERVER, other], "", None).schedules_itself
+    other = msgspec.structs.replace(SERVER, has_schedule_controller=True)
+    assert identify_server([SERVER, other], "", None).has_schedule_controller
 
 
 # Asking
 
 
 def test_velero_is_asked_once_for_each_state_of_its_deployment() -> None:
-    first = question([SERVER], None, NOON)
-    assert first == Question("abcdefgh-3", NOON)
-    assert question([SERVER], first, NOON + 5 * DAY) == first
+    first = version_request([SERVER], None, NOON)
+    assert first == VersionRequest("abcdefgh-3", NOON)
+    assert version_request([SERVER], first, NOON + 5 * DAY) == first
     changed = msgspec.structs.replace(SERVER, generation=4)
-    assert question([changed], first, NOON + HOUR) == Question("abcdefgh-4", NOON + HOUR)
-    assert question([msgspec.structs.replace(changed, is_rolled_out=False)], first, NOON) is None
+    assert version_request([changed], first, NOON + HOUR) == VersionRequest("abcdefgh-4", NOON + HOUR)
+    assert version_request([msgspec.structs.replace(changed, is_rolled_out=False)], first, NOON) is None
 
 
 def test_without_a_deployment_velero_is_asked_each_day() -> None:
-    first = question([], None, NOON)
-    assert first == Question("20260310", NOON)
-    assert question([], first, NOON + ASK_AGAIN - timedelta(seconds=1)) == first
-    assert question([], first, NOON + ASK_AGAIN) == Question("20260311", NOON + ASK_AGAIN)
+    first = version_request([], None, NOON)
+    assert first == VersionRequest("20260310", NOON)
+    assert version_request([], first, NOON + REQUEST_INTERVAL - timedelta(seconds=1)) == first
+    assert version_request([], first, NOON + REQUEST_INTERVAL) == VersionRequest("20260311", NOON + REQUEST_INTERVAL)
 
 
 def test_a_request_is_made_once_and_its_name_is_the_same_after_a_restart() -> None:
-    unasked = EngineSeen("velero", (SERVER,), None, frozenset())
-    plan = decide_question(unasked, NOON)
+    unasked = VeleroView("velero", (SERVER,), None, frozenset())
+    plan = decide_version_request(unasked, NOON)
     asked = plan.verdict
-    assert isinstance(asked, Question)
+    assert isinstance(asked, VersionRequest)
     (create,) = plan.actions
     assert isinstance(create, Create)
     assert create.key == Key("velero", "foresail-abcdefgh-3")
     assert create.mark == {"foresail.dev/asks-about": "abcdefgh-3"}
     assert asked is not None
-    stands = EngineSeen("velero", (SERVER,), asked, frozenset({request_name(asked)}))
-    assert decide_question(stands, NOON).actions == ()
+    stands = VeleroView("velero", (SERVER,), asked, frozenset({request_name(asked)}))
+    assert decide_version_request(stands, NOON).actions == ()
     rolling = msgspec.structs.replace(SERVER, is_rolled_out=False)
-    assert decide_question(EngineSeen("velero", (rolling,), asked, frozenset()), NOON).writes == ()
+    assert decide_version_request(VeleroView("velero", (rolling,), asked, frozenset()), NOON).writes == ()
 
 
 @pytest.mark.parametrize("servers", [(SERVER,), ()])
-@pytest.mark.parametrize("now", [NOON, NOON + HOUR, NOON + ASK_AGAIN, NOON + 9.5 * ASK_AGAIN])
+@pytest.mark.parametrize("now", [NOON, NOON + HOUR, NOON + REQUEST_INTERVAL, NOON + 9.5 * REQUEST_INTERVAL])
 def test_the_next_look_always_lies_ahead(servers: tuple[DeploymentRow, ...], now: datetime) -> None:
     """A day after the question it lay behind: the operator looked again at once, for ever."""
-    asked = question(servers, Question("abcdefgh-3", NOON) if servers else Question("20260310", NOON), now)
+    asked = version_request(
+        servers, VersionRequest("abcdefgh-3", NOON) if servers else VersionRequest("20260310", NOON), now
+    )
     assert asked is not None
-    plan = decide_question(EngineSeen("velero", servers, asked, frozenset({request_name(asked)})), now)
+    plan = decide_version_request(VeleroView("velero", servers, asked, frozenset({request_name(asked)})), now)
     assert plan.wake_at is not None
-    assert now < plan.wake_at <= now + ASK_AGAIN
+    assert now < plan.wake_at <= now + REQUEST_INTERVAL

@@ -6,14 +6,14 @@ import pytest
 
 from foresail.cron import CalendarSchedule, Dialect
 from foresail.schedules.decide import decide
-from foresail.schedules.observe import Engine
-from foresail.schedules.reading import change_of_dialect, reading
+from foresail.schedules.expression import diff_dialects, parse_expression
+from foresail.schedules.observe import VeleroServer
 from foresail.schedules.reasons import Because, Reason
 from foresail.schedules.rules import judge
 from foresail.schedules.status import UNKNOWN, Observed
-from tests.unit.schedules.rows import DAY, GO_CRON, HOUR, NOON, schedule, seen, watched
+from tests.unit.schedules.rows import DAY, GO_CRON, HOUR, NOON, schedule, view, watched
 
-ROBFIG = Engine(Dialect.ROBFIG, "v1.17.2")
+ROBFIG = VeleroServer(Dialect.ROBFIG, "v1.17.2")
 BOTH_DAYS = "0 0 13 * 5"  # either day in the one dialect, both in the other
 
 
@@ -47,12 +47,12 @@ BOTH_DAYS = "0 0 13 * 5"  # either day in the one dialect, both in the other
 def test_an_expression_is_read_as_far_as_velero_is_known(
     text: str, dialect: Dialect | None, expected: Reason | None
 ) -> None:
-    found = reading(text, "UTC", dialect, NOON)
+    found = parse_expression(text, "UTC", dialect, NOON)
     assert (found.reason if isinstance(found, Because) else None) is expected
 
 
 def test_an_expression_without_a_zone_is_read_in_veleros() -> None:
-    found = reading("30 2 * * *", "Europe/Berlin", Dialect.GOCRON, NOON)
+    found = parse_expression("30 2 * * *", "Europe/Berlin", Dialect.GOCRON, NOON)
     assert isinstance(found, CalendarSchedule)
     assert found.zone == "Europe/Berlin"
 
@@ -60,13 +60,13 @@ def test_an_expression_without_a_zone_is_read_in_veleros() -> None:
 @pytest.mark.parametrize(
     "text", ["0," * 500_000 + "0 * * * *", "* * * * *" + " " * 1_000_000, "@every " + "1h" * 400_000, "x" * 1_000_000]
 )
-@pytest.mark.parametrize("engine", [ROBFIG, GO_CRON, Engine(None)])
+@pytest.mark.parametrize("server", [ROBFIG, GO_CRON, VeleroServer(None)])
 @pytest.mark.timed
 def test_an_enormous_expression_is_refused_at_once_and_not_repeated_in_what_is_written(
-    text: str, engine: Engine
+    text: str, server: VeleroServer
 ) -> None:
     began = time.thread_time()
-    plan = decide(seen(schedule(text=text), engine=engine), NOON)
+    plan = decide(view(schedule(text=text), server=server), NOON)
     assert time.thread_time() - began < 0.1
     assert plan.status is not None
     assert len(str(plan.status.body)) < 1000
@@ -75,69 +75,69 @@ def test_an_enormous_expression_is_refused_at_once_and_not_repeated_in_what_is_w
 
 
 def test_dialects_that_agree_for_400_days_are_taken_to_agree() -> None:
-    assert change_of_dialect("0 3 * * *", "UTC", NOON) is None
-    assert change_of_dialect(BOTH_DAYS, "UTC", NOON) is not None
-    assert change_of_dialect("30 2 * * *", "Europe/Berlin", NOON) is not None
+    assert diff_dialects("0 3 * * *", "UTC", NOON) is None
+    assert diff_dialects(BOTH_DAYS, "UTC", NOON) is not None
+    assert diff_dialects("30 2 * * *", "Europe/Berlin", NOON) is not None
 
 
 # The dialect that is remembered
 
 
 @pytest.mark.parametrize(
-    ("text", "engine", "memory", "expected"),
+    ("text", "server", "previous", "expected"),
     [
         ("0 3 * * *", GO_CRON, None, ""),
-        ("0 3 * * *", Engine(None), None, ""),
+        ("0 3 * * *", VeleroServer(None), None, ""),
         (BOTH_DAYS, GO_CRON, None, "go-cron"),
         (BOTH_DAYS, ROBFIG, None, "robfig"),
-        (BOTH_DAYS, Engine(None), None, UNKNOWN),
+        (BOTH_DAYS, VeleroServer(None), None, UNKNOWN),
         (BOTH_DAYS, GO_CRON, Observed(BOTH_DAYS, dialect="robfig"), "go-cron"),
         (BOTH_DAYS, GO_CRON, Observed(BOTH_DAYS, dialect=UNKNOWN), "go-cron"),
-        (BOTH_DAYS, Engine(None), Observed(BOTH_DAYS, dialect="robfig"), "robfig"),
-        (BOTH_DAYS, Engine(None), Observed("0 3 * * *", dialect="robfig"), UNKNOWN),
+        (BOTH_DAYS, VeleroServer(None), Observed(BOTH_DAYS, dialect="robfig"), "robfig"),
+        (BOTH_DAYS, VeleroServer(None), Observed("0 3 * * *", dialect="robfig"), UNKNOWN),
         (BOTH_DAYS, GO_CRON, Observed("0 3 * * *"), "go-cron"),
         ("0 3 * * *", GO_CRON, Observed(BOTH_DAYS, dialect="robfig"), ""),
         ("0 3 * * *", GO_CRON, Observed("0 3 * * *"), ""),
     ],
 )
 def test_the_dialect_is_remembered_where_it_makes_a_difference(
-    text: str, engine: Engine, memory: Observed | None, expected: str
+    text: str, server: VeleroServer, previous: Observed | None, expected: str
 ) -> None:
     row = schedule(text=text)
-    if memory:
-        row = watched(row, schedule=memory.schedule, dialect=memory.dialect)
-    assert judge(seen(row, engine=engine), NOON).changes.observed.dialect == expected
+    if previous:
+        row = watched(row, schedule=previous.schedule, dialect=previous.dialect)
+    assert judge(view(row, server=server), NOON).changes.observed.dialect == expected
 
 
 def test_a_new_version_that_changes_fires_is_told_once_before_the_first_of_them() -> None:
     row = watched(schedule(text=BOTH_DAYS, last_backup=NOON - DAY), dialect="robfig")
-    plan = decide(seen(row, engine=GO_CRON), NOON)
+    plan = decide(view(row, server=GO_CRON), NOON)
     (note,) = plan.notes
     assert note.reason == "DialectChanged"
     assert "The first fire that differs is 2026-03-20T00:00:00Z" in note.message
     after = watched(schedule(text=BOTH_DAYS, last_backup=NOON - DAY), dialect="go-cron")
-    assert decide(seen(after, engine=GO_CRON), NOON + HOUR).notes == ()
+    assert decide(view(after, server=GO_CRON), NOON + HOUR).notes == ()
 
 
 def test_a_dialect_that_was_unknown_at_first_is_no_change_but_the_next_is() -> None:
     """What was first seen without knowing the version was never told of a later change."""
-    first = judge(seen(schedule(text=BOTH_DAYS), engine=Engine(None)), NOON).changes.observed
+    first = judge(view(schedule(text=BOTH_DAYS), server=VeleroServer(None)), NOON).changes.observed
     row = watched(schedule(text=BOTH_DAYS, last_backup=NOON - DAY), dialect=first.dialect)
-    known = judge(seen(row, engine=ROBFIG), NOON)
-    assert known.redialled is None
+    known = judge(view(row, server=ROBFIG), NOON)
+    assert known.dialect_changed is None
     later = watched(schedule(text=BOTH_DAYS, last_backup=NOON - DAY), dialect=known.changes.observed.dialect)
-    assert judge(seen(later, engine=GO_CRON), NOON).redialled is not None
+    assert judge(view(later, server=GO_CRON), NOON).dialect_changed is not None
 
 
 @pytest.mark.parametrize("text", ["0 3 * * *", "nonsense"])
 def test_a_new_version_that_changes_nothing_is_not_told(text: str) -> None:
     row = watched(schedule(text=text), dialect="robfig")
-    assert judge(seen(row, engine=GO_CRON), NOON).redialled is None
+    assert judge(view(row, server=GO_CRON), NOON).dialect_changed is None
 
 
 def test_an_expression_that_the_new_version_refuses_is_told_and_refused() -> None:
     row = watched(schedule(text="0 */24 * * *"), dialect="robfig")
-    plan = decide(seen(row, engine=GO_CRON), NOON)
+    plan = decide(view(row, server=GO_CRON), NOON)
     assert [note.reason for note in plan.notes] == ["InvalidSchedule", "DialectChanged"]
     assert plan.status is not None
     assert "FailedValidation" in str(plan.status.body)
