@@ -23,7 +23,7 @@ from foresail.kube.failures import Cause, Failure
 from foresail.plan import Key
 from foresail.primers.observe import Target
 from foresail.primers.settings import Settings
-from tests.primer_scenarios import SCENARIOS
+from tests.primer_scenarios import ALLOWED, Scenario
 from tests.unit.primers.rows import cron_job, primer_view, shape
 
 CHART = Path(__file__).parents[3] / "charts" / "foresail"
@@ -60,18 +60,17 @@ def manifest(folder: Path, schedule: str) -> str:
     return str(file)
 
 
-@pytest.mark.parametrize(
-    "scenario", [each for each in SCENARIOS if "error" not in each], ids=lambda each: each["cronjob"]
-)
-def test_preview_says_what_would_be_done_for_every_valid_scenario(
-    scenario: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("scenario", ALLOWED, ids=lambda each: each.name)
+def test_preview_shows_what_would_be_done_for_every_allowed_scenario(
+    scenario: Scenario, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file = manifest(tmp_path, scenario["cronjob"])
-    assert main(["primer", "preview", "-f", file, "--warm-up", str(scenario["warmup"])]) == 0
-    said = capsys.readouterr().out
-    assert "method CronJob would make:" in said
-    assert "\nexact" in said
-    assert "each placeholder holds cpu 2" in said
+    file = manifest(tmp_path, scenario.cronjob)
+    assert main(["primer", "preview", "-f", file, "--warm-up", str(scenario.warmup)]) == 0
+    output = capsys.readouterr().out
+    assert "method CronJob would make:" in output
+    assert all(schedule in output for schedule, _ in scenario.schedules)
+    assert "\nexact" in output
+    assert "each placeholder holds cpu 2" in output
 
 
 DRY_RUN = """

@@ -14,7 +14,7 @@ from foresail.primers.decide import decide
 from foresail.primers.observe import Target
 from foresail.primers.rows import CronJobRow
 from testbed.oracle import Oracle
-from tests.primer_scenarios import SIX_FIELDS, VALID, year
+from tests.primer_scenarios import ALLOWED, DOCUMENT_EXAMPLES, REJECTED, SCENARIOS, Scenario, year
 from tests.unit.primers.rows import SETTINGS, cron_job, primer, primer_view
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -26,29 +26,49 @@ def decided(cron: CronJobRow, warm_up: int = 10, **fields: Any) -> list[Create]:
     return [each for each in plan.actions if isinstance(each, Create)]
 
 
-@pytest.mark.parametrize("scenario", VALID, ids=lambda each: each["cronjob"])
-def test_every_valid_scenario_is_one_or_two_exact_primer_cronjobs(scenario: dict[str, Any]) -> None:
-    made = decided(cron_job(scenario["cronjob"]), scenario["warmup"])
+def schedules(made: list[Create]) -> list[tuple[str, str]]:
+    specs: list[Any] = [each.body["spec"] for each in made]
+    return [(each["schedule"], each["timeZone"]) for each in specs]
+
+
+@pytest.mark.parametrize("scenario", ALLOWED, ids=lambda each: each.name)
+def test_an_allowed_scenario_has_the_expected_primer_cronjobs(scenario: Scenario) -> None:
+    made = decided(cron_job(scenario.cronjob), scenario.warmup)
+    assert schedules(made) == scenario.schedules
     assert 1 <= len(made) <= 2
     assert all(each.kind == CRON_JOB and len(each.key.name) <= LONGEST_CRON_JOB_NAME for each in made)
-    if scenario.get("seed_exact"):
-        assert len(made) == 1
 
 
-def test_a_year_of_every_valid_scenario_is_that_of_the_original_minus_the_warm_up_by_the_go_library() -> None:
+@pytest.mark.parametrize("scenario", REJECTED, ids=lambda each: each.name)
+def test_a_rejected_scenario_has_no_primer_cronjob_and_the_reason(scenario: Scenario) -> None:
+    plan = decide(primer_view(cron_job(scenario.cronjob), primer=primer(method="CronJob")), NOW)
+    assert (plan.actions, scenario.expected) == ((), ())
+    assert plan.notes[0].reason == "InvalidSchedule"
+
+
+def test_a_year_of_every_allowed_scenario_is_that_of_the_original_minus_the_warm_up_by_the_go_library() -> None:
     oracle = Oracle()
-    for scenario in VALID:
-        made: list[Any] = [each.body["spec"] for each in decided(cron_job(scenario["cronjob"]), scenario["warmup"])]
-        said = [(each["schedule"], each["timeZone"]) for each in made]
-        wanted, fired = year(oracle, scenario, said, int(NOW.timestamp()))
+    for scenario in ALLOWED:
+        wanted, fired = year(oracle, scenario, scenario.schedules, int(NOW.timestamp()))
         assert wanted, scenario
         assert fired == wanted, scenario
 
 
-def test_a_schedule_of_six_fields_is_refused_with_its_reason() -> None:
-    plan = decide(primer_view(cron_job(SIX_FIELDS), primer=primer(method="CronJob")), NOW)
-    assert plan.actions == ()
-    assert plan.notes[0].reason == "InvalidSchedule"
+def test_the_scenarios_have_every_example_of_the_design_document_and_its_answers() -> None:
+    known = {each.cronjob: each for each in SCENARIOS}
+    assert set(DOCUMENT_EXAMPLES) <= set(known)
+    assert len({each.name for each in SCENARIOS}) == len(SCENARIOS) == len(known)
+    answered = [each for each in SCENARIOS if each.document]
+    assert len(answered) == 3
+    assert all(each.expected == (each.document,) for each in answered)
+    issues = [each for each in SCENARIOS if each.document == ""]
+    assert len(issues) == 3
+    assert all(each.expected for each in issues), "what the document cannot convert, we can"
+
+
+def test_a_schedule_of_six_fields_is_rejected_with_its_reason() -> None:
+    (six,) = (each for each in REJECTED if each.name == "six fields")
+    plan = decide(primer_view(cron_job(six.cronjob), primer=primer(method="CronJob")), NOW)
     assert "6 fields" in plan.notes[0].message
 
 

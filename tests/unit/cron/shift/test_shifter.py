@@ -10,6 +10,7 @@ from bench.shift_check import wrong
 from foresail.cron import CronError, Dialect, parse
 from foresail.cron.shift import InexactCause, Shifted, ZonedExpression, shift
 from foresail.cron.shift.expression_choice import ExpressionSet, ShiftRequest, express_in_own_zone
+from tests.primer_scenarios import ALLOWED, Scenario
 
 SINCE = datetime(2026, 11, 15, tzinfo=UTC)
 
@@ -23,60 +24,33 @@ def lines(answer: Shifted) -> list[str]:
     return [f"{each.schedule} {each.time_zone}" for each in answer.schedules]
 
 
-# The examples that the primer seed lists, with its own answers (none where it gives up) and ours.
-SEED = [
-    # the job's schedule, minutes, what the seed makes of it, our answer
-    ("30 * * 10 *", 5, "25 * * 10 *", ["25 * * 10 * UTC"]),
-    ("0 0 * * *", 10, "50 23 * * *", ["50 23 * * * UTC"]),
-    ("0/15 * 1 * *", 10, "50,5,20,35 * 1 * *", ["5,20,35 * 1 * * UTC", "50 * 1 * * Etc/GMT-1"]),
-    ("30 14-16 * * *", 10, "20 14-16 * * *", ["20 14-16 * * * UTC"]),
-    ("*/30 * 1 * *", 10, "50,20 * 1 * *", ["20 * 1 * * UTC", "50 * 1 * * Etc/GMT-1"]),
-    ("5 * */12 * 1,2", 5, "0 * */12 * 1,2", ["0 * */12 * 1,2 UTC"]),
-    ("15/30 5 * * *", 5, "10,40 5 * * *", ["10,40 5 * * * UTC"]),
-    ("15-20 12 * * 5", 5, "10,11,12,13,14,15 12 * * 5", ["10-15 12 * * 5 UTC"]),
-    ("5,12,48,56 * * * 5", 10, "55,2,38,46 * * * 5", ["2,38,46 * * * 5 UTC", "55 * * * 5 Etc/GMT-1"]),
-    ("* 0 * * *", 5, "", ["0-54 0 * * * UTC", "55-59 23 * * * UTC"]),
-    ("15-17,0/30 * * * *", 5, "", ["10-12,25,55 * * * * UTC"]),
-    ("0 14-16 * * *", 10, "", ["50 13-15 * * * UTC"]),
-    ("0-15 0 * * *", 10, "", ["50-59 23 * * * UTC", "0-5 0 * * * UTC"]),
-    ("0 0 * * 5", 10, "", ["50 23 * * 4 UTC"]),
-    ("0 * * * 5", 10, "", ["50 0-22 * * 5 UTC", "50 23 * * 4 UTC"]),
-]
-WRONG_IN_THE_SEED = {"0/15 * 1 * *", "*/30 * 1 * *", "5,12,48,56 * * * 5"}
+WRONG_IN_THE_ARCHIVE = {"0/15 * 1 * *", "*/30 * 1 * *", "5,12,48,56 * * * 5"}
+"""What the archived implementation shifts to other instants; the design document itself says that it rejects them."""
 
 
-@pytest.mark.parametrize(("text", "lead", "_seed", "ours"), SEED)
-def test_every_example_of_the_seed_has_an_exact_answer(text: str, lead: int, _seed: str, ours: list[str]) -> None:
-    answer = shifted(text, lead)
+@pytest.mark.parametrize("scenario", ALLOWED, ids=lambda each: each.name)
+def test_every_allowed_scenario_has_an_exact_answer(scenario: Scenario) -> None:
+    answer = shifted(scenario.cronjob, scenario.warmup)
     assert answer.exact
-    assert lines(answer) == ours
-    assert wrong(Case(text, "robfig", "UTC", lead), answer) is None
+    assert [(each.schedule, each.time_zone) for each in answer.schedules] == scenario.schedules
+    assert wrong(Case(scenario.cronjob, "robfig", "UTC", scenario.warmup), answer) is None
 
 
-def test_the_example_of_the_seed_with_six_fields_is_refused() -> None:
+def test_the_scenario_with_six_fields_is_refused() -> None:
     with pytest.raises(CronError, match="6 fields"):
         shifted("* 0 * * * *", 5)
 
 
-@pytest.mark.parametrize(("text", "lead", "seed", "_ours"), [row for row in SEED if row[2]])
-def test_brute_force_finds_the_three_answers_of_the_seed_that_are_wrong(
-    text: str, lead: int, seed: str, _ours: list[str]
-) -> None:
-    answer = Shifted(exact=True, schedules=(ZonedExpression(seed, "UTC"),))
-    found = wrong(Case(text, "robfig", "UTC", lead), answer)
-    assert (found is not None) == (text in WRONG_IN_THE_SEED)
+@pytest.mark.parametrize("scenario", [each for each in ALLOWED if each.archived], ids=lambda each: each.name)
+def test_brute_force_finds_the_three_wrong_answers_of_the_archived_implementation(scenario: Scenario) -> None:
+    answer = Shifted(exact=True, schedules=(ZonedExpression(scenario.archived or "", "UTC"),))
+    found = wrong(Case(scenario.cronjob, "robfig", "UTC", scenario.warmup), answer)
+    assert (found is not None) == (scenario.cronjob in WRONG_IN_THE_ARCHIVE)
 
 
-@pytest.mark.parametrize(
-    ("issue", "text", "ours"),
-    [
-        ("special characters in the hour", "0 14-16 * * *", ["50 13-15 * * * UTC"]),
-        ("a range of minutes that borrows", "0-15 0 * * *", ["50-59 23 * * * UTC", "0-5 0 * * * UTC"]),
-        ("a borrow that changes the day", "0 0 * * 5", ["50 23 * * 4 UTC"]),
-    ],
-)
-def test_the_known_issues_of_the_seed_are_gone(issue: str, text: str, ours: list[str]) -> None:
-    assert lines(shifted(text, 10)) == ours, issue
+@pytest.mark.parametrize("scenario", [each for each in ALLOWED if each.document == ""], ids=lambda each: each.name)
+def test_the_known_issues_of_the_design_document_are_solved(scenario: Scenario) -> None:
+    assert shifted(scenario.cronjob, scenario.warmup).exact
 
 
 @pytest.mark.parametrize(
