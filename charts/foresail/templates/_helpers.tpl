@@ -108,6 +108,17 @@ request.operation == "CREATE"
 && oldObject.metadata.?labels[?"velero.io/restore-name"] != object.metadata.?labels[?"velero.io/restore-name"])
 {{- end }}
 
+{{/* Whether an update changes the requester. */}}
+{{- define "foresail.changesRequester" -}}
+["foresail.dev/requester", "foresail.dev/requester-groups"].exists(key,
+object.metadata.?annotations[?key].orValue("") != oldObject.metadata.?annotations[?key].orValue(""))
+{{- end }}
+
+{{/* Whether the operator alone writes a label or an annotation with this key. */}}
+{{- define "foresail.isReserved" -}}
+(key.startsWith("openshift.io/oadp-") || key.startsWith("foresail.dev/"))
+{{- end }}
+
 {{/* Whether Velero acts on an annotation with this key, and whether one of a map's is such, or the map is too large. */}}
 {{- define "foresail.isForVelero" -}}
 key.startsWith("snapshot.velero.io/") || key.contains("hook.backup.velero.io/") || key.contains("hook.restore.velero.io/") || key in ["velero.io/restore-status", "backup.velero.io/must-include-additional-items", "restore.velero.io/must-include-additional-items", "velero.io/csi-volumesnapshot-handle", "velero.io/csi-volumegroupsnapshot-handle", "velero.io/csi-driver-name", "velero.io/csi-vsc-deletion-policy", "velero.io/csi-volumesnapshot-class", "velero.io/csi-volume-group-snapshot-class"]
