@@ -5,6 +5,7 @@ import io
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import tarfile
@@ -221,7 +222,9 @@ def build_project(checkout: Path, name: str, say: Say, options: Sequence[str] = 
 
 
 def base_names(containerfile: str) -> list[str]:
-    """Return the images upon which a Containerfile builds, without its own stages."""
+    """Return the images upon which a Containerfile builds, without its own stages; an argument has its default."""
+    for name, value in re.findall(r"^ARG (\w+)=(\S+)$", containerfile, re.MULTILINE):
+        containerfile = containerfile.replace(f"${{{name}}}", value)
     stages = [line.split()[1:] for line in containerfile.splitlines() if line.startswith("FROM ")]
     own = {words[-1] for words in stages if len(words) > 1}
     return list(dict.fromkeys(words[0] for words in stages if words[0] not in own))

@@ -122,6 +122,13 @@ def test_the_base_of_an_image_is_what_its_stages_build_upon() -> None:
         "FROM python:3.11-slim AS build\nRUN true\nFROM build AS more\nFROM python:3.11-slim\nCOPY --from=build /a /a\n"
     )
     assert images.base_names(text) == ["python:3.11-slim"]
+    named = "ARG BASE=python:3.11-slim\nFROM ${BASE} AS build\nFROM ${BASE}\nCOPY --from=build /a /a\n"
+    assert images.base_names(named) == ["python:3.11-slim"]
+
+
+def test_the_base_of_the_projects_own_image_is_one_that_can_be_had() -> None:
+    (base,) = images.base_names((Path(__file__).parent.parent.parent.parent / "Containerfile").read_text())
+    assert base.startswith("python:3.")
 
 
 def test_the_forwarder_passes_bytes_both_ways_and_tells_the_end_of_either_side() -> None:
