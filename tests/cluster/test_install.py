@@ -33,6 +33,7 @@ from tests.cluster.velero_release import Release, helm
 README = "../README.md"
 PAGE = "how-to/install-and-remove.md"
 OFF = "--disable-controllers=schedule"
+IMAGE = "--image=example.com/foresail:0.1.0"
 KINDS = (
     "deployments,services,serviceaccounts,roles,rolebindings,networkpolicies,poddisruptionbudgets,leases,pods,cronjobs"
 )
@@ -132,7 +133,7 @@ def test_from_the_readme_installed_used_by_all_three_and_removed_with_nothing_le
     assert_the_doctor_says_who_could_install_it(cluster)
     began = time.monotonic()
     with kubelet(cluster, tmp_path) as played:
-        rehearsed = foresail(cluster, "install", "--dry-run", "--self-service", "--monitoring")
+        rehearsed = foresail(cluster, "install", IMAGE, "--dry-run", "--self-service", "--monitoring")
         assert rehearsed.returncode == 0, rehearsed.stderr
         assert "ServiceMonitor velero/foresail" in rehearsed.stdout
         assert_self_service_stays_off_beside_the_other_controller(cluster)
@@ -210,7 +211,7 @@ def assert_the_doctor_says_who_could_install_it(cluster: Cluster) -> None:
 def assert_self_service_stays_off_beside_the_other_controller(cluster: Cluster) -> None:
     words = ("deployment", "oadp-non-admin-controller", "--namespace=default")
     cluster.kubectl("create", *words, "--image=other", "--replicas=0")
-    rehearsed = foresail(cluster, "install", "--dry-run", "--self-service")
+    rehearsed = foresail(cluster, "install", IMAGE, "--dry-run", "--self-service")
     cluster.kubectl("delete", *words)
     assert rehearsed.returncode == 0, rehearsed.stderr
     assert "self-service stays off: Deployment default/oadp-non-admin-controller" in rehearsed.stderr
@@ -222,12 +223,18 @@ def assert_a_second_install_writes_nothing(cluster: Cluster) -> None:
     words = (
         "--self-service",
         "--primers",
-        "--image=example.com/foresail:0.1.0",
+        IMAGE,
         "--primer-pause-image=example.com/pause:3.10",
     )
     again = foresail(cluster, "install", *words)
     assert again.returncode == 0, again.stderr
     assert {line.split()[0] for line in again.stdout.splitlines()} == {"unchanged"}
+    upgraded = foresail(cluster, "install")
+    assert upgraded.returncode == 0, upgraded.stderr
+    assert {line.split()[0] for line in upgraded.stdout.splitlines()} == {"unchanged"}, "what is not named stays"
+    refused = foresail(cluster, "install", "--self-service=false")
+    assert refused.returncode == 2
+    assert "refusing to delete without confirmation" in refused.stderr
     assert versions(cluster) == before
 
 
@@ -291,7 +298,7 @@ def test_uninstalled_by_helm_without_preparation_it_is_missed_and_velero_makes_e
         assert played.operator is not None
         operator = played.operator
         eventually(lambda: operator.figures()['leader_election_master_status{name="foresail"}'] == 1, 60)
-        refused = foresail(cluster, "install")
+        refused = foresail(cluster, "install", IMAGE)
         assert refused.returncode == 1
         assert "Helm (release foresail in namespace velero) has made it" in refused.stderr
         helm(cluster, "uninstall", "foresail")
@@ -388,7 +395,7 @@ def test_where_helm_keeps_velero_the_change_is_shown_and_what_waits_for_it_goes_
 
 def assert_nobody_waits_for_ever(cluster: Cluster, reader: Reader, tmp_path: Path, eventually: Eventually) -> None:
     """Neither the time-out nor Ctrl-C takes anything from Velero."""
-    refused = foresail(cluster, "install", "--timeout=1s")
+    refused = foresail(cluster, "install", IMAGE, "--timeout=1s")
     assert refused.returncode == 1
     assert "has not switched Velero's schedule controller off" in refused.stderr
     assert "--timeout waits longer" in refused.stderr

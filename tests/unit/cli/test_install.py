@@ -16,9 +16,10 @@ from foresail.api.monitoring import PROMETHEUS_RULE, SERVICE_MONITOR
 from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.access.managed_by import ManagedMetadata, ManagingTool, Owner, Writer, is_ours, managing_tool
 from foresail.cli.doctor.permissions import Permission, needed
-from foresail.cli.errors import CommandError
+from foresail.cli.errors import CommandError, UsageError
 from foresail.cli.install.changes import change
-from foresail.cli.install.install import what_is_off, without_stamp
+from foresail.cli.install.install import capabilities_switched_off, what_is_off, wished, without_stamp
+from foresail.cli.install.installed import Installed, find_installed, installed
 from foresail.cli.install.manifests import (
     CAPABILITIES,
     STAMP,
@@ -32,7 +33,7 @@ from foresail.cli.install.manifests import (
 from foresail.cli.install.patience import Patience
 from foresail.cli.install.velero import switch, velero_server
 from foresail.cli.install.velero_arguments import others_off, switched_off, switched_on
-from foresail.cli.main import main
+from foresail.cli.main import main, parser
 from foresail.kube.clock import now
 from foresail.schedules.velero_server import schedule_controller_is_off
 from tests.unit.cli.canned import canned
@@ -213,7 +214,7 @@ def test_no_blank_is_left_in_what_is_applied() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--schedules=false"], "nothing is switched on"),
+        (["--schedules=false", "--self-service=false", "--primers=false"], "nothing is switched on"),
         (["--primers", "--primer-pause-image="], "--primer-pause-image"),
         (["--image", "a\nb: c"], "--image"),
         (["--velero-namespace", "Velero"], "--velero-namespace"),
@@ -223,7 +224,7 @@ def test_no_blank_is_left_in_what_is_applied() -> None:
 def test_what_cannot_be_installed_is_refused_before_anything_is_asked(
     words: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["install", "--kubeconfig=missing", *words]) == 2
+    assert main(["install", "--kubeconfig=missing", "--image=foresail:1", *words]) == 2
     error = capsys.readouterr().err
     assert said in error
     assert "hint: " in error
@@ -249,7 +250,7 @@ def test_kinds_that_monitoring_needs_are_looked_for_before_anything_is_written(
     }
     answers = {"/apis/apps/v1/namespaces/velero/deployments": {**NONE, "items": [deployment]}, **known}
     with canned(tmp_path, answers) as server:
-        assert main(["install", f"--kubeconfig={server.kubeconfig}", "--monitoring"]) == 1
+        assert main(["install", f"--kubeconfig={server.kubeconfig}", "--image=foresail:1", "--monitoring"]) == 1
     error = capsys.readouterr().err
     assert f"--monitoring: this cluster does not know {missing}, and nothing was written" in error
     assert "hint: install the Prometheus operator" in error
@@ -280,7 +281,7 @@ def test_rules_and_service_monitors_get_the_labels_by_which_a_prometheus_selects
 
 
 def test_a_label_that_is_none_is_an_error_that_names_it(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["install", "--dry-run=client", "--monitoring", "--monitoring-label=release"]) == 2
+    assert main(["install", "--image=a", "--dry-run=client", "--monitoring", "--monitoring-label=release"]) == 2
     assert "error: --monitoring-label: 'release' is no label" in capsys.readouterr().err
 
 
@@ -459,6 +460,77 @@ def test_where_capacity_buffers_are_not_served_uninstall_asks_for_none(tmp_path:
     assert server.writes == []
 
 
+ARGUMENTS = [
+    "--schedules=true",
+    "--schedule-skip-immediately=true",
+    "--self-service=true",
+    "--primers=false",
+    "--primers=true",
+    "--primer-pause-image=pause:3",
+]
+BEFORE = installed(ARGUMENTS, "example.com/foresail:1", {"release": "kps", "app.kubernetes.io/name": "foresail"})
+
+
+def options(*words: str) -> argparse.Namespace:
+    return parser().parse_args(["install", *words])
+
+
+def test_an_upgrade_keeps_what_is_installed() -> None:
+    wishes = wished(options("--image=example.com/foresail:2"), BEFORE)
+    assert wishes == Wishes(
+        CAPABILITIES,
+        "velero",
+        "velero",
+        "example.com/foresail:2",
+        "pause:3",
+        skip_immediately=True,
+        monitoring=True,
+        monitoring_labels={"release": "kps"},
+    )
+    assert wished(options(), BEFORE).image == "example.com/foresail:1"
+    assert capabilities_switched_off(BEFORE, wishes, is_confirmed=False) == []
+
+
+def test_a_capability_is_switched_off_only_if_the_option_says_so_and_somebody_confirms() -> None:
+    wishes = wished(options("--primers=false", "--monitoring=false"), BEFORE)
+    assert (wishes.capabilities, wishes.monitoring) == (("schedules", "self-service"), False)
+    assert capabilities_switched_off(BEFORE, wishes, is_confirmed=True) == ["primers"]
+    with pytest.raises(UsageError, match="capability primers with its permissions and what it holds"):
+        capabilities_switched_off(BEFORE, wishes, is_confirmed=False)
+
+
+def test_the_first_installation_needs_an_image_and_has_schedules_alone() -> None:
+    with pytest.raises(UsageError, match="--image is missing"):
+        wished(options(), None)
+    wishes = wished(options("--image=foresail:1"), None)
+    assert wishes == Wishes(("schedules",), "velero", "velero", "foresail:1")
+    assert capabilities_switched_off(None, wishes, is_confirmed=False) == []
+    with pytest.raises(UsageError, match="nothing is switched on"):
+        checked(wished(options("--image=foresail:1", "--schedules=false"), None))
+
+
+@pytest.mark.parametrize("has_rule", [True, False])
+def test_what_is_installed_is_read_from_both_deployments_and_a_rule(tmp_path: Path, *, has_rule: bool) -> None:
+    def deployment(name: str, *words: str) -> dict[str, Any]:
+        container = {"name": "operator", "image": "foresail:1", "args": ["operator", "run", *words]}
+        return {"metadata": {"name": name}, "spec": {"template": {"spec": {"containers": [container]}}}}
+
+    where = "/apis/apps/v1/namespaces/velero/deployments"
+    rule = "/apis/monitoring.coreos.com/v1/namespaces/velero/prometheusrules/foresail-runtime"
+    answers = {
+        f"{where}/foresail": deployment("foresail", "--schedules=true", "--self-service=false", "--primers=false"),
+        f"{where}/foresail-primers": deployment("foresail-primers", "--schedules=false", "--primers=true"),
+        **({rule: {"metadata": {"labels": {"release": "kps"}}}} if has_rule else {}),
+    }
+    with canned(tmp_path, answers) as server:
+        chosen = argparse.Namespace(kubeconfig=str(server.kubeconfig), context=None)
+        found = on_cluster(chosen, lambda cluster: find_installed(cluster, "velero"))
+        nothing = on_cluster(chosen, lambda cluster: find_installed(cluster, "elsewhere"))
+    labels = {"release": "kps"} if has_rule else {}
+    assert found == Installed(("schedules", "primers"), "foresail:1", monitoring=has_rule, monitoring_labels=labels)
+    assert nothing is None
+
+
 def test_an_installation_ends_with_what_is_off() -> None:
     wishes = Wishes(("schedules",), "velero", "velero", "foresail")
     assert what_is_off(wishes) == (
@@ -469,9 +541,10 @@ def test_an_installation_ends_with_what_is_off() -> None:
 
 
 def test_a_dry_run_of_the_client_prints_every_manifest_and_needs_no_cluster(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["install", "--kubeconfig=missing", "--self-service", "--dry-run=client", "-n", "backup"]) == 0
+    words = ["--image=example.com/foresail:1", "--self-service", "--dry-run=client", "-n", "backup"]
+    assert main(["install", "--kubeconfig=missing", *words]) == 0
     found = list(yaml.safe_load_all(capsys.readouterr().out))
-    wishes = Wishes(("schedules", "self-service"), "backup", "velero", f"foresail:{__version__}")
+    wishes = Wishes(("schedules", "self-service"), "backup", "velero", "example.com/foresail:1")
     assert found == [each.body for each in (*definitions(), *operators(wishes))]
 
 

@@ -3,9 +3,8 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from foresail import __version__
 from foresail.api.images import PAUSE_IMAGE
-from foresail.cli.options.booleans import CLIENT, SERVER, ServerDryRunOption, add_switch
+from foresail.cli.options.booleans import CLIENT, SERVER, ServerDryRunOption, true_or_false
 from foresail.cli.options.connection import add_velero_and_cluster
 from foresail.cli.options.parser import examples
 
@@ -13,7 +12,6 @@ if TYPE_CHECKING:
     from foresail.cli.options.parser import CommandParser
 
 _TRIED = "server: the API server tries every write and stores nothing; waits for nothing"
-_IMAGE = f"foresail:{__version__}"
 
 
 def add_install(commands: "argparse._SubParsersAction[CommandParser]") -> None:
@@ -23,12 +21,13 @@ def add_install(commands: "argparse._SubParsersAction[CommandParser]") -> None:
         help="install Foresail beside Velero",
         description="Installs Foresail into Velero's namespace and takes over Velero's Schedules. Velero's schedule"
         " controller is switched off. If Helm, Argo CD, Flux or OLM manages Velero, the command prints the change and"
-        " waits for it. Re-running is safe: only differences are applied, and what is no longer wanted is removed.",
+        " waits for it. Re-running is safe: only differences are applied, and what is not named stays as installed."
+        " An option with =false switches a capability off, after a question, and releases what it holds.",
         epilog=examples(
-            "foresail install --dry-run",
-            "foresail install --self-service --dry-run=client > foresail.yaml",
+            "foresail install --image example.com/foresail:0.1.0 --dry-run",
             "foresail install --image example.com/foresail:0.1.0",
             "foresail install --self-service --monitoring",
+            "foresail install --primers=false",
         ),
     )
     install.set_defaults(run=_install)
@@ -54,30 +53,37 @@ def _fill_install(one: argparse.ArgumentParser) -> None:
         choices=[CLIENT, SERVER],
         help=f"{_TRIED}. client: print the manifests, without a cluster. (alone it means server)",
     )
-    for flag, default, meaning in (
-        ("--schedules", True, "take the place of Velero's schedule controller"),
-        ("--self-service", False, "let teams back up and restore their own namespaces"),
-        ("--primers", False, "hold capacity for CronJobs before they fire"),
-        ("--schedule-skip-immediately", False, "what a new or unpaused Schedule without spec.skipImmediately does"),
+    for flag, at_first, meaning in (
+        ("--schedules", "true", "take the place of Velero's schedule controller"),
+        ("--self-service", "false", "let teams back up and restore their own namespaces"),
+        ("--primers", "false", "hold capacity for CronJobs before they fire"),
+        ("--schedule-skip-immediately", "false", "what a new or unpaused Schedule without spec.skipImmediately does"),
+        ("--monitoring", "false", "with alert rules and a ServiceMonitor for the Prometheus operator"),
     ):
-        add_switch(one, flag, meaning, default=default)
-    one.add_argument("--image", default=_IMAGE, help=f"the operator's image (default: {_IMAGE}, as in the chart)")
+        _add_kept_switch(one, flag, meaning, at_first)
     one.add_argument(
-        "--primer-pause-image",
-        default=PAUSE_IMAGE,
-        metavar="IMAGE",
-        help="what placeholders run, best by its digest (default: %(default)s)",
+        "--image", help="the operator's image (default: as installed; required at first, because none is published)"
     )
     one.add_argument(
-        "--monitoring", action="store_true", help="with alert rules and a ServiceMonitor for the Prometheus operator"
+        "--primer-pause-image",
+        metavar="IMAGE",
+        help=f"what placeholders run, best by its digest (default: as installed, at first {PAUSE_IMAGE})",
     )
     one.add_argument(
         "--monitoring-label",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="label them, for a Prometheus that selects by labels: release=kube-prometheus-stack; may be repeated",
+        help="label them, for a Prometheus that selects by labels: release=kube-prometheus-stack; may be repeated"
+        " (default: as installed)",
     )
+    one.add_argument("--confirm", action="store_true", help="switch a capability off without asking")
+
+
+def _add_kept_switch(one: argparse.ArgumentParser, flag: str, meaning: str, at_first: str) -> None:
+    """Add a switch that stays as it is in the cluster unless it is given."""
+    text = f"{meaning} (default: as installed, at first {at_first})"
+    one.add_argument(flag, type=true_or_false, nargs="?", const=True, metavar="true|false", help=text)
 
 
 def _fill_uninstall(one: argparse.ArgumentParser) -> None:

@@ -12,11 +12,13 @@ from functools import partial
 import msgspec
 
 from foresail.api.apps import DEPLOYMENT, Deployment
-from foresail.api.marks import OPERATORS_LEASE, REQUESTER
+from foresail.api.images import PAUSE_IMAGE
+from foresail.api.marks import OPERATORS_LEASE, PRIMERS_LEASE, REQUESTER
 from foresail.api.monitoring import PROMETHEUS_RULE, SERVICE_MONITOR
 from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.doctor.evidence import is_other
 from foresail.cli.errors import CommandError, UsageError
+from foresail.cli.install.installed import Installed, find_installed
 from foresail.cli.install.manifests import (
     CAPABILITIES,
     STAMP,
@@ -29,23 +31,25 @@ from foresail.cli.install.manifests import (
 )
 from foresail.cli.install.objects import all_free, applied, deleted, is_established, leading, told
 from foresail.cli.install.patience import STOPPED, Patience
+from foresail.cli.install.releases import Releases
 from foresail.cli.install.velero import switch, velero_server
 from foresail.cli.options.booleans import CLIENT
 from foresail.cli.options.values import deadline
-from foresail.cli.output.messages import interruptible
+from foresail.cli.output.messages import confirm_deletion, interruptible
 from foresail.cli.output.objects import document
 from foresail.kube.clock import now
 from foresail.plan import Key
 
 _SELF_SERVICE = "self-service"
+_ANYTHING = Installed(CAPABILITIES, "foresail")  # with it the options can be checked before the cluster is asked
 
 
 def run_install(chosen: argparse.Namespace) -> int:
     """Run the command."""
-    wishes = checked(_wishes(chosen))
     if chosen.dry_run == CLIENT:
-        print(_rendered(wishes))
+        print(_rendered(checked(wished(chosen, None))))
         return 0
+    checked(wished(chosen, _ANYTHING))
     patience = Patience(deadline(chosen.timeout) or now())
     return interruptible(lambda: on_cluster(chosen, lambda cluster: _install(cluster, chosen, patience)), STOPPED)
 
@@ -61,8 +65,10 @@ async def _install(cluster: Cluster, chosen: argparse.Namespace, patience: Patie
     if server is None:
         problem = f"no Deployment in namespace {chosen.namespace} runs a Velero server"
         raise CommandError(problem, "install Velero first, or name its namespace with --velero-namespace")
-    wishes = replace(_wishes(chosen), velero_account=server.account)
+    before = await find_installed(cluster, chosen.namespace)
+    wishes = replace(wished(chosen, before), velero_account=server.account)
     wishes = checked(await _without_rival(cluster, wishes))
+    off = capabilities_switched_off(before, wishes, is_confirmed=bool(chosen.confirm or chosen.dry_run))
     ours, wanted = definitions(), await without_stamp(cluster, operators(wishes))
     await _all_known(cluster, wanted)
     await all_free(cluster, wanted)
@@ -73,15 +79,17 @@ async def _install(cluster: Cluster, chosen: argparse.Namespace, patience: Patie
         else:
             await applied(cluster, piece, dry_run=bool(chosen.dry_run))
     await deleted(cluster, _no_longer(wishes, wanted), dry_run=bool(chosen.dry_run))
-    if "schedules" in wishes.capabilities:
-        await switch(cluster, server, patience, off=True, dry_run=bool(chosen.dry_run))
+    if "schedules" in wishes.capabilities or "schedules" in off:
+        await switch(cluster, server, patience, off="schedules" not in off, dry_run=bool(chosen.dry_run))
     for piece in (each for each in wanted if each.is_operator):
         await applied(cluster, piece, dry_run=bool(chosen.dry_run))
     if chosen.dry_run:
+        await _release(cluster, off, chosen.namespace, patience, dry_run=True)
         print("Nothing was written: this was a dry run.", file=sys.stderr)
         return 0
     for piece in (each for each in wanted if each.is_operator):
         await _led(cluster, wishes, piece.key, patience)
+    await _release(cluster, off, chosen.namespace, patience, dry_run=False)
     print(what_is_off(wishes), file=sys.stderr)
     return 0
 
@@ -95,18 +103,53 @@ def what_is_off(wishes: Wishes) -> str:
     return f"Off: {', '.join(off)}. To switch one on, run the same command again with its option added."
 
 
-def _wishes(chosen: argparse.Namespace) -> Wishes:
+def wished(chosen: argparse.Namespace, before: Installed | None) -> Wishes:
+    """Return what is to be installed: what the options say, else what is there, else the defaults."""
+    kept = before or Installed(("schedules",), "")
+    pause = kept.pause_image or PAUSE_IMAGE
     switches = {"schedules": chosen.schedules, _SELF_SERVICE: chosen.self_service, "primers": chosen.primers}
+    image = kept.image if chosen.image is None else chosen.image
+    if chosen.image is None and not image:
+        raise UsageError("--image is missing", "no image is published yet: build one with make image, push and name it")
     return Wishes(
-        capabilities=tuple(name for name, is_on in switches.items() if is_on),
+        capabilities=tuple(
+            name for name, wish in switches.items() if (name in kept.capabilities if wish is None else wish)
+        ),
         namespace=chosen.namespace,
         velero_account="velero",
-        image=chosen.image,
-        pause_image=chosen.primer_pause_image,
-        skip_immediately=chosen.schedule_skip_immediately,
-        monitoring=chosen.monitoring,
-        monitoring_labels=_labels(chosen.monitoring_label),
+        image=image,
+        pause_image=pause if chosen.primer_pause_image is None else chosen.primer_pause_image,
+        skip_immediately=_given(chosen.schedule_skip_immediately, kept.skip_immediately),
+        monitoring=_given(chosen.monitoring, kept.monitoring),
+        monitoring_labels=_labels(chosen.monitoring_label) or kept.monitoring_labels,
     )
+
+
+def _given(option: bool | None, kept: bool) -> bool:  # noqa: FBT001 - an option and what it takes the place of
+    return kept if option is None else option
+
+
+def capabilities_switched_off(before: Installed | None, wishes: Wishes, *, is_confirmed: bool) -> list[str]:
+    """Return the capabilities that are there and no longer wanted; ask, unless that is confirmed."""
+    off = [each for each in (before.capabilities if before else ()) if each not in wishes.capabilities]
+    if off and not is_confirmed:
+        confirm_deletion([f"capability {each} with its permissions and what it holds" for each in off])
+    return off
+
+
+async def _release(cluster: Cluster, off: Sequence[str], namespace: str, patience: Patience, *, dry_run: bool) -> None:
+    """Release what switched-off capabilities hold, when no operator with them runs any more."""
+    if "primers" in off and not dry_run:
+        key = Key(namespace, PRIMERS_LEASE)
+        problem = CommandError(f"Lease {key}: an operator still leads", "end its pods, then run the same command again")
+
+        async def has_ended() -> bool:
+            return not await leading(cluster, key)
+
+        await patience.wait("the operator of primers has ended", has_ended, problem)
+    releases = Releases(cluster, namespace, dry_run=dry_run)
+    for each in off:
+        await releases.of(each)
 
 
 def _labels(given: Sequence[str]) -> dict[str, str]:

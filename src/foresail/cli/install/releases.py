@@ -1,0 +1,130 @@
+"""What the operator wrote on the objects of others, and what it made for a while: taken away when it no longer runs."""
+
+from typing import Any
+
+import msgspec
+
+from foresail.api import velero
+from foresail.api.batch import CRON_JOB, JOB_NAME_LABEL
+from foresail.api.capacity_buffers import POD_TEMPLATE, capacity_buffer, served_kind
+from foresail.api.marks import OBSERVED, PRIMER_LABEL, WARM_UP_STATUS
+from foresail.api.metadata import Metadata
+from foresail.api.pods import POD
+from foresail.cli.access.cluster import Cluster
+from foresail.kube.lease import LEASE
+from foresail.plan import Key, Kind
+from foresail.selfservice.families import BACKUPS, RESTORES
+
+_OPERATOR = "foresail"  # the first part of its User-Agent, by which the API server knows who wrote a field
+
+
+class _Writer(msgspec.Struct, frozen=True, rename={"fields": "fieldsV1"}):
+    manager: str = ""
+    fields: dict[str, Any] = {}
+
+    @property
+    def is_operator_with_finalizers(self) -> bool:
+        return self.manager == _OPERATOR and "f:finalizers" in self.fields.get("f:metadata", {})
+
+
+class _Metadata(Metadata, frozen=True, rename="camel"):
+    finalizers: tuple[str, ...] = ()
+    managed_fields: tuple[_Writer, ...] = ()
+
+    def has_from_us(self, finalizer: str) -> bool:
+        """Tell whether our operator put it there: the other controller of these kinds has one of the same name."""
+        return finalizer in self.finalizers and any(each.is_operator_with_finalizers for each in self.managed_fields)
+
+
+class _Named(msgspec.Struct, frozen=True):
+    metadata: _Metadata
+
+    @property
+    def key(self) -> Key:
+        return Key(self.metadata.namespace, self.metadata.name)
+
+
+class Releases:
+    """Releases what the operator holds, by capability; a second run finds nothing."""
+
+    def __init__(self, cluster: Cluster, namespace: str, *, dry_run: bool) -> None:
+        self._cluster, self._namespace, self._dry_run = cluster, namespace, dry_run
+
+    async def of(self, capability: str) -> None:
+        """Release what one capability holds."""
+        if capability == "schedules":
+            await self._remove_annotation(velero.SCHEDULE, self._namespace, OBSERVED)
+        elif capability == "self-service":
+            await self._release_requests()
+        else:
+            await self._release_capacity()
+
+    async def delete_lease(self, key: Key) -> None:
+        """Delete a Lease of the operator."""
+        lease = await self._cluster.if_there(LEASE, key, _Named)
+        if lease is not None:
+            await self._delete(LEASE, lease)
+
+    async def _release_requests(self) -> None:
+        for family in (BACKUPS, RESTORES):
+            for each in await self._listed(family.kind):
+                await self._release(family.kind, each, family.finalizer)
+
+    async def _release_capacity(self) -> None:
+        await self._remove_annotation(CRON_JOB, "", WARM_UP_STATUS)
+        for kind, labels in ((POD, f"{PRIMER_LABEL},!{JOB_NAME_LABEL}"), (CRON_JOB, PRIMER_LABEL)):
+            for each in await self._listed(kind, labels=labels):
+                await self._delete(kind, each)
+        await self._delete_buffers()
+
+    async def _delete_buffers(self) -> None:
+        """Scale CapacityBuffers to 0, then delete them: one has no deadline, so its nodes would stay for ever."""
+        discovery = await self._cluster.discovered()
+        kind = served_kind(discovery) if discovery is not None else capacity_buffer()
+        if kind is None or not await self._cluster.knows(kind):
+            return
+        buffers = await self._listed(kind, labels=PRIMER_LABEL)
+        for each in buffers:
+            if not self._dry_run:  # Karpenter keeps the nodes of one that is only deleted
+                await self._cluster.merged_if_same(kind, each.key, {"spec": {"replicas": 0}})
+        for each in buffers:
+            await self._delete(kind, each)
+        for each in await self._listed(POD_TEMPLATE, labels=PRIMER_LABEL):
+            await self._delete(POD_TEMPLATE, each)
+
+    async def _remove_annotation(self, kind: Kind, namespace: str, annotation: str) -> None:
+        """Remove what the operator recorded on the objects of a kind."""
+        for each in await self._listed(kind, namespace):
+            if annotation in (each.metadata.annotations or {}):
+                if not self._dry_run:  # without a version: its controller may write to it at any time, to other fields
+                    body = {"metadata": {"annotations": {annotation: None}}}
+                    await self._cluster.merged_if_same(kind, each.key, body)
+                _told("released", kind, each)
+
+    async def _listed(self, kind: Kind, namespace: str = "", labels: str = "") -> list[_Named]:
+        raw = (
+            await self._cluster.listed(kind, namespace, labels)
+            if labels
+            else await self._cluster.listed_if_known(kind, namespace)
+        )
+        return [msgspec.json.decode(each, type=_Named) for each in raw]
+
+    async def _release(self, kind: Kind, each: _Named, finalizer: str) -> None:
+        """Take our finalizer off, for nobody is left who would; those of others stay, whoever writes meanwhile."""
+        found: _Named | None = each
+        while found is not None and found.metadata.has_from_us(finalizer):
+            others = [name for name in found.metadata.finalizers if name != finalizer]
+            version = {"resourceVersion": found.metadata.resource_version}
+            body = {"metadata": {"finalizers": others or None, **version}}
+            if self._dry_run or await self._cluster.merged_if_same(kind, found.key, body):
+                _told("released", kind, each)
+                return
+            found = await self._cluster.if_there(kind, each.key, _Named)
+
+    async def _delete(self, kind: Kind, each: _Named) -> None:
+        await self._cluster.delete(kind, each.key, each.metadata.uid, dry_run=self._dry_run)
+        _told("deleted", kind, each)
+
+
+def _told(what: str, kind: Kind, each: _Named) -> None:
+    print(f"{what:<11} {kind.name} {each.key}", flush=True)
