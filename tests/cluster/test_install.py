@@ -34,6 +34,7 @@ README = "../README.md"
 PAGE = "how-to/install-and-remove.md"
 OFF = "--disable-controllers=schedule"
 IMAGE = "--image=example.com/foresail:0.1.0"
+BROKEN = "--image=example.com/foresail:broken"
 KINDS = (
     "deployments,services,serviceaccounts,roles,rolebindings,networkpolicies,poddisruptionbudgets,leases,pods,cronjobs"
 )
@@ -123,6 +124,19 @@ def shop(cluster: Cluster) -> Tenant:
 
 def placeholders(cluster: Cluster) -> list[dict[str, Any]]:
     return cluster.listed("/api/v1/namespaces/shop/pods?labelSelector=foresail.dev%2Fprimer")
+
+
+def test_a_first_install_that_does_not_run_gives_the_schedules_back_and_names_the_reason(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    with kubelet(cluster, tmp_path):
+        done = foresail(cluster, "install", BROKEN, "--timeout=30s")
+        assert done.returncode == 1
+        assert "Deployment velero/foresail is not rolled out: pod foresail-" in done.stderr
+        assert "ErrImagePull: no such image; Velero runs the Schedules again" in done.stderr
+        assert OFF not in arguments(cluster)
+        assert foresail(cluster, "uninstall", "--crds", "--confirm").returncode == 0
+    assert left(cluster) == []
 
 
 def test_from_the_readme_installed_used_by_all_three_and_removed_with_nothing_left(
@@ -232,6 +246,10 @@ def assert_a_second_install_writes_nothing(cluster: Cluster) -> None:
     upgraded = foresail(cluster, "install")
     assert upgraded.returncode == 0, upgraded.stderr
     assert {line.split()[0] for line in upgraded.stdout.splitlines()} == {"unchanged"}, "what is not named stays"
+    stuck = foresail(cluster, "install", BROKEN, "--timeout=3s")
+    assert stuck.returncode == 1, "an operator that leads is the old one"
+    assert "ErrImagePull: no such image" in stuck.stderr
+    assert foresail(cluster, "install", IMAGE).returncode == 0
     refused = foresail(cluster, "install", "--self-service=false")
     assert refused.returncode == 2
     assert "refusing to delete without confirmation" in refused.stderr

@@ -7,13 +7,14 @@ import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 
 import msgspec
 
 from foresail.api.apps import DEPLOYMENT, Deployment
 from foresail.api.images import PAUSE_IMAGE
-from foresail.api.marks import OPERATORS_LEASE, PRIMERS_LEASE, REQUESTER
+from foresail.api.marks import PRIMERS_LEASE, REQUESTER
 from foresail.api.monitoring import PROMETHEUS_RULE, SERVICE_MONITOR
 from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.doctor.evidence import is_other
@@ -32,6 +33,7 @@ from foresail.cli.install.manifests import (
 from foresail.cli.install.objects import all_free, applied, deleted, is_established, leading, told
 from foresail.cli.install.patience import STOPPED, Patience
 from foresail.cli.install.releases import Releases
+from foresail.cli.install.rollout import is_rolled_out, pods_problem
 from foresail.cli.install.velero import switch, velero_server
 from foresail.cli.options.booleans import CLIENT
 from foresail.cli.options.values import deadline
@@ -41,6 +43,7 @@ from foresail.kube.clock import now
 from foresail.plan import Key
 
 _SELF_SERVICE = "self-service"
+_TO_GIVE_BACK = timedelta(minutes=2)
 _ANYTHING = Installed(CAPABILITIES, "foresail")  # with it the options can be checked before the cluster is asked
 
 
@@ -87,8 +90,13 @@ async def _install(cluster: Cluster, chosen: argparse.Namespace, patience: Patie
         await _release(cluster, off, chosen.namespace, patience, dry_run=True)
         print("Nothing was written: this was a dry run.", file=sys.stderr)
         return 0
-    for piece in (each for each in wanted if each.is_operator):
-        await _led(cluster, wishes, piece.key, patience)
+    try:
+        for piece in (each for each in wanted if each.is_operator):
+            await _led(cluster, wishes, piece.key, patience)
+    except CommandError as error:
+        if before is None and "schedules" in wishes.capabilities:
+            raise await _given_back(cluster, chosen.namespace, error) from error
+        raise
     await _release(cluster, off, chosen.namespace, patience, dry_run=False)
     print(what_is_off(wishes), file=sys.stderr)
     return 0
@@ -225,17 +233,26 @@ def _no_longer(wishes: Wishes, wanted: Sequence[Piece]) -> list[Piece]:
 
 
 async def _led(cluster: Cluster, wishes: Wishes, key: Key, patience: Patience) -> None:
-    """Wait until a Deployment's operator leads, by the Lease of the same name: until then nobody runs the Schedules."""
+    """Wait until a Deployment is rolled out and its operator leads, by the Lease of the same name."""
 
     async def is_led() -> bool:
-        return bool(await leading(cluster, key))
+        return await is_rolled_out(cluster, key) and bool(await leading(cluster, key))
 
-    problem = f"Deployment {key}: no replica of the operator leads"
-    hint = (
-        f"kubectl describe pods -n {key.namespace} -l app.kubernetes.io/name={key.name}; can nodes pull {wishes.image}?"
-    )
-    if "schedules" in wishes.capabilities and key.name == OPERATORS_LEASE:
-        problem += ", so nobody runs the Schedules"
-        hint += " `foresail uninstall` gives the Schedules back to Velero"
-    await patience.wait(f"a replica of Deployment {key} leads", is_led, CommandError(problem, hint))
+    pods = f"kubectl describe pods -n {key.namespace} -l app.kubernetes.io/name={key.name}"
+    late = CommandError(f"Deployment {key} is not rolled out", f"{pods}; can nodes pull {wishes.image}?")
+    try:
+        await patience.wait(f"Deployment {key} is rolled out and a replica leads", is_led, late)
+    except CommandError as error:
+        cause = await pods_problem(cluster, key) or "no replica of the operator leads"
+        raise CommandError(f"{error.problem}: {cause}", error.hint) from error
     print(f"{await leading(cluster, key)} leads. To look at the whole: foresail doctor", file=sys.stderr)
+
+
+async def _given_back(cluster: Cluster, namespace: str, error: CommandError) -> CommandError:
+    """Switch Velero's schedule controller on again, because no operator runs the Schedules; return what to report."""
+    server = await velero_server(cluster, namespace)
+    if server is None or server.managed_by is not None:
+        hint = f"{error.hint} `foresail uninstall` gives the Schedules back to Velero"
+        return CommandError(f"{error.problem}; nobody runs the Schedules", hint)
+    await switch(cluster, server, Patience(now() + _TO_GIVE_BACK), off=False, dry_run=False)
+    return CommandError(f"{error.problem}; Velero runs the Schedules again", error.hint)
