@@ -30,7 +30,7 @@ def test_a_leader_that_remembers_its_question_alone_is_found_out(monkeypatch: py
         found: VeleroServer = server(self, now)  # type: ignore[arg-type]
         return found if self._version_request is not None else VeleroServer(None)
 
-    monkeypatch.setattr(Schedules, "_engine", forgetful)
+    monkeypatch.setattr(Schedules, "_velero_server", forgetful)
     life, whole = LIVES[0], live(LIVES[0])
     found = [each for point in points(whole)[::STEP] for each in faults(life, point, whole)]
     assert any("velero/differs waits for" in each for each in found)

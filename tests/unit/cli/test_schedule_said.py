@@ -57,7 +57,7 @@ def test_whoever_else_keeps_an_object_is_recognised(
 
 
 @pytest.mark.parametrize(
-    ("schedules_itself", "operator", "said"),
+    ("has_schedule_controller", "operator", "said"),
     [
         (False, "pod", ""),
         (True, "pod", "so Foresail's operator does not fire"),

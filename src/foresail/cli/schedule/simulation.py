@@ -35,7 +35,7 @@ class Outcome(StrEnum):
     MISSED = "missed"
     SKIPPED = "skipped"
     PAUSED = "paused"
-    BLOCKING = "held"
+    HELD = "held"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def simulated(seen: ScheduleView, now: datetime, span: Span, takes: timedelta) -
         slot, blocked_by = verdict.fires, verdict.blocked_by
         if blocked_by is not None and blocked_by.reason is not Reason.BUSY:
             text = f"{blocked_by.reason}: {blocked_by.message}"
-            yield from (Fate(each, Outcome.BLOCKING, because=text) for each in span.slots(cron, verdict.base))
+            yield from (Fate(each, Outcome.HELD, because=text) for each in span.slots(cron, verdict.base))
             return
         if slot is not None:
             yield from (Fate(each, Outcome.MISSED) for each in span.slots(cron, verdict.base, slot))
@@ -107,7 +107,7 @@ def _left(seen: ScheduleView, cron: Schedule, now: datetime, span: Span) -> Iter
     if verdict.blocked_by is not None:
         slots = list(span.slots(cron, verdict.base))
         yield from (Fate(slot, Outcome.MISSED) for slot in slots[:-1])
-        yield from (Fate(slot, Outcome.BLOCKING, because=Reason.BUSY.value) for slot in slots[-1:])
+        yield from (Fate(slot, Outcome.HELD, because=Reason.BUSY.value) for slot in slots[-1:])
 
 
 def _skipped(seen: ScheduleView, verdict: Verdict, cron: Schedule, at: datetime, span: Span) -> Iterator[Fate]:
