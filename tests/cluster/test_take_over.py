@@ -13,6 +13,7 @@ import pytest
 from foresail.api.marks import OBSERVED, SLOT
 from foresail.kube.clock import now
 from testbed import Cluster, Options
+from tests.cluster.kubelet import kubelet
 from tests.cluster.pages import Reader, reading
 from tests.cluster.schedules import Eventually, Figure, created, phase, schedule, show, shown
 
@@ -52,32 +53,35 @@ def by_velero(backup: dict[str, Any]) -> bool:
 
 
 def test_over_and_back_every_minute_has_exactly_one_backup(
-    cluster: Cluster, reader: Reader, eventually: Eventually, figure: Figure
+    cluster: Cluster, reader: Reader, tmp_path: Path, eventually: Eventually, figure: Figure
 ) -> None:
     # Velero looks once a minute from its start on: at the end of a minute it would lose ticks by itself.
     eventually(lambda: now().second <= 30, 60)
     turn_on(cluster)
-    reader.follow(PAGE, "Before")
-    begun = now()
-    cluster.apply(*(schedule(name, "* * * * *") for name in NAMES))
+    folder = tmp_path / "kubelet"
+    folder.mkdir()
+    with kubelet(cluster, folder):
+        reader.follow(PAGE, "Before")
+        begun = now()
+        cluster.apply(*(schedule(name, "* * * * *") for name in NAMES))
 
-    eventually(lambda: all(made(cluster, name) for name in NAMES), 240)
-    assert all(by_velero(each) for name in NAMES for each in made(cluster, name))
+        eventually(lambda: all(made(cluster, name) for name in NAMES), 240)
+        assert all(by_velero(each) for name in NAMES for each in made(cluster, name))
 
-    over = now()
-    reader.follow(PAGE, "Switch over")
-    took_over = now() - over
-    eventually(lambda: all(not by_velero(made(cluster, name)[-1]) for name in NAMES), 240)
+        over = now()
+        reader.follow(PAGE, "Switch over")
+        took_over = now() - over
+        eventually(lambda: all(not by_velero(made(cluster, name)[-1]) for name in NAMES), 240)
 
-    eventually(lambda: now().second <= 30, 60)
-    back = now()
-    reader.follow(PAGE, "Switch back")
-    took_back = now() - back
-    assert OFF not in arguments(cluster)
-    assert not any(OBSERVED in item["metadata"].get("annotations", {}) for item in shown(cluster).values())
-    count = {name: len(made(cluster, name)) for name in NAMES}
-    eventually(lambda: all(len(made(cluster, name)) > count[name] for name in NAMES), 240)
-    ended = now()
+        eventually(lambda: now().second <= 30, 60)
+        back = now()
+        reader.follow(PAGE, "Switch back")
+        took_back = now() - back
+        assert OFF not in arguments(cluster)
+        assert not any(OBSERVED in item["metadata"].get("annotations", {}) for item in shown(cluster).values())
+        count = {name: len(made(cluster, name)) for name in NAMES}
+        eventually(lambda: all(len(made(cluster, name)) > count[name] for name in NAMES), 240)
+        ended = now()
 
     for name in NAMES:
         found = made(cluster, name)
