@@ -47,14 +47,18 @@ def last_admitted(target: Target, template: Shape) -> Shape | None:
 
 def is_admission_known(target: Target) -> bool:
     """Whether it is known what admission makes of a pod: by a run, or by a dry run."""
-    shape = target.cron.shape
-    return target.is_dry_run_done or (shape is not None and last_admitted(target, shape) is not None)
+    return target.is_dry_run_done or _is_shown_by_run(target)
 
 
 def refusal(target: Target) -> str:
     """Return the message with which the API server refuses pods of the template; empty once it has admitted one."""
+    return "" if target.cron.shape is None or _is_shown_by_run(target) else target.refused
+
+
+def _is_shown_by_run(target: Target) -> bool:
+    """Whether a run shows what admission makes of a pod; it does not have the Primer's own resources."""
     shape = target.cron.shape
-    return target.refused if shape is not None and last_admitted(target, shape) is None else ""
+    return not target.resources and shape is not None and last_admitted(target, shape) is not None
 
 
 def next_dry_run(view: PrimerView, verdict: Verdict) -> datetime | None:

@@ -13,7 +13,7 @@ from foresail.api import batch, pods
 from foresail.kube.failures import Cause, Failure
 from foresail.plan import Body, Key, Kind
 from foresail.primers.rows import CronJobRow
-from foresail.primers.shape import Shape, shape_of
+from foresail.primers.shape import Shape, shape_of, shares, with_requests
 
 T = TypeVar("T")
 _NAME = "foresail-dry-run"
@@ -22,12 +22,13 @@ _LONGEST_REFUSAL = 500  # a webhook can answer with any length
 
 
 class DryRunRequest(msgspec.Struct, frozen=True):
-    """The CronJob, and its pod template: another template is another request."""
+    """The CronJob, its pod template, and what its Primer requests instead: another value is another request."""
 
     cron_job: Key
     uid: str
     template: Shape
     generation: int = 0
+    resources: tuple[tuple[str, str], ...] = ()  # spec.template.resources of the Primer
 
 
 DryRun = Callable[[DryRunRequest], Awaitable[Shape | Failure]]
@@ -41,9 +42,9 @@ class DryRunResult(msgspec.Struct, frozen=True):
     admitted: Shape | None = None
     refused: str = ""
 
-    def is_about(self, cron: CronJobRow) -> bool:
+    def is_about(self, cron: CronJobRow, resources: tuple[tuple[str, str], ...]) -> bool:
         """Whether it still counts: a refusal may have a cause that the shape does not show, such as privileges."""
-        if self.request.template != cron.shape:
+        if self.request.template != cron.shape or self.request.resources != resources:
             return False
         return self.admitted is not None or self.request.generation == cron.generation
 
@@ -79,6 +80,8 @@ def dry_run_with(client: DryRunClient) -> DryRun:
         if isinstance(cron, Failure):
             return cron
         template = msgspec.json.decode(cron.spec.job_template.spec.template, type=dict[str, Any])
+        if request.resources:
+            template["spec"] = _with_resources(template["spec"], with_requests(request.template, request.resources))
         body = {"apiVersion": "v1", "kind": "Pod", **template}
         body["metadata"] = {**template.get("metadata", {}), "name": _NAME, "namespace": request.cron_job.namespace}
         pod = await client.create_dry_run(pods.POD, Key(request.cron_job.namespace, _NAME), body, pods.Pod)
@@ -90,6 +93,17 @@ def dry_run_with(client: DryRunClient) -> DryRun:
             return Failure(Cause.UNREADABLE, f"the pod after admission cannot be read: {problem}")
 
     return dry_run
+
+
+def _with_resources(spec: dict[str, Any], shape: Shape) -> dict[str, Any]:
+    """Return a pod spec in which the containers request what a placeholder of this shape would."""
+    first = {name: value for name, value in spec["containers"][0].items() if name != "ports"}  # two may not have one
+    containers = [
+        {**first, "name": f"hold-{index}", "resources": {"requests": requests, "limits": limits}}
+        for index, (requests, limits) in enumerate(shares(shape))
+    ]
+    others = {name: value for name, value in spec.items() if name != "resources"}
+    return {**others, "initContainers": [], "containers": containers}
 
 
 async def no_dry_run(request: DryRunRequest) -> Shape | Failure:

@@ -32,7 +32,7 @@ def _wanted(view: PrimerView, target: Target, now: datetime) -> DryRunRequest | 
     if template is None:
         return None
     if is_dry_run_due(view, target, now):
-        return DryRunRequest(cron.key, cron.uid, template, cron.generation)
+        return DryRunRequest(cron.key, cron.uid, template, cron.generation, target.resources)
     if not template.claims:
         return None  # as with most, so the rules need not be evaluated a second time
     verdict = judge(view, target, now)

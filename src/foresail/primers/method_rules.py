@@ -116,7 +116,9 @@ def refused_pods(target: Target) -> Because | None:
     words = refusal(target)
     if not words:
         return None
-    return Because(Reason.REFUSED, f"the API server refuses the pods of CronJob {target.cron.key.name}: {words}")
+    instead = " with the resources of spec.template" if target.resources else ""
+    text = f"the API server refuses the pods of CronJob {target.cron.key.name}{instead}"
+    return Because(Reason.REFUSED, f"{text}: {words}")
 
 
 def by_cron_job(view: PrimerView, verdict: Verdict, now: datetime) -> Verdict:

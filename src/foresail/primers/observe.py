@@ -35,6 +35,7 @@ class Target(msgspec.Struct, frozen=True):
     admitted: Shape | None = None  # a pod of this template after admission, by a dry run
     is_dry_run_done: bool = False  # the API server has answered, a refusal included
     dry_run_at: datetime | None = None  # when the last dry run was
+    resources: tuple[tuple[str, str], ...] = ()  # of the Primer, if a buffer may hold them: only a dry run checks them
     refused: str = ""  # the message with which it refused such a pod
     volume_locations: VolumeLocations | None = None  # where its volumes are, by a lookup
 

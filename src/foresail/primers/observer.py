@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from foresail.api.primer import AUTO, BY_BUFFER
 from foresail.plan import Key
 from foresail.primers.annotated import annotated_primer
 from foresail.primers.autoscalers import AUTOPILOT, STANDARD
@@ -90,7 +91,8 @@ class Observer:
         buffers = owned.buffers.of_cron_job(cron.uid)
         runs = state.runs(cron)
         dry_run = books.dry_runs.get(cron.uid)
-        dry_run = dry_run if dry_run is not None and dry_run.is_about(cron) else None
+        resources = primer.requests if primer.method in (AUTO, BY_BUFFER) else ()
+        dry_run = dry_run if dry_run is not None and dry_run.is_about(cron, resources) else None
         primer_jobs = [job for row in own for job in state.jobs_of(row)]
         return Target(
             cron=cron,
@@ -106,6 +108,7 @@ class Observer:
             admitted=dry_run.admitted if dry_run else None,
             is_dry_run_done=dry_run is not None and dry_run.is_final,
             dry_run_at=dry_run.at if dry_run else None,
+            resources=resources,
             refused=dry_run.refused if dry_run else "",
             volume_locations=books.volume_locations.get(cron.uid),
         )

@@ -10,7 +10,7 @@ import pytest
 from foresail.api import batch
 from foresail.kube.failures import Cause, Failure, failure
 from foresail.plan import Body, Key, Kind
-from foresail.primers.admission_dry_run import DryRunRequest, DryRunResult, dry_run_result, dry_run_with
+from foresail.primers.admission_dry_run import DryRun, DryRunRequest, DryRunResult, dry_run_result, dry_run_with
 from foresail.primers.shape import Shape
 from tests.unit.primers.rows import cron_job, shape, template
 
@@ -87,5 +87,28 @@ def test_a_refusal_counts_until_the_spec_changes_and_an_admitted_pod_until_its_s
     refused, admitted = dry_run_result(REQUEST, REFUSAL, NOW), DryRunResult(REQUEST, NOW, admitted=shape())
     same, edited = cron_job(generation=1), cron_job(generation=2)
     larger = cron_job(generation=2, shape=shape(resources={"requests": {"cpu": "4"}}))
-    assert [refused.is_about(each) for each in (same, edited, larger)] == [True, False, False]
-    assert [admitted.is_about(each) for each in (same, edited, larger)] == [True, True, False]
+    assert [refused.is_about(each, ()) for each in (same, edited, larger)] == [True, False, False]
+    assert [admitted.is_about(each, ()) for each in (same, edited, larger)] == [True, True, False]
+
+
+def test_the_resources_of_the_primer_replace_those_of_the_template() -> None:
+    asked: list[Any] = []
+
+    class Recording(Server):
+        async def create_dry_run(self, kind: Kind, key: Key, body: Body, of: type[T]) -> T | Failure:
+            asked.append(body["spec"])
+            return await super().create_dry_run(kind, key, body, of)
+
+    own = msgspec.structs.replace(REQUEST, resources=(("cpu", "64"),))
+    found = asyncio.run(_run(dry_run_with(Recording(containers("64"))), own))
+    assert isinstance(found, Shape)
+    (spec,) = asked
+    assert spec["initContainers"] == []
+    assert [each["resources"]["requests"] for each in spec["containers"]] == [{"cpu": "64"}]
+    kept = dry_run_result(own, REFUSAL, NOW)
+    assert kept.is_about(cron_job(generation=1), (("cpu", "64"),))
+    assert not kept.is_about(cron_job(generation=1), ())
+
+
+async def _run(run: DryRun, request: DryRunRequest) -> Shape | Failure:
+    return await run(request)
