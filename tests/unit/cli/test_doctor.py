@@ -24,6 +24,7 @@ from foresail.cli.doctor.finding import Finding, Grade
 from foresail.cli.doctor.permissions import needed
 from foresail.cli.doctor.visit import shown, summary
 from foresail.cli.errors import CommandError
+from foresail.cli.install.preview import schedule_lines
 from foresail.kube.clock import now
 from foresail.plan import Key
 from foresail.schedules.observe import ScheduleRow, Unread
@@ -463,3 +464,14 @@ def test_the_doctor_says_how_each_policy_authorizes_restores() -> None:
         "SelfServicePolicy a: authorization Policy",
         "SelfServicePolicy b: authorization Requester",
     ]
+
+
+def test_a_dry_run_of_install_tells_which_schedules_can_never_run() -> None:
+    assert schedule_lines(replace(HEALTHY, schedules={})) == ["0 Schedules would be taken over"]
+    (name, row) = next(iter(HEALTHY.schedules.items()))
+    assert schedule_lines(replace(HEALTHY, schedules={name: row})) == [
+        "1 Schedule would be taken over; every one can run"
+    ]
+    first, second = schedule_lines(replace(HEALTHY, schedules={name: row, "x": Unread(Key("velero", "x"), "no text")}))
+    assert first == "2 Schedules would be taken over; some can never run"
+    assert second.startswith("  Schedule x cannot be read: no text; correct that field")

@@ -32,9 +32,10 @@ from foresail.cli.install.manifests import (
 )
 from foresail.cli.install.objects import all_free, applied, deleted, is_established, leading, told
 from foresail.cli.install.patience import STOPPED, Patience
+from foresail.cli.install.preview import preview_schedules
 from foresail.cli.install.releases import Releases
 from foresail.cli.install.rollout import is_rolled_out, pods_problem
-from foresail.cli.install.velero import switch, velero_server
+from foresail.cli.install.velero import Server, switch, velero_server
 from foresail.cli.options.booleans import CLIENT
 from foresail.cli.options.values import deadline
 from foresail.cli.output.messages import confirm_deletion, interruptible
@@ -64,10 +65,7 @@ def _rendered(wishes: Wishes) -> str:
 
 
 async def _install(cluster: Cluster, chosen: argparse.Namespace, patience: Patience) -> int:
-    server = await velero_server(cluster, chosen.namespace)
-    if server is None:
-        problem = f"no Deployment in namespace {chosen.namespace} runs a Velero server"
-        raise CommandError(problem, "install Velero first, or name its namespace with --velero-namespace")
+    server = await _server_beside(cluster, chosen.namespace)
     before = await find_installed(cluster, chosen.namespace)
     wishes = replace(wished(chosen, before), velero_account=server.account)
     wishes = checked(await _without_rival(cluster, wishes))
@@ -88,6 +86,8 @@ async def _install(cluster: Cluster, chosen: argparse.Namespace, patience: Patie
         await applied(cluster, piece, dry_run=bool(chosen.dry_run))
     if chosen.dry_run:
         await _release(cluster, off, chosen.namespace, patience, dry_run=True)
+        if "schedules" in wishes.capabilities:
+            await _preview(cluster, server)
         print("Nothing was written: this was a dry run.", file=sys.stderr)
         return 0
     try:
@@ -100,6 +100,19 @@ async def _install(cluster: Cluster, chosen: argparse.Namespace, patience: Patie
     await _release(cluster, off, chosen.namespace, patience, dry_run=False)
     print(what_is_off(wishes), file=sys.stderr)
     return 0
+
+
+async def _server_beside(cluster: Cluster, namespace: str) -> Server:
+    server = await velero_server(cluster, namespace)
+    if server is None:
+        problem = f"no Deployment in namespace {namespace} runs a Velero server"
+        raise CommandError(problem, "install Velero first, or name its namespace with --velero-namespace")
+    return server
+
+
+async def _preview(cluster: Cluster, server: Server) -> None:
+    if not server.is_off:  # else the operator runs them already
+        print("\n".join(await preview_schedules(cluster, server.key.namespace)), file=sys.stderr)
 
 
 def what_is_off(wishes: Wishes) -> str:
