@@ -8,7 +8,7 @@ import msgspec
 from foresail.cli.schedule.calendar import pile_line
 from foresail.cli.schedule.load import load_of
 from foresail.cli.schedule.load_picture import load_picture
-from foresail.cli.schedule.sight import Sight, Situation, by_schedule, row_of, sight
+from foresail.cli.schedule.snapshot import EvaluatedSchedule, NamespaceSnapshot, backups_by_schedule, evaluate, row_of
 from foresail.cron import Dialect
 from foresail.plan import Key
 from foresail.schedules.observe import LocationRow, VeleroServer
@@ -32,7 +32,7 @@ def files() -> dict[str, str]:
     return {"concepts/calendar.svg": load_picture(load, [pile_line(each) for each in load.piles[:PILES]])}
 
 
-def _sight(name: str) -> Sight:
+def _sight(name: str) -> EvaluatedSchedule:
     wire = {
         "apiVersion": "velero.io/v1",
         "kind": "Schedule",
@@ -41,14 +41,14 @@ def _sight(name: str) -> Sight:
         "status": {"phase": "Enabled"},
     }
     location = LocationRow(Key("velero", "default"), is_default=True, is_read_only=False, phase="Available", message="")
-    known = Situation(
+    known = NamespaceSnapshot(
         server=VeleroServer(Dialect.GOCRON, "v1.18.3"),
-        backups=by_schedule(()),
+        backups=backups_by_schedule(()),
         locations=(location,),
         operator="foresail-0",
         settings=Settings(),
     )
-    return sight(row_of(msgspec.Raw(msgspec.json.encode(wire))), wire, known, NOW)
+    return evaluate(row_of(msgspec.Raw(msgspec.json.encode(wire))), wire, known, NOW)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from foresail.cli.schedule.sight import Sight, Situation, by_schedule, row_of, sight
+from foresail.cli.schedule.snapshot import EvaluatedSchedule, NamespaceSnapshot, backups_by_schedule, evaluate, row_of
 from foresail.cron import Dialect
 from foresail.plan import Key
 from foresail.schedules.observe import BackupRow, LocationRow, VeleroServer
@@ -57,13 +57,13 @@ def seen(
     locations: Iterable[LocationRow] = (LOCATION,),
     operator: str = "foresail-0",
     now: datetime = NOW,
-) -> Sight:
+) -> EvaluatedSchedule:
     """Return a Schedule with what the rules say about it in these surroundings."""
-    known = Situation(
+    known = NamespaceSnapshot(
         server=server or VeleroServer(Dialect.GOCRON, "v1.18.3"),
-        backups=by_schedule(backups),
+        backups=backups_by_schedule(backups),
         locations=tuple(locations),
         operator=operator,
         settings=Settings(),
     )
-    return sight(row_of(msgspec.Raw(msgspec.json.encode(wire))), wire, known, now)
+    return evaluate(row_of(msgspec.Raw(msgspec.json.encode(wire))), wire, known, now)

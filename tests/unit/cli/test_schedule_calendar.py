@@ -8,18 +8,18 @@ import pytest
 from foresail.cli.schedule.calendar import pile_line, week_lines
 from foresail.cli.schedule.load import Load, load_of
 from foresail.cli.schedule.load_picture import load_picture
-from foresail.cli.schedule.sight import Sight
+from foresail.cli.schedule.snapshot import EvaluatedSchedule
 from tests.unit.cli.made_up import NOW, schedule_wire, seen
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def named(name: str, text: str, namespace: str = "velero") -> Sight:
+def named(name: str, text: str, namespace: str = "velero") -> EvaluatedSchedule:
     return seen(schedule_wire(text, name, metadata={"namespace": namespace}))
 
 
-def load(*sights: Sight, first: date = date(2026, 11, 16), days: int = 7, zone: str = "UTC") -> Load:
-    return load_of(list(sights), [first + timedelta(days=number) for number in range(days)], zone, NOW)
+def load(*evaluated: EvaluatedSchedule, first: date = date(2026, 11, 16), days: int = 7, zone: str = "UTC") -> Load:
+    return load_of(list(evaluated), [first + timedelta(days=number) for number in range(days)], zone, NOW)
 
 
 def test_a_half_hour_shows_the_most_runs_that_start_at_once_in_it() -> None:

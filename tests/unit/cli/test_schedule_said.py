@@ -14,7 +14,7 @@ from foresail.cli.output.progress import Bar, Progress, Status, bar
 from foresail.cli.output.terminal import GREEN, painted
 from foresail.cli.schedule.change import pause_body
 from foresail.cli.schedule.hints import manager_of, who_fires
-from foresail.cli.schedule.run import backup_object, judged
+from foresail.cli.schedule.run import backup_object, report_result
 from foresail.kube.failures import Cause, Failure
 from foresail.plan import Key
 from tests.unit.cli.made_up import NOW, UID, schedule_wire, seen
@@ -163,7 +163,7 @@ def test_the_bar_grows_in_place_on_a_terminal_and_line_by_line_elsewhere() -> No
 )
 def test_a_backup_that_does_not_complete_is_an_error(status: Status, problem: str) -> None:
     with pytest.raises(CommandError) as refused:
-        judged(Key("velero", "b"), status)
+        report_result(Key("velero", "b"), status)
     assert problem in refused.value.problem
     assert refused.value.hint == "see velero backup logs b"
 

@@ -16,7 +16,7 @@ from foresail.cli.output.times import moment, runs
 from foresail.cli.schedule.describe import described
 from foresail.cli.schedule.explain import as_data, chain_of, explained
 from foresail.cli.schedule.get import schedule_table
-from foresail.cli.schedule.sight import Sight
+from foresail.cli.schedule.snapshot import EvaluatedSchedule
 from foresail.cli.schedule.velero_layout import veleros_lines
 from foresail.plan import Key
 from foresail.schedules.observe import LocationRow, VeleroServer, location_of
@@ -31,7 +31,7 @@ def chosen(*words: str) -> argparse.Namespace:
     return parser().parse_args(["schedule", *words])
 
 
-def cells(sight: Sight, *words: str) -> dict[str, str]:
+def cells(sight: EvaluatedSchedule, *words: str) -> dict[str, str]:
     lines = schedule_table([sight], NOW, chosen("get", *words), None).splitlines()
     header = [word.strip() for word in lines[0].split("   ") if word.strip()]
     starts = [len(before) for before in (lines[0].split(f"   {word}")[0] for word in header)]
@@ -195,7 +195,7 @@ def test_explain_names_a_write_that_the_api_server_refused() -> None:
 def test_where_nothing_tells_the_dialect_what_the_operator_noted_counts() -> None:
     noted = {"annotations": {"foresail.dev/observed": '{"schedule":"0 3 1 * 1","dialect":"go-cron"}'}}
     sight = seen(schedule_wire("0 3 1 * 1", metadata=noted), server=VeleroServer(None))
-    assert sight.waits is None
+    assert sight.blocked_by is None
     assert sight.verdict.upcoming == at("2027-02-01T03:00:00")  # a Monday that is the first of its month
     assert "Dialect:           go-cron (as the operator noted)" in described(sight, NOW)
 

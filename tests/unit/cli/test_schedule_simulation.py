@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from foresail.cli.output.times import compact
-from foresail.cli.schedule.sight import Sight
 from foresail.cli.schedule.simulate import said, summary_rows
 from foresail.cli.schedule.simulation import Fate, Outcome, Span, simulated
+from foresail.cli.schedule.snapshot import EvaluatedSchedule
 from foresail.plan import Key
 from foresail.schedules.observe import LocationRow
 from tests.unit.cli.made_up import NOW, at, backup, schedule_wire, seen
@@ -18,10 +18,10 @@ NOTHING = timedelta()
 LONG_AGO = at("2026-01-01T00:00:00")
 
 
-def fates(sight: Sight, until: datetime, takes: timedelta = NOTHING) -> list[tuple[str, str]]:
+def fates(sight: EvaluatedSchedule, until: datetime, takes: timedelta = NOTHING) -> list[tuple[str, str]]:
     return [
         (f"{each.slot:%d %H:%M}", each.outcome.value)
-        for each in simulated(sight.seen, NOW, Span(LONG_AGO, until), takes)
+        for each in simulated(sight.view, NOW, Span(LONG_AGO, until), takes)
     ]
 
 
@@ -58,7 +58,7 @@ def test_a_paused_schedule_runs_nothing() -> None:
 def test_a_location_that_is_unavailable_holds_every_slot() -> None:
     found = list(
         simulated(
-            seen(schedule_wire("0 16 * * *"), locations=[BROKEN]).seen, NOW, Span(LONG_AGO, at("23:00:00")), NOTHING
+            seen(schedule_wire("0 16 * * *"), locations=[BROKEN]).view, NOW, Span(LONG_AGO, at("23:00:00")), NOTHING
         )
     )
     assert [(each.outcome.value, each.at) for each in found] == [("held", None)]
@@ -86,7 +86,7 @@ def test_a_slot_that_still_waits_when_the_time_is_over_is_held() -> None:
 def test_a_backup_that_runs_now_ends_when_its_time_is_over() -> None:
     running = backup("b", "InProgress", slot=at("11:00:00"), created=at("11:00:00"))
     hourly = schedule_wire("0 * * * *", status={"lastBackup": "2026-11-15T11:00:00Z"})
-    found = list(simulated(seen(hourly, [running]).seen, NOW, Span(LONG_AGO, at("13:30:00")), timedelta(hours=2)))
+    found = list(simulated(seen(hourly, [running]).view, NOW, Span(LONG_AGO, at("13:30:00")), timedelta(hours=2)))
     assert [(each.slot, each.outcome.value, each.at) for each in found] == [
         (at("12:00:00"), "missed", None),
         (at("13:00:00"), "runs", at("13:00:00")),
@@ -100,7 +100,7 @@ def test_a_schedule_that_counts_from_its_last_run_is_followed_run_by_run() -> No
 
 def test_runs_seconds_apart_are_all_found() -> None:
     every = schedule_wire("@every 5s", status={"lastBackup": "2026-11-15T12:00:30Z"})
-    found = list(simulated(seen(every).seen, NOW, Span(NOW, NOW + timedelta(seconds=21)), NOTHING))
+    found = list(simulated(seen(every).view, NOW, Span(NOW, NOW + timedelta(seconds=21)), NOTHING))
     assert [each.slot for each in found] == [NOW + timedelta(seconds=5 * number) for number in (1, 2, 3, 4)]
 
 
@@ -110,22 +110,22 @@ def test_a_schedule_that_is_refused_has_no_slots() -> None:
 
 def test_only_the_span_that_is_asked_for_is_looked_at_and_years_before_it_cost_nothing() -> None:
     minutely = seen(schedule_wire("* * * * *", status={"lastBackup": "2016-01-01T00:00:00Z"}), locations=[BROKEN])
-    found = list(simulated(minutely.seen, NOW, Span(NOW, NOW + timedelta(minutes=2)), NOTHING))
+    found = list(simulated(minutely.view, NOW, Span(NOW, NOW + timedelta(minutes=2)), NOTHING))
     assert [each.slot for each in found] == [at("12:01:00"), at("12:02:00")]
     daily = simulated(
-        seen(schedule_wire()).seen, NOW, Span(at("2026-11-17T00:00:00"), at("2026-11-18T00:00:00")), NOTHING
+        seen(schedule_wire()).view, NOW, Span(at("2026-11-17T00:00:00"), at("2026-11-18T00:00:00")), NOTHING
     )
     assert [each.slot for each in daily] == [at("2026-11-17T03:00:00")]
 
 
 def test_a_late_run_is_shown_if_it_comes_in_the_span_though_its_slot_was_before() -> None:
-    late = simulated(seen(schedule_wire("0 */4 * * *")).seen, NOW, Span(NOW, at("15:00:00")), NOTHING)
+    late = simulated(seen(schedule_wire("0 */4 * * *")).view, NOW, Span(NOW, at("15:00:00")), NOTHING)
     assert [(each.slot, each.outcome.value, each.at) for each in late] == [(at("12:00:00"), "runs late", NOW)]
 
 
 def test_a_week_is_summed_up_in_one_line_for_each_schedule() -> None:
     minutely, span = seen(schedule_wire("* * * * *")), Span(NOW, NOW + timedelta(days=7))
-    fates = [(fate, minutely) for fate in simulated(minutely.seen, NOW, span, timedelta(minutes=7))]
+    fates = [(fate, minutely) for fate in simulated(minutely.view, NOW, span, timedelta(minutes=7))]
     assert len(fates) > 5000
     ((name, slots, on_time, late, lost, first),) = summary_rows(fates, "UTC")
     assert (name, int(slots)) == ("velero/daily", len(fates))

@@ -13,7 +13,7 @@ from foresail.cli.output.messages import hint
 from foresail.cli.output.terminal import BOLD, RED, YELLOW, painted
 from foresail.cli.schedule.load import SLOTS, Load, Pile, load_of
 from foresail.cli.schedule.load_picture import load_picture
-from foresail.cli.schedule.sight import Sight, looked_at
+from foresail.cli.schedule.snapshot import EvaluatedSchedule, read_selected
 from foresail.cron.tz.zone_name import validate_zone_name
 from foresail.cron.tz.zoneinfo_loader import load_zoneinfo
 
@@ -31,14 +31,14 @@ def calendar(chosen: argparse.Namespace) -> int:
         raise CommandError(f"--weeks {chosen.weeks} draws nothing", "give 1 or more")
     first = instant_of(chosen.start, chosen.zone).astimezone(load_zoneinfo(validate_zone_name(chosen.zone))).date()
     days = [first + timedelta(days=number) for number in range(7 * chosen.weeks)]
-    sights, instant = looked_at(chosen)
-    drawn = [each for each in sights if not each.schedule.paused and each.verdict.refused is None]
+    evaluated, instant = read_selected(chosen)
+    drawn = [each for each in evaluated if not each.schedule.paused and each.verdict.refused is None]
     load = load_of(drawn, days, chosen.zone, instant)
     if chosen.svg is None:
         print("\n".join(week_lines(load)))
     else:
         write_picture(chosen.svg, load_picture(load, [pile_line(pile) for pile in load.piles[:_SHOWN]]))
-    _say_what_is_missing(sights, drawn)
+    _hint_omitted(evaluated, drawn)
     return 0
 
 
@@ -109,9 +109,9 @@ def _cell(load: Load, day: date, slot: int) -> str:
     return painted(text, YELLOW, sys.stdout) if count >= _MANY else text
 
 
-def _say_what_is_missing(sights: Sequence[Sight], drawn: Sequence[Sight]) -> None:
-    paused = sum(each.schedule.paused for each in sights)
-    refused = len(sights) - len(drawn) - paused
+def _hint_omitted(evaluated: Sequence[EvaluatedSchedule], drawn: Sequence[EvaluatedSchedule]) -> None:
+    paused = sum(each.schedule.paused for each in evaluated)
+    refused = len(evaluated) - len(drawn) - paused
     for count, why in ((paused, "paused"), (refused, "invalid or never due")):
         if count:
             hint(f"{count} {'schedule is' if count == 1 else 'schedules are'} {why}, so not drawn")

@@ -15,8 +15,8 @@ from foresail.cli.options.output import is_table
 from foresail.cli.output.messages import confirm_deletion, hint
 from foresail.cli.output.objects import as_text
 from foresail.cli.output.requests import Request, shown
-from foresail.cli.schedule.hints import say_who_manages, who_fires
-from foresail.cli.schedule.sight import chosen_schedules, firing, row_of
+from foresail.cli.schedule.hints import hint_who_manages, who_fires
+from foresail.cli.schedule.snapshot import read_server_and_leader, row_of, selected_schedules
 from foresail.kube.clock import now
 from foresail.schedules.observe import ScheduleRow
 from foresail.schedules.status import pause_annotation
@@ -46,7 +46,7 @@ def pause_body(*, paused: bool, skip: bool | None) -> dict[str, Any]:
 
 
 async def _set_paused(cluster: Cluster, chosen: argparse.Namespace, *, paused: bool) -> int:
-    schedules = await _found(cluster, chosen)
+    schedules = await _selected_rows(cluster, chosen)
     word = "paused" if paused else "unpaused"
     changed = [each for each in schedules if each.paused is not paused]
     for each in schedules:
@@ -54,7 +54,7 @@ async def _set_paused(cluster: Cluster, chosen: argparse.Namespace, *, paused: b
             kept = "" if chosen.skip_immediately is None else ", and spec.skipImmediately was left as it is"
             print(f"Schedule {each.key.name} is already {word}, skip{kept}", file=sys.stderr)
     requests = [_request(each, paused=paused, skip=chosen.skip_immediately) for each in changed]
-    say_who_manages(changed)
+    hint_who_manages(changed)
     if chosen.dry_run == CLIENT:
         print(shown(requests, chosen.output))
         return 0
@@ -63,7 +63,7 @@ async def _set_paused(cluster: Cluster, chosen: argparse.Namespace, *, paused: b
         made = await cluster.merge(request.kind, request.key, request.body or {}, dry_run=bool(chosen.dry_run))
         _say(chosen, made, f"Schedule {request.key.name} {done}")
     if not paused and not chosen.dry_run:
-        await _say_who_fires(cluster, chosen, changed)
+        await _hint_who_fires(cluster, chosen, changed)
     return 0
 
 
@@ -75,10 +75,10 @@ def _request(schedule: ScheduleRow, *, paused: bool, skip: bool | None) -> Reque
     return Request("PATCH", velero.SCHEDULE, schedule.key, body)
 
 
-async def _say_who_fires(cluster: Cluster, chosen: argparse.Namespace, schedules: Sequence[ScheduleRow]) -> None:
+async def _hint_who_fires(cluster: Cluster, chosen: argparse.Namespace, schedules: Sequence[ScheduleRow]) -> None:
     for namespace in sorted({each.key.namespace for each in schedules}):
         try:
-            known, operator = await firing(cluster, namespace, chosen, now())
+            known, operator = await read_server_and_leader(cluster, namespace, chosen, now())
         except CommandError as error:  # the change is made, whoever fires
             hint(f"who fires Schedules in {namespace} cannot be told: {error.problem}")
             continue
@@ -88,8 +88,8 @@ async def _say_who_fires(cluster: Cluster, chosen: argparse.Namespace, schedules
 
 
 async def _delete(cluster: Cluster, chosen: argparse.Namespace) -> int:
-    schedules = await _found(cluster, chosen)
-    say_who_manages(schedules)
+    schedules = await _selected_rows(cluster, chosen)
+    hint_who_manages(schedules)
     if chosen.dry_run == CLIENT:
         print(shown([Request("DELETE", velero.SCHEDULE, each.key) for each in schedules], chosen.output))
         return 0
@@ -106,10 +106,10 @@ async def _delete(cluster: Cluster, chosen: argparse.Namespace) -> int:
     return 0
 
 
-async def _found(cluster: Cluster, chosen: argparse.Namespace) -> list[ScheduleRow]:
+async def _selected_rows(cluster: Cluster, chosen: argparse.Namespace) -> list[ScheduleRow]:
     if not (chosen.names or chosen.selector or chosen.all):
         raise CommandError("no Schedule is named", "give names, -l SELECTOR or --all")
-    schedules = [row_of(each) for each in await chosen_schedules(cluster, chosen)]
+    schedules = [row_of(each) for each in await selected_schedules(cluster, chosen)]
     if not schedules:
         print("No schedules found", file=sys.stderr)
     return schedules

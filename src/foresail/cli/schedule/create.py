@@ -18,7 +18,7 @@ from foresail.cli.output.messages import hint
 from foresail.cli.output.objects import as_text
 from foresail.cli.output.times import moment
 from foresail.cli.schedule.hints import who_fires
-from foresail.cli.schedule.sight import Situation, settings_of, situation_of
+from foresail.cli.schedule.snapshot import NamespaceSnapshot, read_namespace, settings_of
 from foresail.cli.schedule.template import schedule_object
 from foresail.cron import CronError, Dialect, Schedule, parse
 from foresail.kube.clock import now
@@ -49,7 +49,7 @@ def _check_offline(chosen: argparse.Namespace) -> None:
 
 async def _create(cluster: Cluster, chosen: argparse.Namespace, body: dict[str, Any]) -> int:
     instant = now()
-    known = await situation_of(cluster, chosen.namespace, chosen, instant)
+    known = await read_namespace(cluster, chosen.namespace, chosen, instant)
     cron = checked(chosen.schedule, known.server, settings_of(chosen).zone, instant)
     await _check_locations(cluster, chosen, known)
     key = Key(chosen.namespace, chosen.name)
@@ -94,7 +94,7 @@ def _two_meanings(text: str) -> str:
     return f"{text!r} means one thing to Velero up to 1.18.2 and another from 1.18.3 on"
 
 
-async def _check_locations(cluster: Cluster, chosen: argparse.Namespace, known: Situation) -> None:
+async def _check_locations(cluster: Cluster, chosen: argparse.Namespace, known: NamespaceSnapshot) -> None:
     name = chosen.storage_location
     if name and location_of(name, known.locations) is None:
         there = ", ".join(sorted(each.key.name for each in known.locations)) or "none"

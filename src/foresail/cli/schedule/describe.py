@@ -9,8 +9,8 @@ from foresail.cli.output.table import aligned, table
 from foresail.cli.output.terminal import BOLD, GREEN, RED, painted
 from foresail.cli.output.times import go_time, runs
 from foresail.cli.schedule.get import last_result, next_run
-from foresail.cli.schedule.hints import manager_of, say_who_fires
-from foresail.cli.schedule.sight import NOTED, Sight, looked_at
+from foresail.cli.schedule.hints import hint_who_fires, manager_of
+from foresail.cli.schedule.snapshot import NOTED, EvaluatedSchedule, read_selected
 from foresail.cli.schedule.velero_layout import veleros_lines
 from foresail.schedules.observe import BackupRow
 from foresail.schedules.rules import skip_not_applied
@@ -21,14 +21,14 @@ _COLOURS = {"Enabled": GREEN, "FailedValidation": RED}
 
 def describe(chosen: argparse.Namespace) -> int:
     """Print everything about the chosen Schedules."""
-    sights, instant = looked_at(chosen)
-    if sights:
-        print("\n\n\n".join(described(each, instant) for each in sights))
-        say_who_fires(sights)
+    evaluated, instant = read_selected(chosen)
+    if evaluated:
+        print("\n\n\n".join(described(each, instant) for each in evaluated))
+        hint_who_fires(evaluated)
     return 0
 
 
-def described(each: Sight, instant: datetime) -> str:
+def described(each: EvaluatedSchedule, instant: datetime) -> str:
     """Return a Schedule in Velero's layout, with our part below it."""
     text = aligned([*veleros_lines(each), "", *_our_lines(each, instant)])
     name, phase = each.schedule.key.name, each.schedule.phase
@@ -38,8 +38,8 @@ def described(each: Sight, instant: datetime) -> str:
     return f"{text}\n\n{_last_backups(each)}"
 
 
-def _our_lines(each: Sight, instant: datetime) -> Iterator[str]:
-    schedule, because = each.schedule, each.waits
+def _our_lines(each: EvaluatedSchedule, instant: datetime) -> Iterator[str]:
+    schedule, because = each.schedule, each.blocked_by
     yield f"Next Run:\t{next_run(each, instant)}"
     yield f"Last Result:\t{last_result(each)}"
     ignored = f" ({skip_not_applied().message})" if each.verdict.changes.observed.ignored else ""
@@ -54,16 +54,16 @@ def _our_lines(each: Sight, instant: datetime) -> Iterator[str]:
         yield f"Managed By:\t{manager}"
 
 
-def _would_wait(each: Sight) -> str:
+def _would_wait(each: EvaluatedSchedule) -> str:
     because = each.blocks_next_run
     if because is None:
         return "<no>"
     return f"not yet; the next run would be blocked by {because.reason}: {because.message}"
 
 
-def dialect_of(each: Sight) -> str:
+def dialect_of(each: EvaluatedSchedule) -> str:
     """Return by whose rules the expression is read."""
-    server = each.seen.server
+    server = each.view.server
     if server.dialect is None:
         return "<unknown>: nothing tells the version of Velero"
     if server.version == NOTED:
@@ -71,8 +71,8 @@ def dialect_of(each: Sight) -> str:
     return f"{server.dialect.value} ({f'Velero {server.version}' if server.version else 'by --velero-dialect'})"
 
 
-def _last_backups(each: Sight) -> str:
-    ours = [row for row in each.seen.backups if row.is_of(each.schedule)]
+def _last_backups(each: EvaluatedSchedule) -> str:
+    ours = [row for row in each.view.backups if row.is_of(each.schedule)]
     if not ours:
         return "Last Backups:  <none>"
     newest = sorted(ours, key=lambda row: (row.created, row.key), reverse=True)[:_SHOWN]

@@ -14,7 +14,7 @@ from foresail.cli.output.objects import document
 from foresail.cli.output.rule_chain import LATER, NO, STOPS, UNASKED, WAITS, YES, Step, lines
 from foresail.cli.output.times import moment, runs
 from foresail.cli.schedule.describe import dialect_of
-from foresail.cli.schedule.sight import Sight, looked_at
+from foresail.cli.schedule.snapshot import EvaluatedSchedule, read_selected
 from foresail.kube.refusals import WRITE_REFUSED
 from foresail.schedules.reasons import Reason
 from foresail.schedules.rules import BLOCKERS, skip_not_applied
@@ -28,33 +28,35 @@ _QUESTIONS = {
 
 def explain(chosen: argparse.Namespace) -> int:
     """Print the chain of rules for each chosen Schedule."""
-    sights, instant = looked_at(chosen)
-    if any(each.verdict.due for each in sights):  # a run that is due and not there may have been refused
-        sights = on_cluster(chosen, lambda cluster: _with_refusals(cluster, sights, instant))
+    evaluated, instant = read_selected(chosen)
+    if any(each.verdict.due for each in evaluated):  # a run that is due and not there may have been refused
+        evaluated = on_cluster(chosen, lambda cluster: _with_refusals(cluster, evaluated, instant))
     if chosen.output != "table":
-        print(document([as_data(each, instant) for each in sights], chosen.output))
-    elif sights:
-        print("\n\n".join(explained(each, instant) for each in sights))
+        print(document([as_data(each, instant) for each in evaluated], chosen.output))
+    elif evaluated:
+        print("\n\n".join(explained(each, instant) for each in evaluated))
     return 0
 
 
-async def _with_refusals(cluster: Cluster, sights: list[Sight], instant: datetime) -> list[Sight]:
-    namespaces = {each.schedule.key.namespace for each in sights if each.verdict.due}
+async def _with_refusals(
+    cluster: Cluster, evaluated: list[EvaluatedSchedule], instant: datetime
+) -> list[EvaluatedSchedule]:
+    namespaces = {each.schedule.key.namespace for each in evaluated if each.verdict.due}
     refused: dict[str, RefusedWrite] = {}
     for namespace in namespaces:
         refused |= await refused_writes(cluster, SCHEDULE, namespace, instant)
-    return [replace(each, refused=refused.get(each.schedule.uid)) if each.verdict.due else each for each in sights]
+    return [replace(each, refused=refused.get(each.schedule.uid)) if each.verdict.due else each for each in evaluated]
 
 
-def explained(each: Sight, instant: datetime) -> str:
+def explained(each: EvaluatedSchedule, instant: datetime) -> str:
     """Return the chain as lines, with an arrow before the rule that holds the Schedule back."""
     steps = chain_of(each, instant)
     return "\n".join([f"Schedule {each.schedule.key}: {summary(each, instant)}", *lines(steps)])
 
 
-def summary(each: Sight, instant: datetime) -> str:
+def summary(each: EvaluatedSchedule, instant: datetime) -> str:
     """Return in a sentence what becomes of it."""
-    because, verdict = each.waits, each.verdict
+    because, verdict = each.blocked_by, each.verdict
     if because is not None:
         return f"blocked by {because.reason}"
     if each.refused is not None:
@@ -65,7 +67,7 @@ def summary(each: Sight, instant: datetime) -> str:
     return f"the next run is at {moment(verdict.upcoming, instant)}" if verdict.upcoming else "no run is in sight"
 
 
-def chain_of(each: Sight, instant: datetime) -> list[Step]:
+def chain_of(each: EvaluatedSchedule, instant: datetime) -> list[Step]:
     """Return every rule with its answer; after the first no, rules answer for what would be."""
     steps = list(_steps(each, instant))
     first = next((place for place, step in enumerate(steps) if step.answer in STOPS), len(steps))
@@ -75,7 +77,7 @@ def chain_of(each: Sight, instant: datetime) -> list[Step]:
     ]
 
 
-def _steps(each: Sight, instant: datetime) -> Iterator[Step]:
+def _steps(each: EvaluatedSchedule, instant: datetime) -> Iterator[Step]:
     schedule, verdict = each.schedule, each.verdict
     yield Step("it is not being deleted", NO if schedule.is_terminating else YES)
     refused = verdict.refused
@@ -93,7 +95,7 @@ def _steps(each: Sight, instant: datetime) -> Iterator[Step]:
     yield Step("nothing is skipped", YES, _skip(each))
     yield _due(each, instant)
     for hold in BLOCKERS:
-        because = hold(each.seen, instant)
+        because = hold(each.view, instant)
         yield Step(_QUESTIONS[hold.__name__], NO if because else YES, because.message if because else "")
     operator = each.operator
     yield Step("Foresail's operator runs", YES if operator else NO, operator or "nobody holds its Lease")
@@ -101,7 +103,7 @@ def _steps(each: Sight, instant: datetime) -> Iterator[Step]:
         yield Step("the API server accepts its writes", NO, str(each.refused))
 
 
-def _due(each: Sight, instant: datetime) -> Step:
+def _due(each: EvaluatedSchedule, instant: datetime) -> Step:
     verdict, rule = each.verdict, "a run is due"
     base = f"counted from {stamp(verdict.base)}"
     if verdict.due is not None:
@@ -112,7 +114,7 @@ def _due(each: Sight, instant: datetime) -> Step:
     return Step(rule, UNASKED)
 
 
-def _skip(each: Sight) -> str:
+def _skip(each: EvaluatedSchedule) -> str:
     schedule = each.schedule
     field = "unset" if schedule.skip is None else str(schedule.skip).lower()
     applied = "; it is applied now, and nothing due before now is run" if each.verdict.skipped else ""
@@ -122,9 +124,9 @@ def _skip(each: Sight) -> str:
     return f"skipImmediately is {field}{applied}{last}"
 
 
-def as_data(each: Sight, instant: datetime) -> dict[str, Any]:
+def as_data(each: EvaluatedSchedule, instant: datetime) -> dict[str, Any]:
     """Return the chain and what follows from it, for programs."""
-    verdict, because, blocks = each.verdict, each.waits, each.blocks_next_run
+    verdict, because, blocks = each.verdict, each.blocked_by, each.blocks_next_run
     return {
         "namespace": each.schedule.key.namespace,
         "name": each.schedule.key.name,

@@ -10,8 +10,8 @@ from foresail.cli.options.selectors import shown_selector
 from foresail.cli.output.objects import as_text
 from foresail.cli.output.table import fitted, table, terminal_width
 from foresail.cli.output.times import ago, go_time, moment, short, shown_duration
-from foresail.cli.schedule.hints import say_who_fires
-from foresail.cli.schedule.sight import Sight, looked_at
+from foresail.cli.schedule.hints import hint_who_fires
+from foresail.cli.schedule.snapshot import EvaluatedSchedule, read_selected
 from foresail.schedules.metrics import last_ended
 
 VELERO = ("NAME", "STATUS", "CREATED", "SCHEDULE", "BACKUP TTL", "LAST BACKUP", "SELECTOR", "PAUSED")
@@ -22,17 +22,19 @@ _SHRINKS = ("NAME", "SCHEDULE", "NAMESPACE", "LAST RUN")
 
 def get(chosen: argparse.Namespace) -> int:
     """Print the chosen Schedules."""
-    sights, instant = looked_at(chosen)
+    evaluated, instant = read_selected(chosen)
     if not is_table(chosen.output):
-        print(as_text([each.content for each in sights], chosen.output))
+        print(as_text([each.content for each in evaluated], chosen.output))
         return 0
-    if sights:
-        print(schedule_table(sights, instant, chosen, terminal_width(sys.stdout)))
-        say_who_fires(sights)
+    if evaluated:
+        print(schedule_table(evaluated, instant, chosen, terminal_width(sys.stdout)))
+        hint_who_fires(evaluated)
     return 0
 
 
-def schedule_table(sights: Sequence[Sight], instant: datetime, chosen: argparse.Namespace, width: int | None) -> str:
+def schedule_table(
+    evaluated: Sequence[EvaluatedSchedule], instant: datetime, chosen: argparse.Namespace, width: int | None
+) -> str:
     """Return the table that the options ask for; the short one fits the width."""
     wide = chosen.output == "wide"
     columns = [label for each in chosen.label_columns for label in each.split(",")]
@@ -43,7 +45,7 @@ def schedule_table(sights: Sequence[Sight], instant: datetime, chosen: argparse.
         *(("LABELS",) if chosen.show_labels else ()),
     ]
     rows = []
-    for each in sights:
+    for each in evaluated:
         labels = each.schedule.labels
         rows.append(
             [
@@ -57,10 +59,10 @@ def schedule_table(sights: Sequence[Sight], instant: datetime, chosen: argparse.
     return table(header, rows) if wide else fitted(header, rows, width, _SHRINKS)
 
 
-def short_cells(each: Sight, instant: datetime) -> tuple[str, ...]:
+def short_cells(each: EvaluatedSchedule, instant: datetime) -> tuple[str, ...]:
     """Return the cells of the short table."""
     schedule, due, upcoming = each.schedule, each.verdict.due, each.verdict.upcoming
-    ended = last_ended(each.seen)
+    ended = last_ended(each.view)
     age = ago(schedule.last_backup, instant) if schedule.last_backup else ""
     last = " ".join(filter(None, (ended.phase if ended else "", age))) or "n/a"
     if due is not None:
@@ -70,9 +72,9 @@ def short_cells(each: Sight, instant: datetime) -> tuple[str, ...]:
     return schedule.key.name, schedule.text, last, following, why(each, in_full=False)
 
 
-def wide_cells(each: Sight, instant: datetime) -> tuple[str, ...]:
+def wide_cells(each: EvaluatedSchedule, instant: datetime) -> tuple[str, ...]:
     """Return the cells of the wide table: Velero's columns, then ours."""
-    skip, location = each.schedule.skip, each.seen.location
+    skip, location = each.schedule.skip, each.view.location
     return (
         *veleros_cells(each, instant),
         next_run(each, instant),
@@ -84,7 +86,7 @@ def wide_cells(each: Sight, instant: datetime) -> tuple[str, ...]:
     )
 
 
-def veleros_cells(each: Sight, instant: datetime) -> tuple[str, ...]:
+def veleros_cells(each: EvaluatedSchedule, instant: datetime) -> tuple[str, ...]:
     """Return the cells of Velero's own columns."""
     schedule, template = each.schedule, each.spec.get("template") or {}
     return (
@@ -99,20 +101,20 @@ def veleros_cells(each: Sight, instant: datetime) -> tuple[str, ...]:
     )
 
 
-def next_run(each: Sight, instant: datetime) -> str:
-    """Return when it runs next, or has been due if the run is held."""
+def next_run(each: EvaluatedSchedule, instant: datetime) -> str:
+    """Return when it runs next, or since when a blocked run is due."""
     return moment(each.verdict.next_run, instant) if each.verdict.next_run else "n/a"
 
 
-def last_result(each: Sight) -> str:
+def last_result(each: EvaluatedSchedule) -> str:
     """Return how the last run that has ended did so."""
-    last = last_ended(each.seen)
+    last = last_ended(each.view)
     return last.phase if last is not None else "n/a"
 
 
-def why(each: Sight, *, in_full: bool) -> str:
+def why(each: EvaluatedSchedule, *, in_full: bool) -> str:
     """Return why it waits, or what would block its next run: a word, or that and a sentence."""
-    because = each.waits or each.blocks_next_run
+    because = each.blocked_by or each.blocks_next_run
     if because is None:
         return ""
     return f"{because.reason}: {because.message}" if in_full else because.reason.value

@@ -4,22 +4,22 @@ from collections.abc import Iterable
 
 from foresail.cli.access.managed_by import ManagedMetadata, managing_tool
 from foresail.cli.output.messages import hint
-from foresail.cli.schedule.sight import Sight
+from foresail.cli.schedule.snapshot import EvaluatedSchedule
 from foresail.schedules.observe import ScheduleRow
 
 _MANAGED = "app.kubernetes.io/managed-by"
 
 
 def manager_of(schedule: ScheduleRow) -> str:
-    """Return who else keeps a Schedule as it is, in words; empty if nobody is known to."""
+    """Return the tool that manages a Schedule; empty if none is known."""
     key = schedule.key
-    kept = ManagedMetadata(key.name, key.namespace, labels=schedule.labels, annotations=schedule.annotations)
-    found = managing_tool(kept)
+    metadata = ManagedMetadata(key.name, key.namespace, labels=schedule.labels, annotations=schedule.annotations)
+    found = managing_tool(metadata)
     return str(found) if found is not None else schedule.labels.get(_MANAGED, "")
 
 
-def say_who_manages(schedules: Iterable[ScheduleRow]) -> None:
-    """Say of each Schedule that is about to be changed who will undo that."""
+def hint_who_manages(schedules: Iterable[ScheduleRow]) -> None:
+    """Print a hint for each Schedule whose manager will undo a change."""
     for each in schedules:
         manager = manager_of(each)
         if manager:
@@ -29,12 +29,12 @@ def say_who_manages(schedules: Iterable[ScheduleRow]) -> None:
             )
 
 
-def say_who_fires(sights: Iterable[Sight]) -> None:
-    """Say of each namespace whether anybody fires its Schedules, unless it is Foresail's operator alone."""
-    spaces = {each.schedule.key.namespace: each for each in sights}
+def hint_who_fires(evaluated: Iterable[EvaluatedSchedule]) -> None:
+    """Print a hint for each namespace in which Foresail's operator is not the only one to fire Schedules."""
+    spaces = {each.schedule.key.namespace: each for each in evaluated}
     for namespace, each in sorted(spaces.items()):
         text = who_fires(
-            namespace, has_schedule_controller=each.seen.server.has_schedule_controller, operator=each.operator
+            namespace, has_schedule_controller=each.view.server.has_schedule_controller, operator=each.operator
         )
         if text:
             hint(text)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from itertools import takewhile
 
-from foresail.cli.schedule.sight import Sight
+from foresail.cli.schedule.snapshot import EvaluatedSchedule
 from foresail.cron import IntervalSchedule, Schedule, fires_after, outlook
 from foresail.cron.clock_changes import ClockJump, clock_jumps
 from foresail.cron.tz.zoneinfo_loader import load_zoneinfo
@@ -44,13 +44,13 @@ class Load:
         return max(self.peaks.values(), default=0)
 
 
-def load_of(sights: Sequence[Sight], days: Sequence[date], zone: str, now: datetime) -> Load:
+def load_of(evaluated: Sequence[EvaluatedSchedule], days: Sequence[date], zone: str, now: datetime) -> Load:
     """Count the runs of all Schedules that are not paused."""
     wall = load_zoneinfo(zone)
     start, end = (datetime.combine(day, time(), wall) for day in (days[0], days[-1] + timedelta(days=1)))
-    several = len({each.schedule.key.namespace for each in sights}) > 1
+    several = len({each.schedule.key.namespace for each in evaluated}) > 1
     minutes: dict[datetime, list[str]] = {}
-    for each in sights:
+    for each in evaluated:
         key = each.schedule.key
         for fire in fires_of(each, start, end, now):
             minutes.setdefault(fire.replace(second=0), []).append(str(key) if several else key.name)
@@ -65,7 +65,7 @@ def load_of(sights: Sequence[Sight], days: Sequence[date], zone: str, now: datet
     return Load(
         zone,
         tuple(days),
-        len(sights),
+        len(evaluated),
         runs,
         peaks,
         tuple(_piles(local)),
@@ -74,9 +74,9 @@ def load_of(sights: Sequence[Sight], days: Sequence[date], zone: str, now: datet
     )
 
 
-def fires_of(each: Sight, start: datetime, end: datetime, now: datetime) -> Iterator[datetime]:
+def fires_of(each: EvaluatedSchedule, start: datetime, end: datetime, now: datetime) -> Iterator[datetime]:
     """Yield when a Schedule fires; one that counts from its last run is followed from there."""
-    cron = parse_expression(each.schedule.text, each.seen.settings.zone, each.seen.server.dialect, now)
+    cron = parse_expression(each.schedule.text, each.view.settings.zone, each.view.server.dialect, now)
     if isinstance(cron, Because):
         return
     if isinstance(cron, IntervalSchedule):

@@ -17,7 +17,7 @@ from foresail.cli.output.messages import hint, interruptible
 from foresail.cli.output.objects import as_text
 from foresail.cli.output.progress import Bar, Status, ended
 from foresail.cli.output.requests import Request, shown
-from foresail.cli.schedule.sight import row_of
+from foresail.cli.schedule.snapshot import row_of
 from foresail.kube.clock import now
 from foresail.plan import Key
 from foresail.schedules.build import backup_body, backup_name
@@ -64,7 +64,7 @@ async def _run(cluster: Cluster, chosen: argparse.Namespace) -> int:
     if chosen.dry_run == CLIENT:
         print(shown([Request("POST", velero.BACKUP, backup, body)], chosen.output))
         return 0
-    await _say_if_busy(cluster, schedule, instant)
+    await _hint_if_busy(cluster, schedule, instant)
     made = await cluster.create(velero.BACKUP, backup, body, dry_run=bool(chosen.dry_run))
     if chosen.dry_run:
         form = "yaml" if is_table(chosen.output) else chosen.output
@@ -82,10 +82,10 @@ async def _run(cluster: Cluster, chosen: argparse.Namespace) -> int:
         status = await ended(cluster, backup, progress.show)
     finally:
         progress.close()
-    return judged(backup, status)
+    return report_result(backup, status)
 
 
-def judged(backup: Key, status: Status) -> int:
+def report_result(backup: Key, status: Status) -> int:
     """Return 0 if a Backup has completed; otherwise say what became of it."""
     if status.phase == velero.COMPLETED:
         warned = f" with {status.warnings} warnings" if status.warnings else ""
@@ -96,7 +96,7 @@ def judged(backup: Key, status: Status) -> int:
     raise CommandError(f"Backup {backup} is {status.phase}{said}", f"see velero backup logs {backup.name}")
 
 
-async def _say_if_busy(cluster: Cluster, schedule: ScheduleRow, instant: datetime) -> None:
+async def _hint_if_busy(cluster: Cluster, schedule: ScheduleRow, instant: datetime) -> None:
     label = f"{velero.SCHEDULE_LABEL}={schedule.key.name}"
     for each in await cluster.listed(velero.BACKUP, schedule.key.namespace, label):
         row = backup_row(msgspec.json.decode(each, type=velero.Backup))

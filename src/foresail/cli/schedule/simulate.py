@@ -14,9 +14,9 @@ from foresail.cli.output.messages import hint
 from foresail.cli.output.objects import document
 from foresail.cli.output.table import table
 from foresail.cli.output.times import compact
-from foresail.cli.schedule.hints import say_who_fires
-from foresail.cli.schedule.sight import Sight, looked_at
+from foresail.cli.schedule.hints import hint_who_fires
 from foresail.cli.schedule.simulation import Fate, Outcome, Span, simulated
+from foresail.cli.schedule.snapshot import EvaluatedSchedule, read_selected
 from foresail.kube.clock import now
 
 _WEEK = timedelta(days=7)
@@ -26,9 +26,9 @@ _SUMMARY = ("SCHEDULE", "SLOTS", "ON TIME", "LATE", "NOT RUN", "FIRST EXCEPTION"
 def simulate(chosen: argparse.Namespace) -> int:
     """Print what becomes of each slot of the chosen Schedules between two instants."""
     span, takes = _span(chosen, now())
-    sights, instant = looked_at(chosen)
+    evaluated, instant = read_selected(chosen)
     fates = sorted(
-        ((fate, each) for each in sights for fate in simulated(each.seen, instant, span, takes)),
+        ((fate, each) for each in evaluated for fate in simulated(each.view, instant, span, takes)),
         key=lambda pair: (pair[0].slot, pair[1].schedule.key),
     )
     if chosen.output == "table":
@@ -37,7 +37,7 @@ def simulate(chosen: argparse.Namespace) -> int:
         print(_every_slot(fates, chosen))
     else:
         print(document([_as_data(*pair) for pair in fates], chosen.output))
-    _say_what_was_assumed(sights, takes)
+    _say_what_was_assumed(evaluated, takes)
     return 0
 
 
@@ -52,13 +52,13 @@ def _span(chosen: argparse.Namespace, instant: datetime) -> tuple[Span, timedelt
     return Span(start, end), timedelta(microseconds=length // 1000)
 
 
-def summary_rows(fates: Sequence[tuple[Fate, Sight]], zone: str) -> list[tuple[str, ...]]:
+def summary_rows(fates: Sequence[tuple[Fate, EvaluatedSchedule]], zone: str) -> list[tuple[str, ...]]:
     """Return a row for each Schedule: how many slots run, and the first that does not run on time."""
-    by_schedule: dict[str, list[Fate]] = {}
+    backups_by_schedule: dict[str, list[Fate]] = {}
     for fate, each in fates:
-        by_schedule.setdefault(str(each.schedule.key), []).append(fate)
+        backups_by_schedule.setdefault(str(each.schedule.key), []).append(fate)
     rows = []
-    for name, found in sorted(by_schedule.items()):
+    for name, found in sorted(backups_by_schedule.items()):
         on_time, late = (sum(fate.outcome is which for fate in found) for which in (Outcome.RUNS, Outcome.LATE))
         first = next((fate for fate in found if fate.outcome is not Outcome.RUNS), None)
         exception = f"{wall_time(first.slot, zone)} {said(first, zone)}" if first else ""
@@ -67,7 +67,7 @@ def summary_rows(fates: Sequence[tuple[Fate, Sight]], zone: str) -> list[tuple[s
     return rows
 
 
-def _every_slot(fates: Sequence[tuple[Fate, Sight]], chosen: argparse.Namespace) -> str:
+def _every_slot(fates: Sequence[tuple[Fate, EvaluatedSchedule]], chosen: argparse.Namespace) -> str:
     rows = [
         (wall_time(fate.slot, chosen.zone), stamp(fate.slot), str(each.schedule.key), said(fate, chosen.zone))
         for fate, each in fates
@@ -82,7 +82,7 @@ def said(fate: Fate, zone: str) -> str:
     return f"{fate.outcome}: {fate.because}" if fate.because else fate.outcome.value
 
 
-def _as_data(fate: Fate, each: Sight) -> dict[str, Any]:
+def _as_data(fate: Fate, each: EvaluatedSchedule) -> dict[str, Any]:
     return {
         "slot": stamp(fate.slot),
         "namespace": each.schedule.key.namespace,
@@ -93,11 +93,11 @@ def _as_data(fate: Fate, each: Sight) -> dict[str, Any]:
     }
 
 
-def _say_what_was_assumed(sights: Sequence[Sight], takes: timedelta) -> None:
-    for each in sights:
+def _say_what_was_assumed(evaluated: Sequence[EvaluatedSchedule], takes: timedelta) -> None:
+    for each in evaluated:
         because = each.verdict.refused
         if because is not None:
             hint(f"Schedule {each.schedule.key} has no slots: {because.message}")
     length = "no time" if not takes else compact(takes)
     print(f"assumed: the cluster stays as it is, the operator runs, and each Backup takes {length}", file=sys.stderr)
-    say_who_fires(sights)
+    hint_who_fires(evaluated)

@@ -65,24 +65,24 @@ class Span:
         return (slot for slot in takewhile(lambda slot: slot < last, fires_after(cron, before)) if slot >= self.since)
 
 
-def simulated(seen: ScheduleView, now: datetime, span: Span, takes: timedelta) -> Iterator[Fate]:
+def simulated(view: ScheduleView, now: datetime, span: Span, takes: timedelta) -> Iterator[Fate]:
     """Yield what becomes of every slot in a span that is not done yet, in order.
 
     Every Backup takes that long, those that run now included; whatever else holds a run holds it to the end.
     """
-    cron = parse_expression(seen.schedule.text, seen.settings.zone, seen.server.dialect, now)
+    cron = parse_expression(view.schedule.text, view.settings.zone, view.server.dialect, now)
     if isinstance(cron, Because):
         return
     at = now
     while at < span.until:
-        seen = _at(seen, at, takes)
-        verdict = judge(seen, at)
-        if verdict.refused is not None or seen.schedule.is_terminating:
+        view = _at(view, at, takes)
+        verdict = judge(view, at)
+        if verdict.refused is not None or view.schedule.is_terminating:
             return
-        if seen.schedule.paused:
+        if view.schedule.paused:
             yield from (Fate(slot, Outcome.PAUSED) for slot in span.slots(cron, verdict.base))
             return
-        yield from _skipped(seen, verdict, cron, at, span)
+        yield from _skipped(view, verdict, cron, at, span)
         slot, blocked_by = verdict.fires, verdict.blocked_by
         if blocked_by is not None and blocked_by.reason is not Reason.BUSY:
             text = f"{blocked_by.reason}: {blocked_by.message}"
@@ -92,35 +92,35 @@ def simulated(seen: ScheduleView, now: datetime, span: Span, takes: timedelta) -
             yield from (Fate(each, Outcome.MISSED) for each in span.slots(cron, verdict.base, slot))
             if at >= span.since:  # the run is in the span, even if its slot was before
                 yield Fate(slot, Outcome.LATE if at - slot >= timedelta(seconds=1) else Outcome.RUNS, at)
-            seen = _fired(seen, slot, at)
-        seen = _noted(seen, verdict, slot)
-        following = _following(seen, verdict, at, takes)
+            view = _fired(view, slot, at)
+        view = _recorded(view, verdict, slot)
+        following = _following(view, verdict, at, takes)
         if following is None:
             return
         at = following
-    yield from _left(seen, cron, now, span)
+    yield from _left(view, cron, now, span)
 
 
-def _left(seen: ScheduleView, cron: Schedule, now: datetime, span: Span) -> Iterator[Fate]:
+def _left(view: ScheduleView, cron: Schedule, now: datetime, span: Span) -> Iterator[Fate]:
     """Yield the slots that still wait for a Backup to end when the time is over."""
-    verdict = judge(seen, max(now, span.until - timedelta(seconds=1)))
+    verdict = judge(view, max(now, span.until - timedelta(seconds=1)))
     if verdict.blocked_by is not None:
         slots = list(span.slots(cron, verdict.base))
         yield from (Fate(slot, Outcome.MISSED) for slot in slots[:-1])
         yield from (Fate(slot, Outcome.HELD, because=Reason.BUSY.value) for slot in slots[-1:])
 
 
-def _skipped(seen: ScheduleView, verdict: Verdict, cron: Schedule, at: datetime, span: Span) -> Iterator[Fate]:
+def _skipped(view: ScheduleView, verdict: Verdict, cron: Schedule, at: datetime, span: Span) -> Iterator[Fate]:
     if verdict.skipped:
-        base = base_of(seen, verdict.changes.observed, at)
+        base = base_of(view, verdict.changes.observed, at)
         yield from (Fate(slot, Outcome.SKIPPED) for slot in span.slots(cron, base, verdict.base))
 
 
-def _following(seen: ScheduleView, verdict: Verdict, at: datetime, takes: timedelta) -> datetime | None:
+def _following(view: ScheduleView, verdict: Verdict, at: datetime, takes: timedelta) -> datetime | None:
     """Return the next instant at which something may change."""
     if verdict.is_settling:
         return at + timedelta(seconds=1)
-    ends = [end_of(each, takes) for each in seen.backups if is_busy(each, seen.schedule, at)]
+    ends = [end_of(each, takes) for each in view.backups if is_busy(each, view.schedule, at)]
     moments = [*([verdict.upcoming] if verdict.upcoming else []), *(ends if verdict.blocked_by else [])]
     return min((each for each in moments if each > at), default=None)
 
@@ -130,20 +130,20 @@ def end_of(backup: BackupRow, takes: timedelta) -> datetime:
     return backup.created + takes
 
 
-def _at(seen: ScheduleView, at: datetime, takes: timedelta) -> ScheduleView:
-    """Return what is seen at an instant: Backups whose time has passed have ended."""
+def _at(view: ScheduleView, at: datetime, takes: timedelta) -> ScheduleView:
+    """Return the view at an instant: Backups that have run long enough have ended."""
     backups = tuple(
         msgspec.structs.replace(each, phase=velero.COMPLETED)
         if not each.is_terminal and end_of(each, takes) <= at
         else each
-        for each in seen.backups
+        for each in view.backups
     )
-    return msgspec.structs.replace(seen, backups=backups)
+    return msgspec.structs.replace(view, backups=backups)
 
 
-def _fired(seen: ScheduleView, slot: datetime, at: datetime) -> ScheduleView:
-    """Return what is seen once the Backup of a slot was made; of those before it only what may still run is kept."""
-    schedule = seen.schedule
+def _fired(view: ScheduleView, slot: datetime, at: datetime) -> ScheduleView:
+    """Return the view after the Backup of a slot was created; earlier Backups that have ended are dropped."""
+    schedule = view.schedule
     made = BackupRow(
         key=Key(schedule.key.namespace, backup_name(schedule, slot)),
         schedule=schedule.key.name,
@@ -154,15 +154,15 @@ def _fired(seen: ScheduleView, slot: datetime, at: datetime) -> ScheduleView:
         completed=None,
         expires=None,
     )
-    going = tuple(each for each in seen.backups if not each.is_terminal)
-    return msgspec.structs.replace(seen, backups=(*going, made))
+    running = tuple(each for each in view.backups if not each.is_terminal)
+    return msgspec.structs.replace(view, backups=(*running, made))
 
 
-def _noted(seen: ScheduleView, verdict: Verdict, slot: datetime | None) -> ScheduleView:
-    """Return what is seen once the operator has written down what it did."""
-    schedule, changes = seen.schedule, verdict.changes
+def _recorded(view: ScheduleView, verdict: Verdict, slot: datetime | None) -> ScheduleView:
+    """Return the view after the operator has updated the status."""
+    schedule, changes = view.schedule, verdict.changes
     return msgspec.structs.replace(
-        seen,
+        view,
         schedule=msgspec.structs.replace(
             schedule,
             annotations={**schedule.annotations, **_observed(schedule, verdict)},

@@ -13,9 +13,9 @@ from foresail.cli.errors import CommandError
 from foresail.cli.output.messages import hint
 from foresail.cli.output.objects import as_text
 from foresail.cli.output.table import fitted, terminal_width
-from foresail.cli.schedule.hints import say_who_manages
+from foresail.cli.schedule.hints import hint_who_manages
 from foresail.cli.schedule.load import fires_of
-from foresail.cli.schedule.sight import Sight, looked_at
+from foresail.cli.schedule.snapshot import EvaluatedSchedule, read_selected
 from foresail.cli.schedule.spreading import Candidate, Move, minute_of, spread
 
 _HEADER = ("SCHEDULE", "NOW", "PROPOSED", "TOGETHER", "THEN")
@@ -25,8 +25,8 @@ def propose(chosen: argparse.Namespace) -> int:
     """Print other minutes for Schedules that start together; change nothing."""
     if chosen.most < 1 or chosen.days < 1:
         raise CommandError("--most and --days must be 1 or more", "leave them out for 1 start a minute and a week")
-    sights, instant = looked_at(chosen)
-    drawn = [each for each in sights if not each.schedule.paused and each.verdict.refused is None]
+    evaluated, instant = read_selected(chosen)
+    drawn = [each for each in evaluated if not each.schedule.paused and each.verdict.refused is None]
     end = instant + timedelta(days=chosen.days)
     candidates = [
         Candidate(
@@ -74,13 +74,15 @@ def patch_command(move: Move) -> str:
     return shlex.join([*words, patch])
 
 
-def _print_hints(moves: Sequence[Move], drawn: Sequence[Sight], candidates: Sequence[Candidate], most: int) -> None:
+def _print_hints(
+    moves: Sequence[Move], drawn: Sequence[EvaluatedSchedule], candidates: Sequence[Candidate], most: int
+) -> None:
     moved = {each.key for each in moves}
     if not moves:
         print(f"Nothing to move: no other minute has fewer starts, or no minute has more than {most}", file=sys.stderr)
     fixed = sum(minute_of(each.text) is None for each in candidates)
     if fixed:
         hint(f"{fixed} of {len(candidates)} Schedules do not fire in one minute of the hour, so they stay")
-    say_who_manages(each.schedule for each in drawn if each.schedule.key in moved)
+    hint_who_manages(each.schedule for each in drawn if each.schedule.key in moved)
     if moves:
         hint("nothing was changed; -o patch prints the commands that change them")

@@ -5,7 +5,7 @@ from typing import Any
 
 from foresail.cli.options.selectors import shown_selector
 from foresail.cli.output.times import go_time, shown_duration
-from foresail.cli.schedule.sight import Sight
+from foresail.cli.schedule.snapshot import EvaluatedSchedule
 
 _NONE = "<none>"
 _SCOPED = (
@@ -16,7 +16,7 @@ _SCOPED = (
 )
 
 
-def veleros_lines(each: Sight) -> Iterator[str]:
+def veleros_lines(each: EvaluatedSchedule) -> Iterator[str]:
     """Yield everything that Velero says about a Schedule."""
     schedule, template = each.schedule, each.spec.get("template") or {}
     yield f"Name:\t{schedule.key.name}"

@@ -1,4 +1,4 @@
-"""What the rules say about Schedules, from the state of the cluster: the operator is not asked."""
+"""Evaluates the operator's rules against a snapshot of the cluster; works without a running operator."""
 
 import argparse
 import sys
@@ -39,7 +39,7 @@ from foresail.schedules.status import last_observed
 from foresail.schedules.velero_server import deployment_row, identify_server
 
 NOTED = "as the operator noted"
-"""Stands for a version of Velero that only the operator has learnt."""
+"""Shown instead of a version of Velero that only the operator knows."""
 
 
 _schedule = msgspec.json.Decoder(velero.Schedule)
@@ -50,22 +50,22 @@ _any = msgspec.json.Decoder(dict[str, Any])
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
-    """What is known of one namespace, beside the Schedules themselves."""
+class NamespaceSnapshot:
+    """Everything in one namespace that a decision depends on, except the Schedules."""
 
     server: VeleroServer
     backups: Mapping[str, tuple[BackupRow, ...]]  # by the name of their Schedule
     locations: tuple[LocationRow, ...]
-    operator: str  # the identity of the replica that leads; empty if none runs
+    operator: str  # the replica that holds the lease; empty if none does
     settings: Settings
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
-    """A Schedule with what the rules say about it at an instant."""
+class EvaluatedSchedule:
+    """A Schedule with the verdict of the rules at an instant."""
 
     content: dict[str, Any]
-    seen: ScheduleView
+    view: ScheduleView
     verdict: Verdict
     operator: str
     refused: RefusedWrite | None = None  # read by `explain` alone
@@ -73,7 +73,7 @@ class Sight:
     @property
     def schedule(self) -> ScheduleRow:
         """The Schedule itself."""
-        return self.seen.schedule
+        return self.view.schedule
 
     @property
     def spec(self) -> dict[str, Any]:
@@ -83,12 +83,12 @@ class Sight:
 
     @property
     def paused_since(self) -> str:
-        """When the operator saw that it is paused; empty if it did not yet."""
+        """When the operator observed the pause; empty if it has not."""
         memory = last_observed(self.schedule)
         return memory.paused if memory else ""
 
     @property
-    def waits(self) -> Because | None:
+    def blocked_by(self) -> Because | None:
         """Why it does not run, or will not when it is due."""
         if self.verdict.refused is not None:
             return self.verdict.refused
@@ -101,11 +101,11 @@ class Sight:
     @property
     def blocks_next_run(self) -> Because | None:
         """What would block the next run if it were due now; a Backup that runs has ended by then."""
-        if self.waits is not None or self.verdict.due is not None or self.verdict.upcoming is None:
+        if self.blocked_by is not None or self.verdict.due is not None or self.verdict.upcoming is None:
             return None
         at = self.verdict.upcoming
-        holds = (velero_schedules, location_unavailable) if self.operator else (location_unavailable,)
-        return next(filter(None, (hold(self.seen, at) for hold in holds)), None)
+        blockers = (velero_schedules, location_unavailable) if self.operator else (location_unavailable,)
+        return next(filter(None, (blocker(self.view, at) for blocker in blockers)), None)
 
 
 def settings_of(chosen: argparse.Namespace) -> Settings:
@@ -116,24 +116,26 @@ def settings_of(chosen: argparse.Namespace) -> Settings:
         raise CommandError(f"--velero-time-zone: {error}") from error
 
 
-async def situation_of(cluster: Cluster, namespace: str, chosen: argparse.Namespace, instant: datetime) -> Situation:
+async def read_namespace(
+    cluster: Cluster, namespace: str, chosen: argparse.Namespace, instant: datetime
+) -> NamespaceSnapshot:
     """Read everything in a namespace that a decision about its Schedules depends on."""
     backups = await cluster.listed(velero.BACKUP, namespace, velero.SCHEDULE_LABEL)
     locations = await cluster.listed(velero.LOCATION, namespace)
-    known, operator = await firing(cluster, namespace, chosen, instant)
-    return Situation(
+    known, operator = await read_server_and_leader(cluster, namespace, chosen, instant)
+    return NamespaceSnapshot(
         server=known,
-        backups=by_schedule(backup_row(_backup.decode(each)) for each in backups),
+        backups=backups_by_schedule(backup_row(_backup.decode(each)) for each in backups),
         locations=tuple(location_row(_location.decode(each)) for each in locations),
         operator=operator,
         settings=settings_of(chosen),
     )
 
 
-async def firing(
+async def read_server_and_leader(
     cluster: Cluster, namespace: str, chosen: argparse.Namespace, instant: datetime
 ) -> tuple[VeleroServer, str]:
-    """Read which Velero runs in a namespace, and which replica of the operator leads there."""
+    """Read which Velero runs in a namespace, and which replica of the operator holds the lease."""
     deployments = await cluster.listed(DEPLOYMENT, namespace)
     rows = [deployment_row(_deployment.decode(each)) for each in deployments]
     flag = Dialect(chosen.velero_dialect) if getattr(chosen, "velero_dialect", None) else None
@@ -141,8 +143,8 @@ async def firing(
     return identify_server([row for row in rows if row is not None], "", flag), leader(lease, instant)
 
 
-async def chosen_schedules(cluster: Cluster, chosen: argparse.Namespace) -> list[msgspec.Raw]:
-    """Read the Schedules that the user has named or selected, or all of them."""
+async def selected_schedules(cluster: Cluster, chosen: argparse.Namespace) -> list[msgspec.Raw]:
+    """Read the Schedules that are named or selected, or all of them."""
     names: Sequence[str] = chosen.names
     if names and (chosen.selector or chosen.all_namespaces or getattr(chosen, "all", False)):
         problem = f"Schedule {names[0]} is named, and others are selected as well"
@@ -153,28 +155,30 @@ async def chosen_schedules(cluster: Cluster, chosen: argparse.Namespace) -> list
     return await cluster.listed(velero.SCHEDULE, namespace, chosen.selector or "")
 
 
-def looked_at(chosen: argparse.Namespace) -> tuple[list[Sight], datetime]:
-    """Return the chosen Schedules as they are now, and when that is; say it if there is none."""
+def read_selected(chosen: argparse.Namespace) -> tuple[list[EvaluatedSchedule], datetime]:
+    """Return the selected Schedules, evaluated now, and that instant; report if there are none."""
     instant = now()
-    sights = on_cluster(chosen, lambda cluster: sights_of(cluster, chosen, instant))
-    if not sights:
+    evaluated = on_cluster(chosen, lambda cluster: evaluate_selected(cluster, chosen, instant))
+    if not evaluated:
         where = "any namespace" if chosen.all_namespaces else f"namespace {chosen.namespace}"
         print(f"No schedules found in {where}", file=sys.stderr)
-    return sights, instant
+    return evaluated, instant
 
 
-async def sights_of(cluster: Cluster, chosen: argparse.Namespace, instant: datetime) -> list[Sight]:
-    """Read the chosen Schedules and judge each of them."""
-    found = [(row_of(each), _any.decode(each)) for each in await chosen_schedules(cluster, chosen)]
+async def evaluate_selected(cluster: Cluster, chosen: argparse.Namespace, instant: datetime) -> list[EvaluatedSchedule]:
+    """Read the selected Schedules and evaluate each of them."""
+    found = [(row_of(each), _any.decode(each)) for each in await selected_schedules(cluster, chosen)]
     namespaces = sorted({row.key.namespace for row, _ in found})
-    known = {each: await situation_of(cluster, each, chosen, instant) for each in namespaces}
+    known = {each: await read_namespace(cluster, each, chosen, instant) for each in namespaces}
     rows = found if chosen.names else sorted(found, key=lambda pair: pair[0].key)
-    return [sight(row, content, known[row.key.namespace], instant) for row, content in rows]
+    return [evaluate(row, content, known[row.key.namespace], instant) for row, content in rows]
 
 
-def sight(schedule: ScheduleRow, content: dict[str, Any], known: Situation, instant: datetime) -> Sight:
-    """Judge one Schedule in its situation."""
-    seen = ScheduleView(
+def evaluate(
+    schedule: ScheduleRow, content: dict[str, Any], known: NamespaceSnapshot, instant: datetime
+) -> EvaluatedSchedule:
+    """Evaluate one Schedule in its namespace."""
+    view = ScheduleView(
         schedule=schedule,
         backups=known.backups.get(schedule.key.name, ()),
         location=location_of(schedule.location, known.locations),
@@ -182,18 +186,18 @@ def sight(schedule: ScheduleRow, content: dict[str, Any], known: Situation, inst
         settings=known.settings,
     )
     kind = {"apiVersion": velero.SCHEDULE.api_version, "kind": velero.SCHEDULE.name}
-    return Sight({**kind, **content}, seen, judge(seen, instant), known.operator)
+    return EvaluatedSchedule({**kind, **content}, view, judge(view, instant), known.operator)
 
 
 def _velero_server(known: VeleroServer, schedule: ScheduleRow) -> VeleroServer:
-    """Return what is known of Velero; where nothing tells, the operator may have noted how it reads the Schedule."""
+    """Return what is known of Velero; without a version, the dialect that the operator recorded counts."""
     memory = last_observed(schedule)
     if known.dialect is not None or memory is None or memory.read_by is None:
         return known
     return msgspec.structs.replace(known, dialect=memory.read_by, version=NOTED)
 
 
-def by_schedule(backups: Iterable[BackupRow]) -> dict[str, tuple[BackupRow, ...]]:
+def backups_by_schedule(backups: Iterable[BackupRow]) -> dict[str, tuple[BackupRow, ...]]:
     """Return Backups under the names of their Schedules."""
     found: dict[str, list[BackupRow]] = {}
     for each in backups:
