@@ -95,7 +95,7 @@ class _SharedRequests(_Requests[Query]):
 
 
 class BackgroundReads(Generic[Query, Found]):
-    """Runs the reads of one controller while this process leads: one per key at a time, `concurrency` at once.
+    """Runs the reads of one controller while this process is the leader: one per key at a time, `concurrency` at once.
 
     Namespaces take turns.
 

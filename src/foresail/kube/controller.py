@@ -11,7 +11,7 @@ from foresail.kube.reflector import Change, WatchSpec
 from foresail.kube.store import Store
 from foresail.plan import Key, Plan
 
-Seen = TypeVar("Seen")
+View = TypeVar("View")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Informer:
     learn: MapsChanges = no_keys
 
 
-class Controller(Protocol, Generic[Seen]):
+class Controller(Protocol, Generic[View]):
     """What a capability provides; the loop does everything else."""
 
     @property
@@ -55,10 +55,10 @@ class Controller(Protocol, Generic[Seen]):
     def informers(self) -> Sequence[Informer]:
         """What the controller watches."""
 
-    def observe(self, key: Key, now: datetime) -> Seen | None:
+    def observe(self, key: Key, now: datetime) -> View | None:
         """Collect what a decision about the key needs; None if there is nothing to decide."""
 
-    def decide(self, seen: Seen, now: datetime) -> Plan:
+    def decide(self, view: View, now: datetime) -> Plan:
         """Return what to do; a pure function."""
 
 
@@ -66,7 +66,7 @@ class Controller(Protocol, Generic[Seen]):
 class Reserves(Protocol):
     """A controller whose decisions compete for a quota or a turn."""
 
-    def begin(self, key: Key, seen: Any, plan: Plan, now: datetime) -> Iterable[Key]:  # noqa: ANN401 - as observed
+    def begin(self, key: Key, view: Any, plan: Plan, now: datetime) -> Iterable[Key]:  # noqa: ANN401 - as observed
         """Reserve what a Plan takes before its first write; return the keys to reconcile now."""
 
 
@@ -77,7 +77,7 @@ class Settles(Protocol):
     def settled(
         self,
         key: Key,
-        seen: Any,  # noqa: ANN401 - as observed, None if there is nothing to decide
+        view: Any,  # noqa: ANN401 - as observed, None if there is nothing to decide
         plan: Plan,
         result: Result,
         now: datetime,
@@ -87,7 +87,7 @@ class Settles(Protocol):
 
 @runtime_checkable
 class HasTerms(Protocol):
-    """A controller that remembers decisions, which are valid only while this process leads."""
+    """A controller that remembers decisions, which are valid only while this process is the leader."""
 
     def start_term(self) -> Iterable[Key]:
         """Forget the decisions of an earlier term; return the keys to reconcile because of it."""
@@ -101,17 +101,17 @@ class Executes(Protocol):
 
 
 class Election(Protocol):
-    """Tells when this process leads; implemented by `Leadership` if there are several replicas."""
+    """Tells when this process is the leader; implemented by `Leadership` if there are several replicas."""
 
     async def until_leader(self) -> None:
-        """Return when this process leads."""
+        """Return when this process is the leader."""
 
     async def until_follower(self) -> None:
         """Return when this process does not lead."""
 
 
 class SingleReplica:
-    """An election with one candidate, which always leads."""
+    """An election with one candidate, which is always the leader."""
 
     async def until_leader(self) -> None:
         """Return at once."""

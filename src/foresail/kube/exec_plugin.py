@@ -163,7 +163,7 @@ def _environment(user: Entry, listed: object) -> dict[str, str]:
 
 
 def _cluster_info(cluster: Entry) -> dict[str, Any]:
-    """Return the cluster as a plugin is told it, with the configuration that its extension holds for plugins."""
+    """Return the cluster as plugins receive it, with the configuration that its extension has for them."""
     names = ("server", "tls-server-name", "insecure-skip-tls-verify", "proxy-url")
     info = {name: cluster.fields[name] for name in names if name in cluster.fields}
     authority = cluster.pem("certificate-authority")

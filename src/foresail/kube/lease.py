@@ -69,7 +69,7 @@ class Leadership:
         return self._candidate.is_leader(steady())
 
     async def until_leader(self) -> None:
-        """Return when this process leads."""
+        """Return when this process is the leader."""
         await self._leading.wait()
 
     async def until_follower(self) -> None:

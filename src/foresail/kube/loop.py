@@ -27,9 +27,9 @@ from foresail.kube.controller import (
     LowPriority,
     MapsChanges,
     Reserves,
-    Seen,
     Settles,
     SingleReplica,
+    View,
     no_keys,
 )
 from foresail.kube.execute import Outcome, Result
@@ -65,17 +65,17 @@ class LoopTiming:
 _TIMING = LoopTiming()
 
 
-class Loop(Generic[Seen]):
+class Loop(Generic[View]):
     """Runs one controller until cancelled or drained; it ends by itself only if one of its watches does.
 
-    The watches always run, the workers only while this process leads. So a follower's stores are warm, and its queue
+    The watches always run, the workers only in the leader. So a follower's stores are warm, and its queue
     has the keys that it has not reconciled. Loops with the same watch share one stream (`siblings`).
     """
 
     def __init__(  # noqa: PLR0913 - the parts of a loop, each by its name
         self,
         client: Server,
-        controller: Controller[Seen],
+        controller: Controller[View],
         executor: Executes,
         now: Callable[[], datetime],
         *,
@@ -118,7 +118,7 @@ class Loop(Generic[Seen]):
         self._draining = asyncio.Event()
 
     async def run(self) -> None:
-        """Watch, and reconcile while this process leads and all stores are complete."""
+        """Watch, and reconcile while this process is the leader and all stores are complete."""
         async with asyncio.TaskGroup() as group:
             for watch in self.watches:
                 self._watching.append((watch.reflector.spec.kind, group.create_task(watch.run())))
@@ -160,7 +160,7 @@ class Loop(Generic[Seen]):
             finally:
                 self.is_working = False
                 self._decisions = DecisionLog()
-            # While draining, this process still leads, so busy workers finish their Plan. When leadership is lost,
+            # While draining, this process still is leader, so busy workers finish their Plan. When leadership is lost,
             # they are cancelled as in a crash: the next leader observes their writes and continues from there.
             for worker in workers:
                 if not self._draining.is_set() or worker not in self._busy:
@@ -200,7 +200,7 @@ class Loop(Generic[Seen]):
         return Reflector(informer.spec, informer.store, changed, unreadable)
 
     def _mapped(self, kind: Kind, step: MapsChanges, change: Change[Any]) -> Iterator[Key | LowPriority]:
-        """Yield the keys that a change maps to; a failure concerns this object alone, so the watch goes on."""
+        """Yield the keys that a change maps to; a failure concerns this object alone, so the watch continues."""
         try:
             yield from step(change)
         except Exception:  # noqa: BLE001 - whatever a tenant's object brings about
@@ -258,24 +258,24 @@ class Loop(Generic[Seen]):
 
     async def _reconcile(self, key: Key) -> tuple[str, tuple[Written, ...]]:
         now = self._now()
-        seen = self._observe(key, now)
-        if seen is None:
+        view = self._observe(key, now)
+        if view is None:
             self.queue.succeeded(key)
             self._decisions.forget(key)
             self._schedule_wake_up(key, None, now)
             self._requeue(self._settled(key, None, _NO_PLAN, _DONE, now))
             return "absent", ()
-        plan = self._decide(seen, now)
-        self._requeue(self._begin(key, seen, plan, now))
+        plan = self._decide(view, now)
+        self._requeue(self._begin(key, view, plan, now))
         if self.background_reads is not None:
             for read in plan.reads:
                 self.background_reads.request(key, read, now)
         try:
             result = await self._execute(plan)
         except BaseException:  # leadership was lost or the executor failed: release what was reserved
-            self._requeue(self._settled(key, seen, plan, _CUT_OFF, now))
+            self._requeue(self._settled(key, view, plan, _CUT_OFF, now))
             raise
-        again = set(self._settled(key, seen, plan, result, now))
+        again = set(self._settled(key, view, plan, result, now))
         if result.outcome is Outcome.DONE:
             self.queue.succeeded(key)
             self._schedule_wake_up(key, plan.wake_at, now)

@@ -1,4 +1,4 @@
-"""Runs one replica: it always watches, reconciles while it leads, and shuts down gracefully."""
+"""Runs one replica: it always watches, reconciles while it is the leader, and shuts down gracefully."""
 
 import asyncio
 import gc

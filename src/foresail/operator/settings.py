@@ -15,7 +15,7 @@ class Settings:
     identity: str  # unlike that of any other replica; in a pod, its name
     velero_namespace: str = "velero"
     lease_namespace: str = "velero"
-    lease_name: str = OPERATORS_LEASE  # of all replicas among which one leads
+    lease_name: str = OPERATORS_LEASE  # for which all replicas campaign
     own_namespace: str = ""  # of the operator's pod, out of reach of self-service; empty outside a pod
     kubeconfig: str | None = None
     context: str | None = None

@@ -256,10 +256,10 @@ def _watch(
     *,
     metadata_only: bool = False,
 ) -> Callable[..., Informer]:
-    """Return what makes a watch from the function that maps its events to keys, and the one that learns from them."""
-    interest = WatchSpec(kind, wire, row, namespace, metadata_only=metadata_only)
+    """Return a function that completes an informer with its mapping of changes to keys, and its `learn`."""
+    spec = WatchSpec(kind, wire, row, namespace, metadata_only=metadata_only)
 
     def watch(keys: Keys, learn: Keys = _no_keys) -> Informer:
-        return Informer(interest, store, keys, learn)
+        return Informer(spec, store, keys, learn)
 
     return watch
