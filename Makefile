@@ -14,7 +14,7 @@ VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"$$/\1/p' src/foresail/__init
 IMAGE ?= foresail:$(VERSION)$(TAG_SUFFIX)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lint format test test-shells test-cluster cluster-build cluster-up cluster-down \
+.PHONY: help setup lint format test test-shells test-node test-cluster cluster-build cluster-up cluster-down \
   cron-oracle cron-shift cron-fuzz schedule-year schedule-gitops schedule-kills schedule-clusters compat selfservice-specs \
   crds manifests docs docs-site licences sbom wheel image image-size audit bench-cron bench-runtime bench-schedules bench-selfservice bench-primers bench-scale primer-year primer-kills primer-kept primer-admission \
   runtime-kills takeover selfservice-kills selfservice-queue restore-authorization redteam chart-upgrade soak lock ci
@@ -84,7 +84,7 @@ $(VENV)/.release: $(STAMP) requirements/release.txt
 	touch $@
 
 test: setup ## the tests that need no cluster: seconds
-	$(BIN)/pytest tests --ignore=tests/cluster --ignore=tests/shells
+	$(BIN)/pytest tests --ignore=tests/cluster --ignore=tests/node --ignore=tests/shells
 
 test-shells: setup ## completion in a real zsh, which must be installed: seconds
 	$(BIN)/pytest tests/shells
@@ -94,6 +94,9 @@ takeover: setup ## a follower takes over after every event and around every writ
 
 cron-shift: setup ## 20,000 random shifts against brute force and the Go libraries: minutes
 	$(BIN)/python -m bench.cron_shift
+
+test-node: setup ## the tests on a real node with containers; needs root and packages, and says which; the last line is JSON: minutes
+	$(BIN)/python -m tests.node
 
 test-cluster: setup cluster-build ## the tests on a real cluster that they start themselves: minutes
 	$(BIN)/pytest tests/cluster

@@ -1,0 +1,110 @@
+"""What the tests on a real node ask of it: pods, what they print, and what they leave on the machine."""
+
+import io
+import json
+import os
+import re
+import subprocess
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+from foresail.cli.main import main
+from testbed import Cluster
+from testbed.node import cgroups, network, programs
+from testbed.node.images import BUSYBOX
+from testbed.node.needs import command
+
+CHECKOUT = Path(__file__).parent.parent.parent
+IMAGE = "ghcr.io/foresail/foresail:node-test"
+_SPACES = ("pid", "net", "mnt")
+
+
+def started(lines: list[str], component: str) -> float:
+    """Return the second at which the testbed reported a component to be ready."""
+    (line,) = [line for line in lines if line.startswith(f"{component} is ready")]
+    found = re.search(r"after ([\d.]+) s", line)
+    assert found
+    return float(found[1])
+
+
+def foresail(cluster: Cluster, *words: str) -> str:
+    """Run the command line as the administrator and return what it reported; it must succeed."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = main([words[0], f"--kubeconfig={cluster.kubeconfig}", *words[1:]])
+    assert code == 0, err.getvalue()
+    return out.getvalue() + err.getvalue()
+
+
+def pod(name: str, namespace: str, *words: str, **spec: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON is any
+    """Return a pod of a few tools that runs these words of a shell."""
+    container = {"name": "main", "image": BUSYBOX, "command": ["sh", "-c", *words], **spec.pop("container", {})}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": namespace, "labels": {"app": name}},
+        "spec": {"containers": [container], "terminationGracePeriodSeconds": 1, **spec},
+    }
+
+
+def namespace(name: str) -> dict[str, Any]:
+    """Return a namespace."""
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+
+
+def wait_ready(cluster: Cluster, what: str, where: str, seconds: int = 120) -> None:
+    """Wait until an object is Ready."""
+    cluster.kubectl("wait", "--for=condition=Ready", what, f"--namespace={where}", f"--timeout={seconds}s")
+
+
+class Outside:
+    """What a node has on the machine, seen without asking the testbed: counted while it is up and after its end."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._folder = str(cluster.folder)
+        self._spaces = {
+            (Path("/proc") / str(programs.first_process(cluster.site)) / "ns" / kind).readlink() for kind in _SPACES
+        }
+        self._link = network.link_name(cluster.site)
+        self._group = cgroups.name(cluster.folder)
+
+    def left(self) -> dict[str, list[str]]:
+        """Return the processes, mounts, links and control groups that there are."""
+        return {
+            "processes": self._processes(),
+            "mounts": [line for line in _mounts() if self._folder in line],
+            "links": [path.name for path in Path("/sys/class/net").iterdir() if path.name == self._link],
+            "groups": [str(found) for found in Path("/sys/fs/cgroup").glob(f"**/{self._group}")],
+            "files": [self._folder] if Path(self._folder).exists() else [],
+        }
+
+    def _processes(self) -> list[str]:
+        found = []
+        for entry in Path("/proc").iterdir():
+            if not entry.name.isdigit() or int(entry.name) == os.getpid():
+                continue
+            try:
+                spaces = {(entry / "ns" / kind).readlink() for kind in _SPACES}
+                words = (entry / "cmdline").read_bytes() + (entry / "environ").read_bytes()
+            except (FileNotFoundError, ProcessLookupError, PermissionError):
+                continue
+            if spaces & self._spaces or self._folder.encode() in words:
+                found.append(f"{entry.name} {words[:80]!r}")
+        return found
+
+
+def _mounts() -> list[str]:
+    return Path("/proc/self/mountinfo").read_text().splitlines()
+
+
+def rules() -> str:
+    """Return the machine's packet filter rules, without their counters."""
+    done = subprocess.run([command("nft"), "-j", "list", "ruleset"], capture_output=True, text=True, check=False)
+    return json.dumps([each for each in json.loads(done.stdout or "{}").get("nftables", []) if "metainfo" not in each])
+
+
+def touched() -> list[str]:
+    """Return what is in the folders to which programs of a node write unless they are kept from it."""
+    places = ("/var/lib/kubelet", "/var/lib/cni", "/var/lib/containerd", "/opt/containerd", "/opt/cni", "/var/log/pods")
+    return [str(file) for place in places for file in [Path(place), *Path(place).glob("*")] if file.exists()]
