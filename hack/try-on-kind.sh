@@ -9,10 +9,18 @@ cd "$(dirname "$0")/.."
 IMAGE=foresail:try
 PATH="$PWD/.venv/bin:$PATH"
 
+# Every step uses a kubeconfig of this cluster alone: your own is neither used nor changed.
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+use_cluster() {
+  kind get kubeconfig --name foresail > "$folder/kubeconfig"
+  export KUBECONFIG="$folder/kubeconfig"
+}
+
 run() { printf '\n$ %s\n' "$*"; "$@"; }
 
 cluster() {
-  run kind create cluster --name foresail
+  run kind create cluster --name foresail --kubeconfig "$folder/created"
 }
 
 bucket() {
@@ -47,6 +55,7 @@ tour() {
   run foresail backup explain first -n shop
   run foresail schedule create nightly --schedule '0 3 * * *'
   run foresail schedule get
+  printf '\nTo go on by yourself: kind export kubeconfig --name foresail\n'
 }
 
 delete() {
@@ -55,9 +64,10 @@ delete() {
 
 for step in "${@:-all}"; do
   case $step in
-    all) cluster; bucket; velero_server; image; install; tour ;;
-    velero) velero_server ;;
-    cluster | bucket | image | install | tour | delete) "$step" ;;
+    all) cluster; use_cluster; bucket; velero_server; image; install; tour ;;
+    velero) use_cluster; velero_server ;;
+    cluster | image | delete) "$step" ;;
+    bucket | install | tour) use_cluster; "$step" ;;
     *) echo "unknown step: $step; one of cluster bucket velero image install tour delete" >&2; exit 2 ;;
   esac
 done

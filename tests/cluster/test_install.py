@@ -198,6 +198,7 @@ def test_the_script_for_kind_installs_backs_up_and_restores(
     (step,) = steps(README, "Try it in five minutes")
     cluster.kubectl("delete", "namespace", "shop", "--ignore-not-found", "--timeout=120s")
     cluster.kubectl("delete", "schedules.velero.io", "--all", "--namespace=velero")
+    reader.type('export OF_KIND="$KUBECONFIG"; kind() { cat "$OF_KIND"; }; export -f kind')  # it asks kind for this
     reader.type("kubectl apply -f hack/bucket.yaml && kubectl delete namespace bucket --wait=false")
     reader.type('velero() { command velero "$@" --dry-run -o yaml; }; export -f velero')
     manifests = reader.type(f"{step.command} velero")

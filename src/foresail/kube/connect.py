@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from multidict import CIMultiDict
 
-from foresail.kube.credentials import Credentials, CredentialSource, TokenFile, credential_source
+from foresail.kube.credentials import Credentials, CredentialSource, TokenFile, anonymous, credential_source
 from foresail.kube.kubeconfig import Entry, KubeconfigError, kubeconfig_paths, read_context
 
 _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -38,7 +38,7 @@ class Connection:
 
     def __init__(self, load: Callable[[], _Settings], settings: _Settings, credentials: Credentials) -> None:
         self._load, self._settings = load, settings
-        self._trusted = (settings.authority, credentials.certificate, credentials.key)
+        self._trusted = _trust(settings, credentials)
         self.tls = _tls(settings, credentials)
         self._renewing = asyncio.Lock()
         self._renewals = 0
@@ -77,14 +77,19 @@ class Connection:
                 return
             try:
                 settings = self._load()
+                self._refuse_other_server(settings)
                 self._use(settings, await settings.credentials())
             except (KubeconfigError, OSError) as error:
                 raise _no_credentials(error) from error
             self._renewals += 1
 
+    def _refuse_other_server(self, settings: _Settings) -> None:
+        if settings.server != self.server:
+            raise KubeconfigError(f"the API server is {settings.server} now, and was {self.server}; start again")
+
     def _use(self, settings: _Settings, credentials: Credentials) -> None:
         """Use these settings; without a change of certificates the open connections stay in use."""
-        trusted = (settings.authority, credentials.certificate, credentials.key)
+        trusted = _trust(settings, credentials)
         if trusted != self._trusted:
             self.tls = _tls(settings, credentials)
         self._settings, self._trusted = settings, trusted
@@ -99,13 +104,11 @@ def _no_credentials(error: Exception) -> ConnectError:
 async def connect(kubeconfig: str | None = None, context: str | None = None) -> Connection:
     """Connect with a kubeconfig (KUBECONFIG and ~/.kube/config by default), or as a pod's ServiceAccount.
 
-    In a pod without a kubeconfig of its own the ServiceAccount is used.
+    In a pod without a kubeconfig of its own the ServiceAccount is used. The context is chosen once: whoever changes the
+    current context of the kubeconfig later does not move a command that runs to another cluster.
     """
-
-    def load() -> _Settings:
-        return _from_pod() if _is_pods_own(kubeconfig, context) else _from_kubeconfig(kubeconfig, context)
-
     try:
+        load = _from_pod if _is_pods_own(kubeconfig, context) else _kubeconfig_loader(kubeconfig, context)
         settings = load()
         return Connection(load, settings, await settings.credentials())
     except KubeconfigError as error:
@@ -125,7 +128,8 @@ def namespace_of_context(kubeconfig: str | None = None, context: str | None = No
 
 
 def _is_pods_own(kubeconfig: str | None, context: str | None) -> bool:
-    return kubeconfig is None and context is None and (_SERVICE_ACCOUNT / "token").exists()
+    is_named = bool(kubeconfig or context or os.environ.get("KUBECONFIG"))
+    return not is_named and (_SERVICE_ACCOUNT / "token").exists()
 
 
 def _from_pod() -> _Settings:
@@ -137,9 +141,14 @@ def _from_pod() -> _Settings:
     return _Settings(server, authority, TokenFile(_SERVICE_ACCOUNT / "token"))
 
 
-def _from_kubeconfig(kubeconfig: str | None, wanted: str | None) -> _Settings:
+def _kubeconfig_loader(kubeconfig: str | None, context: str | None) -> Callable[[], _Settings]:
     paths = kubeconfig_paths(kubeconfig)
-    context = read_context(paths, wanted)
+    name = read_context(paths, context).name
+    return lambda: _from_kubeconfig(paths, name)
+
+
+def _from_kubeconfig(paths: str, name: str) -> _Settings:
+    context = read_context(paths, name)
     cluster = context.cluster
     server = cluster.text("server").rstrip("/")
     if urlsplit(server).scheme not in ("http", "https"):
@@ -147,11 +156,15 @@ def _from_kubeconfig(kubeconfig: str | None, wanted: str | None) -> _Settings:
     proxy = cluster.text("proxy-url")
     if proxy and urlsplit(proxy).scheme not in ("http", "https"):
         raise cluster.error("proxy-url does not start with http:// or https://; other proxies are not supported")
+    authority, is_insecure = cluster.pem("certificate-authority"), cluster.flag("insecure-skip-tls-verify")
+    if authority and is_insecure:
+        raise cluster.error("insecure-skip-tls-verify is set beside certificate-authority; remove one of them")
     return _Settings(
         server,
-        cluster.pem("certificate-authority"),
-        credential_source(context, paths),
-        cluster.flag("insecure-skip-tls-verify"),
+        authority,
+        # As with kubectl: nothing secret goes over a connection that is not encrypted.
+        credential_source(context, paths) if server.startswith("https:") else anonymous,
+        is_insecure,
         cluster.text("tls-server-name"),
         proxy,
         _impersonation(context.user),
@@ -169,6 +182,11 @@ def _impersonation(user: Entry) -> tuple[tuple[str, str], ...]:
         *(("Impersonate-Group", str(each)) for each in groups),
         *((f"Impersonate-Extra-{name}", str(each)) for name, values in extra.items() for each in values),
     )
+
+
+def _trust(settings: _Settings, credentials: Credentials) -> tuple[object, ...]:
+    """Return what the TLS settings are made from."""
+    return settings.authority, settings.is_insecure, credentials.certificate, credentials.key
 
 
 def _tls(settings: _Settings, credentials: Credentials) -> ssl.SSLContext | None:

@@ -72,6 +72,11 @@ class PluginCredentials:
             return self._last
 
 
+async def anonymous() -> Credentials:
+    """Return no credentials."""
+    return Credentials()
+
+
 def credential_source(context: Context, paths: str) -> CredentialSource:
     """Return the source of credentials that a user of a kubeconfig asks for."""
     user = context.user

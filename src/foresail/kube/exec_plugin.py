@@ -28,9 +28,9 @@ class ExecCredential:
     expires: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ExecPlugin:
-    """How a kubeconfig asks to run the plugin."""
+    """How a kubeconfig asks to run the plugin; it has no repr, because arguments and variables may hold secrets."""
 
     user: Entry
     version: str

@@ -13,7 +13,7 @@ from testbed.pki import make_authority
 def kubeconfig(folder: Path, user: dict[str, object]) -> Path:
     file = folder / "kubeconfig"
     content = {
-        "clusters": [{"name": "nowhere", "cluster": {"server": "http://127.0.0.1:9"}}],
+        "clusters": [{"name": "nowhere", "cluster": {"server": "https://127.0.0.1:9"}}],
         "users": [{"name": "me", "user": user}],
         "contexts": [{"name": "nowhere", "context": {"cluster": "nowhere", "user": "me"}}],
         "current-context": "nowhere",

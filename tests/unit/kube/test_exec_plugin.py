@@ -79,7 +79,7 @@ def test_a_plugin_is_told_its_settings_and_gives_a_token_that_is_kept(plugin: Pl
             assert dict(await connection.headers()) == {"Authorization": "Bearer secret-1"}
 
     asyncio.run(run())
-    cluster = {"server": "http://127.0.0.1:9", "tls-server-name": "api", "config": {"audience": "x"}}
+    cluster = {"server": "https://127.0.0.1:9", "tls-server-name": "api", "config": {"audience": "x"}}
     info = {"apiVersion": V1, "kind": "ExecCredential", "spec": {"interactive": False, "cluster": cluster}}
     assert plugin.runs() == [{"info": info, "args": ["get", "token"], "zone": "b", "stdin": False}]
 

@@ -4,6 +4,7 @@ import asyncio
 import base64
 import json
 import os
+import ssl
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ def written(
     file: Path, *, cluster: dict[str, Any] | None = None, user: dict[str, Any] | None = None, name: str = "a"
 ) -> Path:
     content = {
-        "clusters": [{"name": name, "cluster": {"server": "http://127.0.0.1:9", **(cluster or {})}}],
+        "clusters": [{"name": name, "cluster": {"server": "https://127.0.0.1:9", **(cluster or {})}}],
         "users": [{"name": name, "user": user or {}}],
         "contexts": [{"name": name, "context": {"cluster": name, "user": name, "namespace": f"of-{name}"}}],
         "current-context": name,
@@ -45,11 +46,11 @@ def headers(connection: Connection) -> list[tuple[str, str]]:
 
 def test_of_several_files_the_first_that_sets_a_name_wins_and_a_missing_one_is_left_out(tmp_path: Path) -> None:
     first = written(tmp_path / "first", user={"token": "1"})
-    second = written(tmp_path / "second", user={"token": "2"}, cluster={"server": "http://127.0.0.1:10"})
+    second = written(tmp_path / "second", user={"token": "2"}, cluster={"server": "https://127.0.0.1:10"})
     third = written(tmp_path / "third", user={"token": "3"}, name="b")
     paths = os.pathsep.join(map(str, (tmp_path / "missing", first, second, third)))
     connection = connected(paths)
-    assert connection.server == "http://127.0.0.1:9"
+    assert connection.server == "https://127.0.0.1:9"
     assert headers(connection) == [("Authorization", "Bearer 1")]
     assert headers(connected(paths, "b")) == [("Authorization", "Bearer 3")]
     assert (namespace_of_context(paths), namespace_of_context(paths, "b")) == ("of-a", "of-b")
@@ -181,3 +182,68 @@ def test_a_pod_uses_its_service_account_and_reads_its_token_again_every_minute(
     monkeypatch.delenv("KUBERNETES_SERVICE_PORT")
     with pytest.raises(ConnectError, match="KUBERNETES_SERVICE_PORT is not set in this pod"):
         asyncio.run(connect())
+
+
+def test_a_current_context_that_changes_does_not_move_a_command_to_another_cluster(tmp_path: Path) -> None:
+    file = written(tmp_path / "config", user={"token": "1"})
+    content = json.loads(file.read_text())
+    content["clusters"].append({"name": "prod", "cluster": {"server": "https://127.0.0.1:10"}})
+    content["contexts"].append({"name": "prod", "context": {"cluster": "prod", "user": "a"}})
+    file.write_text(json.dumps(content))
+
+    async def run() -> Connection:
+        connection = await connect(str(file))
+        file.write_text(json.dumps({**content, "current-context": "prod"}))
+        await connection.renew()
+        return connection
+
+    assert asyncio.run(run()).server == "https://127.0.0.1:9"
+
+
+def test_a_server_that_was_replaced_in_the_kubeconfig_ends_the_command(tmp_path: Path) -> None:
+    file = written(tmp_path / "config")
+
+    async def run() -> None:
+        connection = await connect(str(file))
+        written(file, cluster={"server": "https://127.0.0.1:10"})
+        with pytest.raises(ConnectError, match="now, and was https"):
+            await connection.renew()
+
+    asyncio.run(run())
+
+
+def test_no_credentials_are_sent_without_encryption(tmp_path: Path) -> None:
+    file = written(tmp_path / "config", cluster={"server": "http://127.0.0.1:9"}, user={"token": "secret"})
+    assert headers(connected(file)) == []
+
+
+def test_an_authority_beside_switched_off_verification_is_refused_as_by_kubectl(tmp_path: Path) -> None:
+    make_authority(tmp_path / "pki")
+    cluster = {"certificate-authority": str(tmp_path / "pki" / "ca.crt"), "insecure-skip-tls-verify": True}
+    with pytest.raises(ConnectError, match="remove one of them"):
+        connected(written(tmp_path / "config", cluster=cluster))
+
+
+def test_verification_that_is_switched_on_again_holds_from_the_next_renewal(tmp_path: Path) -> None:
+    file = written(tmp_path / "config", cluster={"insecure-skip-tls-verify": True})
+
+    async def run() -> list[int]:
+        connection = await connect(str(file))
+        first = connection.tls
+        written(file)
+        await connection.renew()
+        assert first is not None
+        assert connection.tls is not None
+        return [first.verify_mode, connection.tls.verify_mode]
+
+    assert asyncio.run(run()) == [ssl.CERT_NONE, ssl.CERT_REQUIRED]
+
+
+def test_a_kubeconfig_that_is_named_by_the_environment_is_used_in_a_pod_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "token").write_text("of the pod")
+    monkeypatch.setattr(connecting, "_SERVICE_ACCOUNT", tmp_path)
+    monkeypatch.setenv("KUBECONFIG", str(written(tmp_path / "config")))
+    assert asyncio.run(connect()).server == "https://127.0.0.1:9"
+    assert namespace_of_context() == "of-a"
