@@ -209,7 +209,7 @@ def test_finding_1_7_what_is_forced_counts_is_seen_and_can_be_deleted(served: Cl
         sync(served, eventually)
         synced = of_namespace(served, "backups", "forgetful")[0]["metadata"]
         assert synced["name"] == made
-        told = "data is still in storage location default and counts until"
+        told = "Data is still in storage location default and counts until"
         eventually(lambda: condition(fay.status("nonadminbackup/daily"), "Deleting")[2].startswith(told), 30)
         for _ in range(2):
             sync(served, eventually)

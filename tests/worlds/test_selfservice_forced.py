@@ -77,7 +77,7 @@ def test_a_forced_backup_that_comes_back_is_seen_and_can_be_deleted() -> None:
         sync(tenancy, made)
         await tenancy.settle()
         message = tenancy.condition(NAB, "Deleting")[2]
-        assert message.startswith("data is still in storage location default and counts until 2026-")
+        assert message.startswith("Data is still in storage location default and counts until 2026-")
         assert message.endswith("set spec.deleteBackup to true to delete it")
         back = tenancy.velero_objects()
         sync(tenancy, made)
