@@ -95,7 +95,7 @@ def _word(of: ast.expr) -> str:
 
 
 def filled_in(of: ast.expr, texts: dict[str, ast.expr]) -> str:
-    """Return a text with the names of its placeholders; empty for an expression that is not a text."""
+    """Return a text with the names of its placeholders; empty for an expression that is not a string."""
     match of:
         case ast.Constant(value=str(text)):
             return text

@@ -239,7 +239,7 @@ def test_the_arguments_are_those_that_the_operator_takes(switches: tuple[str, ..
         )
         assert done.returncode != 0
         is_off = switches == ("schedules.enabled=false",)
-        assert ("nothing is switched on" if is_off else str(missing)) in done.stderr, done.stderr
+        assert ("no capability is enabled" if is_off else str(missing)) in done.stderr, done.stderr
 
 
 def arguments(*switches: str) -> dict[str, list[str]]:

@@ -320,7 +320,7 @@ def test_uninstalled_by_helm_without_preparation_it_is_missed_and_velero_makes_e
         eventually(lambda: operator.figures()['leader_election_master_status{name="foresail"}'] == 1, 60)
         refused = foresail(cluster, "install", IMAGE)
         assert refused.returncode == 1
-        assert "Helm (release foresail in namespace velero) has made it" in refused.stderr
+        assert "created by Helm (release foresail in namespace velero)" in refused.stderr
         helm(cluster, "uninstall", "foresail")
         eventually(lambda: played.operator is None, 180)
 
@@ -334,7 +334,7 @@ def test_uninstalled_by_helm_without_preparation_it_is_missed_and_velero_makes_e
     # The operator lost its permissions with the rest, so it could not release its Lease, which counts for a while.
     eventually(lambda: doctor(cluster)[0]["grade"] == "problem", 180)
     (said,) = doctor(cluster)
-    assert "nobody runs" in said["says"]
+    assert "nothing runs" in said["says"]
     assert f"remove {OFF} from Deployment velero/velero" in said["fix"]
 
     began = time.monotonic()
@@ -423,7 +423,7 @@ def assert_nobody_waits_for_ever(cluster: Cluster, reader: Reader, tmp_path: Pat
     eventually(typed.waits, 180)
     typed.process.send_signal(signal.SIGINT)
     assert typed.process.wait(60) == 130
-    assert "the same command goes on from there" in typed.said
+    assert "run the same command to continue" in typed.said
     assert OFF not in arguments(cluster)
     assert "deployment.apps/foresail" not in left(cluster)
     assert doctor(cluster)[0]["says"] == "Velero's own schedule controller runs them"

@@ -350,10 +350,10 @@ def test_it_tells_users_in_events_operators_in_metrics_and_probes_and_everyone_i
         assert [event[:3] for event in events(cluster, where)] == told
         notes = {event[2]: event[3] for event in events(cluster, where)}
         assert notes["NameTaken"] == (
-            "ConfigMap told/taken already exists and is not managed by this operator, so it was left alone. "
-            "Rename or delete it, and the operator continues by itself."
+            "ConfigMap told/taken already exists and is not managed by this operator. "
+            "Rename or delete it; the operator then continues automatically."
         )
-        assert "Parent told/wrong cannot be read and is left alone: Expected `str`" in notes["Unreadable"]
+        assert "Parent told/wrong cannot be decoded and is ignored: Expected `str`" in notes["Unreadable"]
         assert "NameTaken" in cluster.kubectl("describe", "parent", "taken", "--namespace", where)
 
         assert replica.ask("/healthz") == (200, "ok\n")

@@ -101,7 +101,7 @@ def test_a_token_that_is_replaced_in_time_goes_unnoticed_and_one_that_has_expire
     eventually(lambda: token.is_refused(token.present), LIFE + 60)
     token.path.unlink()
     eventually(lambda: leader.said("lost leadership"), 60)
-    eventually(lambda: leader.said("the credentials for the API server cannot be read, trying again"), 60)
+    eventually(lambda: leader.said("cannot read the credentials for the API server, retrying"), 60)
     cluster.apply(*parents(WHERE, ["late"]))
     time.sleep(3)
     assert finished(cluster, WHERE) == {"in-time"}

@@ -197,13 +197,13 @@ def test_an_expression_that_this_velero_would_not_run_is_not_sent(
 def test_create_refuses_what_does_not_exist_and_what_exists_already(foresail: Foresail) -> None:
     words = ("create", "daily", "--schedule", "0 3 * * *")
     said = foresail(*words, "--storage-location", "moon")
-    assert said.err == "error: BackupStorageLocation velero/moon does not exist\nhint: there is: default\n"
+    assert said.err == "error: BackupStorageLocation velero/moon does not exist\nhint: existing: default\n"
     assert (
         "VolumeSnapshotLocation velero/moon does not exist"
         in foresail(*words, "--volume-snapshot-locations", "moon").err
     )
     foresail.done(*words)
-    assert foresail(*words).err.startswith("error: Schedule velero/daily exists already\nhint: ")
+    assert foresail(*words).err.startswith("error: Schedule velero/daily already exists\nhint: ")
 
 
 def test_get_chooses_by_name_and_label_and_prints_in_every_form(velero_cluster: Cluster, foresail: Foresail) -> None:
@@ -271,7 +271,7 @@ def test_whoever_may_change_schedules_and_nothing_else_can_pause_them(velero_clu
     carol = Foresail(namespaced_admin(velero_cluster, "carol", rule("velero.io", ["schedules"], "get", "patch")))
     assert carol.done("pause", "a").err == "Schedule a paused successfully\n"
     said = carol.done("unpause", "a")
-    assert said.err.startswith("Schedule a unpaused successfully\nhint: who fires Schedules in velero cannot be told")
+    assert said.err.startswith("Schedule a unpaused successfully\nhint: cannot find out what fires Schedules in velero")
     assert not stored(velero_cluster, "a")["spec"]["paused"]
 
 
@@ -382,8 +382,8 @@ def test_what_holds_a_run_back_is_named_without_the_operator(velero_cluster: Clu
         assert found["busy"]["message"].startswith("Backup velero/stuck is InProgress")
         assert found["free"]["due"]
         lines = foresail.done("explain", "free").out.splitlines()
-        assert next(line for line in lines if line.startswith("→")).endswith("nobody holds its Lease")
-        assert "nobody is known to fire Schedules in velero" in foresail.done("get").err
+        assert next(line for line in lines if line.startswith("→")).endswith("no replica holds its Lease")
+        assert "nothing fires Schedules in velero" in foresail.done("get").err
         simulated = foresail.done("simulate", "lost", "-o", "json").json
         assert {each["outcome"] for each in simulated} == {"held"}
     finally:
@@ -418,7 +418,7 @@ def test_a_schedule_is_deleted_only_if_somebody_confirms(velero_cluster: Cluster
         2,
         "error: refusing to delete without confirmation (no terminal): Schedule velero/a\nhint: add --confirm\n",
     )
-    assert "no Schedule is named" in foresail("delete", "--confirm").err
+    assert "no Schedule is specified" in foresail("delete", "--confirm").err
     assert foresail.done("delete", "a", "--confirm").err == "Schedule deleted: a\n"
     assert foresail.done("delete", "--all", "--confirm", "-o", "name").out == "schedule.velero.io/b\n"
     assert velero_cluster.get("schedules.velero.io", "--namespace=velero")["items"] == []

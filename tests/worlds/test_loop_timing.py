@@ -139,7 +139,7 @@ def test_a_change_that_cannot_be_processed_stops_no_other_object(step: str, capl
 
     assert virtual_time.run(live()) == ({A, B} if step == "learn" else {B}), "after `learn` failed, `keys` still counts"
     found = [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR]
-    assert found == ["one-child-each: could not process a change of Parent red/a; other objects go on"], "once"
+    assert found == ["one-child-each: cannot process a change of Parent red/a; other objects are not affected"], "once"
 
 
 class Yesterday(Ticking):

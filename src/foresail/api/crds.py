@@ -47,7 +47,7 @@ def _only_set(flag: str) -> tuple[str, str]:
     old, new = f"oldSelf.spec.{flag}", f"self.spec.{flag}"
     return (
         f"!has({old}) || !{old} || (has({new}) && {new})",
-        f"spec.{flag} is true already, and a deletion that has begun cannot be taken back: leave it true",
+        f"spec.{flag} is already true, and a deletion cannot be undone: leave it true",
     )
 
 

@@ -24,7 +24,7 @@ def add_completion(commands: "argparse._SubParsersAction[CommandParser]") -> Non
         "completion",
         help="print a script that completes commands and options in your shell",
         description="Prints a script that completes commands, options and their values. The script is static: it starts"
-        " nothing when you press TAB. Write it again after an upgrade.",
+        " nothing when you press TAB. Generate it again after an upgrade.",
         epilog=examples(*_EXAMPLES),
     )
     one.add_argument("shell", metavar="SHELL", choices=SHELLS, help=", ".join(SHELLS))

@@ -45,12 +45,14 @@ def _fill(operator: argparse.ArgumentParser) -> None:
     )
     run.set_defaults(run=_run)
     where = run.add_argument_group("where")
-    where.add_argument(
-        "--kubeconfig", metavar="FILE", help="the kubeconfig to use; in a pod, its ServiceAccount if this is not given"
-    )
+    where.add_argument("--kubeconfig", metavar="FILE", help="the kubeconfig (default in a pod: its ServiceAccount)")
     where.add_argument("--context", "--kubecontext", metavar="NAME", help="the context of the kubeconfig")
-    where.add_argument("--velero-namespace", default="velero", metavar="NAMESPACE", help="Velero's (default: velero)")
-    where.add_argument("--lease-namespace", metavar="NAMESPACE", help="of the Lease (default: Velero's namespace)")
+    where.add_argument(
+        "--velero-namespace", default="velero", metavar="NAMESPACE", help="namespace of Velero (default: velero)"
+    )
+    where.add_argument(
+        "--lease-namespace", metavar="NAMESPACE", help="namespace of the Lease (default: Velero's namespace)"
+    )
     where.add_argument(
         "--lease-name",
         default=OPERATORS_LEASE,
@@ -60,35 +62,35 @@ def _fill(operator: argparse.ArgumentParser) -> None:
     where.add_argument(
         "--identity",
         default=os.environ.get("POD_NAME") or socket.gethostname(),
-        help="who this replica is, unlike every other (default: POD_NAME, or the host's name)",
+        help="unique identity of this replica (default: POD_NAME, or the host name)",
     )
     where.add_argument("--host", help="the address for /metrics, /healthz and /readyz (default: all)")
     where.add_argument("--port", type=whole_number, default=8081, help="their port (default: 8081; 0: a free one)")
     capabilities = run.add_argument_group("capabilities")
     for flag, default, meaning in (
-        ("--schedules", True, "take the place of Velero's schedule controller"),
+        ("--schedules", True, "replace Velero's schedule controller"),
         ("--self-service", False, "let teams back up and restore their own namespaces; its kinds must be installed"),
         ("--primers", False, "hold capacity for CronJobs before they fire; the kind Primer must be installed"),
     ):
         add_switch(capabilities, flag, meaning, default=default)
     schedules = run.add_argument_group("schedules")
-    skip = "what a new or unpaused Schedule without spec.skipImmediately does"
+    skip = "default of spec.skipImmediately for new and unpaused Schedules"
     add_switch(schedules, "--schedule-skip-immediately", skip, default=False)
-    series = "show metrics of each Schedule, not only of those that are late, held, failing, invalid or paused"
+    series = "expose metrics of every Schedule, not only of late, held, failing, invalid or paused ones"
     add_switch(schedules, "--schedule-metrics-for-all", series, default=False)
     schedules.add_argument(
         "--velero-dialect",
         choices=[each.value for each in Dialect],
-        help="Velero's cron dialect, used only if neither Velero nor its image tag tells its version",
+        help="Velero's cron dialect, used only if neither Velero nor its image tag reports a version",
     )
     schedules.add_argument(
-        "--velero-time-zone", default="UTC", metavar="ZONE", help="the zone of Velero's clock (default: UTC)"
+        "--velero-time-zone", default="UTC", metavar="ZONE", help="time zone of Velero's clock (default: UTC)"
     )
     schedules.add_argument(
         "--not-copied",
         action="append",
         metavar="NAME",
-        help="a label or annotation that Backups do not get from their Schedule, or a family such as example.com/*;"
+        help="a label or annotation that Backups do not copy from their Schedule, or a prefix such as example.com/*;"
         " may be repeated, and replaces the default list",
     )
     tenants = run.add_argument_group("self-service")
@@ -96,7 +98,7 @@ def _fill(operator: argparse.ArgumentParser) -> None:
         "--self-service-window",
         type=whole_number,
         metavar="N",
-        help="tenants' Backups that Velero gets at a time; the others wait in a fair queue. 0: all at once"
+        help="maximum number of tenants' Backups in Velero at a time; the others wait in a fair queue. 0: no limit"
         " (default: Velero's --concurrent-backups plus 1)",
     )
     tenants.add_argument(
@@ -107,9 +109,7 @@ def _fill(operator: argparse.ArgumentParser) -> None:
         help="the same for tenants' Restores (default: 1)",
     )
     add_primer_settings(run)
-    run.add_argument(
-        "--dry-run", action="store_true", help="print what would be done, and do nothing: no write, no Event, no Lease"
-    )
+    run.add_argument("--dry-run", action="store_true", help="print planned actions without writes, Events or a Lease")
     traces = (
         "send a trace of each reconcile to the OpenTelemetry collector that OTEL_EXPORTER_OTLP_ENDPOINT names;"
         " needs foresail[otel]"
@@ -119,7 +119,7 @@ def _fill(operator: argparse.ArgumentParser) -> None:
         "--log-level",
         default="info",
         choices=["debug", "info", "warning", "error"],
-        help="the least that is logged (%(default)s)",
+        help="minimum level to log (%(default)s)",
     )
 
 
@@ -135,7 +135,7 @@ def _run(chosen: argparse.Namespace) -> int:
     try:
         asyncio.run(run(_settings(chosen)))
     except ConnectError as error:
-        raise UnreachableError(str(error), hint="name a kubeconfig with --kubeconfig, or run it in a pod") from error
+        raise UnreachableError(str(error), hint="specify a kubeconfig with --kubeconfig, or run it in a pod") from error
     return 0
 
 
@@ -150,7 +150,7 @@ def _settings(chosen: argparse.Namespace) -> Any:  # noqa: ANN401 - imported lat
 
     if not (chosen.schedules or chosen.self_service or chosen.primers):
         hint = "leave out --schedules=false, or add --self-service or --primers"
-        raise UsageError("nothing is switched on", hint=hint)
+        raise UsageError("no capability is enabled", hint=hint)
     if chosen.traces and find_spec("opentelemetry") is None:
         raise UsageError("--traces: OpenTelemetry is not installed", hint="install foresail[otel], or its image")
     try:

@@ -39,13 +39,13 @@ def add_version(commands: "argparse._SubParsersAction[CommandParser]") -> None:
     """Add `foresail version` to the command line."""
     one = commands.add_parser(
         "version",
-        help="the versions of this command, the operator and Velero",
+        help="show the versions of this command, the operator and Velero",
         description="Prints the version of this command, and of the operator and Velero that the cluster runs.",
         epilog=examples("foresail version", "foresail version --client", "foresail version -o json"),
     )
     one.set_defaults(run=_run)
     add_velero_and_cluster(one)
-    one.add_argument("--client", action="store_true", help="only of this command; asks no cluster")
+    one.add_argument("--client", action="store_true", help="only this command; needs no cluster")
     one.add_argument("-o", "--output", choices=["table", "json", "yaml"], default="table", help="(%(default)s)")
 
 

@@ -38,7 +38,7 @@ def parse(text: str, dialect: Dialect = Dialect.ROBFIG, zone: str = "UTC") -> Sc
     """
     zone = validate_zone_name(zone)
     if not text:
-        raise CronError("there is no schedule", text=text, allowed=_allowed(dialect))
+        raise CronError("the schedule is empty", text=text, allowed=_allowed(dialect))
     if dialect is Dialect.GOCRON and len(text.encode(errors="surrogatepass")) > _MAX_BYTES:
         raise CronError("the schedule is too long", text=text, allowed=f"up to {_MAX_BYTES} bytes")
     zone, begin = split_zone_prefix(text, dialect, zone)
@@ -57,7 +57,7 @@ def _parse_macro(text: str, at: int, spec: str, dialect: Dialect, zone: str) -> 
     if spec in _MANUAL_MACROS and dialect is Dialect.GOCRON:
         return ManualSchedule(text, dialect, zone)
     if not spec.startswith(_EVERY):
-        raise CronError(f"{spec!r} is no macro", text=text, column=at + 1, allowed=_allowed(dialect))
+        raise CronError(f"{spec!r} is not a macro", text=text, column=at + 1, allowed=_allowed(dialect))
     period = nanoseconds(spec[len(_EVERY) :])
     if period is None or (period < _SECOND and dialect is Dialect.GOCRON):
         problem = "is not a duration" if period is None else "is shorter than a second"

@@ -137,7 +137,7 @@ class ManualSchedule:
     @property
     def never_fires(self) -> str | None:
         """Why it never fires."""
-        return f"{self.text} waits to be triggered by hand"
+        return f"{self.text} runs only when triggered by hand"
 
     def next(self, after: datetime) -> datetime | None:
         """Return None: it never fires."""

@@ -98,7 +98,7 @@ class Connection:
 def _no_credentials(error: Exception) -> ConnectError:
     # A token file that is being replaced, an exec plugin that cannot reach its own server:
     # they may be there a moment later, so it must not end the process.
-    return ConnectError(f"the credentials for the API server cannot be read, trying again: {error}")
+    return ConnectError(f"cannot read the credentials for the API server, retrying: {error}")
 
 
 async def connect(kubeconfig: str | None = None, context: str | None = None) -> Connection:

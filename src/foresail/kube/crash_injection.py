@@ -33,7 +33,7 @@ class CrashInjection:
             return cls()
         match = re.fullmatch(r"(before|after):([1-9][0-9]*)", text)
         if match is None:
-            raise ValueError(f"{VARIABLE}={text!r}: say before:N or after:N, where N counts the writes from 1")
+            raise ValueError(f"{VARIABLE}={text!r}: write before:N or after:N, where N counts the writes from 1")
         _log.warning("%s=%s: this process will kill itself there; this is for tests only", VARIABLE, text)
         return cls(**{match[1]: int(match[2])})
 

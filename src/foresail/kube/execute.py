@@ -56,7 +56,7 @@ class _Marked(msgspec.Struct):
     metadata: _Metadata
 
 
-_NOT_LEADING = Failure(Cause.NOT_LEADING, "this replica does not lead, so it has not written")
+_NOT_LEADING = Failure(Cause.NOT_LEADING, "this replica is not the leader, so it has not written")
 
 
 def _always() -> bool:

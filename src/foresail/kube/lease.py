@@ -107,7 +107,7 @@ class Leadership:
             if await self._write(observed, {"holderIdentity": "", "renewTime": _text(self._now())}) is not None:
                 _log.info("released Lease %s", self.lease)
                 return
-        _log.warning("could not release Lease %s; it expires by itself", self.lease)
+        _log.warning("could not release Lease %s; it expires automatically", self.lease)
 
     async def _read(self) -> None:
         answer = await self._limited(self._client.get(LEASE, self.lease, _Lease))

@@ -193,7 +193,7 @@ class Loop(Generic[View]):
 
         def unreadable(found: Unreadable) -> None:
             with about(self.controller.name, found.key):
-                _log.warning("%s %s cannot be read and is left alone: %s", kind.name, found.key, found.problem)
+                _log.warning("%s %s cannot be decoded and is ignored: %s", kind.name, found.key, found.problem)
             if self.is_working and found.uid:
                 self._emit(_unreadable(kind, found))
 
@@ -224,7 +224,7 @@ class Loop(Generic[View]):
         self.failed_changes[kind.name] += 1
         if (kind, key) not in self._failing:
             self._failing.add((kind, key))
-            text = "%s: could not process a change of %s %s; other objects go on"
+            text = "%s: cannot process a change of %s %s; other objects are not affected"
             _log.exception(text, self.controller.name, kind.name, key)
 
     async def _work(self) -> None:
@@ -323,14 +323,14 @@ class Loop(Generic[View]):
 
 
 def _unreadable(kind: Kind, found: Unreadable) -> Note:
-    text = f"{kind.name} {found.key} cannot be read and is left alone: {found.problem}. Correct that field."
+    text = f"{kind.name} {found.key} cannot be decoded and is ignored: {found.problem}. Correct that field."
     return Note(kind, found.key, found.uid, "Unreadable", text, Level.WARNING)
 
 
 def _refused(subject: Subject | None, action: Action) -> Note:
     text = (
-        f"{action.kind.name} {action.key} already exists and is not managed by this operator, so it was left alone. "
-        "Rename or delete it, and the operator continues by itself."
+        f"{action.kind.name} {action.key} already exists and is not managed by this operator. "
+        "Rename or delete it; the operator then continues automatically."
     )
     at = subject or Subject(action.kind, action.key, "")
     return Note(at.kind, at.key, at.uid, "NameTaken", text, Level.WARNING)

@@ -185,7 +185,7 @@ class Reflector(Generic[Wire, Row]):
         try:
             line = decode(_line, data)
         except msgspec.DecodeError as problem:
-            return Failure(Cause.UNREADABLE, f"a line of the watch is no event: {problem}")
+            return Failure(Cause.UNREADABLE, f"a line of the watch is not an event: {problem}")
         match line.type:
             case "ADDED" | "MODIFIED":
                 self._put(line.object)
@@ -351,5 +351,5 @@ def _failure(raw: msgspec.Raw) -> Failure:
     try:
         status = _status.decode(raw)
     except msgspec.DecodeError as problem:
-        return Failure(Cause.UNREADABLE, f"the watch sent an error that is no status: {problem}")
+        return Failure(Cause.UNREADABLE, f"the watch sent an error that is not a status: {problem}")
     return failure(status.code, status.reason, status.message)

@@ -36,7 +36,7 @@ async def _buffer_kind(client: Client) -> Kind:
     """Return CapacityBuffer in the version that is served now; another one is found at the next start."""
     found = await client.discover(Discovery)
     if isinstance(found, Failure):
-        _log.warning("cannot discover the version of CapacityBuffer, taking the usual one: %s", found)
+        _log.warning("cannot discover the version of CapacityBuffer, using the default: %s", found)
         return _BUFFER
     return served_kind(found) or _BUFFER
 

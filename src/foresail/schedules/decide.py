@@ -62,14 +62,16 @@ def reasons_to_report(verdict: Verdict) -> list[Because]:
 
 def _skipped(verdict: Verdict) -> Because:
     upcoming = f"the next run is at {stamp(verdict.upcoming)}" if verdict.upcoming else "no run follows"
-    text = f"skipImmediately: whatever was due before {stamp(verdict.base)} is not run; {upcoming}."
+    text = f"skipImmediately: skipped the runs due before {stamp(verdict.base)}; {upcoming}."
     return Because(Reason.SKIPPED, text, Level.NORMAL)
 
 
 def _missed(verdict: Verdict, slot: datetime) -> Because:
     count = "one run was" if verdict.missed == 1 else f"{verdict.missed} runs were"
     since = stamp(verdict.base)
-    text = f"{count} missed since {since}: the operator was down or the runs were held. One late run for {stamp(slot)}."
+    text = (
+        f"{count} missed since {since}: the operator was down or the runs were blocked. One late run for {stamp(slot)}."
+    )
     return Because(Reason.MISSED, text)
 
 

@@ -19,7 +19,7 @@ _CACHE_SIZE = 20_000
 def parse_expression(text: str, zone: str, dialect: Dialect | None, now: datetime) -> Schedule | Because:
     """Return the schedule, or why there is none: invalid, never due, or ambiguous between the two dialects."""
     if len(text) > LONGEST_TEXT:
-        problem = f"it has {len(text)} characters, and {LONGEST_TEXT} are allowed"
+        problem = f"it has {len(text)} characters; the maximum is {LONGEST_TEXT}"
         return Because(Reason.INVALID, f"invalid schedule: {problem}. Shorten spec.schedule.")
     found = _parse(text, zone, dialect) if dialect is not None else _parse_in_both(text, zone, now)
     if isinstance(found, Because) or not found.never_fires:
@@ -54,6 +54,6 @@ def _parse_in_both(text: str, zone: str, now: datetime) -> Schedule | Because:
         return _parse(text, zone, Dialect.ROBFIG)
     return Because(
         Reason.DIALECT_UNKNOWN,
-        f"{text!r} means one thing to Velero up to 1.18.2 and another from 1.18.3 on ({found.change.value}), and the "
-        "version of this Velero is not known. Start Velero, or set --velero-dialect of the operator.",
+        f"{text!r} has different meanings for Velero up to 1.18.2 and from 1.18.3 on ({found.change.value}), and the "
+        "version of this Velero is unknown. Start Velero, or set --velero-dialect of the operator.",
     )

@@ -80,7 +80,7 @@ class ScheduleMetrics(Collector):
         self._figures: dict[Key, Figures] = {}
         self._lateness = Histogram(
             "foresail_schedule_lateness_seconds",
-            "How long after its slot a scheduled Backup was there.",
+            "Time from a slot until its Backup was created.",
             buckets=_BUCKETS,
             registry=None,
         )
@@ -147,7 +147,7 @@ class _Snapshot(NamedTuple):
         shown, omitted = self._shown(states)
         yield _gauge(
             "foresail_schedule_series_omitted",
-            "Schedules that need attention and have no series of their own, because too many do.",
+            "Schedules that need attention and have no series, because there are too many.",
             (),
             [((), omitted)],
         )
@@ -173,13 +173,13 @@ class _Snapshot(NamedTuple):
         )
         yield _gauge(
             "foresail_schedules_next_run_timestamp_seconds",
-            "When the first of all Schedules is due, or has been if it is late or held.",
+            "Earliest time at which a Schedule is due, in the past if it is late or held.",
             ("namespace",),
             (((namespace,), found) for namespace, found in next_runs.items()),
         )
         yield _gauge(
             "foresail_schedules_oldest_success_timestamp_seconds",
-            "The oldest of the last successes of all Schedules that are not paused.",
+            "Oldest last success of all Schedules that are not paused.",
             ("namespace",),
             (((namespace,), found) for namespace, found in successes.items()),
         )
@@ -227,31 +227,31 @@ class _Snapshot(NamedTuple):
     def _each(self, shown: Sequence[Key], instant: float) -> Iterable[Metric]:
         yield self._gauge(
             "next_run_timestamp_seconds",
-            "When the next run is due, or has been if it is held.",
+            "Time at which the next run is due, in the past if it is held.",
             shown,
             lambda each: each.due,
         )
         yield self._gauge(
             "overdue_seconds",
-            "For how long a run has been due; 0 while paused.",
+            "Seconds that a run has been due; 0 while paused.",
             shown,
             lambda each: each.overdue(instant),
         )
         yield self._gauge(
             "paused_since_timestamp_seconds",
-            "Since when a Schedule is paused, as far as it was seen.",
+            "Time since which a Schedule is paused, as observed.",
             shown,
             lambda each: each.paused_since,
         )
         yield self._gauge(
             "last_success_timestamp_seconds",
-            "When the last Backup of the Schedule that completed did so.",
+            "Time at which the last successful Backup of the Schedule completed.",
             shown,
             lambda each: each.last_success,
         )
-        yield self._named("last_result", "1 for the result of the last run that has ended.", "result", shown)
-        yield self._named("held", "1 if a run that is due is held, by reason.", "held", shown, "reason")
-        yield self._named("invalid", "1 if a Schedule can never run as it is, by reason.", "invalid", shown, "reason")
+        yield self._named("last_result", "1 for the result of the last finished run.", "result", shown)
+        yield self._named("held", "1 if a due run is held, by reason.", "held", shown, "reason")
+        yield self._named("invalid", "1 if a Schedule can never run, by reason.", "invalid", shown, "reason")
 
     def _gauge(self, name: str, meaning: str, shown: Sequence[Key], value: Callable[[Figures], float | None]) -> Metric:
         figures = ((key, value(self.figures[key])) for key in shown)
@@ -267,7 +267,7 @@ class _Snapshot(NamedTuple):
     def _availability(self) -> Metric:
         return _gauge(
             "foresail_backup_location_available",
-            "1 if Velero could reach a BackupStorageLocation when it last tried, 0 if not.",
+            "1 if Velero reached a BackupStorageLocation in its last check, 0 if not.",
             ("namespace", "location"),
             (((row.key.namespace, row.key.name), float(row.phase == velero.AVAILABLE)) for row in self.locations),
         )

@@ -10,56 +10,55 @@ class Reason(StrEnum):
     """The words; programs know them, so they do not change."""
 
     PAUSED = "Paused"
-    """`spec.paused` is true: `foresail schedule unpause` lets it run again."""
+    """`spec.paused` is true. Resume it with `foresail schedule unpause`."""
 
     INVALID = "InvalidSchedule"
-    """Velero could not read the expression, so the phase is FailedValidation: correct `spec.schedule`."""
+    """Velero cannot parse the expression, so the phase is FailedValidation. Correct `spec.schedule`."""
 
     NEVER_FIRES = "NeverFires"
-    """The expression is valid and has no fire, so the phase is FailedValidation: correct `spec.schedule`."""
+    """The expression is valid and never fires, so the phase is FailedValidation. Correct `spec.schedule`."""
 
     NAME_TOO_LONG = "NameTooLong"
-    """The name does not fit into the label of a Backup: make the Schedule again under a shorter one."""
+    """The name does not fit into the label of a Backup. Create the Schedule again with a shorter name."""
 
     VELERO_SCHEDULES = "VeleroSchedules"
-    """Velero's own schedule controller is on, or its Deployment cannot be read: start Velero with
+    """Velero's own schedule controller is on, or its Deployment cannot be read. Start Velero with
     `--disable-controllers=schedule`, or correct the Deployment.
     """
 
     DIALECT_UNKNOWN = "DialectUnknown"
-    """The two cron dialects differ on the expression, and nothing tells which this Velero has: start Velero, or set
+    """The two cron dialects differ on the expression, and the dialect of this Velero is unknown. Start Velero, or set
     `--velero-dialect`.
     """
 
     DIALECT_CHANGED = "DialectChanged"
-    """Another Velero reads the expression differently, so runs come at other times: look at them with `foresail cron
-    diff-dialects`.
+    """The installed Velero reads the expression differently, so run times change. See `foresail cron diff-dialects`.
     """
 
     BUSY = "Busy"
-    """A Backup of the Schedule has not ended, `Queued` and `ReadyToStart` included, or cannot be read: wait, or look
-    at that Backup.
+    """A Backup of the Schedule has not finished (also `Queued` and `ReadyToStart`), or cannot be read. Wait, or check
+    that Backup.
     """
 
     LOCATION_UNAVAILABLE = "LocationUnavailable"
-    """The storage location is missing, read-only or not Available: mend it, and the run starts by itself."""
+    """The storage location is missing, read-only or not Available. Fix it; the run then starts automatically."""
 
     TIME_IN_FUTURE = "TimeInFuture"
-    """A recorded time is in the future, because a clock was wrong or somebody wrote it; runs are counted from now:
-    check the clocks with `foresail doctor`.
+    """A recorded time is in the future, because a clock was wrong or someone wrote it. Runs count from now. Check the
+    clocks with `foresail doctor`.
     """
 
     SKIPPED = "Skipped"
-    """`skipImmediately` was applied: nothing is to be done."""
+    """`skipImmediately` was applied. No action is needed."""
 
     SKIP_NOT_APPLIED = "SkipNotApplied"
-    """`skipImmediately` was set again without a pause in between, so it is ignored until the next unpause: to skip now,
+    """`skipImmediately` was set again without a pause in between, so it is ignored until the next unpause. To skip now,
     pause the Schedule and unpause it.
     """
 
     MISSED = "Missed"
-    """Several slots passed while the operator was down or runs were held, and only the last is run: nothing is to be
-    done.
+    """Several slots passed while the operator was down or runs were blocked. Only the last one runs. No action is
+    needed.
     """
 
 

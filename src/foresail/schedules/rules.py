@@ -121,12 +121,12 @@ def velero_schedules(view: ScheduleView, _now: datetime) -> Because | None:
     unread = view.server.unread
     if unread is not None:
         text = (
-            f"Deployment {unread.key} cannot be read ({unread.problem}), so Velero may run Schedules itself; correct it"
+            f"Deployment {unread.key} cannot be read ({unread.problem}), so Velero may run Schedules itself. Correct it"
         )
-        return Because(Reason.VELERO_SCHEDULES, f"{text}, and the run starts.")
+        return Because(Reason.VELERO_SCHEDULES, f"{text}; the run then starts.")
     if not view.server.has_schedule_controller:
         return None
-    text = "Velero's own schedule controller is on, so Foresail does not fire: start Velero with"
+    text = "Velero's own schedule controller is on, so Foresail does not fire. Start Velero with"
     return Because(Reason.VELERO_SCHEDULES, f"{text} --disable-controllers=schedule.")
 
 
@@ -144,11 +144,11 @@ def busy(view: ScheduleView, now: datetime) -> Because | None:
     """Block a run while the one before it has not ended."""
     for backup in view.backups:
         if is_busy(backup, view.schedule, now):
-            text = f"Backup {backup.key} is {backup.phase or 'New'}; the next run starts when it has ended."
+            text = f"Backup {backup.key} is {backup.phase or 'New'}; the next run starts when it finishes."
             return Because(Reason.BUSY, text)
     for unread in view.unread:
-        text = f"Backup {unread.key} cannot be read ({unread.problem}), so it may still run; correct or delete it"
-        return Because(Reason.BUSY, f"{text}, and the run starts.")
+        text = f"Backup {unread.key} cannot be read ({unread.problem}), so it may be running. Correct or delete it"
+        return Because(Reason.BUSY, f"{text}; the run then starts.")
     return None
 
 
@@ -324,7 +324,7 @@ def _dialect_changed(view: ScheduleView, previous: Observed | None, now: datetim
     first = f" The first fire that differs is {stamp(fires[0])}." if fires else ""
     reason = f": {found.reason}" if found.reason else ""
     text = (
-        f"Velero {view.server.version} reads {view.schedule.text!r} by the rules of {known.value} now{reason}.{first}"
+        f"Velero {view.server.version} now reads {view.schedule.text!r} by the rules of {known.value}{reason}.{first}"
     )
     return Because(Reason.DIALECT_CHANGED, text)
 
@@ -339,7 +339,7 @@ def _in_future(fields: dict[str, datetime]) -> Because | None:
     if not fields:
         return None
     named = " and ".join(f"{field} ({stamp(value)})" for field, value in fields.items())
-    text = f"{named} is in the future, so it is ignored and the next run is counted from now. Check the clocks."
+    text = f"{named} is in the future, so it is ignored and the next run counts from now. Check the clocks."
     return Because(Reason.TIME_IN_FUTURE, text)
 
 
@@ -352,10 +352,10 @@ def skip_not_applied() -> Because:
 def _name_too_long(schedule: ScheduleRow) -> Because | None:
     if len(schedule.key.name) <= LONGEST_NAME:
         return None
-    text = f"the name has {len(schedule.key.name)} characters, and no Backup can carry it in its label"
-    return Because(Reason.NAME_TOO_LONG, f"{text}: make the Schedule again with {LONGEST_NAME} at most.")
+    text = f"the name has {len(schedule.key.name)} characters, which does not fit into the label of a Backup"
+    return Because(Reason.NAME_TOO_LONG, f"{text}. Create it again with at most {LONGEST_NAME} characters.")
 
 
 def _too_rare(schedule: ScheduleRow) -> Because:
-    text = f"{schedule.text!r} has no fire in the next five years, as far as Velero looks. Correct spec.schedule."
+    text = f"{schedule.text!r} has no fire in the next five years, the limit of Velero's search. Correct spec.schedule."
     return Because(Reason.NEVER_FIRES, text)

@@ -247,7 +247,9 @@ def test_a_promise_that_is_broken_is_found_broken(
 def test_a_slot_without_a_backup_is_excused_by_an_event_that_says_it_was_missed() -> None:
     seen = a_soak()
     _no_backup(seen)
-    note = f"one run was missed since {stamp(SLOTS[2])}: the operator was down or the runs were held. One late run for"
+    note = (
+        f"one run was missed since {stamp(SLOTS[2])}: the operator was down or the runs were blocked. One late run for"
+    )
     seen.said = [Said(SLOTS[4], "Schedule", "often", "velero", "Missed", f"{note} {stamp(SLOTS[4])}.")]
     found = judge.one_for_each_slot(seen)
     assert found.kept
@@ -308,7 +310,9 @@ def test_a_warm_up_may_be_late_where_something_was_away() -> None:
 def test_a_backup_that_the_doctor_names_is_counted_and_not_held_against_foresail() -> None:
     seen = a_soak()
     _unfinished(seen)
-    seen.stuck = [Stuck(ENDS, "Backup red-b is ReadyToStart for 11 min: Velero forgets those", mended=True)]
+    seen.stuck = [
+        Stuck(ENDS, "Backup red-b has been ReadyToStart for 11 min: Velero loses these on restart", mended=True)
+    ]
     found = judge.nothing_unnamed(seen)
     assert found.kept
     assert found.figures == {"stuck": 1, "stuck_and_mended": 1, "unfinished": 1}

@@ -76,10 +76,10 @@ def test_next_as_json_names_what_was_asked(cron: Cron) -> None:
     [
         (["0 0 31 2 *"], "'0 0 31 2 *' never fires: none of its months has such a day"),
         ([", * * * *"], "', * * * *' never fires: the minute field is an empty list"),
-        (["@manual", "--dialect", "go-cron"], "'@manual' never fires: @manual waits to be triggered by hand"),
+        (["@manual", "--dialect", "go-cron"], "'@manual' never fires: @manual runs only when triggered by hand"),
         (
             ["0 0 13 1 5", "--dialect", "go-cron", "--after", "2028-02-01"],
-            "'0 0 13 1 5' does not fire after 2028-02-01T00:00:00Z: the library gives up after five years",
+            "'0 0 13 1 5' does not fire after 2028-02-01T00:00:00Z: the search ends after five years",
         ),
     ],
 )
@@ -104,14 +104,14 @@ def test_a_text_that_cannot_be_shown_is_not_pointed_into(cron: Cron) -> None:
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (["next", "0 3 * * *", "--after", "yesterday"], "'yesterday' is not an instant"),
+        (["next", "0 3 * * *", "--after", "yesterday"], "'yesterday' is not a date or time"),
         (["next", "0 3 * * *", "--zone", "Mars/Olympus"], "'Mars/Olympus' is not a time zone"),
         (["between", "0 3 * * *", "2026-01-02", "2026-01-01"], "'2026-01-01' is not after '2026-01-02'"),
         (["shift", "0 3 * * *", "90s"], "'90s' is not a lead time"),
         (["shift", "0 3 * * *", "soon"], "'soon' is not a lead time"),
-        (["diff-dialects"], "give either an expression or -f FILE"),
+        (["diff-dialects"], "specify either an expression or -f FILE"),
         (["diff-dialects", "-f", "no/such/file"], "cannot read no/such/file"),
-        (["calendar", *["* * * * *"] * 27], "27 schedules are too many for one picture"),
+        (["calendar", *["* * * * *"] * 27], "27 schedules do not fit into one picture"),
         (["calendar", "* * * * *", "--svg", "no/such/folder/x.svg"], "cannot write no/such/folder/x.svg"),
     ],
 )
@@ -169,7 +169,7 @@ def test_explain_says_the_words_the_fields_the_fires_and_the_oddities(cron: Cron
     assert re.search(r"^day of month +2-31 +2-31$", said.out, re.MULTILINE)
     assert "next fire  Sat 2027-03-27 20:45 +01" in said.out
     assert "note: both day fields are limited" in said.out
-    assert "note: Velero 1.18.3 reads it otherwise" in said.out
+    assert "note: Velero 1.18.3 reads it differently" in said.out
 
 
 def test_explain_as_json_has_every_value_of_every_field(cron: Cron) -> None:
@@ -183,7 +183,7 @@ def test_explain_as_json_has_every_value_of_every_field(cron: Cron) -> None:
 def test_explain_of_an_interval_has_no_fields(cron: Cron) -> None:
     said = cron("explain", "@every 90m", "--at", "2027-01-01", "-o", "json").json
     assert said["fields"] == {}
-    assert said["notes"] == ["it counts from when its object was made, or from its last run, not from the clock"]
+    assert said["notes"] == ["it counts from the creation of its object or from its last run, not from the clock"]
 
 
 @pytest.mark.parametrize(
@@ -194,10 +194,10 @@ def test_explain_of_an_interval_has_no_fields(cron: Cron) -> None:
         (["30 2 * * *", *BERLIN, "--dialect", "go-cron"], "no fire at 02:30, an additional fire at 03:30"),
         (["* * * * *", *BERLIN], "no fire at 02:00, 02:01, 02:02 and 57 more times"),
         (["TZ=Europe/Berlin 0 3 * * *"], "CronJobs refuse a time zone in the schedule"),
-        (["*/60 * * * *"], "Velero 1.18.3 reads it otherwise than releases before it: refused after the upgrade"),
+        (["*/60 * * * *"], "Velero 1.18.3 reads it differently from earlier releases: refused after the upgrade"),
         (
             ["0 0 29 2 1", "--dialect", "go-cron", "--at", "2029-01-01"],
-            "it does not fire within five years of 2029-01-01T00:00:00Z, and controllers take that for never",
+            "it does not fire within five years of 2029-01-01T00:00:00Z, which controllers treat as never",
         ),
     ],
 )
@@ -293,10 +293,13 @@ def test_diff_dialects_reads_a_file_of_yaml_documents(cron: Cron, tmp_path: Path
     ("content", "problem"),
     [
         ("a: [", "is neither YAML nor JSON"),
-        ("kind: Schedule\nmetadata: {name: x}\nspec: {schedule: 5}", "Schedule default/x: spec.schedule is not a text"),
+        (
+            "kind: Schedule\nmetadata: {name: x}\nspec: {schedule: 5}",
+            "Schedule default/x: spec.schedule is not a string",
+        ),
         ("kind: CronJob\nspec: {schedule: '* * * * *', timeZone: Nowhere}", "default/?: time zone: 'Nowhere'"),
-        ("kind: CronJob\nspec: {schedule: '* * * * *', timeZone: 5}", "default/?: spec.timeZone is not a text"),
-        ("kind: CronJob\nmetadata: 7\nspec: {schedule: 5}", "CronJob default/?: spec.schedule is not a text"),
+        ("kind: CronJob\nspec: {schedule: '* * * * *', timeZone: 5}", "default/?: spec.timeZone is not a string"),
+        ("kind: CronJob\nmetadata: 7\nspec: {schedule: 5}", "CronJob default/?: spec.schedule is not a string"),
     ],
 )
 def test_a_file_with_something_wrong_in_it_is_named(cron: Cron, tmp_path: Path, content: str, problem: str) -> None:
@@ -318,7 +321,7 @@ def test_the_calendar_of_a_week_shows_the_hour_that_does_not_exist_as_nothing(cr
 
 def test_the_calendar_marks_a_half_hour_that_several_schedules_share(cron: Cron) -> None:
     said = cron("calendar", "0 3 * * *", "10 3 * * *", "--from", "2027-01-01", "--weeks", "1")
-    assert said.out.splitlines()[-1] == "# several of them in the same half hour"
+    assert said.out.splitlines()[-1] == "# several schedules in the same half hour"
     assert "Fri 01 Jan  ······#···" in said.out
 
 

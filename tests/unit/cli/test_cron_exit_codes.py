@@ -58,7 +58,7 @@ def test_between_fails_as_next_does_if_a_schedule_never_fires(cron: Cron, form: 
 
 def test_between_says_where_there_is_no_fire(cron: Cron) -> None:
     said = cron("between", "0 3 1 * *", "2026-01-02", "2026-01-30")
-    assert said == Said(0, "", "no fire in that time; the next one is Sun 2026-02-01 03:00 +00\n")
+    assert said == Said(0, "", "no fire in this period; the next one is Sun 2026-02-01 03:00 +00\n")
     assert cron("between", "0 3 1 * *", "2026-01-02", "2026-01-30", "-o", "json").json["fires"] == []
 
 
@@ -67,8 +67,8 @@ def test_between_says_where_there_is_no_fire(cron: Cron) -> None:
     [
         ("*/5 0-23 1-31 1-12 0-6", ""),
         ("0 3 1,15 * 1", "both day fields are limited"),
-        ("0 3 1-31 * 1", "one day field has every day, and one of them is enough: it fires every day"),
-        ("0 3 1 * 0-6", "one day field has every day, and one of them is enough: it fires every day"),
+        ("0 3 1-31 * 1", "one day field allows every day, and one match is enough: it fires every day"),
+        ("0 3 1 * 0-6", "one day field allows every day, and one match is enough: it fires every day"),
         ("0 3 * * 1", ""),
     ],
 )

@@ -99,7 +99,7 @@ def wrong(seen: Evidence) -> list[Finding]:
 
 def test_nothing_is_wrong_with_what_is_as_it_should_be() -> None:
     assert wrong(HEALTHY) == []
-    assert summary(findings(HEALTHY)) == "Nothing is wrong."
+    assert summary(findings(HEALTHY)) == "No problems found."
     assert {each.about for each in findings(HEALTHY)} == {
         "kinds", "clock", "zones", "velero", "schedules", "primers", "locations", "permissions", "requester",
     }  # fmt: skip
@@ -162,7 +162,7 @@ CASES: list[tuple[Callable[[Evidence], Evidence], Grade, str, str, str]] = [
     ),
     (
         lambda seen: replace(seen, definitions={**(seen.definitions or {}), "nonadminbackups.oadp.openshift.io": OLD}),
-        Grade.WARNING, "kinds", "does not know", "helm upgrade foresail-crds",
+        Grade.WARNING, "kinds", "lacks", "helm upgrade foresail-crds",
     ),
     (lambda seen: replace(seen, server_time=NOW - LONG), Grade.WARNING, "clock", "7200 s ahead of", "timedatectl"),
     (lambda seen: replace(seen, server_time=NOW + LONG), Grade.WARNING, "clock", "7200 s behind", "timedatectl"),
@@ -174,7 +174,7 @@ CASES: list[tuple[Callable[[Evidence], Evidence], Grade, str, str, str]] = [
     (lambda seen: replace(seen, servers=()), Grade.PROBLEM, "velero", "no Deployment", "--velero-namespace"),
     (
         lambda seen: replace(seen, servers=(DeploymentRow(SERVER.key, "u", 1, "main", False, True),)),  # noqa: FBT003
-        Grade.WARNING, "velero", "image, main, does not tell", "--velero-dialect",
+        Grade.WARNING, "velero", "its image tag (main) is not a version", "--velero-dialect",
     ),
     (
         lambda seen: replace(seen, servers=(on(SERVER),)),
@@ -182,15 +182,15 @@ CASES: list[tuple[Callable[[Evidence], Evidence], Grade, str, str, str]] = [
     ),
     (
         lambda seen: replace(seen, lease=None, operators=()),
-        Grade.PROBLEM, "schedules", "nobody runs the only Schedule:", "remove --disable-controllers=schedule",
+        Grade.PROBLEM, "schedules", "nothing runs the only Schedule:", "remove --disable-controllers=schedule",
     ),
     (
         lambda seen: replace(seen, lease=Lease(LeaseSpec("pod-1", NOW - LONG))),
-        Grade.PROBLEM, "schedules", "nobody runs the only Schedule:", "start the operator",
+        Grade.PROBLEM, "schedules", "nothing runs the only Schedule:", "start the operator",
     ),
     (
         lambda seen: replace(seen, operators=(replace(OPERATOR, schedules=False),)),
-        Grade.PROBLEM, "schedules", "so is the operator's", "--schedules=true",
+        Grade.PROBLEM, "schedules", "both Velero's controller and the operator's are off", "--schedules=true",
     ),
     (lambda seen: replace(seen, locations=()), Grade.PROBLEM, "locations", "there is no", "backup-location create"),
     (
@@ -211,23 +211,23 @@ CASES: list[tuple[Callable[[Evidence], Evidence], Grade, str, str, str]] = [
     ),
     (
         lambda seen: replace(seen, operators=(OPERATOR, replace(OPERATOR, key=Key("other", "foresail")))),
-        Grade.PROBLEM, "rivals", "several operators: velero/foresail, other/foresail", "all but one",
+        Grade.PROBLEM, "rivals", "several operators are installed: velero/foresail, other/foresail", "all but one",
     ),
     (
         lambda seen: replace(seen, operators=(replace(OPERATOR, primers=True), APART)),
-        Grade.PROBLEM, "rivals", "several operators: velero/foresail, velero/foresail-primers", "all but one",
+        Grade.PROBLEM, "rivals", "several operators are installed: velero/foresail, velero/foresail-pr", "all but",
     ),
     (
         lambda seen: replace(seen, operators=(OPERATOR, replace(APART, lease="foresail"))),
-        Grade.PROBLEM, "rivals", "both go by Lease foresail", "--lease-name",
+        Grade.PROBLEM, "rivals", "both use Lease foresail", "--lease-name",
     ),
     (
         lambda seen: replace(seen, primers_lease=None),
-        Grade.PROBLEM, "primers", "velero/foresail-primers: no replica leads", "kubectl describe pods",
+        Grade.PROBLEM, "primers", "velero/foresail-primers: no replica holds the Lease", "kubectl describe pods",
     ),
     (
         lambda seen: replace(seen, backups=(backup("ReadyToStart", LONG),)),
-        Grade.PROBLEM, "stuck", "Backup b is ReadyToStart for 2 h", "kubectl annotate backup b",
+        Grade.PROBLEM, "stuck", "Backup b has been ReadyToStart for 2 h", "kubectl annotate backup b",
     ),
     (
         lambda seen: replace(seen, backups=(backup("Queued", LONG),)),
@@ -241,11 +241,11 @@ CASES: list[tuple[Callable[[Evidence], Evidence], Grade, str, str, str]] = [
     ),
     (
         lambda seen: replace(seen, backups=(backup("InProgress", timedelta(hours=30)),)),
-        Grade.WARNING, "stuck", "Backup b runs for 30 h", "velero backup describe b",
+        Grade.WARNING, "stuck", "Backup b has been running for 30 h", "velero backup describe b",
     ),
     (
         lambda seen: replace(seen, backups=(backup("Completed", LONG),), deletions=(refused("b"), refused("other"))),
-        Grade.PROBLEM, "stuck", "takes Backups for running that have ended, and will not delete them: b",
+        Grade.PROBLEM, "stuck", "treats finished Backups as running and refuses to delete them: b",
         "rollout restart deployment velero -n velero, then delete them again",
     ),
     (
@@ -354,8 +354,7 @@ def test_a_replica_with_a_stale_store_is_a_problem() -> None:
     (found,) = wrong(replace(HEALTHY, pods=(stale, operator_pod("foresail-2", "True", LONG))))
     assert (found.grade, found.about) == (Grade.PROBLEM, "stores")
     assert found.says == (
-        "Pod velero/foresail-1 has not been ready for 7 min: it has not read a kind, or one is stale, and decides on"
-        " old state"
+        "Pod velero/foresail-1 has not been ready for 7 min: it has not read a kind, or its data of one is stale"
     )
     assert found.fix == "kubectl logs -n velero foresail-1 | grep 'cannot watch' names the kind and the cause"
 
@@ -440,10 +439,10 @@ def test_the_other_controller_alone_is_well() -> None:
 @pytest.mark.parametrize(
     ("is_set", "is_checked", "said"),
     [
-        (True, True, "the API server sets who asked"),
-        (False, True, "only the command line sets who asked"),
-        (True, False, "nobody validates who asked"),
-        (False, False, "nobody validates who asked"),
+        (True, True, "the API server sets the requester"),
+        (False, True, "only the command line sets the requester"),
+        (True, False, "nothing validates the requester"),
+        (False, False, "nothing validates the requester"),
     ],
 )
 def test_the_doctor_says_who_sets_and_who_checks_the_requester(is_set: bool, is_checked: bool, said: str) -> None:

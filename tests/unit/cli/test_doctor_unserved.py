@@ -25,18 +25,18 @@ def test_objects_of_kinds_that_nobody_serves_are_a_problem() -> None:
     assert [(each.says, each.fix) for each in found] == [
         (
             (
-                "nobody serves 2 nonadminbackups and 1 SelfServicePolicy: --self-service is off,"
-                " so nothing happens with them"
+                "no operator serves 2 nonadminbackups and 1 SelfServicePolicy: --self-service is off,"
+                " so they have no effect"
             ),
             "foresail install --self-service; or delete them",
         ),
         (
-            "nobody serves 3 primers: --primers is off, so nothing happens with them",
+            "no operator serves 3 primers: --primers is off, so they have no effect",
             "foresail install --primers; or delete them",
         ),
     ]
     assert [each for each in wrong(replace(bare, unserved=dict.fromkeys(counts, 0))) if each.about == "kinds"] == []
-    assert [each for each in wrong(replace(bare, operators=())) if "nobody serves" in each.says] == []
+    assert [each for each in wrong(replace(bare, operators=())) if "no operator serves" in each.says] == []
 
 
 @pytest.mark.parametrize(

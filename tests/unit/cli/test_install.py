@@ -214,7 +214,7 @@ def test_no_blank_is_left_in_what_is_applied() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--schedules=false", "--self-service=false", "--primers=false"], "nothing is switched on"),
+        (["--schedules=false", "--self-service=false", "--primers=false"], "no capability is enabled"),
         (["--primers", "--primer-pause-image="], "--primer-pause-image"),
         (["--image", "a\nb: c"], "--image"),
         (["--velero-namespace", "Velero"], "--velero-namespace"),
@@ -252,7 +252,7 @@ def test_kinds_that_monitoring_needs_are_looked_for_before_anything_is_written(
     with canned(tmp_path, answers) as server:
         assert main(["install", f"--kubeconfig={server.kubeconfig}", "--image=foresail:1", "--monitoring"]) == 1
     error = capsys.readouterr().err
-    assert f"--monitoring: this cluster does not know {missing}, and nothing was written" in error
+    assert f"--monitoring: the cluster does not serve {missing}; nothing was written" in error
     assert "hint: install the Prometheus operator" in error
     assert server.writes == []
 
@@ -286,7 +286,7 @@ def test_a_label_that_is_none_is_an_error_that_names_it(capsys: pytest.CaptureFi
 
 
 def test_a_wish_that_is_none_is_an_error_that_says_what_to_do() -> None:
-    with pytest.raises(CommandError, match="nothing is switched on"):
+    with pytest.raises(CommandError, match="no capability is enabled"):
         checked(Wishes((), "velero", "velero", "foresail"))
 
 
@@ -378,7 +378,7 @@ def test_kinds_are_deleted_only_if_somebody_confirms(tmp_path: Path, capsys: pyt
 @pytest.mark.parametrize(
     ("words", "manager", "said"),
     [
-        ([], "foresail-cli", "The kinds of Foresail stay, with every object of them; --crds deletes both.\n"),
+        ([], "foresail-cli", "Foresail's kinds and their objects stay; --crds deletes both.\n"),
         (["--crds"], "foresail-cli", ""),
         (["--crds"], "helm", "These kinds stay, with their objects: primers.foresail.dev.\n"),
     ],
@@ -505,7 +505,7 @@ def test_the_first_installation_needs_an_image_and_has_schedules_alone() -> None
     wishes = wished(options("--image=foresail:1"), None)
     assert wishes == Wishes(("schedules",), "velero", "velero", "foresail:1")
     assert capabilities_switched_off(None, wishes, is_confirmed=False) == []
-    with pytest.raises(UsageError, match="nothing is switched on"):
+    with pytest.raises(UsageError, match="no capability is enabled"):
         checked(wished(options("--image=foresail:1", "--schedules=false"), None))
 
 

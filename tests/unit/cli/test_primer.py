@@ -110,7 +110,7 @@ def test_preview_says_it_if_a_file_has_something_else(
     file = tmp_path / "cronjob.json"
     file.write_text(json.dumps({"kind": "CronJob", "metadata": {"name": "daily", "creationTimestamp": made}}))
     assert main(["primer", "preview", "-f", str(file), "--warm-up", "5m"]) == 1
-    assert "is not of the shape that it should have" in capsys.readouterr().err
+    assert "cannot be decoded" in capsys.readouterr().err
 
 
 def test_preview_names_the_field_that_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -128,7 +128,7 @@ def test_preview_names_the_dates_on_which_expressions_are_not_exact(
     said = capsys.readouterr().out
     assert "method CronJob is not exact" in said
     assert "first on 20" in said
-    assert "method Placeholder is right on every date" in said
+    assert "method Placeholder is exact on every date" in said
 
 
 def test_preview_shows_the_fires_to_come_of_a_cron_job_that_last_ran_long_ago() -> None:
@@ -214,7 +214,7 @@ def test_placeholders_run_the_same_image_by_default_whoever_installs_them() -> N
 @pytest.mark.parametrize(
     ("flags", "problem"),
     [
-        (["--primer-longest-warm-up=soon"], "is no duration"),
+        (["--primer-longest-warm-up=soon"], "is not a duration"),
         (["--primer-time-zone=Nowhere"], "--primer-time-zone"),
         (["--primer-label=a"], "--primer-label: 'a' has no value"),
     ],

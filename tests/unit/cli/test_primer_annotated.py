@@ -54,7 +54,7 @@ def test_one_that_a_primer_takes_is_listed_with_the_reason() -> None:
     assert "PrimedByAnother" in line
     assert " ".join(line).endswith("Primer other primes CronJob daily")
     text = described(in_primers_form(document(json.dumps(record)), NOW), NOW)
-    assert "nothing is held: PrimedByAnother: Primer other primes CronJob daily" in text
+    assert "no capacity is held: PrimedByAnother: Primer other primes CronJob daily" in text
 
 
 def test_one_that_the_operator_has_not_recorded_or_with_a_forged_record_is_not_seen_yet() -> None:

@@ -68,7 +68,7 @@ def test_a_primer_that_would_hold_nothing_is_refused_unless_forced(
 ) -> None:
     assert create(tmp_path, *arguments, "--warm-up=10m") == (1, False)
     said = capsys.readouterr().err
-    assert f"error: Primer reports/{arguments[0]} would hold nothing: {problem}" in said
+    assert f"error: Primer reports/{arguments[0]} would hold no capacity: {problem}" in said
     assert hint in said.partition("hint: ")[2]
     assert create(tmp_path, *arguments, "--warm-up=10m", "--force") == (0, True)
     assert f"warning: {problem}" in capsys.readouterr().err
@@ -117,4 +117,4 @@ def test_without_the_rights_to_check_a_primer_is_created_with_a_warning(
         where = [f"--kubeconfig={server.kubeconfig}", "-n", "reports"]
         assert main(["primer", "create", "report", "--warm-up=10m", *where]) == 0
         assert f"POST {PRIMERS}" in server.writes
-    assert "warning: Primer reports/report is not checked: " in capsys.readouterr().err
+    assert "warning: cannot check Primer reports/report: " in capsys.readouterr().err

@@ -170,7 +170,7 @@ def test_names_and_a_selection_together_are_refused(
     server: Canned, verb: str, also: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(server, verb, "a", also) == 2
-    assert "Primer a is named, and others are selected as well" in capsys.readouterr().err
+    assert "Primer a: names cannot be combined with -l, -A or --all" in capsys.readouterr().err
     assert server.asked == []
 
 
@@ -179,7 +179,7 @@ def test_a_change_of_every_primer_must_be_asked_for(
     server: Canned, verb: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(server, verb) == 2
-    assert "hint: give names, -l SELECTOR or --all" in capsys.readouterr().err
+    assert "hint: specify names, -l SELECTOR or --all" in capsys.readouterr().err
     assert server.asked == []
 
 
@@ -218,7 +218,7 @@ def test_confirmed_primers_are_deleted(server: Canned, flag: str, capsys: pytest
     assert run(server, "delete", "a", "b", flag, "-o", "name") == 0
     said = capsys.readouterr()
     assert said.out.splitlines() == ["primer.foresail.dev/a", "primer.foresail.dev/b"]
-    assert "Primer shop/a deleted; what it held is released" in said.err
+    assert "Primer shop/a deleted; its capacity is released" in said.err
     assert server.writes == [f"DELETE {HERE}/a", f"DELETE {HERE}/b"]
 
 

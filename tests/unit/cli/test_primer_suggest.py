@@ -206,4 +206,4 @@ def test_the_command_writes_primers_for_the_selected_cron_jobs(
 def test_a_price_is_a_number(price: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["primer", "suggest", f"--price-cpu-hour={price}"])
-    assert "is no price" in capsys.readouterr().err
+    assert "is not a price" in capsys.readouterr().err

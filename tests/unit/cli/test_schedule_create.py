@@ -65,7 +65,7 @@ def test_a_manifest_needs_no_cluster(
     assert main([*words, "--schedule", "0 3 13 * 5", "-o", "yaml"]) == 0
     said = capsys.readouterr()
     assert "0 3 13 * 5" in said.out
-    assert said.err.startswith("hint: '0 3 13 * 5' means one thing to Velero up to 1.18.2 and another from 1.18.3")
+    assert said.err.startswith("hint: '0 3 13 * 5' has different meanings for Velero up to 1.18.2 and from 1.18.3")
     assert main([*words, "--schedule", "0 3 13 * 5", "-o", "yaml", "--velero-dialect", "go-cron"]) == 0
     assert capsys.readouterr().err == ""
     assert main([*words, "--schedule", "0 3 * * *"]) != 0
@@ -107,10 +107,10 @@ def test_an_option_of_velero_fills_its_field(words: list[str], field: str, value
     [
         (["--ttl", "3 days"], "--ttl: '3 days' is not a duration"),
         (["--labels", "a"], "--labels: 'a' has no name and value"),
-        (["--selector", "a=b", "--or-selector", "c=d"], "--selector and --or-selector exclude each other"),
-        (["--include-resources", "a", "--exclude-cluster-scoped-resources", "b"], "Velero does not take"),
+        (["--selector", "a=b", "--or-selector", "c=d"], "--selector and --or-selector cannot be combined"),
+        (["--include-resources", "a", "--exclude-cluster-scoped-resources", "b"], "cannot be combined"),
         (["--include-namespaces", "a,b", "--exclude-namespaces", "b"], "both included and excluded: b"),
-        (["--ordered-resources", "pods"], "'pods' is no kind with its names"),
+        (["--ordered-resources", "pods"], "'pods' is not a kind with names"),
         (["--selector", "a=b=c"], "'a=b=c' in the selector"),
     ],
 )
@@ -148,7 +148,7 @@ def test_a_yes_or_no_option_takes_nothing_but_yes_or_no(capsys: pytest.CaptureFi
         ("@manual", GOCRON, "never fires"),
         ("0 0 13 1 5", GOCRON, "has no fire in the next five years"),
         ("0 */24 * * *", GOCRON, "hour"),
-        ("0 3 1 * 1", UNKNOWN, "nothing tells the version of this Velero"),
+        ("0 3 1 * 1", UNKNOWN, "the version of this Velero is unknown"),
     ],
 )
 def test_an_expression_that_would_not_run_is_not_sent(text: str, server: VeleroServer, problem: str) -> None:

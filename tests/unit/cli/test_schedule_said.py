@@ -62,7 +62,7 @@ def test_whoever_else_keeps_an_object_is_recognised(
         (False, "pod", ""),
         (True, "pod", "so Foresail's operator does not fire"),
         (True, "", "Velero fires these Schedules"),
-        (False, "", "nobody is known to fire Schedules in velero"),
+        (False, "", "nothing fires Schedules in velero"),
     ],
 )
 def test_it_is_said_if_not_the_operator_alone_fires(has_schedule_controller: bool, operator: str, said: str) -> None:
@@ -192,8 +192,8 @@ def test_a_backup_that_does_not_complete_is_an_error(status: Status, problem: st
             "Schedule velero/x does not exist",
             "foresail schedule get -A",
         ),
-        (Cause.NOT_FOUND, "list", Key("velero", ""), "this cluster does not know schedules.velero.io", "Velero"),
-        (Cause.ALREADY_EXISTS, "create", Key("velero", "x"), "Schedule velero/x exists already", "another name"),
+        (Cause.NOT_FOUND, "list", Key("velero", ""), "the cluster does not serve schedules.velero.io", "Velero"),
+        (Cause.ALREADY_EXISTS, "create", Key("velero", "x"), "Schedule velero/x already exists", "another name"),
         (Cause.UNREACHABLE, "get", Key("velero", "x"), "the API server does not answer: said", "--kubeconfig"),
         (
             Cause.INVALID,
@@ -220,4 +220,4 @@ def test_without_a_cluster_the_error_says_how_to_name_one(
     said = capsys.readouterr()
     assert said.out == ""
     assert "error: there is no kubeconfig at" in said.err
-    assert "hint: name a kubeconfig" in said.err
+    assert "hint: specify a kubeconfig" in said.err

@@ -114,7 +114,7 @@ def test_a_run_that_is_held_shows_since_when_it_is_due_and_why() -> None:
     shown = cells(seen(schedule_wire("0 * * * *"), [running]), "-o", "wide")
     assert shown["NEXT RUN"] == "2026-11-15 12:00 UTC (30s ago)"
     assert shown["LAST RESULT"] == "n/a"
-    assert shown["WAITING"] == "Busy: Backup velero/daily-1 is Queued; the next run starts when it has ended."
+    assert shown["WAITING"] == "Busy: Backup velero/daily-1 is Queued; the next run starts when it finishes."
 
 
 def test_the_wide_table_tells_where_to_and_what_was_skipped() -> None:
@@ -140,7 +140,7 @@ def test_namespaces_and_labels_are_columns_if_they_are_asked_for() -> None:
             schedule_wire("0 3 1 * 1"),
             {"server": VeleroServer(None)},
             "DialectUnknown",
-            "it is known how Velero reads it",
+            "Velero's cron dialect is known",
         ),
         (
             schedule_wire("0 * * * *"),
@@ -197,7 +197,7 @@ def test_where_nothing_tells_the_dialect_what_the_operator_noted_counts() -> Non
     sight = seen(schedule_wire("0 3 1 * 1", metadata=noted), server=VeleroServer(None))
     assert sight.blocked_by is None
     assert sight.verdict.upcoming == at("2027-02-01T03:00:00")  # a Monday that is the first of its month
-    assert "Dialect:           go-cron (as the operator noted)" in described(sight, NOW)
+    assert "Dialect:           go-cron (recorded by the operator)" in described(sight, NOW)
 
 
 def test_explain_says_what_would_hold_a_run_that_is_not_due() -> None:

@@ -427,4 +427,4 @@ def test_the_namespace_is_that_of_the_context(tmp_path: Path, capsys: pytest.Cap
     assert main(["backup", "create", "x", "--kubeconfig", str(file), "-o", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["metadata"] == {"name": "x", "namespace": "shop"}
     assert main(["backup", "get", "--kubeconfig", str(tmp_path / "none")]) == 3
-    assert "hint: name a kubeconfig" in capsys.readouterr().err
+    assert "hint: specify a kubeconfig" in capsys.readouterr().err

@@ -94,7 +94,7 @@ def test_a_missing_kind_and_a_missing_namespace_are_told_apart_from_a_missing_ob
     key = Key("shop", "first")
     unknown = Failure(Cause.NOT_FOUND, "the server could not find the requested resource", 404, "NotFound")
     error = refusal(unknown, "create", BACKUPS.kind, key)
-    assert error.problem == "this cluster does not know nonadminbackups.oadp.openshift.io"
+    assert error.problem == "the cluster does not serve nonadminbackups.oadp.openshift.io"
     assert error.hint == "install Foresail with self-service: foresail install --self-service"
     no_namespace = Failure(Cause.NOT_FOUND, 'namespaces "shop" not found', 404, "NotFound")
     error = refusal(no_namespace, "create", BACKUPS.kind, key)
@@ -103,13 +103,13 @@ def test_a_missing_kind_and_a_missing_namespace_are_told_apart_from_a_missing_ob
     gone = Failure(Cause.NOT_FOUND, 'nonadminbackups.oadp.openshift.io "first" not found', 404, "NotFound")
     assert refusal(gone, "get", BACKUPS.kind, key).problem == "NonAdminBackup shop/first does not exist"
     no_group = Failure(Cause.NOT_FOUND, "404 page not found\n", 404)
-    assert refusal(no_group, "get", BACKUPS.kind, key).problem.startswith("this cluster does not know nonadminbackups")
+    assert refusal(no_group, "get", BACKUPS.kind, key).problem.startswith("the cluster does not serve nonadminbackups")
 
 
 def test_whoever_may_not_create_is_asked_about_the_namespace_too() -> None:
     error = refusal(Failure(Cause.FORBIDDEN, "no", 403), "create", BACKUPS.kind, Key("shpo", "first"))
     assert error.hint is not None
-    assert "is shpo the namespace that you mean?" in error.hint
+    assert "check the namespace shpo" in error.hint
 
 
 @pytest.mark.parametrize("family", [BACKUPS, RESTORES])

@@ -112,9 +112,7 @@ def test_without_a_kubeconfig_a_command_says_so_in_our_words(words: str, tmp_pat
     assert said.stdout == ""
     error, hint = said.stderr.splitlines()
     assert error == f"error: there is no kubeconfig at {tmp_path}/.kube/config"
-    assert hint.startswith(
-        "hint: name a kubeconfig with --kubeconfig or KUBECONFIG, and a context of it with --context"
-    )
+    assert hint.startswith("hint: specify a kubeconfig with --kubeconfig or KUBECONFIG, and a context with --context")
 
 
 @pytest.mark.parametrize(
@@ -139,7 +137,7 @@ def test_a_kubeconfig_that_names_no_cluster_is_named_with_what_it_lacks(
 
 def test_a_wrong_value_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cron", "next", "0 3 * * *", "--after", "soon"]) == 2
-    assert "error: 'soon' is not an instant" in capsys.readouterr().err
+    assert "error: 'soon' is not a date or time" in capsys.readouterr().err
     assert main(["install", "--timeout", "soon"]) == 2
     assert "error: --timeout: 'soon' is not a duration" in capsys.readouterr().err
 

@@ -103,7 +103,7 @@ def test_each_dialect_accepts_what_its_library_accepts(text: str, robfig: bool, 
         ("TZ=UTC  0 0 * * 8", "day-of-week", 17, "allowed: 0-6 or SUN-SAT"),
         ("CRON_TZ=Mars/Base * * * * *", "time zone", 9, "'Mars/Base' is not a time zone"),
         ("@every 1d", None, 8, "'1d' is not a duration"),
-        ("@dayly", None, 1, "'@dayly' is no macro"),
+        ("@dayly", None, 1, "'@dayly' is not a macro"),
         ("0 0 * *", None, 1, "there are 4 fields instead of five"),
     ],
 )
@@ -180,7 +180,7 @@ def test_go_cron_knows_schedules_that_wait_to_be_triggered() -> None:
     for text in ("@triggered", "@manual", "@none"):
         schedule = parse(text, GOCRON)
         assert schedule == ManualSchedule(text, GOCRON, "UTC")
-        assert schedule.never_fires == f"{text} waits to be triggered by hand"
+        assert schedule.never_fires == f"{text} runs only when triggered by hand"
 
 
 @pytest.mark.parametrize(

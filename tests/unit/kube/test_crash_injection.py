@@ -38,7 +38,7 @@ def test_it_lives_if_nobody_asks_or_the_write_never_comes(asked: str) -> None:
 
 @pytest.mark.parametrize("asked", ["before", "before:0", "during:1", "after:-1", "after:1 "])
 def test_what_cannot_be_understood_is_refused(asked: str) -> None:
-    with pytest.raises(ValueError, match=r"FORESAIL_TEST_KILL=.* say before:N or after:N"):
+    with pytest.raises(ValueError, match=r"FORESAIL_TEST_KILL=.* write before:N or after:N"):
         CrashInjection.from_environment({VARIABLE: asked})
 
 

@@ -29,7 +29,7 @@ def test_a_token_file_that_is_away_is_an_error_that_names_it_and_once_back_it_is
     async def run() -> None:
         connection = await connect(str(kubeconfig(tmp_path, {"tokenFile": str(token)})))
         token.unlink()
-        with pytest.raises(ConnectError, match=f"cannot be read, trying again: .*{token}"):
+        with pytest.raises(ConnectError, match=f"cannot read the credentials for the API server, retrying: .*{token}"):
             await connection.renew()
         assert dict(await connection.headers()) == {"Authorization": "Bearer first"}
         token.write_text("second")
@@ -57,7 +57,7 @@ def test_a_ca_that_was_replaced_is_trusted_after_the_next_renewal_and_one_that_w
         await connection.renew()
         assert connection.tls is first
         authority.write_text("half of it")
-        with pytest.raises(ConnectError, match="cannot be read, trying again"):
+        with pytest.raises(ConnectError, match="cannot read the credentials for the API server, retrying"):
             await connection.renew()
         assert connection.tls is first
         authority.write_bytes((tmp_path / "new" / "ca.crt").read_bytes())

@@ -231,5 +231,5 @@ def test_a_plugin_that_fails_later_fails_the_request_and_not_the_process(
     for answer in asyncio.run(run()):
         assert isinstance(answer, Failure)
         assert answer.cause is Cause.UNAUTHORIZED
-        assert "cannot be read, trying again: " in answer.message
+        assert "cannot read the credentials for the API server, retrying: " in answer.message
         assert "ended with exit code 1" in answer.message

@@ -71,7 +71,7 @@ def test_an_enormous_expression_is_refused_at_once_and_not_repeated_in_what_is_w
     assert plan.status is not None
     assert len(str(plan.status.body)) < 1000
     assert all(len(note.message) < 1000 for note in plan.notes)
-    assert "1024 are allowed" in str(plan.status.body)
+    assert "the maximum is 1024" in str(plan.status.body)
 
 
 def test_dialects_that_agree_for_400_days_are_taken_to_agree() -> None:

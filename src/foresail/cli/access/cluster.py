@@ -24,7 +24,7 @@ MANAGER = "foresail-cli"
 
 _PAGE = "500"
 _NO_SUCH_KIND = ("the server could not find the requested resource", "404 page not found")
-_NAME_ONE = "name a kubeconfig with --kubeconfig or KUBECONFIG, and a context of it with --context"
+_NAME_ONE = "specify a kubeconfig with --kubeconfig or KUBECONFIG, and a context with --context"
 _NO_ANSWER = (Cause.UNREACHABLE, Cause.UNAUTHORIZED)
 _COMMANDS = {
     "Schedule": "schedule",
@@ -127,7 +127,7 @@ class Cluster:
         if isinstance(found, Failure):
             if found.cause in _NO_ANSWER:
                 raise _no_answer(found)
-            raise CommandError(f"the API server does not say what time it is: {found.message}")
+            raise CommandError(f"the API server did not report its time: {found.message}")
         return found
 
     async def create(self, kind: Kind, key: Key, body: Body, *, dry_run: bool = False) -> msgspec.Raw:
@@ -169,10 +169,10 @@ class Cluster:
         made = await self._client.apply(kind, key, body, msgspec.Raw, dry_run=dry_run)
         if isinstance(made, Failure):
             if made.cause is Cause.NOT_FOUND:
-                problem = f"{kind.name} {key}: this cluster does not know {kind.plural}.{kind.group}"
-                raise CommandError(problem, f"install what brings {kind.plural}.{kind.group}, or do without it")
+                problem = f"{kind.name} {key}: the cluster does not serve {kind.plural}.{kind.group}"
+                raise CommandError(problem, "install the CustomResourceDefinition, or leave this option out")
             if made.cause is Cause.CONFLICT:
-                hint = "let who wrote them give these fields up, or delete the object, and try it again"
+                hint = "remove these fields from the other manager, or delete the object, then try again"
                 raise CommandError(f"{kind.name} {key}: {made.message}", hint)
             raise refusal(made, "patch", kind, key)
         return made
@@ -215,14 +215,14 @@ def refusal(failure: Failure, verb: str, kind: Kind, key: Key) -> CommandError:
     if failure.cause is Cause.FORBIDDEN:
         rule = f"apiGroups: [{kind.group!r}], resources: [{kind.plural}], verbs: [{verb}]"
         role = f"a Role in {key.namespace}" if key.namespace else "a ClusterRole"
-        doubt = f"; is {key.namespace} the namespace that you mean?" if key.namespace else ""
+        doubt = f"; check the namespace {key.namespace}" if key.namespace else ""
         return CommandError(f"{name}: you may not {verb} {resource}{where}", f"{role} must allow {{{rule}}}{doubt}")
     if failure.cause is Cause.NOT_FOUND:
         return _not_found(failure, kind, key)
     if failure.cause in _NO_ANSWER:
         return _no_answer(failure)
     if failure.cause is Cause.ALREADY_EXISTS:
-        return CommandError(f"{name} exists already", "choose another name, or delete it first")
+        return CommandError(f"{name} already exists", "choose another name, or delete it first")
     return CommandError(f"{name}: cannot {verb} it: {failure.message}", _try(kind, key))
 
 
@@ -231,13 +231,13 @@ def _not_found(failure: Failure, kind: Kind, key: Key) -> CommandError:
     if failure.message.startswith('namespaces "'):
         return CommandError(f"namespace {key.namespace} does not exist", "name an existing namespace with -n")
     if not key.name or failure.message.strip() in _NO_SUCH_KIND:
-        return CommandError(f"this cluster does not know {resource}", _installs(kind))
+        return CommandError(f"the cluster does not serve {resource}", _installs(kind))
     return CommandError(f"{kind.name} {key} does not exist", f"list what exists: {_list_command(kind, resource, key)}")
 
 
 def _installs(kind: Kind) -> str:
     if kind.group == velero.GROUP:
-        return "is Velero installed there?"
+        return "check that Velero is installed in this cluster"
     capability = "primers" if kind == PRIMER else "self-service"
     return f"install Foresail with {capability}: foresail install --{capability}"
 

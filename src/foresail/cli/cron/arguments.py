@@ -26,13 +26,13 @@ _VERBS = {
         ("foresail cron between '*/30 8-18 * * 1-5' 2026-03-02 2026-03-03",),
     ),
     "shift": (
-        "find the schedule that fires that much earlier",
+        "find the schedule that fires earlier by a given time",
         "Finds the schedule that fires LEAD earlier, as one or more CronJobs. Exit code 1 if there is no exact one.",
         ("foresail cron shift '0 3 * * *' 10m", "foresail cron shift '0 0 1 * *' 1h30m --zone Europe/Berlin"),
     ),
     "explain": (
-        "explain a schedule field by field, with what is odd about it",
-        "Explains a schedule field by field, with notes on what is odd: clock changes, day fields, upgrades of Velero.",
+        "explain a schedule field by field, with notes",
+        "Explains a schedule field by field, with notes on clock changes, day fields and upgrades of Velero.",
         ("foresail cron explain '0 3 1 * 1'", "foresail cron explain '30 2 * * *' --zone Europe/Berlin"),
     ),
     "check": (
@@ -42,7 +42,7 @@ _VERBS = {
     ),
     "diff-dialects": (
         "show what changes for a schedule when Velero is upgraded to 1.18.3",
-        "Compares what Velero up to 1.18.2 (robfig) and from 1.18.3 on (go-cron) make of schedules.",
+        "Compares how Velero up to 1.18.2 (robfig) and from 1.18.3 on (go-cron) read schedules.",
         (
             "foresail cron diff-dialects '0 3 1 * 1'",
             "foresail schedule get -A -o json | foresail cron diff-dialects -f -",
@@ -64,19 +64,19 @@ def add_cron(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     """Add the words of `foresail cron` to the command line."""
     cron = commands.add_parser(
         "cron",
-        help="when does a schedule fire? Works without a cluster",
-        description="Answers when a schedule fires, exactly as the controller that reads it. Works without a cluster.",
+        help="show when a schedule fires, without a cluster",
+        description="Shows when a schedule fires, exactly as the controller that runs it. Needs no cluster.",
         epilog=examples("foresail cron next '0 3 * * *'", "foresail cron explain '0 3 1 * 1' --zone Europe/Berlin"),
     )
     words = cron.add_subparsers(required=True, metavar="COMMAND")
 
     one = _word(words, "next", ("fires", "following"))
-    one.add_argument("--after", metavar="INSTANT", help=f"instead of now, {_INSTANT}")
-    one.add_argument("--count", type=positive, default=5, metavar="N", help="how many (%(default)s)")
+    one.add_argument("--after", metavar="INSTANT", help=f"reference time (default: now), {_INSTANT}")
+    one.add_argument("--count", type=positive, default=5, metavar="N", help="number of fires (%(default)s)")
 
     one = _word(words, "previous", ("fires", "preceding"))
-    one.add_argument("--before", metavar="INSTANT", help=f"instead of now, {_INSTANT}")
-    one.add_argument("--count", type=positive, default=5, metavar="N", help="how many (%(default)s)")
+    one.add_argument("--before", metavar="INSTANT", help=f"reference time (default: now), {_INSTANT}")
+    one.add_argument("--count", type=positive, default=5, metavar="N", help="number of fires (%(default)s)")
 
     one = _word(words, "between", ("fires", "between"))
     one.add_argument("start", metavar="START", help=_INSTANT)
@@ -84,27 +84,27 @@ def add_cron(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
 
     one = _word(words, "shift", ("shifted", "shift_earlier"))
     one.add_argument("lead", metavar="LEAD", help="how much earlier: 10m, 1h30m, or a number of minutes")
-    one.add_argument("--at", metavar="INSTANT", help="from when it must hold, instead of now")
+    one.add_argument("--at", metavar="INSTANT", help="start of the checked period (default: now)")
 
     one = _word(words, "explain", ("explain", "explain"))
-    one.add_argument("--at", metavar="INSTANT", help="as seen at that instant, instead of now")
+    one.add_argument("--at", metavar="INSTANT", help="reference time (default: now)")
 
     one = _word(words, "check", ("explain", "check"))
-    one.add_argument("--at", metavar="INSTANT", help="as seen at that instant, instead of now")
+    one.add_argument("--at", metavar="INSTANT", help="reference time (default: now)")
 
     one = _parser(words, "diff-dialects")
     one.add_argument("expression", nargs="?", metavar="EXPR", help="a cron schedule in quotes")
     one.add_argument(
         "-f", "--file", metavar="FILE", help="Schedules or CronJobs as YAML or JSON; - reads standard input"
     )
-    one.add_argument("--at", metavar="INSTANT", help="from when the five compared years count, instead of now")
+    one.add_argument("--at", metavar="INSTANT", help="start of the five compared years (default: now)")
     _add_zone(one)
     _add_output(one)
     one.set_defaults(run=_command("upgrade", "diff_dialects"))
 
     one = _parser(words, "calendar")
     one.add_argument("expressions", nargs="+", metavar="EXPR", help="cron schedules in quotes")
-    one.add_argument("--from", dest="start", metavar="DATE", help="the first day, instead of today")
+    one.add_argument("--from", dest="start", metavar="DATE", help="first day (default: today)")
     span = one.add_mutually_exclusive_group()
     span.add_argument("--weeks", type=positive, metavar="N", help="hours of N weeks (2)")
     span.add_argument("--months", type=positive, metavar="N", help="days of N months, with the number of fires on each")
@@ -143,7 +143,7 @@ def _add_dialect(one: argparse.ArgumentParser) -> None:
 
 def _add_zone(one: argparse.ArgumentParser) -> None:
     one.add_argument(
-        "--zone", default="UTC", help="where the schedule is read, unless it has a TZ= prefix (%(default)s)"
+        "--zone", default="UTC", help="time zone of the schedule, unless it has a TZ= prefix (%(default)s)"
     )
 
 

@@ -38,7 +38,7 @@ class Sheet:
 def calendar(chosen: argparse.Namespace) -> int:
     """Draw the fires of one or more schedules."""
     if len(chosen.expressions) > len(_LETTERS):
-        raise UsageError(f"{len(chosen.expressions)} schedules are too many for one picture", "give up to 26")
+        raise UsageError(f"{len(chosen.expressions)} schedules do not fit into one picture", "specify at most 26")
     schedules = tuple(schedule_of(chosen, text) for text in chosen.expressions)
     first = instant_of(chosen.start, chosen.zone).astimezone(load_zoneinfo(validate_zone_name(chosen.zone))).date()
     days = _months(first, chosen.months) if chosen.months else _weeks(first, chosen.weeks or _WEEKS)
@@ -103,7 +103,7 @@ def _week_lines(sheet: Sheet) -> list[str]:
         name = painted(f"{day:%a %d %b}", BOLD if day == sheet.today else "", sys.stdout)
         lines.append(f"{name}  {''.join(cells)}".rstrip())
     if "#" in letters.values():
-        lines.append("# several of them in the same half hour")
+        lines.append("# several schedules in the same half hour")
     return lines
 
 

@@ -96,7 +96,7 @@ def notes(schedule: Schedule, at: datetime) -> Iterator[str]:
     if "TZ=" in schedule.text:
         yield "CronJobs refuse a time zone in the schedule: use spec.timeZone there"
     if isinstance(schedule, IntervalSchedule):
-        yield "it counts from when its object was made, or from its last run, not from the clock"
+        yield "it counts from the creation of its object or from its last run, not from the clock"
     if isinstance(schedule, CalendarSchedule):
         yield from _calendar_notes(schedule, at)
     yield from _upgrade_notes(schedule, at)
@@ -104,7 +104,7 @@ def notes(schedule: Schedule, at: datetime) -> Iterator[str]:
 
 def _calendar_notes(schedule: CalendarSchedule, at: datetime) -> Iterator[str]:
     if schedule.next(at) is None:
-        yield f"it does not fire within five years of {utc_time(at)}, and controllers take that for never"
+        yield f"it does not fire within five years of {utc_time(at)}, which controllers treat as never"
     yield from _day_notes(schedule)
     changed = clock_change_effects(schedule, at, at + _YEAR)
     for change in changed[:_SHOWN]:
@@ -119,15 +119,15 @@ def _day_notes(schedule: CalendarSchedule) -> Iterator[str]:
     if fields.requires_both_day_fields(schedule.dialect) or all(full):
         return
     if any(full):
-        yield "one day field has every day, and one of them is enough: it fires every day"
+        yield "one day field allows every day, and one match is enough: it fires every day"
     else:
-        yield "both day fields are limited, and one of them is enough: it fires on more days than either alone"
+        yield "both day fields are limited, and one match is enough: it fires on more days than either alone"
 
 
 def _upgrade_notes(schedule: Schedule, at: datetime) -> Iterator[str]:
     found = compare_dialects(schedule.text, schedule.zone, at)
     if found.change in (DialectChange.DAYS, DialectChange.REFUSED, DialectChange.ACCEPTED):
-        yield f"Velero 1.18.3 reads it otherwise than releases before it: {found.change.value} ({found.reason})"
+        yield f"Velero 1.18.3 reads it differently from earlier releases: {found.change.value} ({found.reason})"
 
 
 def _effect(change: ClockChangeEffect) -> str:

@@ -19,7 +19,7 @@ def following(chosen: argparse.Namespace) -> int:
     after = instant_of(chosen.after, schedule.zone)
     fires = list(islice(fires_after(schedule, after), chosen.count))
     if not fires:
-        raise _nothing(schedule, f"after {utc_time(after)}", "the library gives up after five years")
+        raise _nothing(schedule, f"after {utc_time(after)}", "the search ends after five years")
     _show(chosen, schedule, fires, after, "IN")
     return 0
 
@@ -33,7 +33,7 @@ def preceding(chosen: argparse.Namespace) -> int:
     while len(fires) < chosen.count and at is not None and (at := schedule.previous(at)) is not None:
         fires.append(at)
     if not fires:
-        raise _nothing(schedule, f"before {utc_time(before)}", "it was looked for 45 years back")
+        raise _nothing(schedule, f"before {utc_time(before)}", "the search ends 45 years back")
     _show(chosen, schedule, fires, before, "AGO")
     return 0
 
@@ -43,12 +43,12 @@ def between(chosen: argparse.Namespace) -> int:
     schedule = schedule_of(chosen)
     start, end = instant_of(chosen.start, schedule.zone), instant_of(chosen.end, schedule.zone)
     if end <= start:
-        raise UsageError(f"{chosen.end!r} is not after {chosen.start!r}", "give the earlier instant first")
+        raise UsageError(f"{chosen.end!r} is not after {chosen.start!r}", "specify the earlier time first")
     fires = list(schedule.between(start, end))
     if schedule.never_fires:
         raise _nothing(schedule, "", "")
     if not fires and chosen.output == "table":
-        print(f"no fire in that time; {_later(schedule, end)}", file=sys.stderr)
+        print(f"no fire in this period; {_later(schedule, end)}", file=sys.stderr)
         return 0
     _show(chosen, schedule, fires, start, "AFTER")
     return 0
@@ -56,7 +56,7 @@ def between(chosen: argparse.Namespace) -> int:
 
 def _later(schedule: Schedule, end: datetime) -> str:
     found = next(iter(fires_after(schedule, end)), None)
-    return "nor within five years" if found is None else f"the next one is {wall_time(found, schedule.zone)}"
+    return "no fire within five years either" if found is None else f"the next one is {wall_time(found, schedule.zone)}"
 
 
 def _nothing(schedule: Schedule, when: str, limit: str) -> CommandError:

@@ -31,7 +31,7 @@ class Scheduled:
 def diff_dialects(chosen: argparse.Namespace) -> int:
     """Print what changes for one expression, or for every schedule in a file."""
     if (chosen.expression is None) == (chosen.file is None):
-        raise UsageError("give either an expression or -f FILE", "foresail cron diff-dialects '0 3 1 * 1'")
+        raise UsageError("specify either an expression or -f FILE", "foresail cron diff-dialects '0 3 1 * 1'")
     at = instant_of(chosen.at, chosen.zone)
     if chosen.file is None:
         found = [Scheduled("", chosen.expression, chosen.zone)]
@@ -65,7 +65,7 @@ def scheduled_objects(found: list[Any], zone: str) -> Iterator[Scheduled]:
         text, place = spec.get("schedule"), spec.get("timeZone") or zone
         for field, value in (("schedule", text), ("timeZone", place)):
             if not isinstance(value, str):
-                raise CommandError(f"{each['kind']} {name}: spec.{field} is not a text", "put it in quotes")
+                raise CommandError(f"{each['kind']} {name}: spec.{field} is not a string", "put it in quotes")
         yield Scheduled(name, str(text), str(place))
 
 

@@ -54,7 +54,7 @@ def instant_of(text: str | None, zone: str) -> datetime:
         raise UsageError(f"--zone: {error}") from None
     except ValueError:
         hint = "write 2026-03-29, 2026-03-29T02:30 or 2026-03-29T00:30:00Z"
-        raise UsageError(f"{text!r} is not an instant", hint) from None
+        raise UsageError(f"{text!r} is not a date or time", hint) from None
     return (found if found.tzinfo else found.replace(tzinfo=wall)).astimezone(UTC)
 
 

@@ -14,9 +14,9 @@ def add_doctor(commands: "argparse._SubParsersAction[CommandParser]") -> None:
     """Add `foresail doctor` to the command line."""
     one = commands.add_parser(
         "doctor",
-        help="what is wrong with Velero and Foresail in a cluster, and what to do about it",
-        description="Checks Velero and Foresail in a cluster, and says what is wrong, why, and what to do. Works"
-        " whether or not the operator runs, and changes nothing. Exit code 1 if there is a problem.",
+        help="find problems of Velero and Foresail in a cluster",
+        description="Checks Velero and Foresail in a cluster, and reports each problem with its cause and fix. Works"
+        " without a running operator and changes nothing. Exit code 1 if there is a problem.",
         epilog=examples("foresail doctor", "foresail doctor -n backup", "foresail doctor -o json"),
     )
     one.set_defaults(run=_run)
@@ -24,7 +24,7 @@ def add_doctor(commands: "argparse._SubParsersAction[CommandParser]") -> None:
     one.add_argument(
         "--service-account",
         metavar="NAMESPACE/NAME",
-        help="the operator's, whose permissions are checked (default: that of its Deployment)",
+        help="ServiceAccount of the operator whose permissions are checked (default: that of its Deployment)",
     )
     one.add_argument("-o", "--output", choices=["table", "json"], default="table", help="(%(default)s)")
 

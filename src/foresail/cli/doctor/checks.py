@@ -43,7 +43,7 @@ def findings(seen: Evidence) -> list[Finding]:
 def unread(seen: Evidence) -> Iterator[Finding]:
     """Say what could not be looked at."""
     for each in seen.unread:
-        yield warning("access", f"not looked at: {each.problem}", each.hint or "")
+        yield warning("access", f"not checked: {each.problem}", each.hint or "")
 
 
 def requesters(seen: Evidence) -> Iterator[Finding]:
@@ -54,15 +54,15 @@ def requesters(seen: Evidence) -> Iterator[Finding]:
         fix = (
             "install the admission policies: foresail install --self-service, or helm upgrade foresail charts/foresail"
         )
-        yield problem("requester", "nobody validates who asked, so tenants can ask in another's name", fix)
+        yield problem("requester", "nothing validates the requester, so tenants can impersonate others", fix)
     elif seen.is_requester_set:
-        yield good("requester", "the API server sets who asked, and refuses any other value")
+        yield good("requester", "the API server sets the requester and rejects any other value")
     else:
         fix = "set selfService.requesterStamp=Always if the API server has MutatingAdmissionPolicies"
-        yield warning("requester", "only the command line sets who asked; kubectl needs the annotation", fix)
+        yield warning("requester", "only the command line sets the requester; kubectl needs the annotation", fix)
     for each in sorted(seen.policies, key=lambda policy: policy.metadata.name):
         by = each.spec.restore.authorization
-        means = "what the requester may create" if by == "Requester" else "what the policy allows, whoever asks"
+        means = "what the requester may create" if by == "Requester" else "what the policy allows, for every requester"
         yield good("restores", f"SelfServicePolicy {each.metadata.name}: authorization {by}, restores {means}")
 
 
@@ -76,16 +76,16 @@ def kinds(seen: Evidence) -> Iterator[Finding]:
     ours = {f"{each.kind.plural}.{each.kind.group}": each for each in DEFINITIONS}
     absent = sorted(name for name in ours if name not in there)
     if absent:
-        fix = "foresail install brings them; with Helm: helm upgrade --install foresail-crds charts/foresail-crds"
+        fix = "run foresail install; with Helm: helm upgrade --install foresail-crds charts/foresail-crds"
         yield warning("kinds", f"not installed: {', '.join(absent)}", fix)
     for name in sorted(ours.keys() & there.keys()):
         missing = sorted(_fields(definition(ours[name])["spec"]) - _fields(there[name]))
         if missing:
             fix = (
-                "if the definition is ours: helm upgrade foresail-crds charts/foresail-crds; if it is another"
-                " product's, these fields are not kept"
+                "if Foresail installed the definition: helm upgrade foresail-crds charts/foresail-crds; otherwise"
+                " these fields are dropped"
             )
-            yield warning("kinds", f"{name} does not know {some(missing)}", fix)
+            yield warning("kinds", f"{name} lacks {some(missing)}", fix)
         else:
             yield good("kinds", f"{name} has every field")
 
@@ -98,7 +98,7 @@ def unserved(seen: Evidence) -> Iterator[Finding]:
         counts = [(kind, seen.unserved.get(kind, 0)) for kind in kinds]
         found = [f"{count} {kind.name if count == 1 else kind.plural}" for kind, count in counts if count]
         if found:
-            says = f"nobody serves {' and '.join(found)}: {option} is off, so nothing happens with them"
+            says = f"no operator serves {' and '.join(found)}: {option} is off, so they have no effect"
             yield problem("kinds", says, f"foresail install {option}; or delete them")
 
 
@@ -114,9 +114,9 @@ def rivals(seen: Evidence) -> Iterator[Finding]:
     for one, second in combinations(seen.operators, 2):
         names = f"{one.key}, {second.key}"
         if one.has_work_of(second):
-            yield problem("rivals", f"there are several operators: {names}", "remove all but one")
+            yield problem("rivals", f"several operators are installed: {names}", "remove all but one")
         elif one.lease == second.lease:
-            says = f"Deployments {names}: both go by Lease {one.lease}, so only one of them works"
+            says = f"Deployments {names}: both use Lease {one.lease}, so only one of them works"
             yield problem("rivals", says, "start one of them with another --lease-name")
 
 
@@ -127,11 +127,11 @@ def permissions(seen: Evidence) -> Iterator[Finding]:
         fix = "install it again: foresail install, or helm upgrade foresail charts/foresail"
         yield problem("permissions", f"the operator's ServiceAccount may not {some(refused)}", fix)
     elif seen.permissions:
-        yield good("permissions", f"the operator may do all {len(seen.permissions)} things that it must")
+        yield good("permissions", f"the operator has all {len(seen.permissions)} permissions that it needs")
     lacking = [str(each) for each, allowed in seen.own_permissions.items() if not allowed]
     if lacking:
         says = f"no operator was found, and you could not install one: you may not {some(lacking)}"
-        yield warning("permissions", says, "let an administrator of the cluster install it")
+        yield warning("permissions", says, "ask a cluster administrator to install it")
     elif seen.own_permissions:
         yield good("permissions", "no operator was found, and you have all the permissions that one needs")
 
@@ -148,8 +148,8 @@ def stores(seen: Evidence) -> Iterator[Finding]:
             name, namespace = pod.metadata.name, pod.metadata.namespace
             yield problem(
                 "stores",
-                f"Pod {namespace}/{name} has not been ready for {minutes(age)}: it has not read a kind, or one is"
-                " stale, and decides on old state",
+                f"Pod {namespace}/{name} has not been ready for {minutes(age)}: it has not read a kind, or its data"
+                " of one is stale",
                 f"kubectl logs -n {namespace} {name} | grep 'cannot watch' names the kind and the cause",
             )
 

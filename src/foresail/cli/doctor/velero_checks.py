@@ -59,8 +59,8 @@ def veleros(seen: Evidence) -> Iterator[Finding]:
     if found.dialect is None:
         yield warning(
             "velero",
-            f"the tag of its image, {seen.servers[0].tag or 'none'}, does not tell its version",
-            "the operator asks Velero itself; if that fails, start it with --velero-dialect",
+            f"its image tag ({seen.servers[0].tag or 'none'}) is not a version",
+            "the operator asks Velero itself; if that fails, set --velero-dialect of the operator",
         )
     else:
         yield good("velero", f"{found.version}, which reads schedules as {found.dialect.value}")
@@ -80,7 +80,7 @@ def attended(seen: Evidence) -> Iterator[Finding]:
     elif by_velero:
         yield good("schedules", "Velero's own schedule controller runs them")
         if seen.has_alert:
-            says = "the alert ForesailSchedulesUnattended was left behind, and says that nobody runs them"
+            says = "the alert ForesailSchedulesUnattended was left behind and fires although Velero runs them"
             yield warning("schedules", says, f"kubectl delete prometheusrule {UNATTENDED} -n {seen.namespace}")
     elif not holder:
         fix = (
@@ -89,10 +89,10 @@ def attended(seen: Evidence) -> Iterator[Finding]:
         )
         count = len(seen.schedules)
         those = "the only Schedule" if count == 1 else f"the {count} Schedules"
-        yield problem("schedules", f"nobody runs {those}: Velero's controller is off, no operator", fix)
+        yield problem("schedules", f"nothing runs {those}: Velero's controller and the operator are off", fix)
     elif not by_us:
-        fix = "let the operator run with --schedules=true, or turn Velero's controller on"
-        yield problem("schedules", "nobody runs them: Velero's controller is off, and so is the operator's", fix)
+        fix = "start the operator with --schedules=true, or turn Velero's controller on"
+        yield problem("schedules", "nothing runs them: both Velero's controller and the operator's are off", fix)
     else:
         yield good("schedules", f"{holder} runs them")
 
@@ -129,7 +129,9 @@ def primed(seen: Evidence) -> Iterator[Finding]:
     else:
         key = apart[0].key
         fix = f"kubectl describe pods -n {key.namespace} -l app.kubernetes.io/name={key.name}"
-        yield problem("primers", f"Deployment {key}: no replica leads, so nothing is held for CronJobs", fix)
+        yield problem(
+            "primers", f"Deployment {key}: no replica holds the Lease, so no capacity is held for CronJobs", fix
+        )
 
 
 def locations(seen: Evidence) -> Iterator[Finding]:
@@ -141,9 +143,9 @@ def locations(seen: Evidence) -> Iterator[Finding]:
     for each in seen.locations:
         name = each.metadata.name
         if each.status.phase != velero.AVAILABLE:
-            said = cause_of(each.status.message) or "Velero has not tried it yet"
+            said = cause_of(each.status.message) or "Velero has not validated it yet"
             fix = f"velero backup-location get, kubectl describe backupstoragelocation {name} -n {seen.namespace}"
-            yield problem("locations", f"{name} is {each.status.phase or 'untried'}: {said}", fix)
+            yield problem("locations", f"{name} is {each.status.phase or 'not validated'}: {said}", fix)
         else:
             yield good("locations", f"{name} is available")
     if seen.locations and not any(each.spec.default for each in seen.locations):
@@ -162,7 +164,7 @@ def strangers(seen: Evidence) -> Iterator[Finding]:
         yield warning(
             "strangers",
             f"location {location} has Backups of Schedules that are not in this cluster: {some(sorted(names))}",
-            "fine if they were deleted here, or another cluster writes there on purpose; else give it its own prefix",
+            "expected if they were deleted here or another cluster shares the location; else use separate prefixes",
         )
 
 
@@ -181,7 +183,7 @@ def stuck(seen: Evidence) -> Iterator[Finding]:
         name = each.metadata.name
         yield problem(
             "stuck",
-            f"Backup {name} is ReadyToStart for {minutes(_still(each, now))}: Velero forgets those when it restarts",
+            f"Backup {name} has been ReadyToStart for {minutes(_still(each, now))}: Velero loses these on restart",
             f"wake it: kubectl annotate backup {name} -n {seen.namespace} foresail.dev/woken=true",
         )
     still = now - max(filter(None, (_last_step(each, now) for each in seen.backups)), default=now)
@@ -204,7 +206,7 @@ def stuck(seen: Evidence) -> Iterator[Finding]:
         if _age(each, now) > _RUNS_AT_MOST:
             name = each.metadata.name
             fix = f"velero backup describe {name} --details; velero backup delete {name} if nothing moves"
-            yield warning("stuck", f"Backup {name} runs for {minutes(_age(each, now))}", fix)
+            yield warning("stuck", f"Backup {name} has been running for {minutes(_age(each, now))}", fix)
 
 
 def undeletable(seen: Evidence) -> Iterator[Finding]:
@@ -215,8 +217,8 @@ def undeletable(seen: Evidence) -> Iterator[Finding]:
     if held:
         yield problem(
             "stuck",
-            f"Velero takes Backups for running that have ended, and will not delete them: {some(sorted(held))}",
-            f"{_restart(seen)}, then delete them again; what tenants want deleted, self-service deletes by itself",
+            f"Velero treats finished Backups as running and refuses to delete them: {some(sorted(held))}",
+            f"{_restart(seen)}, then delete them again; self-service retries deletions of tenants automatically",
         )
 
 

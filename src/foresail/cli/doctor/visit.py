@@ -42,7 +42,7 @@ def summary(found: Sequence[Finding]) -> str:
     """Return how many are how bad."""
     bad, doubtful = (sum(each.grade is grade for each in found) for grade in (Grade.PROBLEM, Grade.WARNING))
     if not bad and not doubtful:
-        return "Nothing is wrong."
+        return "No problems found."
     return f"Problems: {bad}. Warnings: {doubtful}."
 
 

@@ -11,7 +11,7 @@ from foresail.cli.options.parser import examples
 if TYPE_CHECKING:
     from foresail.cli.options.parser import CommandParser
 
-_TRIED = "server: the API server tries every write and stores nothing; waits for nothing"
+_TRIED = "server: the API server validates every write and stores nothing"
 
 
 def add_install(commands: "argparse._SubParsersAction[CommandParser]") -> None:
@@ -35,9 +35,9 @@ def add_install(commands: "argparse._SubParsersAction[CommandParser]") -> None:
     uninstall = commands.add_parser(
         "uninstall",
         help="give the Schedules back to Velero, and remove Foresail",
-        description="Switches Velero's schedule controller on again, then removes what `foresail install` made. If"
-        " another tool manages Velero, the command prints the change and waits for it. The kinds of Foresail stay, with"
-        " every object of them, unless --crds is given. Backups stay in any case.",
+        description="Switches Velero's schedule controller on again, then removes everything that `foresail install`"
+        " created. If another tool manages Velero, the command prints the change and waits for it. Foresail's kinds and"
+        " their objects stay unless --crds is given. Backups always stay.",
         epilog=examples("foresail uninstall --dry-run", "foresail uninstall", "foresail uninstall --crds"),
     )
     uninstall.set_defaults(run=_uninstall)
@@ -54,11 +54,11 @@ def _fill_install(one: argparse.ArgumentParser) -> None:
         help=f"{_TRIED}. client: print the manifests, without a cluster. (alone it means server)",
     )
     for flag, at_first, meaning in (
-        ("--schedules", "true", "take the place of Velero's schedule controller"),
+        ("--schedules", "true", "replace Velero's schedule controller"),
         ("--self-service", "false", "let teams back up and restore their own namespaces"),
         ("--primers", "false", "hold capacity for CronJobs before they fire"),
-        ("--schedule-skip-immediately", "false", "what a new or unpaused Schedule without spec.skipImmediately does"),
-        ("--monitoring", "false", "with alert rules and a ServiceMonitor for the Prometheus operator"),
+        ("--schedule-skip-immediately", "false", "default of spec.skipImmediately for new and unpaused Schedules"),
+        ("--monitoring", "false", "install alert rules and a ServiceMonitor for the Prometheus operator"),
     ):
         _add_kept_switch(one, flag, meaning, at_first)
     one.add_argument(
@@ -67,7 +67,7 @@ def _fill_install(one: argparse.ArgumentParser) -> None:
     one.add_argument(
         "--primer-pause-image",
         metavar="IMAGE",
-        help=f"what placeholders run, best by its digest (default: as installed, at first {PAUSE_IMAGE})",
+        help=f"image of placeholders, preferably by digest (default: as installed, at first {PAUSE_IMAGE})",
     )
     one.add_argument(
         "--monitoring-label",
@@ -98,17 +98,17 @@ def _fill_uninstall(one: argparse.ArgumentParser) -> None:
     one.add_argument(
         "--leave-schedules-stopped",
         action="store_true",
-        help="remove Foresail although Velero's schedule controller stays off: nobody runs the Schedules then",
+        help="remove Foresail even if Velero's schedule controller stays off; no Schedule runs then",
     )
-    one.add_argument(
-        "--crds", action="store_true", help="delete the kinds of Foresail too, and with them every object of them"
-    )
-    one.add_argument("--confirm", action="store_true", help="with --crds: do not ask")
+    one.add_argument("--crds", action="store_true", help="also delete Foresail's kinds with all their objects")
+    one.add_argument("--confirm", action="store_true", help="with --crds: do not ask for confirmation")
 
 
 def _fill_common(one: argparse.ArgumentParser) -> None:
-    add_velero_and_cluster(one, "Velero's, and Foresail's too")
-    one.add_argument("--timeout", default="10m", metavar="DURATION", help="how long to wait, all in all (default: 10m)")
+    add_velero_and_cluster(one, "namespace of Velero and Foresail")
+    one.add_argument(
+        "--timeout", default="10m", metavar="DURATION", help="maximum time to wait in total (default: 10m)"
+    )
 
 
 def _install(chosen: argparse.Namespace) -> int:

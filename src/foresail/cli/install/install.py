@@ -76,7 +76,7 @@ async def _install(cluster: Cluster, chosen: argparse.Namespace, patience: Patie
     await _define(cluster, ours, patience, dry_run=bool(chosen.dry_run))
     for piece in (each for each in wanted if not each.is_operator):
         if chosen.dry_run and await _lacks_its_kind(cluster, piece, ours):
-            told("created", piece, "not tried, for its kind is not there yet")
+            told("created", piece, "not validated: its kind does not exist yet")
         else:
             await applied(cluster, piece, dry_run=bool(chosen.dry_run))
     await deleted(cluster, _no_longer(wishes, wanted), dry_run=bool(chosen.dry_run))
@@ -186,8 +186,8 @@ async def _all_known(cluster: Cluster, wanted: Sequence[Piece]) -> None:
     kinds = [kind for kind in (PROMETHEUS_RULE, SERVICE_MONITOR) if any(each.kind == kind for each in wanted)]
     missing = [f"{kind.plural}.{kind.group}" for kind in kinds if not await cluster.knows(kind)]
     if missing:
-        problem = f"--monitoring: this cluster does not know {' and '.join(missing)}, and nothing was written"
-        raise CommandError(problem, "install the Prometheus operator, which brings them, or leave --monitoring out")
+        problem = f"--monitoring: the cluster does not serve {' and '.join(missing)}; nothing was written"
+        raise CommandError(problem, "install the Prometheus operator, or leave out --monitoring")
 
 
 async def without_stamp(cluster: Cluster, wanted: list[Piece]) -> list[Piece]:
@@ -195,8 +195,8 @@ async def without_stamp(cluster: Cluster, wanted: list[Piece]) -> list[Piece]:
     if not any(each.kind is STAMP for each in wanted) or await cluster.knows(STAMP):
         return wanted
     print(
-        "the API server has no MutatingAdmissionPolicies, so it does not set who asked: `foresail backup create` does,"
-        f" and with kubectl the annotation {REQUESTER} is needed",
+        "the API server has no MutatingAdmissionPolicies, so it does not set the requester; `foresail backup create`"
+        f" does, and kubectl needs the annotation {REQUESTER}",
         file=sys.stderr,
     )
     return [each for each in wanted if each.kind not in (STAMP, STAMP_BINDING)]
@@ -227,7 +227,7 @@ async def _define(cluster: Cluster, ours: Sequence[Piece], patience: Patience, *
         await patience.wait(
             f"the API server serves {piece.key}",
             partial(is_established, cluster, piece),
-            CommandError(problem, f"kubectl describe crd {piece.key}; then try it again"),
+            CommandError(problem, f"kubectl describe crd {piece.key}; then try again"),
         )
 
 
@@ -254,11 +254,13 @@ async def _led(cluster: Cluster, wishes: Wishes, key: Key, patience: Patience) -
     pods = f"kubectl describe pods -n {key.namespace} -l app.kubernetes.io/name={key.name}"
     late = CommandError(f"Deployment {key} is not rolled out", f"{pods}; can nodes pull {wishes.image}?")
     try:
-        await patience.wait(f"Deployment {key} is rolled out and a replica leads", is_led, late)
+        await patience.wait(f"Deployment {key} is rolled out and a replica holds the Lease", is_led, late)
     except CommandError as error:
-        cause = await pods_problem(cluster, key) or "no replica of the operator leads"
+        cause = await pods_problem(cluster, key) or "no replica of the operator holds the Lease"
         raise CommandError(f"{error.problem}: {cause}", error.hint) from error
-    print(f"{await leading(cluster, key)} leads. To look at the whole: foresail doctor", file=sys.stderr)
+    print(
+        f"{await leading(cluster, key)} holds the Lease. Check the installation with foresail doctor", file=sys.stderr
+    )
 
 
 async def _given_back(cluster: Cluster, namespace: str, error: CommandError) -> CommandError:
@@ -266,6 +268,6 @@ async def _given_back(cluster: Cluster, namespace: str, error: CommandError) -> 
     server = await velero_server(cluster, namespace)
     if server is None or server.managed_by is not None:
         hint = f"{error.hint} `foresail uninstall` gives the Schedules back to Velero"
-        return CommandError(f"{error.problem}; nobody runs the Schedules", hint)
+        return CommandError(f"{error.problem}; no Schedule runs", hint)
     await switch(cluster, server, Patience(now() + _TO_GIVE_BACK), off=False, dry_run=False)
     return CommandError(f"{error.problem}; Velero runs the Schedules again", error.hint)

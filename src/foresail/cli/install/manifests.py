@@ -88,9 +88,9 @@ def checked(wishes: Wishes) -> Wishes:
         (wishes.pause_image, _IMAGE, "--primer-pause-image"),
     ):
         if not pattern.fullmatch(text):
-            raise UsageError(f"{option}: {text!r} is no name of that sort", "give it as kubectl would show it")
+            raise UsageError(f"{option}: {text!r} is not a valid name", "write it as kubectl shows it")
     if not wishes.capabilities:
-        raise UsageError("nothing is switched on", "leave out --schedules=false, or add --self-service or --primers")
+        raise UsageError("no capability is enabled", "leave out --schedules=false, or add --self-service or --primers")
     return wishes
 
 

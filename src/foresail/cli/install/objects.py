@@ -50,12 +50,12 @@ async def all_free(cluster: Cluster, pieces: Iterable[Piece]) -> None:
 
 
 async def applied(cluster: Cluster, piece: Piece, *, dry_run: bool) -> None:
-    """Have an object as the manifest says; what somebody else has made is left alone, or is an error."""
+    """Have an object as the manifest says; what another tool has made is left alone, or is an error."""
     before = await cluster.if_there(piece.kind, piece.key, msgspec.Raw)
     if before is not None and not is_ours(found := _metadata(before)):
         if piece.kind is not DEFINITION:
             raise _taken(piece, found)
-        told("left alone", piece, f"{_maker(found)} has made it; `foresail doctor` says whether it lacks fields")
+        told("left alone", piece, f"created by {_maker(found)}; `foresail doctor` checks its fields")
         return
     after = await cluster.apply(piece.kind, piece.key, piece.body, dry_run=dry_run)
     if before is None:
@@ -75,7 +75,7 @@ async def deleted(
             continue
         found = _metadata(raw)
         if not (whoever_made_it or is_ours(found)):
-            told("left alone", piece, f"{_maker(found)} has made it")
+            told("left alone", piece, f"created by {_maker(found)}")
             left.append(piece)
             continue
         await cluster.delete(piece.kind, piece.key, found.uid, dry_run=dry_run)
@@ -120,12 +120,12 @@ def _maker(found: ManagedMetadata) -> str:
     if by is not None:
         return str(by)
     writers = sorted({each.manager for each in found.managed_fields} - {""})
-    return writers[0] if writers else "somebody else"
+    return writers[0] if writers else "another tool"
 
 
 def _taken(piece: Piece, found: ManagedMetadata) -> CommandError:
     is_kept = managing_tool(found) is not None
     way_out = (
-        "go on with that tool, for it would undo our changes" if is_kept else "delete it first, if nobody needs it"
+        "continue with that tool; it would undo these changes" if is_kept else "delete it first if it is not needed"
     )
-    return CommandError(f"{piece} is there already, and {_maker(found)} has made it", way_out)
+    return CommandError(f"{piece} already exists and was created by {_maker(found)}", way_out)

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from foresail.cli.errors import CommandError
 from foresail.kube.clock import now
 
-STOPPED = "Stopped: what was done so far stays, and the same command goes on from there."
+STOPPED = "Stopped. Completed steps stay; run the same command to continue."
 """What somebody hears who ends the command while it waits."""
 
 _PAUSE = 0.5
@@ -30,6 +30,6 @@ class Patience:
                 raise otherwise
             if said is None or instant - said >= _SAID_EVERY:
                 left = int((self._until - instant).total_seconds())
-                print(f"waiting until {what}; {left} s are left", file=sys.stderr, flush=True)
+                print(f"waiting until {what}; {left} s left", file=sys.stderr, flush=True)
                 said = instant
             await asyncio.sleep(_PAUSE)

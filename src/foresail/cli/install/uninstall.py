@@ -54,8 +54,8 @@ class _Uninstall:
         for operator in running:
             maker = await other_maker(self._cluster, operator)
             if maker:
-                problem = f"{operator} stays, for {maker} has made it"
-                hint = "remove it with the tool that keeps it, such as helm uninstall, then do this again for the rest"
+                problem = f"{operator} stays: {maker} created it"
+                hint = "remove it with the tool that manages it, such as helm uninstall, then run this command again"
                 raise CommandError(problem, hint)
         await deleted(self._cluster, running, dry_run=self._dry_run)
         if not self._dry_run:
@@ -85,7 +85,7 @@ class _Uninstall:
             said = f"These kinds stay, with their objects: {', '.join(each.key.name for each in left)}." if left else ""
         else:
             there = await existing(self._cluster, definitions())
-            said = "The kinds of Foresail stay, with every object of them; --crds deletes both." if there else ""
+            said = "Foresail's kinds and their objects stay; --crds deletes both." if there else ""
         if said:
             print(said, file=sys.stderr)
 
@@ -103,16 +103,16 @@ class _Uninstall:
         try:
             await switch(self._cluster, server, self._patience, off=False, dry_run=self._dry_run)
         except CommandError as error:
-            problem = f"{error.problem}; nobody would run the Schedules, so nothing was removed"
+            problem = f"{error.problem}; no Schedule would run, so nothing was removed"
             raise CommandError(problem, f"{error.hint}; or add --leave-schedules-stopped") from error
 
     async def _ended(self) -> None:
         """Wait until no replica leads any more: it would write again what is taken away here."""
         for key in self._leases:
-            problem = f"Lease {key}: an operator still leads"
-            hint = "end whoever holds it (foresail doctor names it), then try it again"
+            problem = f"Lease {key}: an operator still holds it"
+            hint = "stop its holder (foresail doctor names it), then try again"
             is_gone = partial(self._is_free, key)
-            await self._patience.wait("the operator has ended", is_gone, CommandError(problem, hint))
+            await self._patience.wait("the operator has stopped", is_gone, CommandError(problem, hint))
 
     async def _is_free(self, key: Key) -> bool:
         return not await leading(self._cluster, key)

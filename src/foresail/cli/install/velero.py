@@ -69,7 +69,7 @@ async def velero_server(cluster: Cluster, namespace: str) -> Server | None:
     servers = [server for each in found if (server := _server(each)) is not None]
     if len(servers) > 1:
         names = ", ".join(str(each.key) for each in servers)
-        raise CommandError(f"several Deployments run a Velero server: {names}", "leave one of them in this namespace")
+        raise CommandError(f"several Deployments run a Velero server: {names}", "keep only one in this namespace")
     return servers[0] if servers else None
 
 
@@ -84,8 +84,8 @@ async def switch(cluster: Cluster, server: Server, patience: Patience, *, off: b
         await _write(cluster, server, patience, off=off, dry_run=dry_run)
         print(f"changed     Deployment {server.key}: Velero's schedule controller is {word}", flush=True)
     if not dry_run:
-        problem = f"Deployment {server.key}: its new pods do not run yet, or its old ones still do"
-        hint = f"kubectl rollout status deployment/{server.key.name} -n {server.key.namespace}; then try it again"
+        problem = f"Deployment {server.key}: its rollout has not finished"
+        hint = f"kubectl rollout status deployment/{server.key.name} -n {server.key.namespace}; then try again"
         await patience.wait(
             f"Deployment {server.key} is rolled out",
             lambda: _has_become(cluster, server.key, off=off, rolled_out=True),
@@ -101,7 +101,7 @@ async def _ask(
     exact = change(managed_by, server.others_off, off=off)
     print(
         f"Deployment {server.key} is managed by {managed_by}. "
-        f"Change it there, to have Velero's schedule controller {word}:"
+        f"To switch Velero's schedule controller {word}, change it there:"
     )
     print("\n".join(f"    {line}" for line in exact.splitlines()), flush=True)
     if dry_run:
@@ -110,7 +110,7 @@ async def _ask(
     await patience.wait(
         f"{managed_by} has switched Velero's schedule controller {word}",
         lambda: _has_become(cluster, server.key, off=off, rolled_out=False),
-        CommandError(problem, "make the change that is shown above, then try it again; --timeout waits longer"),
+        CommandError(problem, "make the change shown above, then try again; --timeout waits longer"),
     )
     print(f"changed     Deployment {server.key}: Velero's schedule controller is {word}", flush=True)
 

@@ -31,7 +31,9 @@ def read_selector(text: str) -> dict[str, Any]:
         elif found := _PRESENT.fullmatch(part):
             expressions.append({"key": found[2], "operator": "DoesNotExist" if found[1] else "Exists"})
         else:
-            raise UsageError(f"{part!r} in the selector {text!r} is no condition", "write app=web,tier in (a,b),!old")
+            raise UsageError(
+                f"{part!r} in the selector {text!r} is not a condition", "write app=web,tier in (a,b),!old"
+            )
     selector: dict[str, Any] = {}
     if labels:
         selector["matchLabels"] = labels

@@ -37,7 +37,7 @@ def read_ordered(text: str) -> dict[str, str]:
         kind, equals, names = entry.partition("=")
         if not equals or "=" in names:
             hint = "write 'pods=ns/a,ns/b;persistentvolumeclaims=ns/c'"
-            raise UsageError(f"--ordered-resources: {entry!r} is no kind with its names", hint)
+            raise UsageError(f"--ordered-resources: {entry!r} is not a kind with names", hint)
         ordered[kind.strip()] = names.strip()
     return ordered
 

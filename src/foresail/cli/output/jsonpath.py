@@ -81,7 +81,7 @@ def _found(path: str, whole: Any) -> list[Any]:  # noqa: ANN401
     while at < len(path):
         step = _STEP.match(path, at)
         if step is None:
-            raise UsageError(f"-o jsonpath: {path[at:]!r} in {path!r} is no step of a path", _HINT)
+            raise UsageError(f"-o jsonpath: {path[at:]!r} in {path!r} is not a path step", _HINT)
         found = [one for each in found for one in _taken(step, each)]
         at = step.end()
     return found

@@ -14,8 +14,8 @@ def add_policy(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     """Add `foresail policy` to the command line."""
     policy = commands.add_parser(
         "policy",
-        help="who may back up and restore what",
-        description="SelfServicePolicies: who may back up and restore what.",
+        help="manage SelfServicePolicies",
+        description="Manages SelfServicePolicies, which set who may back up and restore what.",
         epilog=examples("foresail policy get", "foresail policy test -f web.yaml"),
     )
     verbs = policy.add_subparsers(metavar="COMMAND", required=True)
@@ -49,13 +49,13 @@ def _add_test(verbs: Any) -> None:  # noqa: ANN401
     one = _verb(
         verbs,
         "test",
-        "which namespaces a SelfServicePolicy would reach, before it is applied",
+        "preview which namespaces a SelfServicePolicy would apply to",
         ("reach", "run_test"),
         "foresail policy test -f web.yaml",
         "foresail policy test -f web.yaml -n shop",
         "foresail policy test -f web.yaml --namespaces namespaces.yaml",
-        more="Shows for each namespace that the policies of a file match which policy holds in it now, and"
-        " which would if the file were applied. Changes nothing. Without a cluster: name --namespaces.",
+        more="Shows for each namespace that the policies of a file match which policy applies now, and which"
+        " would apply with the file. Changes nothing. To run without a cluster, specify --namespaces.",
     )
     one.add_argument(
         "-f", "--file", required=True, metavar="FILE", help="SelfServicePolicies, YAML or JSON; - is stdin"
@@ -66,12 +66,18 @@ def _add_test(verbs: Any) -> None:  # noqa: ANN401
         action="append",
         default=[],
         metavar="NAMESPACE",
-        help="show this namespace, matched or not; may be repeated (default: all that are matched, or change)",
+        help="show this namespace, matched or not; may be repeated (default: all that match or change)",
     )
     add_output(one, "table", "json", "yaml")
-    files = one.add_argument_group("where namespaces and the policies of now come from")
-    files.add_argument("--namespaces", metavar="FILE", help="from a file, such as kubectl get namespaces -o yaml gives")
-    files.add_argument("--policies", metavar="FILE", help="the policies of now, beside --namespaces (default: none)")
+    files = one.add_argument_group("source of namespaces and current policies")
+    files.add_argument(
+        "--namespaces",
+        metavar="FILE",
+        help="file with namespaces, such as the output of kubectl get namespaces -o yaml",
+    )
+    files.add_argument(
+        "--policies", metavar="FILE", help="file with the current policies, with --namespaces (default: none)"
+    )
 
 
 def _verb(
@@ -96,8 +102,8 @@ def _verb(
 
 
 def _add_choice(one: argparse.ArgumentParser) -> None:
-    one.add_argument("names", nargs="*", metavar="NAME", help="of SelfServicePolicies; all if none is given")
-    one.add_argument("-l", "--selector", metavar="SELECTOR", help="those with these labels")
+    one.add_argument("names", nargs="*", metavar="NAME", help="names of SelfServicePolicies; all if none is given")
+    one.add_argument("-l", "--selector", metavar="SELECTOR", help="select by labels")
 
 
 def _command(module: str, function: str) -> Callable[[argparse.Namespace], int]:

@@ -130,8 +130,8 @@ def _selector(each: Applied) -> str:
 
 def _read_policies(chosen: argparse.Namespace) -> list[Applied]:
     if chosen.names and chosen.selector:
-        problem = f"SelfServicePolicy {chosen.names[0]} is named, and others are selected as well"
-        raise CommandError(problem, "give names, or -l")
+        problem = f"SelfServicePolicy {chosen.names[0]} cannot be combined with -l"
+        raise CommandError(problem, "specify either names or -l")
     found = on_cluster(chosen, lambda cluster: _applied(cluster, chosen))
     if not found:
         print("No SelfServicePolicies found", file=sys.stderr)
@@ -175,7 +175,7 @@ async def _use(cluster: Cluster, family: Family, chosen: argparse.Namespace) -> 
         made = await cluster.listed(family.velero, chosen.velero_namespace, family.nacuuid_label)
         requests = await cluster.listed_if_known(family.kind)
     except CommandError as error:
-        hint(f"the use of {family.word}s is not known: {error.problem}")
+        hint(f"the use of {family.word}s is unknown: {error.problem}")
         return {}
     objects = [msgspec.json.decode(each, type=VeleroObject) for each in made]
     return use_by_namespace(family, objects, [_any.decode(each) for each in requests])
@@ -187,4 +187,6 @@ def _policy(content: dict[str, Any]) -> tuple[dict[str, Any], SelfServicePolicy]
         return {**kind, **content}, msgspec.convert(content, SelfServicePolicy)
     except msgspec.ValidationError as error:
         name = (content.get("metadata") or {}).get("name")
-        raise CommandError(f"SelfServicePolicy {name} cannot be read: {error}", "is this foresail too old?") from error
+        raise CommandError(
+            f"SelfServicePolicy {name} cannot be read: {error}", "update foresail if it is older than the operator"
+        ) from error

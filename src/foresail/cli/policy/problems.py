@@ -54,4 +54,4 @@ def _unknown_locations(
             for name in names:
                 if name and known is not None and name not in known:
                     there = ", ".join(sorted(known)) or "none"
-                    yield f"spec.backup.{field}: {kind} {name} does not exist; there is: {there}"
+                    yield f"spec.backup.{field}: {kind} {name} does not exist; existing: {there}"

@@ -50,9 +50,9 @@ def run_test(chosen: argparse.Namespace) -> int:
     """Print where the policies of a file would hold."""
     given = _policies(chosen.file, objects(documents(chosen.file), "SelfServicePolicy"))
     if not given:
-        raise CommandError(f"{chosen.file} has no SelfServicePolicy", "name a file with one, or with several")
+        raise CommandError(f"{chosen.file} has no SelfServicePolicy", "specify a file with at least one")
     if chosen.policies and not chosen.namespaces:
-        raise CommandError("--policies is for work without a cluster", "name --namespaces as well, or leave it out")
+        raise CommandError("--policies works only without a cluster", "add --namespaces, or leave it out")
     locations: _Locations = (None, None)
     if chosen.namespaces:
         namespaces = _namespaces(chosen.namespaces, objects(documents(chosen.namespaces), "Namespace"))
@@ -63,7 +63,7 @@ def run_test(chosen: argparse.Namespace) -> int:
         namespaces, held = _namespaces("the cluster", found), _policies("the cluster", listed)
     missing = [each for each in chosen.namespace if each not in {one.name for one in namespaces}]
     if missing:
-        raise CommandError(f"namespace {missing[0]} does not exist", "see which there are: kubectl get namespaces")
+        raise CommandError(f"namespace {missing[0]} does not exist", "list them with kubectl get namespaces")
     never = {chosen.velero_namespace, chosen.operator_namespace}
     every = [outcome(each, held, given, never) for each in sorted(namespaces, key=lambda one: one.name)]
     names = {each.metadata.name for each in given}
@@ -74,8 +74,8 @@ def run_test(chosen: argparse.Namespace) -> int:
         print(table(("NAMESPACE", "NOW", "THEN", "ALSO MATCHING"), [_row(each) for each in shown]))
     held_by_them = sum(each.then in names for each in every)
     changed = sum(each.now != each.then for each in every)
-    text = f"of {len(every)} namespaces, the file's policies would hold in {held_by_them}"
-    print(f"{text}; in {changed} another policy would hold than now", file=sys.stderr)
+    text = f"the file's policies would apply to {held_by_them} of {len(every)} namespaces"
+    print(f"{text}; the policy would change in {changed}", file=sys.stderr)
     wrong = [f"SelfServicePolicy {each.metadata.name}: {one}" for each in given for one in problems(each, *locations)]
     for line in wrong:
         print(f"error: {line}", file=sys.stderr)
@@ -108,7 +108,7 @@ def _is_shown(each: Outcome, names: Collection[str], asked: Collection[str]) -> 
 
 
 def _row(each: Outcome) -> tuple[str, str, str, str]:
-    others = "(no policy reaches it)" if each.is_out_of_reach else ", ".join(each.matching[1:])
+    others = "(no policy applies)" if each.is_out_of_reach else ", ".join(each.matching[1:])
     return each.namespace, each.now or _NONE, each.then or _NONE, others
 
 
@@ -127,7 +127,7 @@ def _policies(source: str, found: Iterable[Mapping[str, Any]]) -> list[SelfServi
         problem = problem_of(policy.spec.namespace_selector)
         if problem is not None:
             text = f"SelfServicePolicy {name} in {source}: spec.namespaceSelector: {problem}"
-            raise CommandError(text, "correct it; as it is, it would match no namespace")
+            raise CommandError(text, "correct it; as written it matches no namespace")
         if name in policies:
             raise CommandError(f"{source} has SelfServicePolicy {name} twice", "remove one of them")
         policies[name] = policy
@@ -168,6 +168,6 @@ async def _names(cluster: Cluster, kind: Kind, namespace: str) -> frozenset[str]
     try:
         listed = await cluster.listed(kind, namespace)
     except CommandError as error:
-        hint(f"the {kind.plural} of the policies are not checked: {error.problem}")
+        hint(f"cannot check the {kind.plural} of the policies: {error.problem}")
         return None
     return frozenset(_name(msgspec.json.decode(each)) for each in listed)

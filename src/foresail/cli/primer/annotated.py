@@ -84,7 +84,7 @@ def _condition(kind: str, is_true: bool, reason: str, message: str) -> dict[str,
 async def _named(cluster: Cluster, key: Key) -> Document:
     found = _as_document(await cluster.read(CRON_JOB, key, msgspec.Raw))
     if WARM_UP not in (found["metadata"].get("annotations") or {}):
-        raise CommandError(f"CronJob {key} has no annotation {WARM_UP}", "name a Primer, or annotate the CronJob")
+        raise CommandError(f"CronJob {key} has no annotation {WARM_UP}", "specify a Primer, or annotate the CronJob")
     return found
 
 
@@ -92,7 +92,7 @@ async def _listed(cluster: Cluster, chosen: argparse.Namespace) -> list[Document
     try:
         found = map(_as_document, await cluster.listed(CRON_JOB, chosen.namespace, chosen.selector or ""))
     except CommandError as error:
-        print(f"annotated CronJobs are not shown: {error.problem}", file=sys.stderr)
+        print(f"cannot list annotated CronJobs: {error.problem}", file=sys.stderr)
         return []
     return sorted((each for each in found if WARM_UP in (each["metadata"].get("annotations") or {})), key=key_of)
 

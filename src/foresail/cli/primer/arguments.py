@@ -21,7 +21,7 @@ def add_primer(commands: "argparse._SubParsersAction[CommandParser]") -> None:
     """Add the verbs of `foresail primer` to the command line."""
     primer = commands.add_parser(
         "primer",
-        help="capacity that is warm before a CronJob fires",
+        help="manage Primers, which warm capacity for CronJobs",
         description="Manages Primers, which hold capacity for CronJobs before they fire, and reports start delays.",
         epilog=examples(
             "foresail primer suggest -A",
@@ -53,16 +53,18 @@ def _add_create(verbs: Any) -> None:  # noqa: ANN401 - argparse's own is private
         "foresail primer create nightly -n shop -l tier=batch --warm-up 15m",
         "foresail primer create report -n shop --warm-up 10m -o yaml > report-primer.yaml",
     )
-    one.add_argument("name", metavar="NAME", help="of the Primer")
-    one.add_argument("--cron-job", metavar="NAME", help="of the CronJob (default: that of the Primer)")
+    one.add_argument("name", metavar="NAME", help="name of the Primer")
+    one.add_argument("--cron-job", metavar="NAME", help="name of the CronJob (default: the name of the Primer)")
     one.add_argument("-l", "--selector", metavar="SELECTOR", help="CronJobs with these labels, instead of one by name")
     _add_how(one)
     one.add_argument(
         "--release-after", metavar="DURATION", help="maximum time to hold capacity after the job is due (default: 5m)"
     )
-    one.add_argument("--allow-standing", action="store_true", help="allow to hold for more than half of the time")
-    one.add_argument("--force", action="store_true", help="create it even if it would hold nothing")
-    add_object_output(one, "json, yaml, jsonpath: send nothing, and need no cluster")
+    one.add_argument(
+        "--allow-standing", action="store_true", help="allow capacity to be held for more than half of the time"
+    )
+    one.add_argument("--force", action="store_true", help="create it even if it would hold no capacity")
+    add_object_output(one, "json, yaml, jsonpath: print the object and send nothing; needs no cluster")
     add_dry_run(one)
     one.set_defaults(zone="UTC")
 
@@ -71,7 +73,7 @@ def _add_reports(verbs: Any) -> None:  # noqa: ANN401
     one = _verb(
         verbs,
         "get",
-        "list Primers: next fire, median start delays cold and warm, and why one is not ready",
+        "list Primers with next fire, median cold and warm start delays, and blocking reason",
         ("get", "get"),
         "foresail primer get",
         "foresail primer get -A -o wide",
@@ -82,7 +84,7 @@ def _add_reports(verbs: Any) -> None:  # noqa: ANN401
     one = _verb(
         verbs,
         "describe",
-        "show the last fires, cold against warm, and what was held",
+        "show the last fires, cold and warm, and the held capacity",
         ("describe", "describe"),
         "foresail primer describe report -n shop",
         "foresail primer describe -A -l tier=batch",
@@ -104,7 +106,7 @@ def _add_reports(verbs: Any) -> None:  # noqa: ANN401
 
 def _add_changes(verbs: Any) -> None:  # noqa: ANN401
     for name, meaning in (
-        ("suspend", "suspend Primers: nothing is held until they are resumed"),
+        ("suspend", "suspend Primers: no capacity is held until they are resumed"),
         ("resume", "resume Primers: capacity is held again"),
     ):
         one = _verb(
@@ -125,14 +127,16 @@ def _add_delete(verbs: Any) -> None:  # noqa: ANN401
     one = _verb(
         verbs,
         "delete",
-        "delete Primers; what they hold is released",
+        "delete Primers and release their capacity",
         ("delete", "delete"),
         "foresail primer delete report -n shop",
         "foresail primer delete -n shop -l tier=batch --yes",
         "foresail primer delete -A --all --dry-run",
     )
     _add_selection(one, everything=False)
-    one.add_argument("-y", "--yes", "--confirm", dest="confirm", action="store_true", help="do not ask")
+    one.add_argument(
+        "-y", "--yes", "--confirm", dest="confirm", action="store_true", help="do not ask for confirmation"
+    )
     add_dry_run(one)
     add_object_output(one)
 
@@ -146,30 +150,32 @@ def _add_wait(verbs: Any) -> None:  # noqa: ANN401
         "foresail primer wait report -n shop",
         "foresail primer wait report -n shop --for fired --timeout 30m",
     )
-    one.add_argument("names", nargs="+", metavar="NAME", help="of Primers, or cronjob/NAME of an annotated CronJob")
+    one.add_argument(
+        "names", nargs="+", metavar="NAME", help="names of Primers, or cronjob/NAME of an annotated CronJob"
+    )
     one.add_argument(
         "--for",
         dest="event",
         choices=["warm", "fired"],
         default="warm",
-        help="warm: capacity is held on nodes; fired: a run has started, whose start delay is printed (%(default)s)",
+        help="warm: capacity is held on nodes; fired: a run has started, and its start delay is printed (%(default)s)",
     )
-    one.add_argument("--timeout", metavar="DURATION", help="do not wait longer, such as 30m (default: without end)")
+    one.add_argument("--timeout", metavar="DURATION", help="maximum time to wait, such as 30m (default: no limit)")
 
 
 def _add_preview(verbs: Any) -> None:  # noqa: ANN401
     one = _verb(
         verbs,
         "preview",
-        "show what a Primer would do, and on which dates not exactly",
+        "show what a Primer would do, and on which dates it is not exact",
         ("preview", "preview"),
         "foresail primer preview report -n shop --warm-up 10m",
         "foresail primer preview -f cronjob.yaml --warm-up 10m --zone Europe/Berlin",
     )
-    one.add_argument("cron_job", nargs="?", metavar="CRONJOB", help="of the cluster")
-    one.add_argument("-f", "--file", metavar="FILE", help="CronJobs in a manifest instead; - is standard input")
+    one.add_argument("cron_job", nargs="?", metavar="CRONJOB", help="names of CronJobs in the cluster")
+    one.add_argument("-f", "--file", metavar="FILE", help="read CronJobs from a manifest; - is standard input")
     _add_how(one)
-    one.add_argument("--count", type=positive, default=5, metavar="N", help="how many fires to show (%(default)s)")
+    one.add_argument("--count", type=positive, default=5, metavar="N", help="number of fires to show (%(default)s)")
     _add_zone(one)
 
 
@@ -184,13 +190,13 @@ def _add_suggest(verbs: Any) -> None:  # noqa: ANN401
         "foresail primer suggest -A --price-cpu-hour 0.04 --price-memory-gib-hour 0.005",
         "foresail primer suggest -n shop -l tier=batch -o yaml | kubectl apply -f -",
     )
-    one.add_argument("-A", "--all-namespaces", action="store_true", help="those of every namespace")
+    one.add_argument("-A", "--all-namespaces", action="store_true", help="all namespaces")
     one.add_argument("-l", "--selector", metavar="SELECTOR", help="CronJobs with these labels")
     one.add_argument(
-        "--at-least", type=whole_number, default=5, metavar="SECONDS", help="leave out shorter delays (%(default)s)"
+        "--at-least", type=whole_number, default=5, metavar="SECONDS", help="minimum delay to list (%(default)s)"
     )
     for flag, what in (("--price-cpu-hour", "CPU"), ("--price-memory-gib-hour", "GiB of memory")):
-        text = f"what an hour of one {what} costs: adds the cost in a day, in that currency"
+        text = f"price of one {what} per hour; adds the cost per day in that currency"
         one.add_argument(flag, type=_price, default=0.0, metavar="PRICE", help=text)
     one.add_argument(
         "--allow-standing",
@@ -207,7 +213,7 @@ def _price(text: str) -> float:
     except ValueError:
         price = -1.0
     if not 0 <= price < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is no price: give a number such as 0.04")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a price: write a number such as 0.04")
     return price
 
 
@@ -226,7 +232,7 @@ def _verb(
     )
     where = one.add_argument_group("where")
     where.add_argument(
-        "-n", "--namespace", metavar="NAMESPACE", help="of the Primers (default: that of the kube context)"
+        "-n", "--namespace", metavar="NAMESPACE", help="namespace of the Primers (default: that of the kube context)"
     )
     add_cluster(where)
     one.set_defaults(run=_command(*run), all_namespaces=False)
@@ -235,13 +241,13 @@ def _verb(
 
 def _add_selection(one: argparse.ArgumentParser, *, everything: bool = True) -> None:
     """Add how Primers are selected; a verb that changes something needs --all for all of them."""
-    none = "; all of them if none is given" if everything else ""
+    none = "; all if none is given" if everything else ""
     annotated = ", or cronjob/NAME of an annotated CronJob" if everything else ""
-    one.add_argument("names", nargs="*", metavar="NAME", help=f"of Primers{annotated}{none}")
-    one.add_argument("-l", "--selector", metavar="SELECTOR", help="those with these labels")
-    one.add_argument("-A", "--all-namespaces", action="store_true", help="those of every namespace")
+    one.add_argument("names", nargs="*", metavar="NAME", help=f"names of Primers{annotated}{none}")
+    one.add_argument("-l", "--selector", metavar="SELECTOR", help="select by labels")
+    one.add_argument("-A", "--all-namespaces", action="store_true", help="all namespaces")
     if not everything:
-        one.add_argument("--all", action="store_true", help="every Primer of the namespace, or with -A of the cluster")
+        one.add_argument("--all", action="store_true", help="all Primers of the namespace, or with -A of the cluster")
 
 
 def _add_how(one: argparse.ArgumentParser) -> None:
@@ -251,7 +257,7 @@ def _add_how(one: argparse.ArgumentParser) -> None:
 
 def _add_zone(one: argparse.ArgumentParser) -> None:
     one.add_argument(
-        "--zone", default="UTC", help="of kube-controller-manager's clock, for CronJobs without one (%(default)s)"
+        "--zone", default="UTC", help="time zone of kube-controller-manager, for CronJobs without one (%(default)s)"
     )
 
 

@@ -95,7 +95,7 @@ def _no_cron_job(known: Primers, view: PrimerView) -> Problem:
         return Problem(message, "it holds capacity as soon as there is one", is_final=False)
     names = [each.key.name for each in known.state.cron_jobs.by("namespace", namespace)]
     near = get_close_matches(primer.cron_job, names, n=1)
-    meant = f"did you mean {near[0]}? Name it with --cron-job" if near else "create the CronJob first"
+    meant = f"did you mean {near[0]}? Specify it with --cron-job" if near else "create the CronJob first"
     key = Key(namespace, primer.cron_job)
     return Problem(f"{Reason.NO_CRON_JOB}: CronJob {key} does not exist", f"{meant}, {_ANYWAY}")
 
@@ -107,4 +107,4 @@ def _as_created(body: dict[str, Any]) -> dict[str, Any]:
 def refuse(key: Key, problems: list[Problem]) -> None:
     """Raise the first problem if no CronJob of a Primer would have capacity."""
     if problems and all(each.is_final for each in problems):
-        raise CommandError(f"Primer {key} would hold nothing: {problems[0].message}", problems[0].hint)
+        raise CommandError(f"Primer {key} would hold no capacity: {problems[0].message}", problems[0].hint)

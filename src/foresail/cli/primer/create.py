@@ -20,7 +20,7 @@ from foresail.plan import Key
 def create(chosen: argparse.Namespace) -> int:
     """Create a Primer, or print it; printing needs no cluster."""
     if chosen.cron_job and chosen.selector:
-        raise UsageError("a CronJob is named, and others are selected as well", "give --cron-job or -l")
+        raise UsageError("--cron-job and -l cannot be combined", "specify one of them")
     if chosen.dry_run != SERVER and (chosen.dry_run or chosen.output not in ("table", "wide", "name")):
         print(as_text([body_of(chosen)], "yaml" if is_table(chosen.output) else chosen.output))
         return 0
@@ -61,7 +61,7 @@ async def _check(cluster: Cluster, key: Key, body: dict[str, Any], chosen: argpa
     except UnreachableError:
         raise
     except CommandError as error:  # who may create a Primer need not be allowed to read all that the rules need
-        print(f"warning: Primer {key} is not checked: {error.problem}", file=sys.stderr)
+        print(f"warning: cannot check Primer {key}: {error.problem}", file=sys.stderr)
         return
     if not chosen.force:
         refuse(key, problems)

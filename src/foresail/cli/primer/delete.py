@@ -28,7 +28,7 @@ async def _delete(cluster: Cluster, chosen: argparse.Namespace) -> int:
         confirm_deletion(f"Primer {key_of(each)}" for each in found)
     for each in found:
         await cluster.delete(PRIMER, key_of(each), each["metadata"]["uid"], dry_run=bool(chosen.dry_run))
-        done = "would be deleted (server dry run)" if chosen.dry_run else "deleted; what it held is released"
+        done = "would be deleted (server dry run)" if chosen.dry_run else "deleted; its capacity is released"
         print(f"Primer {key_of(each)} {done}", file=sys.stderr)
     if found and not is_table(chosen.output):
         print(as_text(found, chosen.output))

@@ -45,7 +45,7 @@ def _cron_job(cron: dict[str, Any], at: datetime) -> list[str]:
     fire = instant(cron.get("nextFire", ""))
     warm_up = instant(cron.get("nextWarmUp", ""))
     if cron.get("reason"):
-        lines.append(f"  nothing is held: {cron['reason']}: {cron.get('message', '')}")
+        lines.append(f"  no capacity is held: {cron['reason']}: {cron.get('message', '')}")
     elif fire and warm_up:
         lines.append(f"  next warm-up {moment(warm_up, at)}, next fire {moment(fire, at)}")
     if cron.get("methodBecause"):

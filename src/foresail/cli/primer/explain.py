@@ -26,12 +26,12 @@ from foresail.primers.rules import judge
 from foresail.primers.verdict import Verdict
 
 _QUESTIONS = {
-    "no other Primer is for it": (Reason.TAKEN,),
-    "its annotations can be read, if it is primed by them": (Reason.INVALID_ANNOTATION,),
+    "no other Primer primes it": (Reason.TAKEN,),
+    "its annotations are valid, if it is primed by them": (Reason.INVALID_ANNOTATION,),
     "neither it nor the Primer is suspended": (Reason.SUSPENDED,),
-    "the warm-up is as long as is allowed": (Reason.TOO_LONG,),
+    "the warm-up is within the allowed length": (Reason.TOO_LONG,),
     "its schedule is valid and fires": (Reason.INVALID, Reason.NEVER_FIRES),
-    "it is held for half of the time at most, or that is allowed": (Reason.STANDING,),
+    "capacity is held for at most half of the time, or more is allowed": (Reason.STANDING,),
     "its pods run on nodes that can be warmed": (Reason.NOT_WARMABLE,),
     "its pods request something": (Reason.NOTHING_TO_RESERVE,),
     "the method can be used for it": (Reason.NO_HOLD_IMAGE, Reason.INEXACT, Reason.BUFFER_NOT_SERVED),
@@ -115,7 +115,7 @@ def _unrecorded(found: Document) -> str:
     """Return why an annotation may have no effect that only the operator knows."""
     if not is_annotated(found) or WARM_UP_STATUS in found["metadata"]["annotations"]:
         return ""
-    return "the operator has recorded nothing: is it running, with primers.annotations, and allowed in this namespace?"
+    return "the operator has recorded nothing; check that it runs with primers.annotations in this namespace"
 
 
 def refusal_of(primer: Document, cron_job: str) -> str:

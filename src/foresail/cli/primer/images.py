@@ -49,7 +49,7 @@ def sizes_of(images: Iterable[Image]) -> Sizes:
 def pulled_ahead(images: Iterable[str], sizes: Sizes, *, pulls: bool) -> str:
     """Return in a line which images are pulled ahead, each with its size where a node reports one."""
     if not pulls:
-        return "images: not pulled ahead, for not every node is known to have a kubelet of Kubernetes 1.35 or newer"
+        return "images: not pulled ahead, because not every node has a kubelet of Kubernetes 1.35 or newer"
     known = [f"{image} ({_shown(_size(image, sizes))})" for image in images]
     return f"images: pulled ahead with each placeholder: {', '.join(known)}"
 

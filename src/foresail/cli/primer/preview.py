@@ -51,7 +51,7 @@ def previewed(cron: CronJobRow, lead: int, chosen: argparse.Namespace, at: datet
     fires = [first, *islice(fires_after(schedule, first), chosen.count)][: chosen.count] if first is not None else []
     yield table(("WARM-UP", "FIRE"), [(wall_time(fire - length, zone), wall_time(fire, zone)) for fire in fires])
     duty = duty_cycle(cron, chosen.zone, length)
-    note = "; that needs spec.allowStanding" if duty > STANDING else ""
+    note = "; this needs spec.allowStanding" if duty > STANDING else ""
     yield f"held for {duty} % of the time{note}"
     shape = cron.shape
     asks = requests_text(shape.requests) if shape else ""
@@ -64,7 +64,7 @@ def _by_cron_jobs(shifted: Shifted, length: timedelta) -> Iterator[str]:
         yield "method CronJob would make:"
         yield table(("SCHEDULE", "TIME ZONE"), [(each.schedule, each.time_zone) for each in shifted.schedules])
     if len(shifted.schedules) > MAX_PRIMER_CRON_JOBS:
-        yield f"which are more than {MAX_PRIMER_CRON_JOBS}: use method Placeholder"
+        yield f"more than {MAX_PRIMER_CRON_JOBS}: use method Placeholder"
     if shifted.exact:
         until = f" until {shifted.until:%Y-%m-%d}" if shifted.until else ""
         yield f"exact{until}: each fires {minutes(length)} before a fire, and at no other time"
@@ -74,18 +74,18 @@ def _by_cron_jobs(shifted: Shifted, length: timedelta) -> Iterator[str]:
         shown = ", ".join(day.isoformat() for day in shifted.inexact_dates[:_DATES])
         more = len(shifted.inexact_dates) - _DATES
         yield f"first on {shown}" + (f" and {more} more dates" if more > 0 else "")
-    yield "method Placeholder is right on every date"
+    yield "method Placeholder is exact on every date"
 
 
 def _from_file(chosen: argparse.Namespace) -> list[CronJobRow]:
     found = list(objects(documents(chosen.file), CRON_JOB.name))
     if not found:
-        raise CommandError(f"there is no CronJob in {chosen.file}", "name a file with one, or with several")
+        raise CommandError(f"{chosen.file} contains no CronJob", "specify a file with at least one")
     try:
         return [cron_job_row(_decoded(each)) for each in found]
     except (msgspec.DecodeError, TypeError, ValueError) as error:
-        problem = f"a CronJob in {chosen.file} is not of the shape that it should have: {error}"
-        raise CommandError(problem, "correct it; kubectl apply --dry-run=server tells more") from error
+        problem = f"a CronJob in {chosen.file} cannot be decoded: {error}"
+        raise CommandError(problem, "correct it; kubectl apply --dry-run=server shows the field") from error
 
 
 def _decoded(document: dict[str, Any]) -> CronJob:
@@ -97,7 +97,7 @@ def _decoded(document: dict[str, Any]) -> CronJob:
 
 def _from_cluster(chosen: argparse.Namespace) -> CronJobRow:
     if not chosen.cron_job:
-        raise UsageError("no CronJob is named", "give the name of one, or -f FILE")
+        raise UsageError("no CronJob is specified", "specify a name, or -f FILE")
 
     async def read(cluster: Cluster) -> CronJobRow:
         return cron_job_row(await cluster.read(CRON_JOB, Key(chosen.namespace, chosen.cron_job), CronJob))

@@ -30,14 +30,14 @@ def check_selection(chosen: argparse.Namespace, *, everything: bool = True) -> N
     """Refuse names beside -l, -A or --all; where everything must be asked for, refuse a selection of nothing."""
     is_all = getattr(chosen, "all", False)
     if chosen.names and (chosen.selector or chosen.all_namespaces or is_all):
-        problem = f"Primer {chosen.names[0]} is named, and others are selected as well"
-        raise UsageError(problem, "give names, or -l, -A and --all")
+        problem = f"Primer {chosen.names[0]}: names cannot be combined with -l, -A or --all"
+        raise UsageError(problem, "specify either names or a selection")
     annotated = next((each for each in chosen.names if "/" in each), None)
     if annotated and not everything:
-        problem = f"{annotated} is primed by an annotation, and not by a Primer"
+        problem = f"{annotated} is primed by an annotation, not by a Primer"
         raise UsageError(problem, f"remove it: kubectl annotate {annotated} {WARM_UP}-")
     if not (everything or chosen.names or chosen.selector or is_all):
-        raise UsageError("no Primer is named", "give names, -l SELECTOR or --all")
+        raise UsageError("no Primer is specified", "specify names, -l SELECTOR or --all")
 
 
 async def selected_primers(cluster: Cluster, chosen: argparse.Namespace) -> list[Document]:

@@ -16,25 +16,27 @@ def add_primer_settings(run: argparse.ArgumentParser) -> None:
     """Add the flags."""
     group = run.add_argument_group("primers")
     for flag, default, metavar, meaning in (
-        ("--primer-pause-image", PAUSE_IMAGE, "IMAGE", "what a placeholder runs (default: %(default)s)"),
-        ("--primer-hold-image", None, "IMAGE", "what Jobs of primer CronJobs run; without it method CronJob is off"),
-        ("--primer-priority-class", "foresail-placeholder", "NAME", "the priority of both (default: %(default)s)"),
-        ("--primer-longest-warm-up", "6h", "DURATION", "the longest spec.warmUp (default: %(default)s)"),
-        ("--primer-time-zone", "UTC", "ZONE", "the zone of kube-controller-manager's clock (default: %(default)s)"),
+        ("--primer-pause-image", PAUSE_IMAGE, "IMAGE", "image of placeholders (default: %(default)s)"),
+        ("--primer-hold-image", None, "IMAGE", "image of Jobs of primer CronJobs; without it method CronJob is off"),
+        ("--primer-priority-class", "foresail-placeholder", "NAME", "priority class of both (default: %(default)s)"),
+        ("--primer-longest-warm-up", "6h", "DURATION", "maximum spec.warmUp (default: %(default)s)"),
+        ("--primer-time-zone", "UTC", "ZONE", "time zone of kube-controller-manager (default: %(default)s)"),
     ):
         group.add_argument(flag, default=default, metavar=metavar, help=meaning)
     group.add_argument(
         "--primer-hold-command",
         action="append",
         metavar="WORD",
-        help="the command in the hold image, which gets seconds as its last argument, such as sleep; may be repeated"
+        help="command in the hold image, with seconds as its last argument, such as sleep; may be repeated"
         " (default: foresail hold)",
     )
     for flag, most, meaning in (
         ("--primer-placeholders-per-namespace", 50, "placeholders in one namespace at a time"),
         ("--primer-placeholders", 2_000, "placeholders in all at a time"),
     ):
-        group.add_argument(flag, type=int, default=most, metavar="N", help=f"the most {meaning} (default: {most})")
+        group.add_argument(
+            flag, type=int, default=most, metavar="N", help=f"maximum number of {meaning} (default: {most})"
+        )
     group.add_argument(
         "--primer-image-volumes",
         type=_true_false_or_auto,
@@ -42,21 +44,21 @@ def add_primer_settings(run: argparse.ArgumentParser) -> None:
         const=True,
         default=None,
         metavar="auto|true|false",
-        help="placeholders pull the images of the run too, by image volumes; auto: if every kubelet is of Kubernetes"
-        " 1.35 or newer (default: auto)",
+        help="whether placeholders also pull the images of the run, by image volumes; auto: if every kubelet is of"
+        " Kubernetes 1.35 or newer (default: auto)",
     )
     group.add_argument(
         "--primer-namespace",
         action="append",
         default=[],
         metavar="NAMESPACE",
-        help="hold capacity in this namespace alone; may be repeated (default: in every namespace)",
+        help="hold capacity only in this namespace; may be repeated (default: all namespaces)",
     )
     annotated = "prime CronJobs with the annotation foresail.dev/warm-up, without a Primer"
     add_switch(group, "--primer-annotations", annotated, default=False)
     for flag, meaning in (("--primer-label", "label"), ("--primer-annotation", "annotation")):
         group.add_argument(
-            flag, action="append", default=[], metavar="NAME=VALUE", help=f"one more {meaning} for what is made"
+            flag, action="append", default=[], metavar="NAME=VALUE", help=f"additional {meaning} for created objects"
         )
 
 
@@ -66,7 +68,7 @@ def primer_settings(chosen: argparse.Namespace) -> Any:  # noqa: ANN401 - import
 
     longest = nanoseconds(chosen.primer_longest_warm_up)
     if longest is None or longest <= 0:
-        problem = f"--primer-longest-warm-up: {chosen.primer_longest_warm_up!r} is no duration"
+        problem = f"--primer-longest-warm-up: {chosen.primer_longest_warm_up!r} is not a duration"
         raise CommandError(problem, hint="write 2h or 90m")
     try:
         zone = validate_zone_name(chosen.primer_time_zone)

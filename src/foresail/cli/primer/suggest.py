@@ -116,12 +116,12 @@ def suggestion_table(
 def remarks(found: Sequence[Suggestion], *, allow_standing: bool) -> list[str]:
     """Return what a user must know beside the suggestions."""
     if not found:
-        return ["no CronJob without a Primer waits that long, as far as Jobs, pods and Events still tell"]
+        return ["no CronJob without a Primer waits that long, according to its Jobs, pods and Events"]
     notes = []
     for each in found:
         if not each.holds_something:
             notes.append(
-                f"CronJob {each.key}: its pods request nothing, so a Primer holds nothing. Set their requests."
+                f"CronJob {each.key}: its pods request nothing, so a Primer would hold no capacity. Set their requests."
             )
         elif each.needs_allow_standing:
             text = f"CronJob {each.key}: capacity would be held for {each.duty} % of the time"

@@ -75,7 +75,11 @@ def remark(primer: Document, waited: timedelta) -> str:
     """Return what someone who waits should know; empty if there is nothing."""
     status = primer.get("status", {})
     if not status:
-        return "the operator has not seen it yet; check it with `foresail doctor`" if waited > _UNSEEN_AFTER else ""
+        return (
+            "the operator has not processed it yet; check the operator with `foresail doctor`"
+            if waited > _UNSEEN_AFTER
+            else ""
+        )
     ready = condition(primer, READY)
     if ready.get("status") == "False":
         return f"{ready['reason']}: {ready['message']}"

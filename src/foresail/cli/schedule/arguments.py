@@ -13,7 +13,7 @@ from foresail.cli.schedule.template_arguments import add_template
 
 _INSTANT = "such as 2026-03-29, 2026-03-29T02:30 (read in --zone) or 2026-03-29T00:30:00Z"
 _SEND_NOTHING = "json, yaml, jsonpath: send nothing, and need no cluster"
-_SKIP = "sets spec.skipImmediately: whether a run that is due at that moment is left out"
+_SKIP = "sets spec.skipImmediately: skip a run that is due at that moment"
 
 
 _EXAMPLES = {
@@ -41,9 +41,9 @@ def add_schedule(commands: "argparse._SubParsersAction[CommandParser]") -> None:
     """Add the words of `foresail schedule` to the command line."""
     schedule = commands.add_parser(
         "schedule",
-        help="Velero's Schedules: when they run next, and why one waits",
-        description="Works on Velero's Schedules, beside Velero's own command line. Says when each runs next, "
-        "how its last run ended and why one waits, whether or not the operator runs.",
+        help="manage Velero's Schedules: next run, last result, blocking reason",
+        description="Manages Velero's Schedules, in addition to Velero's own command line. Shows the next run, "
+        "the last result and the blocking reason of each, with or without a running operator.",
         epilog=examples(*(_EXAMPLES[verb][0] for verb in ("get", "explain", "create"))),
     )
     schedule.fill = _fill
@@ -58,21 +58,23 @@ def _fill(schedule: argparse.ArgumentParser) -> None:
 
 
 def _add_create(words: Any) -> None:  # noqa: ANN401 - argparse's own is private
-    one = _word(words, "create", "make a Schedule; takes what `velero schedule create` takes", ("create", "create"))
-    one.add_argument("name", metavar="NAME", help="of the Schedule, 63 characters at most")
+    one = _word(
+        words, "create", "create a Schedule; accepts the options of `velero schedule create`", ("create", "create")
+    )
+    one.add_argument("name", metavar="NAME", help="name of the Schedule, at most 63 characters")
     one.add_argument(
         "--schedule",
         metavar="CRON",
         required=True,
-        help="checked before it is sent, by the rules of the cluster's Velero",
+        help="cron expression, checked by the rules of the cluster's Velero",
     )
-    one.add_argument("--paused", action=BooleanOption, default=False, help="do not run it before it is unpaused")
+    one.add_argument("--paused", action=BooleanOption, default=False, help="create it paused")
     one.add_argument("--skip-immediately", action=BooleanOption, help=_SKIP)
     one.add_argument(
         "--use-owner-references-in-backup",
         action=BooleanOption,
         default=False,
-        help="its Backups go when the Schedule is deleted",
+        help="delete its Backups with the Schedule",
     )
     add_object_output(one, _SEND_NOTHING)
     add_dry_run(one)
@@ -81,21 +83,24 @@ def _add_create(words: Any) -> None:  # noqa: ANN401 - argparse's own is private
 
 
 def _add_reports(words: Any) -> None:  # noqa: ANN401
-    one = _word(words, "get", "list Schedules: Velero's columns, next run, last result, why one waits", ("get", "get"))
+    one = _word(words, "get", "list Schedules with next run, last result and blocking reason", ("get", "get"))
     _add_choice(one)
     add_object_output(one)
-    one.add_argument("--show-labels", action="store_true", help="in the last column")
+    one.add_argument("--show-labels", action="store_true", help="show labels in the last column")
     one.add_argument(
-        "-L", "--label-columns", action="append", default=[], metavar="LABEL", help="one more column for each of these"
+        "-L", "--label-columns", action="append", default=[], metavar="LABEL", help="labels to show as columns"
     )
     _add_reading(one)
 
-    one = _word(words, "describe", "all about Schedules, in Velero's layout and beyond", ("describe", "describe"))
+    one = _word(words, "describe", "show details of Schedules", ("describe", "describe"))
     _add_choice(one)
     _add_reading(one)
 
     one = _word(
-        words, "explain", "the rules in their order, and the first that holds a Schedule back", ("explain", "explain")
+        words,
+        "explain",
+        "evaluate the rules in order, and show the first that blocks a Schedule",
+        ("explain", "explain"),
     )
     _add_choice(one)
     add_output(one, "table", "json", "yaml")
@@ -104,57 +109,63 @@ def _add_reports(words: Any) -> None:  # noqa: ANN401
 
 def _add_changes(words: Any) -> None:  # noqa: ANN401
     for name, meaning, run in (
-        ("pause", "stop Schedules from running until they are unpaused", "pause"),
-        ("unpause", "let paused Schedules run again", "unpause"),
+        ("pause", "pause Schedules", "pause"),
+        ("unpause", "unpause Schedules", "unpause"),
     ):
         one = _word(words, name, meaning, ("change", run))
         _add_choice(one, everything=True)
-        one.add_argument(
-            "--skip-immediately", action=BooleanOption, help=f"{_SKIP}; without it the field stays as it is"
-        )
+        one.add_argument("--skip-immediately", action=BooleanOption, help=f"{_SKIP} (default: unchanged)")
         add_object_output(one)
         add_dry_run(one)
 
     one = _word(words, "delete", "delete Schedules; their Backups stay", ("change", "delete"))
     _add_choice(one, everything=True)
-    one.add_argument("--confirm", action="store_true", help="do not ask")
+    one.add_argument("--confirm", action="store_true", help="do not ask for confirmation")
     add_object_output(one)
     add_dry_run(one)
 
-    one = _word(words, "run", "make a Backup from a Schedule now, paused or not", ("run", "run"))
-    one.add_argument("name", metavar="NAME", help="of the Schedule, which stays as it is")
-    one.add_argument("--backup-name", metavar="NAME", help="of the Backup (default: from the Schedule and the time)")
-    one.add_argument("--labels", action="append", default=[], metavar="K=V,...", help="more labels for the Backup")
-    one.add_argument("--annotations", action="append", default=[], metavar="K=V,...", help="more annotations for it")
-    one.add_argument("-w", "--wait", action="store_true", help="until it has ended; exit code 1 unless it completes")
+    one = _word(words, "run", "create a Backup from a Schedule now, paused or not", ("run", "run"))
+    one.add_argument("name", metavar="NAME", help="name of the Schedule")
+    one.add_argument(
+        "--backup-name", metavar="NAME", help="name of the Backup (default: from the Schedule and the time)"
+    )
+    one.add_argument(
+        "--labels", action="append", default=[], metavar="K=V,...", help="additional labels for the Backup"
+    )
+    one.add_argument(
+        "--annotations", action="append", default=[], metavar="K=V,...", help="additional annotations for the Backup"
+    )
+    one.add_argument(
+        "-w", "--wait", action="store_true", help="wait until it finishes; exit code 1 unless it completes"
+    )
     add_object_output(one)
     add_dry_run(one)
 
 
 def _add_pictures(words: Any) -> None:  # noqa: ANN401
-    one = _word(words, "simulate", "which slots would run, and what becomes of the others", ("simulate", "simulate"))
+    one = _word(words, "simulate", "predict which slots run on time, late or not at all", ("simulate", "simulate"))
     _add_choice(one)
-    one.add_argument("--from", dest="start", metavar="INSTANT", help=f"instead of now, {_INSTANT}")
-    one.add_argument("--until", dest="end", metavar="INSTANT", help="instead of a week after --from")
+    one.add_argument("--from", dest="start", metavar="INSTANT", help=f"start (default: now), {_INSTANT}")
+    one.add_argument("--until", dest="end", metavar="INSTANT", help="end (default: a week after --from)")
     one.add_argument(
-        "--backups-take", default="0s", metavar="DURATION", help="how long each Backup runs, such as 45m (%(default)s)"
+        "--backups-take", default="0s", metavar="DURATION", help="duration of each Backup, such as 45m (%(default)s)"
     )
-    one.add_argument("--zone", default="UTC", help="of the times shown and of --from and --until (%(default)s)")
+    one.add_argument("--zone", default="UTC", help="time zone of the output, --from and --until (%(default)s)")
     add_output(one, "table", "wide", "json", "yaml")
     _add_reading(one)
 
-    one = _word(words, "calendar", "a picture of how many runs start when, with the pile-ups", ("calendar", "calendar"))
+    one = _word(words, "calendar", "draw how many runs start when, with pile-ups", ("calendar", "calendar"))
     _add_choice(one)
-    one.add_argument("--from", dest="start", metavar="DATE", help="the first day, instead of today")
+    one.add_argument("--from", dest="start", metavar="DATE", help="first day (default: today)")
     one.add_argument("--weeks", type=int, default=1, metavar="N", help="(%(default)s)")
-    one.add_argument("--zone", default="UTC", help="of the picture (%(default)s)")
+    one.add_argument("--zone", default="UTC", help="time zone of the picture (%(default)s)")
     one.add_argument("--svg", metavar="FILE", help="write an SVG picture; - writes it to standard output")
     _add_reading(one)
 
     one = _word(words, "spread", "propose other minutes for Schedules that start together", ("spread", "propose"))
     _add_choice(one)
-    one.add_argument("--most", type=int, default=1, metavar="N", help="starts in one minute (%(default)s)")
-    one.add_argument("--days", type=int, default=7, metavar="N", help="how far to look ahead (%(default)s)")
+    one.add_argument("--most", type=int, default=1, metavar="N", help="allowed starts per minute (%(default)s)")
+    one.add_argument("--days", type=int, default=7, metavar="N", help="days to look ahead (%(default)s)")
     add_output(one, "table", "json", "yaml", "name", "patch")
     _add_reading(one)
 
@@ -171,23 +182,23 @@ def _word(words: Any, name: str, help_text: str, run: tuple[str, str]) -> argpar
 
 def _add_choice(one: argparse.ArgumentParser, *, everything: bool = False) -> None:
     """Add how Schedules are chosen; where something is changed, all of them must be asked for by name."""
-    none = "" if everything else "; all of them if none is given"
-    one.add_argument("names", nargs="*", metavar="NAME", help=f"of Schedules{none}")
-    one.add_argument("-l", "--selector", metavar="SELECTOR", help="those with these labels")
-    one.add_argument("-A", "--all-namespaces", action="store_true", help="those of every namespace")
+    none = "" if everything else "; all if none is given"
+    one.add_argument("names", nargs="*", metavar="NAME", help=f"names of Schedules{none}")
+    one.add_argument("-l", "--selector", metavar="SELECTOR", help="select by labels")
+    one.add_argument("-A", "--all-namespaces", action="store_true", help="all namespaces")
     if everything:
-        one.add_argument("--all", action="store_true", help="every Schedule there")
+        one.add_argument("--all", action="store_true", help="all Schedules of the namespace")
 
 
 def _add_reading(one: argparse.ArgumentParser) -> None:
-    how = one.add_argument_group("how schedules are read")
+    how = one.add_argument_group("reading of schedules")
     how.add_argument(
         "--velero-dialect",
         choices=["robfig", "go-cron"],
-        help="Velero's cron dialect, used only if the tag of its image does not tell its version",
+        help="Velero's cron dialect, used only if its image tag is not a version",
     )
     how.add_argument(
-        "--velero-time-zone", default="UTC", metavar="ZONE", help="the zone of Velero's clock (default: UTC)"
+        "--velero-time-zone", default="UTC", metavar="ZONE", help="time zone of Velero's clock (default: UTC)"
     )
 
 

@@ -28,7 +28,7 @@ _MANY, _VERY_MANY = 3, 10
 def calendar(chosen: argparse.Namespace) -> int:
     """Draw how many runs start when."""
     if chosen.weeks < 1:
-        raise CommandError(f"--weeks {chosen.weeks} draws nothing", "give 1 or more")
+        raise CommandError(f"--weeks {chosen.weeks} is too small", "specify 1 or more")
     first = instant_of(chosen.start, chosen.zone).astimezone(load_zoneinfo(validate_zone_name(chosen.zone))).date()
     days = [first + timedelta(days=number) for number in range(7 * chosen.weeks)]
     evaluated, instant = read_selected(chosen)

@@ -51,7 +51,7 @@ async def _set_paused(cluster: Cluster, chosen: argparse.Namespace, *, paused: b
     changed = [each for each in schedules if each.paused is not paused]
     for each in schedules:
         if each.paused is paused:
-            kept = "" if chosen.skip_immediately is None else ", and spec.skipImmediately was left as it is"
+            kept = "" if chosen.skip_immediately is None else "; spec.skipImmediately is unchanged"
             print(f"Schedule {each.key.name} is already {word}, skip{kept}", file=sys.stderr)
     requests = [_request(each, paused=paused, skip=chosen.skip_immediately) for each in changed]
     hint_who_manages(changed)
@@ -80,7 +80,7 @@ async def _hint_who_fires(cluster: Cluster, chosen: argparse.Namespace, schedule
         try:
             known, operator = await read_server_and_leader(cluster, namespace, chosen, now())
         except CommandError as error:  # the change is made, whoever fires
-            hint(f"who fires Schedules in {namespace} cannot be told: {error.problem}")
+            hint(f"cannot find out what fires Schedules in {namespace}: {error.problem}")
             continue
         text = who_fires(namespace, has_schedule_controller=known.has_schedule_controller, operator=operator)
         if text:
@@ -108,7 +108,7 @@ async def _delete(cluster: Cluster, chosen: argparse.Namespace) -> int:
 
 async def _selected_rows(cluster: Cluster, chosen: argparse.Namespace) -> list[ScheduleRow]:
     if not (chosen.names or chosen.selector or chosen.all):
-        raise CommandError("no Schedule is named", "give names, -l SELECTOR or --all")
+        raise CommandError("no Schedule is specified", "specify names, -l SELECTOR or --all")
     schedules = [row_of(each) for each in await selected_schedules(cluster, chosen)]
     if not schedules:
         print("No schedules found", file=sys.stderr)

@@ -42,7 +42,7 @@ def _check_offline(chosen: argparse.Namespace) -> None:
     zone, instant = settings_of(chosen).zone, now()
     dialect = Dialect(chosen.velero_dialect) if chosen.velero_dialect else None
     if dialect is None and diff_dialects(chosen.schedule, zone, instant) is not None:
-        hint(f"{_two_meanings(chosen.schedule)}: check it with foresail cron diff-dialects, or give --velero-dialect")
+        hint(f"{_two_meanings(chosen.schedule)}: check it with foresail cron diff-dialects, or use --velero-dialect")
         return
     checked(chosen.schedule, VeleroServer(dialect), zone, instant)
 
@@ -76,28 +76,28 @@ def checked(text: str, server: VeleroServer, zone: str, instant: datetime) -> Sc
     if server.dialect is None:
         found = diff_dialects(text, zone, instant)
         if found is not None:
-            problem = f"{_two_meanings(text)} ({found.change.value}), and nothing tells the version of this Velero"
-            raise CommandError(problem, "give --velero-dialect")
+            problem = f"{_two_meanings(text)} ({found.change.value}), and the version of this Velero is unknown"
+            raise CommandError(problem, "specify --velero-dialect")
     try:
         cron = parse(text, server.dialect or Dialect.ROBFIG, zone)
     except CronError as error:
         raise CommandError(f"--schedule: {pointed_out(error)}", f"allowed: {error.allowed}") from None
     if cron.never_fires:
-        raise CommandError(f"--schedule: {text!r} never fires: {cron.never_fires}", "foresail cron explain tells more")
+        raise CommandError(f"--schedule: {text!r} never fires: {cron.never_fires}", "see foresail cron explain")
     if cron.next(instant) is None:
-        problem = f"--schedule: {text!r} has no fire in the next five years, as far as Velero looks"
-        raise CommandError(problem, "foresail cron explain tells more")
+        problem = f"--schedule: {text!r} has no fire in the next five years, the limit of Velero's search"
+        raise CommandError(problem, "see foresail cron explain")
     return cron
 
 
 def _two_meanings(text: str) -> str:
-    return f"{text!r} means one thing to Velero up to 1.18.2 and another from 1.18.3 on"
+    return f"{text!r} has different meanings for Velero up to 1.18.2 and from 1.18.3 on"
 
 
 async def _check_locations(cluster: Cluster, chosen: argparse.Namespace, known: NamespaceSnapshot) -> None:
     name = chosen.storage_location
     if name and location_of(name, known.locations) is None:
         there = ", ".join(sorted(each.key.name for each in known.locations)) or "none"
-        raise CommandError(f"BackupStorageLocation {chosen.namespace}/{name} does not exist", f"there is: {there}")
+        raise CommandError(f"BackupStorageLocation {chosen.namespace}/{name} does not exist", f"existing: {there}")
     for each in read_list(chosen.volume_snapshot_locations):
         await cluster.read(velero.VOLUME_SNAPSHOT_LOCATION, Key(chosen.namespace, each), msgspec.Raw)

@@ -65,7 +65,7 @@ def dialect_of(each: EvaluatedSchedule) -> str:
     """Return by whose rules the expression is read."""
     server = each.view.server
     if server.dialect is None:
-        return "<unknown>: nothing tells the version of Velero"
+        return "<unknown>: the version of Velero is unknown"
     if server.version == NOTED:
         return f"{server.dialect.value} ({NOTED})"
     return f"{server.dialect.value} ({f'Velero {server.version}' if server.version else 'by --velero-dialect'})"

@@ -64,7 +64,7 @@ def summary(each: EvaluatedSchedule, instant: datetime) -> str:
     if verdict.due is not None:
         nobody = "" if each.operator else ", and Foresail's operator does not run"
         return f"the run of {stamp(verdict.due)} is due now{nobody}"
-    return f"the next run is at {moment(verdict.upcoming, instant)}" if verdict.upcoming else "no run is in sight"
+    return f"the next run is at {moment(verdict.upcoming, instant)}" if verdict.upcoming else "no run is planned"
 
 
 def chain_of(each: EvaluatedSchedule, instant: datetime) -> list[Step]:
@@ -85,7 +85,7 @@ def _steps(each: EvaluatedSchedule, instant: datetime) -> Iterator[Step]:
     yield Step("its name fits in a label", NO if too_long else YES, refused.message if refused and too_long else "")
     unknown = verdict.blocked_by if verdict.blocked_by and verdict.blocked_by.reason is Reason.DIALECT_UNKNOWN else None
     yield Step(
-        "it is known how Velero reads it", NO if unknown else YES, unknown.message if unknown else dialect_of(each)
+        "Velero's cron dialect is known", NO if unknown else YES, unknown.message if unknown else dialect_of(each)
     )
     invalid = refused if refused is not None and not too_long else None
     answer = UNASKED if too_long or unknown else NO if invalid else YES
@@ -98,7 +98,7 @@ def _steps(each: EvaluatedSchedule, instant: datetime) -> Iterator[Step]:
         because = hold(each.view, instant)
         yield Step(_QUESTIONS[hold.__name__], NO if because else YES, because.message if because else "")
     operator = each.operator
-    yield Step("Foresail's operator runs", YES if operator else NO, operator or "nobody holds its Lease")
+    yield Step("Foresail's operator runs", YES if operator else NO, operator or "no replica holds its Lease")
     if each.refused is not None:
         yield Step("the API server accepts its writes", NO, str(each.refused))
 
@@ -107,7 +107,7 @@ def _due(each: EvaluatedSchedule, instant: datetime) -> Step:
     verdict, rule = each.verdict, "a run is due"
     base = f"counted from {stamp(verdict.base)}"
     if verdict.due is not None:
-        missed = f"; {runs(verdict.missed)} before it will not be made up for" if verdict.missed else ""
+        missed = f"; {runs(verdict.missed)} before it will not run" if verdict.missed else ""
         return Step(rule, YES, f"{moment(verdict.due, instant)}, {base}{missed}")
     if verdict.upcoming is not None:
         return Step(rule, WAITS, f"not before {moment(verdict.upcoming, instant)}, {base}")
@@ -117,7 +117,7 @@ def _due(each: EvaluatedSchedule, instant: datetime) -> Step:
 def _skip(each: EvaluatedSchedule) -> str:
     schedule = each.schedule
     field = "unset" if schedule.skip is None else str(schedule.skip).lower()
-    applied = "; it is applied now, and nothing due before now is run" if each.verdict.skipped else ""
+    applied = "; it is applied now, and earlier runs are skipped" if each.verdict.skipped else ""
     if each.verdict.changes.observed.ignored:
         applied = f"; {skip_not_applied().message}"
     last = f"; last applied {stamp(schedule.last_skipped)}" if schedule.last_skipped else ""

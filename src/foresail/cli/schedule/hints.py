@@ -23,10 +23,7 @@ def hint_who_manages(schedules: Iterable[ScheduleRow]) -> None:
     for each in schedules:
         manager = manager_of(each)
         if manager:
-            hint(
-                f"Schedule {each.key} is managed by {manager}, which will undo this change: "
-                "make it where the manager reads it"
-            )
+            hint(f"Schedule {each.key} is managed by {manager}, which will undo this change; make the change there")
 
 
 def hint_who_fires(evaluated: Iterable[EvaluatedSchedule]) -> None:
@@ -44,17 +41,17 @@ def who_fires(namespace: str, *, has_schedule_controller: bool, operator: str) -
     """Return what is odd about who fires Schedules in a namespace; empty if nothing is."""
     if has_schedule_controller and operator:
         return (
-            f"Velero's own schedule controller is on in {namespace}, so Foresail's operator does not fire: "
+            f"Velero's own schedule controller is on in {namespace}, so Foresail's operator does not fire; "
             "start Velero with --disable-controllers=schedule"
         )
     if has_schedule_controller:
         return (
             f"Foresail's operator does not run in {namespace} and Velero's own schedule controller is on: "
-            "Velero fires these Schedules, up to a minute late and by its own rules"
+            "Velero fires these Schedules by its own rules, up to a minute late"
         )
     if not operator:
         return (
-            f"nobody is known to fire Schedules in {namespace}: Foresail's operator does not run, "
-            "and no Velero was found there whose own schedule controller is on"
+            f"nothing fires Schedules in {namespace}: Foresail's operator does not run, and no Velero with its own "
+            "schedule controller on was found there"
         )
     return ""

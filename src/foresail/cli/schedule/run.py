@@ -76,7 +76,7 @@ async def _run(cluster: Cluster, chosen: argparse.Namespace) -> int:
         print(as_text([msgspec.json.decode(made, type=dict[str, Any])], chosen.output), flush=True)
     if not chosen.wait:
         return 0
-    print("Waiting for it to end; Ctrl-C stops the waiting, not the Backup.", file=sys.stderr)
+    print("Waiting for it to finish; Ctrl-C stops waiting, not the Backup.", file=sys.stderr)
     progress = Bar()
     try:
         status = await ended(cluster, backup, progress.show)
@@ -101,5 +101,5 @@ async def _hint_if_busy(cluster: Cluster, schedule: ScheduleRow, instant: dateti
     for each in await cluster.listed(velero.BACKUP, schedule.key.namespace, label):
         row = backup_row(msgspec.json.decode(each, type=velero.Backup))
         if is_busy(row, schedule, instant):
-            hint(f"Backup {row.key} of this Schedule is {row.phase or 'New'}: Velero may let the new one wait")
+            hint(f"Backup {row.key} of this Schedule is {row.phase or 'New'}: Velero may queue the new one")
             return

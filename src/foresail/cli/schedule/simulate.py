@@ -45,9 +45,9 @@ def _span(chosen: argparse.Namespace, instant: datetime) -> tuple[Span, timedelt
     start = instant_of(chosen.start, chosen.zone)
     end = instant_of(chosen.end, chosen.zone) if chosen.end else start + _WEEK
     if end <= start:
-        raise CommandError(f"--until {stamp(end)} is not after --from {stamp(start)}", "give the earlier instant first")
+        raise CommandError(f"--until {stamp(end)} is not after --from {stamp(start)}", "specify the earlier time first")
     if end <= instant:
-        raise CommandError(f"--until {stamp(end)} has passed: what was is not simulated", "see velero backup get")
+        raise CommandError(f"--until {stamp(end)} is in the past, which is not simulated", "see velero backup get")
     length = read_length(chosen.backups_take, "--backups-take")
     return Span(start, end), timedelta(microseconds=length // 1000)
 
@@ -72,7 +72,7 @@ def _every_slot(fates: Sequence[tuple[Fate, EvaluatedSchedule]], chosen: argpars
         (wall_time(fate.slot, chosen.zone), stamp(fate.slot), str(each.schedule.key), said(fate, chosen.zone))
         for fate, each in fates
     ]
-    return table((f"SLOT ({chosen.zone})", "UTC", "SCHEDULE", "WHAT BECOMES OF IT"), rows)
+    return table((f"SLOT ({chosen.zone})", "UTC", "SCHEDULE", "OUTCOME"), rows)
 
 
 def said(fate: Fate, zone: str) -> str:

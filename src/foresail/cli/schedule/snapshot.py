@@ -38,7 +38,7 @@ from foresail.schedules.settings import Settings
 from foresail.schedules.status import last_observed
 from foresail.schedules.velero_server import deployment_row, identify_server
 
-NOTED = "as the operator noted"
+NOTED = "recorded by the operator"
 """Shown instead of a version of Velero that only the operator knows."""
 
 
@@ -94,7 +94,7 @@ class EvaluatedSchedule:
             return self.verdict.refused
         if self.schedule.paused:
             since = f" since {self.paused_since}" if self.paused_since else ""
-            text = f"it is paused{since}; to let it run: foresail schedule unpause {self.schedule.key.name}"
+            text = f"it is paused{since}; to resume it: foresail schedule unpause {self.schedule.key.name}"
             return Because(Reason.PAUSED, text, Level.NORMAL)
         return None if self.verdict.is_settling else self.verdict.blocked_by
 
@@ -147,8 +147,8 @@ async def selected_schedules(cluster: Cluster, chosen: argparse.Namespace) -> li
     """Read the Schedules that are named or selected, or all of them."""
     names: Sequence[str] = chosen.names
     if names and (chosen.selector or chosen.all_namespaces or getattr(chosen, "all", False)):
-        problem = f"Schedule {names[0]} is named, and others are selected as well"
-        raise CommandError(problem, "give names, or -l, -A and --all")
+        problem = f"Schedule {names[0]}: names cannot be combined with -l, -A or --all"
+        raise CommandError(problem, "specify either names or a selection")
     if names:
         return [await cluster.read(velero.SCHEDULE, Key(chosen.namespace, each), msgspec.Raw) for each in names]
     namespace = "" if chosen.all_namespaces else chosen.namespace
@@ -212,4 +212,4 @@ def row_of(raw: msgspec.Raw) -> ScheduleRow:
     except (msgspec.DecodeError, ValueError) as error:
         metadata = _any.decode(raw).get("metadata") or {}
         name = f"{metadata.get('namespace')}/{metadata.get('name')}"
-        raise CommandError(f"Schedule {name} is not of the shape that it should have: {error}", "correct it") from error
+        raise CommandError(f"Schedule {name} cannot be decoded: {error}", "correct it") from error

@@ -27,7 +27,7 @@ def schedule_object(chosen: argparse.Namespace) -> dict[str, Any]:
         problem = (
             f"Schedule {chosen.name}: the name has {len(chosen.name)} characters, and its Backups carry it in a label"
         )
-        raise CommandError(problem, f"choose one with {LONGEST_NAME} at most")
+        raise CommandError(problem, f"choose a name with at most {LONGEST_NAME} characters")
     metadata: dict[str, Any] = {"name": chosen.name, "namespace": chosen.namespace}
     for field in ("labels", "annotations"):
         pairs = read_pairs(getattr(chosen, field), f"--{field}")
@@ -76,16 +76,16 @@ def template_of(chosen: argparse.Namespace) -> dict[str, Any]:
 
 def _refuse_contradictions(chosen: argparse.Namespace) -> None:
     if chosen.selector and chosen.or_selector:
-        raise CommandError("--selector and --or-selector exclude each other", "give one of them")
+        raise CommandError("--selector and --or-selector cannot be combined", "specify one of them")
     old = [each for each in _OLD if getattr(chosen, each) is not None]
     new = [each for each in _NEW if getattr(chosen, each) is not None]
     if old and new:
         first, second = (spelled(each[0]) for each in (old, new))
         hint = "use the four options for cluster-scoped and namespace-scoped resources, or the three others"
-        raise CommandError(f"Velero does not take {first} together with {second}", hint)
+        raise CommandError(f"{first} and {second} cannot be combined", hint)
     both = set(read_list(chosen.include_namespaces)) & set(read_list(chosen.exclude_namespaces))
     if both:
-        raise CommandError(f"namespaces both included and excluded: {', '.join(sorted(both))}", "name each once")
+        raise CommandError(f"namespaces both included and excluded: {', '.join(sorted(both))}", "list each once")
 
 
 def _duration(text: str, option: str) -> str:
