@@ -5,13 +5,15 @@ A phrase joins the list once it is removed everywhere. Spaces match line breaks 
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+
+from docs.texts import literals
 
 ROOT = Path(__file__).parent.parent
 FOLDERS = ("src", "docs", "charts")
-PAGES = ("README.md", "CONTRIBUTING.md")
-SUFFIXES = (".md", ".py", ".svg", ".tpl", ".txt", ".yaml")
+PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
+SUFFIXES = (".json", ".md", ".py", ".svg", ".tpl", ".txt", ".yaml")
 
 INSTEAD = {
     "after the past": "a wake-up in the past",
@@ -52,16 +54,39 @@ INSTEAD = {
 }
 """A pattern for each phrase, and what to write instead."""
 
+IN_TEXTS = {
+    "held back": "blocked",
+    "(?:is|are|was|were|be|been) said": "reported",
+    "(?:is|are|was|were|be|been) told": "reported, recognised",
+    "nothing tells": "is unknown",
+    "tells (?:its|more|what|which|whether|why)": "shows, reports",
+    "what (?:becomes|became) of it": "outcome",
+    "what is there": "existing objects",
+    "what holds (?:it|them)": "what blocks it",
+}
+"""The same for texts that users read: pages, charts and the text literals of our code, not names and docstrings."""
+
 _GAP = r"(?:\s|#)+"
-_PATTERNS = {phrase: re.compile(rf"\b{phrase.replace(' ', _GAP)}\b", re.IGNORECASE) for phrase in INSTEAD}
+_PATTERNS = {phrase: re.compile(rf"\b{phrase.replace(' ', _GAP)}\b", re.IGNORECASE) for phrase in (*INSTEAD, *IN_TEXTS)}
 
 
-def problems(text: str) -> Iterator[tuple[int, str]]:
+def problems(text: str, phrases: Mapping[str, str] = INSTEAD) -> Iterator[tuple[int, str]]:
     """Yield the line and the problem of each phrase in a text."""
-    for phrase, pattern in _PATTERNS.items():
-        for found in pattern.finditer(text):
+    for phrase, instead in phrases.items():
+        for found in _PATTERNS[phrase].finditer(text):
             line = text.count("\n", 0, found.start()) + 1
-            yield line, f"{' '.join(found[0].split())!r}: write {INSTEAD[phrase]}"
+            yield line, f"{' '.join(found[0].split())!r}: write {instead}"
+
+
+def file_problems(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the problems of a file; of Python code, only text literals are read by users."""
+    text = path.read_text()
+    yield from problems(text)
+    if path.suffix != ".py":
+        yield from problems(text, IN_TEXTS)
+        return
+    for line, literal in literals(text):
+        yield from ((line, problem) for _, problem in problems(literal, IN_TEXTS))
 
 
 def main() -> int:
@@ -70,7 +95,7 @@ def main() -> int:
     found = [
         f"{path.relative_to(ROOT)}:{line}: {problem}"
         for path in sorted({*files, *(ROOT / page for page in PAGES)} - {Path(__file__)})
-        for line, problem in sorted(problems(path.read_text()))
+        for line, problem in sorted(set(file_problems(path)))
     ]
     for each in found:
         sys.stdout.write(f"{each}\n")

@@ -298,7 +298,7 @@ def test_a_deletion_can_be_asked_for_and_not_be_taken_back(tenant: Person, flag:
     admitted(tenant.patch(target, {"spec": {flag: False}}))
     admitted(tenant.patch(target, {"spec": {flag: True}}))
     for change in (False, None):
-        refused(tenant.patch(target, {"spec": {flag: change}}), f"spec.{flag} is true already", "leave it true")
+        refused(tenant.patch(target, {"spec": {flag: change}}), f"spec.{flag} is already true", "leave it true")
     admitted(tenant.patch(target, {"metadata": {"labels": {"team": "shop"}}}))
 
 

@@ -1,5 +1,7 @@
 """The texts contain no phrase of the list, and the check notices one."""
 
+from pathlib import Path
+
 import pytest
 
 from docs import phrases
@@ -19,6 +21,14 @@ def test_no_text_contains_a_phrase_of_the_list(capsys: pytest.CaptureFixture[str
 )
 def test_a_phrase_is_found_with_its_line_and_what_to_write_instead(text: str, line: int, problem: str) -> None:
     assert list(phrases.problems(text)) == [(line, problem)]
+
+
+def test_words_of_users_texts_are_looked_for_in_literals_and_pages_not_in_docstrings(tmp_path: Path) -> None:
+    code, page = tmp_path / "code.py", tmp_path / "page.md"
+    code.write_text('"""What is said."""\nSAID = "nothing tells it"\n')
+    page.write_text("What is said.\n")
+    assert list(phrases.file_problems(code)) == [(2, "'nothing tells': write is unknown")]
+    assert list(phrases.file_problems(page)) == [(1, "'is said': write reported")]
 
 
 @pytest.mark.parametrize("text", ["The world stands in for the API server.", "He is awaited.", "a look against it"])

@@ -78,10 +78,8 @@ Between = Annotated[
 class Hooks(Wire, frozen=True):
     """Whether a tenant's spec may have hooks: commands that Velero runs in the tenant's pods."""
 
-    allowed: Annotated[
-        bool, _described("False, and any hook is refused. Init containers are refused even if this is true.")
-    ] = False
-    timeout: Annotated[Between, _described("Of every timeout of a hook; a hook that names none gets the maximum.")] = (
+    allowed: Annotated[bool, _described("If false, every hook is refused. Init containers are always refused.")] = False
+    timeout: Annotated[Between, _described("Bounds of every hook timeout; a hook without one gets the maximum.")] = (
         Bounds()
     )
 
@@ -125,7 +123,9 @@ class BackupPolicy(Wire, frozen=True):
         Duration,
         _described("How long Velero waits for the volumes that it copies from or to pods; others wait meanwhile."),
     ] = "1h"
-    parallel_files: Annotated[Positive, _described("The most files that one upload may take at once.")] | None = None
+    parallel_files: (
+        Annotated[Positive, _described("Maximum number of files that one upload transfers in parallel.")] | None
+    ) = None
     allowed: BackupAllowed = BackupAllowed()
     hooks: Hooks = Hooks()
 
@@ -147,7 +147,7 @@ class RestoreAllowed(Wire, frozen=True):
 
     existing_resource_policies: Annotated[
         tuple[ExistingResourcePolicy, ...],
-        _described("What to do with what is there; none, nothing, is always allowed."),
+        _described("Allowed values; none is always allowed."),
     ] = ()
     resource_modifiers: Annotated[Names, _described("Names of ConfigMaps in Velero's namespace.")] = ()
     resource_policies: Annotated[Names, _described("Names of ConfigMaps in Velero's namespace.")] = ()
@@ -160,9 +160,10 @@ class RestoredKinds(Wire, frozen=True):
     with the tenant's claims.
     """
 
-    allowed: Annotated[Names, _described("Only these; absent, all but the refused.")] | None = None
+    allowed: Annotated[Names, _described("Only these kinds; if absent, all except the refused.")] | None = None
     refused: (
-        Annotated[Names, _described("Never these; absent, a list of kinds that grant rights or lift limits.")] | None
+        Annotated[Names, _described("Never these kinds; if absent, kinds that grant permissions or lift limits.")]
+        | None
     ) = None
 
 
@@ -194,7 +195,9 @@ class RestorePolicy(Wire, frozen=True):
         Duration,
         _described("How long Velero waits for the volumes that it copies from or to pods; others wait meanwhile."),
     ] = "1h"
-    parallel_files: Annotated[Positive, _described("The most files that one download may take at once.")] | None = None
+    parallel_files: (
+        Annotated[Positive, _described("Maximum number of files that one download transfers in parallel.")] | None
+    ) = None
     allowed: RestoreAllowed = RestoreAllowed()
     kinds: RestoredKinds = RestoredKinds()
     hooks: Hooks = Hooks()
@@ -234,7 +237,12 @@ class SelfServicePolicySpec(Wire, frozen=True):
         Selector, _described("By the labels of the namespace. Empty means every namespace that may have self-service.")
     ]
     priority: Annotated[
-        int, msgspec.Meta(ge=-1_000_000, le=1_000_000, description="The highest that matches holds.")
+        int,
+        msgspec.Meta(
+            ge=-1_000_000,
+            le=1_000_000,
+            description="Of the policies that match, the one with the highest priority applies.",
+        ),
     ] = 0
     weight: Annotated[
         Positive, _described("Share of Velero's time of each namespace, relative to other namespaces that wait.")

@@ -31,7 +31,7 @@ WarmUp = Annotated[
     msgspec.Meta(
         extra_json_schema={
             "x-kubernetes-int-or-string": True,
-            "description": "How long before each fire nodes are to be warm: a duration such as 10m, or minutes.",
+            "description": "Time before each fire at which nodes must be warm: a duration such as 10m, or minutes.",
             "x-kubernetes-validations": [
                 {
                     "rule": f"type(self) == int ? self >= 1 && self <= {LONGEST_WARM_UP}"
@@ -55,7 +55,7 @@ class Asked(Wire, frozen=True):
 
 
 class Template(Wire, frozen=True):
-    """What is held, where the CronJob's own pods do not tell."""
+    """What to hold if the CronJob's own pods do not request it."""
 
     resources: Asked | None = None
     replicas: Annotated[int, msgspec.Meta(ge=1, le=100, description="How many pods a run has at once.")] | None = None
@@ -72,12 +72,11 @@ class PrimerSpec(Wire, frozen=True):
     method: Annotated[Method, _described("How capacity is held; Auto if absent.")] | None = None
     template: Template | None = None
     release_after: (
-        Annotated[Duration, _described("How long after a fire the held capacity goes at the latest; 5m if absent.")]
-        | None
+        Annotated[Duration, _described("Maximum time to hold capacity after the job is due; 5m if absent.")] | None
     ) = None
-    suspend: Annotated[bool, _described("True, and nothing is held.")] | None = None
+    suspend: Annotated[bool, _described("If true, no capacity is held.")] | None = None
     allow_standing: (
-        Annotated[bool, _described("True, and capacity may be held for more than half of the time.")] | None
+        Annotated[bool, _described("If true, capacity may be held for more than half of the time.")] | None
     ) = None
 
 
@@ -123,7 +122,7 @@ class Primed(Wire, frozen=True):
     inexact_because: str | None = None
     inexact_dates: Annotated[tuple[str, ...], _described("The first dates on which it is not exact.")] = ()
     duty_cycle_percent: Annotated[int, _described("Of the time in which capacity is held.")] = 0
-    reason: Annotated[str, _described("Why nothing is held for its next fire.")] | None = None
+    reason: Annotated[str, _described("Why no capacity is held for its next fire.")] | None = None
     message: str | None = None
     method: Annotated[str, _described("How capacity is held: what Auto has chosen.")] | None = None
     method_because: Annotated[str, _described("Why Auto has not chosen CapacityBuffer.")] | None = None
@@ -134,7 +133,7 @@ class Primed(Wire, frozen=True):
         Annotated[datetime, _described("When the autoscaler or the API server refused its CapacityBuffer.")] | None
     ) = None
     early: (
-        Annotated[str, _described("Why what is held goes 2 s before the fire, not when the run has come.")] | None
+        Annotated[str, _described("Why held capacity is released 2 s before the fire, not when the run starts.")] | None
     ) = None
     warming: Warming | None = None
     start_delays: Annotated[tuple[StartDelay, ...], _described("The last ten.")] = ()

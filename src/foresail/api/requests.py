@@ -53,7 +53,7 @@ class Condition(Wire, frozen=True):
     message: Annotated[str, msgspec.Meta(max_length=32768)]
     last_transition_time: Annotated[datetime, msgspec.Meta(description="When the status last changed.")]
     observed_generation: Annotated[
-        int, msgspec.Meta(ge=0, description="Of which version of the spec this is said.")
+        int, msgspec.Meta(ge=0, description="Generation of the spec that this condition describes.")
     ] = 0
 
 

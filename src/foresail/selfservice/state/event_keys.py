@@ -98,7 +98,7 @@ class EventKeys:
                 yield from family.dangling_keys(family.velero.by("waits in", change.key.name))
 
     def for_policy(self, change: Change[PolicyRow]) -> Iterator[Key | LowPriority]:
-        """Return everything that a policy may let go ahead, be deleted or be removed from history."""
+        """Return every key that a policy may unblock, delete or remove from history."""
         restores = self._cluster.restores
         if not change.initial:
             for namespace in {row.key.namespace for row in restores.requests.rows() if outcome.has_ended(row)}:
