@@ -68,7 +68,7 @@ def test_a_tenant_backs_up_restores_and_deletes_with_the_command_line_alone(
     said = ann.done("backup", "create", "first", "--labels", "by=ann", "--ttl", "24h", "--wait", "--timeout", "300s")
     assert said.out == ""
     assert "NonAdminBackup shop/first created.\n" in said.err
-    assert "NonAdminBackup shop/first: the backup is complete" in said.err
+    assert "NonAdminBackup shop/first: Backup completed" in said.err
 
     one = ann.done("backup", "get", "first", "-o", "json").json
     assert one["spec"] == {"backupSpec": {"ttl": "24h0m0s"}}
@@ -86,7 +86,7 @@ def test_a_tenant_backs_up_restores_and_deletes_with_the_command_line_alone(
 
     ann.tenant.kubectl("delete", "configmap", "settings")
     said = ann.done("restore", "create", "back", "--from-backup", "first", "--wait", "--timeout", "300s")
-    assert "NonAdminRestore shop/back: the restore is complete" in said.err
+    assert "NonAdminRestore shop/back: Restore completed" in said.err
     assert ann.tenant.kubectl("get", "configmap", "settings", "--output=jsonpath={.data.currency}") == "EUR"
     assert ann.done("restore", "get").out.splitlines()[1].split()[:2] == ["back", "Completed"]
     ann.done("restore", "wait", "back")
