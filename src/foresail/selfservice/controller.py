@@ -47,7 +47,7 @@ from foresail.selfservice.state.observer import Observer
 from foresail.selfservice.state.reservations import Reservations
 
 _FILES = 4  # read from buckets at once
-_QUESTIONS = 16  # to the API server at once: a consistent list waits up to 100 ms for the server's cache
+_QUESTIONS = 8  # to the API server at once: a consistent list waits up to 100 ms for the server's cache
 
 Observed = RequestView | DownloadView | ResultsView | DanglingView | WindowView
 Keys = Callable[[Change[Any]], Iterable[Key | LowPriority]]
