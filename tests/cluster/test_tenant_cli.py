@@ -97,7 +97,7 @@ def test_a_tenant_backs_up_restores_and_deletes_with_the_command_line_alone(
     assert (unconfirmed.code, unconfirmed.out) == (2, "")
     assert "hint: add --confirm" in unconfirmed.err
     said = ann.done("backup", "delete", "first", "--confirm", "--wait", "--timeout", "300s")
-    assert said.err.endswith("NonAdminBackup shop/first is gone.\n")
+    assert said.err.endswith("NonAdminBackup shop/first is deleted.\n")
     assert ann.tenant.names("nonadminbackup") == []
     assert in_bucket(served, name) == []
 
