@@ -7,14 +7,13 @@ import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
 from functools import partial
 
 import msgspec
 
 from foresail.api.apps import DEPLOYMENT, Deployment
 from foresail.api.images import PAUSE_IMAGE
-from foresail.api.marks import PRIMERS_LEASE, REQUESTER
+from foresail.api.marks import REQUESTER
 from foresail.api.monitoring import PROMETHEUS_RULE, SERVICE_MONITOR
 from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.doctor.evidence import is_other
@@ -30,21 +29,19 @@ from foresail.cli.install.manifests import (
     definitions,
     operators,
 )
-from foresail.cli.install.objects import all_free, applied, deleted, is_established, leading, told
+from foresail.cli.install.objects import all_free, applied, is_established, told
 from foresail.cli.install.patience import STOPPED, Patience
 from foresail.cli.install.preview import preview_schedules
-from foresail.cli.install.releases import Releases
-from foresail.cli.install.rollout import is_rolled_out, pods_problem
+from foresail.cli.install.removal import remove
+from foresail.cli.install.start import start
 from foresail.cli.install.velero import Server, switch, velero_server
 from foresail.cli.options.booleans import CLIENT
 from foresail.cli.options.values import deadline
 from foresail.cli.output.messages import confirm_deletion, interruptible
 from foresail.cli.output.objects import document
 from foresail.kube.clock import now
-from foresail.plan import Key
 
 _SELF_SERVICE = "self-service"
-_TO_GIVE_BACK = timedelta(minutes=2)
 _ANYTHING = Installed(CAPABILITIES, "foresail")  # with it the options can be checked before the cluster is asked
 
 
@@ -55,7 +52,7 @@ def run_install(chosen: argparse.Namespace) -> int:
         return 0
     checked(wished(chosen, _ANYTHING))
     patience = Patience(deadline(chosen.timeout) or now())
-    return interruptible(lambda: on_cluster(chosen, lambda cluster: _install(cluster, chosen, patience)), STOPPED)
+    return interruptible(lambda: on_cluster(chosen, lambda cluster: install(cluster, chosen, patience)), STOPPED)
 
 
 def _rendered(wishes: Wishes) -> str:
@@ -64,7 +61,8 @@ def _rendered(wishes: Wishes) -> str:
     return "\n---\n".join(document(each.body, "yaml") for each in pieces)
 
 
-async def _install(cluster: Cluster, chosen: argparse.Namespace, patience: Patience) -> int:
+async def install(cluster: Cluster, chosen: argparse.Namespace, patience: Patience) -> int:
+    """Install, on a cluster."""
     server = await _server_beside(cluster, chosen.namespace)
     before = await find_installed(cluster, chosen.namespace)
     wishes = replace(wished(chosen, before), velero_account=server.account)
@@ -73,33 +71,39 @@ async def _install(cluster: Cluster, chosen: argparse.Namespace, patience: Patie
     ours, wanted = definitions(), await without_stamp(cluster, operators(wishes))
     await _all_known(cluster, wanted)
     await all_free(cluster, wanted)
-    await _define(cluster, ours, patience, dry_run=bool(chosen.dry_run))
+    dry_run = bool(chosen.dry_run)
+    await _define(cluster, ours, patience, dry_run=dry_run)
+    if "schedules" not in wishes.capabilities:
+        is_ours = "schedules" in off or (before is not None and chosen.schedules is False)
+        await _leave_to_velero(cluster, server, patience, is_ours=is_ours, dry_run=dry_run)
     for piece in (each for each in wanted if not each.is_operator):
-        if chosen.dry_run and await _lacks_its_kind(cluster, piece, ours):
+        if dry_run and await _lacks_its_kind(cluster, piece, ours):
             told("created", piece, "not validated: its kind does not exist yet")
         else:
-            await applied(cluster, piece, dry_run=bool(chosen.dry_run))
-    await deleted(cluster, _no_longer(wishes, wanted), dry_run=bool(chosen.dry_run))
-    if "schedules" in wishes.capabilities or "schedules" in off:
-        await switch(cluster, server, patience, off="schedules" not in off, dry_run=bool(chosen.dry_run))
-    for piece in (each for each in wanted if each.is_operator):
-        await applied(cluster, piece, dry_run=bool(chosen.dry_run))
-    if chosen.dry_run:
-        await _release(cluster, off, chosen.namespace, patience, dry_run=True)
+            await applied(cluster, piece, dry_run=dry_run)
+    await start(cluster, server, wishes, [each for each in wanted if each.is_operator], patience, dry_run=dry_run)
+    await remove(cluster, wishes, wanted, to_release(chosen, before, off), patience, dry_run=dry_run)
+    if dry_run:
         if "schedules" in wishes.capabilities:
             await _preview(cluster, server)
         print("Nothing was written: this was a dry run.", file=sys.stderr)
         return 0
-    try:
-        for piece in (each for each in wanted if each.is_operator):
-            await _led(cluster, wishes, piece.key, patience)
-    except CommandError as error:
-        if before is None and "schedules" in wishes.capabilities:
-            raise await _given_back(cluster, chosen.namespace, error) from error
-        raise
-    await _release(cluster, off, chosen.namespace, patience, dry_run=False)
     print(what_is_off(wishes), file=sys.stderr)
     return 0
+
+
+async def _leave_to_velero(
+    cluster: Cluster, server: Server, patience: Patience, *, is_ours: bool, dry_run: bool
+) -> None:
+    """Have Velero run the Schedules before the operator stops; if we never ran them, only say that nobody may."""
+    if is_ours:
+        await switch(cluster, server, patience, off=False, dry_run=dry_run)
+    elif server.is_off:
+        print(
+            f"warning: Velero's schedule controller is off in Deployment {server.key}, and schedules is not switched"
+            " on: does anybody run the Schedules? foresail doctor tells",
+            file=sys.stderr,
+        )
 
 
 async def _server_beside(cluster: Cluster, namespace: str) -> Server:
@@ -158,19 +162,11 @@ def capabilities_switched_off(before: Installed | None, wishes: Wishes, *, is_co
     return off
 
 
-async def _release(cluster: Cluster, off: Sequence[str], namespace: str, patience: Patience, *, dry_run: bool) -> None:
-    """Release what switched-off capabilities hold, when no operator with them runs any more."""
-    if "primers" in off and not dry_run:
-        key = Key(namespace, PRIMERS_LEASE)
-        problem = CommandError(f"Lease {key}: an operator still leads", "end its pods, then run the same command again")
-
-        async def has_ended() -> bool:
-            return not await leading(cluster, key)
-
-        await patience.wait("the operator of primers has ended", has_ended, problem)
-    releases = Releases(cluster, namespace, dry_run=dry_run)
-    for each in off:
-        await releases.of(each)
+def to_release(chosen: argparse.Namespace, before: Installed | None, off: Sequence[str]) -> list[str]:
+    """Return the capabilities to release: those switched off now, and by the same command before, if it was ended."""
+    options = {"schedules": chosen.schedules, _SELF_SERVICE: chosen.self_service, "primers": chosen.primers}
+    again = [name for name, wish in options.items() if before is not None and wish is False]
+    return [each for each in CAPABILITIES if each in off or each in again]
 
 
 def _labels(given: Sequence[str]) -> dict[str, str]:
@@ -236,38 +232,3 @@ async def _lacks_its_kind(cluster: Cluster, piece: Piece, ours: Sequence[Piece])
     name = f"{piece.kind.plural}.{piece.kind.group}"
     found = [each for each in ours if each.key.name == name]
     return bool(found) and not await is_established(cluster, found[0])
-
-
-def _no_longer(wishes: Wishes, wanted: Sequence[Piece]) -> list[Piece]:
-    """Return what an installation with everything switched on has and this one has not."""
-    everything = replace(wishes, capabilities=CAPABILITIES, monitoring=True)
-    there = {(each.kind, each.key) for each in wanted}
-    return [each for each in operators(everything) if (each.kind, each.key) not in there]
-
-
-async def _led(cluster: Cluster, wishes: Wishes, key: Key, patience: Patience) -> None:
-    """Wait until a Deployment is rolled out and its operator leads, by the Lease of the same name."""
-
-    async def is_led() -> bool:
-        return await is_rolled_out(cluster, key) and bool(await leading(cluster, key))
-
-    pods = f"kubectl describe pods -n {key.namespace} -l app.kubernetes.io/name={key.name}"
-    late = CommandError(f"Deployment {key} is not rolled out", f"{pods}; can nodes pull {wishes.image}?")
-    try:
-        await patience.wait(f"Deployment {key} is rolled out and a replica holds the Lease", is_led, late)
-    except CommandError as error:
-        cause = await pods_problem(cluster, key) or "no replica of the operator holds the Lease"
-        raise CommandError(f"{error.problem}: {cause}", error.hint) from error
-    print(
-        f"{await leading(cluster, key)} holds the Lease. Check the installation with foresail doctor", file=sys.stderr
-    )
-
-
-async def _given_back(cluster: Cluster, namespace: str, error: CommandError) -> CommandError:
-    """Switch Velero's schedule controller on again, because no operator runs the Schedules; return what to report."""
-    server = await velero_server(cluster, namespace)
-    if server is None or server.managed_by is not None:
-        hint = f"{error.hint} `foresail uninstall` gives the Schedules back to Velero"
-        return CommandError(f"{error.problem}; no Schedule runs", hint)
-    await switch(cluster, server, Patience(now() + _TO_GIVE_BACK), off=False, dry_run=False)
-    return CommandError(f"{error.problem}; Velero runs the Schedules again", error.hint)

@@ -19,7 +19,11 @@ class Patience:
     """How long one command may wait, all in all."""
 
     def __init__(self, until: datetime) -> None:
-        self._until = until
+        self._until, self._whole = until, until - now()
+
+    def at_least(self, least: timedelta) -> "Patience":
+        """Return one that has this much left from now on, or as much as this one had at first if that is less."""
+        return Patience(max(self._until, now() + min(least, self._whole)))
 
     async def wait(self, what: str, holds: Callable[[], Awaitable[bool]], otherwise: CommandError) -> None:
         """Return when it holds; raise the error if the time is over before."""

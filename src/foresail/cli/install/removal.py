@@ -1,0 +1,52 @@
+"""What a capability leaves that is switched off: its operator ends, then goes what it holds, then its permissions."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from foresail.api.marks import OPERATORS_LEASE, PRIMERS_LEASE
+from foresail.cli.access.cluster import Cluster
+from foresail.cli.errors import CommandError
+from foresail.cli.install.manifests import CAPABILITIES, Piece, Wishes, operators
+from foresail.cli.install.objects import deleted, leading
+from foresail.cli.install.patience import Patience
+from foresail.cli.install.releases import Releases
+from foresail.plan import Key
+
+
+async def remove(
+    cluster: Cluster, wishes: Wishes, wanted: Sequence[Piece], off: Sequence[str], patience: Patience, *, dry_run: bool
+) -> None:
+    """Delete what is no longer wanted, and release what these capabilities hold; a second run finishes a first one."""
+    gone = _no_longer(wishes, wanted)
+    await deleted(cluster, [each for each in gone if each.is_operator], dry_run=dry_run)
+    if off:
+        if not dry_run:
+            await _ended(cluster, wishes.namespace, wanted, patience)
+        releases = Releases(cluster, wishes.namespace, dry_run=dry_run)
+        for each in off:
+            await releases.of(each)
+    await deleted(cluster, reversed([each for each in gone if not each.is_operator]), dry_run=dry_run)
+
+
+def _no_longer(wishes: Wishes, wanted: Sequence[Piece]) -> list[Piece]:
+    """Return what an installation with everything switched on has and this one has not."""
+    everything = replace(wishes, capabilities=CAPABILITIES, monitoring=True)
+    there = {(each.kind, each.key) for each in wanted}
+    return [each for each in operators(everything) if (each.kind, each.key) not in there]
+
+
+async def _ended(cluster: Cluster, namespace: str, wanted: Sequence[Piece], patience: Patience) -> None:
+    """Wait until no replica of a deleted Deployment leads: it would write again what is released here."""
+    running = {each.key for each in wanted if each.is_operator}
+    for key in (Key(namespace, name) for name in (OPERATORS_LEASE, PRIMERS_LEASE)):
+        if key not in running:
+            problem = f"Lease {key}: an operator still holds it"
+            hint = "stop its holder (foresail doctor names it), then run the same command again"
+            await patience.wait(
+                "the operator has stopped", partial(_is_free, cluster, key), CommandError(problem, hint)
+            )
+
+
+async def _is_free(cluster: Cluster, key: Key) -> bool:
+    return not await leading(cluster, key)

@@ -1,0 +1,228 @@
+"""In which order `foresail install` writes, and who runs the Schedules when it fails or is ended in between."""
+
+import asyncio
+import copy
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import msgspec
+import pytest
+
+from foresail.api import velero
+from foresail.api.apps import DEPLOYMENT
+from foresail.api.marks import OBSERVED
+from foresail.cli.errors import CommandError
+from foresail.cli.install.install import install
+from foresail.cli.install.manifests import Wishes, operators
+from foresail.cli.install.patience import Patience
+from foresail.cli.main import parser
+from foresail.kube.clock import now
+from foresail.kube.lease import LEASE
+from foresail.plan import Body, Key, Kind
+from foresail.schedules.velero_server import schedule_controller_is_off
+
+if TYPE_CHECKING:
+    from foresail.cli.access.cluster import Cluster
+
+T = TypeVar("T")
+VELERO, FORESAIL, PRIMERS = (Key("velero", name) for name in ("velero", "foresail", "foresail-primers"))
+OFF = "--disable-controllers=schedule"
+STATUS = {"observedGeneration": 1, "updatedReplicas": 2, "availableReplicas": 2, "replicas": 2}
+OURS = [{"manager": "foresail-cli", "operation": "Apply"}]
+
+
+class Stored:
+    """As much of a cluster as the command asks for; every write is recorded, and some may fail."""
+
+    def __init__(self, *words: str, capabilities: tuple[str, ...] = (), leads: bool = True) -> None:
+        self.objects: dict[tuple[str, Key], dict[str, Any]] = {}
+        self.writes: list[str] = []
+        self.leads = leads
+        self.before_write: Callable[[str], None] = lambda _: None
+        container = {"name": "velero", "image": "velero", "command": ["/velero"], "args": ["server", *words]}
+        spec = {"replicas": 2, "template": {"spec": {"containers": [container]}}}
+        self.put(DEPLOYMENT, VELERO, {"spec": spec, "status": STATUS}, [])
+        if capabilities:
+            for each in operators(Wishes(capabilities, "velero", "velero", "foresail:1")):
+                self.put(each.kind, each.key, dict(each.body))
+
+    def put(self, kind: Kind, key: Key, body: Body, managed: list[dict[str, str]] = OURS) -> dict[str, Any]:
+        found: dict[str, Any] = copy.deepcopy(dict(body))
+        meta = {**found.get("metadata", {}), "name": key.name, "namespace": key.namespace, "generation": 1}
+        found["metadata"] = {**meta, "uid": str(key), "managedFields": managed}
+        if kind.name == "CustomResourceDefinition":
+            found["status"] = {"conditions": [{"type": "Established", "status": "True"}]}
+        if kind == DEPLOYMENT:
+            found["status"] = STATUS
+        self.objects[kind.name, key] = found
+        return found
+
+    @property
+    def runs_its_schedules(self) -> bool:
+        container = self.objects["Deployment", VELERO]["spec"]["template"]["spec"]["containers"][0]
+        return not schedule_controller_is_off(container["args"])
+
+    def _write(self, said: str) -> None:
+        self.before_write(said)
+        self.writes.append(said)
+
+    async def listed(self, kind: Kind, namespace: str, *_: str) -> list[msgspec.Raw]:
+        found = [each for (name, key), each in self.objects.items() if name == kind.name]
+        return [
+            msgspec.Raw(msgspec.json.encode(each))
+            for each in found
+            if not namespace or each["metadata"]["namespace"] == namespace
+        ]
+
+    async def listed_if_known(self, kind: Kind, namespace: str = "") -> list[msgspec.Raw]:
+        return await self.listed(kind, namespace)
+
+    async def knows(self, _: Kind) -> bool:
+        return True
+
+    async def discovered(self) -> None:
+        return None
+
+    async def server_time(self) -> datetime:
+        return now()
+
+    async def if_there(self, kind: Kind, key: Key, of: type[T]) -> T | None:
+        if kind == LEASE and self.leads and ("Deployment", key) in self.objects:
+            lease = {"spec": {"holderIdentity": "one", "renewTime": now()}}
+            return msgspec.json.decode(msgspec.json.encode(lease), type=of)
+        found = self.objects.get((kind.name, key))
+        return None if found is None else msgspec.json.decode(msgspec.json.encode(found), type=of)
+
+    async def read(self, kind: Kind, key: Key, of: type[T]) -> T:
+        return cast("T", await self.if_there(kind, key, of))
+
+    async def apply(self, kind: Kind, key: Key, body: Body, **_: bool) -> msgspec.Raw:
+        self._write(f"apply {kind.name} {key}")
+        return msgspec.Raw(msgspec.json.encode(self.put(kind, key, body)))
+
+    async def merge_by_name(self, kind: Kind, key: Key, body: dict[str, Any], **_: bool) -> None:
+        changed = body["spec"]["template"]["spec"]["containers"][0]
+        self._write(f"velero {'off' if schedule_controller_is_off(changed['args']) else 'on'}")
+        self.objects[kind.name, key]["spec"]["template"]["spec"]["containers"][0].update(changed)
+
+    async def merged_if_same(self, kind: Kind, key: Key, _: Body) -> bool:
+        self._write(f"release {kind.name} {key}")
+        return True
+
+    async def delete(self, kind: Kind, key: Key, _: str, **__: bool) -> None:
+        self._write(f"delete {kind.name} {key}")
+        del self.objects[kind.name, key]
+
+
+def run(stored: Stored, *words: str) -> int:
+    chosen = parser().parse_args(["install", "--confirm", *words])
+    return asyncio.run(install(cast("Cluster", stored), chosen, Patience(now() + timedelta(seconds=0.1))))
+
+
+def fail_at(text: str, error: BaseException) -> Callable[[str], None]:
+    def check(said: str) -> None:
+        if said == text:
+            raise error
+
+    return check
+
+
+REFUSED = CommandError("refused", "allow it")
+
+
+def test_schedules_go_back_to_velero_before_their_operator_and_its_permissions_go() -> None:
+    stored = Stored(OFF, capabilities=("schedules", "primers"))
+    assert run(stored, "--schedules=false") == 0
+    ends, back = stored.writes.index("delete Deployment velero/foresail"), stored.writes.index("velero on")
+    assert back < ends < stored.writes.index("delete Role velero/foresail-schedules")
+    assert stored.writes.index("apply Deployment velero/foresail-primers") < ends
+
+
+def test_permissions_of_schedules_stay_until_the_operator_without_them_leads() -> None:
+    stored = Stored(OFF, capabilities=("schedules", "self-service"))
+    assert run(stored, "--schedules=false") == 0
+    applied = stored.writes.index("apply Deployment velero/foresail")
+    assert stored.writes.index("velero on") < applied
+    assert applied < stored.writes.index("delete Role velero/foresail-schedules")
+
+
+def test_schedules_that_cannot_go_back_keep_their_operator() -> None:
+    stored = Stored(OFF, capabilities=("schedules", "primers"))
+    stored.before_write = fail_at("velero on", REFUSED)
+    with pytest.raises(CommandError, match="refused"):
+        run(stored, "--schedules=false")
+    assert [each for each in stored.writes if each.startswith("delete")] == []
+
+
+def test_a_second_run_gives_back_schedules_that_nobody_runs() -> None:
+    stored = Stored(OFF, capabilities=("primers",))
+    assert run(stored, "--schedules=false") == 0
+    assert stored.runs_its_schedules
+
+
+def test_a_schedule_controller_that_others_switched_off_stays_off_with_a_warning(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    stored = Stored(OFF)
+    assert run(stored, "--schedules=false", "--primers", "--image=foresail:1") == 0
+    assert not stored.runs_its_schedules
+    assert "warning: Velero's schedule controller is off in Deployment velero/velero" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("capabilities", [(), ("schedules",)])
+def test_an_operator_that_does_not_lead_leaves_the_schedules_to_velero_again(capabilities: tuple[str, ...]) -> None:
+    stored = Stored(capabilities=capabilities, leads=False)
+    with pytest.raises(CommandError, match=r"no replica .* holds the Lease; Velero runs the Schedules again"):
+        run(stored, "--image=foresail:2")
+    assert stored.runs_its_schedules
+
+
+@pytest.mark.parametrize("error", [REFUSED, asyncio.CancelledError()])
+def test_whatever_ends_the_command_after_the_switch_leaves_the_schedules_to_velero_again(error: BaseException) -> None:
+    stored = Stored()
+    stored.before_write = fail_at("apply Deployment velero/foresail", error)
+    with pytest.raises(type(error)):
+        run(stored, "--image=foresail:1")
+    assert stored.writes[-2:] == ["velero off", "velero on"]
+
+
+def test_schedules_that_cannot_be_given_back_hide_not_why_it_failed() -> None:
+    stored = Stored(leads=False)
+    stored.before_write = fail_at("velero on", REFUSED)
+    with pytest.raises(CommandError, match=r"holds the Lease; no Schedule runs: refused") as raised:
+        run(stored, "--image=foresail:1")
+    assert "`foresail uninstall` gives the Schedules back to Velero" in (raised.value.hint or "")
+
+
+def test_a_failed_run_says_that_nobody_runs_the_schedules_if_they_were_off_before() -> None:
+    stored = Stored(OFF, capabilities=("schedules",), leads=False)
+    with pytest.raises(CommandError, match=r"holds the Lease; no Schedule runs\n"):
+        run(stored)
+
+
+def test_the_operator_has_time_of_its_own_to_lead() -> None:
+    spent = Patience(now() + timedelta(seconds=0.4))
+    asked = []
+
+    async def holds_the_second_time() -> bool:
+        asked.append(now())
+        return len(asked) > 1
+
+    async def late() -> None:
+        await asyncio.sleep(0.5)
+        await spent.at_least(timedelta(minutes=2)).wait("a replica leads", holds_the_second_time, REFUSED)
+
+    asyncio.run(late())
+
+
+def test_a_second_run_releases_what_a_capability_held_that_the_first_one_switched_off() -> None:
+    stored = Stored(OFF, capabilities=("schedules", "primers"))
+    stored.put(velero.SCHEDULE, Key("velero", "nightly"), {"metadata": {"annotations": {OBSERVED: "x"}}})
+    stored.before_write = fail_at("release Schedule velero/nightly", REFUSED)
+    with pytest.raises(CommandError, match="refused"):
+        run(stored, "--schedules=false")
+    stored.before_write = lambda _: None
+    assert run(stored, "--schedules=false") == 0
+    assert "release Schedule velero/nightly" in stored.writes
+    assert ("Role", Key("velero", "foresail-schedules")) not in stored.objects
