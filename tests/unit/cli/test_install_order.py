@@ -14,7 +14,7 @@ from foresail.api.apps import DEPLOYMENT
 from foresail.api.marks import OBSERVED
 from foresail.cli.errors import CommandError
 from foresail.cli.install.install import install
-from foresail.cli.install.manifests import Wishes, operators
+from foresail.cli.install.manifests import CAPABILITIES, Wishes, operators
 from foresail.cli.install.patience import Patience
 from foresail.cli.main import parser
 from foresail.kube.clock import now
@@ -226,3 +226,18 @@ def test_a_second_run_releases_what_a_capability_held_that_the_first_one_switche
     assert run(stored, "--schedules=false") == 0
     assert "release Schedule velero/nightly" in stored.writes
     assert ("Role", Key("velero", "foresail-schedules")) not in stored.objects
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_rival_keeps_self_service_off_at_first_and_never_switches_it_off(
+    capsys: pytest.CaptureFixture[str], *, is_there: bool
+) -> None:
+    stored = Stored(OFF, capabilities=CAPABILITIES[: 2 if is_there else 1])
+    spec = {"replicas": 0, "template": {"spec": {"containers": [{"name": "x", "image": "non-admin-controller"}]}}}
+    stored.put(DEPLOYMENT, Key("team", "mine"), {"spec": spec})
+    assert run(stored, "--self-service") == 0
+    args = stored.objects["Deployment", FORESAIL]["spec"]["template"]["spec"]["containers"][0]["args"]
+    assert ("--self-service=true" in args) == is_there
+    said = capsys.readouterr().err
+    assert f"self-service stays {'on' if is_there else 'off'}" in said
+    assert "kubectl delete deployment mine -n team" in said

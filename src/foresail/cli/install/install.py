@@ -66,7 +66,7 @@ async def install(cluster: Cluster, chosen: argparse.Namespace, patience: Patien
     server = await _server_beside(cluster, chosen.namespace)
     before = await find_installed(cluster, chosen.namespace)
     wishes = replace(wished(chosen, before), velero_account=server.account)
-    wishes = checked(await _without_rival(cluster, wishes))
+    wishes = checked(await _without_rival(cluster, wishes, before))
     off = capabilities_switched_off(before, wishes, is_confirmed=bool(chosen.confirm or chosen.dry_run))
     ours, wanted = definitions(), await without_stamp(cluster, operators(wishes))
     await _all_known(cluster, wanted)
@@ -198,18 +198,20 @@ async def without_stamp(cluster: Cluster, wanted: list[Piece]) -> list[Piece]:
     return [each for each in wanted if each.kind not in (STAMP, STAMP_BINDING)]
 
 
-async def _without_rival(cluster: Cluster, wishes: Wishes) -> Wishes:
-    """Return the wishes, without self-service if another controller serves the same kinds."""
+async def _without_rival(cluster: Cluster, wishes: Wishes, before: Installed | None) -> Wishes:
+    """Return the wishes, without a first self-service if another controller serves the same kinds."""
     if _SELF_SERVICE not in wishes.capabilities:
         return wishes
     found = [msgspec.json.decode(each, type=Deployment) for each in await cluster.listed(DEPLOYMENT, "")]
     rivals = [each.metadata for each in found if is_other(each)]
     if not rivals:
         return wishes
-    name = f"{rivals[0].namespace}/{rivals[0].name}"
-    print(
-        f"self-service stays off: Deployment {name} works on the same NonAdminBackups; stop it first", file=sys.stderr
-    )
+    seems = f"Deployment {rivals[0].namespace}/{rivals[0].name} seems to work on the same NonAdminBackups"
+    remedy = f"kubectl delete deployment {rivals[0].name} -n {rivals[0].namespace}"
+    if before is not None and _SELF_SERVICE in before.capabilities:  # whoever may create a Deployment could end it
+        print(f"warning: {seems}; self-service stays on. If that is so, stop it: {remedy}", file=sys.stderr)
+        return wishes
+    print(f"self-service stays off: {seems}. Delete it, then run the same command again: {remedy}", file=sys.stderr)
     return replace(wishes, capabilities=tuple(each for each in wishes.capabilities if each != _SELF_SERVICE))
 
 
