@@ -241,3 +241,13 @@ def test_a_rival_keeps_self_service_off_at_first_and_never_switches_it_off(
     said = capsys.readouterr().err
     assert f"self-service stays {'on' if is_there else 'off'}" in said
     assert "kubectl delete deployment mine -n team" in said
+
+
+def test_where_a_tool_manages_velero_what_a_restart_would_lose_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    stored = Stored()
+    stored.objects["Deployment", VELERO]["metadata"]["annotations"] = {"meta.helm.sh/release-name": "velero"}
+    stored.put(velero.BACKUP, Key("velero", "nightly-1"), {"status": {"phase": "InProgress"}})
+    with pytest.raises(CommandError, match=r"has not switched Velero's schedule controller off\n"):
+        run(stored, "--image=foresail:1")
+    said = capsys.readouterr().err
+    assert "warning: the change restarts Velero, which would lose what has not ended: Backup nightly-1; wait" in said

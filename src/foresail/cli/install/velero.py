@@ -1,11 +1,13 @@
 """Velero's Deployment: where it is, who keeps it, and how its schedule controller is switched off and on."""
 
+import sys
 from dataclasses import dataclass
 
 import msgspec
 
 from foresail.api import velero
 from foresail.api.apps import DEPLOYMENT, Container, DeploymentSpec, DeploymentStatus
+from foresail.api.metadata import Metadata
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.access.managed_by import ManagedMetadata, ManagingTool, managing_tool
 from foresail.cli.errors import CommandError
@@ -16,6 +18,8 @@ from foresail.plan import Key
 from foresail.schedules.velero_server import is_server, schedule_controller_is_off
 
 _UNFINISHED = velero.WAITING | velero.RUNNING  # those that wait in Velero's queue are never begun after a restart
+
+_NAMED = 5  # a warning names so many
 
 
 class _Deployment(msgspec.Struct, frozen=True):
@@ -29,6 +33,7 @@ class _Phase(msgspec.Struct, frozen=True):
 
 
 class _Work(msgspec.Struct, frozen=True):
+    metadata: Metadata
     status: _Phase = _Phase()
 
 
@@ -99,6 +104,14 @@ async def _ask(
     """Say what has to be changed where, and wait for it: what we changed in the cluster would be undone."""
     word = "off" if off else "on"
     exact = change(managed_by, server.others_off, off=off)
+    unfinished = await _unfinished(cluster, server.key.namespace)
+    if unfinished:
+        names = ", ".join(unfinished[:_NAMED]) + (" and more" if len(unfinished) > _NAMED else "")
+        print(
+            f"warning: the change restarts Velero, which would lose what has not ended: {names}; wait for them first:"
+            f" kubectl get backups.velero.io,restores.velero.io -n {server.key.namespace}",
+            file=sys.stderr,
+        )
     print(
         f"Deployment {server.key} is managed by {managed_by}. "
         f"To switch Velero's schedule controller {word}, change it there:"
@@ -143,11 +156,17 @@ async def _has_become(cluster: Cluster, key: Key, *, off: bool, rolled_out: bool
 
 
 async def _is_idle(cluster: Cluster, namespace: str) -> bool:
-    for kind in (velero.BACKUP, velero.RESTORE):
-        for each in await cluster.listed(kind, namespace):
-            if msgspec.json.decode(each, type=_Work).status.phase in _UNFINISHED:
-                return False
-    return True
+    return not await _unfinished(cluster, namespace)
+
+
+async def _unfinished(cluster: Cluster, namespace: str) -> list[str]:
+    """Return the Backups and Restores that have not ended, each with its kind."""
+    return [
+        f"{kind.name} {work.metadata.name}"
+        for kind in (velero.BACKUP, velero.RESTORE)
+        for each in await cluster.listed(kind, namespace)
+        if (work := msgspec.json.decode(each, type=_Work)).status.phase in _UNFINISHED
+    ]
 
 
 def _server(wire: _Deployment) -> Server | None:
