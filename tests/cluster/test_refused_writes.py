@@ -101,7 +101,7 @@ def test_a_backup_that_is_refused_is_an_event_on_its_schedule_and_the_reason_in_
     found = explained(cluster, "refused")
     assert found["reason"] == "WriteRefused"
     assert WORDS in found["message"]
-    assert [rule["rule"] for rule in found["rules"] if rule["answer"] == "holds"] == [
+    assert [rule["rule"] for rule in found["rules"] if rule["answer"] == "blocks"] == [
         "the API server accepts its writes"
     ]
     counted = {name: value for name, value in operator.figures().items() if "foresail_refused_writes_total" in name}
