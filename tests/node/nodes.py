@@ -16,7 +16,7 @@ from testbed.node.images import BUSYBOX
 from testbed.node.needs import command
 
 CHECKOUT = Path(__file__).parent.parent.parent
-IMAGE = "ghcr.io/foresail/foresail:node-test"
+IMAGE = "example.com/foresail/foresail:node-test"
 _SPACES = ("pid", "net", "mnt")
 
 

@@ -108,7 +108,7 @@ def test_what_only_a_real_node_needs_is_not_built_for_others() -> None:
     [
         ("busybox:1", "library/busybox:1"),
         ("velero/velero:v1", "velero/velero:v1"),
-        ("ghcr.io/team/app:2", "team/app:2"),
+        ("example.com/team/app:2", "team/app:2"),
         ("localhost/app:2", "app:2"),
         ("registry:5000/app:2", "app:2"),
     ],
