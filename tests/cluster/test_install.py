@@ -175,6 +175,7 @@ def test_from_the_readme_installed_used_by_all_three_and_removed_with_nothing_le
 
         assert_nothing_was_forbidden_and_what_no_world_has_was_used(cluster)
         assert_refused_while_somebody_else_keeps_velero(cluster)
+        assert_schedules_go_back_to_velero_and_the_rest_stays(cluster)
         cluster.kubectl(
             "annotate", "cronjob", "report", "--namespace=shop", f"{WARM_UP_STATUS}={{}}"
         )  # as if annotated
@@ -280,6 +281,23 @@ def assert_refused_while_somebody_else_keeps_velero(cluster: Cluster) -> None:
     assert "nothing was removed" in refused.stderr
     assert "--leave-schedules-stopped" in refused.stderr
     assert cluster.get("deployment", "foresail", "--namespace=velero")
+
+
+def assert_schedules_go_back_to_velero_and_the_rest_stays(cluster: Cluster) -> None:
+    done = foresail(cluster, "install", "--schedules=false", "--confirm")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    back = lines.index("changed     Deployment velero/velero: Velero's schedule controller is on")
+    assert back < lines.index("changed     Deployment velero/foresail")
+    assert lines.index("changed     Deployment velero/foresail") < lines.index(
+        "deleted     Role velero/foresail-schedules"
+    )
+    assert OFF not in arguments(cluster)
+    assert OBSERVED not in show(cluster, "nightly")["metadata"].get("annotations", {})
+    assert "Off: schedules (--schedules)" in done.stderr, "and nothing else"
+    again = foresail(cluster, "install", "--schedules=false")
+    assert again.returncode == 0, again.stderr
+    assert {line.split()[0] for line in again.stdout.splitlines()} == {"unchanged"}
 
 
 def assert_nothing_is_left(cluster: Cluster) -> None:
