@@ -79,4 +79,4 @@ def test_a_deletion_that_a_follower_cannot_process_is_counted(caplog: pytest.Log
         return failed
 
     assert virtual_time.run(live()) == 1
-    assert "could not process a change of Parent red/a" in caplog.text
+    assert "cannot process a change of Parent red/a" in caplog.text
