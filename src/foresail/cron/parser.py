@@ -73,8 +73,9 @@ def _parse_macro(text: str, at: int, spec: str, dialect: Dialect, zone: str) -> 
 def _parse_fields(text: str, at: int, spec: str, dialect: Dialect) -> Fields:
     words = list(_FIELD.finditer(spec))
     if len(words) != _FIELDS:
+        found = "there is 1 field" if len(words) == 1 else f"there are {len(words)} fields"
         raise CronError(
-            f"there are {len(words)} fields instead of five",
+            f"{found} instead of five",
             text=text,
             column=at + 1,
             allowed=_allowed(dialect),

@@ -105,6 +105,7 @@ def test_each_dialect_accepts_what_its_library_accepts(text: str, robfig: bool, 
         ("@every 1d", None, 8, "'1d' is not a duration"),
         ("@dayly", None, 1, "'@dayly' is not a macro"),
         ("0 0 * *", None, 1, "there are 4 fields instead of five"),
+        ("0", None, 1, "there is 1 field instead of five"),
     ],
 )
 def test_an_error_says_what_is_wrong_where_and_what_is_allowed(
