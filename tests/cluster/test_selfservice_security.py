@@ -529,7 +529,7 @@ def test_A5_rights_and_limits_are_refused_and_do_not_come_back(served: Cluster, 
     assert whole
     kinds = ("rolebindings", "roles.rbac.authorization.k8s.io", "resourcequotas", "limitranges", "networkpolicies")
     attempts = {
-        f"k{number}": ({"backupName": "whole", "includedResources": [kind]}, f"has {kind}, which")
+        f"k{number}": ({"backupName": "whole", "includedResources": [kind]}, f"contains {kind}, which")
         for number, kind in enumerate(kinds)
     }
     update = {"backupName": "whole", "existingResourcePolicy": "update"}
