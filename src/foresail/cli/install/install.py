@@ -68,21 +68,21 @@ async def install(cluster: Cluster, chosen: argparse.Namespace, patience: Patien
     wishes = replace(wished(chosen, before), velero_account=server.account)
     wishes = checked(await _without_rival(cluster, wishes, before))
     off = capabilities_switched_off(before, wishes, is_confirmed=bool(chosen.confirm or chosen.dry_run))
+    released = to_release(chosen, before, off)
     ours, wanted = definitions(), await without_stamp(cluster, operators(wishes))
     await _all_known(cluster, wanted)
     await all_free(cluster, wanted)
     dry_run = bool(chosen.dry_run)
     await _define(cluster, ours, patience, dry_run=dry_run)
     if "schedules" not in wishes.capabilities:
-        is_ours = "schedules" in off or (before is not None and chosen.schedules is False)
-        await _leave_to_velero(cluster, server, patience, is_ours=is_ours, dry_run=dry_run)
+        await _leave_to_velero(cluster, server, patience, is_ours="schedules" in released, dry_run=dry_run)
     for piece in (each for each in wanted if not each.is_operator):
         if dry_run and await _lacks_its_kind(cluster, piece, ours):
             told("created", piece, "not validated: its kind does not exist yet")
         else:
             await applied(cluster, piece, dry_run=dry_run)
     await start(cluster, server, wishes, [each for each in wanted if each.is_operator], patience, dry_run=dry_run)
-    await remove(cluster, wishes, wanted, to_release(chosen, before, off), patience, dry_run=dry_run)
+    await remove(cluster, wishes, wanted, released, patience, dry_run=dry_run)
     if dry_run:
         if "schedules" in wishes.capabilities:
             await _preview(cluster, server)
@@ -132,14 +132,11 @@ def wished(chosen: argparse.Namespace, before: Installed | None) -> Wishes:
     """Return what is to be installed: what the options say, else what is there, else the defaults."""
     kept = before or Installed(("schedules",), "")
     pause = kept.pause_image or PAUSE_IMAGE
-    switches = {"schedules": chosen.schedules, _SELF_SERVICE: chosen.self_service, "primers": chosen.primers}
     image = kept.image if chosen.image is None else chosen.image
     if chosen.image is None and not image:
         raise UsageError("--image is missing", "no image is published yet: build one with make image, push and name it")
     return Wishes(
-        capabilities=tuple(
-            name for name, wish in switches.items() if (name in kept.capabilities if wish is None else wish)
-        ),
+        capabilities=tuple(name for name, wish in _switches(chosen).items() if _given(wish, name in kept.capabilities)),
         namespace=chosen.namespace,
         velero_account="velero",
         image=image,
@@ -148,6 +145,11 @@ def wished(chosen: argparse.Namespace, before: Installed | None) -> Wishes:
         monitoring=_given(chosen.monitoring, kept.monitoring),
         monitoring_labels=_labels(chosen.monitoring_label) or kept.monitoring_labels,
     )
+
+
+def _switches(chosen: argparse.Namespace) -> dict[str, bool | None]:
+    """Return whether the options switch each capability on or off; None if they leave it as it is."""
+    return {"schedules": chosen.schedules, _SELF_SERVICE: chosen.self_service, "primers": chosen.primers}
 
 
 def _given(option: bool | None, kept: bool) -> bool:  # noqa: FBT001 - an option and what it takes the place of
@@ -164,8 +166,7 @@ def capabilities_switched_off(before: Installed | None, wishes: Wishes, *, is_co
 
 def to_release(chosen: argparse.Namespace, before: Installed | None, off: Sequence[str]) -> list[str]:
     """Return the capabilities to release: those switched off now, and by the same command before, if it was ended."""
-    options = {"schedules": chosen.schedules, _SELF_SERVICE: chosen.self_service, "primers": chosen.primers}
-    again = [name for name, wish in options.items() if before is not None and wish is False]
+    again = [name for name, wish in _switches(chosen).items() if before is not None and wish is False]
     return [each for each in CAPABILITIES if each in off or each in again]
 
 
