@@ -61,19 +61,16 @@ def pods(count: int, namespace: str, **fields: object) -> list[Keyed]:
     return [msgspec.structs.replace(row, key=Key(namespace, f"pod-{each}"), uid=f"{each}") for each in range(count)]
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"phase": "Succeeded"},
-        {"phase": "Failed"},
-        {"is_terminating": True},
-        {"primer_uid": ""},
-        {"primer_uid": "of nobody"},
-        {"primer_uid": "22222222-bbbb"},
-        {"target_uid": ""},
-        {"fire": None},
-    ],
-)
+OF_NOBODY: list[dict[str, Any]] = [
+    {"primer_uid": ""},
+    {"primer_uid": "of nobody"},
+    {"primer_uid": "22222222-bbbb"},
+    {"target_uid": ""},
+    {"fire": None},
+]
+
+
+@pytest.mark.parametrize("fields", [{"phase": "Succeeded"}, {"phase": "Failed"}, {"is_terminating": True}, *OF_NOBODY])
 def test_a_pod_that_is_only_labelled_does_not_count(fields: dict[str, Any]) -> None:
     primers, mine, theirs = Primers(SETTINGS), primer(), primer(key=Key("evil", "warm"), uid="theirs")
     for row in (mine, theirs):
@@ -97,18 +94,7 @@ def test_a_namespace_counts_in_all_with_its_own_limit_at_most() -> None:
     assert held(primers, mine.key) == (2, 5)
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"replicas": 0},
-        {"is_terminating": True},
-        {"primer_uid": ""},
-        {"primer_uid": "of nobody"},
-        {"primer_uid": "22222222-bbbb"},
-        {"target_uid": ""},
-        {"fire": None},
-    ],
-)
+@pytest.mark.parametrize("fields", [{"replicas": 0}, {"is_terminating": True}, *OF_NOBODY])
 def test_a_buffer_that_is_only_labelled_does_not_count(fields: dict[str, Any]) -> None:
     primers, mine, theirs = Primers(SETTINGS), primer(), primer(key=Key("evil", "warm"), uid="theirs")
     for row in (mine, theirs):
