@@ -15,8 +15,9 @@ from foresail.api.capacity_buffers import (
     capacity_buffer,
 )
 from foresail.api.instants import instant, utc
-from foresail.api.marks import FIRE, PRIMER_UID, RELEASED, TARGET_UID
-from foresail.plan import Create, Key, Keyed, Kind
+from foresail.api.marks import RELEASED
+from foresail.plan import Create, Keyed, Kind
+from foresail.primers.ownership import fire_of, owned
 from foresail.primers.shape import shape_of, shape_of_template
 
 BUFFER_RETRY = timedelta(hours=6)
@@ -90,20 +91,15 @@ def buffer_row(wire: CapacityBuffer) -> BufferRow:
     meta, status = wire.metadata, wire.status
     if meta.creation_timestamp is None:
         raise ValueError("it has no creationTimestamp")
-    annotations = meta.annotations or {}
     conditions = {each.type: each for each in status.conditions or ()}
     ready, room = conditions.get(READY), conditions.get(PROVISIONING)
     since = room.last_transition_time if room is not None and room.status == "True" else None
     return BufferRow(
-        key=Key(meta.namespace, meta.name),
-        uid=meta.uid,
-        primer_uid=annotations.get(PRIMER_UID, ""),
-        target_uid=annotations.get(TARGET_UID, ""),
-        fire=instant(annotations.get(FIRE, "")),
+        **owned(meta),
+        fire=fire_of(meta),
         created=utc(meta.creation_timestamp),
-        is_terminating=meta.deletion_timestamp is not None,
         replicas=wire.spec.replicas or 0,
-        released=instant(annotations.get(RELEASED, "")),
+        released=instant((meta.annotations or {}).get(RELEASED, "")),
         is_released=status.replicas == 0,
         ready=ready.status if ready else "",
         message=f"{ready.reason}: {ready.message}" if ready and ready.status != "True" else "",
@@ -114,17 +110,8 @@ def buffer_row(wire: CapacityBuffer) -> BufferRow:
 
 def template_row(wire: StoredTemplate) -> TemplateRow:
     """Return the row of a PodTemplate."""
-    meta = wire.metadata
-    annotations, shape = meta.annotations or {}, shape_of(wire.template.spec)
-    return TemplateRow(
-        key=Key(meta.namespace, meta.name),
-        uid=meta.uid,
-        primer_uid=annotations.get(PRIMER_UID, ""),
-        target_uid=annotations.get(TARGET_UID, ""),
-        is_terminating=meta.deletion_timestamp is not None,
-        requests=shape.requests,
-        limits=shape.limits,
-    )
+    shape = shape_of(wire.template.spec)
+    return TemplateRow(**owned(wire.metadata), requests=shape.requests, limits=shape.limits)
 
 
 def expected_pods(action: Create, creations: Iterable[Create]) -> BufferedPods:

@@ -7,12 +7,13 @@ import msgspec
 
 from foresail.api import batch, pods
 from foresail.api.instants import instant, utc
-from foresail.api.marks import FIRE, PRIMER_UID, TARGET_UID, WARM_UP, WARM_UP_METHOD, WARM_UP_STATUS
+from foresail.api.marks import PRIMER_UID, WARM_UP, WARM_UP_METHOD, WARM_UP_STATUS
 from foresail.api.primer import AUTO, PRIMER, Primer, PrimerStatus
 from foresail.api.selectors import selects
 from foresail.api.specs import LabelSelector
 from foresail.plan import Key, Keyed, Kind
 from foresail.primers.durations import duration, warm_up_of
+from foresail.primers.ownership import fire_of, owned
 from foresail.primers.shape import Shape, shape_of, shape_of_template
 
 RELEASE_AFTER = timedelta(minutes=5)
@@ -193,10 +194,8 @@ def cron_job_row(wire: batch.CronJob) -> CronJobRow:
     annotations, job, last = meta.annotations or {}, spec.job_template.spec, wire.status.last_schedule_time
     at_once = 1 if job.parallelism is None else job.parallelism
     return CronJobRow(
-        key=Key(meta.namespace, meta.name),
-        uid=meta.uid,
+        **owned(meta),
         created=utc(meta.creation_timestamp),
-        is_terminating=meta.deletion_timestamp is not None,
         labels=meta.labels or {},
         text=spec.schedule[: LONGEST_SCHEDULE + 1],
         zone=spec.time_zone or "",
@@ -206,8 +205,6 @@ def cron_job_row(wire: batch.CronJob) -> CronJobRow:
         last=utc(last) if last else None,
         parallelism=at_once if job.completions is None else min(at_once, job.completions),
         shape=_shape_or_none(bytes(job.template)),
-        primer_uid=annotations.get(PRIMER_UID, ""),
-        target_uid=annotations.get(TARGET_UID, ""),
         annotated=_annotated(annotations, meta.resource_version),
         generation=meta.generation,
     )
@@ -261,21 +258,16 @@ def placeholder_row(wire: pods.Pod) -> PlaceholderRow:
     meta, status = wire.metadata, wire.status
     if meta.creation_timestamp is None:
         raise ValueError("it has no creationTimestamp")
-    annotations = meta.annotations or {}
     conditions = {each.type: each for each in status.conditions or () if each.status == "True"}
     scheduled, target = conditions.get("PodScheduled"), conditions.get("DisruptionTarget")
     shape = _known_shape(wire.spec)
     return PlaceholderRow(
-        key=Key(meta.namespace, meta.name),
-        uid=meta.uid,
-        primer_uid=annotations.get(PRIMER_UID, ""),
-        target_uid=annotations.get(TARGET_UID, ""),
-        fire=instant(annotations.get(FIRE, "")),
+        **owned(meta),
+        fire=fire_of(meta),
         created=utc(meta.creation_timestamp),
         scheduled=utc(scheduled.last_transition_time) if scheduled and scheduled.last_transition_time else None,
         node=wire.spec.node_name,
         phase=status.phase,
-        is_terminating=meta.deletion_timestamp is not None,
         disrupted=target.reason if target else "",
         requests=shape.requests if shape else (),
     )
