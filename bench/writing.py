@@ -14,6 +14,8 @@ from foresail.plan import Body, Key, Kind
 from testbed import Cluster
 
 AT_ONCE = 64
+_TRIES = 10
+_UNAVAILABLE = 503
 Write = Callable[[Client], Awaitable[object]]
 
 
@@ -28,6 +30,11 @@ def write_all(cluster: Cluster, writes: Iterable[Write]) -> None:
     async def work(client: Client, left: Iterable[Write]) -> None:
         for write in left:
             answer = await write(client)
+            for _ in range(_TRIES):
+                if not (isinstance(answer, Failure) and answer.code == _UNAVAILABLE):
+                    break
+                await asyncio.sleep(1)  # the admission policies do not know a kind yet that was just created
+                answer = await write(client)
             if isinstance(answer, Failure):
                 raise MeasurementError(f"a write was refused: {answer}")
 
