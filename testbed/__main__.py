@@ -20,11 +20,11 @@ _VELERO = {"1.18": "velero", "1.17": "velero-1.17"}
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; data goes to standard output, everything else to standard error."""
-    chosen = _parser().parse_args(arguments)
+    args = _parser().parse_args(arguments)
     for ending in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, _as_interrupt)
     try:
-        code: int = chosen.run(chosen)
+        code: int = args.run(args)
     except TestbedError as error:
         _say(f"error: {error}")
         return 1
@@ -113,41 +113,41 @@ def _add_name(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--name", default="default", help="of the cluster, if there are several (%(default)s)")
 
 
-def _build(chosen: argparse.Namespace) -> int:
+def _build(args: argparse.Namespace) -> int:
     usual = [name for name, component in COMPONENTS.items() if not component.only_node]
-    if chosen.node:
+    if args.node:
         needs.require()
-        build([*chosen.components, *components_of(Options(node=True))], _say)
+        build([*args.components, *components_of(Options(node=True))], _say)
         images.build_images(_say)
         images.build_base(_say)
     else:
-        build(chosen.components or usual, _say)
+        build(args.components or usual, _say)
     return 0
 
 
-def _up(chosen: argparse.Namespace) -> int:
+def _up(args: argparse.Namespace) -> int:
     options = Options(
-        velero=_VELERO[chosen.velero] if chosen.velero else None,
-        nodes=chosen.nodes,
-        karpenter=chosen.karpenter,
-        audit=chosen.audit,
-        node_seconds=chosen.node_seconds,
-        capacity_buffers=chosen.capacity_buffers,
-        node=chosen.node,
+        velero=_VELERO[args.velero] if args.velero else None,
+        nodes=args.nodes,
+        karpenter=args.karpenter,
+        audit=args.audit,
+        node_seconds=args.node_seconds,
+        capacity_buffers=args.capacity_buffers,
+        node=args.node,
     )
-    cluster = Cluster.create(chosen.name, options, say=_say)
-    at = [] if chosen.name == "default" else ["--name", chosen.name]
+    cluster = Cluster.create(args.name, options, say=_say)
+    at = [] if args.name == "default" else ["--name", args.name]
     commands = " and ".join(sorted(link.name for link in cluster.site.programs.iterdir()))
     _say(f'to use {commands} with it:  eval "$({spelled("env", *at)})"')
     _say(f"to end it:  {spelled('down', *at)}")
     return 0
 
 
-def _down(chosen: argparse.Namespace) -> int:
-    if chosen.orphaned:
+def _down(args: argparse.Namespace) -> int:
+    if args.orphaned:
         ended = [site.name for site in known() if site.is_orphaned]
     else:
-        ended = names() if chosen.all else [chosen.name]
+        ended = names() if args.all else [args.name]
     for name in ended:
         remove(name)
         _say(f"of cluster {name!r} nothing is left")
@@ -163,20 +163,20 @@ def _status(_chosen: argparse.Namespace) -> int:
     return 0
 
 
-def _kubeconfig(chosen: argparse.Namespace) -> int:
-    print(Cluster.open(chosen.name).kubeconfig)
+def _kubeconfig(args: argparse.Namespace) -> int:
+    print(Cluster.open(args.name).kubeconfig)
     return 0
 
 
-def _env(chosen: argparse.Namespace) -> int:
-    cluster = Cluster.open(chosen.name)
+def _env(args: argparse.Namespace) -> int:
+    cluster = Cluster.open(args.name)
     print(f"export KUBECONFIG='{cluster.kubeconfig}'")
     print(f"export PATH='{cluster.site.programs}':\"$PATH\"")
     return 0
 
 
-def _logs(chosen: argparse.Namespace) -> int:
-    log = Cluster.open(chosen.name).log(chosen.component)
+def _logs(args: argparse.Namespace) -> int:
+    log = Cluster.open(args.name).log(args.component)
     sys.stdout.write(log.read_text(errors="replace"))
     return 0
 

@@ -44,10 +44,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.primers", description=__doc__)
     parser.add_argument("--size", type=float, default=1.0, help="the part of the full size, such as 0.1")
     parser.add_argument("--part", action="append", choices=PARTS, help="measure only this; may be repeated")
-    chosen = parser.parse_args()
-    figures: dict[str, Any] = {"size": chosen.size}
-    for part in chosen.part or PARTS:
-        figures |= PARTS[part](chosen.size)
+    args = parser.parse_args()
+    figures: dict[str, Any] = {"size": args.size}
+    for part in args.part or PARTS:
+        figures |= PARTS[part](args.size)
         print(json.dumps(figures), flush=True)
     return verdict(figures, measured(BOUNDS, figures))
 

@@ -183,8 +183,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.schedules", description=__doc__)
     parser.add_argument("--size", type=float, default=1.0, help="the part of the full size, such as 0.1")
     parser.add_argument("--part", action="append", choices=PARTS, help="measure only this; may be repeated")
-    chosen = parser.parse_args()
-    size, parts = chosen.size, chosen.part or PARTS
+    args = parser.parse_args()
+    size, parts = args.size, args.part or PARTS
     figures: dict[str, Any] = {"size": size}
     for part in parts:
         figures |= part_of(part, size)

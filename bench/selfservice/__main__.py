@@ -73,12 +73,12 @@ def main() -> int:
     parser.add_argument("--size", type=float, default=1.0, help="the part of the full size, such as 0.1")
     parser.add_argument("--part", action="append", choices=PARTS, help="measure only this; may be repeated")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"of bare loop and operator (default: {ROUNDS})")
-    chosen = parser.parse_args()
-    figures: dict[str, Any] = {"size": chosen.size}
-    for part in chosen.part or PARTS:
-        figures |= PARTS[part](chosen.size, chosen.rounds)
+    args = parser.parse_args()
+    figures: dict[str, Any] = {"size": args.size}
+    for part in args.part or PARTS:
+        figures |= PARTS[part](args.size, args.rounds)
         print(json.dumps(figures), flush=True)
-    bounds = AT_ANY_SIZE | (AT_FULL_SIZE if chosen.size >= 1 else {})
+    bounds = AT_ANY_SIZE | (AT_FULL_SIZE if args.size >= 1 else {})
     return verdict(figures, measured(bounds, figures))
 
 

@@ -83,22 +83,22 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=7, help="of all chance (default: 7)")
     parser.add_argument("--keep", type=Path, default=_KEPT, help=f"the folder for what was seen (default: {_KEPT})")
     parser.add_argument("--judge", type=Path, metavar="FILE", help="judge what was seen before, and start nothing")
-    chosen = parser.parse_args()
-    if chosen.judge:
-        seen = read(chosen.judge)
-        write_curve(seen, chosen.judge.with_name(_CURVE))
+    args = parser.parse_args()
+    if args.judge:
+        seen = read(args.judge)
+        write_curve(seen, args.judge.with_name(_CURVE))
         return judged(seen)
     signal.signal(signal.SIGTERM, _as_interrupt)  # so that nothing stays behind then either
-    shutil.rmtree(chosen.keep, ignore_errors=True)
-    chosen.keep.mkdir(parents=True)
+    shutil.rmtree(args.keep, ignore_errors=True)
+    args.keep.mkdir(parents=True)
     at = now()
-    seen = Seen(numbers(chosen.size, chosen.minutes), chosen.seed, at, at + timedelta(days=1))
+    seen = Seen(numbers(args.size, args.minutes), args.seed, at, at + timedelta(days=1))
     try:
-        soak(seen, chosen.keep)
+        soak(seen, args.keep)
     finally:
-        seen.write(chosen.keep / _FILE)
-        write_curve(seen, chosen.keep / _CURVE)
-        print(f"what was seen is in {chosen.keep / _FILE}", flush=True)
+        seen.write(args.keep / _FILE)
+        write_curve(seen, args.keep / _CURVE)
+        print(f"what was seen is in {args.keep / _FILE}", flush=True)
     return judged(seen)
 
 

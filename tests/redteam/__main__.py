@@ -115,14 +115,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.redteam", description=__doc__)
     parser.add_argument("--only", default="", help="run only attacks whose name contains this")
     parser.add_argument("--skip-fields", action="store_true", help="leave the generated attacks out")
-    chosen = parser.parse_args()
+    args = parser.parse_args()
     began, score = time.monotonic(), Score()
     try:
         with tempfile.TemporaryDirectory() as folder, attacked(Path(folder)) as world:
             print(f"ready     after {time.monotonic() - began:.0f} s", flush=True)
-            run_all(
-                world, [one for one in ATTACKS if chosen.only in one.name], score, with_fields=not chosen.skip_fields
-            )
+            run_all(world, [one for one in ATTACKS if args.only in one.name], score, with_fields=not args.skip_fields)
     except Exception:  # noqa: BLE001 - the last line is printed whatever happens
         score.fail("the world around the attacks")
     print(score.summary(time.monotonic() - began))

@@ -31,8 +31,8 @@ def add_completion(commands: "argparse._SubParsersAction[CommandParser]") -> Non
     one.set_defaults(run=_run)
 
 
-def _run(chosen: argparse.Namespace) -> int:
-    print(script(chosen.shell))
+def _run(args: argparse.Namespace) -> int:
+    print(script(args.shell))
     return 0
 
 

@@ -27,8 +27,8 @@ def seconds_left(seconds: int, job: str, at: float) -> float:
     return max(begun + seconds - at, 0.0)
 
 
-def _run(chosen: argparse.Namespace) -> int:
+def _run(args: argparse.Namespace) -> int:
     told = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: told.set())
-    told.wait(seconds_left(chosen.seconds, os.environ.get(JOB_VARIABLE, ""), now().timestamp()))
+    told.wait(seconds_left(args.seconds, os.environ.get(JOB_VARIABLE, ""), now().timestamp()))
     return 0

@@ -62,12 +62,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     guard_streams()
     top = parser()
-    chosen = top.parse_args(arguments)
-    if chosen.run is None:
+    args = top.parse_args(arguments)
+    if args.run is None:
         top.print_help()
         return 0
     try:
-        code: int = chosen.run(chosen)
+        code: int = args.run(args)
         sys.stdout.flush()
     except CommandError as error:
         print(error, file=sys.stderr)

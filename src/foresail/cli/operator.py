@@ -123,7 +123,7 @@ def _fill(operator: argparse.ArgumentParser) -> None:
     )
 
 
-def _run(chosen: argparse.Namespace) -> int:
+def _run(args: argparse.Namespace) -> int:
     import asyncio  # noqa: PLC0415 - the rest of the command line starts without it
     import logging  # noqa: PLC0415
 
@@ -131,15 +131,15 @@ def _run(chosen: argparse.Namespace) -> int:
     from foresail.kube.logs import log_as_json  # noqa: PLC0415
     from foresail.operator.main import run  # noqa: PLC0415
 
-    log_as_json(getattr(logging, chosen.log_level.upper()))
+    log_as_json(getattr(logging, args.log_level.upper()))
     try:
-        asyncio.run(run(_settings(chosen)))
+        asyncio.run(run(_settings(args)))
     except ConnectError as error:
         raise UnreachableError(str(error), hint="specify a kubeconfig with --kubeconfig, or run it in a pod") from error
     return 0
 
 
-def _settings(chosen: argparse.Namespace) -> Any:  # noqa: ANN401 - imported late, see above
+def _settings(args: argparse.Namespace) -> Any:  # noqa: ANN401 - imported late, see above
     from importlib.util import find_spec  # noqa: PLC0415
 
     from foresail.cli.primer.settings import primer_settings  # noqa: PLC0415
@@ -148,37 +148,37 @@ def _settings(chosen: argparse.Namespace) -> Any:  # noqa: ANN401 - imported lat
     from foresail.operator.settings import Settings  # noqa: PLC0415
     from foresail.schedules.settings import Settings as ScheduleSettings  # noqa: PLC0415
 
-    if not (chosen.schedules or chosen.self_service or chosen.primers):
+    if not (args.schedules or args.self_service or args.primers):
         hint = "leave out --schedules=false, or add --self-service or --primers"
         raise UsageError("no capability is enabled", hint=hint)
-    if chosen.traces and find_spec("opentelemetry") is None:
+    if args.traces and find_spec("opentelemetry") is None:
         raise UsageError("--traces: OpenTelemetry is not installed", hint="install foresail[otel], or its image")
     try:
-        zone = validate_zone_name(chosen.velero_time_zone)
+        zone = validate_zone_name(args.velero_time_zone)
     except CronError as error:
         raise UsageError(f"--velero-time-zone: {error}") from error
-    schedules = ScheduleSettings(skip_immediately=chosen.schedule_skip_immediately, zone=zone)
-    if chosen.not_copied:
-        schedules = ScheduleSettings(chosen.schedule_skip_immediately, zone, tuple(chosen.not_copied))
+    schedules = ScheduleSettings(skip_immediately=args.schedule_skip_immediately, zone=zone)
+    if args.not_copied:
+        schedules = ScheduleSettings(args.schedule_skip_immediately, zone, tuple(args.not_copied))
     return Settings(
-        identity=chosen.identity,
-        velero_namespace=chosen.velero_namespace,
-        lease_namespace=chosen.lease_namespace or chosen.velero_namespace,
-        lease_name=chosen.lease_name,
+        identity=args.identity,
+        velero_namespace=args.velero_namespace,
+        lease_namespace=args.lease_namespace or args.velero_namespace,
+        lease_name=args.lease_name,
         own_namespace=os.environ.get("POD_NAMESPACE", ""),
-        kubeconfig=chosen.kubeconfig,
-        context=chosen.context,
-        host=chosen.host,
-        port=chosen.port,
-        dry_run=chosen.dry_run,
-        sends_traces=chosen.traces,
-        runs_schedules=chosen.schedules,
-        metrics_for_all_schedules=chosen.schedule_metrics_for_all,
-        runs_self_service=chosen.self_service,
-        runs_primers=chosen.primers,
-        self_service_window=chosen.self_service_window,
-        self_service_restore_window=chosen.self_service_restore_window,
-        velero_dialect=Dialect(chosen.velero_dialect) if chosen.velero_dialect else None,
+        kubeconfig=args.kubeconfig,
+        context=args.context,
+        host=args.host,
+        port=args.port,
+        dry_run=args.dry_run,
+        sends_traces=args.traces,
+        runs_schedules=args.schedules,
+        metrics_for_all_schedules=args.schedule_metrics_for_all,
+        runs_self_service=args.self_service,
+        runs_primers=args.primers,
+        self_service_window=args.self_service_window,
+        self_service_restore_window=args.self_service_restore_window,
+        velero_dialect=Dialect(args.velero_dialect) if args.velero_dialect else None,
         schedules=schedules,
-        **({"primers": primer_settings(chosen)} if chosen.primers else {}),
+        **({"primers": primer_settings(args)} if args.primers else {}),
     )

@@ -49,18 +49,18 @@ def add_version(commands: "argparse._SubParsersAction[CommandParser]") -> None:
     one.add_argument("-o", "--output", choices=["table", "json", "yaml"], default="table", help="(%(default)s)")
 
 
-def _run(chosen: argparse.Namespace) -> int:
+def _run(args: argparse.Namespace) -> int:
     from foresail.cli.access.cluster import on_cluster  # noqa: PLC0415 - the rest of the command line starts without it
     from foresail.cli.errors import CommandError  # noqa: PLC0415
 
     found: dict[str, list[Running]] = {}
     problem: CommandError | None = None
-    if not chosen.client:
+    if not args.client:
         try:
-            found = on_cluster(chosen, lambda cluster: _running(cluster, chosen.namespace))
+            found = on_cluster(args, lambda cluster: _running(cluster, args.namespace))
         except CommandError as error:
             problem = error
-    _show(found, chosen.output)
+    _show(found, args.output)
     if problem is not None:
         raise problem
     return 0

@@ -323,8 +323,8 @@ def test_an_answer_that_took_its_time_is_no_clock_that_is_wrong(off: timedelta) 
 
 def test_the_time_is_taken_around_the_request_that_asks_for_it(tmp_path: Path) -> None:
     with canned(tmp_path, {"/version": {}}, {"/version": 1.5}) as server:
-        chosen = Namespace(kubeconfig=str(server.kubeconfig), context=None)
-        seen = on_cluster(chosen, lambda cluster: gather(cluster, "velero", None))
+        args = Namespace(kubeconfig=str(server.kubeconfig), context=None)
+        seen = on_cluster(args, lambda cluster: gather(cluster, "velero", None))
     assert seen.server_time is not None
     assert seen.doubt >= timedelta(seconds=0.75)
     second = timedelta(seconds=1)  # in which the API server tells the time
@@ -399,8 +399,8 @@ def test_refused_writes_and_pods_are_read_from_the_cluster(tmp_path: Path) -> No
         "/api/v1/namespaces/velero/pods": {"metadata": {}, "items": [pod("foresail-1", "False", LONG)]},
     }
     with canned(tmp_path, answers) as server:
-        chosen = Namespace(kubeconfig=str(server.kubeconfig), context=None)
-        seen = on_cluster(chosen, lambda cluster: gather(cluster, "velero", None))
+        args = Namespace(kubeconfig=str(server.kubeconfig), context=None)
+        seen = on_cluster(args, lambda cluster: gather(cluster, "velero", None))
     assert [each.metadata.name for each in seen.pods] == ["foresail-1"]
     ((kind, key), refused_write), *others = seen.refused_writes.items()
     assert (kind, key, refused_write.message, others) == ("Schedule", Key("velero", "daily"), event["message"], [])

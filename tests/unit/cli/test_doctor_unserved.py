@@ -68,6 +68,6 @@ def test_what_nobody_serves_is_counted_by_the_deployments(
         "/apis/foresail.dev/v1alpha1/primers": {"metadata": {}, "items": [{}]},
     }
     with canned(tmp_path, answers) as server:
-        chosen = Namespace(kubeconfig=str(server.kubeconfig), context=None)
-        seen = on_cluster(chosen, lambda cluster: gather(cluster, "velero", None))
+        args = Namespace(kubeconfig=str(server.kubeconfig), context=None)
+        seen = on_cluster(args, lambda cluster: gather(cluster, "velero", None))
     assert seen.unserved == counted

@@ -264,8 +264,8 @@ def test_where_the_api_server_cannot_set_the_requester_the_rest_is_installed_and
     wanted = operators(Wishes(("self-service",), "velero", "velero", "foresail"))
     path = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies"
     with canned(tmp_path, {path: NONE} if is_served else {}) as server:
-        chosen = argparse.Namespace(kubeconfig=str(server.kubeconfig), context=None)
-        kept = on_cluster(chosen, lambda cluster: without_stamp(cluster, wanted))
+        args = argparse.Namespace(kubeconfig=str(server.kubeconfig), context=None)
+        kept = on_cluster(args, lambda cluster: without_stamp(cluster, wanted))
     left_out = [each.kind for each in wanted if each not in kept]
     assert left_out == ([] if is_served else [STAMP, STAMP_BINDING])
     assert ("has no MutatingAdmissionPolicies" in capsys.readouterr().err) == (not is_served)
@@ -357,11 +357,11 @@ def test_velero_is_not_restarted_while_a_backup_waits_or_runs(phase: str, tmp_pa
         await switch(cluster, server, Patience(now()), off=True, dry_run=False)
 
     with canned(tmp_path, answers) as server:
-        chosen = argparse.Namespace(kubeconfig=str(server.kubeconfig), context=None)
+        args = argparse.Namespace(kubeconfig=str(server.kubeconfig), context=None)
         with pytest.raises(
             CommandError, match="Backups or Restores have not ended, and a restart of Velero would lose"
         ):
-            on_cluster(chosen, switched)
+            on_cluster(args, switched)
     assert server.writes == []
 
 
@@ -523,9 +523,9 @@ def test_what_is_installed_is_read_from_both_deployments_and_a_rule(tmp_path: Pa
         **({rule: {"metadata": {"labels": {"release": "kps"}}}} if has_rule else {}),
     }
     with canned(tmp_path, answers) as server:
-        chosen = argparse.Namespace(kubeconfig=str(server.kubeconfig), context=None)
-        found = on_cluster(chosen, lambda cluster: find_installed(cluster, "velero"))
-        nothing = on_cluster(chosen, lambda cluster: find_installed(cluster, "elsewhere"))
+        args = argparse.Namespace(kubeconfig=str(server.kubeconfig), context=None)
+        found = on_cluster(args, lambda cluster: find_installed(cluster, "velero"))
+        nothing = on_cluster(args, lambda cluster: find_installed(cluster, "elsewhere"))
     labels = {"release": "kps"} if has_rule else {}
     assert found == Installed(("schedules", "primers"), "foresail:1", monitoring=has_rule, monitoring_labels=labels)
     assert nothing is None

@@ -116,8 +116,8 @@ class Stored:
 
 
 def run(stored: Stored, *words: str) -> int:
-    chosen = parser().parse_args(["install", "--confirm", *words])
-    return asyncio.run(install(cast("Cluster", stored), chosen, Patience(now() + timedelta(seconds=0.1))))
+    args = parser().parse_args(["install", "--confirm", *words])
+    return asyncio.run(install(cast("Cluster", stored), args, Patience(now() + timedelta(seconds=0.1))))
 
 
 def fail_at(text: str, error: BaseException) -> Callable[[str], None]:

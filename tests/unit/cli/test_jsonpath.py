@@ -72,8 +72,8 @@ def test_objects_are_printed_by_it() -> None:
     ],
 )
 def test_every_verb_that_prints_objects_takes_it(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
-    chosen = parser().parse_args([*words, "-o", "jsonpath={.a}"])
-    assert chosen.output == "jsonpath={.a}"
+    args = parser().parse_args([*words, "-o", "jsonpath={.a}"])
+    assert args.output == "jsonpath={.a}"
     with pytest.raises(SystemExit):
         main([*words, "-o", "xml"])
     assert "jsonpath=" in capsys.readouterr().err

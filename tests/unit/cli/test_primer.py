@@ -132,9 +132,9 @@ def test_preview_names_the_dates_on_which_expressions_are_not_exact(
 
 
 def test_preview_shows_the_fires_to_come_of_a_cron_job_that_last_ran_long_ago() -> None:
-    chosen = parser().parse_args(["primer", "preview", "daily", "--warm-up", "10m", "--count", "2"])
+    args = parser().parse_args(["primer", "preview", "daily", "--warm-up", "10m", "--count", "2"])
     idle = cron_job("*/5 * * * *", last=NOW - timedelta(days=90))
-    shown = list(previewed(idle, 10, chosen, NOW))[1]
+    shown = list(previewed(idle, 10, args, NOW))[1]
     assert [line.split()[-2] for line in shown.splitlines()[1:]] == ["02:05", "02:10"]
 
 
@@ -144,10 +144,10 @@ def test_a_cluster_that_does_not_know_primers_is_asked_about_by_their_name() -> 
 
 
 def test_create_makes_a_primer_of_the_options() -> None:
-    chosen = parser().parse_args(
+    args = parser().parse_args(
         ["primer", "create", "warm", "-n", "reports", "-l", "tier=batch", "--warm-up", "10", "--method", "CronJob"]
     )
-    assert body_of(chosen)["spec"] == {
+    assert body_of(args)["spec"] == {
         "warmUp": 10,
         "selector": {"matchLabels": {"tier": "batch"}},
         "method": "CronJob",

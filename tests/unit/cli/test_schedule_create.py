@@ -21,12 +21,12 @@ from tests.unit.cli.made_up import NOW
 GOCRON, ROBFIG, UNKNOWN = VeleroServer(Dialect.GOCRON), VeleroServer(Dialect.ROBFIG), VeleroServer(None)
 
 
-def chosen(*words: str) -> argparse.Namespace:
+def parsed(*words: str) -> argparse.Namespace:
     return parser().parse_args(["schedule", *words])
 
 
 def made(*words: str) -> dict[str, Any]:
-    return schedule_object(chosen("create", "daily", "--schedule", "0 3 * * *", *words))
+    return schedule_object(parsed("create", "daily", "--schedule", "0 3 * * *", *words))
 
 
 def test_a_schedule_without_options_backs_up_everything_and_leaves_the_rest_to_velero() -> None:
@@ -123,20 +123,20 @@ def test_options_that_make_no_sense_are_refused_with_a_hint(words: list[str], pr
 
 def test_a_name_that_no_backup_can_carry_in_its_label_is_refused() -> None:
     with pytest.raises(CommandError, match="64 characters"):
-        schedule_object(chosen("create", "x" * 64, "--schedule", "@daily"))
+        schedule_object(parsed("create", "x" * 64, "--schedule", "@daily"))
 
 
 def test_a_bare_yes_or_no_option_leaves_the_name_behind_it_alone() -> None:
-    words = chosen("unpause", "--skip-immediately", "daily")
+    words = parsed("unpause", "--skip-immediately", "daily")
     assert (words.names, words.skip_immediately) == (["daily"], True)
-    words = chosen("unpause", "daily", "--skip-immediately=false")
+    words = parsed("unpause", "daily", "--skip-immediately=false")
     assert (words.names, words.skip_immediately) == (["daily"], False)
-    assert chosen("unpause", "daily").skip_immediately is None
+    assert parsed("unpause", "daily").skip_immediately is None
 
 
 def test_a_yes_or_no_option_takes_nothing_but_yes_or_no(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        chosen("unpause", "daily", "--skip-immediately=maybe")
+        parsed("unpause", "daily", "--skip-immediately=maybe")
     assert "'maybe' is neither true nor false" in capsys.readouterr().err
 
 

@@ -20,7 +20,7 @@ from foresail.plan import Key
 from tests.unit.cli.made_up import NOW, UID, schedule_wire, seen
 
 
-def chosen(*words: str) -> argparse.Namespace:
+def parsed(*words: str) -> argparse.Namespace:
     return parser().parse_args(["schedule", *words])
 
 
@@ -84,7 +84,7 @@ def test_a_backup_by_hand_is_made_like_a_scheduled_one_but_has_no_slot() -> None
         },
         spec={"paused": True, "template": {"ttl": "72h", "resourcePolicy": {"kind": "ConfigMap", "name": "p"}}},
     )
-    body = backup_object(seen(wire).schedule, chosen("run", "daily", "--labels", "by=hand"), NOW)
+    body = backup_object(seen(wire).schedule, parsed("run", "daily", "--labels", "by=hand"), NOW)
     assert body["metadata"] == {
         "name": "daily-20261115120030-0123abcd-run",
         "namespace": "velero",
@@ -96,7 +96,7 @@ def test_a_backup_by_hand_is_made_like_a_scheduled_one_but_has_no_slot() -> None
 
 
 def test_the_label_that_makes_a_schedule_busy_cannot_be_taken_away() -> None:
-    words = chosen("run", "daily", "--backup-name", "mine", "--labels", "velero.io/schedule-name=other")
+    words = parsed("run", "daily", "--backup-name", "mine", "--labels", "velero.io/schedule-name=other")
     metadata = backup_object(seen(schedule_wire()).schedule, words, NOW)["metadata"]
     assert metadata["labels"] == {"velero.io/schedule-name": "daily"}
     assert metadata["name"] == "mine"

@@ -27,12 +27,12 @@ Capture = pytest.CaptureFixture[str]
 BROKEN = LocationRow(Key("velero", "default"), is_default=True, is_read_only=False, phase="Unavailable", message="403")
 
 
-def chosen(*words: str) -> argparse.Namespace:
+def parsed(*words: str) -> argparse.Namespace:
     return parser().parse_args(["schedule", *words])
 
 
 def cells(sight: EvaluatedSchedule, *words: str) -> dict[str, str]:
-    lines = schedule_table([sight], NOW, chosen("get", *words), None).splitlines()
+    lines = schedule_table([sight], NOW, parsed("get", *words), None).splitlines()
     header = [word.strip() for word in lines[0].split("   ") if word.strip()]
     starts = [len(before) for before in (lines[0].split(f"   {word}")[0] for word in header)]
     starts = [0, *(start + 3 for start in starts[1:])]
@@ -57,11 +57,11 @@ def test_the_table_has_when_it_ran_and_runs_and_why_it_waits() -> None:
 def test_the_table_fits_80_columns_and_never_loses_why_one_waits() -> None:
     name = "nightly-backup-of-the-whole-shop-and-its-databases"
     sight = seen(schedule_wire("*/30 8-18 1,15 * 1-5", name=name), [backup("b", "PartiallyFailed")], locations=[BROKEN])
-    header, row = schedule_table([sight], NOW, chosen("get"), 80).splitlines()
+    header, row = schedule_table([sight], NOW, parsed("get"), 80).splitlines()
     assert max(len(header), len(row)) <= 80
     assert row.endswith("   LocationUnavailable")
     assert row.startswith("nightly-")
-    assert name in schedule_table([sight], NOW, chosen("get"), None)
+    assert name in schedule_table([sight], NOW, parsed("get"), None)
 
 
 def test_what_would_block_the_next_run_is_shown_before_it_is_due() -> None:

@@ -34,7 +34,7 @@ SOON = timedelta(seconds=1)
 EXPIRES = "2026-11-16 12:00:30 UTC (in 1d)"
 
 
-def chosen(*words: str) -> argparse.Namespace:
+def parsed(*words: str) -> argparse.Namespace:
     return parser().parse_args([*words, "-n", "shop"])
 
 
@@ -88,7 +88,7 @@ def refused(reason: str, phase: str) -> Asked:
 
 
 def test_a_backup_without_options_asks_for_the_whole_namespace_and_leaves_the_rest_to_the_policy() -> None:
-    assert request_object(BACKUPS, chosen("backup", "create", "daily")) == {
+    assert request_object(BACKUPS, parsed("backup", "create", "daily")) == {
         "apiVersion": "oadp.openshift.io/v1alpha1",
         "kind": "NonAdminBackup",
         "metadata": {"name": "daily", "namespace": "shop"},
@@ -125,7 +125,7 @@ def test_a_backup_without_options_asks_for_the_whole_namespace_and_leaves_the_re
     ],
 )
 def test_each_option_of_a_backup_fills_its_field(words: list[str], spec: dict[str, Any]) -> None:
-    made = request_object(BACKUPS, chosen("backup", "create", "daily", *words))
+    made = request_object(BACKUPS, parsed("backup", "create", "daily", *words))
     assert made["spec"] == {"backupSpec": spec}
 
 
@@ -145,7 +145,7 @@ def test_each_option_of_a_backup_fills_its_field(words: list[str], spec: dict[st
     ],
 )
 def test_each_option_of_a_restore_fills_its_field(words: list[str], spec: dict[str, Any]) -> None:
-    made = request_object(RESTORES, chosen("restore", "create", "back", "--from-backup", "daily", *words))
+    made = request_object(RESTORES, parsed("restore", "create", "back", "--from-backup", "daily", *words))
     assert made["spec"] == {"restoreSpec": {"backupName": "daily", **spec}}
 
 
@@ -159,7 +159,7 @@ def test_each_option_of_a_restore_fills_its_field(words: list[str], spec: dict[s
 )
 def test_what_cannot_be_meant_is_not_sent(words: list[str], problem: str) -> None:
     with pytest.raises(CommandError, match=problem):
-        request_object(BACKUPS, chosen("backup", "create", "daily", *words))
+        request_object(BACKUPS, parsed("backup", "create", "daily", *words))
 
 
 def test_deleting_a_backup_says_in_its_spec_what_becomes_of_the_data_and_a_restore_just_goes() -> None:

@@ -184,12 +184,12 @@ class Cluster:
             raise refusal(failure, "delete", kind, key)
 
 
-def on_cluster(chosen: argparse.Namespace, work: Callable[[Cluster], Awaitable[T]]) -> T:
+def on_cluster(args: argparse.Namespace, work: Callable[[Cluster], Awaitable[T]]) -> T:
     """Connect, do the work and disconnect."""
 
     async def connected() -> T:
         try:
-            connection = await connect(chosen.kubeconfig, chosen.context)
+            connection = await connect(args.kubeconfig, args.context)
         except ConnectError as error:
             raise UnreachableError(str(error), _NAME_ONE) from error
         async with Client(connection, manager=MANAGER) as client:
@@ -198,11 +198,11 @@ def on_cluster(chosen: argparse.Namespace, work: Callable[[Cluster], Awaitable[T
     return asyncio.run(connected())
 
 
-def settle_namespace(chosen: argparse.Namespace) -> None:
+def settle_namespace(args: argparse.Namespace) -> None:
     """Let the namespace be that of the kube context, unless another was named."""
-    if chosen.namespace is None:
+    if args.namespace is None:
         try:
-            chosen.namespace = namespace_of_context(chosen.kubeconfig, chosen.context)
+            args.namespace = namespace_of_context(args.kubeconfig, args.context)
         except ConnectError as error:
             raise UnreachableError(str(error), _NAME_ONE) from error
 

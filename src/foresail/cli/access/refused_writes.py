@@ -45,9 +45,9 @@ _event = msgspec.json.Decoder(_Event)
 
 async def refused_writes(cluster: Cluster, kind: Kind, namespace: str, instant: datetime) -> dict[str, RefusedWrite]:
     """Return the latest current refusal for each object of a kind by its UID; none if one may not read Events."""
-    chosen = f"involvedObject.kind={kind.name},reason={WRITE_REFUSED}"
+    selector = f"involvedObject.kind={kind.name},reason={WRITE_REFUSED}"
     try:
-        found = _latest(await cluster.listed(EVENT, namespace, fields=chosen), instant)
+        found = _latest(await cluster.listed(EVENT, namespace, fields=selector), instant)
     except CommandError:
         return {}
     return {about.uid: refused for about, refused in found.items()}

@@ -1,4 +1,4 @@
-"""The words of `foresail cron`; what they do is imported only when one of them is chosen."""
+"""The words of `foresail cron`; what they do is imported only when one of them is args."""
 
 import argparse
 from collections.abc import Callable
@@ -152,8 +152,8 @@ def _add_output(one: argparse.ArgumentParser) -> None:
 
 
 def _command(module: str, function: str) -> Callable[[argparse.Namespace], int]:
-    def run(chosen: argparse.Namespace) -> int:
-        code: int = getattr(import_module(f"foresail.cli.cron.{module}"), function)(chosen)
+    def run(args: argparse.Namespace) -> int:
+        code: int = getattr(import_module(f"foresail.cli.cron.{module}"), function)(args)
         return code
 
     return run

@@ -35,24 +35,24 @@ class Sheet:
     today: date
 
 
-def calendar(chosen: argparse.Namespace) -> int:
+def calendar(args: argparse.Namespace) -> int:
     """Draw the fires of one or more schedules."""
-    if len(chosen.expressions) > len(_LETTERS):
-        raise UsageError(f"{len(chosen.expressions)} schedules do not fit into one picture", "specify at most 26")
-    schedules = tuple(schedule_of(chosen, text) for text in chosen.expressions)
-    first = instant_of(chosen.start, chosen.zone).astimezone(load_zoneinfo(validate_zone_name(chosen.zone))).date()
-    days = _months(first, chosen.months) if chosen.months else _weeks(first, chosen.weeks or _WEEKS)
-    sheet = _sheet(schedules, chosen.zone, days)
-    if chosen.svg is None:
+    if len(args.expressions) > len(_LETTERS):
+        raise UsageError(f"{len(args.expressions)} schedules do not fit into one picture", "specify at most 26")
+    schedules = tuple(schedule_of(args, text) for text in args.expressions)
+    first = instant_of(args.start, args.zone).astimezone(load_zoneinfo(validate_zone_name(args.zone))).date()
+    days = _months(first, args.months) if args.months else _weeks(first, args.weeks or _WEEKS)
+    sheet = _sheet(schedules, args.zone, days)
+    if args.svg is None:
         print(_legend(sheet))
-        print("\n".join(_month_lines(sheet) if chosen.months else _week_lines(sheet)))
+        print("\n".join(_month_lines(sheet) if args.months else _week_lines(sheet)))
         return 0
     names = [each.text for each in schedules]
-    if chosen.months:
+    if args.months:
         picture = months_picture(sheet.zone, sheet.days, names, sheet.fires)
     else:
         picture = weeks_picture(sheet.zone, sheet.days, names, sheet.fires, sheet.jumps, sheet.today)
-    write_picture(chosen.svg, picture)
+    write_picture(args.svg, picture)
     return 0
 
 

@@ -24,13 +24,13 @@ _READERS = {
 }
 
 
-def explain(chosen: argparse.Namespace) -> int:
+def explain(args: argparse.Namespace) -> int:
     """Print what a schedule means: in words, by fields, its next fires, and what is odd about it."""
-    schedule = schedule_of(chosen)
-    at = instant_of(chosen.at, schedule.zone)
+    schedule = schedule_of(args)
+    at = instant_of(args.at, schedule.zone)
     fires = list(islice(fires_after(schedule, at), _SHOWN))
     oddities = list(notes(schedule, at))
-    if chosen.output == "json":
+    if args.output == "json":
         found = {
             **identity(schedule),
             "meaning": schedule.describe(),
@@ -51,18 +51,18 @@ def explain(chosen: argparse.Namespace) -> int:
     return 0
 
 
-def check(chosen: argparse.Namespace) -> int:
+def check(args: argparse.Namespace) -> int:
     """Print whether a schedule is valid and fires; notes go to standard error."""
     try:
-        schedule = schedule_of(chosen)
+        schedule = schedule_of(args)
     except InvalidScheduleError as error:
-        if chosen.output != "json":
+        if args.output != "json":
             raise
-        print(json.dumps(_invalid(chosen, error.cause), indent=2))
+        print(json.dumps(_invalid(args, error.cause), indent=2))
         return PROBLEM
-    at = instant_of(chosen.at, schedule.zone)
+    at = instant_of(args.at, schedule.zone)
     oddities = list(notes(schedule, at))
-    if chosen.output == "json":
+    if args.output == "json":
         answer = {**identity(schedule), "valid": True, "neverFires": schedule.never_fires, "notes": oddities}
         print(json.dumps(answer, indent=2))
         return PROBLEM if schedule.never_fires else 0
@@ -74,11 +74,11 @@ def check(chosen: argparse.Namespace) -> int:
     return 0
 
 
-def _invalid(chosen: argparse.Namespace, error: CronError) -> dict[str, object]:
+def _invalid(args: argparse.Namespace, error: CronError) -> dict[str, object]:
     return {
-        "schedule": chosen.expression,
-        "dialect": chosen.dialect,
-        "timeZone": chosen.zone,
+        "schedule": args.expression,
+        "dialect": args.dialect,
+        "timeZone": args.zone,
         "valid": False,
         "problem": f"{error.field}: {error.problem}" if error.field else error.problem,
         "allowed": error.allowed,

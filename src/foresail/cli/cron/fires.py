@@ -13,44 +13,44 @@ from foresail.cli.output.table import table
 from foresail.cron import Schedule, fires_after
 
 
-def following(chosen: argparse.Namespace) -> int:
+def following(args: argparse.Namespace) -> int:
     """Print the next fires; exit code 1 with the reason if there is none."""
-    schedule = schedule_of(chosen)
-    after = instant_of(chosen.after, schedule.zone)
-    fires = list(islice(fires_after(schedule, after), chosen.count))
+    schedule = schedule_of(args)
+    after = instant_of(args.after, schedule.zone)
+    fires = list(islice(fires_after(schedule, after), args.count))
     if not fires:
         raise _nothing(schedule, f"after {utc_time(after)}", "the search ends after five years")
-    _show(chosen, schedule, fires, after, "IN")
+    _show(args, schedule, fires, after, "IN")
     return 0
 
 
-def preceding(chosen: argparse.Namespace) -> int:
+def preceding(args: argparse.Namespace) -> int:
     """Print the latest fires, newest first; exit code 1 with the reason if there was none."""
-    schedule = schedule_of(chosen)
-    before = instant_of(chosen.before, schedule.zone)
+    schedule = schedule_of(args)
+    before = instant_of(args.before, schedule.zone)
     fires: list[datetime] = []
     at: datetime | None = before
-    while len(fires) < chosen.count and at is not None and (at := schedule.previous(at)) is not None:
+    while len(fires) < args.count and at is not None and (at := schedule.previous(at)) is not None:
         fires.append(at)
     if not fires:
         raise _nothing(schedule, f"before {utc_time(before)}", "the search ends 45 years back")
-    _show(chosen, schedule, fires, before, "AGO")
+    _show(args, schedule, fires, before, "AGO")
     return 0
 
 
-def between(chosen: argparse.Namespace) -> int:
+def between(args: argparse.Namespace) -> int:
     """Print the fires of a stretch of time, which may have none."""
-    schedule = schedule_of(chosen)
-    start, end = instant_of(chosen.start, schedule.zone), instant_of(chosen.end, schedule.zone)
+    schedule = schedule_of(args)
+    start, end = instant_of(args.start, schedule.zone), instant_of(args.end, schedule.zone)
     if end <= start:
-        raise UsageError(f"{chosen.end!r} is not after {chosen.start!r}", "specify the earlier time first")
+        raise UsageError(f"{args.end!r} is not after {args.start!r}", "specify the earlier time first")
     fires = list(schedule.between(start, end))
     if schedule.never_fires:
         raise _nothing(schedule, "", "")
-    if not fires and chosen.output == "table":
+    if not fires and args.output == "table":
         print(f"no fire in this period; {_later(schedule, end)}", file=sys.stderr)
         return 0
-    _show(chosen, schedule, fires, start, "AFTER")
+    _show(args, schedule, fires, start, "AFTER")
     return 0
 
 
@@ -66,9 +66,9 @@ def _nothing(schedule: Schedule, when: str, limit: str) -> CommandError:
 
 
 def _show(
-    chosen: argparse.Namespace, schedule: Schedule, fires: Iterable[datetime], origin: datetime, distance: str
+    args: argparse.Namespace, schedule: Schedule, fires: Iterable[datetime], origin: datetime, distance: str
 ) -> None:
-    if chosen.output == "json":
+    if args.output == "json":
         print(json.dumps({**identity(schedule), "fires": [utc_time(fire) for fire in fires]}, indent=2))
         return
     rows = [(wall_time(fire, schedule.zone), utc_time(fire), length(fire - origin)) for fire in fires]

@@ -15,12 +15,12 @@ _DATES_SHOWN = 6
 _INSTANTS_LISTED = 100  # a schedule for each minute can have tens of thousands in five years
 
 
-def shift_earlier(chosen: argparse.Namespace) -> int:
+def shift_earlier(args: argparse.Namespace) -> int:
     """Print the expressions that fire that much earlier; exit code 1 with the dates if they are not exact."""
-    schedule = schedule_of(chosen)
-    minutes = minutes_of(chosen.lead)
-    shifted = shift(schedule, minutes, instant_of(chosen.at, schedule.zone))
-    if chosen.output == "json":
+    schedule = schedule_of(args)
+    minutes = minutes_of(args.lead)
+    shifted = shift(schedule, minutes, instant_of(args.at, schedule.zone))
+    if args.output == "json":
         print(json.dumps(_as_json(shifted), indent=2))
         return 0 if shifted.exact else PROBLEM
     if not shifted.schedules:

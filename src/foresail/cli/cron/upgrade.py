@@ -28,19 +28,19 @@ class Scheduled:
     zone: str
 
 
-def diff_dialects(chosen: argparse.Namespace) -> int:
+def diff_dialects(args: argparse.Namespace) -> int:
     """Print what changes for one expression, or for every schedule in a file."""
-    if (chosen.expression is None) == (chosen.file is None):
+    if (args.expression is None) == (args.file is None):
         raise UsageError("specify either an expression or -f FILE", "foresail cron diff-dialects '0 3 1 * 1'")
-    at = instant_of(chosen.at, chosen.zone)
-    if chosen.file is None:
-        found = [Scheduled("", chosen.expression, chosen.zone)]
+    at = instant_of(args.at, args.zone)
+    if args.file is None:
+        found = [Scheduled("", args.expression, args.zone)]
     else:
-        found = list(scheduled_objects(documents(chosen.file), chosen.zone))
+        found = list(scheduled_objects(documents(args.file), args.zone))
     compared = [(each, _compared(each, at)) for each in found]
-    if chosen.output == "json":
+    if args.output == "json":
         print(json.dumps([_as_json(each, change) for each, change in compared], indent=2))
-    elif chosen.file is None:
+    elif args.file is None:
         print(_in_full(compared[0][1]))
     else:
         _print_rows(compared)

@@ -21,16 +21,16 @@ class InvalidScheduleError(CommandError):
         self.cause = cause
 
 
-def schedule_of(chosen: argparse.Namespace, text: str | None = None) -> Schedule:
+def schedule_of(args: argparse.Namespace, text: str | None = None) -> Schedule:
     """Return the schedule that the user wrote, or say with a pointer what is wrong with it."""
-    text = chosen.expression if text is None else text
-    dialect = Dialect(chosen.dialect)
+    text = args.expression if text is None else text
+    dialect = Dialect(args.dialect)
     try:
-        validate_zone_name(chosen.zone)
+        validate_zone_name(args.zone)
     except CronError as error:
         raise UsageError(f"--zone: {error}") from None
     try:
-        return parse(text, dialect, chosen.zone)
+        return parse(text, dialect, args.zone)
     except CronError as error:
         raise InvalidScheduleError(error) from None
 

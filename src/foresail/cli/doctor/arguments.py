@@ -1,4 +1,4 @@
-"""The words of `foresail doctor`; what it does is imported only when it is chosen."""
+"""The words of `foresail doctor`; what it does is imported only when it is args."""
 
 import argparse
 from typing import TYPE_CHECKING
@@ -29,7 +29,7 @@ def add_doctor(commands: "argparse._SubParsersAction[CommandParser]") -> None:
     one.add_argument("-o", "--output", choices=["table", "json"], default="table", help="(%(default)s)")
 
 
-def _run(chosen: argparse.Namespace) -> int:
+def _run(args: argparse.Namespace) -> int:
     from foresail.cli.doctor.visit import run_doctor  # noqa: PLC0415 - the rest of the command line starts without it
 
-    return run_doctor(chosen)
+    return run_doctor(args)

@@ -277,14 +277,14 @@ async def _permissions(
     cluster: Cluster, namespace: str, account: str | None, operators: tuple[Operator, ...]
 ) -> dict[Permission, bool]:
     """Ask the API server what the ServiceAccount of each operator may do; what one of them lacks is lacking."""
-    chosen = list(operators)
+    reviewed = list(operators)
     if account and account not in {each.service_account for each in operators}:
-        first = chosen[0] if chosen else Operator(Key("", ""), True, False, False, account)  # noqa: FBT003
-        chosen = [replace(first, service_account=account)]
+        first = reviewed[0] if reviewed else Operator(Key("", ""), True, False, False, account)  # noqa: FBT003
+        reviewed = [replace(first, service_account=account)]
     elif account:
-        chosen = [each for each in operators if each.service_account == account]
+        reviewed = [each for each in operators if each.service_account == account]
     found: dict[Permission, bool] = {}
-    for operator in chosen:
+    for operator in reviewed:
         wanted = needed(schedules=operator.schedules, self_service=operator.self_service, primers=operator.primers)
         user = f"system:serviceaccount:{operator.service_account.replace('/', ':')}"
         answers = await _allowed(cluster, namespace, wanted, REVIEW, {"user": user}, operator.lease)

@@ -72,5 +72,5 @@ PRIMERS = (
 
 def needed(*, schedules: bool, self_service: bool, primers: bool = False) -> list[Permission]:
     """Return what an operator with these capabilities needs."""
-    chosen = ((LEADERSHIP, True), (SCHEDULES, schedules), (SELF_SERVICE, self_service), (PRIMERS, primers))
-    return sorted({each for permissions, wanted in chosen if wanted for each in permissions})
+    sets = ((LEADERSHIP, True), (SCHEDULES, schedules), (SELF_SERVICE, self_service), (PRIMERS, primers))
+    return sorted({each for permissions, wanted in sets if wanted for each in permissions})

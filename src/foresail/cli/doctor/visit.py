@@ -14,11 +14,11 @@ from foresail.cli.output.terminal import GREEN, RED, YELLOW, painted
 _COLOURS = {Grade.GOOD: GREEN, Grade.WARNING: YELLOW, Grade.PROBLEM: RED}
 
 
-def run_doctor(chosen: argparse.Namespace) -> int:
+def run_doctor(args: argparse.Namespace) -> int:
     """Run the command."""
-    seen = on_cluster(chosen, lambda cluster: gather(cluster, chosen.namespace, chosen.service_account))
+    seen = on_cluster(args, lambda cluster: gather(cluster, args.namespace, args.service_account))
     found = findings(seen)
-    if chosen.output == "json":
+    if args.output == "json":
         print(json.dumps([_data(each) for each in found], indent=2))
     else:
         print(shown(found))

@@ -1,4 +1,4 @@
-"""The words of `foresail install` and `foresail uninstall`; what they do is imported only when they are chosen."""
+"""The arguments of `foresail install` and `foresail uninstall`; each imports its work only when it runs."""
 
 import argparse
 from typing import TYPE_CHECKING
@@ -111,13 +111,13 @@ def _fill_common(one: argparse.ArgumentParser) -> None:
     )
 
 
-def _install(chosen: argparse.Namespace) -> int:
+def _install(args: argparse.Namespace) -> int:
     from foresail.cli.install.install import run_install  # noqa: PLC0415 - the rest of the command line starts without it
 
-    return run_install(chosen)
+    return run_install(args)
 
 
-def _uninstall(chosen: argparse.Namespace) -> int:
+def _uninstall(args: argparse.Namespace) -> int:
     from foresail.cli.install.uninstall import run_uninstall  # noqa: PLC0415
 
-    return run_uninstall(chosen)
+    return run_uninstall(args)

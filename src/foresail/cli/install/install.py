@@ -45,14 +45,14 @@ _SELF_SERVICE = "self-service"
 _ANYTHING = Installed(CAPABILITIES, "foresail")  # with it the options can be checked before the cluster is asked
 
 
-def run_install(chosen: argparse.Namespace) -> int:
+def run_install(args: argparse.Namespace) -> int:
     """Run the command."""
-    if chosen.dry_run == CLIENT:
-        print(_rendered(checked(wished(chosen, None))))
+    if args.dry_run == CLIENT:
+        print(_rendered(checked(wished(args, None))))
         return 0
-    checked(wished(chosen, _ANYTHING))
-    patience = Patience(deadline(chosen.timeout) or now())
-    return interruptible(lambda: on_cluster(chosen, lambda cluster: install(cluster, chosen, patience)), STOPPED)
+    checked(wished(args, _ANYTHING))
+    patience = Patience(deadline(args.timeout) or now())
+    return interruptible(lambda: on_cluster(args, lambda cluster: install(cluster, args, patience)), STOPPED)
 
 
 def _rendered(wishes: Wishes) -> str:
@@ -61,18 +61,18 @@ def _rendered(wishes: Wishes) -> str:
     return "\n---\n".join(document(each.body, "yaml") for each in pieces)
 
 
-async def install(cluster: Cluster, chosen: argparse.Namespace, patience: Patience) -> int:
+async def install(cluster: Cluster, args: argparse.Namespace, patience: Patience) -> int:
     """Install, on a cluster."""
-    server = await _server_beside(cluster, chosen.namespace)
-    before = await find_installed(cluster, chosen.namespace)
-    wishes = replace(wished(chosen, before), velero_account=server.account)
+    server = await _server_beside(cluster, args.namespace)
+    before = await find_installed(cluster, args.namespace)
+    wishes = replace(wished(args, before), velero_account=server.account)
     wishes = checked(await _without_rival(cluster, wishes, before))
-    off = capabilities_switched_off(before, wishes, is_confirmed=bool(chosen.confirm or chosen.dry_run))
-    released = to_release(chosen, before, off)
+    off = capabilities_switched_off(before, wishes, is_confirmed=bool(args.confirm or args.dry_run))
+    released = to_release(args, before, off)
     ours, wanted = definitions(), await without_stamp(cluster, operators(wishes))
     await _all_known(cluster, wanted)
     await all_free(cluster, wanted)
-    dry_run = bool(chosen.dry_run)
+    dry_run = bool(args.dry_run)
     await _define(cluster, ours, patience, dry_run=dry_run)
     if "schedules" not in wishes.capabilities:
         await _leave_to_velero(cluster, server, patience, is_ours="schedules" in released, dry_run=dry_run)
@@ -128,28 +128,28 @@ def what_is_off(wishes: Wishes) -> str:
     return f"Off: {', '.join(off)}. To switch one on, run the same command again with its option added."
 
 
-def wished(chosen: argparse.Namespace, before: Installed | None) -> Wishes:
+def wished(args: argparse.Namespace, before: Installed | None) -> Wishes:
     """Return what is to be installed: what the options say, else what is there, else the defaults."""
     kept = before or Installed(("schedules",), "")
     pause = kept.pause_image or PAUSE_IMAGE
-    image = kept.image if chosen.image is None else chosen.image
-    if chosen.image is None and not image:
+    image = kept.image if args.image is None else args.image
+    if args.image is None and not image:
         raise UsageError("--image is missing", "no image is published yet: build one with make image, push and name it")
     return Wishes(
-        capabilities=tuple(name for name, wish in _switches(chosen).items() if _given(wish, name in kept.capabilities)),
-        namespace=chosen.namespace,
+        capabilities=tuple(name for name, wish in _switches(args).items() if _given(wish, name in kept.capabilities)),
+        namespace=args.namespace,
         velero_account="velero",
         image=image,
-        pause_image=pause if chosen.primer_pause_image is None else chosen.primer_pause_image,
-        skip_immediately=_given(chosen.schedule_skip_immediately, kept.skip_immediately),
-        monitoring=_given(chosen.monitoring, kept.monitoring),
-        monitoring_labels=_labels(chosen.monitoring_label) or kept.monitoring_labels,
+        pause_image=pause if args.primer_pause_image is None else args.primer_pause_image,
+        skip_immediately=_given(args.schedule_skip_immediately, kept.skip_immediately),
+        monitoring=_given(args.monitoring, kept.monitoring),
+        monitoring_labels=_labels(args.monitoring_label) or kept.monitoring_labels,
     )
 
 
-def _switches(chosen: argparse.Namespace) -> dict[str, bool | None]:
+def _switches(args: argparse.Namespace) -> dict[str, bool | None]:
     """Return whether the options switch each capability on or off; None if they leave it as it is."""
-    return {"schedules": chosen.schedules, _SELF_SERVICE: chosen.self_service, "primers": chosen.primers}
+    return {"schedules": args.schedules, _SELF_SERVICE: args.self_service, "primers": args.primers}
 
 
 def _given(option: bool | None, kept: bool) -> bool:  # noqa: FBT001 - an option and what it takes the place of
@@ -164,9 +164,9 @@ def capabilities_switched_off(before: Installed | None, wishes: Wishes, *, is_co
     return off
 
 
-def to_release(chosen: argparse.Namespace, before: Installed | None, off: Sequence[str]) -> list[str]:
+def to_release(args: argparse.Namespace, before: Installed | None, off: Sequence[str]) -> list[str]:
     """Return the capabilities to release: those switched off now, and by the same command before, if it was ended."""
-    again = [name for name, wish in _switches(chosen).items() if before is not None and wish is False]
+    again = [name for name, wish in _switches(args).items() if before is not None and wish is False]
     return [each for each in CAPABILITIES if each in off or each in again]
 
 

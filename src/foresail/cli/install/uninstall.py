@@ -23,24 +23,22 @@ from foresail.kube.clock import now
 from foresail.plan import Key
 
 
-def run_uninstall(chosen: argparse.Namespace) -> int:
+def run_uninstall(args: argparse.Namespace) -> int:
     """Run the command."""
-    patience = Patience(deadline(chosen.timeout) or now())
-    return interruptible(
-        lambda: on_cluster(chosen, lambda cluster: _Uninstall(cluster, chosen, patience).run()), STOPPED
-    )
+    patience = Patience(deadline(args.timeout) or now())
+    return interruptible(lambda: on_cluster(args, lambda cluster: _Uninstall(cluster, args, patience).run()), STOPPED)
 
 
 class _Uninstall:
     """One run of the command."""
 
-    def __init__(self, cluster: Cluster, chosen: argparse.Namespace, patience: Patience) -> None:
+    def __init__(self, cluster: Cluster, args: argparse.Namespace, patience: Patience) -> None:
         self._cluster, self._patience = cluster, patience
-        self._namespace: str = chosen.namespace
-        self._dry_run = bool(chosen.dry_run)
-        self._leaves_stopped: bool = chosen.leave_schedules_stopped
-        self._and_kinds: bool = chosen.crds
-        self._is_confirmed = bool(chosen.confirm or chosen.dry_run)
+        self._namespace: str = args.namespace
+        self._dry_run = bool(args.dry_run)
+        self._leaves_stopped: bool = args.leave_schedules_stopped
+        self._and_kinds: bool = args.crds
+        self._is_confirmed = bool(args.confirm or args.dry_run)
         wishes = Wishes(CAPABILITIES, self._namespace, "velero", "foresail", "pause", monitoring=True)
         self._pieces = operators(checked(wishes))
         self._leases = [Key(self._namespace, name) for name in (OPERATORS_LEASE, PRIMERS_LEASE)]

@@ -1,4 +1,4 @@
-"""The options of `foresail policy`; what a verb does is imported only when it is chosen."""
+"""The options of `foresail policy`; what a verb does is imported only when it is args."""
 
 import argparse
 from collections.abc import Callable
@@ -107,8 +107,8 @@ def _add_choice(one: argparse.ArgumentParser) -> None:
 
 
 def _command(module: str, function: str) -> Callable[[argparse.Namespace], int]:
-    def run(chosen: argparse.Namespace) -> int:
-        code: int = getattr(import_module(f"foresail.cli.policy.{module}"), function)(chosen)
+    def run(args: argparse.Namespace) -> int:
+        code: int = getattr(import_module(f"foresail.cli.policy.{module}"), function)(args)
         return code
 
     return run

@@ -42,19 +42,19 @@ class Applied:
     restores: dict[str, Use]
 
 
-def get(chosen: argparse.Namespace) -> int:
-    """Print the chosen policies."""
-    found = _read_policies(chosen)
-    if not is_table(chosen.output):
-        print(as_text([each.content for each in found], chosen.output))
+def get(args: argparse.Namespace) -> int:
+    """Print the selected policies."""
+    found = _read_policies(args)
+    if not is_table(args.output):
+        print(as_text([each.content for each in found], args.output))
     elif found:
-        print(policy_table(found, now(), wide=chosen.output == "wide", width=terminal_width(sys.stdout)))
+        print(policy_table(found, now(), wide=args.output == "wide", width=terminal_width(sys.stdout)))
     return 0
 
 
-def describe(chosen: argparse.Namespace) -> int:
-    """Print everything about the chosen policies, with the use of each namespace."""
-    found = _read_policies(chosen)
+def describe(args: argparse.Namespace) -> int:
+    """Print everything about the selected policies, with the use of each namespace."""
+    found = _read_policies(args)
     if found:
         print("\n\n\n".join(described(each) for each in found))
     return 0
@@ -128,28 +128,28 @@ def _selector(each: Applied) -> str:
     return "every namespace" if selector == "<none>" else selector
 
 
-def _read_policies(chosen: argparse.Namespace) -> list[Applied]:
-    if chosen.names and chosen.selector:
-        problem = f"SelfServicePolicy {chosen.names[0]} cannot be combined with -l"
+def _read_policies(args: argparse.Namespace) -> list[Applied]:
+    if args.names and args.selector:
+        problem = f"SelfServicePolicy {args.names[0]} cannot be combined with -l"
         raise CommandError(problem, "specify either names or -l")
-    found = on_cluster(chosen, lambda cluster: _applied(cluster, chosen))
+    found = on_cluster(args, lambda cluster: _applied(cluster, args))
     if not found:
         print("No SelfServicePolicies found", file=sys.stderr)
     return found
 
 
-async def _applied(cluster: Cluster, chosen: argparse.Namespace) -> list[Applied]:
+async def _applied(cluster: Cluster, args: argparse.Namespace) -> list[Applied]:
     every = [_policy(_any.decode(each)) for each in await cluster.listed(SELF_SERVICE_POLICY, "")]
-    if chosen.names:
-        wanted = [await cluster.read(SELF_SERVICE_POLICY, Key("", name), msgspec.Raw) for name in chosen.names]
+    if args.names:
+        wanted = [await cluster.read(SELF_SERVICE_POLICY, Key("", name), msgspec.Raw) for name in args.names]
         picked = [_policy(_any.decode(each)) for each in wanted]
-    elif chosen.selector:
-        selected = await cluster.listed(SELF_SERVICE_POLICY, "", chosen.selector)
+    elif args.selector:
+        selected = await cluster.listed(SELF_SERVICE_POLICY, "", args.selector)
         picked = [_policy(_any.decode(each)) for each in selected]
     else:
         picked = sorted(every, key=lambda pair: (-pair[1].spec.priority, pair[1].metadata.name))
-    holders = await _namespaces_by_policy(cluster, [policy for _, policy in every], chosen)
-    backups, restores = await _use(cluster, BACKUPS, chosen), await _use(cluster, RESTORES, chosen)
+    holders = await _namespaces_by_policy(cluster, [policy for _, policy in every], args)
+    backups, restores = await _use(cluster, BACKUPS, args), await _use(cluster, RESTORES, args)
     return [
         Applied(content, policy, tuple(holders.get(policy.metadata.name, ())), backups, restores)
         for content, policy in picked
@@ -157,9 +157,9 @@ async def _applied(cluster: Cluster, chosen: argparse.Namespace) -> list[Applied
 
 
 async def _namespaces_by_policy(
-    cluster: Cluster, policies: Sequence[SelfServicePolicy], chosen: argparse.Namespace
+    cluster: Cluster, policies: Sequence[SelfServicePolicy], args: argparse.Namespace
 ) -> dict[str, list[str]]:
-    rows, never = [policy_row(each) for each in policies], {chosen.velero_namespace, chosen.operator_namespace}
+    rows, never = [policy_row(each) for each in policies], {args.velero_namespace, args.operator_namespace}
     found: dict[str, list[str]] = {}
     for raw in await cluster.listed(NAMESPACE, ""):
         metadata = _any.decode(raw)["metadata"]
@@ -169,10 +169,10 @@ async def _namespaces_by_policy(
     return {name: sorted(each) for name, each in found.items()}
 
 
-async def _use(cluster: Cluster, family: Family, chosen: argparse.Namespace) -> dict[str, Use]:
+async def _use(cluster: Cluster, family: Family, args: argparse.Namespace) -> dict[str, Use]:
     """Count what the namespaces have; empty, with a hint, if that cannot be read."""
     try:
-        made = await cluster.listed(family.velero, chosen.velero_namespace, family.nacuuid_label)
+        made = await cluster.listed(family.velero, args.velero_namespace, family.nacuuid_label)
         requests = await cluster.listed_if_known(family.kind)
     except CommandError as error:
         hint(f"the use of {family.word}s is unknown: {error.problem}")

@@ -46,30 +46,30 @@ class Outcome(msgspec.Struct, frozen=True):
     is_out_of_reach: bool = False
 
 
-def run_test(chosen: argparse.Namespace) -> int:
+def run_test(args: argparse.Namespace) -> int:
     """Print where the policies of a file would hold."""
-    given = _policies(chosen.file, objects(documents(chosen.file), "SelfServicePolicy"))
+    given = _policies(args.file, objects(documents(args.file), "SelfServicePolicy"))
     if not given:
-        raise CommandError(f"{chosen.file} has no SelfServicePolicy", "specify a file with at least one")
-    if chosen.policies and not chosen.namespaces:
+        raise CommandError(f"{args.file} has no SelfServicePolicy", "specify a file with at least one")
+    if args.policies and not args.namespaces:
         raise CommandError("--policies works only without a cluster", "add --namespaces, or leave it out")
     locations: _Locations = (None, None)
-    if chosen.namespaces:
-        namespaces = _namespaces(chosen.namespaces, objects(documents(chosen.namespaces), "Namespace"))
-        present = documents(chosen.policies) if chosen.policies else []
-        held = _policies(chosen.policies, objects(present, "SelfServicePolicy"))
+    if args.namespaces:
+        namespaces = _namespaces(args.namespaces, objects(documents(args.namespaces), "Namespace"))
+        present = documents(args.policies) if args.policies else []
+        held = _policies(args.policies, objects(present, "SelfServicePolicy"))
     else:
-        found, listed, locations = _of_cluster(chosen)
+        found, listed, locations = _of_cluster(args)
         namespaces, held = _namespaces("the cluster", found), _policies("the cluster", listed)
-    missing = [each for each in chosen.namespace if each not in {one.name for one in namespaces}]
+    missing = [each for each in args.namespace if each not in {one.name for one in namespaces}]
     if missing:
         raise CommandError(f"namespace {missing[0]} does not exist", "list them with kubectl get namespaces")
-    never = {chosen.velero_namespace, chosen.operator_namespace}
+    never = {args.velero_namespace, args.operator_namespace}
     every = [outcome(each, held, given, never) for each in sorted(namespaces, key=lambda one: one.name)]
     names = {each.metadata.name for each in given}
-    shown = [each for each in every if _is_shown(each, names, chosen.namespace)]
-    if chosen.output != "table":
-        print(document([_as_json(each) for each in shown], chosen.output))
+    shown = [each for each in every if _is_shown(each, names, args.namespace)]
+    if args.output != "table":
+        print(document([_as_json(each) for each in shown], args.output))
     elif shown:
         print(table(("NAMESPACE", "NOW", "THEN", "ALSO MATCHING"), [_row(each) for each in shown]))
     held_by_them = sum(each.then in names for each in every)
@@ -146,9 +146,9 @@ def _name(each: Mapping[str, Any]) -> str:
     return str(metadata.get("name", "?")) if isinstance(metadata, dict) else "?"
 
 
-def _of_cluster(chosen: argparse.Namespace) -> tuple[list[Any], list[Any], _Locations]:
+def _of_cluster(args: argparse.Namespace) -> tuple[list[Any], list[Any], _Locations]:
     try:
-        namespaces, policies, locations = on_cluster(chosen, lambda cluster: _read(cluster, chosen.velero_namespace))
+        namespaces, policies, locations = on_cluster(args, lambda cluster: _read(cluster, args.velero_namespace))
     except CommandError as error:
         error.hint = f"{error.hint}; or read files: --namespaces, --policies"
         raise

@@ -22,18 +22,18 @@ from foresail.primers.status import READY, WARMING
 _any = msgspec.json.Decoder(Document)
 
 
-async def selected(cluster: Cluster, chosen: argparse.Namespace) -> list[Document]:
+async def selected(cluster: Cluster, args: argparse.Namespace) -> list[Document]:
     """Read Primers and annotated CronJobs: those named or selected, or all; `cronjob/NAME` names a CronJob."""
-    named = [Key(chosen.namespace, name) for name in chosen.names]
+    named = [Key(args.namespace, name) for name in args.names]
     own = [found for key in named if (found := annotated_cron_job(key)) is not None]
     if named:
         others = [key.name for key in named if annotated_cron_job(key) is None]
-        primers = await read_primers(cluster, _with_names(chosen, others)) if others else []
+        primers = await read_primers(cluster, _with_names(args, others)) if others else []
         return [*primers, *[await _named(cluster, key) for key in own]]
-    primers = await read_primers(cluster, chosen)
-    annotated = await _listed(cluster, chosen)
+    primers = await read_primers(cluster, args)
+    annotated = await _listed(cluster, args)
     if not primers and not annotated:
-        tell_none(chosen)
+        tell_none(args)
     return [*primers, *annotated]
 
 
@@ -88,9 +88,9 @@ async def _named(cluster: Cluster, key: Key) -> Document:
     return found
 
 
-async def _listed(cluster: Cluster, chosen: argparse.Namespace) -> list[Document]:
+async def _listed(cluster: Cluster, args: argparse.Namespace) -> list[Document]:
     try:
-        found = map(_as_document, await cluster.listed(CRON_JOB, chosen.namespace, chosen.selector or ""))
+        found = map(_as_document, await cluster.listed(CRON_JOB, args.namespace, args.selector or ""))
     except CommandError as error:
         print(f"cannot list annotated CronJobs: {error.problem}", file=sys.stderr)
         return []
@@ -101,5 +101,5 @@ def _as_document(raw: msgspec.Raw) -> Document:
     return {"apiVersion": CRON_JOB.api_version, "kind": CRON_JOB.name, **_any.decode(raw)}
 
 
-def _with_names(chosen: argparse.Namespace, names: list[str]) -> argparse.Namespace:
-    return argparse.Namespace(**{**vars(chosen), "names": names})
+def _with_names(args: argparse.Namespace, names: list[str]) -> argparse.Namespace:
+    return argparse.Namespace(**{**vars(args), "names": names})

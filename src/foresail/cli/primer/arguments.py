@@ -1,4 +1,4 @@
-"""The verbs of `foresail primer`; what they do is imported only when one of them is chosen."""
+"""The verbs of `foresail primer`; what they do is imported only when one of them is args."""
 
 import argparse
 from collections.abc import Callable
@@ -262,8 +262,8 @@ def _add_zone(one: argparse.ArgumentParser) -> None:
 
 
 def _command(module: str, function: str) -> Callable[[argparse.Namespace], int]:
-    def run(chosen: argparse.Namespace) -> int:
-        code: int = getattr(import_module(f"foresail.cli.primer.{module}"), function)(chosen)
+    def run(args: argparse.Namespace) -> int:
+        code: int = getattr(import_module(f"foresail.cli.primer.{module}"), function)(args)
         return code
 
     return run

@@ -12,31 +12,31 @@ from foresail.cli.output.requests import Request, shown
 from foresail.cli.primer.selection import as_document, check_selection, in_namespace, key_of, selected_primers
 
 
-def suspend(chosen: argparse.Namespace) -> int:
+def suspend(args: argparse.Namespace) -> int:
     """Make Primers hold nothing."""
-    check_selection(chosen, everything=False)
-    return in_namespace(chosen, lambda cluster: _set(cluster, chosen, suspended=True))
+    check_selection(args, everything=False)
+    return in_namespace(args, lambda cluster: _set(cluster, args, suspended=True))
 
 
-def resume(chosen: argparse.Namespace) -> int:
+def resume(args: argparse.Namespace) -> int:
     """Make Primers hold capacity again."""
-    check_selection(chosen, everything=False)
-    return in_namespace(chosen, lambda cluster: _set(cluster, chosen, suspended=False))
+    check_selection(args, everything=False)
+    return in_namespace(args, lambda cluster: _set(cluster, args, suspended=False))
 
 
-async def _set(cluster: Cluster, chosen: argparse.Namespace, *, suspended: bool) -> int:
-    found = await selected_primers(cluster, chosen)
+async def _set(cluster: Cluster, args: argparse.Namespace, *, suspended: bool) -> int:
+    found = await selected_primers(cluster, args)
     body = {"spec": {"suspend": suspended}}
-    if chosen.dry_run == CLIENT:
-        print(shown([Request("PATCH", PRIMER, key_of(each), body) for each in found], chosen.output))
+    if args.dry_run == CLIENT:
+        print(shown([Request("PATCH", PRIMER, key_of(each), body) for each in found], args.output))
         return 0
     word = "suspended" if suspended else "resumed"
-    done = f"would be {word} (server dry run)" if chosen.dry_run else word
+    done = f"would be {word} (server dry run)" if args.dry_run else word
     changed = []
     for each in found:
         key = key_of(each)
-        changed.append(as_document(await cluster.merge(PRIMER, key, body, dry_run=bool(chosen.dry_run))))
+        changed.append(as_document(await cluster.merge(PRIMER, key, body, dry_run=bool(args.dry_run))))
         print(f"Primer {key} {done}", file=sys.stderr)
-    if changed and not is_table(chosen.output):
-        print(as_text(changed, chosen.output))
+    if changed and not is_table(args.output):
+        print(as_text(changed, args.output))
     return 0

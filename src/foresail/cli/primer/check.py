@@ -48,9 +48,9 @@ class Problem:
     is_final: bool = True  # it does not end by itself
 
 
-async def problems_of(cluster: Cluster, body: dict[str, Any], chosen: argparse.Namespace) -> list[Problem]:
+async def problems_of(cluster: Cluster, body: dict[str, Any], args: argparse.Namespace) -> list[Problem]:
     """Return why a Primer would hold nothing: one problem for each CronJob, final only if all of them are."""
-    known = await read_snapshot(cluster, chosen)
+    known = await read_snapshot(cluster, args)
     row = primer_row(msgspec.convert(_as_created(body), Primer))
     if row.key in known.state.primers:
         return []  # the API server refuses it

@@ -17,53 +17,53 @@ from foresail.cli.primer.selection import as_document, in_namespace
 from foresail.plan import Key
 
 
-def create(chosen: argparse.Namespace) -> int:
+def create(args: argparse.Namespace) -> int:
     """Create a Primer, or print it; printing needs no cluster."""
-    if chosen.cron_job and chosen.selector:
+    if args.cron_job and args.selector:
         raise UsageError("--cron-job and -l cannot be combined", "specify one of them")
-    if chosen.dry_run != SERVER and (chosen.dry_run or chosen.output not in ("table", "wide", "name")):
-        print(as_text([body_of(chosen)], "yaml" if is_table(chosen.output) else chosen.output))
+    if args.dry_run != SERVER and (args.dry_run or args.output not in ("table", "wide", "name")):
+        print(as_text([body_of(args)], "yaml" if is_table(args.output) else args.output))
         return 0
-    return in_namespace(chosen, lambda cluster: _create(cluster, chosen))
+    return in_namespace(args, lambda cluster: _create(cluster, args))
 
 
-def body_of(chosen: argparse.Namespace) -> dict[str, Any]:
+def body_of(args: argparse.Namespace) -> dict[str, Any]:
     """Return the Primer that the options describe; without a namespace if none is given."""
-    minutes_of(chosen.warm_up)
-    spec: dict[str, Any] = {"warmUp": int(chosen.warm_up) if chosen.warm_up.isdecimal() else chosen.warm_up}
-    if chosen.selector:
-        spec["selector"] = read_selector(chosen.selector)
+    minutes_of(args.warm_up)
+    spec: dict[str, Any] = {"warmUp": int(args.warm_up) if args.warm_up.isdecimal() else args.warm_up}
+    if args.selector:
+        spec["selector"] = read_selector(args.selector)
     else:
-        spec["cronJob"] = chosen.cron_job or chosen.name
-    given = {"method": chosen.method, "releaseAfter": chosen.release_after}
+        spec["cronJob"] = args.cron_job or args.name
+    given = {"method": args.method, "releaseAfter": args.release_after}
     spec |= {name: value for name, value in given.items() if value}
-    if chosen.allow_standing:
+    if args.allow_standing:
         spec["allowStanding"] = True
-    metadata = {"name": chosen.name, **({"namespace": chosen.namespace} if chosen.namespace else {})}
+    metadata = {"name": args.name, **({"namespace": args.namespace} if args.namespace else {})}
     return {"apiVersion": PRIMER.api_version, "kind": PRIMER.name, "metadata": metadata, "spec": spec}
 
 
-async def _create(cluster: Cluster, chosen: argparse.Namespace) -> int:
-    body, key = body_of(chosen), Key(chosen.namespace, chosen.name)
-    await _check(cluster, key, body, chosen)
-    made = await cluster.create(PRIMER, key, body, dry_run=chosen.dry_run == SERVER)
-    if not is_table(chosen.output):
-        print(as_text([as_document(made)], chosen.output))
-    done = "created (server dry run)" if chosen.dry_run else "created; see `foresail primer get {} -n {}`"
+async def _create(cluster: Cluster, args: argparse.Namespace) -> int:
+    body, key = body_of(args), Key(args.namespace, args.name)
+    await _check(cluster, key, body, args)
+    made = await cluster.create(PRIMER, key, body, dry_run=args.dry_run == SERVER)
+    if not is_table(args.output):
+        print(as_text([as_document(made)], args.output))
+    done = "created (server dry run)" if args.dry_run else "created; see `foresail primer get {} -n {}`"
     print(f"Primer {key} {done.format(key.name, key.namespace)}", file=sys.stderr)
     return 0
 
 
-async def _check(cluster: Cluster, key: Key, body: dict[str, Any], chosen: argparse.Namespace) -> None:
+async def _check(cluster: Cluster, key: Key, body: dict[str, Any], args: argparse.Namespace) -> None:
     """Refuse a Primer that would hold nothing, unless it is forced; warn of what may pass."""
     try:
-        problems = await problems_of(cluster, body, chosen)
+        problems = await problems_of(cluster, body, args)
     except UnreachableError:
         raise
     except CommandError as error:  # who may create a Primer need not be allowed to read all that the rules need
         print(f"warning: cannot check Primer {key}: {error.problem}", file=sys.stderr)
         return
-    if not chosen.force:
+    if not args.force:
         refuse(key, problems)
     for each in problems:
         print(f"warning: {each.message}", file=sys.stderr)

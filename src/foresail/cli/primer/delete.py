@@ -13,23 +13,23 @@ from foresail.cli.output.requests import Request, shown
 from foresail.cli.primer.selection import check_selection, in_namespace, key_of, selected_primers
 
 
-def delete(chosen: argparse.Namespace) -> int:
+def delete(args: argparse.Namespace) -> int:
     """Delete the selected Primers, after confirmation."""
-    check_selection(chosen, everything=False)
-    return in_namespace(chosen, lambda cluster: _delete(cluster, chosen))
+    check_selection(args, everything=False)
+    return in_namespace(args, lambda cluster: _delete(cluster, args))
 
 
-async def _delete(cluster: Cluster, chosen: argparse.Namespace) -> int:
-    found = await selected_primers(cluster, chosen)
-    if chosen.dry_run == CLIENT:
-        print(shown([Request("DELETE", PRIMER, key_of(each)) for each in found], chosen.output))
+async def _delete(cluster: Cluster, args: argparse.Namespace) -> int:
+    found = await selected_primers(cluster, args)
+    if args.dry_run == CLIENT:
+        print(shown([Request("DELETE", PRIMER, key_of(each)) for each in found], args.output))
         return 0
-    if found and not (chosen.confirm or chosen.dry_run):
+    if found and not (args.confirm or args.dry_run):
         confirm_deletion(f"Primer {key_of(each)}" for each in found)
     for each in found:
-        await cluster.delete(PRIMER, key_of(each), each["metadata"]["uid"], dry_run=bool(chosen.dry_run))
-        done = "would be deleted (server dry run)" if chosen.dry_run else "deleted; its capacity is released"
+        await cluster.delete(PRIMER, key_of(each), each["metadata"]["uid"], dry_run=bool(args.dry_run))
+        done = "would be deleted (server dry run)" if args.dry_run else "deleted; its capacity is released"
         print(f"Primer {key_of(each)} {done}", file=sys.stderr)
-    if found and not is_table(chosen.output):
-        print(as_text(found, chosen.output))
+    if found and not is_table(args.output):
+        print(as_text(found, args.output))
     return 0

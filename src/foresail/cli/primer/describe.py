@@ -15,10 +15,10 @@ from foresail.kube.clock import now
 _WIDTH = 40
 
 
-def describe(chosen: argparse.Namespace) -> int:
+def describe(args: argparse.Namespace) -> int:
     """Print everything about the selected Primers."""
-    check_selection(chosen)
-    found, at = in_namespace(chosen, lambda cluster: selected(cluster, chosen)), now()
+    check_selection(args)
+    found, at = in_namespace(args, lambda cluster: selected(cluster, args)), now()
     if found:
         print("\n\n".join(described(in_primers_form(each, at), at) for each in found))
     return 0

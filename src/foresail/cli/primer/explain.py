@@ -39,12 +39,12 @@ _QUESTIONS = {
 }
 
 
-def explain(chosen: argparse.Namespace) -> int:
+def explain(args: argparse.Namespace) -> int:
     """Print the chain of rules for each CronJob of the selected Primers."""
-    check_selection(chosen)
-    found = in_namespace(chosen, lambda cluster: _explained(cluster, chosen))
-    if chosen.output != "table":
-        print(document([each.as_data() for each in found], chosen.output))
+    check_selection(args)
+    found = in_namespace(args, lambda cluster: _explained(cluster, args))
+    if args.output != "table":
+        print(document([each.as_data() for each in found], args.output))
     elif found:
         print("\n\n".join(map(str, found)))
     return 0
@@ -82,12 +82,12 @@ class Explanation:
         }
 
 
-async def _explained(cluster: Cluster, chosen: argparse.Namespace) -> list[Explanation]:
-    found_ones = await selected(cluster, chosen)
-    known, sizes, at = await read_snapshot(cluster, chosen), await image_sizes(cluster), now()
-    refused = await refused_writes(cluster, PRIMER, chosen.namespace, at)
+async def _explained(cluster: Cluster, args: argparse.Namespace) -> list[Explanation]:
+    found_ones = await selected(cluster, args)
+    known, sizes, at = await read_snapshot(cluster, args), await image_sizes(cluster), now()
+    refused = await refused_writes(cluster, PRIMER, args.namespace, at)
     if any(is_annotated(each) for each in found_ones):
-        refused |= await refused_writes(cluster, CRON_JOB, chosen.namespace, at)
+        refused |= await refused_writes(cluster, CRON_JOB, args.namespace, at)
     found = []
     for whole in found_ones:
         each, key = in_primers_form(whole, at), queue_key_of(whole)

@@ -23,17 +23,17 @@ _SHRINKS = ("NAME", "NAMESPACE")
 _UNSEEN = "NotSeenYet"
 
 
-def get(chosen: argparse.Namespace) -> int:
+def get(args: argparse.Namespace) -> int:
     """List the selected Primers."""
-    check_selection(chosen)
-    found = in_namespace(chosen, lambda cluster: selected(cluster, chosen))
-    if not is_table(chosen.output):
-        print(as_text(found, chosen.output))
+    check_selection(args)
+    found = in_namespace(args, lambda cluster: selected(cluster, args))
+    if not is_table(args.output):
+        print(as_text(found, args.output))
     elif found:
         at = now()
         shown = [in_primers_form(each, at) for each in found]
-        width = None if chosen.output == "wide" else terminal_width(sys.stdout)
-        print(primer_table(shown, at, wide=chosen.output == "wide", namespaced=not chosen.all_namespaces, width=width))
+        width = None if args.output == "wide" else terminal_width(sys.stdout)
+        print(primer_table(shown, at, wide=args.output == "wide", namespaced=not args.all_namespaces, width=width))
     return 0
 
 

@@ -29,17 +29,17 @@ from foresail.primers.rows import CronJobRow, cron_job_row
 _DATES = 6
 
 
-def preview(chosen: argparse.Namespace) -> int:
+def preview(args: argparse.Namespace) -> int:
     """Print what would be done."""
-    lead = minutes_of(chosen.warm_up)
-    found = _from_file(chosen) if chosen.file else [_from_cluster(chosen)]
-    print("\n\n".join("\n".join(previewed(each, lead, chosen, now())) for each in found))
+    lead = minutes_of(args.warm_up)
+    found = _from_file(args) if args.file else [_from_cluster(args)]
+    print("\n\n".join("\n".join(previewed(each, lead, args, now())) for each in found))
     return 0
 
 
-def previewed(cron: CronJobRow, lead: int, chosen: argparse.Namespace, at: datetime) -> Iterator[str]:
+def previewed(cron: CronJobRow, lead: int, args: argparse.Namespace, at: datetime) -> Iterator[str]:
     """Yield the lines about one CronJob."""
-    zone, length = cron.zone or chosen.zone, timedelta(minutes=lead)
+    zone, length = cron.zone or args.zone, timedelta(minutes=lead)
     try:
         schedule = parse(cron.text, Dialect.ROBFIG, zone)
     except CronError as error:
@@ -48,9 +48,9 @@ def previewed(cron: CronJobRow, lead: int, chosen: argparse.Namespace, at: datet
     yield f"CronJob {cron.key.name}: {cron.text!r} in {zone}, {schedule.describe()}"
     # Counted from the last run, which may be long ago: of a CronJob that was suspended since, say.
     first = outlook(schedule, cron.last or at, at).upcoming
-    fires = [first, *islice(fires_after(schedule, first), chosen.count)][: chosen.count] if first is not None else []
+    fires = [first, *islice(fires_after(schedule, first), args.count)][: args.count] if first is not None else []
     yield table(("WARM-UP", "FIRE"), [(wall_time(fire - length, zone), wall_time(fire, zone)) for fire in fires])
-    duty = duty_cycle(cron, chosen.zone, length)
+    duty = duty_cycle(cron, args.zone, length)
     note = "; this needs spec.allowStanding" if duty > STANDING else ""
     yield f"held for {duty} % of the time{note}"
     shape = cron.shape
@@ -77,14 +77,14 @@ def _by_cron_jobs(shifted: Shifted, length: timedelta) -> Iterator[str]:
     yield "method Placeholder is exact on every date"
 
 
-def _from_file(chosen: argparse.Namespace) -> list[CronJobRow]:
-    found = list(objects(documents(chosen.file), CRON_JOB.name))
+def _from_file(args: argparse.Namespace) -> list[CronJobRow]:
+    found = list(objects(documents(args.file), CRON_JOB.name))
     if not found:
-        raise CommandError(f"{chosen.file} contains no CronJob", "specify a file with at least one")
+        raise CommandError(f"{args.file} contains no CronJob", "specify a file with at least one")
     try:
         return [cron_job_row(_decoded(each)) for each in found]
     except (msgspec.DecodeError, TypeError, ValueError) as error:
-        problem = f"a CronJob in {chosen.file} cannot be decoded: {error}"
+        problem = f"a CronJob in {args.file} cannot be decoded: {error}"
         raise CommandError(problem, "correct it; kubectl apply --dry-run=server shows the field") from error
 
 
@@ -95,11 +95,11 @@ def _decoded(document: dict[str, Any]) -> CronJob:
     return msgspec.json.decode(msgspec.json.encode({**document, "metadata": metadata}), type=CronJob)
 
 
-def _from_cluster(chosen: argparse.Namespace) -> CronJobRow:
-    if not chosen.cron_job:
+def _from_cluster(args: argparse.Namespace) -> CronJobRow:
+    if not args.cron_job:
         raise UsageError("no CronJob is specified", "specify a name, or -f FILE")
 
     async def read(cluster: Cluster) -> CronJobRow:
-        return cron_job_row(await cluster.read(CRON_JOB, Key(chosen.namespace, chosen.cron_job), CronJob))
+        return cron_job_row(await cluster.read(CRON_JOB, Key(args.namespace, args.cron_job), CronJob))
 
-    return in_namespace(chosen, read)
+    return in_namespace(args, read)

@@ -18,49 +18,49 @@ Document = dict[str, Any]
 _any = msgspec.json.Decoder(Document)
 
 
-def in_namespace(chosen: argparse.Namespace, work: Callable[[Cluster], Awaitable[T]]) -> T:
+def in_namespace(args: argparse.Namespace, work: Callable[[Cluster], Awaitable[T]]) -> T:
     """Find the namespace, connect, do the work and disconnect."""
-    if chosen.all_namespaces:
-        chosen.namespace = ""
-    settle_namespace(chosen)
-    return on_cluster(chosen, work)
+    if args.all_namespaces:
+        args.namespace = ""
+    settle_namespace(args)
+    return on_cluster(args, work)
 
 
-def check_selection(chosen: argparse.Namespace, *, everything: bool = True) -> None:
+def check_selection(args: argparse.Namespace, *, everything: bool = True) -> None:
     """Refuse names beside -l, -A or --all; where everything must be asked for, refuse a selection of nothing."""
-    is_all = getattr(chosen, "all", False)
-    if chosen.names and (chosen.selector or chosen.all_namespaces or is_all):
-        problem = f"Primer {chosen.names[0]}: names cannot be combined with -l, -A or --all"
+    is_all = getattr(args, "all", False)
+    if args.names and (args.selector or args.all_namespaces or is_all):
+        problem = f"Primer {args.names[0]}: names cannot be combined with -l, -A or --all"
         raise UsageError(problem, "specify either names or a selection")
-    annotated = next((each for each in chosen.names if "/" in each), None)
+    annotated = next((each for each in args.names if "/" in each), None)
     if annotated and not everything:
         problem = f"{annotated} is primed by an annotation, not by a Primer"
         raise UsageError(problem, f"remove it: kubectl annotate {annotated} {WARM_UP}-")
-    if not (everything or chosen.names or chosen.selector or is_all):
+    if not (everything or args.names or args.selector or is_all):
         raise UsageError("no Primer is specified", "specify names, -l SELECTOR or --all")
 
 
-async def selected_primers(cluster: Cluster, chosen: argparse.Namespace) -> list[Document]:
+async def selected_primers(cluster: Cluster, args: argparse.Namespace) -> list[Document]:
     """Read the Primers that are named or selected, or all of them; report if there is none."""
-    found = await read_primers(cluster, chosen)
+    found = await read_primers(cluster, args)
     if not found:
-        tell_none(chosen)
+        tell_none(args)
     return found
 
 
-async def read_primers(cluster: Cluster, chosen: argparse.Namespace) -> list[Document]:
+async def read_primers(cluster: Cluster, args: argparse.Namespace) -> list[Document]:
     """Read the Primers that are named or selected, or all of them."""
-    if chosen.names:
-        keys = [Key(chosen.namespace, name) for name in chosen.names]
+    if args.names:
+        keys = [Key(args.namespace, name) for name in args.names]
         return [as_document(await cluster.read(PRIMER, key, msgspec.Raw)) for key in keys]
-    listed = await cluster.listed(PRIMER, chosen.namespace, chosen.selector or "")
+    listed = await cluster.listed(PRIMER, args.namespace, args.selector or "")
     return sorted(map(as_document, listed), key=key_of)
 
 
-def tell_none(chosen: argparse.Namespace) -> None:
+def tell_none(args: argparse.Namespace) -> None:
     """Report that no Primer is selected."""
-    labels = f" with labels {chosen.selector}" if chosen.selector else ""
-    where = f" in namespace {chosen.namespace}" if chosen.namespace else ""
+    labels = f" with labels {args.selector}" if args.selector else ""
+    where = f" in namespace {args.namespace}" if args.namespace else ""
     print(f"No Primers found{where}{labels}", file=sys.stderr)
 
 

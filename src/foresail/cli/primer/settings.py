@@ -62,32 +62,32 @@ def add_primer_settings(run: argparse.ArgumentParser) -> None:
         )
 
 
-def primer_settings(chosen: argparse.Namespace) -> Any:  # noqa: ANN401 - imported late, as the operator is
+def primer_settings(args: argparse.Namespace) -> Any:  # noqa: ANN401 - imported late, as the operator is
     """Return the settings by the flags."""
     from foresail.primers.settings import Settings  # noqa: PLC0415
 
-    longest = nanoseconds(chosen.primer_longest_warm_up)
+    longest = nanoseconds(args.primer_longest_warm_up)
     if longest is None or longest <= 0:
-        problem = f"--primer-longest-warm-up: {chosen.primer_longest_warm_up!r} is not a duration"
+        problem = f"--primer-longest-warm-up: {args.primer_longest_warm_up!r} is not a duration"
         raise CommandError(problem, hint="write 2h or 90m")
     try:
-        zone = validate_zone_name(chosen.primer_time_zone)
+        zone = validate_zone_name(args.primer_time_zone)
     except CronError as error:
         raise CommandError(f"--primer-time-zone: {error}") from error
     return Settings(
         zone=zone,
         max_warm_up=timedelta(microseconds=longest // 1000),
-        max_per_namespace=chosen.primer_placeholders_per_namespace,
-        max_in_cluster=chosen.primer_placeholders,
-        pause_image=chosen.primer_pause_image,
-        hold_image=chosen.primer_hold_image or "",
-        hold_command=tuple(chosen.primer_hold_command or ("foresail", "hold")),
-        priority_class=chosen.primer_priority_class,
-        namespaces=frozenset(chosen.primer_namespace),
-        annotated_cron_jobs=chosen.primer_annotations,
-        image_volumes=chosen.primer_image_volumes,
-        labels=_pairs("--primer-label", chosen.primer_label),
-        annotations=_pairs("--primer-annotation", chosen.primer_annotation),
+        max_per_namespace=args.primer_placeholders_per_namespace,
+        max_in_cluster=args.primer_placeholders,
+        pause_image=args.primer_pause_image,
+        hold_image=args.primer_hold_image or "",
+        hold_command=tuple(args.primer_hold_command or ("foresail", "hold")),
+        priority_class=args.primer_priority_class,
+        namespaces=frozenset(args.primer_namespace),
+        annotated_cron_jobs=args.primer_annotations,
+        image_volumes=args.primer_image_volumes,
+        labels=_pairs("--primer-label", args.primer_label),
+        annotations=_pairs("--primer-annotation", args.primer_annotation),
     )
 
 

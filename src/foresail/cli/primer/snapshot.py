@@ -20,17 +20,17 @@ from foresail.primers.settings import Settings
 _OPTIONAL = (pods.NODE, pods.PRIORITY_CLASS, pods.RESOURCE_QUOTA, POD_TEMPLATE)
 
 
-async def read_snapshot(cluster: Cluster, chosen: argparse.Namespace) -> Primers:
+async def read_snapshot(cluster: Cluster, args: argparse.Namespace) -> Primers:
     """Return the controller with its stores filled as far as the user may read; it decides, and writes nothing."""
     discovery = await cluster.discovered()
     buffers = served_kind(discovery) if discovery is not None else None
-    settings = Settings(zone=chosen.zone, hold_image="any", annotated_cron_jobs=True)
+    settings = Settings(zone=args.zone, hold_image="any", annotated_cron_jobs=True)
     known = Primers(settings, buffer_kind=buffers or capacity_buffer())
     known.state.buffers.buffers.is_served = buffers is not None
     for informer in known.informers:
         kind = informer.spec.kind
         try:
-            place = chosen.namespace if kind.namespaced else ""
+            place = args.namespace if kind.namespaced else ""
             if kind == PRIMER:  # whoever only wants to know what one would do need not have installed it
                 found = await cluster.listed_if_known(kind, place)
             elif not informer.store.is_served:

@@ -44,9 +44,9 @@ async def starts(cluster: Cluster, namespace: str) -> Starts:
     """Read the start of each Job from Events; empty if the user may not read them."""
     found: dict[Key, datetime] = {}
     for reason in (SCHEDULED, STARTED):  # the later one counts: a node may be there long before the image is
-        chosen = f"involvedObject.kind={pods.POD.name},reason={reason}"
+        selector = f"involvedObject.kind={pods.POD.name},reason={reason}"
         try:
-            raw = await cluster.listed(EVENT, namespace, fields=chosen)
+            raw = await cluster.listed(EVENT, namespace, fields=selector)
         except CommandError:
             return found
         found |= first_of_each(map(_events.decode, raw))

@@ -37,27 +37,27 @@ _HUNDRED = 100
 _SHRINKS = ("CRONJOB", "NAMESPACE")
 
 
-def suggest(chosen: argparse.Namespace) -> int:
+def suggest(args: argparse.Namespace) -> int:
     """Print suggestions, or the Primers themselves."""
-    selector = msgspec.convert(read_selector(chosen.selector), LabelSelector) if chosen.selector else LabelSelector()
-    known, started = in_namespace(chosen, lambda cluster: _read(cluster, chosen))
+    selector = msgspec.convert(read_selector(args.selector), LabelSelector) if args.selector else LabelSelector()
+    known, started = in_namespace(args, lambda cluster: _read(cluster, args))
     rows = [row for row in known.state.cron_jobs.rows() if not row.primer_uid and selects(selector, row.labels)]
-    found = suggestions(known, rows, chosen.at_least, chosen.zone, now(), started)
-    prices = Prices(chosen.price_cpu_hour, chosen.price_memory_gib_hour)
-    if is_table(chosen.output):
+    found = suggestions(known, rows, args.at_least, args.zone, now(), started)
+    prices = Prices(args.price_cpu_hour, args.price_memory_gib_hour)
+    if is_table(args.output):
         if found:
-            wide, namespaced = chosen.output == "wide", not chosen.all_namespaces
+            wide, namespaced = args.output == "wide", not args.all_namespaces
             width = None if wide else terminal_width(sys.stdout)
             print(suggestion_table(found, prices, wide=wide, namespaced=namespaced, width=width))
     else:
-        print(manifests(found, prices, chosen.output, allow_standing=chosen.allow_standing))
-    for text in remarks(found, allow_standing=chosen.allow_standing):
+        print(manifests(found, prices, args.output, allow_standing=args.allow_standing))
+    for text in remarks(found, allow_standing=args.allow_standing):
         hint(text)
     return 0
 
 
-async def _read(cluster: Cluster, chosen: argparse.Namespace) -> tuple[Primers, Starts]:
-    return await read_snapshot(cluster, chosen), await starts(cluster, chosen.namespace)
+async def _read(cluster: Cluster, args: argparse.Namespace) -> tuple[Primers, Starts]:
+    return await read_snapshot(cluster, args), await starts(cluster, args.namespace)
 
 
 def suggestions(

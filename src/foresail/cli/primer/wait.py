@@ -26,22 +26,22 @@ _PASSES = (Reason.QUOTA_TOO_SMALL, Reason.TOO_MANY_PLACEHOLDERS, Reason.REFUSED)
 _NEVER_RUNS = (Reason.NO_CRON_JOB, Reason.INVALID, Reason.NEVER_FIRES)
 
 
-def wait(chosen: argparse.Namespace) -> int:
+def wait(args: argparse.Namespace) -> int:
     """Wait for the named Primers; exit code 1 if one cannot get there or the time is over."""
     return interruptible(
-        lambda: in_namespace(chosen, lambda cluster: _wait(cluster, chosen)),
+        lambda: in_namespace(args, lambda cluster: _wait(cluster, args)),
         "Stopped waiting. The Primers continue in the cluster.",
     )
 
 
-async def _wait(cluster: Cluster, chosen: argparse.Namespace) -> int:
-    since, until = now(), deadline(chosen.timeout)
-    waiting = [Key(chosen.namespace, name) for name in chosen.names]
+async def _wait(cluster: Cluster, args: argparse.Namespace) -> int:
+    since, until = now(), deadline(args.timeout)
+    waiting = [Key(args.namespace, name) for name in args.names]
     remarks: dict[Key, str] = {}
     while True:
         for key in tuple(waiting):
             primer = await _read(cluster, key)
-            found = outcome(primer, chosen.event, since, now())
+            found = outcome(primer, args.event, since, now())
             if isinstance(found, CommandError):
                 raise found
             if found is not None:
@@ -55,7 +55,7 @@ async def _wait(cluster: Cluster, chosen: argparse.Namespace) -> int:
         if not waiting:
             return 0
         if until is not None and now() >= until:
-            raise _timed_out(waiting, chosen.event)
+            raise _timed_out(waiting, args.event)
         await asyncio.sleep(_PAUSE)
 
 

@@ -1,4 +1,4 @@
-"""The words of `foresail schedule`; what they do is imported only when one of them is chosen."""
+"""The words of `foresail schedule`; what they do is imported only when one of them is args."""
 
 import argparse
 from collections.abc import Callable
@@ -84,7 +84,7 @@ def _add_create(words: Any) -> None:  # noqa: ANN401 - argparse's own is private
 
 def _add_reports(words: Any) -> None:  # noqa: ANN401
     one = _word(words, "get", "list Schedules with next run, last result and blocking reason", ("get", "get"))
-    _add_choice(one)
+    _add_selection(one)
     add_object_output(one)
     one.add_argument("--show-labels", action="store_true", help="show labels in the last column")
     one.add_argument(
@@ -93,7 +93,7 @@ def _add_reports(words: Any) -> None:  # noqa: ANN401
     _add_reading(one)
 
     one = _word(words, "describe", "show details of Schedules", ("describe", "describe"))
-    _add_choice(one)
+    _add_selection(one)
     _add_reading(one)
 
     one = _word(
@@ -102,7 +102,7 @@ def _add_reports(words: Any) -> None:  # noqa: ANN401
         "evaluate the rules in order, and show the first that blocks a Schedule",
         ("explain", "explain"),
     )
-    _add_choice(one)
+    _add_selection(one)
     add_output(one, "table", "json", "yaml")
     _add_reading(one)
 
@@ -113,13 +113,13 @@ def _add_changes(words: Any) -> None:  # noqa: ANN401
         ("unpause", "unpause Schedules", "unpause"),
     ):
         one = _word(words, name, meaning, ("change", run))
-        _add_choice(one, everything=True)
+        _add_selection(one, everything=True)
         one.add_argument("--skip-immediately", action=BooleanOption, help=f"{_SKIP} (default: unchanged)")
         add_object_output(one)
         add_dry_run(one)
 
     one = _word(words, "delete", "delete Schedules; their Backups stay", ("change", "delete"))
-    _add_choice(one, everything=True)
+    _add_selection(one, everything=True)
     one.add_argument("--confirm", action="store_true", help="do not ask for confirmation")
     add_object_output(one)
     add_dry_run(one)
@@ -144,7 +144,7 @@ def _add_changes(words: Any) -> None:  # noqa: ANN401
 
 def _add_pictures(words: Any) -> None:  # noqa: ANN401
     one = _word(words, "simulate", "predict which slots run on time, late or not at all", ("simulate", "simulate"))
-    _add_choice(one)
+    _add_selection(one)
     one.add_argument("--from", dest="start", metavar="INSTANT", help=f"start (default: now), {_INSTANT}")
     one.add_argument("--until", dest="end", metavar="INSTANT", help="end (default: a week after --from)")
     one.add_argument(
@@ -155,7 +155,7 @@ def _add_pictures(words: Any) -> None:  # noqa: ANN401
     _add_reading(one)
 
     one = _word(words, "calendar", "draw how many runs start when, with pile-ups", ("calendar", "calendar"))
-    _add_choice(one)
+    _add_selection(one)
     one.add_argument("--from", dest="start", metavar="DATE", help="first day (default: today)")
     one.add_argument("--weeks", type=int, default=1, metavar="N", help="(%(default)s)")
     one.add_argument("--zone", default="UTC", help="time zone of the picture (%(default)s)")
@@ -163,7 +163,7 @@ def _add_pictures(words: Any) -> None:  # noqa: ANN401
     _add_reading(one)
 
     one = _word(words, "spread", "propose other minutes for Schedules that start together", ("spread", "propose"))
-    _add_choice(one)
+    _add_selection(one)
     one.add_argument("--most", type=int, default=1, metavar="N", help="allowed starts per minute (%(default)s)")
     one.add_argument("--days", type=int, default=7, metavar="N", help="days to look ahead (%(default)s)")
     add_output(one, "table", "json", "yaml", "name", "patch")
@@ -180,8 +180,8 @@ def _word(words: Any, name: str, help_text: str, run: tuple[str, str]) -> argpar
     return one
 
 
-def _add_choice(one: argparse.ArgumentParser, *, everything: bool = False) -> None:
-    """Add how Schedules are chosen; where something is changed, all of them must be asked for by name."""
+def _add_selection(one: argparse.ArgumentParser, *, everything: bool = False) -> None:
+    """Add names, -l and -A; a command that changes objects needs --all for all of them."""
     none = "" if everything else "; all if none is given"
     one.add_argument("names", nargs="*", metavar="NAME", help=f"names of Schedules{none}")
     one.add_argument("-l", "--selector", metavar="SELECTOR", help="select by labels")
@@ -203,8 +203,8 @@ def _add_reading(one: argparse.ArgumentParser) -> None:
 
 
 def _command(module: str, function: str) -> Callable[[argparse.Namespace], int]:
-    def run(chosen: argparse.Namespace) -> int:
-        code: int = getattr(import_module(f"foresail.cli.schedule.{module}"), function)(chosen)
+    def run(args: argparse.Namespace) -> int:
+        code: int = getattr(import_module(f"foresail.cli.schedule.{module}"), function)(args)
         return code
 
     return run

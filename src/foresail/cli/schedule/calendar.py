@@ -25,19 +25,19 @@ _NAMED = 6
 _MANY, _VERY_MANY = 3, 10
 
 
-def calendar(chosen: argparse.Namespace) -> int:
+def calendar(args: argparse.Namespace) -> int:
     """Draw how many runs start when."""
-    if chosen.weeks < 1:
-        raise CommandError(f"--weeks {chosen.weeks} is too small", "specify 1 or more")
-    first = instant_of(chosen.start, chosen.zone).astimezone(load_zoneinfo(validate_zone_name(chosen.zone))).date()
-    days = [first + timedelta(days=number) for number in range(7 * chosen.weeks)]
-    evaluated, instant = read_selected(chosen)
+    if args.weeks < 1:
+        raise CommandError(f"--weeks {args.weeks} is too small", "specify 1 or more")
+    first = instant_of(args.start, args.zone).astimezone(load_zoneinfo(validate_zone_name(args.zone))).date()
+    days = [first + timedelta(days=number) for number in range(7 * args.weeks)]
+    evaluated, instant = read_selected(args)
     drawn = [each for each in evaluated if not each.schedule.paused and each.verdict.refused is None]
-    load = load_of(drawn, days, chosen.zone, instant)
-    if chosen.svg is None:
+    load = load_of(drawn, days, args.zone, instant)
+    if args.svg is None:
         print("\n".join(week_lines(load)))
     else:
-        write_picture(chosen.svg, load_picture(load, [pile_line(pile) for pile in load.piles[:_SHOWN]]))
+        write_picture(args.svg, load_picture(load, [pile_line(pile) for pile in load.piles[:_SHOWN]]))
     _hint_omitted(evaluated, drawn)
     return 0
 

@@ -22,19 +22,19 @@ from foresail.schedules.observe import ScheduleRow
 from foresail.schedules.status import pause_annotation
 
 
-def pause(chosen: argparse.Namespace) -> int:
-    """Pause the chosen Schedules."""
-    return on_cluster(chosen, lambda cluster: _set_paused(cluster, chosen, paused=True))
+def pause(args: argparse.Namespace) -> int:
+    """Pause the selected Schedules."""
+    return on_cluster(args, lambda cluster: _set_paused(cluster, args, paused=True))
 
 
-def unpause(chosen: argparse.Namespace) -> int:
-    """Unpause the chosen Schedules; what spec.skipImmediately says stays unless the option says otherwise."""
-    return on_cluster(chosen, lambda cluster: _set_paused(cluster, chosen, paused=False))
+def unpause(args: argparse.Namespace) -> int:
+    """Unpause the selected Schedules; what spec.skipImmediately says stays unless the option says otherwise."""
+    return on_cluster(args, lambda cluster: _set_paused(cluster, args, paused=False))
 
 
-def delete(chosen: argparse.Namespace) -> int:
-    """Delete the chosen Schedules, after asking."""
-    return on_cluster(chosen, lambda cluster: _delete(cluster, chosen))
+def delete(args: argparse.Namespace) -> int:
+    """Delete the selected Schedules, after asking."""
+    return on_cluster(args, lambda cluster: _delete(cluster, args))
 
 
 def pause_body(*, paused: bool, skip: bool | None) -> dict[str, Any]:
@@ -45,25 +45,25 @@ def pause_body(*, paused: bool, skip: bool | None) -> dict[str, Any]:
     return {"spec": spec}
 
 
-async def _set_paused(cluster: Cluster, chosen: argparse.Namespace, *, paused: bool) -> int:
-    schedules = await _selected_rows(cluster, chosen)
+async def _set_paused(cluster: Cluster, args: argparse.Namespace, *, paused: bool) -> int:
+    schedules = await _selected_rows(cluster, args)
     word = "paused" if paused else "unpaused"
     changed = [each for each in schedules if each.paused is not paused]
     for each in schedules:
         if each.paused is paused:
-            kept = "" if chosen.skip_immediately is None else "; spec.skipImmediately is unchanged"
+            kept = "" if args.skip_immediately is None else "; spec.skipImmediately is unchanged"
             print(f"Schedule {each.key.name} is already {word}, skip{kept}", file=sys.stderr)
-    requests = [_request(each, paused=paused, skip=chosen.skip_immediately) for each in changed]
+    requests = [_request(each, paused=paused, skip=args.skip_immediately) for each in changed]
     hint_who_manages(changed)
-    if chosen.dry_run == CLIENT:
-        print(shown(requests, chosen.output))
+    if args.dry_run == CLIENT:
+        print(shown(requests, args.output))
         return 0
-    done = f"would be {word} (server dry run)" if chosen.dry_run else f"{word} successfully"
+    done = f"would be {word} (server dry run)" if args.dry_run else f"{word} successfully"
     for request in requests:
-        made = await cluster.merge(request.kind, request.key, request.body or {}, dry_run=bool(chosen.dry_run))
-        _say(chosen, made, f"Schedule {request.key.name} {done}")
-    if not paused and not chosen.dry_run:
-        await _hint_who_fires(cluster, chosen, changed)
+        made = await cluster.merge(request.kind, request.key, request.body or {}, dry_run=bool(args.dry_run))
+        _say(args, made, f"Schedule {request.key.name} {done}")
+    if not paused and not args.dry_run:
+        await _hint_who_fires(cluster, args, changed)
     return 0
 
 
@@ -75,10 +75,10 @@ def _request(schedule: ScheduleRow, *, paused: bool, skip: bool | None) -> Reque
     return Request("PATCH", velero.SCHEDULE, schedule.key, body)
 
 
-async def _hint_who_fires(cluster: Cluster, chosen: argparse.Namespace, schedules: Sequence[ScheduleRow]) -> None:
+async def _hint_who_fires(cluster: Cluster, args: argparse.Namespace, schedules: Sequence[ScheduleRow]) -> None:
     for namespace in sorted({each.key.namespace for each in schedules}):
         try:
-            known, operator = await read_server_and_leader(cluster, namespace, chosen, now())
+            known, operator = await read_server_and_leader(cluster, namespace, args, now())
         except CommandError as error:  # the change is made, whoever fires
             hint(f"cannot find out what fires Schedules in {namespace}: {error.problem}")
             continue
@@ -87,37 +87,37 @@ async def _hint_who_fires(cluster: Cluster, chosen: argparse.Namespace, schedule
             hint(text)
 
 
-async def _delete(cluster: Cluster, chosen: argparse.Namespace) -> int:
-    schedules = await _selected_rows(cluster, chosen)
+async def _delete(cluster: Cluster, args: argparse.Namespace) -> int:
+    schedules = await _selected_rows(cluster, args)
     hint_who_manages(schedules)
-    if chosen.dry_run == CLIENT:
-        print(shown([Request("DELETE", velero.SCHEDULE, each.key) for each in schedules], chosen.output))
+    if args.dry_run == CLIENT:
+        print(shown([Request("DELETE", velero.SCHEDULE, each.key) for each in schedules], args.output))
         return 0
-    if schedules and not (chosen.confirm or chosen.dry_run):
+    if schedules and not (args.confirm or args.dry_run):
         confirm_deletion(f"Schedule {each.key}" for each in schedules)
     for each in schedules:
-        await cluster.delete(velero.SCHEDULE, each.key, each.uid, dry_run=bool(chosen.dry_run))
+        await cluster.delete(velero.SCHEDULE, each.key, each.uid, dry_run=bool(args.dry_run))
         kind = {"apiVersion": velero.SCHEDULE.api_version, "kind": velero.SCHEDULE.name}
         gone = {**kind, "metadata": {"name": each.key.name, "namespace": each.key.namespace}}
         tried = f"Schedule {each.key.name} would be deleted (server dry run)"
-        _say(chosen, gone, tried if chosen.dry_run else f"Schedule deleted: {each.key.name}")
-        if each.owns_backups and not chosen.dry_run:
+        _say(args, gone, tried if args.dry_run else f"Schedule deleted: {each.key.name}")
+        if each.owns_backups and not args.dry_run:
             hint(f"useOwnerReferencesInBackup: the Backups of {each.key.name} are deleted with it")
     return 0
 
 
-async def _selected_rows(cluster: Cluster, chosen: argparse.Namespace) -> list[ScheduleRow]:
-    if not (chosen.names or chosen.selector or chosen.all):
+async def _selected_rows(cluster: Cluster, args: argparse.Namespace) -> list[ScheduleRow]:
+    if not (args.names or args.selector or args.all):
         raise CommandError("no Schedule is specified", "specify names, -l SELECTOR or --all")
-    schedules = [row_of(each) for each in await selected_schedules(cluster, chosen)]
+    schedules = [row_of(each) for each in await selected_schedules(cluster, args)]
     if not schedules:
         print("No schedules found", file=sys.stderr)
     return schedules
 
 
-def _say(chosen: argparse.Namespace, made: msgspec.Raw | dict[str, Any], text: str) -> None:
-    if is_table(chosen.output):
+def _say(args: argparse.Namespace, made: msgspec.Raw | dict[str, Any], text: str) -> None:
+    if is_table(args.output):
         print(text, file=sys.stderr)
         return
     content = made if isinstance(made, dict) else msgspec.json.decode(made, type=dict[str, Any])
-    print(as_text([content], chosen.output))
+    print(as_text([content], args.output))

@@ -27,44 +27,44 @@ from foresail.schedules.expression import diff_dialects
 from foresail.schedules.observe import VeleroServer, location_of
 
 
-def create(chosen: argparse.Namespace) -> int:
+def create(args: argparse.Namespace) -> int:
     """Create a Schedule, or print the manifest, which needs no cluster."""
-    body = schedule_object(chosen)
-    if chosen.dry_run == CLIENT or (not chosen.dry_run and not (is_table(chosen.output) or chosen.output == "name")):
-        _check_offline(chosen)
-        print(as_text([body], "yaml" if is_table(chosen.output) else chosen.output))
+    body = schedule_object(args)
+    if args.dry_run == CLIENT or (not args.dry_run and not (is_table(args.output) or args.output == "name")):
+        _check_offline(args)
+        print(as_text([body], "yaml" if is_table(args.output) else args.output))
         return 0
-    return on_cluster(chosen, lambda cluster: _create(cluster, chosen, body))
+    return on_cluster(args, lambda cluster: _create(cluster, args, body))
 
 
-def _check_offline(chosen: argparse.Namespace) -> None:
+def _check_offline(args: argparse.Namespace) -> None:
     """Check the expression without a cluster; where the two dialects differ, print a hint."""
-    zone, instant = settings_of(chosen).zone, now()
-    dialect = Dialect(chosen.velero_dialect) if chosen.velero_dialect else None
-    if dialect is None and diff_dialects(chosen.schedule, zone, instant) is not None:
-        hint(f"{_two_meanings(chosen.schedule)}: check it with foresail cron diff-dialects, or use --velero-dialect")
+    zone, instant = settings_of(args).zone, now()
+    dialect = Dialect(args.velero_dialect) if args.velero_dialect else None
+    if dialect is None and diff_dialects(args.schedule, zone, instant) is not None:
+        hint(f"{_two_meanings(args.schedule)}: check it with foresail cron diff-dialects, or use --velero-dialect")
         return
-    checked(chosen.schedule, VeleroServer(dialect), zone, instant)
+    checked(args.schedule, VeleroServer(dialect), zone, instant)
 
 
-async def _create(cluster: Cluster, chosen: argparse.Namespace, body: dict[str, Any]) -> int:
+async def _create(cluster: Cluster, args: argparse.Namespace, body: dict[str, Any]) -> int:
     instant = now()
-    known = await read_namespace(cluster, chosen.namespace, chosen, instant)
-    cron = checked(chosen.schedule, known.server, settings_of(chosen).zone, instant)
-    await _check_locations(cluster, chosen, known)
-    key = Key(chosen.namespace, chosen.name)
-    made = await cluster.create(velero.SCHEDULE, key, body, dry_run=bool(chosen.dry_run))
-    if chosen.dry_run:
-        print(as_text([msgspec.json.decode(made, type=dict)], "yaml" if is_table(chosen.output) else chosen.output))
-        print(f'Schedule "{chosen.name}" would be created (server dry run).', file=sys.stderr)
+    known = await read_namespace(cluster, args.namespace, args, instant)
+    cron = checked(args.schedule, known.server, settings_of(args).zone, instant)
+    await _check_locations(cluster, args, known)
+    key = Key(args.namespace, args.name)
+    made = await cluster.create(velero.SCHEDULE, key, body, dry_run=bool(args.dry_run))
+    if args.dry_run:
+        print(as_text([msgspec.json.decode(made, type=dict)], "yaml" if is_table(args.output) else args.output))
+        print(f'Schedule "{args.name}" would be created (server dry run).', file=sys.stderr)
         return 0
-    if chosen.output == "name":
+    if args.output == "name":
         print(as_text([msgspec.json.decode(made, type=dict)], "name"))
     first = cron.next(instant)
-    run = f" It is due first at {moment(first, instant)}." if first and not chosen.paused else ""
-    print(f'Schedule "{chosen.name}" created successfully.{run}', file=sys.stderr)
+    run = f" It is due first at {moment(first, instant)}." if first and not args.paused else ""
+    print(f'Schedule "{args.name}" created successfully.{run}', file=sys.stderr)
     text = who_fires(
-        chosen.namespace, has_schedule_controller=known.server.has_schedule_controller, operator=known.operator
+        args.namespace, has_schedule_controller=known.server.has_schedule_controller, operator=known.operator
     )
     if text:
         hint(text)
@@ -94,10 +94,10 @@ def _two_meanings(text: str) -> str:
     return f"{text!r} has different meanings for Velero up to 1.18.2 and from 1.18.3 on"
 
 
-async def _check_locations(cluster: Cluster, chosen: argparse.Namespace, known: NamespaceSnapshot) -> None:
-    name = chosen.storage_location
+async def _check_locations(cluster: Cluster, args: argparse.Namespace, known: NamespaceSnapshot) -> None:
+    name = args.storage_location
     if name and location_of(name, known.locations) is None:
         there = ", ".join(sorted(each.key.name for each in known.locations)) or "none"
-        raise CommandError(f"BackupStorageLocation {chosen.namespace}/{name} does not exist", f"existing: {there}")
-    for each in read_list(chosen.volume_snapshot_locations):
-        await cluster.read(velero.VOLUME_SNAPSHOT_LOCATION, Key(chosen.namespace, each), msgspec.Raw)
+        raise CommandError(f"BackupStorageLocation {args.namespace}/{name} does not exist", f"existing: {there}")
+    for each in read_list(args.volume_snapshot_locations):
+        await cluster.read(velero.VOLUME_SNAPSHOT_LOCATION, Key(args.namespace, each), msgspec.Raw)

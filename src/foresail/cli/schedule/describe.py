@@ -19,9 +19,9 @@ _SHOWN = 5
 _COLOURS = {"Enabled": GREEN, "FailedValidation": RED}
 
 
-def describe(chosen: argparse.Namespace) -> int:
-    """Print everything about the chosen Schedules."""
-    evaluated, instant = read_selected(chosen)
+def describe(args: argparse.Namespace) -> int:
+    """Print everything about the selected Schedules."""
+    evaluated, instant = read_selected(args)
     if evaluated:
         print("\n\n\n".join(described(each, instant) for each in evaluated))
         hint_who_fires(evaluated)

@@ -26,13 +26,13 @@ _QUESTIONS = {
 }
 
 
-def explain(chosen: argparse.Namespace) -> int:
-    """Print the chain of rules for each chosen Schedule."""
-    evaluated, instant = read_selected(chosen)
+def explain(args: argparse.Namespace) -> int:
+    """Print the chain of rules for each selected Schedule."""
+    evaluated, instant = read_selected(args)
     if any(each.verdict.due for each in evaluated):  # a run that is due and not there may have been refused
-        evaluated = on_cluster(chosen, lambda cluster: _with_refusals(cluster, evaluated, instant))
-    if chosen.output != "table":
-        print(document([as_data(each, instant) for each in evaluated], chosen.output))
+        evaluated = on_cluster(args, lambda cluster: _with_refusals(cluster, evaluated, instant))
+    if args.output != "table":
+        print(document([as_data(each, instant) for each in evaluated], args.output))
     elif evaluated:
         print("\n\n".join(explained(each, instant) for each in evaluated))
     return 0

@@ -20,40 +20,40 @@ _SHORT = ("NAME", "SCHEDULE", "LAST RUN", "NEXT RUN", "WAITING")
 _SHRINKS = ("NAME", "SCHEDULE", "NAMESPACE", "LAST RUN")
 
 
-def get(chosen: argparse.Namespace) -> int:
-    """Print the chosen Schedules."""
-    evaluated, instant = read_selected(chosen)
-    if not is_table(chosen.output):
-        print(as_text([each.content for each in evaluated], chosen.output))
+def get(args: argparse.Namespace) -> int:
+    """Print the selected Schedules."""
+    evaluated, instant = read_selected(args)
+    if not is_table(args.output):
+        print(as_text([each.content for each in evaluated], args.output))
         return 0
     if evaluated:
-        print(schedule_table(evaluated, instant, chosen, terminal_width(sys.stdout)))
+        print(schedule_table(evaluated, instant, args, terminal_width(sys.stdout)))
         hint_who_fires(evaluated)
     return 0
 
 
 def schedule_table(
-    evaluated: Sequence[EvaluatedSchedule], instant: datetime, chosen: argparse.Namespace, width: int | None
+    evaluated: Sequence[EvaluatedSchedule], instant: datetime, args: argparse.Namespace, width: int | None
 ) -> str:
     """Return the table that the options ask for; the short one fits the width."""
-    wide = chosen.output == "wide"
-    columns = [label for each in chosen.label_columns for label in each.split(",")]
+    wide = args.output == "wide"
+    columns = [label for each in args.label_columns for label in each.split(",")]
     header = [
-        *(("NAMESPACE",) if chosen.all_namespaces else ()),
+        *(("NAMESPACE",) if args.all_namespaces else ()),
         *((*VELERO, *_WIDE) if wide else _SHORT),
         *(label.rpartition("/")[2].upper() for label in columns),
-        *(("LABELS",) if chosen.show_labels else ()),
+        *(("LABELS",) if args.show_labels else ()),
     ]
     rows = []
     for each in evaluated:
         labels = each.schedule.labels
         rows.append(
             [
-                *((each.schedule.key.namespace,) if chosen.all_namespaces else ()),
+                *((each.schedule.key.namespace,) if args.all_namespaces else ()),
                 *(wide_cells(each, instant) if wide else short_cells(each, instant)),
                 *(labels.get(label, "<none>") for label in columns),
                 *((",".join(f"{name}={value}" for name, value in sorted(labels.items())) or "<none>",))
-                * chosen.show_labels,
+                * args.show_labels,
             ]
         )
     return table(header, rows) if wide else fitted(header, rows, width, _SHRINKS)

@@ -26,21 +26,21 @@ from foresail.schedules.rules import is_busy
 from foresail.schedules.settings import Settings
 
 
-def run(chosen: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     """Make the Backup and, if asked to, wait until it has ended."""
     said = "Stopped waiting. A Backup that was created continues in the cluster."
-    return interruptible(lambda: on_cluster(chosen, lambda cluster: _run(cluster, chosen)), said)
+    return interruptible(lambda: on_cluster(args, lambda cluster: _run(cluster, args)), said)
 
 
-def backup_object(schedule: ScheduleRow, chosen: argparse.Namespace, instant: datetime) -> dict[str, Any]:
+def backup_object(schedule: ScheduleRow, args: argparse.Namespace, instant: datetime) -> dict[str, Any]:
     """Return the Backup: by the rules for scheduled ones, but without a slot, for it is nobody's turn."""
     body = backup_body(schedule, Settings())
     metadata = body["metadata"]
     assert isinstance(metadata, dict)  # noqa: S101 - as it was built
-    name = chosen.backup_name or name_of(schedule, instant)
-    labels = {**metadata["labels"], **read_pairs(chosen.labels, "--labels")}
+    name = args.backup_name or name_of(schedule, instant)
+    labels = {**metadata["labels"], **read_pairs(args.labels, "--labels")}
     labels[velero.SCHEDULE_LABEL] = schedule.key.name  # without it nobody would know that the Schedule is busy
-    annotations = {**metadata.get("annotations", {}), **read_pairs(chosen.annotations, "--annotations")}
+    annotations = {**metadata.get("annotations", {}), **read_pairs(args.annotations, "--annotations")}
     noted = {"annotations": annotations} if annotations else {}
     return {
         "apiVersion": velero.BACKUP.api_version,
@@ -55,26 +55,26 @@ def name_of(schedule: ScheduleRow, instant: datetime) -> str:
     return f"{backup_name(schedule, instant)}-run"
 
 
-async def _run(cluster: Cluster, chosen: argparse.Namespace) -> int:
-    key = Key(chosen.namespace, chosen.name)
+async def _run(cluster: Cluster, args: argparse.Namespace) -> int:
+    key = Key(args.namespace, args.name)
     schedule = row_of(await cluster.read(velero.SCHEDULE, key, msgspec.Raw))
     instant = now()
-    body = backup_object(schedule, chosen, instant)
-    backup = Key(chosen.namespace, body["metadata"]["name"])
-    if chosen.dry_run == CLIENT:
-        print(shown([Request("POST", velero.BACKUP, backup, body)], chosen.output))
+    body = backup_object(schedule, args, instant)
+    backup = Key(args.namespace, body["metadata"]["name"])
+    if args.dry_run == CLIENT:
+        print(shown([Request("POST", velero.BACKUP, backup, body)], args.output))
         return 0
     await _hint_if_busy(cluster, schedule, instant)
-    made = await cluster.create(velero.BACKUP, backup, body, dry_run=bool(chosen.dry_run))
-    if chosen.dry_run:
-        form = "yaml" if is_table(chosen.output) else chosen.output
+    made = await cluster.create(velero.BACKUP, backup, body, dry_run=bool(args.dry_run))
+    if args.dry_run:
+        form = "yaml" if is_table(args.output) else args.output
         print(as_text([msgspec.json.decode(made, type=dict[str, Any])], form), flush=True)
         print(f"Backup {backup} would be created (server dry run).", file=sys.stderr)
         return 0
     print(f'Backup request "{backup.name}" submitted successfully.', file=sys.stderr)
-    if not is_table(chosen.output):
-        print(as_text([msgspec.json.decode(made, type=dict[str, Any])], chosen.output), flush=True)
-    if not chosen.wait:
+    if not is_table(args.output):
+        print(as_text([msgspec.json.decode(made, type=dict[str, Any])], args.output), flush=True)
+    if not args.wait:
         return 0
     print("Waiting for it to finish; Ctrl-C stops waiting, not the Backup.", file=sys.stderr)
     progress = Bar()

@@ -23,32 +23,32 @@ _WEEK = timedelta(days=7)
 _SUMMARY = ("SCHEDULE", "SLOTS", "ON TIME", "LATE", "NOT RUN", "FIRST EXCEPTION")
 
 
-def simulate(chosen: argparse.Namespace) -> int:
-    """Print what becomes of each slot of the chosen Schedules between two instants."""
-    span, takes = _span(chosen, now())
-    evaluated, instant = read_selected(chosen)
+def simulate(args: argparse.Namespace) -> int:
+    """Print what becomes of each slot of the selected Schedules between two instants."""
+    span, takes = _span(args, now())
+    evaluated, instant = read_selected(args)
     fates = sorted(
         ((fate, each) for each in evaluated for fate in simulated(each.view, instant, span, takes)),
         key=lambda pair: (pair[0].slot, pair[1].schedule.key),
     )
-    if chosen.output == "table":
-        print(table(_SUMMARY, summary_rows(fates, chosen.zone)))
-    elif chosen.output == "wide":
-        print(_every_slot(fates, chosen))
+    if args.output == "table":
+        print(table(_SUMMARY, summary_rows(fates, args.zone)))
+    elif args.output == "wide":
+        print(_every_slot(fates, args))
     else:
-        print(document([_as_data(*pair) for pair in fates], chosen.output))
+        print(document([_as_data(*pair) for pair in fates], args.output))
     _say_what_was_assumed(evaluated, takes)
     return 0
 
 
-def _span(chosen: argparse.Namespace, instant: datetime) -> tuple[Span, timedelta]:
-    start = instant_of(chosen.start, chosen.zone)
-    end = instant_of(chosen.end, chosen.zone) if chosen.end else start + _WEEK
+def _span(args: argparse.Namespace, instant: datetime) -> tuple[Span, timedelta]:
+    start = instant_of(args.start, args.zone)
+    end = instant_of(args.end, args.zone) if args.end else start + _WEEK
     if end <= start:
         raise CommandError(f"--until {stamp(end)} is not after --from {stamp(start)}", "specify the earlier time first")
     if end <= instant:
         raise CommandError(f"--until {stamp(end)} is in the past, which is not simulated", "see velero backup get")
-    length = read_length(chosen.backups_take, "--backups-take")
+    length = read_length(args.backups_take, "--backups-take")
     return Span(start, end), timedelta(microseconds=length // 1000)
 
 
@@ -67,12 +67,12 @@ def summary_rows(fates: Sequence[tuple[Fate, EvaluatedSchedule]], zone: str) -> 
     return rows
 
 
-def _every_slot(fates: Sequence[tuple[Fate, EvaluatedSchedule]], chosen: argparse.Namespace) -> str:
+def _every_slot(fates: Sequence[tuple[Fate, EvaluatedSchedule]], args: argparse.Namespace) -> str:
     rows = [
-        (wall_time(fate.slot, chosen.zone), stamp(fate.slot), str(each.schedule.key), said(fate, chosen.zone))
+        (wall_time(fate.slot, args.zone), stamp(fate.slot), str(each.schedule.key), said(fate, args.zone))
         for fate, each in fates
     ]
-    return table((f"SLOT ({chosen.zone})", "UTC", "SCHEDULE", "OUTCOME"), rows)
+    return table((f"SLOT ({args.zone})", "UTC", "SCHEDULE", "OUTCOME"), rows)
 
 
 def said(fate: Fate, zone: str) -> str:

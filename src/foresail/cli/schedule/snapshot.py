@@ -108,69 +108,69 @@ class EvaluatedSchedule:
         return next(filter(None, (blocker(self.view, at) for blocker in blockers)), None)
 
 
-def settings_of(chosen: argparse.Namespace) -> Settings:
+def settings_of(args: argparse.Namespace) -> Settings:
     """Return the settings under which Schedules are read."""
     try:
-        return Settings(zone=validate_zone_name(getattr(chosen, "velero_time_zone", "UTC")))
+        return Settings(zone=validate_zone_name(getattr(args, "velero_time_zone", "UTC")))
     except CronError as error:
         raise CommandError(f"--velero-time-zone: {error}") from error
 
 
 async def read_namespace(
-    cluster: Cluster, namespace: str, chosen: argparse.Namespace, instant: datetime
+    cluster: Cluster, namespace: str, args: argparse.Namespace, instant: datetime
 ) -> NamespaceSnapshot:
     """Read everything in a namespace that a decision about its Schedules depends on."""
     backups = await cluster.listed(velero.BACKUP, namespace, velero.SCHEDULE_LABEL)
     locations = await cluster.listed(velero.LOCATION, namespace)
-    known, operator = await read_server_and_leader(cluster, namespace, chosen, instant)
+    known, operator = await read_server_and_leader(cluster, namespace, args, instant)
     return NamespaceSnapshot(
         server=known,
         backups=backups_by_schedule(backup_row(_backup.decode(each)) for each in backups),
         locations=tuple(location_row(_location.decode(each)) for each in locations),
         operator=operator,
-        settings=settings_of(chosen),
+        settings=settings_of(args),
     )
 
 
 async def read_server_and_leader(
-    cluster: Cluster, namespace: str, chosen: argparse.Namespace, instant: datetime
+    cluster: Cluster, namespace: str, args: argparse.Namespace, instant: datetime
 ) -> tuple[VeleroServer, str]:
     """Read which Velero runs in a namespace, and which replica of the operator holds the lease."""
     deployments = await cluster.listed(DEPLOYMENT, namespace)
     rows = [deployment_row(_deployment.decode(each)) for each in deployments]
-    flag = Dialect(chosen.velero_dialect) if getattr(chosen, "velero_dialect", None) else None
+    flag = Dialect(args.velero_dialect) if getattr(args, "velero_dialect", None) else None
     lease = await cluster.if_there(LEASE, Key(namespace, OPERATORS_LEASE), Lease)
     return identify_server([row for row in rows if row is not None], "", flag), leader(lease, instant)
 
 
-async def selected_schedules(cluster: Cluster, chosen: argparse.Namespace) -> list[msgspec.Raw]:
+async def selected_schedules(cluster: Cluster, args: argparse.Namespace) -> list[msgspec.Raw]:
     """Read the Schedules that are named or selected, or all of them."""
-    names: Sequence[str] = chosen.names
-    if names and (chosen.selector or chosen.all_namespaces or getattr(chosen, "all", False)):
+    names: Sequence[str] = args.names
+    if names and (args.selector or args.all_namespaces or getattr(args, "all", False)):
         problem = f"Schedule {names[0]}: names cannot be combined with -l, -A or --all"
         raise CommandError(problem, "specify either names or a selection")
     if names:
-        return [await cluster.read(velero.SCHEDULE, Key(chosen.namespace, each), msgspec.Raw) for each in names]
-    namespace = "" if chosen.all_namespaces else chosen.namespace
-    return await cluster.listed(velero.SCHEDULE, namespace, chosen.selector or "")
+        return [await cluster.read(velero.SCHEDULE, Key(args.namespace, each), msgspec.Raw) for each in names]
+    namespace = "" if args.all_namespaces else args.namespace
+    return await cluster.listed(velero.SCHEDULE, namespace, args.selector or "")
 
 
-def read_selected(chosen: argparse.Namespace) -> tuple[list[EvaluatedSchedule], datetime]:
+def read_selected(args: argparse.Namespace) -> tuple[list[EvaluatedSchedule], datetime]:
     """Return the selected Schedules, evaluated now, and that instant; report if there are none."""
     instant = now()
-    evaluated = on_cluster(chosen, lambda cluster: evaluate_selected(cluster, chosen, instant))
+    evaluated = on_cluster(args, lambda cluster: evaluate_selected(cluster, args, instant))
     if not evaluated:
-        where = "any namespace" if chosen.all_namespaces else f"namespace {chosen.namespace}"
+        where = "any namespace" if args.all_namespaces else f"namespace {args.namespace}"
         print(f"No schedules found in {where}", file=sys.stderr)
     return evaluated, instant
 
 
-async def evaluate_selected(cluster: Cluster, chosen: argparse.Namespace, instant: datetime) -> list[EvaluatedSchedule]:
+async def evaluate_selected(cluster: Cluster, args: argparse.Namespace, instant: datetime) -> list[EvaluatedSchedule]:
     """Read the selected Schedules and evaluate each of them."""
-    found = [(row_of(each), _any.decode(each)) for each in await selected_schedules(cluster, chosen)]
+    found = [(row_of(each), _any.decode(each)) for each in await selected_schedules(cluster, args)]
     namespaces = sorted({row.key.namespace for row, _ in found})
-    known = {each: await read_namespace(cluster, each, chosen, instant) for each in namespaces}
-    rows = found if chosen.names else sorted(found, key=lambda pair: pair[0].key)
+    known = {each: await read_namespace(cluster, each, args, instant) for each in namespaces}
+    rows = found if args.names else sorted(found, key=lambda pair: pair[0].key)
     return [evaluate(row, content, known[row.key.namespace], instant) for row, content in rows]
 
 

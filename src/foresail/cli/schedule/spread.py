@@ -21,13 +21,13 @@ from foresail.cli.schedule.spreading import Candidate, Move, minute_of, spread
 _HEADER = ("SCHEDULE", "NOW", "PROPOSED", "TOGETHER", "THEN")
 
 
-def propose(chosen: argparse.Namespace) -> int:
+def propose(args: argparse.Namespace) -> int:
     """Print other minutes for Schedules that start together; change nothing."""
-    if chosen.most < 1 or chosen.days < 1:
+    if args.most < 1 or args.days < 1:
         raise CommandError("--most and --days must be 1 or more", "leave them out for 1 start a minute and a week")
-    evaluated, instant = read_selected(chosen)
+    evaluated, instant = read_selected(args)
     drawn = [each for each in evaluated if not each.schedule.paused and each.verdict.refused is None]
-    end = instant + timedelta(days=chosen.days)
+    end = instant + timedelta(days=args.days)
     candidates = [
         Candidate(
             each.schedule.key,
@@ -36,9 +36,9 @@ def propose(chosen: argparse.Namespace) -> int:
         )
         for each in drawn
     ]
-    moves = spread(candidates, chosen.most)
-    print_moves(moves, chosen.output)
-    _print_hints(moves, drawn, candidates, chosen.most)
+    moves = spread(candidates, args.most)
+    print_moves(moves, args.output)
+    _print_hints(moves, drawn, candidates, args.most)
     return 0
 
 

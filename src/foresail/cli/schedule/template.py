@@ -21,24 +21,22 @@ _NEW = (
 )
 
 
-def schedule_object(chosen: argparse.Namespace) -> dict[str, Any]:
+def schedule_object(args: argparse.Namespace) -> dict[str, Any]:
     """Return the Schedule that the options describe."""
-    if len(chosen.name) > LONGEST_NAME:
-        problem = (
-            f"Schedule {chosen.name}: the name has {len(chosen.name)} characters, and its Backups carry it in a label"
-        )
+    if len(args.name) > LONGEST_NAME:
+        problem = f"Schedule {args.name}: the name has {len(args.name)} characters, and its Backups carry it in a label"
         raise CommandError(problem, f"choose a name with at most {LONGEST_NAME} characters")
-    metadata: dict[str, Any] = {"name": chosen.name, "namespace": chosen.namespace}
+    metadata: dict[str, Any] = {"name": args.name, "namespace": args.namespace}
     for field in ("labels", "annotations"):
-        pairs = read_pairs(getattr(chosen, field), f"--{field}")
+        pairs = read_pairs(getattr(args, field), f"--{field}")
         if pairs:
             metadata[field] = pairs
-    spec: dict[str, Any] = {"schedule": chosen.schedule, "template": template_of(chosen)}
-    spec["useOwnerReferencesInBackup"] = chosen.use_owner_references_in_backup
-    if chosen.paused:
+    spec: dict[str, Any] = {"schedule": args.schedule, "template": template_of(args)}
+    spec["useOwnerReferencesInBackup"] = args.use_owner_references_in_backup
+    if args.paused:
         spec["paused"] = True
-    if chosen.skip_immediately is not None:
-        spec["skipImmediately"] = chosen.skip_immediately
+    if args.skip_immediately is not None:
+        spec["skipImmediately"] = args.skip_immediately
     return {
         "apiVersion": velero.SCHEDULE.api_version,
         "kind": velero.SCHEDULE.name,
@@ -47,43 +45,43 @@ def schedule_object(chosen: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def template_of(chosen: argparse.Namespace) -> dict[str, Any]:
+def template_of(args: argparse.Namespace) -> dict[str, Any]:
     """Return the template of Backups; fields that Velero's command line always writes are written here too."""
-    _refuse_contradictions(chosen)
-    policy = chosen.resource_policies_configmap
-    files = chosen.parallel_files_upload
-    others = (chosen.or_selector or "").split(" or ")
+    _refuse_contradictions(args)
+    policy = args.resource_policies_configmap
+    files = args.parallel_files_upload
+    others = (args.or_selector or "").split(" or ")
     given = {
-        **{field: read_list(getattr(chosen, option)) for option, field in LISTS.items()},
-        "labelSelector": read_selector(chosen.selector or ""),
+        **{field: read_list(getattr(args, option)) for option, field in LISTS.items()},
+        "labelSelector": read_selector(args.selector or ""),
         "orLabelSelectors": [read_selector(each) for each in others if each],
-        "orderedResources": read_ordered(chosen.ordered_resources or ""),
+        "orderedResources": read_ordered(args.ordered_resources or ""),
         "resourcePolicy": {"kind": "configmap", "name": policy} if policy else None,
         "uploaderConfig": {"parallelFilesUpload": files} if files > 0 else None,
-        "storageLocation": chosen.storage_location,
-        "datamover": chosen.data_mover,
+        "storageLocation": args.storage_location,
+        "datamover": args.data_mover,
     }
-    switches = {field: getattr(chosen, option) for option, field in SWITCHES.items()}
+    switches = {field: getattr(args, option) for option, field in SWITCHES.items()}
     return {
         "hooks": {},
         "metadata": {},
         "includedNamespaces": ["*"],
         **{field: value for field, value in given.items() if value},
         **{field: value for field, value in switches.items() if value is not None},
-        **{field: _duration(getattr(chosen, option), option) for option, field in DURATIONS.items()},
+        **{field: _duration(getattr(args, option), option) for option, field in DURATIONS.items()},
     }
 
 
-def _refuse_contradictions(chosen: argparse.Namespace) -> None:
-    if chosen.selector and chosen.or_selector:
+def _refuse_contradictions(args: argparse.Namespace) -> None:
+    if args.selector and args.or_selector:
         raise CommandError("--selector and --or-selector cannot be combined", "specify one of them")
-    old = [each for each in _OLD if getattr(chosen, each) is not None]
-    new = [each for each in _NEW if getattr(chosen, each) is not None]
+    old = [each for each in _OLD if getattr(args, each) is not None]
+    new = [each for each in _NEW if getattr(args, each) is not None]
     if old and new:
         first, second = (spelled(each[0]) for each in (old, new))
         hint = "use the four options for cluster-scoped and namespace-scoped resources, or the three others"
         raise CommandError(f"{first} and {second} cannot be combined", hint)
-    both = set(read_list(chosen.include_namespaces)) & set(read_list(chosen.exclude_namespaces))
+    both = set(read_list(args.include_namespaces)) & set(read_list(args.exclude_namespaces))
     if both:
         raise CommandError(f"namespaces both included and excluded: {', '.join(sorted(both))}", "list each once")
 

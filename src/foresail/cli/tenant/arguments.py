@@ -1,4 +1,4 @@
-"""The words of `foresail backup` and `foresail restore`; what they do is imported only when one of them is chosen."""
+"""The words of `foresail backup` and `foresail restore`; what they do is imported only when one of them is args."""
 
 import argparse
 from collections.abc import Callable
@@ -71,7 +71,7 @@ def _filling(word: str) -> Callable[[argparse.ArgumentParser], None]:
 
 
 def _add_create(words: Any, word: str) -> None:  # noqa: ANN401 - argparse's own is private
-    from foresail.cli.tenant.spec_arguments import add_backup_spec, add_restore_spec  # noqa: PLC0415 - when chosen
+    from foresail.cli.tenant.spec_arguments import add_backup_spec, add_restore_spec  # noqa: PLC0415 - only for create
 
     meaning = (
         "create a backup of the namespace" if word == "backup" else "create a restore from a backup of the namespace"
@@ -98,21 +98,21 @@ def _add_create(words: Any, word: str) -> None:  # noqa: ANN401 - argparse's own
 
 def _add_reports(words: Any, word: str) -> None:  # noqa: ANN401
     one = _word(words, word, "get", f"list {word}s with their phase, queue position and blocking reason")
-    _add_choice(one, word)
+    _add_selection(one, word)
     one.add_argument("-w", "--watch", action="store_true", help="watch for changes until Ctrl-C")
     _add_timeout(one)
     add_object_output(one)
     one = _word(words, word, "describe", f"show details of {word}s and the next step")
-    _add_choice(one, word)
+    _add_selection(one, word)
     one = _word(words, word, "explain", "show completed steps, what is blocking, and the next step")
-    _add_choice(one, word)
+    _add_selection(one, word)
     add_output(one, "table", "json", "yaml")
 
 
 def _add_delete(words: Any, word: str) -> None:  # noqa: ANN401
     meaning = "delete backups with their data" if word == "backup" else "delete restores; restored objects stay"
     one = _word(words, word, "delete", meaning)
-    _add_choice(one, word, everything=True)
+    _add_selection(one, word, everything=True)
     one.add_argument("--confirm", action="store_true", help="do not ask for confirmation")
     if word == "backup":
         one.add_argument(
@@ -153,8 +153,8 @@ def _word(words: Any, word: str, verb: str, meaning: str) -> argparse.ArgumentPa
     return one
 
 
-def _add_choice(one: argparse.ArgumentParser, word: str, *, everything: bool = False) -> None:
-    """Add how requests are chosen; where something is changed, all of them must be asked for by name."""
+def _add_selection(one: argparse.ArgumentParser, word: str, *, everything: bool = False) -> None:
+    """Add names, -l and -A; a command that changes objects needs --all for all of them."""
     none = "" if everything else "; all if none is given"
     one.add_argument("names", nargs="*", metavar="NAME", help=f"names of {word}s{none}")
     one.add_argument("-l", "--selector", metavar="SELECTOR", help="select by labels")
@@ -168,8 +168,8 @@ def _add_timeout(one: argparse.ArgumentParser) -> None:
 
 
 def _command(verb: str) -> Callable[[argparse.Namespace], int]:
-    def run(chosen: argparse.Namespace) -> int:
-        code: int = getattr(import_module(f"foresail.cli.tenant.{verb}"), verb)(chosen)
+    def run(args: argparse.Namespace) -> int:
+        code: int = getattr(import_module(f"foresail.cli.tenant.{verb}"), verb)(args)
         return code
 
     return run

@@ -25,41 +25,41 @@ from foresail.plan import Key
 from foresail.selfservice.families import Family
 
 
-def create(chosen: argparse.Namespace) -> int:
+def create(args: argparse.Namespace) -> int:
     """Create a request, or print the manifest, which needs no cluster."""
-    family = family_of(chosen)
-    settle_name(family, chosen, now())
-    until = deadline(chosen.timeout)
-    if chosen.dry_run == CLIENT or (not chosen.dry_run and not (is_table(chosen.output) or chosen.output == "name")):
-        _settle_namespace_if_known(chosen)
-        body = request_object(family, chosen)
-        print(as_text([body], "yaml" if is_table(chosen.output) else chosen.output))
+    family = family_of(args)
+    settle_name(family, args, now())
+    until = deadline(args.timeout)
+    if args.dry_run == CLIENT or (not args.dry_run and not (is_table(args.output) or args.output == "name")):
+        _settle_namespace_if_known(args)
+        body = request_object(family, args)
+        print(as_text([body], "yaml" if is_table(args.output) else args.output))
         return 0
-    return interruptible(lambda: in_namespace(chosen, lambda cluster, family: _create(cluster, family, chosen, until)))
+    return interruptible(lambda: in_namespace(args, lambda cluster, family: _create(cluster, family, args, until)))
 
 
-def _settle_namespace_if_known(chosen: argparse.Namespace) -> None:
+def _settle_namespace_if_known(args: argparse.Namespace) -> None:
     """Use the namespace of the kube context; a manifest without one goes where it is applied."""
     try:
-        settle_namespace(chosen)
+        settle_namespace(args)
     except CommandError:
-        chosen.namespace = None
+        args.namespace = None
 
 
-async def _create(cluster: Cluster, family: Family, chosen: argparse.Namespace, until: datetime | None) -> int:
-    body = request_object(family, chosen)
+async def _create(cluster: Cluster, family: Family, args: argparse.Namespace, until: datetime | None) -> int:
+    body = request_object(family, args)
     await check_kinds(cluster, family, body)
-    key = Key(chosen.namespace, chosen.name)
-    made = await cluster.create(family.kind, key, await stamped(cluster, body), dry_run=bool(chosen.dry_run))
-    if chosen.dry_run:
-        form = "yaml" if is_table(chosen.output) else chosen.output
+    key = Key(args.namespace, args.name)
+    made = await cluster.create(family.kind, key, await stamped(cluster, body), dry_run=bool(args.dry_run))
+    if args.dry_run:
+        form = "yaml" if is_table(args.output) else args.output
         print(as_text([msgspec.json.decode(made, type=dict[str, Any])], form), flush=True)
         print(f"{family.kind.name} {key} would be created (server dry run).", file=sys.stderr)
         return 0
-    if chosen.output == "name":
+    if args.output == "name":
         print(as_text([msgspec.json.decode(made, type=dict[str, Any])], "name"), flush=True)
     print(f"{family.kind.name} {key} created.", file=sys.stderr)
-    if chosen.wait:
+    if args.wait:
         return await wait_for(cluster, family, key, until)
     print(f"Follow it with foresail {family.word} wait {key.name} -n {key.namespace}", file=sys.stderr)
     return 0

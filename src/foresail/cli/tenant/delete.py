@@ -27,27 +27,27 @@ WARNING = (
 )
 
 
-def delete(chosen: argparse.Namespace) -> int:
-    """Delete the chosen requests, after asking."""
-    return interruptible(lambda: in_namespace(chosen, lambda cluster, family: _delete(cluster, family, chosen)))
+def delete(args: argparse.Namespace) -> int:
+    """Delete the selected requests, after asking."""
+    return interruptible(lambda: in_namespace(args, lambda cluster, family: _delete(cluster, family, args)))
 
 
-async def _delete(cluster: Cluster, family: Family, chosen: argparse.Namespace) -> int:
-    if not (chosen.names or chosen.selector or chosen.all):
+async def _delete(cluster: Cluster, family: Family, args: argparse.Namespace) -> int:
+    if not (args.names or args.selector or args.all):
         raise CommandError(f"no {family.kind.name} is specified", "specify names, -l SELECTOR or --all")
-    until = deadline(chosen.timeout)
-    found = await chosen_ones(cluster, family, chosen)
-    if found and chosen.force:
+    until = deadline(args.timeout)
+    found = await chosen_ones(cluster, family, args)
+    if found and args.force:
         print(WARNING, file=sys.stderr)
-    if chosen.dry_run == CLIENT:
-        print(shown([request_for(each, force=chosen.force) for each in found], chosen.output))
+    if args.dry_run == CLIENT:
+        print(shown([request_for(each, force=args.force) for each in found], args.output))
         return 0
-    if found and not (chosen.confirm or chosen.dry_run):
+    if found and not (args.confirm or args.dry_run):
         confirm_deletion(f"{family.kind.name} {each.key}" for each in found)
     for each in found:
-        await _send(cluster, request_for(each, force=chosen.force), each, dry_run=bool(chosen.dry_run))
-        _say(each, chosen)
-    if chosen.wait and not chosen.dry_run:
+        await _send(cluster, request_for(each, force=args.force), each, dry_run=bool(args.dry_run))
+        _say(each, args)
+    if args.wait and not args.dry_run:
         for each in found:
             await wait_until_gone(cluster, each, until)
             print(f"{family.kind.name} {each.key} is deleted.", file=sys.stderr)
@@ -70,16 +70,16 @@ async def _send(cluster: Cluster, request: Request, each: Asked, *, dry_run: boo
         await cluster.merge(request.kind, request.key, await stamped(cluster, request.body), dry_run=dry_run)
 
 
-def _say(each: Asked, chosen: argparse.Namespace) -> None:
-    if not is_table(chosen.output):
-        print(as_text([each.content], chosen.output), flush=True)
+def _say(each: Asked, args: argparse.Namespace) -> None:
+    if not is_table(args.output):
+        print(as_text([each.content], args.output), flush=True)
         return
-    if chosen.dry_run:
+    if args.dry_run:
         text = "would be deleted (server dry run)"
     elif each.family is not BACKUPS:
         text = "deletion started; restored objects stay"
     else:
         text = (
-            "deletion started; its data stays in the bucket" if chosen.force else "deletion started, including its data"
+            "deletion started; its data stays in the bucket" if args.force else "deletion started, including its data"
         )
     print(f"{each.family.kind.name} {each.key}: {text}", file=sys.stderr)

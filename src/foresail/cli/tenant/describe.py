@@ -18,9 +18,9 @@ from foresail.selfservice.families import BACKUPS
 _NONE = "<none>"
 
 
-def describe(chosen: argparse.Namespace) -> int:
-    """Print everything about the chosen requests."""
-    found = looked_at(chosen)
+def describe(args: argparse.Namespace) -> int:
+    """Print everything about the selected requests."""
+    found = looked_at(args)
     if found:
         print("\n\n\n".join(described(each, now()) for each in found))
     return 0

@@ -37,19 +37,19 @@ _EXPECTED: dict[str, str] = {
 }
 
 
-def explain(chosen: argparse.Namespace) -> int:
-    """Print the steps of each chosen request."""
-    found = in_namespace(chosen, lambda cluster, family: _read(cluster, family, chosen))
-    if chosen.output != "table":
-        print(document([as_data(each) for each in found], chosen.output))
+def explain(args: argparse.Namespace) -> int:
+    """Print the steps of each selected request."""
+    found = in_namespace(args, lambda cluster, family: _read(cluster, family, args))
+    if args.output != "table":
+        print(document([as_data(each) for each in found], args.output))
     elif found:
         print("\n\n".join(explained(each) for each in found))
     return 0
 
 
-async def _read(cluster: Cluster, family: Family, chosen: argparse.Namespace) -> list[Asked]:
-    found = await chosen_ones(cluster, family, chosen)
-    refused = await refused_writes(cluster, family.kind, chosen.namespace, now()) if found else {}
+async def _read(cluster: Cluster, family: Family, args: argparse.Namespace) -> list[Asked]:
+    found = await chosen_ones(cluster, family, args)
+    refused = await refused_writes(cluster, family.kind, args.namespace, now()) if found else {}
     return [with_refusal(each, refused.get(each.request.metadata.uid)) for each in found]
 
 

@@ -26,38 +26,38 @@ _SHRINKS = ("NAMESPACE", "BACKUP", "NAME", "STATUS")
 _PAUSE = 2.0
 
 
-def get(chosen: argparse.Namespace) -> int:
-    """Print the chosen requests, and again when they change if asked to."""
-    if chosen.watch:
-        if chosen.output not in ("table", "wide", "name"):
+def get(args: argparse.Namespace) -> int:
+    """Print the selected requests, and again when they change if asked to."""
+    if args.watch:
+        if args.output not in ("table", "wide", "name"):
             raise UsageError("--watch prints tables and names", "leave out -o, or use -o wide or -o name")
-        return interruptible(lambda: in_namespace(chosen, lambda cluster, family: _watch(cluster, family, chosen)), "")
-    found = looked_at(chosen)
-    if not is_table(chosen.output):
-        print(as_text([each.content for each in found], chosen.output))
+        return interruptible(lambda: in_namespace(args, lambda cluster, family: _watch(cluster, family, args)), "")
+    found = looked_at(args)
+    if not is_table(args.output):
+        print(as_text([each.content for each in found], args.output))
     elif found:
-        wide = chosen.output == "wide"
+        wide = args.output == "wide"
         width = terminal_width(sys.stdout)
-        print(request_table(found, now(), wide=wide, with_namespace=chosen.all_namespaces, width=width))
+        print(request_table(found, now(), wide=wide, with_namespace=args.all_namespaces, width=width))
     return 0
 
 
-async def _watch(cluster: Cluster, family: Family, chosen: argparse.Namespace) -> int:
+async def _watch(cluster: Cluster, family: Family, args: argparse.Namespace) -> int:
     """Print a table, then each row that is new, has changed or is deleted."""
-    until, wide = deadline(chosen.timeout), chosen.output == "wide"
+    until, wide = deadline(args.timeout), args.output == "wide"
     before: dict[Key, Asked] = {}
     widths: list[int] = []
     while True:
-        found = {each.key: each for each in await chosen_ones(cluster, family, chosen, is_quiet=bool(widths))}
+        found = {each.key: each for each in await chosen_ones(cluster, family, args, is_quiet=bool(widths))}
         shown, deleted = changes(before, found)
-        if chosen.output == "name":
+        if args.output == "name":
             for each in shown:
                 print(as_text([each.content], "name"), flush=True)
         elif shown or deleted:
             rows = [*request_rows(shown, now(), wide=wide), *_deleted_rows(deleted, wide=wide)]
-            if not chosen.all_namespaces:
+            if not args.all_namespaces:
                 rows = [row[1:] for row in rows]
-            header = request_header(family, wide=wide, with_namespace=chosen.all_namespaces)
+            header = request_header(family, wide=wide, with_namespace=args.all_namespaces)
             lines = shortened(header, rows, None if wide else terminal_width(sys.stdout), _SHRINKS)
             shown_lines = lines[1:] if widths else lines
             widths = widths or columns(lines)

@@ -52,22 +52,22 @@ WHAT_TO_DO = {
 """What to do about a file that cannot be read, by a word of the cause."""
 
 
-def logs(chosen: argparse.Namespace) -> int:
+def logs(args: argparse.Namespace) -> int:
     """Print the log of a request, or its results."""
-    tls = _trusted(chosen)
-    return interruptible(lambda: in_namespace(chosen, lambda cluster, family: _logs(cluster, family, chosen, tls)))
+    tls = _trusted(args)
+    return interruptible(lambda: in_namespace(args, lambda cluster, family: _logs(cluster, family, args, tls)))
 
 
-async def _logs(cluster: Cluster, family: Family, chosen: argparse.Namespace, tls: ssl.SSLContext) -> int:
-    about, until = Key(chosen.namespace, chosen.name), deadline(chosen.timeout)
+async def _logs(cluster: Cluster, family: Family, args: argparse.Namespace, tls: ssl.SSLContext) -> int:
+    about, until = Key(args.namespace, args.name), deadline(args.timeout)
     await one(cluster, family, about)  # if it does not exist, that is the error
     key = Key(about.namespace, request_name(about.name))
-    made = msgspec.json.decode(await cluster.create(_FILES, key, body(family, key, chosen)), type=Download)
+    made = msgspec.json.decode(await cluster.create(_FILES, key, body(family, key, args)), type=Download)
     try:
         url = await _url(cluster, family, about, key, until)
-        await _print(url, tls, is_results=chosen.results)
+        await _print(url, tls, is_results=args.results)
     except DownloadError as error:
-        what = "results" if chosen.results else "log"
+        what = "results" if args.results else "log"
         problem = f"the {what} of {family.kind.name} {about} cannot be read: {error}"
         raise CommandError(problem, what_to_do(str(error), family, about)) from error
     finally:
@@ -80,14 +80,14 @@ def request_name(name: str) -> str:
     return f"{name[:_LONGEST_NAME].rstrip('.-')}-{secrets.token_hex(4)}"
 
 
-def body(family: Family, key: Key, chosen: argparse.Namespace) -> dict[str, object]:
+def body(family: Family, key: Key, args: argparse.Namespace) -> dict[str, object]:
     """Return the request for a file."""
-    kind = f"{family.velero.name}{'Results' if chosen.results else 'Log'}"
+    kind = f"{family.velero.name}{'Results' if args.results else 'Log'}"
     return {
         "apiVersion": _FILES.api_version,
         "kind": _FILES.name,
         "metadata": {"name": key.name, "namespace": key.namespace},
-        "spec": {"target": {"kind": kind, "name": chosen.name}},
+        "spec": {"target": {"kind": kind, "name": args.name}},
     }
 
 
@@ -156,11 +156,11 @@ def what_to_do(cause: str, family: Family, about: Key) -> str:
     return found.format(word=family.word, name=about.name, namespace=about.namespace)
 
 
-def _trusted(chosen: argparse.Namespace) -> ssl.SSLContext:
+def _trusted(args: argparse.Namespace) -> ssl.SSLContext:
     try:
-        tls = trusting(Path(chosen.cacert).read_text() if chosen.cacert else "")
+        tls = trusting(Path(args.cacert).read_text() if args.cacert else "")
     except (OSError, ValueError, DownloadError) as error:
-        raise CommandError(f"--cacert {chosen.cacert}: {error}", "pass a file with PEM certificates") from error
-    if chosen.insecure_skip_tls_verify:
+        raise CommandError(f"--cacert {args.cacert}: {error}", "pass a file with PEM certificates") from error
+    if args.insecure_skip_tls_verify:
         tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
     return tls

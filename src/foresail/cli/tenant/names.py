@@ -12,17 +12,17 @@ _VALID = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9
 _STAMP = "-%Y%m%d%H%M%S"
 
 
-def settle_name(family: Family, chosen: argparse.Namespace, instant: datetime) -> None:
+def settle_name(family: Family, args: argparse.Namespace, instant: datetime) -> None:
     """Check the name of a new request; name a restore after its backup and the time if none is given."""
-    if chosen.name is None and family is not BACKUPS:
+    if args.name is None and family is not BACKUPS:
         suffix = f"{instant:{_STAMP}}"
-        chosen.name = f"{chosen.from_backup[: _LONGEST - len(suffix)]}{suffix}"
-    if chosen.name is None:
+        args.name = f"{args.from_backup[: _LONGEST - len(suffix)]}{suffix}"
+    if args.name is None:
         raise UsageError("no NAME is given", f"foresail {family.word} create NAME")
-    problem = problem_with_name(chosen.name)
+    problem = problem_with_name(args.name)
     if problem is not None:
         kind = family.kind.name
-        raise UsageError(f"{kind} {chosen.name}: {problem}", _advice(chosen.name))
+        raise UsageError(f"{kind} {args.name}: {problem}", _advice(args.name))
 
 
 def problem_with_name(name: str) -> str | None:

@@ -16,18 +16,18 @@ from foresail.selfservice.families import BACKUPS, RESTORES, Family
 T = TypeVar("T")
 
 
-def family_of(chosen: argparse.Namespace) -> Family:
+def family_of(args: argparse.Namespace) -> Family:
     """Return what the command is about: backups or restores."""
-    return BACKUPS if chosen.word == BACKUPS.word else RESTORES
+    return BACKUPS if args.word == BACKUPS.word else RESTORES
 
 
-def in_namespace(chosen: argparse.Namespace, work: Callable[[Cluster, Family], Awaitable[T]]) -> T:
+def in_namespace(args: argparse.Namespace, work: Callable[[Cluster, Family], Awaitable[T]]) -> T:
     """Find the namespace, connect, do the work and disconnect."""
-    if getattr(chosen, "all_namespaces", False):
-        chosen.namespace = ""
+    if getattr(args, "all_namespaces", False):
+        args.namespace = ""
     else:
-        settle_namespace(chosen)
-    return on_cluster(chosen, lambda cluster: work(cluster, family_of(chosen)))
+        settle_namespace(args)
+    return on_cluster(args, lambda cluster: work(cluster, family_of(args)))
 
 
 async def one(cluster: Cluster, family: Family, key: Key) -> Asked:
@@ -36,22 +36,22 @@ async def one(cluster: Cluster, family: Family, key: Key) -> Asked:
 
 
 async def chosen_ones(
-    cluster: Cluster, family: Family, chosen: argparse.Namespace, *, is_quiet: bool = False
+    cluster: Cluster, family: Family, args: argparse.Namespace, *, is_quiet: bool = False
 ) -> list[Asked]:
     """Read the requests that the user has named or selected, or all of them; say it if there is none."""
-    if chosen.names and (chosen.selector or getattr(chosen, "all", False) or not chosen.namespace):
-        problem = f"{family.kind.name} {chosen.names[0]}: names cannot be combined with -l, -A or --all"
+    if args.names and (args.selector or getattr(args, "all", False) or not args.namespace):
+        problem = f"{family.kind.name} {args.names[0]}: names cannot be combined with -l, -A or --all"
         raise CommandError(problem, "specify either names or a selection")
-    if chosen.names:
-        return [await one(cluster, family, Key(chosen.namespace, name)) for name in chosen.names]
-    listed = await cluster.listed(family.kind, chosen.namespace, chosen.selector or "")
+    if args.names:
+        return [await one(cluster, family, Key(args.namespace, name)) for name in args.names]
+    listed = await cluster.listed(family.kind, args.namespace, args.selector or "")
     found = sorted((asked(family, each) for each in listed), key=lambda each: each.key)
     if not found and not is_quiet:
-        where = f"namespace {chosen.namespace}" if chosen.namespace else "any namespace"
+        where = f"namespace {args.namespace}" if args.namespace else "any namespace"
         print(f"No {family.word}s found in {where}", file=sys.stderr)
     return found
 
 
-def looked_at(chosen: argparse.Namespace) -> list[Asked]:
-    """Return the chosen requests as they are now."""
-    return in_namespace(chosen, lambda cluster, family: chosen_ones(cluster, family, chosen))
+def looked_at(args: argparse.Namespace) -> list[Asked]:
+    """Return the selected requests as they are now."""
+    return in_namespace(args, lambda cluster, family: chosen_ones(cluster, family, args))

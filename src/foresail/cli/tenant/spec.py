@@ -14,76 +14,76 @@ from foresail.selfservice.families import BACKUPS, Family
 _Table = Mapping[str, tuple[str, str]]
 
 
-def request_object(family: Family, chosen: argparse.Namespace) -> dict[str, Any]:
+def request_object(family: Family, args: argparse.Namespace) -> dict[str, Any]:
     """Return the request that the options describe."""
-    metadata: dict[str, Any] = {"name": chosen.name}
-    if chosen.namespace is not None:
-        metadata["namespace"] = chosen.namespace
+    metadata: dict[str, Any] = {"name": args.name}
+    if args.namespace is not None:
+        metadata["namespace"] = args.namespace
     for field in ("labels", "annotations"):
-        pairs = read_pairs(getattr(chosen, field), f"--{field}")
+        pairs = read_pairs(getattr(args, field), f"--{field}")
         if pairs:
             metadata[field] = pairs
-    spec = {"backupSpec": backup_spec(chosen)} if family is BACKUPS else {"restoreSpec": restore_spec(chosen)}
+    spec = {"backupSpec": backup_spec(args)} if family is BACKUPS else {"restoreSpec": restore_spec(args)}
     kind = {"apiVersion": family.kind.api_version, "kind": family.kind.name}
     return {**kind, "metadata": metadata, "spec": spec}
 
 
-def backup_spec(chosen: argparse.Namespace) -> dict[str, Any]:
+def backup_spec(args: argparse.Namespace) -> dict[str, Any]:
     """Return what is to be backed up."""
-    policy, files = chosen.resource_policies_configmap, chosen.parallel_files_upload
+    policy, files = args.resource_policies_configmap, args.parallel_files_upload
     return {
-        **_selectors(chosen),
-        **_lists(chosen, options.BACKUP_LISTS),
-        **({"orderedResources": read_ordered(chosen.ordered_resources)} if chosen.ordered_resources else {}),
+        **_selectors(args),
+        **_lists(args, options.BACKUP_LISTS),
+        **({"orderedResources": read_ordered(args.ordered_resources)} if args.ordered_resources else {}),
         **({"resourcePolicy": {"kind": "configmap", "name": policy}} if policy else {}),
-        **_given(chosen, options.BACKUP_SWITCHES),
-        **_given(chosen, options.BACKUP_TEXTS),
-        **_times(chosen, options.BACKUP_TIMES),
+        **_given(args, options.BACKUP_SWITCHES),
+        **_given(args, options.BACKUP_TEXTS),
+        **_times(args, options.BACKUP_TIMES),
         **({"uploaderConfig": {"parallelFilesUpload": files}} if files is not None else {}),
     }
 
 
-def restore_spec(chosen: argparse.Namespace) -> dict[str, Any]:
+def restore_spec(args: argparse.Namespace) -> dict[str, Any]:
     """Return what is to be restored, and from which backup."""
     uploader = {
-        "parallelFilesDownload": chosen.parallel_files_download,
-        "writeSparseFiles": chosen.write_sparse_files,
+        "parallelFilesDownload": args.parallel_files_download,
+        "writeSparseFiles": args.write_sparse_files,
     }
     uploader = {field: value for field, value in uploader.items() if value is not None}
     return {
-        "backupName": chosen.from_backup,
-        **_selectors(chosen),
-        **_lists(chosen, options.RESTORE_LISTS),
-        **_given(chosen, options.RESTORE_SWITCHES),
-        **_given(chosen, options.RESTORE_TEXTS),
-        **_times(chosen, options.RESTORE_TIMES),
+        "backupName": args.from_backup,
+        **_selectors(args),
+        **_lists(args, options.RESTORE_LISTS),
+        **_given(args, options.RESTORE_SWITCHES),
+        **_given(args, options.RESTORE_TEXTS),
+        **_times(args, options.RESTORE_TIMES),
         **({"uploaderConfig": uploader} if uploader else {}),
     }
 
 
-def _selectors(chosen: argparse.Namespace) -> dict[str, Any]:
-    if chosen.selector and chosen.or_selector:
+def _selectors(args: argparse.Namespace) -> dict[str, Any]:
+    if args.selector and args.or_selector:
         raise CommandError("--selector and --or-selector cannot be combined", "specify one of them")
-    if chosen.selector:
-        return {"labelSelector": read_selector(chosen.selector)}
-    if chosen.or_selector:
-        return {"orLabelSelectors": [read_selector(each) for each in chosen.or_selector.split(" or ")]}
+    if args.selector:
+        return {"labelSelector": read_selector(args.selector)}
+    if args.or_selector:
+        return {"orLabelSelectors": [read_selector(each) for each in args.or_selector.split(" or ")]}
     return {}
 
 
-def _lists(chosen: argparse.Namespace, table: _Table) -> dict[str, Any]:
-    given = {field: read_list(getattr(chosen, option)) for option, (field, _) in table.items()}
+def _lists(args: argparse.Namespace, table: _Table) -> dict[str, Any]:
+    given = {field: read_list(getattr(args, option)) for option, (field, _) in table.items()}
     return {field: names for field, names in given.items() if names}
 
 
-def _given(chosen: argparse.Namespace, table: _Table) -> dict[str, Any]:
-    given = {field: getattr(chosen, option) for option, (field, _) in table.items()}
+def _given(args: argparse.Namespace, table: _Table) -> dict[str, Any]:
+    given = {field: getattr(args, option) for option, (field, _) in table.items()}
     return {field: value for field, value in given.items() if value is not None}
 
 
-def _times(chosen: argparse.Namespace, table: _Table) -> dict[str, Any]:
+def _times(args: argparse.Namespace, table: _Table) -> dict[str, Any]:
     return {
-        field: go_duration(read_length(getattr(chosen, option), spelled(option)))
+        field: go_duration(read_length(getattr(args, option), spelled(option)))
         for option, (field, _) in table.items()
-        if getattr(chosen, option) is not None
+        if getattr(args, option) is not None
     }

@@ -32,18 +32,18 @@ _FOR_THE_CAUSE = timedelta(seconds=10)
 _NOT_BY_ITSELF = (Reason.NO_POLICY, Reason.RESTORED_FROM_BACKUP)  # somebody has to act first
 
 
-def wait(chosen: argparse.Namespace) -> int:
+def wait(args: argparse.Namespace) -> int:
     """Wait for each of the named requests."""
-    return interruptible(lambda: in_namespace(chosen, lambda cluster, family: _wait(cluster, family, chosen)))
+    return interruptible(lambda: in_namespace(args, lambda cluster, family: _wait(cluster, family, args)))
 
 
-async def _wait(cluster: Cluster, family: Family, chosen: argparse.Namespace) -> int:
-    until, problems = deadline(chosen.timeout), 0
-    for name in chosen.names:
+async def _wait(cluster: Cluster, family: Family, args: argparse.Namespace) -> int:
+    until, problems = deadline(args.timeout), 0
+    for name in args.names:
         try:
-            await wait_for(cluster, family, Key(chosen.namespace, name), until)
+            await wait_for(cluster, family, Key(args.namespace, name), until)
         except CommandError as error:
-            if len(chosen.names) == 1:
+            if len(args.names) == 1:
                 raise
             print(error, file=sys.stderr)
             problems += 1
