@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from foresail import __version__
-from foresail.cli.install.manifests import CAPABILITIES, Wishes, definitions, operators
+from foresail.cli.install.manifests import CAPABILITIES, InstallOptions, definitions, operators
 from testbed import Cluster, TestbedError, charts
 from testbed.build import program
 from tests.cluster import monitoring
@@ -289,7 +289,9 @@ def test_what_the_command_installs_is_in_step_with_the_charts() -> None:
 
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_the_command_installs_what_helm_would_with_the_same_values(count: int) -> None:
-    wishes = Wishes(CAPABILITIES[:count], "backup", "sails", "example.com/f:v1", "example.com/pause:3", count == 1)
+    options = InstallOptions(
+        CAPABILITIES[:count], "backup", "sails", "example.com/f:v1", "example.com/pause:3", count == 1
+    )
     values = {
         "veleroNamespace": "backup",
         "veleroServiceAccount": "sails",
@@ -303,7 +305,7 @@ def test_the_command_installs_what_helm_would_with_the_same_values(count: int) -
     }
     text = charts.rendered("foresail", "backup", values)
     by_helm = [each for each in yaml.safe_load_all(text.replace("managed-by: Helm", "managed-by: foresail")) if each]
-    ours = [dict(each.body) for each in operators(wishes)]
+    ours = [dict(each.body) for each in operators(options)]
     assert sorted(ours, key=json.dumps) == sorted(by_helm, key=json.dumps)
 
 

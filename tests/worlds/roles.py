@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple
 
-from foresail.cli.install.manifests import Wishes, operators
+from foresail.cli.install.manifests import InstallOptions, operators
 from foresail.kube.failures import Cause, Failure
 from foresail.plan import Kind
 
@@ -24,7 +24,7 @@ class Grant(NamedTuple):
 @cache
 def granted(capability: str) -> frozenset[Grant]:
     """Return what the operator may do if this capability is the only one that is on."""
-    pieces = operators(Wishes((capability,), VELERO, "velero", "foresail", "pause"))
+    pieces = operators(InstallOptions((capability,), VELERO, "velero", "foresail", "pause"))
     bound = {each.body["roleRef"]["name"] for each in pieces if each.kind.name.endswith("RoleBinding")}
     return frozenset(
         Grant(_written(group, resource), verb, everywhere=piece.kind.name == "ClusterRole")

@@ -28,7 +28,7 @@ def seconds_left(seconds: int, job: str, at: float) -> float:
 
 
 def _run(args: argparse.Namespace) -> int:
-    told = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: told.set())
-    told.wait(seconds_left(args.seconds, os.environ.get(JOB_VARIABLE, ""), now().timestamp()))
+    terminated = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: terminated.set())
+    terminated.wait(seconds_left(args.seconds, os.environ.get(JOB_VARIABLE, ""), now().timestamp()))
     return 0

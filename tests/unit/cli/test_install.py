@@ -18,14 +18,14 @@ from foresail.cli.access.managed_by import ManagedMetadata, ManagingTool, Owner,
 from foresail.cli.doctor.permissions import Permission, needed
 from foresail.cli.errors import CommandError, UsageError
 from foresail.cli.install.changes import change
-from foresail.cli.install.install import capabilities_switched_off, what_is_off, wished, without_stamp
+from foresail.cli.install.install import capabilities_switched_off, install_options, what_is_off, without_stamp
 from foresail.cli.install.installed import Installed, find_installed, installed
 from foresail.cli.install.manifests import (
     CAPABILITIES,
     STAMP,
     STAMP_BINDING,
+    InstallOptions,
     Piece,
-    Wishes,
     checked,
     definitions,
     operators,
@@ -39,7 +39,7 @@ from foresail.schedules.velero_server import schedule_controller_is_off
 from tests.unit.cli.canned import canned
 
 NONE: dict[str, Any] = {"metadata": {}, "items": []}
-WISHES = Wishes(("schedules",), "velero", "velero", f"foresail:{__version__}")
+OPTIONS = InstallOptions(("schedules",), "velero", "velero", f"foresail:{__version__}")
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_the_change_that_is_asked_for_is_exact(by: ManagingTool, off: str, on: s
 
 
 def test_the_operator_comes_last_and_the_definitions_are_all_of_ours() -> None:
-    pieces = operators(WISHES)
+    pieces = operators(OPTIONS)
     assert [each.is_operator for each in pieces] == [False] * (len(pieces) - 1) + [True]
     assert {each.kind.name for each in definitions()} == {"CustomResourceDefinition"}
 
@@ -196,7 +196,7 @@ def test_the_operator_comes_last_and_the_definitions_are_all_of_ours() -> None:
     ],
 )
 def test_primers_have_a_deployment_and_an_account_of_their_own(capabilities: tuple[str, ...], names: list[str]) -> None:
-    pieces = operators(Wishes(capabilities, "velero", "velero", "foresail", "pause"))
+    pieces = operators(InstallOptions(capabilities, "velero", "velero", "foresail", "pause"))
     running = [each for each in pieces if each.is_operator]
     assert [each.key.name for each in running] == names
     assert pieces[-len(running) :] == running
@@ -204,8 +204,8 @@ def test_primers_have_a_deployment_and_an_account_of_their_own(capabilities: tup
 
 
 def test_no_blank_is_left_in_what_is_applied() -> None:
-    wishes = Wishes(CAPABILITIES, "backup", "sails", "a.example/f@sha256:0", "b.example/pause", True, True)  # noqa: FBT003
-    text = repr([each.body for each in operators(wishes)])
+    options = InstallOptions(CAPABILITIES, "backup", "sails", "a.example/f@sha256:0", "b.example/pause", True, True)  # noqa: FBT003
+    text = repr([each.body for each in operators(options)])
     assert not [blank for blank in ("VELERO-", "IMAGE", "TAG", "Helm'") if blank in text]
     for word in ("backup:sails", "a.example/f@sha256:0", "b.example/pause", "--schedule-skip-immediately=true"):
         assert word in text
@@ -261,7 +261,7 @@ def test_kinds_that_monitoring_needs_are_looked_for_before_anything_is_written(
 def test_where_the_api_server_cannot_set_the_requester_the_rest_is_installed_and_this_is_said(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], *, is_served: bool
 ) -> None:
-    wanted = operators(Wishes(("self-service",), "velero", "velero", "foresail"))
+    wanted = operators(InstallOptions(("self-service",), "velero", "velero", "foresail"))
     path = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies"
     with canned(tmp_path, {path: NONE} if is_served else {}) as server:
         args = argparse.Namespace(kubeconfig=str(server.kubeconfig), context=None)
@@ -272,8 +272,8 @@ def test_where_the_api_server_cannot_set_the_requester_the_rest_is_installed_and
 
 
 def test_rules_and_service_monitors_get_the_labels_by_which_a_prometheus_selects_them() -> None:
-    wishes = replace(WISHES, monitoring=True, monitoring_labels={"release": "kube-prometheus-stack"})
-    found = [each for each in operators(wishes) if each.kind in (PROMETHEUS_RULE, SERVICE_MONITOR)]
+    options = replace(OPTIONS, monitoring=True, monitoring_labels={"release": "kube-prometheus-stack"})
+    found = [each for each in operators(options) if each.kind in (PROMETHEUS_RULE, SERVICE_MONITOR)]
     assert len(found) == 4
     for each in found:
         assert each.body["metadata"]["labels"]["release"] == "kube-prometheus-stack"
@@ -285,14 +285,14 @@ def test_a_label_that_is_none_is_an_error_that_names_it(capsys: pytest.CaptureFi
     assert "error: --monitoring-label: 'release' is no label" in capsys.readouterr().err
 
 
-def test_a_wish_that_is_none_is_an_error_that_says_what_to_do() -> None:
+def test_install_refuses_to_enable_no_capability() -> None:
     with pytest.raises(CommandError, match="no capability is enabled"):
-        checked(Wishes((), "velero", "velero", "foresail"))
+        checked(InstallOptions((), "velero", "velero", "foresail"))
 
 
 @pytest.mark.parametrize("capabilities", [CAPABILITIES[:1], CAPABILITIES[1:2], CAPABILITIES[2:], CAPABILITIES])
 def test_the_doctor_asks_for_exactly_the_permissions_that_are_installed(capabilities: tuple[str, ...]) -> None:
-    pieces = operators(Wishes(capabilities, "velero", "velero", "foresail", "pause"))
+    pieces = operators(InstallOptions(capabilities, "velero", "velero", "foresail", "pause"))
     bound = {each.body["roleRef"]["name"] for each in pieces if each.kind.name.endswith("RoleBinding")}
     installed = _permissions([each for each in pieces if each.key.name in bound])
     switches = {each.replace("-", "_"): each in capabilities for each in CAPABILITIES}
@@ -300,7 +300,7 @@ def test_the_doctor_asks_for_exactly_the_permissions_that_are_installed(capabili
 
 
 def test_each_account_is_bound_to_exactly_what_the_doctor_asks_for_its_work() -> None:
-    pieces = operators(Wishes(CAPABILITIES, "velero", "velero", "foresail", "pause"))
+    pieces = operators(InstallOptions(CAPABILITIES, "velero", "velero", "foresail", "pause"))
     for account, wanted in (
         ("foresail", needed(schedules=True, self_service=True)),
         ("foresail-primers", needed(schedules=False, self_service=False, primers=True)),
@@ -471,13 +471,13 @@ ARGUMENTS = [
 BEFORE = installed(ARGUMENTS, "example.com/foresail:1", {"release": "kps", "app.kubernetes.io/name": "foresail"})
 
 
-def options(*words: str) -> argparse.Namespace:
+def parsed(*words: str) -> argparse.Namespace:
     return parser().parse_args(["install", *words])
 
 
 def test_an_upgrade_keeps_what_is_installed() -> None:
-    wishes = wished(options("--image=example.com/foresail:2"), BEFORE)
-    assert wishes == Wishes(
+    options = install_options(parsed("--image=example.com/foresail:2"), BEFORE)
+    assert options == InstallOptions(
         CAPABILITIES,
         "velero",
         "velero",
@@ -487,26 +487,26 @@ def test_an_upgrade_keeps_what_is_installed() -> None:
         monitoring=True,
         monitoring_labels={"release": "kps"},
     )
-    assert wished(options(), BEFORE).image == "example.com/foresail:1"
-    assert capabilities_switched_off(BEFORE, wishes, is_confirmed=False) == []
+    assert install_options(parsed(), BEFORE).image == "example.com/foresail:1"
+    assert capabilities_switched_off(BEFORE, options, is_confirmed=False) == []
 
 
 def test_a_capability_is_switched_off_only_if_the_option_says_so_and_somebody_confirms() -> None:
-    wishes = wished(options("--primers=false", "--monitoring=false"), BEFORE)
-    assert (wishes.capabilities, wishes.monitoring) == (("schedules", "self-service"), False)
-    assert capabilities_switched_off(BEFORE, wishes, is_confirmed=True) == ["primers"]
+    options = install_options(parsed("--primers=false", "--monitoring=false"), BEFORE)
+    assert (options.capabilities, options.monitoring) == (("schedules", "self-service"), False)
+    assert capabilities_switched_off(BEFORE, options, is_confirmed=True) == ["primers"]
     with pytest.raises(UsageError, match="capability primers with its permissions and what it holds"):
-        capabilities_switched_off(BEFORE, wishes, is_confirmed=False)
+        capabilities_switched_off(BEFORE, options, is_confirmed=False)
 
 
 def test_the_first_installation_needs_an_image_and_has_schedules_alone() -> None:
     with pytest.raises(UsageError, match="--image is missing"):
-        wished(options(), None)
-    wishes = wished(options("--image=foresail:1"), None)
-    assert wishes == Wishes(("schedules",), "velero", "velero", "foresail:1")
-    assert capabilities_switched_off(None, wishes, is_confirmed=False) == []
+        install_options(parsed(), None)
+    options = install_options(parsed("--image=foresail:1"), None)
+    assert options == InstallOptions(("schedules",), "velero", "velero", "foresail:1")
+    assert capabilities_switched_off(None, options, is_confirmed=False) == []
     with pytest.raises(UsageError, match="no capability is enabled"):
-        checked(wished(options("--image=foresail:1", "--schedules=false"), None))
+        checked(install_options(parsed("--image=foresail:1", "--schedules=false"), None))
 
 
 @pytest.mark.parametrize("has_rule", [True, False])
@@ -532,20 +532,20 @@ def test_what_is_installed_is_read_from_both_deployments_and_a_rule(tmp_path: Pa
 
 
 def test_an_installation_ends_with_what_is_off() -> None:
-    wishes = Wishes(("schedules",), "velero", "velero", "foresail")
-    assert what_is_off(wishes) == (
+    options = InstallOptions(("schedules",), "velero", "velero", "foresail")
+    assert what_is_off(options) == (
         "Off: self-service (--self-service), primers (--primers), alerts and metrics for Prometheus (--monitoring). "
         "To switch one on, run the same command again with its option added."
     )
-    assert what_is_off(replace(wishes, capabilities=CAPABILITIES, monitoring=True)) == "Everything is on."
+    assert what_is_off(replace(options, capabilities=CAPABILITIES, monitoring=True)) == "Everything is on."
 
 
 def test_a_dry_run_of_the_client_prints_every_manifest_and_needs_no_cluster(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["--image=example.com/foresail:1", "--self-service", "--dry-run=client", "-n", "backup"]
     assert main(["install", "--kubeconfig=missing", *words]) == 0
     found = list(yaml.safe_load_all(capsys.readouterr().out))
-    wishes = Wishes(("schedules", "self-service"), "backup", "velero", "example.com/foresail:1")
-    assert found == [each.body for each in (*definitions(), *operators(wishes))]
+    options = InstallOptions(("schedules", "self-service"), "backup", "velero", "example.com/foresail:1")
+    assert found == [each.body for each in (*definitions(), *operators(options))]
 
 
 def test_a_dry_run_alone_asks_the_server(capsys: pytest.CaptureFixture[str]) -> None:

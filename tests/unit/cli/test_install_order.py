@@ -14,7 +14,7 @@ from foresail.api.apps import DEPLOYMENT
 from foresail.api.marks import OBSERVED
 from foresail.cli.errors import CommandError
 from foresail.cli.install.install import install
-from foresail.cli.install.manifests import CAPABILITIES, Wishes, operators
+from foresail.cli.install.manifests import CAPABILITIES, InstallOptions, operators
 from foresail.cli.install.patience import Patience
 from foresail.cli.main import parser
 from foresail.kube.clock import now
@@ -44,7 +44,7 @@ class Stored:
         spec = {"replicas": 2, "template": {"spec": {"containers": [container]}}}
         self.put(DEPLOYMENT, VELERO, {"spec": spec, "status": STATUS}, [])
         if capabilities:
-            for each in operators(Wishes(capabilities, "velero", "velero", "foresail:1")):
+            for each in operators(InstallOptions(capabilities, "velero", "velero", "foresail:1")):
                 self.put(each.kind, each.key, dict(each.body))
 
     def put(self, kind: Kind, key: Key, body: Body, managed: list[dict[str, str]] = OURS) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import yaml
 from foresail.api.images import PAUSE_IMAGE
 from foresail.api.primer import PRIMER as KIND
 from foresail.cli.access.cluster import refusal
-from foresail.cli.install.install import wished
+from foresail.cli.install.install import install_options
 from foresail.cli.main import main, parser
 from foresail.cli.primer.create import body_of
 from foresail.cli.primer.describe import described
@@ -206,7 +206,7 @@ def test_the_settings_of_the_operator_are_read_from_its_flags() -> None:
 def test_placeholders_run_the_same_image_by_default_whoever_installs_them() -> None:
     values = yaml.safe_load((CHART / "values.yaml").read_text())
     flags = parser().parse_args(["operator", "run", "--primers"])
-    install = wished(parser().parse_args(["install", "--primers", "--image=foresail:1"]), None)
+    install = install_options(parser().parse_args(["install", "--primers", "--image=foresail:1"]), None)
     found = {values["primers"]["pauseImage"], primer_settings(flags).pause_image, install.pause_image}
     assert found == {PAUSE_IMAGE}
 

@@ -15,12 +15,12 @@ from foresail.cli.main import main, parser
 from foresail.cli.output.messages import confirm_deletion
 from foresail.cli.output.objects import as_text
 from foresail.cli.output.progress import bar
-from foresail.cli.tenant.asked import Asked, asked
 from foresail.cli.tenant.delete import request_for
 from foresail.cli.tenant.describe import described
 from foresail.cli.tenant.explain import as_data, explained, with_refusal
 from foresail.cli.tenant.get import request_table
 from foresail.cli.tenant.spec import request_object
+from foresail.cli.tenant.tenant_request import TenantRequest, decode_request
 from foresail.cli.tenant.wait import progress_of, remark, verdict
 from foresail.kube.connect import ConnectError, namespace_of_context
 from foresail.kube.failures import Cause, Failure
@@ -50,8 +50,8 @@ def wire(family: Family = BACKUPS, **given: Any) -> dict[str, Any]:  # noqa: ANN
     }
 
 
-def seen(family: Family = BACKUPS, **given: Any) -> Asked:  # noqa: ANN401
-    return asked(family, json.dumps(wire(family, **given)).encode())
+def seen(family: Family = BACKUPS, **given: Any) -> TenantRequest:  # noqa: ANN401
+    return decode_request(family, json.dumps(wire(family, **given)).encode())
 
 
 def condition(kind: str, status: str, reason: str, message: str = "because") -> dict[str, Any]:
@@ -64,7 +64,7 @@ ACCEPTED = condition("Accepted", "True", "BackupAccepted", "backup accepted")
 QUEUED = condition("Queued", "True", "BackupScheduled", "Created Velero Backup object")
 
 
-def with_velero(phase: str, *more: dict[str, Any], position: int = 0, **status: Any) -> Asked:  # noqa: ANN401
+def with_velero(phase: str, *more: dict[str, Any], position: int = 0, **status: Any) -> TenantRequest:  # noqa: ANN401
     """Return a backup of which Velero says this, with the condition that the operator makes of it."""
     mirror = {"phase": phase, **status}
     said = outcome(BACKUPS, json.dumps(mirror))
@@ -80,7 +80,7 @@ def with_velero(phase: str, *more: dict[str, Any], position: int = 0, **status: 
     )
 
 
-def refused(reason: str, phase: str) -> Asked:
+def refused(reason: str, phase: str) -> TenantRequest:
     return seen(status={"phase": phase, "conditions": [condition("Accepted", "False", reason)]})
 
 
@@ -191,7 +191,7 @@ def test_nothing_is_deleted_that_nobody_confirms() -> None:
         (seen(), None),
     ],
 )
-def test_a_wait_ends_well_or_goes_on(each: Asked, text: str | None) -> None:
+def test_a_wait_ends_well_or_goes_on(each: TenantRequest, text: str | None) -> None:
     assert verdict(each) == text
 
 
@@ -216,7 +216,7 @@ def test_a_wait_ends_well_or_goes_on(each: Asked, text: str | None) -> None:
         ),
     ],
 )
-def test_a_wait_ends_badly_with_the_cause_and_the_next_step(each: Asked, said: str) -> None:
+def test_a_wait_ends_badly_with_the_cause_and_the_next_step(each: TenantRequest, said: str) -> None:
     error = verdict(each)
     assert isinstance(error, CommandError)
     assert str(error).startswith(f"error: NonAdminBackup shop/{said}")
@@ -245,7 +245,7 @@ def test_a_spec_that_was_edited_after_it_was_refused_is_waited_for() -> None:
         (with_velero("Failed"), "Failed"),
     ],
 )
-def test_the_bar_shows_the_place_in_the_queue_and_then_the_items(each: Asked, text: str) -> None:
+def test_the_bar_shows_the_place_in_the_queue_and_then_the_items(each: TenantRequest, text: str) -> None:
     assert bar(progress_of(each)) == text
 
 
@@ -371,7 +371,7 @@ def test_explain_names_a_write_that_the_api_server_refused_until_the_request_goe
         (seen(metadata={"deletionTimestamp": "2026-11-15T12:00:00Z"}), "→ blocks       it is not", "DeletionPending"),
     ],
 )
-def test_explain_knows_every_step(each: Asked, step: str, reason: str | None) -> None:
+def test_explain_knows_every_step(each: TenantRequest, step: str, reason: str | None) -> None:
     assert step in explained(each)
     data = as_data(each)
     assert data["reason"] == reason

@@ -60,7 +60,7 @@ def _fill_install(one: argparse.ArgumentParser) -> None:
         ("--schedule-skip-immediately", "false", "default of spec.skipImmediately for new and unpaused Schedules"),
         ("--monitoring", "false", "install alert rules and a ServiceMonitor for the Prometheus operator"),
     ):
-        _add_kept_switch(one, flag, meaning, at_first)
+        _add_switch(one, flag, meaning, at_first)
     one.add_argument(
         "--image", help="the operator's image (default: as installed; required at first, because none is published)"
     )
@@ -80,7 +80,7 @@ def _fill_install(one: argparse.ArgumentParser) -> None:
     one.add_argument("--confirm", action="store_true", help="switch a capability off without asking")
 
 
-def _add_kept_switch(one: argparse.ArgumentParser, flag: str, meaning: str, at_first: str) -> None:
+def _add_switch(one: argparse.ArgumentParser, flag: str, meaning: str, at_first: str) -> None:
     """Add a switch that stays as it is in the cluster unless it is given."""
     text = f"{meaning} (default: as installed, at first {at_first})"
     one.add_argument(flag, type=true_or_false, nargs="?", const=True, metavar="true|false", help=text)

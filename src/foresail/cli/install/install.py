@@ -23,13 +23,13 @@ from foresail.cli.install.manifests import (
     CAPABILITIES,
     STAMP,
     STAMP_BINDING,
+    InstallOptions,
     Piece,
-    Wishes,
     checked,
     definitions,
     operators,
 )
-from foresail.cli.install.objects import all_free, applied, is_established, told
+from foresail.cli.install.objects import all_free, applied, is_established, report
 from foresail.cli.install.patience import STOPPED, Patience
 from foresail.cli.install.preview import preview_schedules
 from foresail.cli.install.removal import remove
@@ -48,16 +48,16 @@ _ANYTHING = Installed(CAPABILITIES, "foresail")  # with it the options can be ch
 def run_install(args: argparse.Namespace) -> int:
     """Run the command."""
     if args.dry_run == CLIENT:
-        print(_rendered(checked(wished(args, None))))
+        print(_rendered(checked(install_options(args, None))))
         return 0
-    checked(wished(args, _ANYTHING))
+    checked(install_options(args, _ANYTHING))
     patience = Patience(deadline(args.timeout) or now())
     return interruptible(lambda: on_cluster(args, lambda cluster: install(cluster, args, patience)), STOPPED)
 
 
-def _rendered(wishes: Wishes) -> str:
+def _rendered(options: InstallOptions) -> str:
     """Return every manifest as YAML, for tools that apply it themselves."""
-    pieces = [*definitions(), *operators(wishes)]
+    pieces = [*definitions(), *operators(options)]
     return "\n---\n".join(document(each.body, "yaml") for each in pieces)
 
 
@@ -65,30 +65,30 @@ async def install(cluster: Cluster, args: argparse.Namespace, patience: Patience
     """Install, on a cluster."""
     server = await _server_beside(cluster, args.namespace)
     before = await find_installed(cluster, args.namespace)
-    wishes = replace(wished(args, before), velero_account=server.account)
-    wishes = checked(await _without_rival(cluster, wishes, before))
-    off = capabilities_switched_off(before, wishes, is_confirmed=bool(args.confirm or args.dry_run))
+    options = replace(install_options(args, before), velero_account=server.account)
+    options = checked(await _without_rival(cluster, options, before))
+    off = capabilities_switched_off(before, options, is_confirmed=bool(args.confirm or args.dry_run))
     released = to_release(args, before, off)
-    ours, wanted = definitions(), await without_stamp(cluster, operators(wishes))
+    ours, wanted = definitions(), await without_stamp(cluster, operators(options))
     await _all_known(cluster, wanted)
     await all_free(cluster, wanted)
     dry_run = bool(args.dry_run)
     await _define(cluster, ours, patience, dry_run=dry_run)
-    if "schedules" not in wishes.capabilities:
+    if "schedules" not in options.capabilities:
         await _leave_to_velero(cluster, server, patience, is_ours="schedules" in released, dry_run=dry_run)
     for piece in (each for each in wanted if not each.is_operator):
         if dry_run and await _lacks_its_kind(cluster, piece, ours):
-            told("created", piece, "not validated: its kind does not exist yet")
+            report("created", piece, "not validated: its kind does not exist yet")
         else:
             await applied(cluster, piece, dry_run=dry_run)
-    await start(cluster, server, wishes, [each for each in wanted if each.is_operator], patience, dry_run=dry_run)
-    await remove(cluster, wishes, wanted, released, patience, dry_run=dry_run)
+    await start(cluster, server, options, [each for each in wanted if each.is_operator], patience, dry_run=dry_run)
+    await remove(cluster, options, wanted, released, patience, dry_run=dry_run)
     if dry_run:
-        if "schedules" in wishes.capabilities:
+        if "schedules" in options.capabilities:
             await _preview(cluster, server)
         print("Nothing was written: this was a dry run.", file=sys.stderr)
         return 0
-    print(what_is_off(wishes), file=sys.stderr)
+    print(what_is_off(options), file=sys.stderr)
     return 0
 
 
@@ -119,31 +119,33 @@ async def _preview(cluster: Cluster, server: Server) -> None:
         print("\n".join(await preview_schedules(cluster, server.key.namespace)), file=sys.stderr)
 
 
-def what_is_off(wishes: Wishes) -> str:
+def what_is_off(options: InstallOptions) -> str:
     """Return which capabilities and extras an installation has not, and the options that add them."""
-    off = [f"{name} (--{name})" for name in CAPABILITIES if name not in wishes.capabilities]
-    off += [] if wishes.monitoring else ["alerts and metrics for Prometheus (--monitoring)"]
+    off = [f"{name} (--{name})" for name in CAPABILITIES if name not in options.capabilities]
+    off += [] if options.monitoring else ["alerts and metrics for Prometheus (--monitoring)"]
     if not off:
         return "Everything is on."
     return f"Off: {', '.join(off)}. To switch one on, run the same command again with its option added."
 
 
-def wished(args: argparse.Namespace, before: Installed | None) -> Wishes:
+def install_options(args: argparse.Namespace, before: Installed | None) -> InstallOptions:
     """Return what is to be installed: what the options say, else what is there, else the defaults."""
-    kept = before or Installed(("schedules",), "")
-    pause = kept.pause_image or PAUSE_IMAGE
-    image = kept.image if args.image is None else args.image
+    current = before or Installed(("schedules",), "")
+    pause = current.pause_image or PAUSE_IMAGE
+    image = current.image if args.image is None else args.image
     if args.image is None and not image:
         raise UsageError("--image is missing", "no image is published yet: build one with make image, push and name it")
-    return Wishes(
-        capabilities=tuple(name for name, wish in _switches(args).items() if _given(wish, name in kept.capabilities)),
+    return InstallOptions(
+        capabilities=tuple(
+            name for name, is_on in _switches(args).items() if _given(is_on, name in current.capabilities)
+        ),
         namespace=args.namespace,
         velero_account="velero",
         image=image,
         pause_image=pause if args.primer_pause_image is None else args.primer_pause_image,
-        skip_immediately=_given(args.schedule_skip_immediately, kept.skip_immediately),
-        monitoring=_given(args.monitoring, kept.monitoring),
-        monitoring_labels=_labels(args.monitoring_label) or kept.monitoring_labels,
+        skip_immediately=_given(args.schedule_skip_immediately, current.skip_immediately),
+        monitoring=_given(args.monitoring, current.monitoring),
+        monitoring_labels=_labels(args.monitoring_label) or current.monitoring_labels,
     )
 
 
@@ -152,13 +154,13 @@ def _switches(args: argparse.Namespace) -> dict[str, bool | None]:
     return {"schedules": args.schedules, _SELF_SERVICE: args.self_service, "primers": args.primers}
 
 
-def _given(option: bool | None, kept: bool) -> bool:  # noqa: FBT001 - an option and what it takes the place of
-    return kept if option is None else option
+def _given(option: bool | None, current: bool) -> bool:  # noqa: FBT001 - an option and what it takes the place of
+    return current if option is None else option
 
 
-def capabilities_switched_off(before: Installed | None, wishes: Wishes, *, is_confirmed: bool) -> list[str]:
+def capabilities_switched_off(before: Installed | None, options: InstallOptions, *, is_confirmed: bool) -> list[str]:
     """Return the capabilities that are there and no longer wanted; ask, unless that is confirmed."""
-    off = [each for each in (before.capabilities if before else ()) if each not in wishes.capabilities]
+    off = [each for each in (before.capabilities if before else ()) if each not in options.capabilities]
     if off and not is_confirmed:
         confirm_deletion([f"capability {each} with its permissions and what it holds" for each in off])
     return off
@@ -166,7 +168,7 @@ def capabilities_switched_off(before: Installed | None, wishes: Wishes, *, is_co
 
 def to_release(args: argparse.Namespace, before: Installed | None, off: Sequence[str]) -> list[str]:
     """Return the capabilities to release: those switched off now, and by the same command before, if it was ended."""
-    again = [name for name, wish in _switches(args).items() if before is not None and wish is False]
+    again = [name for name, is_on in _switches(args).items() if before is not None and is_on is False]
     return [each for each in CAPABILITIES if each in off or each in again]
 
 
@@ -199,21 +201,21 @@ async def without_stamp(cluster: Cluster, wanted: list[Piece]) -> list[Piece]:
     return [each for each in wanted if each.kind not in (STAMP, STAMP_BINDING)]
 
 
-async def _without_rival(cluster: Cluster, wishes: Wishes, before: Installed | None) -> Wishes:
-    """Return the wishes, without a first self-service if another controller serves the same kinds."""
-    if _SELF_SERVICE not in wishes.capabilities:
-        return wishes
+async def _without_rival(cluster: Cluster, options: InstallOptions, before: Installed | None) -> InstallOptions:
+    """Return the options, without a first self-service if another controller serves the same kinds."""
+    if _SELF_SERVICE not in options.capabilities:
+        return options
     found = [msgspec.json.decode(each, type=Deployment) for each in await cluster.listed(DEPLOYMENT, "")]
     rivals = [each.metadata for each in found if is_other(each)]
     if not rivals:
-        return wishes
+        return options
     seems = f"Deployment {rivals[0].namespace}/{rivals[0].name} seems to work on the same NonAdminBackups"
     remedy = f"kubectl delete deployment {rivals[0].name} -n {rivals[0].namespace}"
     if before is not None and _SELF_SERVICE in before.capabilities:  # whoever may create a Deployment could end it
         print(f"warning: {seems}; self-service stays on. If that is so, stop it: {remedy}", file=sys.stderr)
-        return wishes
+        return options
     print(f"self-service stays off: {seems}. Delete it, then run the same command again: {remedy}", file=sys.stderr)
-    return replace(wishes, capabilities=tuple(each for each in wishes.capabilities if each != _SELF_SERVICE))
+    return replace(options, capabilities=tuple(each for each in options.capabilities if each != _SELF_SERVICE))
 
 
 async def _define(cluster: Cluster, ours: Sequence[Piece], patience: Patience, *, dry_run: bool) -> None:

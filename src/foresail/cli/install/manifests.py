@@ -50,7 +50,7 @@ _BY_NAME: Mapping[tuple[str, str], Kind] = {(each.api_version, each.name): each 
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class InstallOptions:
     """What the cluster or the user says, and no chart could know."""
 
     capabilities: tuple[str, ...]
@@ -80,18 +80,18 @@ class Piece:
         return self.kind is DEPLOYMENT
 
 
-def checked(wishes: Wishes) -> Wishes:
-    """Return the wishes; what cannot be put into a manifest as it is written is an error."""
+def checked(options: InstallOptions) -> InstallOptions:
+    """Return the options; what cannot be put into a manifest as it is written is an error."""
     for text, pattern, option in (
-        (wishes.namespace, _NAMESPACE, "--velero-namespace"),
-        (wishes.image, _IMAGE, "--image"),
-        (wishes.pause_image, _IMAGE, "--primer-pause-image"),
+        (options.namespace, _NAMESPACE, "--velero-namespace"),
+        (options.image, _IMAGE, "--image"),
+        (options.pause_image, _IMAGE, "--primer-pause-image"),
     ):
         if not pattern.fullmatch(text):
             raise UsageError(f"{option}: {text!r} is not a valid name", "write it as kubectl shows it")
-    if not wishes.capabilities:
+    if not options.capabilities:
         raise UsageError("no capability is enabled", "leave out --schedules=false, or add --self-service or --primers")
-    return wishes
+    return options
 
 
 def definitions() -> list[Piece]:
@@ -107,30 +107,30 @@ def defined(definition: Piece) -> Kind:
     return Kind(spec["group"], version, names["plural"], names["kind"], namespaced=namespaced)
 
 
-def operators(wishes: Wishes) -> list[Piece]:
+def operators(options: InstallOptions) -> list[Piece]:
     """Return everything but the definitions, with what runs at its end."""
-    name = "+".join(each for each in CAPABILITIES if each in wishes.capabilities)
-    found = _pieces(_filled(_shipped(name), wishes))
-    wanted = [_labelled(piece, wishes) for source, piece in found if wishes.monitoring or source not in _MONITORING]
+    name = "+".join(each for each in CAPABILITIES if each in options.capabilities)
+    found = _pieces(_filled(_shipped(name), options))
+    wanted = [_labelled(piece, options) for source, piece in found if options.monitoring or source not in _MONITORING]
     return sorted(wanted, key=lambda piece: piece.is_operator)
 
 
-def _labelled(piece: Piece, wishes: Wishes) -> Piece:
+def _labelled(piece: Piece, options: InstallOptions) -> Piece:
     """Return an object with the labels by which a Prometheus selects its rules and ServiceMonitors."""
     if piece.kind not in (PROMETHEUS_RULE, SERVICE_MONITOR):
         return piece
     meta = piece.body["metadata"]
-    labels = {**wishes.monitoring_labels, **meta["labels"]}
+    labels = {**options.monitoring_labels, **meta["labels"]}
     return replace(piece, body={**piece.body, "metadata": {**meta, "labels": labels}})
 
 
-def _filled(text: str, wishes: Wishes) -> str:
+def _filled(text: str, options: InstallOptions) -> str:
     for blank, word in (
-        ("VELERO-NAMESPACE", wishes.namespace),
-        ("VELERO-SERVICE-ACCOUNT", wishes.velero_account),
-        ("FORESAIL-IMAGE:TAG", wishes.image),
-        ("PAUSE-IMAGE", wishes.pause_image),
-        ("--schedule-skip-immediately=false", f"--schedule-skip-immediately={str(wishes.skip_immediately).lower()}"),
+        ("VELERO-NAMESPACE", options.namespace),
+        ("VELERO-SERVICE-ACCOUNT", options.velero_account),
+        ("FORESAIL-IMAGE:TAG", options.image),
+        ("PAUSE-IMAGE", options.pause_image),
+        ("--schedule-skip-immediately=false", f"--schedule-skip-immediately={str(options.skip_immediately).lower()}"),
         ("app.kubernetes.io/managed-by: Helm", "app.kubernetes.io/managed-by: foresail"),
     ):
         text = text.replace(blank, word)

@@ -35,7 +35,7 @@ class _Definition(msgspec.Struct, frozen=True):
     status: _Status = _Status()
 
 
-def told(what: str, piece: Piece, why: str = "") -> None:
+def report(what: str, piece: Piece, why: str = "") -> None:
     """Say what was done with an object."""
     print(f"{what.ljust(11)} {piece}{f': {why}' if why else ''}", flush=True)
 
@@ -55,13 +55,13 @@ async def applied(cluster: Cluster, piece: Piece, *, dry_run: bool) -> None:
     if before is not None and not is_ours(found := _metadata(before)):
         if piece.kind is not DEFINITION:
             raise _taken(piece, found)
-        told("left alone", piece, f"created by {_maker(found)}; `foresail doctor` checks its fields")
+        report("left alone", piece, f"created by {_maker(found)}; `foresail doctor` checks its fields")
         return
     after = await cluster.apply(piece.kind, piece.key, piece.body, dry_run=dry_run)
     if before is None:
-        told("created", piece)
+        report("created", piece)
     else:
-        told("unchanged" if _content(before) == _content(after) else "changed", piece)
+        report("unchanged" if _content(before) == _content(after) else "changed", piece)
 
 
 async def deleted(
@@ -75,11 +75,11 @@ async def deleted(
             continue
         found = _metadata(raw)
         if not (whoever_made_it or is_ours(found)):
-            told("left alone", piece, f"created by {_maker(found)}")
+            report("left alone", piece, f"created by {_maker(found)}")
             left.append(piece)
             continue
         await cluster.delete(piece.kind, piece.key, found.uid, dry_run=dry_run)
-        told("deleted", piece)
+        report("deleted", piece)
     return left
 
 
@@ -124,8 +124,8 @@ def _maker(found: ManagedMetadata) -> str:
 
 
 def _taken(piece: Piece, found: ManagedMetadata) -> CommandError:
-    is_kept = managing_tool(found) is not None
+    is_managed = managing_tool(found) is not None
     way_out = (
-        "continue with that tool; it would undo these changes" if is_kept else "delete it first if it is not needed"
+        "continue with that tool; it would undo these changes" if is_managed else "delete it first if it is not needed"
     )
     return CommandError(f"{piece} already exists and was created by {_maker(found)}", way_out)

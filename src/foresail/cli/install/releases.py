@@ -99,7 +99,7 @@ class Releases:
                 if not self._dry_run:  # without a version: its controller may write to it at any time, to other fields
                     body = {"metadata": {"annotations": {annotation: None}}}
                     await self._cluster.merged_if_same(kind, each.key, body)
-                _told("released", kind, each)
+                _report("released", kind, each)
 
     async def _listed(self, kind: Kind, namespace: str = "", labels: str = "") -> list[_Named]:
         raw = (
@@ -117,14 +117,14 @@ class Releases:
             version = {"resourceVersion": found.metadata.resource_version}
             body = {"metadata": {"finalizers": others or None, **version}}
             if self._dry_run or await self._cluster.merged_if_same(kind, found.key, body):
-                _told("released", kind, each)
+                _report("released", kind, each)
                 return
             found = await self._cluster.if_there(kind, each.key, _Named)
 
     async def _delete(self, kind: Kind, each: _Named) -> None:
         await self._cluster.delete(kind, each.key, each.metadata.uid, dry_run=self._dry_run)
-        _told("deleted", kind, each)
+        _report("deleted", kind, each)
 
 
-def _told(what: str, kind: Kind, each: _Named) -> None:
+def _report(what: str, kind: Kind, each: _Named) -> None:
     print(f"{what:<11} {kind.name} {each.key}", flush=True)

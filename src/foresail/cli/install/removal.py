@@ -7,7 +7,7 @@ from functools import partial
 from foresail.api.marks import OPERATORS_LEASE, PRIMERS_LEASE
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError
-from foresail.cli.install.manifests import CAPABILITIES, Piece, Wishes, operators
+from foresail.cli.install.manifests import CAPABILITIES, InstallOptions, Piece, operators
 from foresail.cli.install.objects import deleted, leading
 from foresail.cli.install.patience import Patience
 from foresail.cli.install.releases import Releases
@@ -15,23 +15,29 @@ from foresail.plan import Key
 
 
 async def remove(
-    cluster: Cluster, wishes: Wishes, wanted: Sequence[Piece], off: Sequence[str], patience: Patience, *, dry_run: bool
+    cluster: Cluster,
+    options: InstallOptions,
+    wanted: Sequence[Piece],
+    off: Sequence[str],
+    patience: Patience,
+    *,
+    dry_run: bool,
 ) -> None:
     """Delete what is no longer wanted, and release what these capabilities hold; a second run finishes a first one."""
-    gone = _no_longer(wishes, wanted)
+    gone = _no_longer(options, wanted)
     await deleted(cluster, [each for each in gone if each.is_operator], dry_run=dry_run)
     if off:
         if not dry_run:
-            await _ended(cluster, wishes.namespace, wanted, patience)
-        releases = Releases(cluster, wishes.namespace, dry_run=dry_run)
+            await _ended(cluster, options.namespace, wanted, patience)
+        releases = Releases(cluster, options.namespace, dry_run=dry_run)
         for each in off:
             await releases.of(each)
     await deleted(cluster, reversed([each for each in gone if not each.is_operator]), dry_run=dry_run)
 
 
-def _no_longer(wishes: Wishes, wanted: Sequence[Piece]) -> list[Piece]:
+def _no_longer(options: InstallOptions, wanted: Sequence[Piece]) -> list[Piece]:
     """Return what an installation with everything switched on has and this one has not."""
-    everything = replace(wishes, capabilities=CAPABILITIES, monitoring=True)
+    everything = replace(options, capabilities=CAPABILITIES, monitoring=True)
     there = {(each.kind, each.key) for each in wanted}
     return [each for each in operators(everything) if (each.kind, each.key) not in there]
 

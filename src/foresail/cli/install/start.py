@@ -8,7 +8,7 @@ from datetime import timedelta
 from foresail.api.marks import OPERATORS_LEASE
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError
-from foresail.cli.install.manifests import Piece, Wishes
+from foresail.cli.install.manifests import InstallOptions, Piece
 from foresail.cli.install.objects import applied, leading
 from foresail.cli.install.patience import Patience
 from foresail.cli.install.rollout import is_rolled_out, pods_problem
@@ -23,15 +23,21 @@ _WAY_BACK = "`foresail uninstall` gives the Schedules back to Velero"
 
 
 async def start(
-    cluster: Cluster, server: Server, wishes: Wishes, running: Sequence[Piece], patience: Patience, *, dry_run: bool
+    cluster: Cluster,
+    server: Server,
+    options: InstallOptions,
+    running: Sequence[Piece],
+    patience: Patience,
+    *,
+    dry_run: bool,
 ) -> None:
     """Have the operators run, after Velero has left the Schedules to them; after a failure Velero has them again."""
-    if "schedules" not in wishes.capabilities:
-        await _run(cluster, wishes, running, patience, dry_run=dry_run)
+    if "schedules" not in options.capabilities:
+        await _run(cluster, options, running, patience, dry_run=dry_run)
         return
     try:
         await switch(cluster, server, patience, off=True, dry_run=dry_run)
-        await _run(cluster, wishes, running, patience, dry_run=dry_run)
+        await _run(cluster, options, running, patience, dry_run=dry_run)
     except CommandError as error:
         if dry_run:
             raise
@@ -43,23 +49,23 @@ async def start(
 
 
 async def _run(
-    cluster: Cluster, wishes: Wishes, running: Sequence[Piece], patience: Patience, *, dry_run: bool
+    cluster: Cluster, options: InstallOptions, running: Sequence[Piece], patience: Patience, *, dry_run: bool
 ) -> None:
     for piece in running:
         await applied(cluster, piece, dry_run=dry_run)
     if not dry_run:
         for piece in running:
-            await _led(cluster, wishes, piece.key, patience.at_least(_TO_LEAD))
+            await _led(cluster, options, piece.key, patience.at_least(_TO_LEAD))
 
 
-async def _led(cluster: Cluster, wishes: Wishes, key: Key, patience: Patience) -> None:
+async def _led(cluster: Cluster, options: InstallOptions, key: Key, patience: Patience) -> None:
     """Wait until a Deployment is rolled out and its operator leads, by the Lease of the same name."""
 
     async def is_led() -> bool:
         return await is_rolled_out(cluster, key) and bool(await leading(cluster, key))
 
     pods = f"kubectl describe pods -n {key.namespace} -l app.kubernetes.io/name={key.name}"
-    late = CommandError(f"Deployment {key} is not rolled out", f"{pods}; can nodes pull {wishes.image}?")
+    late = CommandError(f"Deployment {key} is not rolled out", f"{pods}; can nodes pull {options.image}?")
     try:
         await patience.wait(f"Deployment {key} is rolled out and a replica holds the Lease", is_led, late)
     except CommandError as error:

@@ -12,7 +12,7 @@ from foresail.api.marks import OPERATORS_LEASE, PRIMERS_LEASE
 from foresail.api.monitoring import UNATTENDED
 from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.errors import CommandError
-from foresail.cli.install.manifests import CAPABILITIES, Piece, Wishes, checked, defined, definitions, operators
+from foresail.cli.install.manifests import CAPABILITIES, InstallOptions, Piece, checked, defined, definitions, operators
 from foresail.cli.install.objects import deleted, existing, leading, other_maker
 from foresail.cli.install.patience import STOPPED, Patience
 from foresail.cli.install.releases import Releases
@@ -39,8 +39,8 @@ class _Uninstall:
         self._leaves_stopped: bool = args.leave_schedules_stopped
         self._and_kinds: bool = args.crds
         self._is_confirmed = bool(args.confirm or args.dry_run)
-        wishes = Wishes(CAPABILITIES, self._namespace, "velero", "foresail", "pause", monitoring=True)
-        self._pieces = operators(checked(wishes))
+        options = InstallOptions(CAPABILITIES, self._namespace, "velero", "foresail", "pause", monitoring=True)
+        self._pieces = operators(checked(options))
         self._leases = [Key(self._namespace, name) for name in (OPERATORS_LEASE, PRIMERS_LEASE)]
 
     async def run(self) -> int:

@@ -33,7 +33,7 @@ def _add_reports(verbs: Any) -> None:  # noqa: ANN401 - argparse's own is privat
         "foresail policy get -o wide",
         "foresail policy get web -o jsonpath='{.spec.quotas}'",
     )
-    _add_choice(one)
+    _add_selection(one)
     add_object_output(one)
     one = _verb(
         verbs,
@@ -42,7 +42,7 @@ def _add_reports(verbs: Any) -> None:  # noqa: ANN401 - argparse's own is privat
         ("get", "describe"),
         "foresail policy describe web",
     )
-    _add_choice(one)
+    _add_selection(one)
 
 
 def _add_test(verbs: Any) -> None:  # noqa: ANN401
@@ -101,7 +101,7 @@ def _verb(
     return one
 
 
-def _add_choice(one: argparse.ArgumentParser) -> None:
+def _add_selection(one: argparse.ArgumentParser) -> None:
     one.add_argument("names", nargs="*", metavar="NAME", help="names of SelfServicePolicies; all if none is given")
     one.add_argument("-l", "--selector", metavar="SELECTOR", help="select by labels")
 

@@ -12,7 +12,7 @@ from foresail.api.instants import instant
 from foresail.api.marks import WARM_UP, WARM_UP_METHOD, WARM_UP_STATUS
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError
-from foresail.cli.primer.selection import Document, key_of, read_primers, tell_none
+from foresail.cli.primer.selection import Document, key_of, read_primers, report_none
 from foresail.plan import Key
 from foresail.primers.annotated import read_record
 from foresail.primers.reasons import Reason
@@ -33,7 +33,7 @@ async def selected(cluster: Cluster, args: argparse.Namespace) -> list[Document]
     primers = await read_primers(cluster, args)
     annotated = await _listed(cluster, args)
     if not primers and not annotated:
-        tell_none(args)
+        report_none(args)
     return [*primers, *annotated]
 
 

@@ -44,7 +44,7 @@ async def selected_primers(cluster: Cluster, args: argparse.Namespace) -> list[D
     """Read the Primers that are named or selected, or all of them; report if there is none."""
     found = await read_primers(cluster, args)
     if not found:
-        tell_none(args)
+        report_none(args)
     return found
 
 
@@ -57,7 +57,7 @@ async def read_primers(cluster: Cluster, args: argparse.Namespace) -> list[Docum
     return sorted(map(as_document, listed), key=key_of)
 
 
-def tell_none(args: argparse.Namespace) -> None:
+def report_none(args: argparse.Namespace) -> None:
     """Report that no Primer is selected."""
     labels = f" with labels {args.selector}" if args.selector else ""
     where = f" in namespace {args.namespace}" if args.namespace else ""

@@ -61,7 +61,7 @@ async def _set_paused(cluster: Cluster, args: argparse.Namespace, *, paused: boo
     done = f"would be {word} (server dry run)" if args.dry_run else f"{word} successfully"
     for request in requests:
         made = await cluster.merge(request.kind, request.key, request.body or {}, dry_run=bool(args.dry_run))
-        _say(args, made, f"Schedule {request.key.name} {done}")
+        _report(args, made, f"Schedule {request.key.name} {done}")
     if not paused and not args.dry_run:
         await _hint_who_fires(cluster, args, changed)
     return 0
@@ -100,7 +100,7 @@ async def _delete(cluster: Cluster, args: argparse.Namespace) -> int:
         kind = {"apiVersion": velero.SCHEDULE.api_version, "kind": velero.SCHEDULE.name}
         gone = {**kind, "metadata": {"name": each.key.name, "namespace": each.key.namespace}}
         tried = f"Schedule {each.key.name} would be deleted (server dry run)"
-        _say(args, gone, tried if args.dry_run else f"Schedule deleted: {each.key.name}")
+        _report(args, gone, tried if args.dry_run else f"Schedule deleted: {each.key.name}")
         if each.owns_backups and not args.dry_run:
             hint(f"useOwnerReferencesInBackup: the Backups of {each.key.name} are deleted with it")
     return 0
@@ -115,7 +115,7 @@ async def _selected_rows(cluster: Cluster, args: argparse.Namespace) -> list[Sch
     return schedules
 
 
-def _say(args: argparse.Namespace, made: msgspec.Raw | dict[str, Any], text: str) -> None:
+def _report(args: argparse.Namespace, made: msgspec.Raw | dict[str, Any], text: str) -> None:
     if is_table(args.output):
         print(text, file=sys.stderr)
         return

@@ -37,7 +37,7 @@ def simulate(args: argparse.Namespace) -> int:
         print(_every_slot(fates, args))
     else:
         print(document([_as_data(*pair) for pair in fates], args.output))
-    _say_what_was_assumed(evaluated, takes)
+    _print_assumptions(evaluated, takes)
     return 0
 
 
@@ -93,7 +93,7 @@ def _as_data(fate: Fate, each: EvaluatedSchedule) -> dict[str, Any]:
     }
 
 
-def _say_what_was_assumed(evaluated: Sequence[EvaluatedSchedule], takes: timedelta) -> None:
+def _print_assumptions(evaluated: Sequence[EvaluatedSchedule], takes: timedelta) -> None:
     for each in evaluated:
         because = each.verdict.refused
         if because is not None:

@@ -16,8 +16,8 @@ from foresail.cli.output.messages import interruptible
 from foresail.cli.output.objects import as_text
 from foresail.cli.tenant.kinds import check_kinds
 from foresail.cli.tenant.names import settle_name
-from foresail.cli.tenant.place import family_of, in_namespace
 from foresail.cli.tenant.requester import stamped
+from foresail.cli.tenant.selection import family_of, in_namespace
 from foresail.cli.tenant.spec import request_object
 from foresail.cli.tenant.wait import wait_for
 from foresail.kube.clock import now

@@ -15,10 +15,10 @@ from foresail.cli.options.values import deadline
 from foresail.cli.output.messages import confirm_deletion, interruptible
 from foresail.cli.output.objects import as_text
 from foresail.cli.output.requests import Request, shown
-from foresail.cli.tenant.asked import Asked
-from foresail.cli.tenant.place import chosen_ones, in_namespace
 from foresail.cli.tenant.requester import stamped
-from foresail.cli.tenant.wait import wait_until_gone
+from foresail.cli.tenant.selection import in_namespace, selected_requests
+from foresail.cli.tenant.tenant_request import TenantRequest
+from foresail.cli.tenant.wait import wait_until_deleted
 from foresail.selfservice.families import BACKUPS, Family
 
 WARNING = (
@@ -36,7 +36,7 @@ async def _delete(cluster: Cluster, family: Family, args: argparse.Namespace) ->
     if not (args.names or args.selector or args.all):
         raise CommandError(f"no {family.kind.name} is specified", "specify names, -l SELECTOR or --all")
     until = deadline(args.timeout)
-    found = await chosen_ones(cluster, family, args)
+    found = await selected_requests(cluster, family, args)
     if found and args.force:
         print(WARNING, file=sys.stderr)
     if args.dry_run == CLIENT:
@@ -46,15 +46,15 @@ async def _delete(cluster: Cluster, family: Family, args: argparse.Namespace) ->
         confirm_deletion(f"{family.kind.name} {each.key}" for each in found)
     for each in found:
         await _send(cluster, request_for(each, force=args.force), each, dry_run=bool(args.dry_run))
-        _say(each, args)
+        _report(each, args)
     if args.wait and not args.dry_run:
         for each in found:
-            await wait_until_gone(cluster, each, until)
+            await wait_until_deleted(cluster, each, until)
             print(f"{family.kind.name} {each.key} is deleted.", file=sys.stderr)
     return 0
 
 
-def request_for(each: Asked, *, force: bool) -> Request:
+def request_for(each: TenantRequest, *, force: bool) -> Request:
     """Return the one write that starts a deletion, of this very object and not of a later one of its name."""
     if each.family is not BACKUPS:
         return Request("DELETE", each.family.kind, each.key)
@@ -63,14 +63,14 @@ def request_for(each: Asked, *, force: bool) -> Request:
     return Request("PATCH", each.family.kind, each.key, body)
 
 
-async def _send(cluster: Cluster, request: Request, each: Asked, *, dry_run: bool) -> None:
+async def _send(cluster: Cluster, request: Request, each: TenantRequest, *, dry_run: bool) -> None:
     if request.body is None:
         await cluster.delete(request.kind, request.key, each.request.metadata.uid, dry_run=dry_run)
     else:
         await cluster.merge(request.kind, request.key, await stamped(cluster, request.body), dry_run=dry_run)
 
 
-def _say(each: Asked, args: argparse.Namespace) -> None:
+def _report(each: TenantRequest, args: argparse.Namespace) -> None:
     if not is_table(args.output):
         print(as_text([each.content], args.output), flush=True)
         return

@@ -8,10 +8,10 @@ from datetime import datetime
 from foresail.cli.output.objects import document
 from foresail.cli.output.table import aligned, table
 from foresail.cli.output.terminal import BOLD, painted
-from foresail.cli.tenant.asked import Asked
 from foresail.cli.tenant.explain import advised
 from foresail.cli.tenant.get import until
-from foresail.cli.tenant.place import looked_at
+from foresail.cli.tenant.selection import read_selected
+from foresail.cli.tenant.tenant_request import TenantRequest
 from foresail.kube.clock import now
 from foresail.selfservice.families import BACKUPS
 
@@ -20,23 +20,23 @@ _NONE = "<none>"
 
 def describe(args: argparse.Namespace) -> int:
     """Print everything about the selected requests."""
-    found = looked_at(args)
+    found = read_selected(args)
     if found:
         print("\n\n\n".join(described(each, now()) for each in found))
     return 0
 
 
-def described(each: Asked, at: datetime) -> str:
-    """Return a request: what it is, how far it is, what was asked for, what was said, and what to do."""
+def described(each: TenantRequest, at: datetime) -> str:
+    """Return the text about a request: metadata, progress, spec, conditions and the next step."""
     text = aligned([*_request_lines(each), "", *_velero_lines(each, at), ""])
     name = each.key.name
     text = text.replace(name, painted(name, BOLD, sys.stdout), 1)
     spec = document(each.spec, "yaml") if each.spec else "{}"
-    asked_for = "\n".join(["Spec:", *(f"  {line}" for line in spec.splitlines())])
-    return f"{text}\n{asked_for}\n\n{_conditions(each)}\n\nNext: {advised(each)}"
+    spec_lines = "\n".join(["Spec:", *(f"  {line}" for line in spec.splitlines())])
+    return f"{text}\n{spec_lines}\n\n{_conditions(each)}\n\nNext: {advised(each)}"
 
 
-def _request_lines(each: Asked) -> Iterator[str]:
+def _request_lines(each: TenantRequest) -> Iterator[str]:
     metadata = each.request.metadata
     yield f"Name:\t{each.key.name}"
     yield f"Namespace:\t{each.key.namespace}"
@@ -47,7 +47,7 @@ def _request_lines(each: Asked) -> Iterator[str]:
         yield f"Queue:\t{each.position}"
 
 
-def _velero_lines(each: Asked, at: datetime) -> Iterator[str]:
+def _velero_lines(each: TenantRequest, at: datetime) -> Iterator[str]:
     velero, status = each.velero, each.request.status
     yield f"Velero {each.family.word.capitalize()}:\t{each.made.name or _NONE}"
     yield f"Velero Phase:\t{velero.phase or _NONE}"
@@ -70,7 +70,7 @@ def _velero_lines(each: Asked, at: datetime) -> Iterator[str]:
             yield f"{name}:\t{', '.join(f'{number} {word}' for word, number in sorted(counts.items()) if number)}"
 
 
-def _conditions(each: Asked) -> str:
+def _conditions(each: TenantRequest) -> str:
     found = each.request.status.conditions or []
     if not found:
         return f"Conditions:  {_NONE}"

@@ -13,8 +13,8 @@ from foresail.cli.access.refused_writes import RefusedWrite, refused_writes
 from foresail.cli.output.objects import document
 from foresail.cli.output.rule_chain import NO, STOPS, UNASKED, WAITS, YES, Step, lines
 from foresail.cli.tenant.advice import advice_for, sentence
-from foresail.cli.tenant.asked import Asked
-from foresail.cli.tenant.place import chosen_ones, in_namespace
+from foresail.cli.tenant.selection import in_namespace, selected_requests
+from foresail.cli.tenant.tenant_request import TenantRequest
 from foresail.kube.clock import now
 from foresail.kube.refusals import WRITE_REFUSED
 from foresail.selfservice.families import Family
@@ -47,14 +47,14 @@ def explain(args: argparse.Namespace) -> int:
     return 0
 
 
-async def _read(cluster: Cluster, family: Family, args: argparse.Namespace) -> list[Asked]:
-    found = await chosen_ones(cluster, family, args)
+async def _read(cluster: Cluster, family: Family, args: argparse.Namespace) -> list[TenantRequest]:
+    found = await selected_requests(cluster, family, args)
     refused = await refused_writes(cluster, family.kind, args.namespace, now()) if found else {}
     return [with_refusal(each, refused.get(each.request.metadata.uid)) for each in found]
 
 
-def with_refusal(each: Asked, refused: RefusedWrite | None) -> Asked:
-    """Return a request with what was refused for it, unless it has gone on since then."""
+def with_refusal(each: TenantRequest, refused: RefusedWrite | None) -> TenantRequest:
+    """Attach a refused write, unless a condition has changed since then."""
     if refused is None or each.done or any(_after(every, refused.at) for every in each.request.status.conditions or ()):
         return each
     return replace(each, refused=refused)
@@ -65,85 +65,85 @@ def _after(condition: Condition, at: datetime) -> bool:
     return bool(changed) and datetime.fromisoformat(changed) > at
 
 
-def explained(each: Asked) -> str:
+def explained(each: TenantRequest) -> str:
     """Return the steps as lines, with an arrow before the one that blocks the request, and the next step below."""
     first = f"{each.family.kind.name} {each.key}: {summary(each)}"
     return "\n".join([first, *lines(steps_of(each)), f"Next: {advised(each)}"])
 
 
-def summary(each: Asked) -> str:
-    """Return in a word or two what becomes of it."""
+def summary(each: TenantRequest) -> str:
+    """Return the outcome or what blocks the request, in a few words."""
     reason = reason_of(each)
-    if each.done and not each.is_going:
+    if each.done and not each.is_terminating:
         return reason
     return f"blocked by {reason}" if reason else "not processed by the operator yet"
 
 
-def reason_of(each: Asked) -> str:
+def reason_of(each: TenantRequest) -> str:
     """Return the reason that counts now; empty if the operator has given none."""
     if each.refused is not None:
         return WRITE_REFUSED
-    if each.is_going and each.condition(IN_DELETION) is None:
+    if each.is_terminating and each.condition(IN_DELETION) is None:
         return Reason.DELETION_PENDING.value
     if has_expired(each, now()):
         return Reason.BACKUP_EXPIRED.value
     incomplete = each.condition(DATA_INCOMPLETE)
-    counts = each.holding or incomplete or each.done
+    counts = each.blocking or incomplete or each.done
     return counts.reason if counts else ""
 
 
-def has_expired(each: Asked, at: datetime) -> bool:
-    """Whether a complete backup may be deleted by Velero at any moment, so that nobody should count on it."""
+def has_expired(each: TenantRequest, at: datetime) -> bool:
+    """Whether a complete backup is past its expiration, so that Velero may delete it at any moment."""
     expires = instant(each.velero.expiration) if each.velero.expiration else None
-    return each.done is not None and each.holding is None and expires is not None and expires <= at
+    return each.done is not None and each.blocking is None and expires is not None and expires <= at
 
 
-def advised(each: Asked) -> str:
+def advised(each: TenantRequest) -> str:
     """Return the cause and the next step."""
     return sentence(advice_for(reason_of(each)), each.family, each.key)
 
 
-def steps_of(each: Asked) -> list[Step]:
-    """Return every step with how it stands; behind the first that holds the request, none was taken."""
+def steps_of(each: TenantRequest) -> list[Step]:
+    """Return every step with its state; no step is taken after the first that blocks the request."""
     found: list[Step] = []
     for step in _steps(each):
-        is_held = bool(found) and found[-1].answer in (*STOPS, UNASKED)
-        found.append(Step(step.rule, UNASKED) if is_held else step)
+        is_blocked = bool(found) and found[-1].answer in (*STOPS, UNASKED)
+        found.append(Step(step.rule, UNASKED) if is_blocked else step)
     return found
 
 
-def _steps(each: Asked) -> Iterator[Step]:
+def _steps(each: TenantRequest) -> Iterator[Step]:
     word = each.family.word
     accepted, queued, succeeded = (each.condition(kind) for kind in (ACCEPTED, QUEUED, SUCCEEDED))
-    going, incomplete = each.condition(IN_DELETION), each.condition(DATA_INCOMPLETE)
-    yield Step("it is not being deleted", NO if each.is_going else YES, going.message if going else "")
+    deletion, incomplete = each.condition(IN_DELETION), each.condition(DATA_INCOMPLETE)
+    yield Step("it is not being deleted", NO if each.is_terminating else YES, deletion.message if deletion else "")
     if each.refused is not None:
         yield Step("the API server accepts its writes", NO, str(each.refused))
     yield Step("the operator has processed it", YES if each.phase else WAITS)
-    yield _said("it is accepted", accepted)
-    asked = _said(f"the Velero {word.capitalize()} is created", queued)
-    is_in_line = queued is not None and queued.reason == Reason.WAITING_FOR_TURN
-    yield Step(asked.rule, WAITS, asked.because) if is_in_line else asked
+    yield _step("it is accepted", accepted)
+    created = _step(f"the Velero {word.capitalize()} is created", queued)
+    is_queued = queued is not None and queued.reason == Reason.WAITING_FOR_TURN
+    yield Step(created.rule, WAITS, created.because) if is_queued else created
     waits = succeeded is not None and succeeded.status == UNKNOWN and succeeded.reason == Reason.WAITING
-    place = f"position {each.position} in the queue" if each.position else ""
-    yield Step("Velero has started it", WAITS if waits or succeeded is None else YES, place)
-    yield _said("it is complete", succeeded)
+    position = f"position {each.position} in the queue" if each.position else ""
+    yield Step("Velero has started it", WAITS if waits or succeeded is None else YES, position)
+    yield _step("it is complete", succeeded)
     if has_expired(each, now()):
         yield Step("it has not expired", NO, f"it expired at {each.velero.expiration}")
     if incomplete is not None:
         yield Step(_EXPECTED.get(incomplete.reason, "there is no other problem"), NO, incomplete.message)
 
 
-def _said(rule: str, condition: Condition | None) -> Step:
+def _step(rule: str, condition: Condition | None) -> Step:
     if condition is None:
         return Step(rule, WAITS)
     answer = {TRUE: YES, FALSE: NO}.get(condition.status, WAITS)
     return Step(rule, answer, condition.message)
 
 
-def as_data(each: Asked) -> dict[str, Any]:
-    """Return the steps and what follows from them, for programs."""
-    holding = each.holding
+def as_data(each: TenantRequest) -> dict[str, Any]:
+    """Return the steps and the next step as data."""
+    blocking = each.blocking
     return {
         "namespace": each.key.namespace,
         "name": each.key.name,
@@ -151,7 +151,7 @@ def as_data(each: Asked) -> dict[str, Any]:
         "veleroPhase": each.velero.phase or None,
         "queuePosition": each.position,
         "reason": reason_of(each) or None,
-        "message": each.refused.message if each.refused else holding.message if holding else None,
+        "message": each.refused.message if each.refused else blocking.message if blocking else None,
         "next": advised(each),
         "steps": [{"step": step.rule, "answer": step.answer, "because": step.because} for step in steps_of(each)],
     }

@@ -15,8 +15,8 @@ from foresail.cli.output.messages import interruptible
 from foresail.cli.output.objects import as_text
 from foresail.cli.output.table import columns, fitted, shortened, table, terminal_width
 from foresail.cli.output.times import distance, moment, short
-from foresail.cli.tenant.asked import Asked
-from foresail.cli.tenant.place import chosen_ones, in_namespace, looked_at
+from foresail.cli.tenant.selection import in_namespace, read_selected, selected_requests
+from foresail.cli.tenant.tenant_request import TenantRequest
 from foresail.kube.clock import now
 from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS, Family
@@ -32,7 +32,7 @@ def get(args: argparse.Namespace) -> int:
         if args.output not in ("table", "wide", "name"):
             raise UsageError("--watch prints tables and names", "leave out -o, or use -o wide or -o name")
         return interruptible(lambda: in_namespace(args, lambda cluster, family: _watch(cluster, family, args)), "")
-    found = looked_at(args)
+    found = read_selected(args)
     if not is_table(args.output):
         print(as_text([each.content for each in found], args.output))
     elif found:
@@ -45,10 +45,10 @@ def get(args: argparse.Namespace) -> int:
 async def _watch(cluster: Cluster, family: Family, args: argparse.Namespace) -> int:
     """Print a table, then each row that is new, has changed or is deleted."""
     until, wide = deadline(args.timeout), args.output == "wide"
-    before: dict[Key, Asked] = {}
+    before: dict[Key, TenantRequest] = {}
     widths: list[int] = []
     while True:
-        found = {each.key: each for each in await chosen_ones(cluster, family, args, is_quiet=bool(widths))}
+        found = {each.key: each for each in await selected_requests(cluster, family, args, is_quiet=bool(widths))}
         shown, deleted = changes(before, found)
         if args.output == "name":
             for each in shown:
@@ -68,14 +68,16 @@ async def _watch(cluster: Cluster, family: Family, args: argparse.Namespace) -> 
         await asyncio.sleep(_PAUSE)
 
 
-def changes(before: Mapping[Key, Asked], after: Mapping[Key, Asked]) -> tuple[list[Asked], list[Asked]]:
+def changes(
+    before: Mapping[Key, TenantRequest], after: Mapping[Key, TenantRequest]
+) -> tuple[list[TenantRequest], list[TenantRequest]]:
     """Return the requests that are new or have changed, and those that were deleted."""
     changed = [each for key, each in after.items() if key not in before or before[key].content != each.content]
     return changed, [each for key, each in before.items() if key not in after]
 
 
 def request_table(
-    found: Sequence[Asked], at: datetime, *, wide: bool, with_namespace: bool = False, width: int | None = None
+    found: Sequence[TenantRequest], at: datetime, *, wide: bool, with_namespace: bool = False, width: int | None = None
 ) -> str:
     """Return the table: backups with when they expire, restores with what they restore from; the short one fits."""
     rows = request_rows(found, at, wide=wide)
@@ -94,17 +96,17 @@ def request_header(family: Family, *, wide: bool, with_namespace: bool) -> tuple
     return (*first, *phases, own, "AGE", *counts, "STARTED", "ENDED", "VELERO NAME", "WHY")
 
 
-def request_rows(found: Sequence[Asked], at: datetime, *, wide: bool) -> list[tuple[str, ...]]:
+def request_rows(found: Sequence[TenantRequest], at: datetime, *, wide: bool) -> list[tuple[str, ...]]:
     """Return a row for each request, with its namespace first."""
     cells = _wide_cells if wide else _short_cells
     return [(each.key.namespace, each.key.name, *cells(each, at)) for each in found]
 
 
-def _short_cells(each: Asked, at: datetime) -> tuple[str, ...]:
+def _short_cells(each: TenantRequest, at: datetime) -> tuple[str, ...]:
     expiration = instant(each.velero.expiration) if each.velero.expiration else None
     expires = distance(expiration, at) if expiration else "n/a"
     return (
-        DELETING if each.is_going else each.velero.phase or each.phase or "New",
+        DELETING if each.is_terminating else each.velero.phase or each.phase or "New",
         _position(each),
         expires if each.family is BACKUPS else _backup_name(each),
         _age(each, at),
@@ -112,7 +114,7 @@ def _short_cells(each: Asked, at: datetime) -> tuple[str, ...]:
     )
 
 
-def _wide_cells(each: Asked, at: datetime) -> tuple[str, ...]:
+def _wide_cells(each: TenantRequest, at: datetime) -> tuple[str, ...]:
     velero = each.velero
     return (
         each.phase or "New",
@@ -129,20 +131,20 @@ def _wide_cells(each: Asked, at: datetime) -> tuple[str, ...]:
     )
 
 
-def _position(each: Asked) -> str:
+def _position(each: TenantRequest) -> str:
     return str(each.position) if each.made.name else ""
 
 
-def _backup_name(each: Asked) -> str:
+def _backup_name(each: TenantRequest) -> str:
     return str(each.spec.get("backupName") or "<none>")
 
 
-def _age(each: Asked, at: datetime) -> str:
+def _age(each: TenantRequest, at: datetime) -> str:
     created = each.request.metadata.creation_timestamp
     return short(at - created) if created else "n/a"
 
 
-def _deleted_rows(deleted: Sequence[Asked], *, wide: bool) -> list[tuple[str, ...]]:
+def _deleted_rows(deleted: Sequence[TenantRequest], *, wide: bool) -> list[tuple[str, ...]]:
     empty = ("",) * (10 if wide else 4)
     return [(each.key.namespace, each.key.name, "Deleted", *empty) for each in deleted]
 
@@ -151,12 +153,12 @@ def _padded(row: Sequence[str], widths: Sequence[int]) -> str:
     return "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
-def why(each: Asked, *, in_full: bool) -> str:
+def why(each: TenantRequest, *, in_full: bool) -> str:
     """Return why there is no complete backup or restore yet: a word, or that and the operator's message."""
-    holding = each.holding
-    if holding is None:
+    blocking = each.blocking
+    if blocking is None:
         return ""
-    return f"{holding.reason}: {holding.message}" if in_full else holding.reason
+    return f"{blocking.reason}: {blocking.message}" if in_full else blocking.reason
 
 
 def until(text: str | None, at: datetime) -> str:

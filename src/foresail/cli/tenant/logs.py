@@ -24,8 +24,8 @@ from foresail.cli.errors import CommandError
 from foresail.cli.options.values import deadline
 from foresail.cli.output.messages import hint, interruptible
 from foresail.cli.tenant.advice import UNSEEN, advice_for, next_step, sentence
-from foresail.cli.tenant.place import in_namespace, one
 from foresail.cli.tenant.results import as_lines
+from foresail.cli.tenant.selection import in_namespace, read_request
 from foresail.cli.tenant.wait import PATIENCE
 from foresail.kube.clock import now
 from foresail.plan import Key
@@ -60,7 +60,7 @@ def logs(args: argparse.Namespace) -> int:
 
 async def _logs(cluster: Cluster, family: Family, args: argparse.Namespace, tls: ssl.SSLContext) -> int:
     about, until = Key(args.namespace, args.name), deadline(args.timeout)
-    await one(cluster, family, about)  # if it does not exist, that is the error
+    await read_request(cluster, family, about)  # if it does not exist, that is the error
     key = Key(about.namespace, request_name(about.name))
     made = msgspec.json.decode(await cluster.create(_FILES, key, body(family, key, args)), type=Download)
     try:
@@ -76,7 +76,7 @@ async def _logs(cluster: Cluster, family: Family, args: argparse.Namespace, tls:
 
 
 def request_name(name: str) -> str:
-    """Return a name for the request that nobody else has."""
+    """Return a unique name for the request."""
     return f"{name[:_LONGEST_NAME].rstrip('.-')}-{secrets.token_hex(4)}"
 
 
@@ -92,41 +92,41 @@ def body(family: Family, key: Key, args: argparse.Namespace) -> dict[str, object
 
 
 async def _url(cluster: Cluster, family: Family, about: Key, key: Key, until: datetime | None) -> str:
-    said, began = "", now()
+    shown, began = "", now()
     while True:
         wire = await cluster.read(_FILES, key, Download)
-        url, stands = download_row(wire).url, next(iter(wire.status.conditions or ()), None)
+        url, condition = download_row(wire).url, next(iter(wire.status.conditions or ()), None)
         if url:
             return url
-        ended = verdict(stands, family, about)
+        ended = verdict(condition, family, about)
         if ended is not None:
             raise ended
-        news = remark(stands, now() - began, family, about)
-        if news != said:
-            said = news
-            hint(said)
+        news = remark(condition, now() - began, family, about)
+        if news != shown:
+            shown = news
+            hint(shown)
         if until is not None and now() >= until:
             problem = f"{family.kind.name} {about}: timed out waiting for its log"
-            raise CommandError(problem, said or next_step(advice_for(""), family, about))
+            raise CommandError(problem, shown or next_step(advice_for(""), family, about))
         await asyncio.sleep(_PAUSE)
 
 
-def verdict(stands: Condition | None, family: Family, about: Key) -> CommandError | None:
-    """Return why there will be no file; None if there is still hope."""
-    if stands is None or stands.reason not in _NO_FILE:
+def verdict(condition: Condition | None, family: Family, about: Key) -> CommandError | None:
+    """Return why there will be no file; None if there may still be one."""
+    if condition is None or condition.reason not in _NO_FILE:
         return None
     return CommandError(
-        f"{family.kind.name} {about}: {stands.message}",
+        f"{family.kind.name} {about}: {condition.message}",
         f"see foresail {family.word} explain {about.name} -n {about.namespace}"
-        if stands.reason == Reason.ERROR
-        else next_step(advice_for(stands.reason), family, about),
+        if condition.reason == Reason.ERROR
+        else next_step(advice_for(condition.reason), family, about),
     )
 
 
-def remark(stands: Condition | None, waited: timedelta, family: Family, about: Key) -> str:
-    """Return what somebody who waits should know; empty if there is nothing."""
-    if stands is not None:
-        return stands.message
+def remark(condition: Condition | None, waited: timedelta, family: Family, about: Key) -> str:
+    """Return a hint for someone who waits; empty if there is none."""
+    if condition is not None:
+        return condition.message
     return sentence(UNSEEN, family, about) if waited > PATIENCE else ""
 
 

@@ -1,4 +1,4 @@
-"""`foresail backup wait` and `foresail restore wait`: a bar with the place in the queue, until it has ended."""
+"""`foresail backup wait` and `foresail restore wait`: show the queue position and the progress until it has ended."""
 
 import argparse
 import asyncio
@@ -15,8 +15,8 @@ from foresail.cli.options.values import deadline
 from foresail.cli.output.messages import hint, interruptible
 from foresail.cli.output.progress import Bar, Progress, Status
 from foresail.cli.tenant.advice import UNSEEN, advice_for, next_step, sentence
-from foresail.cli.tenant.asked import Asked, asked
-from foresail.cli.tenant.place import in_namespace, one
+from foresail.cli.tenant.selection import in_namespace, read_request
+from foresail.cli.tenant.tenant_request import TenantRequest, decode_request
 from foresail.kube.clock import now
 from foresail.plan import Key
 from foresail.selfservice.families import Family
@@ -26,10 +26,10 @@ from foresail.selfservice.requests.status import ACCEPTED, DATA_INCOMPLETE, FALS
 
 _PAUSE = 0.5
 PATIENCE = timedelta(seconds=15)
-"""How long to wait for the operator before the hint whom to ask."""
+"""How long to wait for the operator before a hint names whom to ask."""
 
 _FOR_THE_CAUSE = timedelta(seconds=10)
-_NOT_BY_ITSELF = (Reason.NO_POLICY, Reason.RESTORED_FROM_BACKUP)  # somebody has to act first
+_NOT_BY_ITSELF = (Reason.NO_POLICY, Reason.RESTORED_FROM_BACKUP)  # someone has to act first
 
 
 def wait(args: argparse.Namespace) -> int:
@@ -51,12 +51,12 @@ async def _wait(cluster: Cluster, family: Family, args: argparse.Namespace) -> i
 
 
 async def wait_for(cluster: Cluster, family: Family, key: Key, until: datetime | None) -> int:
-    """Show how far a request is until it has ended; return 0 if it is complete, and raise what became of it if not."""
-    progress, began, said = Bar(), now(), ""
+    """Show the progress of a request until it has ended; return 0 if it is complete, raise its problem if not."""
+    progress, began, shown = Bar(), now(), ""
     over: datetime | None = None
     try:
         while True:
-            each = await one(cluster, family, key)
+            each = await read_request(cluster, family, key)
             progress.show(progress_of(each))
             ended = verdict(each)
             if ended is not None:
@@ -66,10 +66,10 @@ async def wait_for(cluster: Cluster, family: Family, key: Key, until: datetime |
                 await asyncio.sleep(_PAUSE)
                 continue
             news = remark(each, now() - began)
-            if news != said:
+            if news != shown:
                 progress.close()
                 hint(news)
-                said = news
+                shown = news
             await _pause(each, until)
     finally:
         progress.close()
@@ -82,62 +82,62 @@ async def wait_for(cluster: Cluster, family: Family, key: Key, until: datetime |
     return 0
 
 
-async def wait_until_gone(cluster: Cluster, each: Asked, until: datetime | None) -> None:
-    """Wait until a request is gone, and say what holds it meanwhile; another one of its name does not count."""
-    family, key, said = each.family, each.key, ""
+async def wait_until_deleted(cluster: Cluster, each: TenantRequest, until: datetime | None) -> None:
+    """Wait until a request is deleted and print what blocks that; a new one of the same name does not count."""
+    family, key, shown = each.family, each.key, ""
     while (raw := await cluster.if_there(family.kind, key, msgspec.Raw)) is not None:
-        latest = asked(family, raw)
+        latest = decode_request(family, raw)
         if latest.request.metadata.uid != each.request.metadata.uid:
             return
-        going = latest.condition(IN_DELETION)
-        if going is not None and going.message != said:
-            said = going.message
-            print(f"{family.kind.name} {key}: {said}", file=sys.stderr)
+        deletion = latest.condition(IN_DELETION)
+        if deletion is not None and deletion.message != shown:
+            shown = deletion.message
+            print(f"{family.kind.name} {key}: {shown}", file=sys.stderr)
         await _pause(latest, until)
 
 
-def verdict(each: Asked) -> CommandError | str | None:
-    """Return how a request has ended: in words if it is complete, as an error if it will not be, None if it goes on."""
+def verdict(each: TenantRequest) -> CommandError | str | None:
+    """Return the outcome: a text if the request is complete, an error if it never will be, None if it continues."""
     name = f"{each.family.kind.name} {each.key}"
-    if each.is_going:
+    if each.is_terminating:
         return CommandError(f"{name} is being deleted", _next(each, each.condition(IN_DELETION)))
     incomplete = each.condition(DATA_INCOMPLETE)
     if each.done and incomplete is not None and incomplete.reason == Reason.NOTHING_BACKED_UP:
         return CommandError(f"{name} is {incomplete.reason}: {incomplete.message}", _next(each, incomplete))
     if each.done:
         return each.done.message
-    holding = each.holding
-    if holding is None:
+    blocking = each.blocking
+    if blocking is None:
         return None
-    is_over = holding.type == SUCCEEDED and holding.status == FALSE
-    if is_over or each.is_refused or holding.reason in _NOT_BY_ITSELF:
-        return CommandError(f"{name} is {holding.reason}: {holding.message}", _next(each, holding))
+    is_over = blocking.type == SUCCEEDED and blocking.status == FALSE
+    if is_over or each.is_refused or blocking.reason in _NOT_BY_ITSELF:
+        return CommandError(f"{name} is {blocking.reason}: {blocking.message}", _next(each, blocking))
     return None
 
 
-def is_explained(each: Asked) -> bool:
-    """Whether nothing more is to be said of how a request ended: of what has failed, the cause comes a moment later."""
-    stands = each.condition(SUCCEEDED)
-    if stands is None or stands.reason not in (Reason.FAILED, Reason.PARTIALLY_FAILED) or each.is_going:
+def is_explained(each: TenantRequest) -> bool:
+    """Whether the outcome is fully reported: the cause of a failure follows a moment later."""
+    succeeded = each.condition(SUCCEEDED)
+    if succeeded is None or succeeded.reason not in (Reason.FAILED, Reason.PARTIALLY_FAILED) or each.is_terminating:
         return True
-    said = outcome(each.family, bytes(each.made.status).decode())
-    return said is None or kept(stands, said) is not said
+    reported = outcome(each.family, bytes(each.made.status).decode())
+    return reported is None or kept(succeeded, reported) is not reported
 
 
-def remark(each: Asked, waited: timedelta) -> str:
-    """Return what somebody who waits should know; empty if there is nothing."""
+def remark(each: TenantRequest, waited: timedelta) -> str:
+    """Return a hint for someone who waits; empty if there is none."""
     if not each.phase and waited > PATIENCE:
         return sentence(UNSEEN, each.family, each.key)
-    holding = each.holding
-    return holding.message if holding is not None and holding.status == FALSE else ""
+    blocking = each.blocking
+    return blocking.message if blocking is not None and blocking.status == FALSE else ""
 
 
-def progress_of(each: Asked) -> Status:
-    """Return how far a request is, as the bar shows it."""
-    velero, holding = each.velero, each.holding
-    is_refused = holding is not None and holding.type == ACCEPTED and holding.status == FALSE
+def progress_of(each: TenantRequest) -> Status:
+    """Return the progress of a request for the bar."""
+    velero, blocking = each.velero, each.blocking
+    is_refused = blocking is not None and blocking.type == ACCEPTED and blocking.status == FALSE
     if is_refused or not each.made.name:
-        reason = f", {holding.reason}" if holding is not None else ""
+        reason = f", {blocking.reason}" if blocking is not None else ""
         return Status(phase=f"{each.phase or 'New'}{reason}")
     if each.position > 1 or (each.position and velero.phase in WAITING):
         return Status(phase="Queued", queue_position=each.position)
@@ -146,11 +146,11 @@ def progress_of(each: Asked) -> Status:
     return Status(phase=velero.phase, progress=items)
 
 
-def _next(each: Asked, holding: Condition | None) -> str:
-    return next_step(advice_for(holding.reason if holding else Reason.DELETION_PENDING), each.family, each.key)
+def _next(each: TenantRequest, blocking: Condition | None) -> str:
+    return next_step(advice_for(blocking.reason if blocking else Reason.DELETION_PENDING), each.family, each.key)
 
 
-async def _pause(each: Asked, until: datetime | None) -> None:
+async def _pause(each: TenantRequest, until: datetime | None) -> None:
     if until is not None and now() >= until:
         problem = f"{each.family.kind.name} {each.key}: timed out; it is {each.phase or 'New'}"
         word, key = each.family.word, each.key

@@ -1,4 +1,4 @@
-"""Where a tenant works: the namespace of the kube context, unless another is named."""
+"""The namespace and the requests that a command selects; by default the namespace of the kube context."""
 
 import argparse
 import sys
@@ -9,7 +9,7 @@ import msgspec
 
 from foresail.cli.access.cluster import Cluster, on_cluster, settle_namespace
 from foresail.cli.errors import CommandError
-from foresail.cli.tenant.asked import Asked, asked
+from foresail.cli.tenant.tenant_request import TenantRequest, decode_request
 from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
 
@@ -17,12 +17,12 @@ T = TypeVar("T")
 
 
 def family_of(args: argparse.Namespace) -> Family:
-    """Return what the command is about: backups or restores."""
+    """Return whether the command handles backups or restores."""
     return BACKUPS if args.word == BACKUPS.word else RESTORES
 
 
 def in_namespace(args: argparse.Namespace, work: Callable[[Cluster, Family], Awaitable[T]]) -> T:
-    """Find the namespace, connect, do the work and disconnect."""
+    """Determine the namespace, connect, do the work and disconnect."""
     if getattr(args, "all_namespaces", False):
         args.namespace = ""
     else:
@@ -30,28 +30,28 @@ def in_namespace(args: argparse.Namespace, work: Callable[[Cluster, Family], Awa
     return on_cluster(args, lambda cluster: work(cluster, family_of(args)))
 
 
-async def one(cluster: Cluster, family: Family, key: Key) -> Asked:
+async def read_request(cluster: Cluster, family: Family, key: Key) -> TenantRequest:
     """Read one request."""
-    return asked(family, await cluster.read(family.kind, key, msgspec.Raw))
+    return decode_request(family, await cluster.read(family.kind, key, msgspec.Raw))
 
 
-async def chosen_ones(
+async def selected_requests(
     cluster: Cluster, family: Family, args: argparse.Namespace, *, is_quiet: bool = False
-) -> list[Asked]:
-    """Read the requests that the user has named or selected, or all of them; say it if there is none."""
+) -> list[TenantRequest]:
+    """Read the requests that names or a selector match, or all; print a message if there are none."""
     if args.names and (args.selector or getattr(args, "all", False) or not args.namespace):
         problem = f"{family.kind.name} {args.names[0]}: names cannot be combined with -l, -A or --all"
         raise CommandError(problem, "specify either names or a selection")
     if args.names:
-        return [await one(cluster, family, Key(args.namespace, name)) for name in args.names]
+        return [await read_request(cluster, family, Key(args.namespace, name)) for name in args.names]
     listed = await cluster.listed(family.kind, args.namespace, args.selector or "")
-    found = sorted((asked(family, each) for each in listed), key=lambda each: each.key)
+    found = sorted((decode_request(family, each) for each in listed), key=lambda each: each.key)
     if not found and not is_quiet:
         where = f"namespace {args.namespace}" if args.namespace else "any namespace"
         print(f"No {family.word}s found in {where}", file=sys.stderr)
     return found
 
 
-def looked_at(args: argparse.Namespace) -> list[Asked]:
-    """Return the selected requests as they are now."""
-    return in_namespace(args, lambda cluster, family: chosen_ones(cluster, family, args))
+def read_selected(args: argparse.Namespace) -> list[TenantRequest]:
+    """Connect and read the selected requests."""
+    return in_namespace(args, lambda cluster, family: selected_requests(cluster, family, args))

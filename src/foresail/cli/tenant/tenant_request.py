@@ -1,4 +1,4 @@
-"""A NonAdminBackup or NonAdminRestore as its tenant sees it: what was asked for, and what was said to that."""
+"""A NonAdminBackup or NonAdminRestore as its tenant sees it: the spec, and the status that the operator reports."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +18,7 @@ _request = msgspec.json.Decoder(Request)
 
 
 class Progress(msgspec.Struct, frozen=True, rename="camel"):
-    """How many items there are, and how many are done: of the last two, one is a backup's and one a restore's."""
+    """Items in total and done; a backup sets one of the last two, a restore the other."""
 
     total_items: int = 0
     items_backed_up: int = 0
@@ -26,7 +26,7 @@ class Progress(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class VeleroStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """What Velero says about its object, as far as it is shown here."""
+    """The fields of a Velero object's status that the commands show."""
 
     phase: str = ""
     progress: Progress | None = None
@@ -43,14 +43,14 @@ _velero = msgspec.json.Decoder(VeleroStatus)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """One request, whole and as it is read."""
+class TenantRequest:
+    """One request: the raw object, and its decoded parts."""
 
     family: Family
     content: dict[str, Any]
     request: Request
     velero: VeleroStatus
-    refused: RefusedWrite | None = None  # read by `explain` alone
+    refused: RefusedWrite | None = None  # only `explain` reads it
 
     @property
     def key(self) -> Key:
@@ -59,69 +59,69 @@ class Asked:
 
     @property
     def phase(self) -> str:
-        """How far the request is; empty if the operator has never looked at it."""
+        """The phase of the request; empty before the operator's first reconcile."""
         return self.request.status.phase
 
     @property
     def position(self) -> int:
-        """Its place in Velero's queue: 0 if it is done or has none."""
+        """The position in Velero's queue; 0 if it has none."""
         queue = self.request.status.queue_info
         return (queue.estimated_queue_position or 0) if queue else 0
 
     @property
     def made(self) -> Reference:
-        """The Velero object that was made for it."""
+        """The Velero object that belongs to it."""
         status = self.request.status
         found = status.velero_backup if self.family is BACKUPS else status.velero_restore
         return found or Reference()
 
     @property
     def spec(self) -> dict[str, Any]:
-        """What is to be backed up or restored."""
+        """The backupSpec or restoreSpec."""
         spec: dict[str, Any] = (self.content.get("spec") or {}).get(f"{self.family.word}Spec") or {}
         return spec
 
     @property
-    def is_going(self) -> bool:
-        """Whether somebody has deleted it, in whichever way."""
-        spec, said = self.request.spec, self.condition(IN_DELETION)
-        is_said = self.phase == DELETING or (said is not None and said.status == TRUE)
-        is_asked_for = spec.delete_backup or spec.force_delete_backup
-        return bool(is_said or is_asked_for or self.request.metadata.deletion_timestamp)
+    def is_terminating(self) -> bool:
+        """Whether it is being deleted, by the API or by a field of its spec."""
+        spec, deletion = self.request.spec, self.condition(IN_DELETION)
+        is_reported = self.phase == DELETING or (deletion is not None and deletion.status == TRUE)
+        is_requested = spec.delete_backup or spec.force_delete_backup
+        return bool(is_reported or is_requested or self.request.metadata.deletion_timestamp)
 
     def condition(self, kind: str) -> Condition | None:
-        """Return a condition; None if it is not there."""
+        """Return a condition; None if it is not set."""
         return next((each for each in self.request.status.conditions or () if each.type == kind), None)
 
     @property
-    def holding(self) -> Condition | None:
-        """The condition that says why there is no complete backup or restore yet; None if nothing has been said.
+    def blocking(self) -> Condition | None:
+        """The condition that explains why it is not complete; None if there is none.
 
-        The strongest counts: a deletion before a refusal, a refusal before what Velero says.
+        A deletion takes precedence over a refusal, a refusal over what Velero reports.
         """
-        going, accepted = self.condition(IN_DELETION), self.condition(ACCEPTED)
-        if going is not None and going.status == TRUE:
-            return going
+        deletion, accepted = self.condition(IN_DELETION), self.condition(ACCEPTED)
+        if deletion is not None and deletion.status == TRUE:
+            return deletion
         if accepted is not None and accepted.status == FALSE:
             return accepted
         return None if self.done else self.condition(SUCCEEDED) or self.condition(QUEUED) or accepted
 
     @property
     def done(self) -> Condition | None:
-        """The condition that says that it is complete; None if it is not."""
+        """The condition that reports success; None without one."""
         succeeded = self.condition(SUCCEEDED)
         return succeeded if succeeded is not None and succeeded.status == TRUE else None
 
     @property
     def is_refused(self) -> bool:
-        """Whether somebody must change it, or its policy, before anything happens; by the reason, not the phase."""
+        """Whether it stays blocked until someone changes it or its policy; the reason decides, not the phase."""
         accepted = self.condition(ACCEPTED)
         is_current = accepted is not None and accepted.observed_generation in (0, self.request.metadata.generation)
         return is_current and is_refused(self.phase, accepted)
 
 
-def asked(family: Family, raw: msgspec.Raw | bytes) -> Asked:
-    """Return a request as it came from the API server."""
+def decode_request(family: Family, raw: msgspec.Raw | bytes) -> TenantRequest:
+    """Decode a request from the API server."""
     content = {"apiVersion": family.kind.api_version, "kind": family.kind.name, **_any.decode(raw)}
     try:
         request = _request.decode(raw)
@@ -133,4 +133,4 @@ def asked(family: Family, raw: msgspec.Raw | bytes) -> Asked:
         raise CommandError(
             f"{name} cannot be decoded: {error}", "update foresail if it is older than the operator"
         ) from error
-    return Asked(family, content, request, velero)
+    return TenantRequest(family, content, request, velero)
