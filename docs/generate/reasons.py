@@ -4,6 +4,7 @@ import ast
 import inspect
 import string
 from collections.abc import Iterator
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
@@ -13,6 +14,7 @@ from foresail.cli.tenant.advice import ADVICE, capital
 from foresail.primers import reasons as primers
 from foresail.schedules import reasons as schedules
 from foresail.selfservice import reasons as selfservice
+from foresail.slots import expression
 
 _TOP = """# Reasons
 
@@ -25,6 +27,12 @@ _ABOUT = {
     primers: "Primers\n\nIn the conditions of a Primer, in `status.cronJobs[].reason`, in Events, and in `foresail primer explain`.",
 }
 
+_SHARED = Path(str(expression.__file__)).parent
+"""Where texts are that several capabilities give their own reasons to."""
+
+_UNUSABLE = {schedules: ("INVALID", "NEVER_FIRES")}
+"""The reasons for an expression that is invalid, and for one that never fires."""
+
 
 def page() -> str:
     """Return the page."""
@@ -34,6 +42,8 @@ def page() -> str:
 def _section(module: ModuleType, about: str) -> str:
     meanings = _advised() if module is selfservice else documented(module)
     said = _messages(Path(str(module.__file__)).parent)
+    for never_fires, text in _unusable() if module in _UNUSABLE else ():
+        said.setdefault(_UNUSABLE[module][never_fires], []).append(text)
     rows = [(code(each), meanings[each.name], "<br>".join(said.get(each.name, ()))) for each in module.Reason]
     return f"## {about}\n\n{table(('reason', 'meaning and what to do', 'message'), rows)}"
 
@@ -74,6 +84,39 @@ def _messages(folder: Path) -> dict[str, list[str]]:
     return {name: [each for each in texts if each] for name, texts in found.items()}
 
 
+def _unusable() -> Iterator[tuple[bool, str]]:
+    """Return the texts about expressions without slots, and whether they are about one that never fires."""
+    tree = ast.parse(Path(str(expression.__file__)).read_text())
+    for function in (each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef)):
+        texts: dict[str, ast.expr] = {}
+        for node in ast.walk(function):
+            match node:
+                case ast.Assign(targets=[ast.Name(id=name)], value=ast.JoinedStr() as value):
+                    texts[name] = value
+                case ast.Call(func=ast.Name(id=expression.Unusable.__name__), args=[text], keywords=marks):
+                    yield bool(marks), filled_in(text, texts)
+                case _:
+                    pass
+
+
+@cache
+def _returned() -> dict[str, str]:
+    """Return the texts that functions of the shared floor return, by their names."""
+    found = {}
+    for file in sorted(_SHARED.glob("*.py")):
+        for function in (each for each in ast.parse(file.read_text()).body if isinstance(each, ast.FunctionDef)):
+            texts: dict[str, ast.expr] = {}
+            for node in function.body:
+                match node:
+                    case ast.Assign(targets=[ast.Name(id=name)], value=ast.JoinedStr() | ast.Constant() as value):
+                        texts[name] = value
+                    case ast.Return(value=ast.JoinedStr() as value):
+                        found[function.name] = filled_in(value, texts)
+                    case _:
+                        pass
+    return found
+
+
 def _said(function: ast.FunctionDef) -> Iterator[tuple[str, str]]:
     texts: dict[str, ast.expr] = {}  # the last that was given to a name, above the line that is looked at
     nodes = [each for each in ast.walk(function) if isinstance(each, ast.Assign | ast.Call | ast.Tuple)]
@@ -99,12 +142,12 @@ def filled_in(of: ast.expr, texts: dict[str, ast.expr]) -> str:
     match of:
         case ast.Constant(value=str(text)):
             return text
-        case ast.Name(id=name) if name in texts:
+        case ast.Name(id=name) | ast.FormattedValue(value=ast.Name(id=name)) if name in texts:
             return filled_in(texts[name], texts)
+        case ast.Call(func=ast.Name(id=name)):
+            return _returned().get(name, "")
         case ast.JoinedStr(values=values):
             return "".join(filled_in(each, texts) or "‹…›" for each in values)
-        case ast.FormattedValue(value=ast.Name(id=name)) if name in texts:
-            return filled_in(texts[name], texts)
         case ast.FormattedValue(value=ast.Name(id=name) | ast.Attribute(attr=name)):
             return f"‹{name.replace('_', ' ')}›"
         case _:

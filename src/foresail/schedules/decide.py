@@ -5,13 +5,13 @@ from datetime import datetime
 import msgspec
 
 from foresail.api import velero
-from foresail.api.instants import stamp
 from foresail.plan import Level, Note, Patch, Plan, Subject
 from foresail.schedules.build import create_backup
 from foresail.schedules.observe import ScheduleView
 from foresail.schedules.reasons import Because, Reason
 from foresail.schedules.rules import Verdict, judge, next_reconcile
 from foresail.schedules.status import patch_body
+from foresail.slots.rules import missed_text, skipped_text
 
 
 def decide(view: ScheduleView, now: datetime) -> Plan:
@@ -61,18 +61,11 @@ def reasons_to_report(verdict: Verdict) -> list[Because]:
 
 
 def _skipped(verdict: Verdict) -> Because:
-    upcoming = f"the next run is at {stamp(verdict.upcoming)}" if verdict.upcoming else "no run follows"
-    text = f"skipImmediately: skipped the runs due before {stamp(verdict.base)}; {upcoming}."
-    return Because(Reason.SKIPPED, text, Level.NORMAL)
+    return Because(Reason.SKIPPED, skipped_text(verdict.base, verdict.upcoming), Level.NORMAL)
 
 
 def _missed(verdict: Verdict, slot: datetime) -> Because:
-    count = "one run was" if verdict.missed == 1 else f"{verdict.missed} runs were"
-    since = stamp(verdict.base)
-    text = (
-        f"{count} missed since {since}: the operator was down or the runs were blocked. One late run for {stamp(slot)}."
-    )
-    return Because(Reason.MISSED, text)
+    return Because(Reason.MISSED, missed_text(verdict.missed, verdict.base, slot))
 
 
 def _note(subject: Subject, because: Because) -> Note:

@@ -1,29 +1,35 @@
-"""The rules: when skipImmediately applies, which recorded times count, and what blocks a run that is due.
+"""The rules of Velero's Schedules: what blocks a run that is due, beside the rules that all kinds share.
 
 Each rule is one small function named after its question; `judge` evaluates them in their order.
 """
 
-import hashlib
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import msgspec
 
 from foresail.api import velero
-from foresail.api.instants import instant, stamp, whole
+from foresail.api.instants import stamp, whole
 from foresail.plan import Level
 from foresail.schedules.build import backup_name
-from foresail.schedules.expression import LONGEST_TEXT, diff_dialects, parse_expression
+from foresail.schedules.expression import diff_dialects, parse_expression, refusal
 from foresail.schedules.observe import BackupRow, ScheduleRow, ScheduleView
 from foresail.schedules.reasons import Because, Reason
-from foresail.schedules.slots import base_of, due_and_upcoming, is_in_future, last_slot, missed_before
-from foresail.schedules.status import UNKNOWN, Changes, Observed, last_observed
+from foresail.schedules.slots import last_slot
+from foresail.schedules.status import UNKNOWN, Changes, last_observed
+from foresail.slots.due import due_and_upcoming, is_in_future, missed_before, unrecorded_slot
+from foresail.slots.expression import too_rare
+from foresail.slots.observed import Observed
+from foresail.slots.rules import (
+    RARE_RECHECK,
+    SETTLING_TIME,
+    evaluate,
+    in_future_text,
+    is_edited,
+    skip_not_applied_text,
+)
 
 LONGEST_NAME = 63  # of a label's value: the name of a Schedule is in a label of each of its Backups
-SETTLING_TIME = timedelta(seconds=10)
-"""How long a new Backup may be missing from the store, and an answer of Velero may take."""
-
-_RARE_RECHECK = timedelta(days=180)
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -52,65 +58,6 @@ class Verdict(msgspec.Struct, frozen=True):
     def next_run(self) -> datetime | None:
         """The slot of the next run: the one that is due, or the one to come."""
         return self.due or self.upcoming
-
-
-# skipImmediately
-
-
-def is_new(schedule: ScheduleRow) -> bool:
-    """Whether no controller has worked on it yet; one that Velero has worked on is not new to us either."""
-    return not (schedule.phase or schedule.last_backup or schedule.last_skipped)
-
-
-def is_unpaused(schedule: ScheduleRow, previous: Observed | None) -> bool:
-    """Whether it was paused when last observed, and no longer is."""
-    return not schedule.paused and previous is not None and bool(previous.paused)
-
-
-def turned_true(schedule: ScheduleRow, previous: Observed | None) -> bool:
-    """Whether the field is true and was not applied yet; set again without a pause, it counts as applied."""
-    return schedule.skip is True and not (previous is not None and previous.consumed)
-
-
-def is_skipped(schedule: ScheduleRow, previous: Observed | None, *, default: bool) -> bool:
-    """Whether to apply skipImmediately now: only if new, unpaused or just set, and never while paused."""
-    effective = default if schedule.skip is None else schedule.skip
-    occasion = is_new(schedule) or is_unpaused(schedule, previous) or turned_true(schedule, previous)
-    return effective and occasion and not schedule.paused
-
-
-def is_ignored(schedule: ScheduleRow, *, skipped: bool) -> bool:
-    """Whether skipImmediately was set again without a pause since it was applied."""
-    return schedule.skip is True and not schedule.paused and not skipped
-
-
-def is_edited(schedule: ScheduleRow, previous: Observed | None) -> bool:
-    """Whether the expression differs from the one last observed."""
-    return previous is not None and previous.schedule != stored_text(schedule.text)
-
-
-def stored_text(text: str) -> str:
-    """Return the expression as the annotation stores it; a digest if it is too long."""
-    return text if len(text) <= LONGEST_TEXT else hashlib.sha256(text.encode()).hexdigest()
-
-
-# Times that are not trusted
-
-
-def times_in_future(schedule: ScheduleRow, previous: Observed | None, now: datetime) -> dict[str, datetime]:
-    """Return the recorded times that lie in the future, by field: a clock was wrong, or somebody edited them.
-
-    A creationTimestamp cannot be corrected; it no longer counts once an instant to count from is recorded.
-    """
-    since = previous.edited if previous else None
-    created = None if since is not None and not is_in_future(since, now) else schedule.created
-    recorded = {
-        "lastBackup": schedule.last_backup,
-        "lastSkipped": schedule.last_skipped,
-        "since": since,
-        "creationTimestamp": created,
-    }
-    return {field: moment for field, moment in recorded.items() if moment and is_in_future(moment, now)}
 
 
 # What blocks a run that is due
@@ -202,35 +149,32 @@ def judge(view: ScheduleView, now: datetime) -> Verdict:
     refused = _name_too_long(schedule)
     cron = refused or parse_expression(schedule.text, zone, server.dialect, now)
     is_unknown = isinstance(cron, Because) and cron.reason is Reason.DIALECT_UNKNOWN
-    skipped = is_skipped(schedule, previous, default=view.settings.skip_immediately)
-    edited = is_edited(schedule, previous)
-    future = times_in_future(schedule, previous, now)
-    observed = _observed(view, previous, now, skipped=skipped, future=future, edited=edited)
-    base = base_of(view, observed, now)
-    if skipped:
-        base = max(base, whole(now))
+    last = last_slot(view, now)
+    found = evaluate(schedule, previous, last, now, skips=view.settings.skip_immediately)
+    dialect = _dialect(view, previous, now, edited=found.edited)
+    observed, base = msgspec.structs.replace(found.observed, dialect=dialect), found.base
     upcoming = due = None
     if not isinstance(cron, Because):
         due, upcoming = due_and_upcoming(cron, base, now)
         if due is None and upcoming is None:
-            cron = _too_rare(schedule)
+            cron = refusal(too_rare(schedule.text))
     errors = (cron.message,) if isinstance(cron, Because) and not is_unknown else ()
     changes = Changes(
         observed=observed,
         phase=schedule.phase if is_unknown else velero.FAILED_VALIDATION if errors else velero.ENABLED,
         errors=schedule.errors if is_unknown else errors,
-        last_backup=_unrecorded_slot(view, now),
-        last_skipped=whole(now) if skipped else None,
-        clears_skip=skipped and schedule.skip is True,
-        clears=tuple(field for field in ("lastBackup", "lastSkipped") if field in future),
+        last_backup=unrecorded_slot(schedule, last, now),
+        last_skipped=whole(now) if found.skipped else None,
+        clears_skip=found.skipped and schedule.skip is True,
+        clears=tuple(field for field in ("lastBackup", "lastSkipped") if field in found.future),
     )
     verdict = Verdict(
         changes,
         base,
-        skipped=skipped,
-        edited=edited,
+        skipped=found.skipped,
+        edited=found.edited,
         dialect_changed=_dialect_changed(view, previous, now),
-        in_future=_in_future(future),
+        in_future=_in_future(found.future),
         ignored=skip_not_applied() if observed.ignored and not (previous and previous.ignored) else None,
     )
     if isinstance(cron, Because):
@@ -265,39 +209,8 @@ def next_reconcile(verdict: Verdict, now: datetime) -> datetime | None:
     if verdict.is_settling:
         return now + timedelta(seconds=1)
     if verdict.refused is not None and verdict.refused.reason is Reason.NEVER_FIRES:
-        return now + _RARE_RECHECK  # a fire in eight years is found once it is within five
+        return now + RARE_RECHECK  # a fire in eight years is found once it is within five
     return verdict.upcoming
-
-
-def _observed(
-    view: ScheduleView,
-    previous: Observed | None,
-    now: datetime,
-    *,
-    skipped: bool,
-    edited: bool,
-    future: dict[str, datetime],
-) -> Observed:
-    schedule = view.schedule
-    paused = (previous.paused if previous and previous.paused else stamp(now)) if schedule.paused else ""
-    if is_in_future(instant(paused), now):
-        paused = stamp(now)
-    consumed = not schedule.paused and (
-        (skipped and schedule.skip is True) or (previous is not None and previous.consumed)
-    )
-    since = stamp(now) if edited or future else previous.since if previous else ""
-    dialect, ahead = _dialect(view, previous, now, edited=edited), _ahead(schedule, previous, future)
-    ignored = is_ignored(schedule, skipped=skipped)
-    return Observed(stored_text(schedule.text), paused, consumed, since, dialect, ignored, ahead)
-
-
-def _ahead(schedule: ScheduleRow, previous: Observed | None, future: dict[str, datetime]) -> str:
-    """Return the latest time that was cleared, until a later run is recorded."""
-    before = instant(previous.ahead) if previous else None
-    times = [each for field, each in future.items() if field != "creationTimestamp"]
-    latest = max((each for each in (before, *times) if each is not None), default=None)
-    run = schedule.last_backup if "lastBackup" not in future else None
-    return "" if latest is None or (run is not None and run >= latest) else stamp(latest)
 
 
 def _dialect(view: ScheduleView, previous: Observed | None, now: datetime, *, edited: bool) -> str:
@@ -329,24 +242,13 @@ def _dialect_changed(view: ScheduleView, previous: Observed | None, now: datetim
     return Because(Reason.DIALECT_CHANGED, text)
 
 
-def _unrecorded_slot(view: ScheduleView, now: datetime) -> datetime | None:
-    """Return the slot of a Backup that status.lastBackup does not record yet."""
-    slot, recorded = last_slot(view, now), view.schedule.last_backup
-    return slot if slot is not None and (recorded is None or slot > recorded or is_in_future(recorded, now)) else None
-
-
 def _in_future(fields: dict[str, datetime]) -> Because | None:
-    if not fields:
-        return None
-    named = " and ".join(f"{field} ({stamp(value)})" for field, value in fields.items())
-    text = f"{named} is in the future, so it is ignored and the next run counts from now. Check the clocks."
-    return Because(Reason.TIME_IN_FUTURE, text)
+    return Because(Reason.TIME_IN_FUTURE, in_future_text(fields)) if fields else None
 
 
 def skip_not_applied() -> Because:
     """Return why a second skipImmediately has no effect."""
-    text = "skipImmediately was applied since the last pause, so it is ignored until the next unpause."
-    return Because(Reason.SKIP_NOT_APPLIED, f"{text} To skip now, pause the Schedule and unpause it.", Level.NORMAL)
+    return Because(Reason.SKIP_NOT_APPLIED, skip_not_applied_text(velero.SCHEDULE.name), Level.NORMAL)
 
 
 def _name_too_long(schedule: ScheduleRow) -> Because | None:
@@ -354,8 +256,3 @@ def _name_too_long(schedule: ScheduleRow) -> Because | None:
         return None
     text = f"the name has {len(schedule.key.name)} characters, which does not fit into the label of a Backup"
     return Because(Reason.NAME_TOO_LONG, f"{text}. Create it again with at most {LONGEST_NAME} characters.")
-
-
-def _too_rare(schedule: ScheduleRow) -> Because:
-    text = f"{schedule.text!r} has no fire in the next five years, the limit of Velero's search. Correct spec.schedule."
-    return Because(Reason.NEVER_FIRES, text)

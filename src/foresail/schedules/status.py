@@ -4,39 +4,12 @@ from datetime import datetime
 
 import msgspec
 
-from foresail.api.instants import instant, stamp
+from foresail.api.instants import stamp
 from foresail.api.marks import OBSERVED
-from foresail.cron import Dialect
 from foresail.schedules.observe import ScheduleRow
+from foresail.slots.observed import Observed
 
 UNKNOWN = "unknown"
-
-
-class Observed(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=False):
-    """What was last observed of a Schedule, as far as later decisions depend on it."""
-
-    schedule: str
-    paused: str = ""  # when the pause was observed; empty if it is not paused
-    consumed: bool = False  # skipImmediately was true and has been applied since the last pause
-    since: str = ""  # when an edit of the expression was observed: nothing before it is due
-    dialect: str = ""  # in which it was read, UNKNOWN at first; only for expressions on which the two differ
-    ignored: bool = False  # skipImmediately was set again without a pause, and that was reported
-    ahead: str = ""  # a recorded time in the future that was cleared: it counts again once it has passed
-
-    @property
-    def paused_since(self) -> datetime | None:
-        """The instant at which the pause was observed."""
-        return instant(self.paused)
-
-    @property
-    def edited(self) -> datetime | None:
-        """The instant at which the last edit of the expression was observed."""
-        return instant(self.since)
-
-    @property
-    def read_by(self) -> Dialect | None:
-        """The dialect in which the expression was read."""
-        return next((each for each in Dialect if each.value == self.dialect), None)
 
 
 _decoder = msgspec.json.Decoder(Observed)

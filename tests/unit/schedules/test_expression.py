@@ -10,7 +10,8 @@ from foresail.schedules.expression import diff_dialects, parse_expression
 from foresail.schedules.observe import VeleroServer
 from foresail.schedules.reasons import Because, Reason
 from foresail.schedules.rules import judge
-from foresail.schedules.status import UNKNOWN, Observed
+from foresail.schedules.status import UNKNOWN
+from foresail.slots.observed import Observed
 from tests.unit.schedules.rows import DAY, GO_CRON, HOUR, NOON, schedule, view, watched
 
 ROBFIG = VeleroServer(Dialect.ROBFIG, "v1.17.2")

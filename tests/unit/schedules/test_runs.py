@@ -20,8 +20,9 @@ from foresail.schedules.rules import (
     next_reconcile,
     velero_schedules,
 )
-from foresail.schedules.slots import base_of, due_and_upcoming, last_slot, missed_before
-from foresail.schedules.status import Observed
+from foresail.schedules.slots import base_of, last_slot
+from foresail.slots.due import due_and_upcoming, missed_before
+from foresail.slots.observed import Observed
 from tests.unit.schedules.rows import DAY, GO_CRON, HOUR, MINUTE, NOON, UID, backup, schedule, view, watched
 
 CREATED = NOON - DAY

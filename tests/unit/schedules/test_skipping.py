@@ -10,9 +10,11 @@ from foresail.plan import Patch
 from foresail.schedules.decide import decide, reasons_to_report
 from foresail.schedules.observe import ScheduleRow, VeleroServer
 from foresail.schedules.reasons import Reason
-from foresail.schedules.rules import is_edited, is_new, is_skipped, is_unpaused, judge, stored_text, turned_true
+from foresail.schedules.rules import judge
 from foresail.schedules.settings import Settings
-from foresail.schedules.status import Observed, last_observed, pause_annotation
+from foresail.schedules.status import last_observed, pause_annotation
+from foresail.slots.observed import Observed
+from foresail.slots.rules import is_edited, is_new, is_skipped, is_unpaused, stored_text, turned_true
 from tests.unit.schedules.rows import DAY, HOUR, MINUTE, NOON, schedule, view, watched
 
 SEEN = Observed("0 * * * *")

@@ -14,7 +14,8 @@ from foresail.plan import Key
 from foresail.schedules.decide import decide
 from foresail.schedules.observe import BackupRow, ScheduleRow, backup_row, schedule_row
 from foresail.schedules.rules import judge
-from foresail.schedules.status import Changes, Observed, last_observed, patch_body
+from foresail.schedules.status import Changes, last_observed, patch_body
+from foresail.slots.observed import Observed
 from tests.unit.schedules.rows import HOUR, NOON, read, schedule, view, watched, wire
 
 SEEN = Observed("0 * * * *")

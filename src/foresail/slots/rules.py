@@ -1,0 +1,166 @@
+"""The rules that every kind of Schedule shares: when skipImmediately applies, and which recorded times count.
+
+Each rule is one small function named after its question; `evaluate` asks them in their order.
+"""
+
+import hashlib
+from datetime import datetime, timedelta
+
+import msgspec
+
+from foresail.api.instants import instant, stamp, whole
+from foresail.slots.due import base_of, is_in_future
+from foresail.slots.expression import LONGEST_TEXT
+from foresail.slots.observed import Observed, Recurring
+
+SETTLING_TIME = timedelta(seconds=10)
+"""How long a new Backup may be missing from the store, and an answer of Velero may take."""
+
+RARE_RECHECK = timedelta(days=180)
+"""When an expression that has no fire within five years is read again."""
+
+
+class Evaluation(msgspec.Struct, frozen=True):
+    """What the shared rules find for one Schedule at one instant."""
+
+    observed: Observed
+    base: datetime
+    future: dict[str, datetime]  # recorded times in the future, by field
+    skipped: bool = False  # skipImmediately is applied now
+    edited: bool = False
+
+
+def evaluate(
+    schedule: Recurring, previous: Observed | None, last: datetime | None, now: datetime, *, skips: bool
+) -> Evaluation:
+    """Evaluate the shared rules; `last` is the last slot with a Backup, `skips` what an unset field means."""
+    skipped = is_skipped(schedule, previous, default=skips)
+    edited = is_edited(schedule, previous)
+    future = times_in_future(schedule, previous, now)
+    observed = _observed(schedule, previous, now, skipped=skipped, edited=edited, future=future)
+    base = base_of(schedule, observed, last, now)
+    return Evaluation(observed, max(base, whole(now)) if skipped else base, future, skipped, edited)
+
+
+# skipImmediately
+
+
+def is_new(schedule: Recurring) -> bool:
+    """Whether no controller has worked on it yet; one that Velero has worked on is not new to us either."""
+    return not (schedule.phase or schedule.last_backup or schedule.last_skipped)
+
+
+def is_unpaused(schedule: Recurring, previous: Observed | None) -> bool:
+    """Whether it was paused when last observed, and no longer is."""
+    return not schedule.paused and previous is not None and bool(previous.paused)
+
+
+def turned_true(schedule: Recurring, previous: Observed | None) -> bool:
+    """Whether the field is true and was not applied yet; set again without a pause, it counts as applied."""
+    return schedule.skip is True and not (previous is not None and previous.consumed)
+
+
+def is_skipped(schedule: Recurring, previous: Observed | None, *, default: bool) -> bool:
+    """Whether to apply skipImmediately now: only if new, unpaused or just set, and never while paused."""
+    effective = default if schedule.skip is None else schedule.skip
+    occasion = is_new(schedule) or is_unpaused(schedule, previous) or turned_true(schedule, previous)
+    return effective and occasion and not schedule.paused
+
+
+def is_ignored(schedule: Recurring, *, skipped: bool) -> bool:
+    """Whether skipImmediately was set again without a pause since it was applied."""
+    return schedule.skip is True and not schedule.paused and not skipped
+
+
+def is_edited(schedule: Recurring, previous: Observed | None) -> bool:
+    """Whether the expression differs from the one last observed."""
+    return previous is not None and previous.schedule != stored_text(schedule.text)
+
+
+def stored_text(text: str) -> str:
+    """Return the expression as it is remembered; a digest if it is too long."""
+    return text if len(text) <= LONGEST_TEXT else hashlib.sha256(text.encode()).hexdigest()
+
+
+# Times that are not trusted
+
+
+def times_in_future(schedule: Recurring, previous: Observed | None, now: datetime) -> dict[str, datetime]:
+    """Return the recorded times that lie in the future, by field: a clock was wrong, or somebody edited them.
+
+    A creationTimestamp cannot be corrected; it no longer counts once an instant to count from is recorded.
+    """
+    since = previous.edited if previous else None
+    created = None if since is not None and not is_in_future(since, now) else schedule.created
+    recorded = {
+        "lastBackup": schedule.last_backup,
+        "lastSkipped": schedule.last_skipped,
+        "since": since,
+        "creationTimestamp": created,
+    }
+    return {field: moment for field, moment in recorded.items() if moment and is_in_future(moment, now)}
+
+
+# What is remembered
+
+
+def _observed(
+    schedule: Recurring,
+    previous: Observed | None,
+    now: datetime,
+    *,
+    skipped: bool,
+    edited: bool,
+    future: dict[str, datetime],
+) -> Observed:
+    paused = (previous.paused if previous and previous.paused else stamp(now)) if schedule.paused else ""
+    if is_in_future(instant(paused), now):
+        paused = stamp(now)
+    consumed = not schedule.paused and (
+        (skipped and schedule.skip is True) or (previous is not None and previous.consumed)
+    )
+    return Observed(
+        stored_text(schedule.text),
+        paused,
+        consumed,
+        since=stamp(now) if edited or future else previous.since if previous else "",
+        ignored=is_ignored(schedule, skipped=skipped),
+        ahead=_ahead(schedule, previous, future),
+    )
+
+
+def _ahead(schedule: Recurring, previous: Observed | None, future: dict[str, datetime]) -> str:
+    """Return the latest time that was cleared, until a later run is recorded."""
+    before = instant(previous.ahead) if previous else None
+    times = [each for field, each in future.items() if field != "creationTimestamp"]
+    latest = max((each for each in (before, *times) if each is not None), default=None)
+    run = schedule.last_backup if "lastBackup" not in future else None
+    return "" if latest is None or (run is not None and run >= latest) else stamp(latest)
+
+
+# What people read
+
+
+def in_future_text(fields: dict[str, datetime]) -> str:
+    """Return the sentence about recorded times in the future."""
+    named = " and ".join(f"{field} ({stamp(value)})" for field, value in fields.items())
+    return f"{named} is in the future, so it is ignored and the next run counts from now. Check the clocks."
+
+
+def skip_not_applied_text(kind: str) -> str:
+    """Return why a second skipImmediately has no effect."""
+    text = "skipImmediately was applied since the last pause, so it is ignored until the next unpause."
+    return f"{text} To skip now, pause the {kind} and unpause it."
+
+
+def skipped_text(base: datetime, upcoming: datetime | None) -> str:
+    """Return what skipImmediately skipped, and what follows."""
+    follows = f"the next run is at {stamp(upcoming)}" if upcoming else "no run follows"
+    return f"skipImmediately: skipped the runs due before {stamp(base)}; {follows}."
+
+
+def missed_text(missed: int, base: datetime, slot: datetime) -> str:
+    """Return how many runs were passed over, and which late one is made."""
+    count = "one run was" if missed == 1 else f"{missed} runs were"
+    why = "the operator was down or the runs were blocked"
+    return f"{count} missed since {stamp(base)}: {why}. One late run for {stamp(slot)}."
