@@ -32,11 +32,13 @@ _TRIED = {"apiVersion": API, "kind": "NonAdminBackup", "metadata": {"name": "tri
 _MAY_BACK_UP = ("auth", "can-i", "create", "nonadminbackups.oadp.openshift.io")
 
 
-def install(cluster: Cluster, *, schedules: bool = False) -> None:
+def install(cluster: Cluster, *, schedules: bool = False, contents: bool = False) -> None:
     """Install both charts with self-service on."""
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", text=_rendered("foresail-crds"))
     cluster.wait_for_kinds()
-    chart = _rendered("foresail", f"--set={SELF_SERVICE},schedules.enabled={str(schedules).lower()}")
+    values = {"schedules.enabled": schedules, "selfService.downloadContents": contents}
+    switches = ",".join(f"{name}={str(value).lower()}" for name, value in values.items())
+    chart = _rendered("foresail", f"--set={SELF_SERVICE},{switches}")
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", text=chart)
 
 

@@ -444,7 +444,7 @@ def thief(guarded: Cluster, eventually: Eventually) -> Tenant:
         (of_tenant("Restore", restoreStatus={"includedResources": ["*"]}), "nor a status"),
         (
             velero_object("DownloadRequest", {"target": {"kind": "BackupContents", "name": "b"}}),
-            "never what was backed",
+            "contents only if",
         ),
         (velero_object("DeleteBackupRequest", {"backupName": MADE}, name=MADE), "that it made for a tenant"),
         (

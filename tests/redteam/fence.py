@@ -4,6 +4,7 @@ import http.client
 from typing import Any
 
 from foresail.api import marks
+from foresail.selfservice.downloads.targets import SERVED, TARGETS
 from tests.redteam.attack import attack
 from tests.redteam.world import HOSTILE, NIGHTLY, VELERO, VICTIM, Caller, World, account, body_of, path
 
@@ -73,7 +74,7 @@ def omit_the_record_as_the_operator(world: World) -> list[str]:
 @attack
 def download_contents_as_the_operator(world: World) -> list[str]:
     """Have Velero hand out the contents of the administrator's backup with the operator's token."""
-    kinds = ("BackupContents", "BackupVolumeSnapshots", "BackupItemSnapshots")
+    kinds = (*sorted(TARGETS.keys() - SERVED), "BackupItemSnapshots")
     specs = {kind.lower(): {"target": {"kind": kind, "name": NIGHTLY}} for kind in kinds}
     return _made(world, "downloadrequests", specs)
 

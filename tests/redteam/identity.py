@@ -4,6 +4,7 @@ import http.client
 from typing import Any
 
 from foresail.api import marks
+from foresail.selfservice.downloads.targets import SERVED, TARGETS
 from tests.redteam.attack import attack, controlled_attack
 from tests.redteam.world import (
     HOSTILE,
@@ -243,11 +244,13 @@ def hand_out_the_victims_log(world: World) -> list[str]:
 
 @attack
 def hand_out_contents(world: World) -> list[str]:
-    """Ask for the contents of one's own backup, Secrets of others' service accounts among it."""
-    world.ask(NADR, "contents", {"target": {"kind": "BackupContents", "name": OLD}})
-    world.decided(NADR, "contents")
+    """Ask for every file of one's own backup that holds objects, Secrets of others' service accounts among them."""
+    refused = sorted(TARGETS.keys() - SERVED)
+    for kind in refused:
+        world.ask(NADR, kind.lower(), {"target": {"kind": kind, "name": OLD}})
+        world.decided(NADR, kind.lower())
     kinds = {each["spec"]["target"]["kind"] for each in world.velero("downloadrequests")}
-    return ["Velero was asked for contents"] if "BackupContents" in kinds else []
+    return [f"Velero was asked for {kind}" for kind in refused if kind in kinds]
 
 
 @attack

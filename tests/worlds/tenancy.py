@@ -102,6 +102,10 @@ class Tenancy:
         spec = {"backup": {"allowed": {"storageLocations": list(names)}}}
         done(self.world.merge(SELF_SERVICE_POLICY, Key("", "default"), {"spec": spec}, "admin"))
 
+    def allow_contents(self) -> None:
+        spec = {"downloads": {"contents": "Allowed"}}
+        done(self.world.merge(SELF_SERVICE_POLICY, Key("", "default"), {"spec": spec}, "admin"))
+
     def make_location(self, name: str, phase: str = velero.AVAILABLE, **spec: Any) -> None:  # noqa: ANN401 - JSON
         body = {"metadata": {"name": name}, "spec": spec, "status": {"phase": phase}}
         done(self.world.create(velero.LOCATION, body, "admin", VELERO))
@@ -123,7 +127,7 @@ class Tenancy:
         return str(done(self.world.create(NON_ADMIN_RESTORE, body, "tenant", key.namespace))["metadata"]["uid"])
 
     def download(self, key: Key, target: str, name: str) -> str:
-        body = {"metadata": {"name": key.name}, "spec": {"target": {"kind": target, "name": name}}}
+        body = {"metadata": asked_by_tenant(key.name), "spec": {"target": {"kind": target, "name": name}}}
         made = done(self.world.create(NON_ADMIN_DOWNLOAD_REQUEST, body, "tenant", key.namespace))
         return str(made["metadata"]["uid"])
 

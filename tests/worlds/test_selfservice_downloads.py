@@ -10,6 +10,7 @@ from foresail.api import velero
 from foresail.api.marks import NAMESPACE_UID, REQUEST_UID
 from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_DOWNLOAD_REQUEST, NON_ADMIN_RESTORE
 from foresail.plan import Key
+from foresail.selfservice.downloads.targets import SERVED, TARGETS
 from tests.worlds.process import Moment
 from tests.worlds.tenancy import VELERO, Tenancy
 from tests.worlds.test_selfservice_crashes import deaths
@@ -51,9 +52,10 @@ async def restored(tenancy: Tenancy) -> None:
 # What is served
 
 
-@pytest.mark.parametrize("target", ["BackupLog", "BackupResults"])
+@pytest.mark.parametrize("target", sorted(each for each in SERVED if each.startswith("Backup")))
 def test_a_tenant_gets_the_url_of_a_file_of_the_own_backup(target: str) -> None:
     async def story(tenancy: Tenancy) -> None:
+        tenancy.signs_contents = False  # Velero answers below, whatever the file
         await backed_up(tenancy)
         uid = tenancy.download(NADR, target, NAB.name)
         await tenancy.settle(1)
@@ -74,7 +76,7 @@ def test_a_tenant_gets_the_url_of_a_file_of_the_own_backup(target: str) -> None:
     tell(story)
 
 
-@pytest.mark.parametrize("target", ["RestoreLog", "RestoreResults"])
+@pytest.mark.parametrize("target", sorted(each for each in SERVED if each.startswith("Restore")))
 def test_a_tenant_gets_the_url_of_a_file_of_the_own_restore(target: str) -> None:
     async def story(tenancy: Tenancy) -> None:
         await restored(tenancy)
@@ -220,7 +222,7 @@ def test_a_download_request_of_somebody_else_s_is_left_alone() -> None:
 # What is refused
 
 
-@pytest.mark.parametrize("target", ["BackupContents", "BackupResourceList", "RestoreVolumeInfo", "Secrets", ""])
+@pytest.mark.parametrize("target", [*sorted(TARGETS.keys() - SERVED), "Secrets", ""])
 def test_any_other_target_is_refused_with_a_reason(target: str) -> None:
     async def story(tenancy: Tenancy) -> None:
         await backed_up(tenancy)
@@ -228,6 +230,71 @@ def test_any_other_target_is_refused_with_a_reason(target: str) -> None:
         await tenancy.settle()
         assert phase(tenancy) == "BackingOff"
         assert said(tenancy, "Processed")[:2] == ("False", "TargetNotServed")
+        assert asked(tenancy) == []
+
+    tell(story)
+
+
+def may_not_read_secrets(_user: str, verb: str, resource: str, _namespace: str) -> bool:
+    return (verb, resource) != ("get", "secrets")
+
+
+def test_contents_are_handed_out_if_the_policy_allows_it_and_the_requester_may_read_secrets() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        tenancy.allow_contents()
+        await backed_up(tenancy)
+        tenancy.download(NADR, "BackupContents", NAB.name)
+        await tenancy.settle()
+        name = tenancy.status(NAB)["veleroBackup"]["name"]
+        assert asked(tenancy) == [{"kind": "BackupContents", "name": name}]
+        assert ("get", "secrets", "red") in tenancy.reviews.asked
+        tenancy.velero_answers()
+        await tenancy.settle(1)
+        assert phase(tenancy) == "Created"
+
+    tell(story)
+
+
+def test_contents_are_denied_to_a_requester_who_may_not_read_secrets_and_asked_about_once() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        tenancy.allow_contents()
+        tenancy.reviews.may = may_not_read_secrets
+        await backed_up(tenancy)
+        tenancy.download(NADR, "BackupContents", NAB.name)
+        await tenancy.settle()
+        assert (phase(tenancy), said(tenancy, "Processed")[:2]) == ("BackingOff", ("False", "ContentsDenied"))
+        count = len(tenancy.reviews.asked)
+        tenancy.velero_says(NAB, "Completed", warnings=1)
+        await tenancy.settle()
+        assert (asked(tenancy), len(tenancy.reviews.asked)) == ([], count)
+
+    tell(story)
+
+
+def test_a_requester_who_loses_access_before_velero_answers_sees_no_url() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        tenancy.allow_contents()
+        await backed_up(tenancy)
+        tenancy.download(NADR, "BackupContents", NAB.name)
+        await tenancy.settle()
+        tenancy.reviews.may = may_not_read_secrets
+        await tenancy.settle(120)
+        tenancy.velero_answers()
+        await tenancy.settle()
+        assert said(tenancy, "Processed")[:2] == ("False", "ContentsDenied")
+        assert "velero" not in tenancy.status(NADR, NON_ADMIN_DOWNLOAD_REQUEST)
+
+    tell(story)
+
+
+def test_a_download_that_nobody_is_recorded_for_gets_no_contents() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        tenancy.allow_contents()
+        await backed_up(tenancy)
+        body = {"metadata": {"name": NADR.name}, "spec": {"target": {"kind": "BackupContents", "name": NAB.name}}}
+        done(tenancy.world.create(NON_ADMIN_DOWNLOAD_REQUEST, body, "tenant", NADR.namespace))
+        await tenancy.settle()
+        assert said(tenancy, "Processed")[:2] == ("False", "ContentsDenied")
         assert asked(tenancy) == []
 
     tell(story)

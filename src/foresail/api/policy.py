@@ -230,6 +230,18 @@ class DeletionPolicy(Wire, frozen=True):
     ] = 0
 
 
+ContentsDownload = Literal["Refused", "Allowed"]
+
+
+class DownloadPolicy(Wire, frozen=True):
+    """What tenants may download about their own backups, beyond logs, results and lists."""
+
+    contents: Annotated[
+        ContentsDownload,
+        _described("Allowed: requesters who may get Secrets in the namespace download the objects of their backups."),
+    ] = "Refused"
+
+
 class SelfServicePolicySpec(Wire, frozen=True):
     """Which namespaces, and what holds in them."""
 
@@ -251,6 +263,7 @@ class SelfServicePolicySpec(Wire, frozen=True):
     restore: RestorePolicy = RestorePolicy()
     quotas: Quotas = Quotas()
     deletion: DeletionPolicy = DeletionPolicy()
+    downloads: DownloadPolicy = DownloadPolicy()
     velero_annotations: Annotated[
         VeleroAnnotations,
         _described("Whether objects may carry annotations that make Velero run commands or restore a status."),

@@ -36,9 +36,6 @@ DownloadTarget = Literal[
 ]
 """All that Velero knows, so that the ones we do not serve are refused with a reason, not with a list of words."""
 
-SERVED_TARGETS = frozenset({"BackupLog", "BackupResults", "RestoreLog", "RestoreResults"})
-"""The ones that say how it went. The others hold what was backed up: reading them is reading Secrets."""
-
 Mirror = dict[str, Any]
 
 
@@ -167,7 +164,8 @@ class Target(Wire, frozen=True):
     """One file that Velero keeps about a backup or a restore."""
 
     kind: Annotated[
-        DownloadTarget, msgspec.Meta(description="BackupLog, BackupResults, RestoreLog and RestoreResults are served.")
+        DownloadTarget,
+        msgspec.Meta(description="Which file. Those that hold backed-up objects need a policy that allows contents."),
     ]
     name: Annotated[
         str,
@@ -198,7 +196,7 @@ class NonAdminDownloadRequestStatus(Wire, frozen=True):
 
 
 class NonAdminDownloadRequest(Wire, frozen=True):
-    """Asks for a log or for the results of the tenant's own backup or restore."""
+    """Asks for a file that Velero keeps about the tenant's own backup or restore."""
 
     spec: NonAdminDownloadRequestSpec
     status: NonAdminDownloadRequestStatus = NonAdminDownloadRequestStatus()

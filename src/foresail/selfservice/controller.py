@@ -17,7 +17,7 @@ from foresail.kube.execute import Result
 from foresail.kube.reflector import Change, WatchSpec
 from foresail.kube.store import Store
 from foresail.plan import Key, Kind, Plan
-from foresail.selfservice.access.observe import Check, Checked, PodCheck, PodsChecked
+from foresail.selfservice.access.observe import Check, Checked, PodCheck, PodsChecked, SecretsCheck, SecretsChecked
 from foresail.selfservice.access.reader import AccessReader
 from foresail.selfservice.downloads import decide as downloads
 from foresail.selfservice.downloads.controller import Downloads
@@ -71,7 +71,7 @@ class SelfService:
         self.background_reads = BackgroundReads[Any, Any](
             self._read, concurrency=_FILES, is_quick=authorization.is_quick, quick=_QUESTIONS
         )
-        self.downloads = Downloads(self.cluster)
+        self.downloads = Downloads(self.cluster, self.background_reads)
         self.results = Results(self.cluster, self.background_reads)
         ledger = self.cluster.backups.ledger
         self.metrics = SelfServiceMetrics(
@@ -86,7 +86,9 @@ class SelfService:
     def _now(self) -> datetime | None:
         return self.background_reads.clock() if self.background_reads.clock is not None else None
 
-    async def _read(self, wish: Wanted | Check | PodCheck) -> Found | Checked | PodsChecked:
+    async def _read(
+        self, wish: Wanted | Check | PodCheck | SecretsCheck
+    ) -> Found | Checked | PodsChecked | SecretsChecked:
         """Do one background read."""
         return await (self._fetch(wish) if isinstance(wish, Wanted) else self.access.run(wish))
 
@@ -240,6 +242,8 @@ def _needs_no_read(view: Observed, plan: Plan) -> bool:
     """Whether what was read in the background is of no use any more."""
     if isinstance(view, RequestView):
         return creates(plan, view) or view.access is None or not rules.has_nacuuid(view.request)
+    if isinstance(view, DownloadView):
+        return downloads.is_over(view)
     return isinstance(view, ResultsView) and results.is_over(view)
 
 

@@ -49,6 +49,7 @@ class Reason(StrEnum):
     ERROR = "Error"
     SUCCESS = "Success"
     TARGET_NOT_SERVED = "TargetNotServed"
+    CONTENTS_DENIED = "ContentsDenied"
     VELERO_SILENT = "VeleroSilent"
     DOWNLOAD_EXPIRED = "DownloadExpired"
 

@@ -193,8 +193,15 @@ SENTENCES = {
     ),
     "TargetNotServed": (
         (
-            "Files of that kind may contain backed-up data and are not available to tenants. Request BackupLog, "
-            "BackupResults, RestoreLog or RestoreResults in a new NonAdminDownloadRequest"
+            "Files of that kind hold backed-up objects and are not available to tenants. Request a log, results or a "
+            "list in a new NonAdminDownloadRequest. For the contents of a backup, ask a cluster administrator for "
+            "downloads.contents: Allowed in the policy of namespace shop"
+        ),
+    ),
+    "ContentsDenied": (
+        (
+            "Contents of backups hold Secrets, and the requester may not get Secrets in namespace shop. Ask a cluster "
+            "administrator for that permission, then create another NonAdminDownloadRequest"
         ),
     ),
     "VeleroSilent": ("Velero has not answered for a minute. Ask a cluster administrator whether Velero is running",),

@@ -136,8 +136,13 @@ ADVICE = {
         "the file is ready to download", "download it from status.velero.status.downloadURL before the URL expires"
     ),
     Reason.TARGET_NOT_SERVED: Advice(
-        "files of that kind may contain backed-up data and are not available to tenants",
-        "request BackupLog, BackupResults, RestoreLog or RestoreResults in a new NonAdminDownloadRequest",
+        "files of that kind hold backed-up objects and are not available to tenants",
+        "request a log, results or a list in a new NonAdminDownloadRequest. For the contents of a backup, ask a "
+        "cluster administrator for downloads.contents: Allowed in the policy of namespace {namespace}",
+    ),
+    Reason.CONTENTS_DENIED: Advice(
+        "contents of backups hold Secrets, and the requester may not get Secrets in namespace {namespace}",
+        "ask a cluster administrator for that permission, then create another NonAdminDownloadRequest",
     ),
     Reason.VELERO_SILENT: Advice(
         "Velero has not answered for a minute", "ask a cluster administrator whether Velero is running"

@@ -39,7 +39,7 @@ _PAUSE = 0.5
 _SECONDS = 600.0
 _LONGEST_LOG = 1 << 30
 _LONGEST_NAME = 200
-_NO_FILE = (Reason.ERROR, Reason.TARGET_NOT_SERVED, Reason.VELERO_SILENT)
+_NO_FILE = (Reason.ERROR, Reason.TARGET_NOT_SERVED, Reason.CONTENTS_DENIED, Reason.VELERO_SILENT)
 
 WHAT_TO_DO = {
     "certificate": "pass its CA certificate in PEM with --cacert FILE",

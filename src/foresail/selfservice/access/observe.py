@@ -48,6 +48,21 @@ class PodsChecked(msgspec.Struct, frozen=True):
     cluster_scoped: tuple[str, ...] = ()  # named kinds without a namespace
 
 
+class SecretsCheck(msgspec.Struct, frozen=True):
+    """The question whether a user may read the Secrets of a namespace."""
+
+    namespace: str
+    user: str
+    groups: tuple[str, ...]
+
+
+class SecretsChecked(msgspec.Struct, frozen=True):
+    """The answer, or why there is none."""
+
+    is_allowed: bool = False
+    problem: str = ""
+
+
 class AccessView(msgspec.Struct, frozen=True):
     """What is known about access to what a request would bring back."""
 

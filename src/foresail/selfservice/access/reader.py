@@ -24,7 +24,7 @@ from foresail.selfservice.access.discovery import (
     cluster_scoped_names,
     unserved_names,
 )
-from foresail.selfservice.access.observe import Check, Checked, PodCheck, PodsChecked
+from foresail.selfservice.access.observe import Check, Checked, PodCheck, PodsChecked, SecretsCheck, SecretsChecked
 from foresail.selfservice.access.rules import Options, Question, Verdict
 from foresail.selfservice.specs import annotations
 
@@ -102,9 +102,12 @@ class AccessReader:
         """Forget the contents of a backup that was deleted."""
         self._contents.pop(backup_uid, None)
 
-    async def run(self, wish: Check | PodCheck) -> Checked | PodsChecked:
+    async def run(self, wish: Check | PodCheck | SecretsCheck) -> Checked | PodsChecked | SecretsChecked:
         """Answer one question; whatever goes wrong is an answer too."""
         try:
+            if isinstance(wish, SecretsCheck):
+                question = Question("get", "", "secrets", wish.namespace)
+                return SecretsChecked(await self._may(question, Options(wish.namespace, wish.user, wish.groups)))
             if isinstance(wish, PodCheck):
                 found = await self._hooked_pod(wish.namespace) if wish.checks_pods else PodsChecked()
                 unserved, cluster_scoped = await self._named(wish.kinds)
@@ -118,6 +121,8 @@ class AccessReader:
         except Exception as error:  # noqa: BLE001 - whatever one backup does to us must not end the work on others
             _log.warning("access check failed: %s", type(error).__name__)
             problem = "internal error, see the operator's log"
+        if isinstance(wish, SecretsCheck):
+            return SecretsChecked(problem=problem)
         return PodsChecked(problem=problem) if isinstance(wish, PodCheck) else Checked(problem=problem)
 
     # What a backup holds

@@ -81,11 +81,16 @@ def requester_problem(user: str, reserved: Iterable[str]) -> Refused | None:
         return Refused(
             Reason.REQUESTER_UNKNOWN, f"{text}, or ask a cluster administrator to install the admission policies"
         )
-    is_system = user.startswith(f"{_SERVICE_ACCOUNT}kube-") or user == "system:kube-controller-manager"
-    if is_system or any(user.startswith(f"{_SERVICE_ACCOUNT}{each}:") for each in reserved):
+    if is_system_account(user, reserved):
         text = f"{user} is a system account, so its permissions do not count"
         return Refused(Reason.REQUESTER_UNKNOWN, f"{text}; edit the spec or create the restore again as yourself")
     return None
+
+
+def is_system_account(user: str, reserved: Iterable[str]) -> bool:
+    """Whether a user is an account of the control plane or of a namespace that no policy reaches."""
+    is_kubernetes = user.startswith(f"{_SERVICE_ACCOUNT}kube-") or user == "system:kube-controller-manager"
+    return is_kubernetes or any(user.startswith(f"{_SERVICE_ACCOUNT}{each}:") for each in reserved)
 
 
 # Which kinds

@@ -1,8 +1,10 @@
 """NonAdminDownloadRequests: what is known of them, which events concern them, and what a decision about one sees."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from foresail.api.requests import NON_ADMIN_DOWNLOAD_REQUEST
+from foresail.kube.background_reads import BackgroundReads
 from foresail.kube.reflector import Change
 from foresail.kube.store import Store
 from foresail.plan import Key
@@ -18,8 +20,9 @@ class Downloads:
 
     kind = NON_ADMIN_DOWNLOAD_REQUEST
 
-    def __init__(self, cluster: ClusterState) -> None:
+    def __init__(self, cluster: ClusterState, background_reads: BackgroundReads[Any, Any]) -> None:
         self._cluster = cluster
+        self._background_reads = background_reads
         self.requests = Store[DownloadRow](
             {
                 "open in": lambda row: [] if row.url else [row.key.namespace],
@@ -67,6 +70,7 @@ class Downloads:
         family = cluster.of(family_of(request.target.kind))
         about = family.requests.get(Key(key.namespace, request.target.name))
         row, backup = cluster.velero_rows(family, about) if about is not None else (None, None)
+        policy = cluster.policy(key.namespace)
         return DownloadView(
             request=request,
             velero_namespace=cluster.velero_namespace,
@@ -75,7 +79,10 @@ class Downloads:
             velero=row,
             backup=backup,
             answers=answers,
-            has_policy=cluster.policy(key.namespace) is not None,
+            has_policy=policy is not None,
+            allows_contents=policy is not None and policy.spec.downloads.contents == "Allowed",
+            reserved=cluster.reserved,
+            read_result=self._background_reads.result(self.key(key)),
         )
 
 

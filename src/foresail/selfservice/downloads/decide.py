@@ -12,13 +12,11 @@ import msgspec
 from foresail.api import nonadmin, velero
 from foresail.api.instants import stamp
 from foresail.api.marks import NAMESPACE_UID, REQUEST_UID
-from foresail.api.requests import NON_ADMIN_DOWNLOAD_REQUEST, SERVED_TARGETS
+from foresail.api.requests import NON_ADMIN_DOWNLOAD_REQUEST
 from foresail.plan import Action, Delete, Key, Level, Note, Patch, Plan, Subject
-from foresail.selfservice.downloads.observe import (
-    NACUUID_LABEL,
-    DownloadRow,
-    DownloadView,
-)
+from foresail.selfservice.downloads.contents import PROCESSED, contents_access
+from foresail.selfservice.downloads.observe import NACUUID_LABEL, DownloadRow, DownloadView
+from foresail.selfservice.downloads.targets import TARGETS, Rule, is_contents, rule_of
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
 from foresail.selfservice.policy.rules import no_policy
 from foresail.selfservice.reasons import Reason
@@ -51,7 +49,6 @@ from foresail.selfservice.rows.requests import Copy, RequestRow, Status
 from foresail.selfservice.rows.velero import VeleroRow
 from foresail.selfservice.specs.values import shown
 
-PROCESSED = "Processed"
 NOT_AVAILABLE = {BACKUPS.kind: "NonAdminBackupNotAvailable", RESTORES.kind: "NonAdminRestoreNotAvailable"}
 """The conditions of the existing controller: there is one at a time."""
 
@@ -95,6 +92,16 @@ def serve(view: DownloadView, request: DownloadRow, namespace: NamespaceRow, now
     wanted = file_of(view, request, namespace)
     if isinstance(wanted, NewCondition):
         return _say(request, refused(request, wanted, now))
+    return hand_out(view, request, namespace, wanted, now)
+
+
+def hand_out(view: DownloadView, request: DownloadRow, namespace: NamespaceRow, wanted: File, now: datetime) -> Plan:
+    """Ask Velero for a file of the tenant's own and show its answer; for contents, check access first."""
+    access = contents_access(view, request, now) if is_contents(wanted.kind) else None
+    if isinstance(access, NewCondition):
+        return _say(request, refused(request, access, now))
+    if access is not None:
+        return access
     answer = file_requests(view).current
     if answer is None:
         return ask_velero(view, request, namespace, wanted, now)
@@ -102,6 +109,11 @@ def serve(view: DownloadView, request: DownloadRow, namespace: NamespaceRow, now
         # Its URL would be of something else: ask again.
         return Plan((delete_file_request(answer),), subject=_subject(request))
     return show_answer(request, answer, now)
+
+
+def is_over(view: DownloadView) -> bool:
+    """Whether no answer about access is needed any more."""
+    return view.request is None or bool(view.request.url) or not is_contents(view.request.target.kind)
 
 
 def keep_until_it_expires(request: DownloadRow, now: datetime) -> Plan:
@@ -125,9 +137,8 @@ def expire(request: DownloadRow) -> Plan:
 def file_of(view: DownloadView, request: DownloadRow, namespace: NamespaceRow) -> File | NewCondition:
     """Return the file that Velero is asked for, by the name of Velero's own object, or why there is none."""
     kind, name = request.target.kind, request.target.name
-    if kind not in SERVED_TARGETS:
-        text = f"{shown(kind)} may contain backed-up data and is not available to tenants"
-        return NewCondition(PROCESSED, FALSE, Reason.TARGET_NOT_SERVED, f"{text}; request one of {_SERVED}")
+    if rule_of(kind) is not Rule.SERVED and not (is_contents(kind) and view.allows_contents):
+        return NewCondition(PROCESSED, FALSE, Reason.TARGET_NOT_SERVED, _not_served(kind))
     family, about = family_of(kind), view.about
     if about is None:
         return _missing(family, f"{family.kind.name} {shown(name)} does not exist in namespace {request.key.namespace}")
@@ -174,7 +185,12 @@ def _waits(text: str) -> NewCondition:
     return NewCondition(PROCESSED, FALSE, Reason.WAITING, text)
 
 
-_SERVED = ", ".join(sorted(SERVED_TARGETS))
+def _not_served(kind: str) -> str:
+    if is_contents(kind):
+        holds = TARGETS[kind].holds
+        return f"{kind} holds {holds}; ask a cluster administrator for downloads.contents: Allowed in the policy"
+    holds = f" holds {TARGETS[kind].holds} and" if kind in TARGETS else ""
+    return f"{shown(kind)}{holds} is not available to tenants; request a log, results or a list such as BackupLog"
 
 
 # What is done
@@ -217,7 +233,10 @@ def show_answer(request: DownloadRow, answer: DownloadRequestRow, now: datetime)
 
 def refused(request: DownloadRow, why: NewCondition, now: datetime) -> Status:
     """Return the status of a request that cannot be served, or not yet; what only waits stays New."""
-    return _said(request, NEW if why.reason in (Reason.WAITING, Reason.NO_POLICY) else BACKING_OFF, why, now)
+    return _said(request, NEW if why.reason in _WAITING else BACKING_OFF, why, now)
+
+
+_WAITING = (Reason.WAITING, Reason.NO_POLICY, Reason.CHECKING_ACCESS)
 
 
 def _said(request: DownloadRow, phase: str, said: NewCondition, now: datetime) -> Status:
@@ -242,7 +261,9 @@ def _level(said: nonadmin.Condition) -> Level:
     return Level.WARNING if said.reason in _WARNED else Level.NORMAL
 
 
-_WARNED = (Reason.ERROR.value, Reason.TARGET_NOT_SERVED.value, Reason.VELERO_SILENT.value)
+_WARNED = tuple(
+    each.value for each in (Reason.ERROR, Reason.TARGET_NOT_SERVED, Reason.CONTENTS_DENIED, Reason.VELERO_SILENT)
+)
 
 
 def _wire(status: Status) -> dict[str, Any]:

@@ -5,11 +5,12 @@ from datetime import datetime
 
 import msgspec
 
-from foresail.api import mirrored, nonadmin
-from foresail.plan import Key, Keyed
+from foresail.api import mirrored, nonadmin, velero
+from foresail.plan import Key, Keyed, ReadResult
+from foresail.selfservice.access.observe import SecretsCheck, SecretsChecked
 from foresail.selfservice.rows.download_requests import DownloadRequestRow, File
 from foresail.selfservice.rows.namespaces import NamespaceRow
-from foresail.selfservice.rows.requests import Copy, RequestRow, Status
+from foresail.selfservice.rows.requests import Copy, RequestRow, Status, requester_of
 from foresail.selfservice.rows.text import LONGEST_NAME, up_to
 from foresail.selfservice.rows.velero import VeleroRow
 
@@ -30,6 +31,8 @@ class DownloadRow(Keyed, frozen=True):
     url: str  # empty until it is in the status
     expires: datetime | None
     status: Status
+    requester: str = ""  # the user who asked; empty if no admission policy recorded it, or if Velero restored it
+    requester_groups: tuple[str, ...] = ()
 
 
 class DownloadView(msgspec.Struct, frozen=True):
@@ -43,6 +46,9 @@ class DownloadView(msgspec.Struct, frozen=True):
     backup: VeleroRow | None = None  # the Velero Backup in whose location the file lies
     answers: tuple[DownloadRequestRow, ...] = ()
     has_policy: bool = True  # whether a SelfServicePolicy selects the namespace
+    allows_contents: bool = False  # whether that policy allows downloads of contents
+    reserved: frozenset[str] = frozenset()  # namespaces whose ServiceAccounts are never requesters
+    read_result: ReadResult[SecretsCheck, SecretsChecked] | None = None
 
 
 def download_row(wire: nonadmin.Download) -> DownloadRow:
@@ -52,6 +58,8 @@ def download_row(wire: nonadmin.Download) -> DownloadRow:
         raise ValueError("it has no creationTimestamp")
     mirror = bytes(status.velero.status).decode() if status.velero is not None else "{}"
     said = _glimpse.decode(mirror)
+    is_restored = velero.RESTORE_NAME_LABEL in (meta.labels or {})
+    requester, groups = ("", ()) if is_restored else requester_of(meta.annotations or {})
     return DownloadRow(
         key=Key(sys.intern(meta.namespace), meta.name),
         uid=meta.uid,
@@ -63,4 +71,6 @@ def download_row(wire: nonadmin.Download) -> DownloadRow:
         url=said.download_url,
         expires=said.expiration,
         status=Status(status.phase, tuple(status.conditions or ()), Copy(mirror=mirror)),
+        requester=requester,
+        requester_groups=groups,
     )

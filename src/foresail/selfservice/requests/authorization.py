@@ -23,6 +23,7 @@ from foresail.selfservice.access.observe import (
     Checked,
     PodCheck,
     PodsChecked,
+    SecretsCheck,
 )
 from foresail.selfservice.access.rules import Authorized, Options
 from foresail.selfservice.families import BACKUPS
@@ -83,7 +84,7 @@ def prepare(view: RequestView, spec: dict[str, Any], now: datetime) -> Waiting |
 
 def is_quick(read: object) -> bool:
     """Whether a background read asks the API server only, so that nobody else should go first meanwhile."""
-    return isinstance(read, PodCheck) or (isinstance(read, Check) and not read.list_url)
+    return isinstance(read, PodCheck | SecretsCheck) or (isinstance(read, Check) and not read.list_url)
 
 
 def is_still_refused(view: RequestView) -> bool:

@@ -6,6 +6,7 @@ collection of cycles: they hold nothing that could lead back to them.
 """
 
 import sys
+from collections.abc import Mapping
 from datetime import datetime
 
 import msgspec
@@ -98,6 +99,7 @@ def request_row(wire: nonadmin.Request, family: Family) -> RequestRow:
     asked = spec.backup_spec if is_backup else spec.restore_spec
     source = None if is_backup else _source.decode(asked).backup_name
     is_oversized = memoryview(asked).nbytes > LARGEST_SPEC
+    requester, groups = requester_of(annotations)
     return RequestRow(
         key=Key(sys.intern(meta.namespace), meta.name),
         uid=meta.uid,
@@ -112,11 +114,17 @@ def request_row(wire: nonadmin.Request, family: Family) -> RequestRow:
         source=up_to(LONGEST_NAME, source or ""),
         spec="" if is_oversized or status.phase in ("Created", "Deleting") else bytes(asked).decode(),
         status=_status(status, is_backup=is_backup),
-        requester=sys.intern(up_to(_LONGEST_USER, annotations.get(REQUESTER, ""))),
-        requester_groups=_groups(up_to(_LONGEST_GROUPS, annotations.get(REQUESTER_GROUPS, ""))),
+        requester=requester,
+        requester_groups=groups,
         restored_by=sys.intern((meta.labels or {}).get(velero.RESTORE_NAME_LABEL, "")),
         is_oversized=is_oversized,
     )
+
+
+def requester_of(annotations: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
+    """Return the user who asked and that user's groups, as admission has recorded them."""
+    user = sys.intern(up_to(_LONGEST_USER, annotations.get(REQUESTER, "")))
+    return user, _groups(up_to(_LONGEST_GROUPS, annotations.get(REQUESTER_GROUPS, "")))
 
 
 def _groups(lines: str) -> tuple[str, ...]:

@@ -9,10 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foresail.api import mirrored, nonadmin
-from foresail.api.requests import SERVED_TARGETS, DownloadTarget
-from foresail.plan import Create, Delete, Key, Plan
+from foresail.api.requests import DownloadTarget
+from foresail.plan import Create, Delete, Key, Plan, ReadResult
+from foresail.selfservice.access.observe import SecretsCheck, SecretsChecked
+from foresail.selfservice.downloads.contents import RETRY
 from foresail.selfservice.downloads.decide import PREFIX, SILENCE, decide
 from foresail.selfservice.downloads.observe import DownloadRow, DownloadView, download_row
+from foresail.selfservice.downloads.targets import SERVED
 from foresail.selfservice.requests.build import nacuuid
 from foresail.selfservice.requests.file_requests import file_name
 from foresail.selfservice.requests.rules import UNSEEN
@@ -80,7 +83,7 @@ def test_whatever_is_asked_for_velero_is_asked_for_a_served_file_of_the_own_back
     kind: str, name: str
 ) -> None:
     for each in creates(decide(view(asking(kind, name)), NOW)):
-        assert kind in SERVED_TARGETS
+        assert kind in SERVED
         assert each.body["spec"] == {"target": {"kind": kind, "name": VELERO.key.name}}
 
 
@@ -181,3 +184,54 @@ def test_without_a_policy_a_download_waits_and_velero_is_not_asked() -> None:
     assert plan.status is not None
     status = msgspec.convert(plan.status.body["status"], dict[str, Any])
     assert (status["phase"], [each["reason"] for each in status["conditions"]]) == ("New", ["NoPolicy"])
+
+
+# Contents
+
+CONTENTS = msgspec.structs.replace(asking("BackupContents"), requester="ann", requester_groups=("devs",))
+QUESTION = SecretsCheck("red", "ann", ("devs",))
+
+
+def contents(answer: SecretsChecked | None, asked: datetime = NOW, request: DownloadRow = CONTENTS) -> DownloadView:
+    result = None if answer is None else ReadResult(QUESTION, answer, asked, 1)
+    return msgspec.structs.replace(view(request), allows_contents=True, read_result=result)
+
+
+def test_contents_are_asked_for_only_with_a_fresh_yes_about_this_very_requester() -> None:
+    assert decide(contents(None), NOW) == Plan(reads=(QUESTION,))
+    yes = SecretsChecked(is_allowed=True)
+    assert creates(decide(contents(yes), NOW))
+    assert decide(contents(yes), NOW + timedelta(seconds=61)) == Plan(reads=(QUESTION,))
+    eve = msgspec.structs.replace(CONTENTS, requester="eve")
+    assert decide(contents(yes, request=eve), NOW) == Plan(reads=(SecretsCheck("red", "eve", ("devs",)),))
+
+
+def test_the_url_of_contents_is_shown_only_with_a_fresh_yes() -> None:
+    reply = answered("u", File("BackupContents", VELERO.key.name), NOW + timedelta(minutes=10))
+    seen = msgspec.structs.replace(contents(SecretsChecked(is_allowed=True)), answers=(reply,))
+    assert "velero" in str(decide(seen, NOW).status)
+    assert decide(seen, NOW + timedelta(seconds=61)) == Plan(reads=(QUESTION,))
+
+
+def test_an_api_server_that_does_not_answer_is_asked_again_later_and_nothing_is_handed_out() -> None:
+    seen = contents(SecretsChecked(problem="it is away"))
+    assert decide(seen, NOW) == Plan(wake_at=NOW + RETRY)
+    assert decide(seen, NOW + RETRY) == Plan(reads=(QUESTION,))
+
+
+@pytest.mark.parametrize("user", ["", "system:serviceaccount:velero:velero", "system:serviceaccount:kube-system:x"])
+def test_nobody_and_system_accounts_get_no_contents(user: str) -> None:
+    request = msgspec.structs.replace(CONTENTS, requester=user)
+    seen = msgspec.structs.replace(contents(None, request=request), reserved=frozenset({"velero"}))
+    plan = decide(seen, NOW)
+    assert (plan.actions, plan.reads) == ((), ())
+    assert "ContentsDenied" in str(plan.status)
+
+
+def test_a_request_that_velero_restored_has_no_requester() -> None:
+    meta = {"name": "why", "namespace": "red", "uid": "d1", "creationTimestamp": "2026-01-01T00:00:00Z"}
+    stamps = {"annotations": {"foresail.dev/requester": "ann"}, "labels": {}}
+    labels = {"velero.io/restore-name": "r"}
+    for marks, user in ((stamps, "ann"), ({**stamps, "labels": labels}, "")):
+        document = msgspec.json.encode({"metadata": {**meta, **marks}})
+        assert download_row(msgspec.json.decode(document, type=nonadmin.Download)).requester == user
