@@ -152,7 +152,7 @@ class Location(msgspec.Struct, frozen=True):
     status: LocationStatus = LocationStatus()
 
 
-def location_meant(name: str, defaults: Iterable[str]) -> str:
+def resolve_location(name: str, defaults: Iterable[str]) -> str:
     """Return the name of the location that a Backup means: the one that it names, or the default one.
 
     If several are said to be that, it is the first by name; if none is, Velero takes the one of that name.

@@ -122,11 +122,11 @@ class Client:
         if isinstance(answer, Failure):
             return answer
         async with answer:
-            said = answer.headers.get("Date", "")
+            date = answer.headers.get("Date", "")
         try:
-            return parsedate_to_datetime(said)
+            return parsedate_to_datetime(date)
         except ValueError:
-            return Failure(Cause.UNREADABLE, f"GET /version: the header Date is {said!r}")
+            return Failure(Cause.UNREADABLE, f"GET /version: the header Date is {date!r}")
 
     # Writing
 

@@ -126,11 +126,11 @@ class Executor:
     async def _judge(self, action: Action, failure: Failure) -> tuple[Outcome, Failure]:
         """Return what a failed write means for its Plan, and why."""
         if isinstance(action, Create) and failure.cause is Cause.ALREADY_EXISTS:
-            found = await self._whose(action)
+            found = await self._owner(action)
             return (found, failure) if isinstance(found, Outcome) else (_outcome(action, found), found)
         return _outcome(action, failure), failure
 
-    async def _whose(self, action: Create) -> Outcome | Failure:
+    async def _owner(self, action: Create) -> Outcome | Failure:
         """Tell whether the existing object is the one that this action would have created."""
         found = await self._client.get(action.kind, action.key, _Marked)
         if isinstance(found, Failure):

@@ -108,11 +108,11 @@ class Watch(Generic[Wire, Row]):
     async def _request(self) -> Failure | None:
         if self.reflector.phase is Phase.LISTING:
             return await self._list()
-        goes_on = self.reflector.phase is Phase.WATCHING
+        continues = self.reflector.phase is Phase.WATCHING
         stream = await self._open()
         if isinstance(stream, Failure):
             return stream
-        if goes_on:
+        if continues:
             self._confirmed_at = self._clock()  # the server has our resourceVersion and sends what came after it
         async with stream:
             try:

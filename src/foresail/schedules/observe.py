@@ -159,4 +159,4 @@ def location_row(wire: velero.Location) -> LocationRow:
 def location_of(name: str, locations: Iterable[LocationRow]) -> LocationRow | None:
     """Return the location that a template means: the one that it names, or the default one."""
     rows = {row.key.name: row for row in locations}
-    return rows.get(velero.location_meant(name, (row.key.name for row in rows.values() if row.is_default)))
+    return rows.get(velero.resolve_location(name, (row.key.name for row in rows.values() if row.is_default)))

@@ -87,10 +87,10 @@ class SelfService:
         return self.background_reads.clock() if self.background_reads.clock is not None else None
 
     async def _read(
-        self, wish: Wanted | Check | PodCheck | SecretsCheck
+        self, query: Wanted | Check | PodCheck | SecretsCheck
     ) -> Found | Checked | PodsChecked | SecretsChecked:
         """Do one background read."""
-        return await (self._fetch(wish) if isinstance(wish, Wanted) else self.access.run(wish))
+        return await (self._fetch(query) if isinstance(query, Wanted) else self.access.run(query))
 
     # What is watched
 

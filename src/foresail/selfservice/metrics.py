@@ -270,8 +270,8 @@ def _gauge(name: str, meaning: str, names: Sequence[str], counts: Mapping[Labels
 
 def _deletion_failed(row: RequestRow | None) -> str:
     """Return in words that Velero could not delete the backup of a request; empty if it has not been so."""
-    said = row.status.condition(IN_DELETION) if row is not None else None
-    return said.message if said is not None and said.reason == Reason.DELETION_FAILED else ""
+    condition = row.status.condition(IN_DELETION) if row is not None else None
+    return condition.message if condition is not None and condition.reason == Reason.DELETION_FAILED else ""
 
 
 def _waits(family: Family, row: VeleroRow | None) -> Labels | None:

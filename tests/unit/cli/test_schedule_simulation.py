@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from foresail.cli.output.times import compact
-from foresail.cli.schedule.simulate import said, summary_rows
+from foresail.cli.schedule.simulate import outcome, summary_rows
 from foresail.cli.schedule.simulation import Fate, Outcome, Span, simulated
 from foresail.cli.schedule.snapshot import EvaluatedSchedule
 from foresail.plan import Key
@@ -135,6 +135,6 @@ def test_a_week_is_summed_up_in_one_line_for_each_schedule() -> None:
 
 def test_how_late_a_run_is_and_how_long_backups_take_reads_like_a_duration() -> None:
     late = Fate(at("12:00:00"), Outcome.LATE, at("12:07:00"))
-    assert said(late, "UTC") == "runs 7m late, at Sun 2026-11-15 12:07 +00"
+    assert outcome(late, "UTC") == "runs 7m late, at Sun 2026-11-15 12:07 +00"
     spans = {"45s": 45, "7m": 420, "1h30m": 5400, "2d": 172800, "1d1h": 90000, "1m30s": 90, "0s": 0}
     assert [compact(timedelta(seconds=each)) for each in spans.values()] == list(spans)

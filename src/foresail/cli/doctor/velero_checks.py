@@ -143,9 +143,9 @@ def locations(seen: Evidence) -> Iterator[Finding]:
     for each in seen.locations:
         name = each.metadata.name
         if each.status.phase != velero.AVAILABLE:
-            said = cause_of(each.status.message) or "Velero has not validated it yet"
+            cause = cause_of(each.status.message) or "Velero has not validated it yet"
             fix = f"velero backup-location get, kubectl describe backupstoragelocation {name} -n {seen.namespace}"
-            yield problem("locations", f"{name} is {each.status.phase or 'not validated'}: {said}", fix)
+            yield problem("locations", f"{name} is {each.status.phase or 'not validated'}: {cause}", fix)
         else:
             yield good("locations", f"{name} is available")
     if seen.locations and not any(each.spec.default for each in seen.locations):

@@ -64,9 +64,7 @@ async def applied(cluster: Cluster, piece: Piece, *, dry_run: bool) -> None:
         report("unchanged" if _content(before) == _content(after) else "changed", piece)
 
 
-async def deleted(
-    cluster: Cluster, pieces: Iterable[Piece], *, dry_run: bool, whoever_made_it: bool = False
-) -> list[Piece]:
+async def deleted(cluster: Cluster, pieces: Iterable[Piece], *, dry_run: bool, any_owner: bool = False) -> list[Piece]:
     """Delete what is there of these and was made by `foresail install`, or by whomever; return what is left."""
     left = []
     for piece in pieces:
@@ -74,7 +72,7 @@ async def deleted(
         if raw is None:
             continue
         found = _metadata(raw)
-        if not (whoever_made_it or is_ours(found)):
+        if not (any_owner or is_ours(found)):
             report("left alone", piece, f"created by {_maker(found)}")
             left.append(piece)
             continue

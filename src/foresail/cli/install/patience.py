@@ -12,7 +12,7 @@ STOPPED = "Stopped. Completed steps stay; run the same command to continue."
 """What somebody hears who ends the command while it waits."""
 
 _PAUSE = 0.5
-_SAID_EVERY = timedelta(seconds=30)
+_REPORT_EVERY = timedelta(seconds=30)
 
 
 class Patience:
@@ -27,13 +27,13 @@ class Patience:
 
     async def wait(self, what: str, holds: Callable[[], Awaitable[bool]], otherwise: CommandError) -> None:
         """Return when it holds; raise the error if the time is over before."""
-        said: datetime | None = None
+        reported: datetime | None = None
         while not await holds():
             instant = now()
             if instant >= self._until:
                 raise otherwise
-            if said is None or instant - said >= _SAID_EVERY:
+            if reported is None or instant - reported >= _REPORT_EVERY:
                 left = int((self._until - instant).total_seconds())
                 print(f"waiting until {what}; {left} s left", file=sys.stderr, flush=True)
-                said = instant
+                reported = instant
             await asyncio.sleep(_PAUSE)

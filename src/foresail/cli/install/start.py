@@ -17,7 +17,7 @@ from foresail.kube.clock import now
 from foresail.plan import Key
 
 _TO_GIVE_BACK = timedelta(minutes=2)
-_TO_LEAD = timedelta(minutes=2)
+_LEADER_PATIENCE = timedelta(minutes=2)
 _NOBODY = "no Schedule runs"
 _WAY_BACK = "`foresail uninstall` gives the Schedules back to Velero"
 
@@ -55,19 +55,19 @@ async def _run(
         await applied(cluster, piece, dry_run=dry_run)
     if not dry_run:
         for piece in running:
-            await _led(cluster, options, piece.key, patience.at_least(_TO_LEAD))
+            await _wait_for_leader(cluster, options, piece.key, patience.at_least(_LEADER_PATIENCE))
 
 
-async def _led(cluster: Cluster, options: InstallOptions, key: Key, patience: Patience) -> None:
+async def _wait_for_leader(cluster: Cluster, options: InstallOptions, key: Key, patience: Patience) -> None:
     """Wait until a Deployment is rolled out and its operator leads, by the Lease of the same name."""
 
-    async def is_led() -> bool:
+    async def has_leader() -> bool:
         return await is_rolled_out(cluster, key) and bool(await leading(cluster, key))
 
     pods = f"kubectl describe pods -n {key.namespace} -l app.kubernetes.io/name={key.name}"
     late = CommandError(f"Deployment {key} is not rolled out", f"{pods}; can nodes pull {options.image}?")
     try:
-        await patience.wait(f"Deployment {key} is rolled out and a replica holds the Lease", is_led, late)
+        await patience.wait(f"Deployment {key} is rolled out and a replica holds the Lease", has_leader, late)
     except CommandError as error:
         cause = await pods_problem(cluster, key) or "no replica of the operator holds the Lease"
         raise CommandError(f"{error.problem}: {cause}", error.hint) from error

@@ -62,7 +62,7 @@ class _Uninstall:
         alert, rest = self._beside_the_operator()
         await deleted(self._cluster, reversed(rest), dry_run=self._dry_run)
         if not self._leaves_stopped:  # a chart that was removed has left it behind, and nobody else takes it away
-            await deleted(self._cluster, alert, dry_run=self._dry_run, whoever_made_it=True)
+            await deleted(self._cluster, alert, dry_run=self._dry_run, any_owner=True)
         await self._end_kinds()
         if self._dry_run:
             print("Nothing was written: this was a dry run.", file=sys.stderr)
@@ -80,12 +80,12 @@ class _Uninstall:
     async def _end_kinds(self) -> None:
         if self._and_kinds:
             left = await deleted(self._cluster, definitions(), dry_run=self._dry_run)
-            said = f"These kinds stay, with their objects: {', '.join(each.key.name for each in left)}." if left else ""
+            text = f"These kinds stay, with their objects: {', '.join(each.key.name for each in left)}." if left else ""
         else:
             there = await existing(self._cluster, definitions())
-            said = "Foresail's kinds and their objects stay; --crds deletes both." if there else ""
-        if said:
-            print(said, file=sys.stderr)
+            text = "Foresail's kinds and their objects stay; --crds deletes both." if there else ""
+        if text:
+            print(text, file=sys.stderr)
 
     def _beside_the_operator(self) -> tuple[list[Piece], list[Piece]]:
         """Return the alert that nobody runs the Schedules, and everything else."""
@@ -109,8 +109,8 @@ class _Uninstall:
         for key in self._leases:
             problem = f"Lease {key}: an operator still holds it"
             hint = "stop its holder (foresail doctor names it), then try again"
-            is_gone = partial(self._is_free, key)
-            await self._patience.wait("the operator has stopped", is_gone, CommandError(problem, hint))
+            is_stopped = partial(self._is_free, key)
+            await self._patience.wait("the operator has stopped", is_stopped, CommandError(problem, hint))
 
     async def _is_free(self, key: Key) -> bool:
         return not await leading(self._cluster, key)

@@ -42,11 +42,11 @@ def _answer(question: str) -> str:
 
 
 def interruptible(
-    work: Callable[[], int], said: str = "Stopped waiting. The operation continues in the cluster."
+    work: Callable[[], int], text: str = "Stopped waiting. The operation continues in the cluster."
 ) -> int:
     """Return the exit code of the work; Ctrl-C ends it with a message about what continues."""
     try:
         return work()
     except KeyboardInterrupt:
-        print(f"\n{said}", file=sys.stderr)
+        print(f"\n{text}", file=sys.stderr)
         return INTERRUPTED

@@ -11,7 +11,7 @@ from foresail.api.primer import PLACEHOLDER, PRIMER
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.access.refused_writes import refused_writes
 from foresail.cli.output.objects import document
-from foresail.cli.output.rule_chain import NO, UNASKED, WAITS, YES, Step, lines
+from foresail.cli.output.rule_chain import NO, NOT_CHECKED, WAITS, YES, Step, lines
 from foresail.cli.output.times import moment
 from foresail.cli.primer.annotated import in_primers_form, is_annotated, queue_key_of, selected
 from foresail.cli.primer.images import Sizes, image_sizes, pulled_ahead
@@ -135,7 +135,7 @@ def explanation_of(view: PrimerView, target: Target, at: datetime, refused: str 
     for question, reasons in _QUESTIONS.items():
         because = verdict.because
         if answer == NO:
-            answer = UNASKED
+            answer = NOT_CHECKED
         elif answer == YES and because is not None and because.reason in reasons:
             answer = NO
         text = because.message if because is not None and answer == NO else ""

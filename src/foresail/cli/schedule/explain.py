@@ -11,7 +11,7 @@ from foresail.api.velero import SCHEDULE
 from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.access.refused_writes import RefusedWrite, refused_writes
 from foresail.cli.output.objects import document
-from foresail.cli.output.rule_chain import LATER, NO, STOPS, UNASKED, WAITS, YES, Step, lines
+from foresail.cli.output.rule_chain import LATER, NO, NOT_CHECKED, STOPS, WAITS, YES, Step, lines
 from foresail.cli.output.times import moment, runs
 from foresail.cli.schedule.describe import dialect_of
 from foresail.cli.schedule.snapshot import EvaluatedSchedule, read_selected
@@ -88,7 +88,7 @@ def _steps(each: EvaluatedSchedule, instant: datetime) -> Iterator[Step]:
         "Velero's cron dialect is known", NO if unknown else YES, unknown.message if unknown else dialect_of(each)
     )
     invalid = refused if refused is not None and not too_long else None
-    answer = UNASKED if too_long or unknown else NO if invalid else YES
+    answer = NOT_CHECKED if too_long or unknown else NO if invalid else YES
     yield Step("its expression is valid and fires", answer, invalid.message if invalid else repr(schedule.text))
     since = f"since {each.paused_since}" if schedule.paused and each.paused_since else ""
     yield Step("it is not paused", NO if schedule.paused else YES, since)
@@ -111,7 +111,7 @@ def _due(each: EvaluatedSchedule, instant: datetime) -> Step:
         return Step(rule, YES, f"{moment(verdict.due, instant)}, {base}{missed}")
     if verdict.upcoming is not None:
         return Step(rule, WAITS, f"not before {moment(verdict.upcoming, instant)}, {base}")
-    return Step(rule, UNASKED)
+    return Step(rule, NOT_CHECKED)
 
 
 def _skip(each: EvaluatedSchedule) -> str:

@@ -28,8 +28,8 @@ from foresail.schedules.settings import Settings
 
 def run(args: argparse.Namespace) -> int:
     """Make the Backup and, if asked to, wait until it has ended."""
-    said = "Stopped waiting. A Backup that was created continues in the cluster."
-    return interruptible(lambda: on_cluster(args, lambda cluster: _run(cluster, args)), said)
+    text = "Stopped waiting. A Backup that was created continues in the cluster."
+    return interruptible(lambda: on_cluster(args, lambda cluster: _run(cluster, args)), text)
 
 
 def backup_object(schedule: ScheduleRow, args: argparse.Namespace, instant: datetime) -> dict[str, Any]:
@@ -92,8 +92,8 @@ def report_result(backup: Key, status: Status) -> int:
         print(f"Backup {backup} has completed{warned}.", file=sys.stderr)
         return 0
     causes = [*(status.validation_errors or ()), *([status.failure_reason] if status.failure_reason else [])]
-    said = f": {'; '.join(causes)}" if causes else f" with {status.errors} errors"
-    raise CommandError(f"Backup {backup} is {status.phase}{said}", f"see velero backup logs {backup.name}")
+    cause = f": {'; '.join(causes)}" if causes else f" with {status.errors} errors"
+    raise CommandError(f"Backup {backup} is {status.phase}{cause}", f"see velero backup logs {backup.name}")
 
 
 async def _hint_if_busy(cluster: Cluster, schedule: ScheduleRow, instant: datetime) -> None:

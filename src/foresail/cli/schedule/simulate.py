@@ -61,7 +61,7 @@ def summary_rows(fates: Sequence[tuple[Fate, EvaluatedSchedule]], zone: str) -> 
     for name, found in sorted(backups_by_schedule.items()):
         on_time, late = (sum(fate.outcome is which for fate in found) for which in (Outcome.RUNS, Outcome.LATE))
         first = next((fate for fate in found if fate.outcome is not Outcome.RUNS), None)
-        exception = f"{wall_time(first.slot, zone)} {said(first, zone)}" if first else ""
+        exception = f"{wall_time(first.slot, zone)} {outcome(first, zone)}" if first else ""
         counts = (len(found), on_time, late, len(found) - on_time - late)
         rows.append((name, *map(str, counts), exception))
     return rows
@@ -69,13 +69,13 @@ def summary_rows(fates: Sequence[tuple[Fate, EvaluatedSchedule]], zone: str) -> 
 
 def _every_slot(fates: Sequence[tuple[Fate, EvaluatedSchedule]], args: argparse.Namespace) -> str:
     rows = [
-        (wall_time(fate.slot, args.zone), stamp(fate.slot), str(each.schedule.key), said(fate, args.zone))
+        (wall_time(fate.slot, args.zone), stamp(fate.slot), str(each.schedule.key), outcome(fate, args.zone))
         for fate, each in fates
     ]
     return table((f"SLOT ({args.zone})", "UTC", "SCHEDULE", "OUTCOME"), rows)
 
 
-def said(fate: Fate, zone: str) -> str:
+def outcome(fate: Fate, zone: str) -> str:
     """Return what becomes of a slot, in words."""
     if fate.at is not None and fate.at > fate.slot and fate.outcome.value != "runs":
         return f"runs {compact(fate.at - fate.slot)} late, at {wall_time(fate.at.replace(microsecond=0), zone)}"

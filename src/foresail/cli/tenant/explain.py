@@ -11,7 +11,7 @@ from foresail.api.nonadmin import Condition
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.access.refused_writes import RefusedWrite, refused_writes
 from foresail.cli.output.objects import document
-from foresail.cli.output.rule_chain import NO, STOPS, UNASKED, WAITS, YES, Step, lines
+from foresail.cli.output.rule_chain import NO, NOT_CHECKED, STOPS, WAITS, YES, Step, lines
 from foresail.cli.tenant.advice import advice_for, sentence
 from foresail.cli.tenant.selection import in_namespace, selected_requests
 from foresail.cli.tenant.tenant_request import TenantRequest
@@ -107,8 +107,8 @@ def steps_of(each: TenantRequest) -> list[Step]:
     """Return every step with its state; no step is taken after the first that blocks the request."""
     found: list[Step] = []
     for step in _steps(each):
-        is_blocked = bool(found) and found[-1].answer in (*STOPS, UNASKED)
-        found.append(Step(step.rule, UNASKED) if is_blocked else step)
+        is_blocked = bool(found) and found[-1].answer in (*STOPS, NOT_CHECKED)
+        found.append(Step(step.rule, NOT_CHECKED) if is_blocked else step)
     return found
 
 

@@ -40,10 +40,10 @@ _DENIED_SECONDS = 60.0
 _MOST_DENIED = 4096
 _PODS_PER_PAGE = "500"
 _NOT_VELEROS = "Velero's list of its contents is unreadable; create a new backup"
-_NOT_ASKED = "the API server did not answer"
+_NO_ANSWER = "the API server did not answer"
 
 
-class Asks(Protocol):
+class ApiServer(Protocol):
     """What is asked of the API server."""
 
     async def create(self, kind: Kind, key: Key, body: Body, of: type[T]) -> T | Failure:
@@ -81,7 +81,7 @@ class NotAnsweredError(Exception):
 class AccessReader:
     """Answers the questions of hand-overs; what a backup holds and what is served is kept for a while."""
 
-    def __init__(self, server: Asks | None, read: Read | None = None) -> None:
+    def __init__(self, server: ApiServer | None, read: Read | None = None) -> None:
         self._server = server
         self._read = read or read_contents
         self._contents: OrderedDict[str, Contents] = OrderedDict()
@@ -102,18 +102,18 @@ class AccessReader:
         """Forget the contents of a backup that was deleted."""
         self._contents.pop(backup_uid, None)
 
-    async def run(self, wish: Check | PodCheck | SecretsCheck) -> Checked | PodsChecked | SecretsChecked:
+    async def run(self, check: Check | PodCheck | SecretsCheck) -> Checked | PodsChecked | SecretsChecked:
         """Answer one question; whatever goes wrong is an answer too."""
         try:
-            if isinstance(wish, SecretsCheck):
-                question = Question("get", "", "secrets", wish.namespace)
-                return SecretsChecked(await self._may(question, Options(wish.namespace, wish.user, wish.groups)))
-            if isinstance(wish, PodCheck):
-                found = await self._hooked_pod(wish.namespace) if wish.checks_pods else PodsChecked()
-                unserved, cluster_scoped = await self._named(wish.kinds)
+            if isinstance(check, SecretsCheck):
+                question = Question("get", "", "secrets", check.namespace)
+                return SecretsChecked(await self._may(question, Options(check.namespace, check.user, check.groups)))
+            if isinstance(check, PodCheck):
+                found = await self._hooked_pod(check.namespace) if check.checks_pods else PodsChecked()
+                unserved, cluster_scoped = await self._named(check.kinds)
                 return msgspec.structs.replace(found, unserved=unserved, cluster_scoped=cluster_scoped)
-            contents = await self._contents_for(wish)
-            return Checked() if wish.list_url else Checked(await self._verdict(contents, wish))
+            contents = await self._contents_for(check)
+            return Checked() if check.list_url else Checked(await self._verdict(contents, check))
         except TooLargeError:
             return Checked(is_too_large=True)
         except (NotAnsweredError, DownloadError) as error:
@@ -121,25 +121,25 @@ class AccessReader:
         except Exception as error:  # noqa: BLE001 - whatever one backup does to us must not end the work on others
             _log.warning("access check failed: %s", type(error).__name__)
             problem = "internal error, see the operator's log"
-        if isinstance(wish, SecretsCheck):
+        if isinstance(check, SecretsCheck):
             return SecretsChecked(problem=problem)
-        return PodsChecked(problem=problem) if isinstance(wish, PodCheck) else Checked(problem=problem)
+        return PodsChecked(problem=problem) if isinstance(check, PodCheck) else Checked(problem=problem)
 
     # What a backup holds
 
-    async def _contents_for(self, wish: Check) -> Contents:
-        known = self._contents.get(wish.backup_uid)
+    async def _contents_for(self, check: Check) -> Contents:
+        known = self._contents.get(check.backup_uid)
         if known is None:
-            known = self._contents[wish.backup_uid] = await self._read(wish)
-        self._contents.move_to_end(wish.backup_uid)
+            known = self._contents[check.backup_uid] = await self._read(check)
+        self._contents.move_to_end(check.backup_uid)
         if len(self._contents) > _MOST_BACKUPS:
             self._contents.popitem(last=False)
         return known
 
     # What the requester may create
 
-    async def _verdict(self, contents: Contents, wish: Check) -> Verdict:
-        options = wish.options
+    async def _verdict(self, contents: Contents, check: Check) -> Verdict:
+        options = check.options
         served = await self._serves() if access.needs_discovery(contents) else BUILT_IN
         asked, unserved = access.candidates(contents, served, options)
         along = access.brought_along(asked, contents, served)
@@ -147,11 +147,11 @@ class AccessReader:
         if not options.is_by_requester:
             return Verdict(tuple(names), volumes=access.volumes_at_risk(contents, names, options))
         extra = {one.name: one for rest in along.values() for one in rest if one.name not in names}
-        may = await self._reviewed((*asked, *extra.values()), options, is_repeat=wish.is_repeat)
+        may = await self._reviewed((*asked, *extra.values()), options, is_repeat=check.is_repeat)
         allowed, denied = access.allowed_resources(asked, may, along)
         risky = access.volumes_at_risk(contents, allowed, options)
         volumes = Question("create", "", access.VOLUMES, "")
-        is_known_denied = wish.is_repeat and self._is_denied(volumes, options)
+        is_known_denied = check.is_repeat and self._is_denied(volumes, options)
         if risky and not is_known_denied and await self._may(volumes, options):
             risky = ()
         return Verdict(tuple(allowed), tuple(denied), tuple(unserved), risky)
@@ -181,7 +181,7 @@ class AccessReader:
         spec = {"user": options.user, "groups": list(options.groups), "resourceAttributes": attributes}
         kind = SUBJECT_ACCESS_REVIEW
         body = {"apiVersion": kind.api_version, "kind": kind.name, "spec": spec}
-        is_allowed = _answer(await self._asked().create(kind, Key("", ""), body, Review)).status.allowed
+        is_allowed = _answer(await self._connected().create(kind, Key("", ""), body, Review)).status.allowed
         if not is_allowed:
             self._remember_denied(question, options)
         return is_allowed
@@ -203,7 +203,7 @@ class AccessReader:
         async with self._discovering:
             clock = asyncio.get_running_loop().time
             if clock() >= self._served_at + newer_than:
-                self._served = api_resources(_answer(await self._asked().discover(Discovery)))
+                self._served = api_resources(_answer(await self._connected().discover(Discovery)))
                 self._served_at = clock()
             return self._served
 
@@ -222,7 +222,7 @@ class AccessReader:
         token = ""
         while True:
             parameters = {"limit": _PODS_PER_PAGE, **({"continue": token} if token else {})}
-            page = _answer(await self._asked().page(POD, namespace, parameters, _Pods, metadata_only=True))
+            page = _answer(await self._connected().page(POD, namespace, parameters, _Pods, metadata_only=True))
             for each in page.items or ():
                 annotation = annotations.backup_hook(each.metadata.annotations or {})
                 if annotation is not None:
@@ -231,29 +231,29 @@ class AccessReader:
             if not token:
                 return PodsChecked()
 
-    def _asked(self) -> Asks:
+    def _connected(self) -> ApiServer:
         if self._server is None:
-            raise NotAnsweredError(_NOT_ASKED)
+            raise NotAnsweredError(_NO_ANSWER)
         return self._server
 
 
 def _answer(answer: T | Failure) -> T:
     if isinstance(answer, Failure):
         _log.warning("access check failed: %s", answer)  # it names the operator's account, so no tenant reads it
-        raise NotAnsweredError(f"{_NOT_ASKED} ({answer.cause.value})")
+        raise NotAnsweredError(f"{_NO_ANSWER} ({answer.cause.value})")
     return answer
 
 
-async def read_contents(wish: Check) -> Contents:
+async def read_contents(check: Check) -> Contents:
     """Read both files about a backup; an old backup has no file about its volumes."""
-    if not wish.list_url:
+    if not check.list_url:
         raise NotAnsweredError("its contents are not known yet")
-    resources = await _file(wish.list_url, wish.authority)
+    resources = await _file(check.list_url, check.authority)
     try:
-        volumes = await _file(wish.volumes_url, wish.authority)
+        volumes = await _file(check.volumes_url, check.authority)
     except MissingFileError:
         volumes = None
-    found = await asyncio.to_thread(contents_of, wish.options.namespace, resources, volumes)
+    found = await asyncio.to_thread(contents_of, check.options.namespace, resources, volumes)
     if found is None:
         raise NotAnsweredError(_NOT_VELEROS)
     return found

@@ -84,14 +84,14 @@ def serve(view: DownloadView, request: DownloadRow, namespace: NamespaceRow, now
     """Ask Velero for a file and show its answer, or say why not; whose the file is, is looked at each time."""
     if not view.has_policy:
         why = no_policy(request.key.namespace)
-        return _say(request, refused(request, NewCondition(PROCESSED, FALSE, why.reason, why.message), now))
+        return _plan(request, refused(request, NewCondition(PROCESSED, FALSE, why.reason, why.message), now))
     if view.about is not None and view.velero is None:
         at = absence_counts_at(view.about)
         if at is not None and now < at:
             return Plan(wake_at=at)  # it may have been made a moment ago
     wanted = file_of(view, request, namespace)
     if isinstance(wanted, NewCondition):
-        return _say(request, refused(request, wanted, now))
+        return _plan(request, refused(request, wanted, now))
     return hand_out(view, request, namespace, wanted, now)
 
 
@@ -99,7 +99,7 @@ def hand_out(view: DownloadView, request: DownloadRow, namespace: NamespaceRow, 
     """Ask Velero for a file of the tenant's own and show its answer; for contents, check access first."""
     access = contents_access(view, request, now) if is_contents(wanted.kind) else None
     if isinstance(access, NewCondition):
-        return _say(request, refused(request, access, now))
+        return _plan(request, refused(request, access, now))
     if access is not None:
         return access
     answer = file_requests(view).current
@@ -211,7 +211,9 @@ def ask_velero(view: DownloadView, request: DownloadRow, namespace: NamespaceRow
         NAMESPACE_UID: namespace.uid,
     }
     create = ask(Key(view.velero_namespace, name), wanted, record, {NACUUID_LABEL: name})
-    return _say(request, _said(request, NEW, _waits("Waiting for Velero to provide the download URL"), now), (create,))
+    return _plan(
+        request, _with_condition(request, NEW, _waits("Waiting for Velero to provide the download URL"), now), (create,)
+    )
 
 
 def show_answer(request: DownloadRow, answer: DownloadRequestRow, now: datetime) -> Plan:
@@ -222,31 +224,33 @@ def show_answer(request: DownloadRow, answer: DownloadRequestRow, now: datetime)
         if until <= now:
             return expire(request)
         text = f"status.velero.status.downloadURL is valid until {stamp(until)}; this object is deleted then"
-        status = _said(request, CREATED, NewCondition(PROCESSED, TRUE, Reason.SUCCESS, text), now)
-        return _say(request, msgspec.structs.replace(status, velero=Copy(mirror=answer.mirror)), wake_at=until)
+        status = _with_condition(request, CREATED, NewCondition(PROCESSED, TRUE, Reason.SUCCESS, text), now)
+        return _plan(request, msgspec.structs.replace(status, velero=Copy(mirror=answer.mirror)), wake_at=until)
     if now < silent:
-        status = _said(request, NEW, _waits("Waiting for Velero to provide the download URL"), now)
-        return _say(request, status, wake_at=silent)
+        status = _with_condition(request, NEW, _waits("Waiting for Velero to provide the download URL"), now)
+        return _plan(request, status, wake_at=silent)
     text = f"Velero has not answered since {stamp(answer.created)}; ask a cluster administrator whether it is running"
-    return _say(request, _said(request, NEW, NewCondition(PROCESSED, FALSE, Reason.VELERO_SILENT, text), now))
+    return _plan(
+        request, _with_condition(request, NEW, NewCondition(PROCESSED, FALSE, Reason.VELERO_SILENT, text), now)
+    )
 
 
 def refused(request: DownloadRow, why: NewCondition, now: datetime) -> Status:
     """Return the status of a request that cannot be served, or not yet; what only waits stays New."""
-    return _said(request, NEW if why.reason in _WAITING else BACKING_OFF, why, now)
+    return _with_condition(request, NEW if why.reason in _WAITING else BACKING_OFF, why, now)
 
 
 _WAITING = (Reason.WAITING, Reason.NO_POLICY, Reason.CHECKING_ACCESS)
 
 
-def _said(request: DownloadRow, phase: str, said: NewCondition, now: datetime) -> Status:
+def _with_condition(request: DownloadRow, phase: str, condition: NewCondition, now: datetime) -> Status:
     before = request.status
-    alone = tuple(each for each in before.conditions if each.type == said.type)
+    alone = tuple(each for each in before.conditions if each.type == condition.type)
     status = msgspec.structs.replace(before, phase=forward(before.phase, phase), conditions=alone)
-    return set_condition(status, said, request.generation, now)
+    return set_condition(status, condition, request.generation, now)
 
 
-def _say(
+def _plan(
     request: DownloadRow, after: Status, actions: tuple[Action, ...] = (), wake_at: datetime | None = None
 ) -> Plan:
     """Return the Plan that ends with this status, and with an Event for what is new in it."""
@@ -257,8 +261,8 @@ def _say(
     return Plan(actions, patch if body else None, notes, wake_at, _subject(request))
 
 
-def _level(said: nonadmin.Condition) -> Level:
-    return Level.WARNING if said.reason in _WARNED else Level.NORMAL
+def _level(condition: nonadmin.Condition) -> Level:
+    return Level.WARNING if condition.reason in _WARNED else Level.NORMAL
 
 
 _WARNED = tuple(

@@ -57,7 +57,7 @@ def download_row(wire: nonadmin.Download) -> DownloadRow:
     if meta.creation_timestamp is None:
         raise ValueError("it has no creationTimestamp")
     mirror = bytes(status.velero.status).decode() if status.velero is not None else "{}"
-    said = _glimpse.decode(mirror)
+    answer = _glimpse.decode(mirror)
     is_restored = velero.RESTORE_NAME_LABEL in (meta.labels or {})
     requester, groups = ("", ()) if is_restored else requester_of(meta.annotations or {})
     return DownloadRow(
@@ -68,8 +68,8 @@ def download_row(wire: nonadmin.Download) -> DownloadRow:
         created=meta.creation_timestamp,
         is_terminating=meta.deletion_timestamp is not None,
         target=File(up_to(LONGEST_NAME, wire.spec.target.kind), up_to(LONGEST_NAME, wire.spec.target.name)),
-        url=said.download_url,
-        expires=said.expiration,
+        url=answer.download_url,
+        expires=answer.expiration,
         status=Status(status.phase, tuple(status.conditions or ()), Copy(mirror=mirror)),
         requester=requester,
         requester_groups=groups,

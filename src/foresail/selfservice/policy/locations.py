@@ -14,7 +14,7 @@ def closed(name: str, locations: Iterable[LocationRow]) -> Refused | None:
     What Velero says about one that it cannot reach is for the administrator: it names addresses and buckets.
     """
     rows = {row.name: row for row in locations}
-    meant = velero.location_meant(name, (row.name for row in rows.values() if row.is_default))
+    meant = velero.resolve_location(name, (row.name for row in rows.values() if row.is_default))
     row = rows.get(meant)
     if row is None or (row.is_available and not row.is_read_only):
         return None

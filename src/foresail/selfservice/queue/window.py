@@ -109,8 +109,8 @@ class Window:
             return False
         if old is None:
             self._observe_new(row, initial=initial)
-        is_news = not initial or self.queue.is_recent(row.owner.namespace, row.created)
-        if is_news and row.is_terminal and (old is None or not old.is_terminal):
+        is_recent = not initial or self.queue.is_recent(row.owner.namespace, row.created)
+        if is_recent and row.is_terminal and (old is None or not old.is_terminal):
             self._note_end(row)
         if row.is_queued:
             self._in_velero[name] = row
@@ -145,8 +145,8 @@ class Window:
             self._recall(row, namespace)
 
     def _recall(self, row: VeleroRow, namespace: str) -> None:
-        said = glimpse(row.mirror)
-        began, end = said.start_timestamp, said.completion_timestamp
+        status = glimpse(row.mirror)
+        began, end = status.start_timestamp, status.completion_timestamp
         if began is None or end is None:
             if row.is_queued:
                 self.queue.recall(PastHandOver(row.created, row.key.name, namespace))
@@ -164,8 +164,8 @@ class Window:
             self._note_duration(row, began, now)
 
     def _note_end(self, row: VeleroRow) -> None:
-        said = glimpse(row.mirror)
-        began, end = said.start_timestamp, said.completion_timestamp
+        status = glimpse(row.mirror)
+        began, end = status.start_timestamp, status.completion_timestamp
         if row.key.name in self._left:
             self._left.discard(row.key.name)
         elif began is not None and end is not None:
@@ -183,8 +183,8 @@ class Window:
             return False
         had = self._scheduled.pop(row.key.name, None) is not None
         if had or old is None:
-            said = glimpse(row.mirror)
-            self._note_run(said.completion_timestamp or said.start_timestamp or row.created, row.created)
+            status = glimpse(row.mirror)
+            self._note_run(status.completion_timestamp or status.start_timestamp or row.created, row.created)
         return had
 
     def _note_run(self, end: datetime, created: datetime) -> None:

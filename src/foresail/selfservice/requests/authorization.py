@@ -89,17 +89,22 @@ def is_quick(read: object) -> bool:
 
 def is_still_refused(view: RequestView) -> bool:
     """Whether this very spec was refused at its hand-over for something that the policy still asks for."""
-    said, policy = view.request.status.condition(AUTHORIZED), view.policy
-    if said is None or said.status != FALSE or said.observed_generation != view.request.generation or policy is None:
+    condition, policy = view.request.status.condition(AUTHORIZED), view.policy
+    if (
+        condition is None
+        or condition.status != FALSE
+        or condition.observed_generation != view.request.generation
+        or policy is None
+    ):
         return False
-    if said.reason == Reason.INVALID_BACKUP_SPEC:
+    if condition.reason == Reason.INVALID_BACKUP_SPEC:
         return True
     rules = policy.spec.restore
-    if said.reason == Reason.BACKUP_TOO_LARGE:
+    if condition.reason == Reason.BACKUP_TOO_LARGE:
         return rules.authorization == "Requester" or rules.volumes != "AsIs"
-    if said.reason == Reason.VOLUME_NOT_BACKED_UP:
+    if condition.reason == Reason.VOLUME_NOT_BACKED_UP:
         return rules.volumes != "AsIs"
-    if said.reason == Reason.POLICY_VIOLATION:
+    if condition.reason == Reason.POLICY_VIOLATION:
         return annotations.are_refused(policy)
     return rules.authorization == "Requester"
 
@@ -109,9 +114,13 @@ def is_still_refused(view: RequestView) -> bool:
 
 def waits_for_access(view: RequestView) -> bool:
     """Whether a restore was denied for what its requester may not create, so that new access changes the answer."""
-    said, policy = view.request.status.condition(AUTHORIZED), view.policy
+    condition, policy = view.request.status.condition(AUTHORIZED), view.policy
     is_requesters = policy is not None and policy.spec.restore.authorization == "Requester"
-    return said is not None and is_requesters and said.reason in (Reason.ACCESS_DENIED, Reason.VOLUME_NOT_BACKED_UP)
+    return (
+        condition is not None
+        and is_requesters
+        and condition.reason in (Reason.ACCESS_DENIED, Reason.VOLUME_NOT_BACKED_UP)
+    )
 
 
 def recheck_times(since: datetime, now: datetime) -> tuple[datetime | None, datetime]:
@@ -151,8 +160,8 @@ def next_recheck(view: RequestView, now: datetime) -> datetime:
 
 
 def _denied_since(view: RequestView) -> datetime:
-    said = view.request.status.condition(AUTHORIZED)
-    since = instant(said.last_transition_time) if said is not None else None
+    condition = view.request.status.condition(AUTHORIZED)
+    since = instant(condition.last_transition_time) if condition is not None else None
     return since or view.request.created
 
 
@@ -163,24 +172,24 @@ def _authorize_backup(
     view: RequestView, policy: PolicyRow, spec: dict[str, Any], now: datetime
 ) -> Authorized | Refused | Waiting:
     kinds = tuple(spec.get("includedNamespaceScopedResources") or ())
-    wish = PodCheck(view.request.key.namespace, annotations.are_refused(policy), kinds)
-    if view.access is None or not (wish.checks_pods or kinds):
+    check = PodCheck(view.request.key.namespace, annotations.are_refused(policy), kinds)
+    if view.access is None or not (check.checks_pods or kinds):
         return Authorized(spec)
     read_result = view.access.read_result
-    is_same = read_result is not None and read_result.query == wish
+    is_same = read_result is not None and read_result.query == check
     if (
         read_result is None
         or not is_same
         or not isinstance(read_result.found, PodsChecked)
         or read_result.started + FRESH < now
     ):
-        return Waiting(read=wish)
+        return Waiting(read=check)
     found = read_result.found
     again = _next_attempt(view.access)
     if found.problem and again is not None:
-        text = f"Cannot read the pods of namespace {wish.namespace} or the kinds that the cluster serves"
+        text = f"Cannot read the pods of namespace {check.namespace} or the kinds that the cluster serves"
         message = _retried(text, found.problem)
-        return Waiting(read=wish, message=message) if now >= again else Waiting(wake_at=again, message=message)
+        return Waiting(read=check, message=message) if now >= again else Waiting(wake_at=again, message=message)
     if found.pod:
         return annotations.hooked(found.pod, found.annotation, policy)
     if found.cluster_scoped and len(found.cluster_scoped) + len(found.unserved) == len(kinds):
@@ -213,7 +222,7 @@ def _authorize_restore(
             text = f"Cannot check access to the contents of backup {view.request.source}"
             return Waiting(wake_at=again, message=_retried(text, read_result.found.problem))
     waiting = None if known.has_contents else _files(view, backup, known, now)
-    return waiting or Waiting(read=_wish(known, backup, options))
+    return waiting or Waiting(read=_check(known, backup, options))
 
 
 def options_of(view: RequestView, policy: PolicyRow, spec: dict[str, Any]) -> Options:
@@ -233,7 +242,7 @@ def options_of(view: RequestView, policy: PolicyRow, spec: dict[str, Any]) -> Op
     )
 
 
-def _wish(known: AccessView, backup: VeleroRow, options: Options) -> Check:
+def _check(known: AccessView, backup: VeleroRow, options: Options) -> Check:
     urls = {each.target.kind: each.url for each in known.files} if not known.has_contents else {}
     return Check(backup.uid, options, urls.get(LIST, ""), urls.get(VOLUME_INFOS, ""), known.authority)
 

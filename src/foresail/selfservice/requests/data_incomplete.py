@@ -17,8 +17,8 @@ _NAMED = 5
 
 def is_newly_complete(view: RequestView) -> bool:
     """Whether a backup is complete and its request does not say so yet."""
-    row, stands = view.velero, view.request.status.condition(SUCCEEDED)
-    return row is not None and row.phase == velero.COMPLETED and (stands is None or stands.status != TRUE)
+    row, succeeded = view.velero, view.request.status.condition(SUCCEEDED)
+    return row is not None and row.phase == velero.COMPLETED and (succeeded is None or succeeded.status != TRUE)
 
 
 def volumes_left_out(view: RequestView, mirror: str) -> NewCondition | None:

@@ -58,8 +58,8 @@ def keep_protected(view: RequestView, protected: Protected, now: datetime) -> Pl
     row, status = rules.own(view), view.request.status
     if row is not None and not view.request.is_terminating:
         status = created_status(view, row.mirror, row.spec, now)
-    said = NewCondition(IN_DELETION, FALSE, Reason.DELETION_PROTECTED, protected.message)
-    return status_plan(view, with_condition(view, status, said, now), wake_at=protected.until)
+    condition = NewCondition(IN_DELETION, FALSE, Reason.DELETION_PROTECTED, protected.message)
+    return status_plan(view, with_condition(view, status, condition, now), wake_at=protected.until)
 
 
 def force_delete(view: RequestView, namespace: NamespaceRow, now: datetime) -> Plan:
@@ -83,10 +83,10 @@ def force_delete(view: RequestView, namespace: NamespaceRow, now: datetime) -> P
     before = remove_condition(
         msgspec.structs.replace(request.status, deletion=Copy()), IN_DELETION
     )  # its time is that of now
-    said = NewCondition(IN_DELETION, TRUE, Reason.FORCE_DELETED, text)
+    condition = NewCondition(IN_DELETION, TRUE, Reason.FORCE_DELETED, text)
     return status_plan(
         view,
-        with_condition(view, before, said, now),
+        with_condition(view, before, condition, now),
         gone,
         is_versioned=False,
         wake_at=force_deleted.collected_at(request.status),
@@ -108,8 +108,10 @@ def accept_deletion(view: RequestView, now: datetime) -> Plan | None:
     """Say that a backup is to go, and mark its request as going; None if both have been done."""
     request = view.request
     kept = request.status.condition(IN_DELETION)
-    is_said = request.status.phase == DELETING and kept is not None and kept.message != rules.HOW_TO_DELETE
-    after = None if is_said else _deleting_status(view, Reason.DELETION_PENDING, "backup accepted for deletion", now)
+    is_reported = request.status.phase == DELETING and kept is not None and kept.message != rules.HOW_TO_DELETE
+    after = (
+        None if is_reported else _deleting_status(view, Reason.DELETION_PENDING, "backup accepted for deletion", now)
+    )
     if request.is_terminating:
         return None if after is None else status_plan(view, after)
     if rules.own(view) is not None and not request.has_finalizer:

@@ -35,10 +35,10 @@ _spec = msgspec.json.Decoder(_Spec)
 
 def forced_at(status: Status) -> datetime | None:
     """Return when the Velero objects of a request were deleted by force; None if they were not."""
-    said = status.condition(IN_DELETION)
-    if said is None or said.reason != Reason.FORCE_DELETED:
+    condition = status.condition(IN_DELETION)
+    if condition is None or condition.reason != Reason.FORCE_DELETED:
         return None
-    return instant(said.last_transition_time)
+    return instant(condition.last_transition_time)
 
 
 def is_busy(row: VeleroRow | None) -> bool:
@@ -59,7 +59,7 @@ def location_of(status: Status, locations: Iterable[LocationRow]) -> tuple[str, 
         named = _spec.decode(status.velero.spec).storage_location
     except msgspec.DecodeError:
         named = ""
-    name = velero.location_meant(named, (row.name for row in rows.values() if row.is_default))
+    name = velero.resolve_location(named, (row.name for row in rows.values() if row.is_default))
     return name, rows.get(name)
 
 
@@ -162,9 +162,9 @@ class ForceDeletedBackups:
 
 
 def _timed(status: Status) -> Status:
-    """Return a status that counts as forced from when its deletion began: its request may be gone before it is said."""
-    said = status.condition(IN_DELETION)
-    if said is None or said.reason == Reason.FORCE_DELETED:
+    """Count a status as forced from the start of its deletion: its request may be deleted before that is reported."""
+    condition = status.condition(IN_DELETION)
+    if condition is None or condition.reason == Reason.FORCE_DELETED:
         return status
-    forced = msgspec.structs.replace(said, reason=Reason.FORCE_DELETED.value)
+    forced = msgspec.structs.replace(condition, reason=Reason.FORCE_DELETED.value)
     return msgspec.structs.replace(status, conditions=(forced,))

@@ -74,18 +74,18 @@ def has_ended(request: RequestRow) -> bool:
     return succeeded is not None and succeeded.status != UNKNOWN
 
 
-def beginning(said: NewCondition) -> str:
+def beginning(condition: NewCondition) -> str:
     """Return with what a message begins that goes on with the cause."""
-    return cut(said.message, _LONGEST_BEGINNING) + _THEN
+    return cut(condition.message, _LONGEST_BEGINNING) + _THEN
 
 
-def kept(before: Condition | None, said: NewCondition) -> NewCondition:
-    """Return what is to be said, with the cause if that stands there already."""
-    if before is None or (before.status, before.reason) != (said.status, said.reason.value):
-        return said
-    if not before.message.startswith(beginning(said)):
-        return said
-    return msgspec.structs.replace(said, message=before.message)
+def kept(before: Condition | None, condition: NewCondition) -> NewCondition:
+    """Return the condition to report, with the cause if the current one already has it."""
+    if before is None or (before.status, before.reason) != (condition.status, condition.reason.value):
+        return condition
+    if not before.message.startswith(beginning(condition)):
+        return condition
+    return msgspec.structs.replace(condition, message=before.message)
 
 
 def cut(text: str, most: int) -> str:

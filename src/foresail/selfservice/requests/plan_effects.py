@@ -23,7 +23,7 @@ def creates(plan: Plan, view: RequestView) -> bool:
 def authorizes(plan: Plan, view: RequestView) -> bool:
     """Whether a Plan writes down what the check of access found: the next one makes the Velero object."""
     body = plan.status.body.get("status") if plan.status else None
-    said = body.get("conditions") if isinstance(body, dict) else None
-    found = said if isinstance(said, (list, tuple)) else ()
-    is_told = any(each.get("type") == AUTHORIZED and each.get("status") == TRUE for each in found)
-    return is_told and not view.turn.is_blocked and not plan.actions
+    conditions = body.get("conditions") if isinstance(body, dict) else None
+    found = conditions if isinstance(conditions, (list, tuple)) else ()
+    is_authorized = any(each.get("type") == AUTHORIZED and each.get("status") == TRUE for each in found)
+    return is_authorized and not view.turn.is_blocked and not plan.actions

@@ -29,7 +29,7 @@ from foresail.selfservice.requests.status import (
 )
 from foresail.selfservice.rows.requests import Copy, Status
 
-_NO_NEWS = ((ACCEPTED, TRUE), (QUEUED, FALSE), (AUTHORIZED, FALSE))
+_WITHOUT_EVENT = ((ACCEPTED, TRUE), (QUEUED, FALSE), (AUTHORIZED, FALSE))
 
 
 def status_plan(
@@ -60,17 +60,21 @@ def status_plan(
             Level.WARNING if each.status == FALSE else Level.NORMAL,
         )
         for each in changed(before, after)
-        if each.status != UNKNOWN and (each.type, each.status) not in _NO_NEWS
+        if each.status != UNKNOWN and (each.type, each.status) not in _WITHOUT_EVENT
     )
     return Plan(actions, status, notes, wake_at, subject_of(view))
 
 
-def _event_message(view: RequestView, said: Condition) -> str:
+def _event_message(view: RequestView, condition: Condition) -> str:
     """Return the message of an Event: a hand-over names who asked, a plain delete the command to go on with."""
-    if said.message == rules.HOW_TO_DELETE:
-        return f"{said.message}: {rules.command_to_delete(view.request.key)}"
+    if condition.message == rules.HOW_TO_DELETE:
+        return f"{condition.message}: {rules.command_to_delete(view.request.key)}"
     requester = view.request.requester
-    return f"{said.message}, requested by {requester}" if said.type == QUEUED and requester else said.message
+    return (
+        f"{condition.message}, requested by {requester}"
+        if condition.type == QUEUED and requester
+        else condition.message
+    )
 
 
 def release_plan(view: RequestView, before: tuple[Action, ...] = ()) -> Plan:
@@ -86,9 +90,9 @@ def wait_for_absence(view: RequestView, now: datetime) -> Plan | None:
     return Plan(wake_at=at) if at is not None and now < at else None
 
 
-def with_condition(view: RequestView, status: Status, said: NewCondition, now: datetime) -> Status:
+def with_condition(view: RequestView, status: Status, condition: NewCondition, now: datetime) -> Status:
     """Return a status with a condition of the request as it is now."""
-    return set_condition(status, said, view.request.generation, now)
+    return set_condition(status, condition, view.request.generation, now)
 
 
 def shown_position(before: int | None, after: int | None) -> int | None:
@@ -115,16 +119,16 @@ def created_status(view: RequestView, mirror: str, spec: str, now: datetime) -> 
         status = with_condition(
             view, status, NewCondition(ACCEPTED, TRUE, family.accepted, f"{family.word} accepted"), now
         )
-    said = outcome.outcome(family, mirror)
-    if said is not None:
-        status = with_condition(view, status, outcome.kept(before.condition(SUCCEEDED), said), now)
+    condition = outcome.outcome(family, mirror)
+    if condition is not None:
+        status = with_condition(view, status, outcome.kept(before.condition(SUCCEEDED), condition), now)
     return _with_data_incomplete(view, status, mirror, spec, now) if family is BACKUPS else status
 
 
 def _with_data_incomplete(view: RequestView, status: Status, mirror: str, spec: str, now: datetime) -> Status:
     """Return the status with what a tenant should know of a backup though it is complete."""
-    stands = status.condition(DATA_INCOMPLETE)
-    reason = stands.reason if stands is not None else ""
+    current = status.condition(DATA_INCOMPLETE)
+    reason = current.reason if current is not None else ""
     remark = outcome.nothing_backed_up(mirror, spec)
     if remark is not None and reason == remark.reason:
         return status  # it may name the kinds that are not served
@@ -132,7 +136,7 @@ def _with_data_incomplete(view: RequestView, status: Status, mirror: str, spec: 
         remark = data_incomplete.volumes_left_out(view, mirror)
     is_unserved = reason == Reason.KINDS_NOT_SERVED
     if remark is not None:
-        more = f"; {stands.message}" if stands is not None and is_unserved else ""
+        more = f"; {current.message}" if current is not None and is_unserved else ""
         return with_condition(view, status, msgspec.structs.replace(remark, message=f"{remark.message}{more}"), now)
     is_kept = is_unserved or (reason == Reason.VOLUMES_LEFT_OUT and not data_incomplete.is_newly_complete(view))
     return status if is_kept else remove_condition(status, DATA_INCOMPLETE)

@@ -48,8 +48,8 @@ def is_under_way(view: RequestView) -> bool:
 
 def is_protected(status: Status) -> bool:
     """Whether a status reports that the requested deletion is not carried out yet."""
-    said = status.condition(IN_DELETION)
-    return said is not None and said.status == FALSE and said.reason == Reason.DELETION_PROTECTED
+    condition = status.condition(IN_DELETION)
+    return condition is not None and condition.status == FALSE and condition.reason == Reason.DELETION_PROTECTED
 
 
 def good_backups(rows: Iterable[VeleroRow]) -> tuple[VeleroRow, ...]:

@@ -82,8 +82,8 @@ def own(view: RequestView) -> VeleroRow | None:
 
 def came_back(view: RequestView) -> bool:
     """Whether Velero's sync brought back a backup that was deleted by force."""
-    said = view.request.status.condition(IN_DELETION)
-    return said is not None and said.reason == Reason.FORCE_DELETED and own(view) is not None
+    condition = view.request.status.condition(IN_DELETION)
+    return condition is not None and condition.reason == Reason.FORCE_DELETED and own(view) is not None
 
 
 def own_deletion(view: RequestView) -> DeletionRow | None:
@@ -96,8 +96,10 @@ def absence_counts_at(request: RequestRow, unobserved_since: datetime | None = N
     """Return from when on a Velero object that is not to be seen is not there; None if there never was one."""
     if not has_nacuuid(request):
         return None
-    said = (request.status.condition(kind) for kind in (ACCEPTED, QUEUED))
-    times = [since for each in said if each is not None and (since := instant(each.last_transition_time)) is not None]
+    conditions = (request.status.condition(kind) for kind in (ACCEPTED, QUEUED))
+    times = [
+        since for each in conditions if each is not None and (since := instant(each.last_transition_time)) is not None
+    ]
     if unobserved_since is not None:
         times.append(unobserved_since)  # it may have waited long for its turn
     return max(times) + UNSEEN if times else None
@@ -215,9 +217,9 @@ def _expired(backup: RequestRow, row: VeleroRow | None, now: datetime) -> Refuse
 
 def is_being_deleted(backup: RequestRow) -> bool:
     """Whether a backup is on its way out; one that its policy protects can still be restored."""
-    said = backup.status.condition(IN_DELETION)
-    is_kept = said is not None and said.reason == Reason.DELETION_PROTECTED
-    return backup.is_terminating or ((backup.is_to_be_deleted or backup.is_to_be_forced) and not is_kept)
+    condition = backup.status.condition(IN_DELETION)
+    is_protected = condition is not None and condition.reason == Reason.DELETION_PROTECTED
+    return backup.is_terminating or ((backup.is_to_be_deleted or backup.is_to_be_forced) and not is_protected)
 
 
 def _not_ready(backup: RequestRow, row: VeleroRow | None) -> Refused | None:
@@ -240,7 +242,7 @@ def _invalid(text: str) -> Refused:
 # How it went
 
 
-def why_gone(view: RequestView) -> str:
+def why_deleted(view: RequestView) -> str:
     """Return in words why there is no Velero object behind a request that was Created."""
     kind, word = view.family.kind.name, view.family.word
     again = f"Please create a new {kind} to initiate a new {word}"
@@ -257,7 +259,7 @@ def was_missing(status: Status, family: Family) -> bool:
 
 
 def expires_at(request: RequestRow) -> datetime | None:
-    """Return when the backup of a request expires; None if Velero has not said."""
+    """Return when the backup of a request expires; None if Velero has not reported it."""
     return glimpse(request.status.velero.mirror).expiration
 
 

@@ -57,7 +57,7 @@ def velero_object_deleted(view: RequestView, now: datetime) -> Plan:
         )
     if family is not BACKUPS and view.request.status.position == 0:
         return Plan()  # it has ended, and how it went is still true
-    text, after = rules.why_gone(view), msgspec.structs.replace(request.status, position=0)
+    text, after = rules.why_deleted(view), msgspec.structs.replace(request.status, position=0)
     after = with_condition(view, after, NewCondition(ACCEPTED, FALSE, family.not_found, text), now)
     if not outcome.has_ended(request):
         after = with_condition(view, after, NewCondition(SUCCEEDED, FALSE, family.not_found, text), now)

@@ -14,16 +14,16 @@ from foresail.selfservice.results.file import Lines
 MOST_BYTES = 2048
 
 
-def explained(said: NewCondition, cause: str) -> NewCondition:
-    """Return what is to be said, with its cause; at most 2 KiB, whatever the cause."""
-    return msgspec.structs.replace(said, message=cut(beginning(said) + cause, MOST_BYTES))
+def explained(condition: NewCondition, cause: str) -> NewCondition:
+    """Return the condition with its cause, in at most 2 KiB."""
+    return msgspec.structs.replace(condition, message=cut(beginning(condition) + cause, MOST_BYTES))
 
 
-def told_cause(lines: Lines, said: NewCondition, family: Family, key: Key) -> str:
+def reported_cause(lines: Lines, condition: NewCondition, family: Family, key: Key) -> str:
     """Return the cause in the words of Velero's results, and where there is more."""
     begin = "Velero reports: "
     end = _where_more(lines, family, key)
-    room = MOST_BYTES - sum(len(each.encode()) for each in (beginning(said), begin, end))
+    room = MOST_BYTES - sum(len(each.encode()) for each in (beginning(condition), begin, end))
     shown = cut("; ".join(lines.own), room)
     return f"{begin}{shown}{end}" if shown else end.removeprefix("; ")
 

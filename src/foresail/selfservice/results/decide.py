@@ -13,7 +13,7 @@ from foresail.plan import Key, Patch, Plan, Subject
 from foresail.selfservice.requests import build, outcome, rules
 from foresail.selfservice.requests.file_requests import FileRequests, ask, delete_file_request, file_name, silent_at
 from foresail.selfservice.requests.status import SUCCEEDED, NewCondition, patch_body, set_condition
-from foresail.selfservice.results.cause import explained, told_cause, unreadable
+from foresail.selfservice.results.cause import explained, reported_cause, unreadable
 from foresail.selfservice.results.observe import ResultsView, Wanted
 from foresail.selfservice.rows.download_requests import DownloadRequestRow, File
 from foresail.selfservice.rows.namespaces import NamespaceRow
@@ -35,8 +35,8 @@ FAILED = (velero.FAILED, velero.PARTIALLY_FAILED)
 def decide(view: ResultsView, now: datetime) -> Plan:
     """Say what is to be done about the results of a request now, and when to reconcile next."""
     request, namespace = view.request, view.namespace
-    said = unexplained(view)
-    if said is None or request is None or namespace is None:
+    expected = unexplained(view)
+    if expected is None or request is None or namespace is None:
         return Plan(file_requests(view).delete_all())  # it is over
     answer = file_requests(view).current
     if answer is None:
@@ -44,11 +44,11 @@ def decide(view: ResultsView, now: datetime) -> Plan:
     if answer.target != file_of(view, request):
         # Its URL would be of something else: ask again.
         return Plan((delete_file_request(answer),), subject=_subject(view, request))
-    cause = cause_of(view, request, said, answer, now)
+    cause = cause_of(view, request, expected, answer, now)
     if cause is None:
-        wish = wanted(view, now)
-        return Plan(wake_at=next_look(view, answer, now), reads=() if wish is None else (wish,))
-    return explain(view, request, explained(said, cause), now)
+        query = wanted(view, now)
+        return Plan(wake_at=requeue_at(view, answer, now), reads=() if query is None else (query,))
+    return explain(view, request, explained(expected, cause), now)
 
 
 def wanted(view: ResultsView, now: datetime) -> Wanted | None:
@@ -58,12 +58,12 @@ def wanted(view: ResultsView, now: datetime) -> Wanted | None:
         return None
     if answer.target != file_of(view, view.request):
         return None
-    wish, read_result = Wanted(answer.url, view.authority, view.request.key.namespace), view.read_result
-    if read_result is None or read_result.query.url != wish.url:
-        return wish
+    query, read_result = Wanted(answer.url, view.authority, view.request.key.namespace), view.read_result
+    if read_result is None or read_result.query.url != query.url:
+        return query
     if read_result.found.lines is not None or read_result.attempts > len(PAUSES):
         return None
-    return wish if read_result.started + PAUSES[read_result.attempts - 1] <= now else None
+    return query if read_result.started + PAUSES[read_result.attempts - 1] <= now else None
 
 
 def is_over(view: ResultsView) -> bool:
@@ -83,10 +83,14 @@ def unexplained(view: ResultsView) -> NewCondition | None:
         return None
     if view.backup is None or view.backup.namespace_uid != namespace.uid:
         return None
-    said, stands = outcome.outcome(view.family, row.mirror), request.status.condition(SUCCEEDED)
-    if said is None or stands is None or (stands.status, stands.reason) != (said.status, said.reason.value):
+    expected, current = outcome.outcome(view.family, row.mirror), request.status.condition(SUCCEEDED)
+    if (
+        expected is None
+        or current is None
+        or (current.status, current.reason) != (expected.status, expected.reason.value)
+    ):
         return None  # the condition follows, and with it the next look
-    return None if outcome.kept(stands, said) is not said else said
+    return None if outcome.kept(current, expected) is not expected else expected
 
 
 def _is_leaving(request: RequestRow, namespace: NamespaceRow) -> bool:
@@ -104,7 +108,7 @@ def file_of(view: ResultsView, request: RequestRow) -> File:
 
 
 def cause_of(
-    view: ResultsView, request: RequestRow, said: NewCondition, answer: DownloadRequestRow, now: datetime
+    view: ResultsView, request: RequestRow, expected: NewCondition, answer: DownloadRequestRow, now: datetime
 ) -> str | None:
     """Return in words why it failed, or why that cannot be told; None while there is hope."""
     family, key, read_result = view.family, request.key, view.read_result
@@ -114,11 +118,11 @@ def cause_of(
     if read_result is None or read_result.query.url != answer.url:
         return None
     if read_result.found.lines is not None:
-        return told_cause(read_result.found.lines, said, family, key)
+        return reported_cause(read_result.found.lines, expected, family, key)
     return unreadable(read_result.found.problem, family, key) if read_result.attempts > len(PAUSES) else None
 
 
-def next_look(view: ResultsView, answer: DownloadRequestRow, now: datetime) -> datetime | None:
+def requeue_at(view: ResultsView, answer: DownloadRequestRow, now: datetime) -> datetime | None:
     """Return when to reconcile next, unless a background read or Velero wakes the key before."""
     silent = silent_at(answer, SILENCE)
     if silent is not None:
@@ -142,9 +146,9 @@ def ask_velero(view: ResultsView, request: RequestRow, namespace: NamespaceRow) 
     return Plan((*file_requests(view).delete_obsolete(), create), subject=_subject(view, request))
 
 
-def explain(view: ResultsView, request: RequestRow, said: NewCondition, now: datetime) -> Plan:
+def explain(view: ResultsView, request: RequestRow, expected: NewCondition, now: datetime) -> Plan:
     """Write the cause into the condition, and take away what was needed for it: in this order."""
-    after = set_condition(request.status, said, request.generation, now)
+    after = set_condition(request.status, expected, request.generation, now)
     body = {"status": patch_body(view.family, request.status, after)}
     status = Patch(view.family.kind, request.key, body, request.version, "status")
     return Plan((status, *file_requests(view).delete_all()), subject=_subject(view, request))

@@ -15,7 +15,7 @@ from foresail.selfservice.reasons import Reason
 from foresail.selfservice.requests.outcome import kept
 from foresail.selfservice.requests.status import FALSE, SUCCEEDED, NewCondition
 from foresail.selfservice.results.cause import MOST_BYTES as MOST_OF_A_MESSAGE
-from foresail.selfservice.results.cause import explained, told_cause, unreadable
+from foresail.selfservice.results.cause import explained, reported_cause, unreadable
 from foresail.selfservice.results.file import MOST_BYTES, MOST_LINES, Lines, is_about, lines_about, tidy
 
 KEY = Key("shop", "daily")
@@ -124,7 +124,7 @@ def test_a_message_is_at_most_two_kibibytes_and_is_known_again(
     said = NewCondition(SUCCEEDED, FALSE, Reason.FAILED, base)
     key = Key("n" * 63, name)
     for cause in (
-        told_cause(Lines(tuple(filter(None, map(tidy, lines))), more, others), said, BACKUPS, key),
+        reported_cause(Lines(tuple(filter(None, map(tidy, lines))), more, others), said, BACKUPS, key),
         unreadable("x", BACKUPS, key),
     ):
         done = explained(said, cause)
@@ -139,7 +139,7 @@ def condition_of(said: NewCondition) -> Condition:
 
 def test_the_sentences() -> None:
     def text(lines: Lines) -> str:
-        return explained(SAID, told_cause(lines, SAID, BACKUPS, KEY)).message
+        return explained(SAID, reported_cause(lines, SAID, BACKUPS, KEY)).message
 
     begin, command = "Backup partially failed: 2 errors. ", "foresail backup logs daily -n shop"
     assert text(Lines(("pods a: b", "c"))) == f"{begin}Velero reports: pods a: b; c"
