@@ -50,7 +50,7 @@ manifests: setup ## render the charts with Helm into what `foresail install` app
 
 docs: setup ## write the reference pages, the snapshots of --help and the pictures from the code
 	$(BIN)/python -m docs.generate
-	for script in docs/draw_*.py; do $(BIN)/python $$script || exit 1; done
+	for script in docs/draw_*.py; do $(BIN)/python -m docs.$$(basename $$script .py) || exit 1; done
 
 docs-site: $(VENV)/.docs ## build the docs as a site into build/site; a dead link or an external asset is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --clean

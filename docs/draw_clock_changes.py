@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from docs.svg_text import svg_text
 from foresail.cron import Dialect, parse
 from foresail.cron.tz.zoneinfo_loader import load_zoneinfo
 
@@ -27,9 +28,9 @@ def files() -> dict[str, str]:
 def picture(start: datetime, title: str) -> str:
     """Return one night in real time, from left to right, with the wall clock written along it."""
     height = TOP + len(SCHEDULES) * (2 * LANE + 10) + 16
-    parts = [_text(20, 26, title, INK, "start", 16, 600)]
+    parts = [svg_text((20, 26), title, 16, INK, weight=600)]
     parts += [
-        f'<circle cx="{x}" cy="46" r="5" fill="{COLOURS[dialect]}"/>{_text(x + 12, 50, name, INK, "start")}'
+        f'<circle cx="{x}" cy="46" r="5" fill="{COLOURS[dialect]}"/>{svg_text((x + 12, 50), name, 13, INK)}'
         for x, dialect, name in (
             (26, Dialect.ROBFIG, "robfig: CronJob, Velero up to 1.18.2"),
             (330, Dialect.GOCRON, "go-cron: Velero from 1.18.3 on"),
@@ -38,7 +39,7 @@ def picture(start: datetime, title: str) -> str:
     parts += _axis(start, height)
     for row, text in enumerate(SCHEDULES):
         y = TOP + 16 + row * (2 * LANE + 10)
-        parts.append(_text(LEFT - 20, y + LANE / 2 + 4, text, INK, "end", 14, 600))
+        parts.append(svg_text((LEFT - 20, y + LANE / 2 + 4), text, 14, INK, weight=600, anchor="end"))
         for lane, dialect in enumerate(Dialect):
             at = y + lane * LANE
             parts.append(f'<line x1="{LEFT}" y1="{at}" x2="{LEFT + WIDTH}" y2="{at}" stroke="{GRID}"/>')
@@ -57,7 +58,7 @@ def picture(start: datetime, title: str) -> str:
 
 def _axis(start: datetime, height: int) -> list[str]:
     wall = load_zoneinfo(ZONE)
-    parts = [_text(LEFT - 34, TOP - 14, "clock on the wall", PALE, "end")]
+    parts = [svg_text((LEFT - 34, TOP - 14), "wall clock", 13, PALE, anchor="end")]
     for hour in range(HOURS + 1):
         at = start + timedelta(hours=hour)
         before, after = (at - timedelta(seconds=1)).astimezone(wall), at.astimezone(wall)
@@ -66,7 +67,16 @@ def _axis(start: datetime, height: int) -> list[str]:
         stroke = '#8470a8" stroke-width="3' if changes else GRID
         parts.append(f'<line x1="{x:g}" y1="{TOP - 6}" x2="{x:g}" y2="{height - 16}" stroke="{stroke}"/>')
         shown = f"{before + timedelta(seconds=1):%H:%M} → {after:%H:%M}" if changes else f"{after:%H:%M}"
-        parts.append(_text(x, TOP - 14, shown, "#8470a8" if changes else PALE, "middle", 13, 600 if changes else 400))
+        parts.append(
+            svg_text(
+                (x, TOP - 14),
+                shown,
+                13,
+                "#8470a8" if changes else PALE,
+                weight=600 if changes else 400,
+                anchor="middle",
+            )
+        )
     return parts
 
 
@@ -75,13 +85,6 @@ def _fires(text: str, dialect: Dialect, start: datetime, y: float) -> list[str]:
     fires = parse(text, dialect, ZONE).between(start, start + shown + timedelta(seconds=1))
     places = (LEFT + (fire - start) / shown * WIDTH for fire in fires)
     return [f'<circle cx="{x:g}" cy="{y}" r="6" fill="{COLOURS[dialect]}"/>' for x in places]
-
-
-def _text(x: float, y: float, text: str, fill: str, anchor: str, size: int = 13, weight: int = 400) -> str:
-    return (
-        f'<text x="{x:g}" y="{y:g}" font-size="{size}" font-weight="{weight}" fill="{fill}" '
-        f'text-anchor="{anchor}">{text}</text>'
-    )
 
 
 if __name__ == "__main__":

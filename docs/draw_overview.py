@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from docs.svg_text import svg_text
+
 WIDTH, HEIGHT = 1000, 330
 INK, PALE, LINE = "#1c2a33", "#546e7a", "#90a4ae"
 BOXES = (  # x, y, width, height, colour, title, lines
@@ -43,24 +45,17 @@ def files() -> dict[str, str]:
     ]
     for (x1, y1), (x2, y2), word in ARROWS:
         parts.append(f'<path d="M{x1} {y1} L{x2} {y2}" stroke="{LINE}" stroke-width="2" marker-end="url(#tip)"/>')
-        parts.append(_text((x1 + x2) / 2, (y1 + y2) / 2 - 8 - abs(y2 - y1) / 6, word, PALE, 13, anchor="middle"))
+        parts.append(svg_text(((x1 + x2) / 2, (y1 + y2) / 2 - 8 - abs(y2 - y1) / 6), word, 13, PALE, anchor="middle"))
     for x, y, width, height, colour, title, lines in BOXES:
         parts.append(
             f'<rect x="{x}" y="{y}" width="{width}" height="{height}" rx="8" fill="{colour}" stroke="{LINE}"/>'
         )
-        parts.append(_text(x + 14, y + 25, title, INK, 16, weight=600))
-        parts += [_text(x + 14, y + 46 + 18 * row, line, PALE, 13) for row, line in enumerate(lines)]
+        parts.append(svg_text((x + 14, y + 25), title, 16, INK, weight=600))
+        parts += [svg_text((x + 14, y + 46 + 18 * row), line, 13, PALE) for row, line in enumerate(lines)]
     for y, name, question in INSIDE:
-        parts.append(_text(404, y, name, INK, 14, weight=600))
-        parts.append(_text(404, y + 18, question, PALE, 12))
+        parts.append(svg_text((404, y), name, 14, INK, weight=600))
+        parts.append(svg_text((404, y + 18), question, 12, PALE))
     return {"overview.svg": "\n".join([*parts, "</svg>\n"])}
-
-
-def _text(x: float, y: float, text: str, fill: str, size: int, *, weight: int = 400, anchor: str = "start") -> str:
-    return (
-        f'<text x="{x:g}" y="{y:g}" font-size="{size}" font-weight="{weight}" fill="{fill}" '
-        f'text-anchor="{anchor}">{text}</text>'
-    )
 
 
 if __name__ == "__main__":

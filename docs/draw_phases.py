@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from docs.svg_text import svg_text
+
 WIDTH, HEIGHT = 1000, 300
 BOX, TALL = 180, 62
 INK, PALE, LINE = "#1c2a33", "#546e7a", "#90a4ae"
@@ -35,22 +37,19 @@ def files() -> dict[str, str]:
         "<title>The phases of a NonAdminBackup and a NonAdminRestore</title>",
         TIP,
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',
-        _text((20, 28), "A request: its phase in the box, the condition that moves it on the arrow", INK, 16, 600),
+        svg_text(
+            (20, 28), "A request: its phase in the box, the condition that moves it on the arrow", 16, INK, weight=600
+        ),
     ]
     for (x1, y1), (x2, y2), word, beside in ARROWS:
         parts.append(f'<path d="M{x1} {y1} L{x2} {y2}" stroke="{LINE}" stroke-width="2" marker-end="url(#tip)"/>')
-        parts.append(_text(beside, word, PALE, 12))
+        parts.append(svg_text(beside, word, 12, PALE))
     for name, ((x, y), colour, lines) in PHASES.items():
         parts.append(f'<rect x="{x}" y="{y}" width="{BOX}" height="{TALL}" rx="6" fill="{colour}" stroke="{LINE}"/>')
-        parts.append(_text((x + 12, y + 20), name, INK, 14, 600))
-        parts += [_text((x + 12, y + 38 + 15 * row), line, PALE, 12) for row, line in enumerate(lines)]
-    parts += [_text((450, 200 + 24 * row), line, INK, 13) for row, line in enumerate(SAID)]
+        parts.append(svg_text((x + 12, y + 20), name, 14, INK, weight=600))
+        parts += [svg_text((x + 12, y + 38 + 15 * row), line, 12, PALE) for row, line in enumerate(lines)]
+    parts += [svg_text((450, 200 + 24 * row), line, 13, INK) for row, line in enumerate(SAID)]
     return {"concepts/phases.svg": "\n".join([*parts, "</svg>\n"])}
-
-
-def _text(at: tuple[float, float], text: str, fill: str, size: int, weight: int = 400) -> str:
-    x, y = at
-    return f'<text x="{x:g}" y="{y:g}" font-size="{size}" font-weight="{weight}" fill="{fill}">{text}</text>'
 
 
 if __name__ == "__main__":

@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from docs.svg_text import svg_text
+
 DOCS = Path(__file__).parent
 PANELS = (
     ("rss_mib", "memory", "MiB"),
@@ -27,10 +29,9 @@ def files() -> dict[str, str]:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" font-family="sans-serif">',
         f"<title>{title}</title>",
         f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
-        _text(LEFT, 32, title, 17, 600),
-        _text(
-            LEFT,
-            54,
+        svg_text((LEFT, 32), title, 17, INK, weight=600),
+        svg_text(
+            (LEFT, 54),
             f"{sizes} finished backups of tenants, and a tenth as many Schedules; one run beside other work",
             13,
             colour=PALE,
@@ -47,25 +48,20 @@ def _panel(x: int, y: int, panel: tuple[str, str, str], rows: list[dict[str, Any
     most = max(row[name] for row in rows)
     step = (WIDTH - 40) / len(rows)
     floor = y + 24 + PLOT
-    parts = [_text(x, y, f"{text}, {unit}", 14, 600)]
+    parts = [svg_text((x, y), f"{text}, {unit}", 14, INK, weight=600)]
     for number, row in enumerate(rows):
         long = max(PLOT * 0.86 * row[name] / most, 1)
         at = x + number * step + 8
         middle = at + (step - 16) / 2
         parts.append(f'<rect x="{at:g}" y="{floor - long:g}" width="{step - 16:g}" height="{long:g}" fill="{BAR}"/>')
-        parts.append(_text(middle, floor - long - 6, f"{row[name]:g}", 13, anchor="middle"))
+        parts.append(svg_text((middle, floor - long - 6), f"{row[name]:g}", 13, INK, anchor="middle"))
         parts.append(
-            _text(middle, floor + 18, f"{row['backups'] // rows[0]['backups']} x", 13, anchor="middle", colour=PALE)
+            svg_text(
+                (middle, floor + 18), f"{row['backups'] // rows[0]['backups']} x", 13, anchor="middle", colour=PALE
+            )
         )
     parts.append(f'<line x1="{x}" y1="{floor}" x2="{x + WIDTH - 40}" y2="{floor}" stroke="{GRID}" stroke-width="2"/>')
     return parts
-
-
-def _text(x: float, y: float, text: str, size: int, weight: int = 400, anchor: str = "start", colour: str = INK) -> str:
-    return (
-        f'<text x="{x:g}" y="{y:g}" font-size="{size}" font-weight="{weight}" fill="{colour}" '
-        f'text-anchor="{anchor}">{text}</text>'
-    )
 
 
 if __name__ == "__main__":

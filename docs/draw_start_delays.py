@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+from docs.svg_text import svg_text
+
 DOCS = Path(__file__).parent
 ARMS = {
     "cold": "no Primer",
@@ -26,18 +28,18 @@ def files() -> dict[str, str]:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" font-family="sans-serif">',
         f"<title>{title}</title>",
         f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
-        _text(20, 28, title, 16, 600),
-        _text(20, 48, "one bar is one run; a fire every 4 min, warm-up 2 min", 13, colour=PALE),
+        svg_text((20, 28), title, 16, INK, weight=600),
+        svg_text((20, 48), "one bar is one run; a fire every 4 min, warm-up 2 min", 13, colour=PALE),
         *_axis(end, height),
     ]
     for row, (name, delays) in enumerate(found.items()):
         y = TOP + row * (runs * BAR + GAP)
-        parts.append(_text(LEFT - 14, y + runs * BAR / 2 + 3, name, 14, anchor="end"))
+        parts.append(svg_text((LEFT - 14, y + runs * BAR / 2 + 3), name, 14, INK, anchor="end"))
         for run, delay in enumerate(delays):
             long = max(WIDTH * delay / end, 2)
             colour, at = (WARM if row else COLD), y + run * BAR
             parts.append(f'<rect x="{LEFT}" y="{at}" width="{long:g}" height="{BAR - 4}" fill="{colour}"/>')
-            parts.append(_text(LEFT + long + 6, at + BAR - 5, f"{delay} s", 12))
+            parts.append(svg_text((LEFT + long + 6, at + BAR - 5), f"{delay} s", 12, INK))
     return {"concepts/cold-and-warm.svg": "\n".join([*parts, "</svg>\n"])}
 
 
@@ -46,15 +48,8 @@ def _axis(end: int, height: int) -> list[str]:
     for second in range(0, end + 1, STEP):
         x = LEFT + second * WIDTH / end
         parts.append(f'<line x1="{x:g}" y1="{TOP - 6}" x2="{x:g}" y2="{height - 14}" stroke="{GRID}"/>')
-        parts.append(_text(x, TOP - 12, f"{second} s", 12, anchor="middle", colour=PALE))
+        parts.append(svg_text((x, TOP - 12), f"{second} s", 12, anchor="middle", colour=PALE))
     return parts
-
-
-def _text(x: float, y: float, text: str, size: int, weight: int = 400, anchor: str = "start", colour: str = INK) -> str:
-    return (
-        f'<text x="{x:g}" y="{y:g}" font-size="{size}" font-weight="{weight}" fill="{colour}" '
-        f'text-anchor="{anchor}">{text}</text>'
-    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The arrows of the seed's flowchart of a NonAdminBackup, and which test walks along which.
+"""The arrows of the design document's flowchart of a NonAdminBackup, and which test covers which.
 
 An arrow stands for an answer to one of the chart's questions, with the boxes up to the next one; an arrow without a
 question before it belongs to the one that leads there. The four at the end are those of a restore that differ.

@@ -1,4 +1,4 @@
-"""What the seed says of skipImmediately, one row for each statement: for worlds, and for a cluster with real seconds.
+"""What the design document requires of skipImmediately, one row per statement: for worlds and for real clusters.
 
 A row is a Schedule `@every` period, what is done to it and when, and what must have become of it at the end. All
 times are in periods since its creation, so that a period can be ten minutes of virtual time or some seconds of real

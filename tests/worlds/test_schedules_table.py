@@ -1,4 +1,4 @@
-"""Every statement of the seed on skipImmediately, in a world."""
+"""Every statement of the design document about skipImmediately, in a world."""
 
 from datetime import datetime, timedelta
 

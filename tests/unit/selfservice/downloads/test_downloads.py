@@ -1,6 +1,6 @@
 """Downloads with hostile input: whatever a tenant writes, only the own files are asked for, never by their words."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -22,26 +22,12 @@ from foresail.selfservice.requests.rules import UNSEEN
 from foresail.selfservice.requests.status import CREATED
 from foresail.selfservice.rows.download_requests import DownloadRequestRow, File, download_request_row
 from foresail.selfservice.rows.namespaces import NamespaceRow
-from foresail.selfservice.rows.requests import Copy, RequestRow, Status
+from foresail.selfservice.rows.requests import Copy, Status
 from foresail.selfservice.rows.velero import VeleroRow
+from tests.unit.selfservice.request_rows import NOW, new_request
 
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
 RED = NamespaceRow("red-uid", {}, is_terminating=False)
-BACKUP = RequestRow(
-    key=Key("red", "shop"),
-    uid="7b7c",
-    version="1",
-    generation=1,
-    created=NOW,
-    is_terminating=False,
-    finalizer_index=-1,
-    has_others_finalizers=False,
-    is_to_be_deleted=False,
-    is_to_be_forced=False,
-    source="",
-    spec="",
-    status=Status(CREATED),
-)
+BACKUP = new_request(spec="", status=Status(CREATED))
 VELERO = VeleroRow(
     key=Key("velero", nacuuid(BACKUP)),
     uid="v",

@@ -8,7 +8,8 @@ from foresail.plan import ReadResult
 from foresail.selfservice.access.observe import AccessView, Check, Checked, PodCheck, PodsChecked
 from foresail.selfservice.requests.authorization import Waiting, authorize
 from tests.unit.selfservice.policies import policy
-from tests.unit.selfservice.requests.test_decide import NOW, request, view
+from tests.unit.selfservice.request_rows import NOW
+from tests.unit.selfservice.requests.test_decide import request, view
 
 
 @pytest.mark.parametrize(("age", "is_read"), [(1, False), (2, True), (59, True), (61, True)])

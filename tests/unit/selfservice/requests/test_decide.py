@@ -1,6 +1,6 @@
 """What is to be done about a request, from what is seen: the order of paths and writes, and what proves nothing."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -23,30 +23,15 @@ from foresail.selfservice.requests.rules import UNSEEN
 from foresail.selfservice.rows.namespaces import NamespaceRow
 from foresail.selfservice.rows.requests import Copy, RequestRow, Status
 from foresail.selfservice.rows.velero import DeletionRow, VeleroRow
+from tests.unit.selfservice.request_rows import NOW, new_request
 
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
 HERE = NamespaceRow("ns-uid", {}, is_terminating=False)
 POLICY = PolicyRow(Key("", "all"), SelfServicePolicySpec(LabelSelector()))
 replace = msgspec.structs.replace
 
 
 def request(**changes: Any) -> RequestRow:  # noqa: ANN401 - any field
-    row = RequestRow(
-        key=Key("red", "shop"),
-        uid="uid",
-        version="7",
-        generation=2,
-        created=NOW,
-        is_terminating=False,
-        finalizer_index=0,
-        has_others_finalizers=False,
-        is_to_be_deleted=False,
-        is_to_be_forced=False,
-        source="",
-        spec="{}",
-        status=Status(),
-    )
-    return replace(row, **changes)
+    return new_request(**{"uid": "uid", "version": "7", "generation": 2, "finalizer_index": 0, **changes})
 
 
 def accepted(since: timedelta, phase: str = "New") -> Status:

@@ -1,7 +1,7 @@
 """Names, phases, conditions and patches of a request, value by value."""
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import msgspec
 import pytest
@@ -20,30 +20,16 @@ from foresail.selfservice.requests.rules import next_attempt_at
 from foresail.selfservice.requests.status import NewCondition, difference, forward, patch_body, set_condition
 from foresail.selfservice.rows.requests import Copy, RequestRow, Status, request_row
 from foresail.selfservice.rows.velero import DeletionRow, velero_row
+from tests.unit.selfservice.request_rows import NOW, new_request
 from tests.worlds.documents import merged
 
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 NAMESPACES = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", fullmatch=True)
 NAMES = st.from_regex(r"[a-z0-9]([-a-z0-9.]{0,80}[a-z0-9])?", fullmatch=True)
 
 
 def request(namespace: str, name: str, uid: str = "7b7c") -> RequestRow:
-    return RequestRow(
-        key=Key(namespace, name),
-        uid=uid,
-        version="1",
-        generation=1,
-        created=NOW,
-        is_terminating=False,
-        finalizer_index=-1,
-        has_others_finalizers=False,
-        is_to_be_deleted=False,
-        is_to_be_forced=False,
-        source="",
-        spec="{}",
-        status=Status(),
-    )
+    return new_request(key=Key(namespace, name), uid=uid)
 
 
 @given(NAMESPACES, NAMES)

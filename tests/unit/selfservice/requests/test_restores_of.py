@@ -16,7 +16,8 @@ from foresail.selfservice.requests.build import nacuuid
 from foresail.selfservice.requests.file_requests import file_name
 from foresail.selfservice.rows.download_requests import DownloadRequestRow, File
 from foresail.selfservice.rows.requests import RequestRow, Status
-from tests.unit.selfservice.requests.test_decide import NOW, accepted, backup, request
+from tests.unit.selfservice.request_rows import NOW
+from tests.unit.selfservice.requests.test_decide import accepted, backup, request
 
 
 @pytest.fixture

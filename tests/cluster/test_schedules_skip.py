@@ -63,7 +63,7 @@ class Row:
 
     @property
     def is_skipped(self) -> bool:
-        """What the seed says: the field if it is set, else the operator's default; never for what is not new."""
+        """The design document: the field if set, else the operator's default; never for what is not new."""
         if self.occasion == "take-over":
             return self.sent is True
         return self.default if self.sent is None else self.sent
@@ -108,7 +108,7 @@ def outcomes(resting: Cluster, tmp_path_factory: pytest.TempPathFactory, eventua
     found: dict[Row, Outcome] = {}
     for default in YES_NO:
         rows = [row for row in ROWS if row.default is default]
-        found |= outcomes_of(resting, tmp_path_factory.mktemp("seed"), rows, eventually)
+        found |= outcomes_of(resting, tmp_path_factory.mktemp("skip"), rows, eventually)
     return found
 
 
