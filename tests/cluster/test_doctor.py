@@ -73,7 +73,7 @@ def test_a_verb_that_is_taken_from_the_role_is_missed(
     eventually(lambda: grades(doctor(cluster.kubeconfig)[1], "permissions") == {"good"}, 60)
 
 
-def test_whoever_may_read_nothing_is_told_what_could_not_be_looked_at(schedule_cluster: Cluster) -> None:
+def test_without_permissions_the_doctor_names_what_it_could_not_read(schedule_cluster: Cluster) -> None:
     code, found, _ = doctor(schedule_cluster.user_kubeconfig("stranger"))
     assert code == 1
     assert len(found["access"]) > 5

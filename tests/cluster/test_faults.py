@@ -12,7 +12,7 @@ from testbed.ports import Port
 Eventually = Callable[[Callable[[], object], float], None]
 
 
-def test_a_frozen_api_server_answers_nobody_until_it_goes_on(doomed_cluster: Cluster) -> None:
+def test_a_frozen_api_server_answers_no_one_until_it_continues(doomed_cluster: Cluster) -> None:
     cluster = doomed_cluster
     cluster.fault.stop("kube-apiserver")
     with pytest.raises(TimeoutError):

@@ -399,7 +399,7 @@ class Typed:
         return "waiting until Helm (release velero in namespace velero) has switched" in self.said
 
 
-def test_where_helm_keeps_velero_the_change_is_shown_and_what_waits_for_it_goes_on_when_it_has_come(
+def test_where_helm_manages_velero_the_change_is_shown_and_the_installation_continues_once_it_is_made(
     cluster: Cluster, reader: Reader, tmp_path: Path, eventually: Eventually
 ) -> None:
     release = Release(cluster, tmp_path)

@@ -146,7 +146,7 @@ def test_clusters_stand_side_by_side_each_with_its_own_velero(velero_cluster: Cl
         velero_cluster.get("configmap", "only-here")
 
 
-def test_a_cluster_whose_test_run_was_killed_is_an_orphan_and_goes(name: str) -> None:
+def test_a_cluster_whose_test_run_was_killed_is_an_orphan_and_is_removed(name: str) -> None:
     program = f"""if True:
         import time
         from testbed import Cluster, Options

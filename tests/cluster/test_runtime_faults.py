@@ -85,7 +85,7 @@ def outlive(
     return took
 
 
-def test_an_api_server_that_is_away_for_a_minute_and_an_etcd_that_is_frozen_for_half_of_one_are_outlived(
+def test_a_minute_without_the_api_server_and_half_a_minute_of_frozen_etcd_are_survived(
     two_clusters: list[Cluster], tmp_path: Path, eventually: Eventually, figure: Callable[[str], None]
 ) -> None:
     killed, frozen = two_clusters

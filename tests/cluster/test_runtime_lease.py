@@ -123,7 +123,7 @@ def test_killed_and_started_again_under_the_same_name_it_leads_at_once(
     assert cluster.get("lease", "one-child-each")["spec"]["leaseTransitions"] == 0
 
 
-def test_told_to_end_in_the_middle_of_its_work_it_leaves_nothing_half_done(
+def test_a_signal_during_work_leaves_nothing_half_done(
     cluster: Cluster, start: Start, eventually: Eventually, figure: Callable[[str], None]
 ) -> None:
     with namespace(cluster, "drained") as where:
@@ -201,7 +201,7 @@ def test_whoever_is_killed_twenty_times_over_no_child_is_made_twice_and_no_paren
         figure(f"20 kills, {killed_leaders} of them of the leader: {len(names)} parents, each with its one child")
 
 
-def test_leaders_that_were_paused_for_a_minute_right_before_a_write_do_no_harm_and_say_why_they_lost_the_lead(
+def test_leaders_paused_for_a_minute_before_a_write_do_no_harm_and_report_why_they_lost_the_lease(
     cluster: Cluster, start: Start, eventually: Eventually
 ) -> None:
     with namespace(cluster, "paused") as where:
@@ -243,7 +243,7 @@ def test_leaders_that_were_paused_for_a_minute_right_before_a_write_do_no_harm_a
         assert owners(cluster, where) == uids(cluster, where)
 
 
-def test_cut_off_from_the_server_it_stops_leading_before_the_lease_runs_out_and_then_stands_again(
+def test_a_leader_without_the_api_server_steps_down_before_the_lease_expires_and_campaigns_again(
     cluster: Cluster,
 ) -> None:
     async def run() -> None:

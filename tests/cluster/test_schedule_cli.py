@@ -355,7 +355,7 @@ def test_waiting_for_a_backup_that_cannot_be_made_ends_with_an_error(
     assert "hint: see velero backup logs a-" in said.err
 
 
-def test_what_holds_a_run_back_is_named_without_the_operator(velero_cluster: Cluster, foresail: Foresail) -> None:
+def test_what_blocks_a_run_is_named_without_the_operator(velero_cluster: Cluster, foresail: Foresail) -> None:
     due = {"phase": "Enabled", "lastBackup": HOUR_AGO}
     running = {
         "apiVersion": "velero.io/v1",

@@ -111,7 +111,7 @@ def test_what_can_never_run_is_a_finding_and_a_metric(
     )
 
 
-def test_a_backup_that_cannot_be_read_holds_the_next_run_until_it_is_deleted(
+def test_a_backup_that_cannot_be_read_blocks_the_next_run_until_it_is_deleted(
     at_rest: Cluster, operator: Operator, eventually: Eventually
 ) -> None:
     cluster = at_rest

@@ -62,7 +62,7 @@ def test_a_tenant_backs_up_damages_restores_and_deletes_until_the_bucket_is_empt
 
 
 @walks(Arrow.API_DELETE, Arrow.PLAIN_WAITS, Arrow.DELETE_MARKED)
-def test_a_plain_delete_waits_and_its_own_words_lead_on(served: Cluster, eventually: Eventually) -> None:
+def test_a_plain_delete_waits_and_its_message_has_the_next_command(served: Cluster, eventually: Eventually) -> None:
     bob = arrive(served, "plain", eventually)
     bob.back_up("kept")
     bob.wait("nonadminbackup/kept", "--for=condition=Succeeded")
@@ -107,7 +107,7 @@ def test_an_invalid_spec_is_refused_and_an_edit_makes_it_good(served: Cluster, e
     dan.wait("nonadminbackup/mine", "--for=condition=Succeeded")
 
 
-def test_a_namespace_goes_with_requests_in_every_phase_while_velero_is_down(
+def test_a_namespace_is_deleted_with_requests_in_every_phase_while_velero_is_down(
     served: Cluster, eventually: Eventually, figure: Callable[[str], None]
 ) -> None:
     eve = arrive(served, "leaving", eventually)

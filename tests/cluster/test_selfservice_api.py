@@ -329,7 +329,7 @@ def test_the_target_of_a_download_never_changes(tenant: Person) -> None:
 # What is shown
 
 
-def test_a_phase_that_nobody_has_heard_of_is_mirrored_and_shown(tenant: Person, operator: Operator) -> None:
+def test_an_unknown_phase_is_mirrored_and_shown(tenant: Person, operator: Operator) -> None:
     admitted(tenant.create(backup("shown")))
     mirrored = {"phase": "Sailing", "errors": 2, "expiration": "2031-01-01T00:00:00Z", "sails": {"set": 3}}
     status = {

@@ -77,7 +77,7 @@ def test_three_tenants_at_once_back_up_damage_restore_and_delete(
     served.kubectl("delete", "namespace", *names, f"--timeout={NAMESPACE_SECONDS}s")
 
 
-def test_a_velero_backup_removed_behind_our_back_is_said_and_cannot_be_restored(
+def test_a_velero_backup_deleted_by_others_is_reported_and_cannot_be_restored(
     served: Cluster, eventually: Eventually
 ) -> None:
     dan = arrive(served, "robbed", eventually)
@@ -254,7 +254,7 @@ def sync(cluster: Cluster, eventually: Eventually) -> None:
     eventually(lambda: last() != before, 240)
 
 
-def test_a_namespace_with_50_requests_goes_while_velero_is_down_and_its_backups_can_be_restored(
+def test_a_namespace_with_50_requests_is_deleted_while_velero_is_down_and_its_backups_can_be_restored(
     served: Cluster, eventually: Eventually, figure: Callable[[str], None]
 ) -> None:
     gus = arrive(served, "crowded", eventually)

@@ -168,7 +168,7 @@ def test_three_tenants_at_once_back_up_damage_restore_and_delete_with_the_comman
     figure(f"self-service: three tenants back up, damage, restore and delete with the command line: {took:.1f} s")
 
 
-def test_what_holds_a_backup_is_said_with_what_to_do(served: Cluster, eventually: Eventually) -> None:
+def test_what_blocks_a_backup_is_reported_with_what_to_do(served: Cluster, eventually: Eventually) -> None:
     bob = command_line(served, "held", eventually)
     said = bob("backup", "create", "odd", "--include-resources", "pods,pods[", "--wait", "--timeout", "300s")
     assert said.code == 1
@@ -222,7 +222,7 @@ def is_closed(line: Foresail) -> bool:
     return condition(line.tenant.status("nonadminbackup/canary"), "Accepted")[1] == "NoPolicy"
 
 
-def test_a_backup_that_holds_nothing_that_was_asked_for_is_no_success(served: Cluster, eventually: Eventually) -> None:
+def test_a_backup_without_any_requested_object_is_no_success(served: Cluster, eventually: Eventually) -> None:
     eve = command_line(served, "hollow", eventually)
     said = eve("backup", "create", "nothing", "-l", "app=nope", "--wait", "--timeout", "300s")
     assert said.code == 1, said.err

@@ -188,7 +188,7 @@ def test_an_interval_does_not_drift(stage: Stage, eventually: Eventually) -> Non
     cluster.kubectl("delete", "schedules.velero.io", name, "--namespace=velero")
 
 
-def test_a_name_too_long_for_a_label_is_said_and_the_longest_that_fits_fires(
+def test_a_name_too_long_for_a_label_is_reported_and_the_longest_that_fits_fires(
     stage: Stage, eventually: Eventually
 ) -> None:
     cluster, longest = stage.cluster, "n" * 63
@@ -214,7 +214,7 @@ def test_the_default_true_works_for_every_schedule_and_not_for_the_first_only(
 # Locations
 
 
-def test_an_unavailable_location_holds_the_slot_and_one_run_follows_when_it_is_back(
+def test_an_unavailable_location_blocks_the_slot_and_one_run_follows_when_it_is_back(
     stage: Stage, eventually: Eventually
 ) -> None:
     cluster, name = stage.cluster, "held"
@@ -278,7 +278,7 @@ def test_while_velero_has_its_own_schedule_controller_on_nothing_fires_and_then_
     eventually(lambda: len(slots(cluster, name)) == 1, 60)
 
 
-def test_days_are_joined_by_and_or_by_or_as_the_release_of_velero_does_and_a_change_is_said_before(
+def test_day_fields_combine_as_the_velero_release_does_and_a_change_is_reported_before(
     stage: Stage, eventually: Eventually
 ) -> None:
     cluster, name = stage.cluster, "days"
@@ -311,7 +311,7 @@ def question(cluster: Cluster) -> str:
     return next((name for name in names if name.endswith(f"-{generation}")), "")
 
 
-def test_if_neither_velero_nor_its_image_tells_the_version_a_flag_does_or_the_run_is_held(
+def test_without_a_version_from_velero_or_its_image_a_flag_gives_it_or_the_run_is_blocked(
     stage: Stage, tmp_path: Path, eventually: Eventually
 ) -> None:
     cluster, name = stage.cluster, "unknown"

@@ -26,7 +26,7 @@ def decisions(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
     return [(each["decision"], each["object"]) for each in found if "ServerStatusRequest" not in each["object"]]
 
 
-def test_a_fire_a_hold_a_missed_slot_and_a_skip_are_one_line_each(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_fire_a_wait_a_missed_slot_and_a_skip_are_one_line_each(caplog: pytest.LogCaptureFixture) -> None:
     async def live() -> str:
         scene = ScheduleScene()
         uid: str = scene.make("often", "*/10 * * * *")["metadata"]["uid"]

@@ -54,7 +54,7 @@ def test_an_event_that_never_arrives_is_dropped_counted_and_named_in_the_log(cap
     assert "dropped Event Made for Thing default/a: Unreachable" in caplog.text
 
 
-def test_an_event_that_arrived_without_an_answer_is_not_said_twice() -> None:
+def test_an_event_whose_answer_was_lost_is_not_sent_twice() -> None:
     what = told(lost=1)
     assert (what.outcomes, what.there) == ({"repeated": 1}, 1)
 

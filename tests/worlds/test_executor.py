@@ -47,7 +47,7 @@ CASES: list[tuple[str, Document, Callable[[Document], Action], Outcome]] = [
 
 
 @pytest.mark.parametrize(("metadata", "action", "expected"), [case[1:] for case in CASES], ids=[c[0] for c in CASES])
-def test_a_plan_ends_where_going_on_would_be_wrong(
+def test_a_plan_stops_where_continuing_would_be_wrong(
     metadata: Document, action: Callable[[Document], Action], expected: Outcome
 ) -> None:
     async def run() -> tuple[Outcome, list[str]]:

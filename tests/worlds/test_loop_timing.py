@@ -27,7 +27,7 @@ from tests.worlds.world import Answer, Definition, World, done
 A, B = Key("red", "a"), Key("red", "b")
 
 
-def test_a_write_that_is_one_too_many_is_sent_again_no_sooner_than_the_server_asked() -> None:
+def test_a_throttled_write_is_retried_no_sooner_than_retry_after() -> None:
     async def live() -> float:
         scene = Scene()
         process = scene.start()
@@ -89,7 +89,7 @@ def test_a_write_that_is_refused_for_what_it_is_becomes_the_same_event_at_each_r
     virtual_time.run(live())
 
 
-def test_a_write_that_was_one_too_many_is_not_sent_again_once_the_lead_is_lost() -> None:
+def test_a_throttled_write_is_not_retried_once_leadership_is_lost() -> None:
     async def live() -> None:
         scene = Scene()
         leads = True
@@ -150,7 +150,7 @@ class Yesterday(Ticking):
         return Plan(wake_at=seen[1].spec.first)
 
 
-def test_a_plan_for_an_instant_that_has_passed_is_looked_at_once_a_second_and_named_once(
+def test_a_wake_up_in_the_past_is_delayed_by_a_second_and_logged_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def live() -> list[datetime]:
@@ -199,7 +199,7 @@ def test_a_ticker_that_can_no_longer_be_read_comes_to_no_instant_until_it_can_be
     assert virtual_time.run(live()) == (2, 2, 12)
 
 
-def test_looks_that_write_nothing_let_the_lease_be_renewed_between_them() -> None:
+def test_reconciles_that_write_nothing_leave_time_to_renew_the_lease() -> None:
     async def live() -> int:
         world = World(WallClock(), Definition(TICKER))
         for number in range(500):
@@ -238,7 +238,7 @@ class Crowded(Ticking):
         return super().observe(key, _now)
 
 
-def test_what_may_wait_is_looked_at_after_what_happens_meanwhile() -> None:
+def test_low_priority_keys_are_reconciled_after_later_events() -> None:
     async def live() -> list[str]:
         world = World(WallClock(), Definition(TICKER))
         for name in ("first", "last", *(f"a{number}" for number in range(100))):

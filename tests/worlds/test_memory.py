@@ -95,7 +95,7 @@ def follower_of(leader: Process, controller: Any) -> Process:  # noqa: ANN401 - 
     return Process(own, controller, election=Never(), timing=schedule_scene.CALM)
 
 
-def test_of_schedules_and_backups_that_are_gone_nothing_is_kept() -> None:
+def test_deleted_schedules_and_backups_leave_nothing_in_memory() -> None:
     async def live() -> dict[str, int]:
         scene = ScheduleScene()
         leader = scene.start()
@@ -122,7 +122,7 @@ def test_of_schedules_and_backups_that_are_gone_nothing_is_kept() -> None:
 
 
 @pytest.mark.parametrize("kinds", [(PRIMER, batch.CRON_JOB), (batch.CRON_JOB, PRIMER)], ids=["Primer", "CronJob"])
-def test_of_primers_and_cron_jobs_that_are_gone_nothing_is_kept(kinds: tuple[Kind, Kind]) -> None:
+def test_deleted_primers_and_cronjobs_leave_nothing_in_memory(kinds: tuple[Kind, Kind]) -> None:
     async def live() -> dict[str, int]:
         scene = PrimerScene()
         leader = scene.start()
@@ -144,7 +144,7 @@ def test_of_primers_and_cron_jobs_that_are_gone_nothing_is_kept(kinds: tuple[Kin
     assert virtual_time.run(live()) == {}
 
 
-def test_of_a_cron_job_that_goes_while_somebody_asks_about_it_nothing_is_kept() -> None:
+def test_a_cron_job_deleted_during_a_read_leaves_nothing_in_memory() -> None:
     async def live() -> dict[str, int]:
         scene = PrimerScene()
         asked: list[DryRunRequest | VolumeLookup] = []
@@ -179,7 +179,7 @@ def test_of_a_cron_job_that_goes_while_somebody_asks_about_it_nothing_is_kept() 
     assert virtual_time.run(live()) == {}
 
 
-def test_of_requests_and_namespaces_that_are_gone_nothing_is_kept() -> None:
+def test_deleted_requests_and_namespaces_leave_nothing_in_memory() -> None:
     async def live() -> dict[str, int]:
         tenancy = Tenancy()
         leader = tenancy.start()

@@ -147,7 +147,7 @@ def test_a_suspension_in_the_middle_of_a_warm_up_lets_go_at_once(who: str) -> No
     live(story)
 
 
-def test_a_fire_that_does_not_come_is_let_go_after_a_while_and_said() -> None:
+def test_capacity_for_a_fire_that_does_not_come_is_released_and_reported() -> None:
     async def story(scene: PrimerScene) -> None:
         scene.cluster.runs = 15 * 60.0
         scene.make_cron_job("daily", EVERY_TEN, concurrencyPolicy="Forbid")
@@ -191,7 +191,7 @@ def test_a_placeholder_lost_too_late_is_recorded_and_not_made_again() -> None:
     live(story)
 
 
-def test_a_placeholder_leaves_a_node_that_is_going() -> None:
+def test_a_placeholder_leaves_a_node_that_is_being_drained() -> None:
     async def story(scene: PrimerScene) -> None:
         scene.make_cron_job("daily", EVERY_TEN)
         scene.prime("daily", "5m")
@@ -327,7 +327,7 @@ def test_an_operator_that_comes_back_in_the_middle_of_a_warm_up_primes_at_once()
     assert scene.record.delays_in_order == [pytest.approx(1, abs=1)]
 
 
-def test_a_primer_that_goes_takes_with_it_what_it_holds_and_what_is_known_of_it() -> None:
+def test_a_deleted_primer_releases_its_capacity_and_its_metrics() -> None:
     async def story(scene: PrimerScene) -> None:
         key = Key(HOME, "daily")
         scene.make_cron_job("daily", EVERY_TEN)
@@ -393,7 +393,7 @@ def test_where_every_kubelet_can_a_placeholder_pulls_the_images_of_its_run() -> 
     live(story)
 
 
-def test_where_image_volumes_are_refused_the_run_is_primed_without_them_and_that_is_told_once() -> None:
+def test_where_image_volumes_are_refused_the_run_is_primed_without_them_and_that_is_reported_once() -> None:
     tried: list[list[str]] = []
 
     async def story(scene: PrimerScene) -> None:

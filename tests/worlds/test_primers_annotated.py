@@ -67,7 +67,7 @@ def test_what_is_held_belongs_to_the_cron_job_and_goes_with_it() -> None:
 
 
 @pytest.mark.parametrize("method", ["Placeholder", "CronJob"])
-def test_without_its_annotation_everything_goes_and_nothing_is_left_on_the_cron_job(method: str) -> None:
+def test_without_its_annotation_everything_is_deleted_and_nothing_is_left_on_the_cron_job(method: str) -> None:
     async def story(scene: PrimerScene) -> None:
         annotated(scene, method=method)
         scene.start()
@@ -103,7 +103,7 @@ def test_an_annotation_that_went_while_nobody_was_there_leaves_nothing_behind() 
     live(story)
 
 
-def test_a_primer_counts_before_an_annotation_and_that_is_told_once() -> None:
+def test_a_primer_takes_precedence_over_an_annotation_and_that_is_reported_once() -> None:
     async def story(scene: PrimerScene) -> None:
         annotated(scene, method="CronJob")
         scene.start()
@@ -128,7 +128,7 @@ def test_a_primer_counts_before_an_annotation_and_that_is_told_once() -> None:
 
 
 @pytest.mark.parametrize("wrong", ["", "0m", "90s", "8d", "soon", "169h", "-5m", "10m ", "1" * 200_000])
-def test_a_value_that_cannot_be_read_is_told_with_what_to_write(wrong: str) -> None:
+def test_an_invalid_value_is_reported_with_what_to_write(wrong: str) -> None:
     async def story(scene: PrimerScene) -> None:
         scene.make_cron_job("daily", EVERY_TEN)
         scene.annotate("daily", wrong)
@@ -146,7 +146,7 @@ def test_a_value_that_cannot_be_read_is_told_with_what_to_write(wrong: str) -> N
     assert scene.recorded("daily")["message"] == message
 
 
-def test_another_wrong_value_is_told_anew_and_a_right_one_primes() -> None:
+def test_another_wrong_value_is_reported_again_and_a_right_one_primes() -> None:
     async def story(scene: PrimerScene) -> None:
         annotated(scene, method="Magic")
         scene.start()
@@ -199,7 +199,7 @@ def test_a_quota_that_gets_room_is_used_at_once() -> None:
     live(story)
 
 
-def test_annotations_that_are_not_allowed_hold_nothing_and_that_is_told_once() -> None:
+def test_annotations_that_are_not_allowed_hold_no_capacity_and_that_is_reported_once() -> None:
     async def story(scene: PrimerScene) -> None:
         annotated(scene)
         scene.start()
@@ -211,7 +211,7 @@ def test_annotations_that_are_not_allowed_hold_nothing_and_that_is_told_once() -
     assert scene.visitors[0].writes == []
 
 
-def test_a_namespace_that_is_not_allowed_holds_nothing_by_an_annotation_either() -> None:
+def test_annotations_hold_no_capacity_in_a_namespace_that_is_not_allowed() -> None:
     async def story(scene: PrimerScene) -> None:
         annotated(scene)
         scene.start()
@@ -223,7 +223,7 @@ def test_a_namespace_that_is_not_allowed_holds_nothing_by_an_annotation_either()
     assert scene.visitors[0].writes == [], "the operator may not record anything there"
 
 
-def test_what_was_held_goes_when_annotations_are_no_longer_allowed() -> None:
+def test_capacity_is_released_when_annotations_are_no_longer_allowed() -> None:
     async def story(scene: PrimerScene) -> None:
         annotated(scene)
         scene.start()

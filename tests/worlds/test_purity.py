@@ -35,7 +35,7 @@ def check(guard: Guard, figure: Callable[[str], None], name: str) -> None:
 
 def test_schedules_set_nothing(guard: Guard, figure: Callable[[str], None]) -> None:
     test_schedules.deaths([Moment(after=True, write=5)])
-    test_schedules.test_a_location_that_is_away_holds_a_slot_until_it_is_back()
+    test_schedules.test_an_unavailable_location_blocks_a_slot_until_it_is_back()
     check(guard, figure, "schedules")
 
 
@@ -62,7 +62,7 @@ def test_self_service_sets_nothing(
         test_selfservice_turns.test_a_request_whose_object_cannot_be_created_blocks_nobody,
     ],
 )
-def test_whose_turn_it_is_is_asked_without_taking_it(
+def test_asking_for_the_next_turn_does_not_take_it(
     guard: Guard, figure: Callable[[str], None], life: Callable[[], None]
 ) -> None:
     life()

@@ -467,7 +467,7 @@ def test_a_backup_that_the_api_server_refuses_is_an_event_on_its_schedule_and_ma
     assert [run.slot for run in virtual_time.run(live()).record.runs] == [BEGINNING + 30 * MINUTE]
 
 
-def test_a_location_that_is_away_holds_a_slot_until_it_is_back() -> None:
+def test_an_unavailable_location_blocks_a_slot_until_it_is_back() -> None:
     async def live() -> ScheduleScene:
         scene = ScheduleScene()
         scene.start()
@@ -509,7 +509,7 @@ def test_a_bucket_that_answers_with_another_request_id_each_minute_is_reported_o
     assert "velero/default is Unavailable: NoSuchBucket: The specified bucket does not exist" in message
 
 
-def test_a_backup_made_by_hand_holds_the_next_run() -> None:
+def test_a_manual_backup_blocks_the_next_run() -> None:
     async def live() -> ScheduleScene:
         scene = ScheduleScene(ending=lambda _, made: (made + 5 * MINUTE, "Completed"))
         scene.start()
@@ -548,7 +548,7 @@ UNREADABLE = "9999-12-31T23:59:59-14:00"  # the API server takes it, and it is n
 
 
 @pytest.mark.parametrize("was_readable", [True, False])
-def test_a_backup_that_cannot_be_read_holds_the_next_run(was_readable: bool) -> None:
+def test_a_backup_that_cannot_be_read_blocks_the_next_run(was_readable: bool) -> None:
     async def live() -> ScheduleScene:
         scene = ScheduleScene(ending=lambda _, made: (made + 5 * HOUR, "Completed"))
         scene.start()

@@ -41,7 +41,7 @@ def test_every_statement_has_a_name_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.says)
-def test_the_seed_holds_in_a_world(row: Row) -> None:
+def test_the_design_document_holds_in_a_world(row: Row) -> None:
     scene = played(row)
     schedule = scene.read("row")
     skips = scene.record.skips_of("row")

@@ -278,7 +278,7 @@ def test_who_may_have_a_volume_as_it_was(way: str) -> None:
     tell(story)
 
 
-def test_a_policy_that_decides_by_itself_asks_nobody_but_looks_at_volumes() -> None:
+def test_a_policy_that_authorizes_by_itself_reviews_only_volumes() -> None:
     async def story(tenancy: Tenancy) -> None:
         policy(tenancy, restore={"authorization": "Policy"})
         tenancy.reviews.may = lambda *_: False
@@ -312,7 +312,7 @@ def test_rights_in_a_backup_need_the_right_to_grant_them() -> None:
     tell(story)
 
 
-def test_a_bucket_that_cannot_be_read_holds_the_restore_and_says_so() -> None:
+def test_an_unreadable_bucket_blocks_the_restore_and_is_reported() -> None:
     async def story(tenancy: Tenancy) -> None:
         tenancy.reviews.broken = "the bucket answers 503"
         await backed_up(tenancy)
@@ -330,7 +330,7 @@ def test_a_bucket_that_cannot_be_read_holds_the_restore_and_says_so() -> None:
     tell(story)
 
 
-def test_a_backup_that_holds_too_much_is_refused_until_the_policy_checks_nothing() -> None:
+def test_a_backup_with_too_many_objects_is_refused_while_the_policy_checks_access() -> None:
     async def story(tenancy: Tenancy) -> None:
         tenancy.reviews.is_too_large = True
         await backed_up(tenancy)
@@ -402,7 +402,7 @@ def test_a_modifier_of_the_policy_is_refused_unless_the_policy_allows_velero_s_a
     tell(story)
 
 
-def test_while_velero_does_not_answer_nobody_is_asked_and_the_tenant_reads_why() -> None:
+def test_while_velero_does_not_answer_no_review_is_sent_and_the_tenant_sees_why() -> None:
     async def story(tenancy: Tenancy) -> None:
         await backed_up(tenancy)
         tenancy.signs_contents = False

@@ -144,7 +144,7 @@ def test_a_velero_that_does_not_answer_is_no_silence() -> None:
 # When it is over
 
 
-def test_a_request_goes_at_the_instant_its_url_expires_and_takes_velero_s_with_it() -> None:
+def test_a_download_request_is_deleted_with_veleros_when_its_url_expires() -> None:
     async def story(tenancy: Tenancy) -> None:
         await backed_up(tenancy)
         tenancy.download(NADR, "BackupLog", NAB.name)
@@ -160,7 +160,7 @@ def test_a_request_goes_at_the_instant_its_url_expires_and_takes_velero_s_with_i
     tell(story)
 
 
-def test_a_request_that_expired_while_nobody_looked_goes_when_somebody_does() -> None:
+def test_a_request_that_expired_without_an_operator_is_deleted_when_one_starts() -> None:
     async def story(tenancy: Tenancy) -> None:
         await backed_up(tenancy)
         tenancy.download(NADR, "BackupLog", NAB.name)

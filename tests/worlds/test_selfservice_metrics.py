@@ -51,7 +51,7 @@ def test_what_was_made_refused_and_ended_is_counted_by_namespace() -> None:
     tell(story, {"stored": 9})
 
 
-def test_a_request_over_its_quota_is_counted_once_however_often_it_is_looked_at() -> None:
+def test_a_request_over_its_quota_is_counted_once_however_often_it_is_reconciled() -> None:
     async def story(tenancy: Tenancy) -> None:
         await backed_up(tenancy)
         tenancy.back_up(Key("red", "more"))

@@ -184,7 +184,7 @@ def test_a_complete_backup_with_nothing_in_it_says_so() -> None:
         ({"excludedClusterScopedResources": ["ns"]}, 1, False),
     ],
 )
-def test_a_backup_that_holds_the_namespace_alone_is_empty(spec: dict[str, Any], items: int, is_empty: bool) -> None:
+def test_a_backup_with_only_the_namespace_is_empty(spec: dict[str, Any], items: int, is_empty: bool) -> None:
     async def story(tenancy: Tenancy) -> None:
         tenancy.back_up(NAB, **spec)
         await tenancy.settle()
@@ -374,7 +374,7 @@ def test_a_plain_delete_waits_and_names_the_command_to_go_on_with() -> None:
     tell(story)
 
 
-def test_a_plain_delete_ends_when_the_velero_backup_is_gone() -> None:
+def test_a_plain_delete_ends_when_the_velero_backup_is_deleted() -> None:
     async def story(tenancy: Tenancy) -> None:
         await backed_up(tenancy)
         tenancy.delete(NAB)
@@ -452,7 +452,7 @@ def test_what_is_synced_back_after_a_force_delete_is_never_adopted() -> None:
 
 
 @walks(Arrow.DELETE_BACKUP, Arrow.DELETE_NO_REQUEST, Arrow.DELETE_REQUEST)
-def test_a_deletion_is_velero_s_work_and_the_request_goes_after_it() -> None:
+def test_velero_deletes_first_and_the_request_is_deleted_after_that() -> None:
     async def story(tenancy: Tenancy) -> None:
         await backed_up(tenancy)
         tenancy.edit(NAB, deleteBackup=True)
@@ -477,7 +477,7 @@ def attempts(tenancy: Tenancy) -> list[str]:
     return [each["metadata"]["annotations"]["foresail.dev/attempt"] for each in found]
 
 
-def test_a_deletion_that_failed_is_said_and_tried_again_later_each_time() -> None:
+def test_a_failed_deletion_is_reported_and_retried_with_a_growing_delay() -> None:
     async def story(tenancy: Tenancy) -> None:
         await backed_up(tenancy)
         tenancy.edit(NAB, deleteBackup=True)
@@ -591,7 +591,7 @@ def test_a_backup_that_runs_is_deleted_when_it_has_ended() -> None:
 
 
 @walks(Arrow.DELETE_MARKED)
-def test_a_plain_delete_goes_on_when_the_tenant_says_how() -> None:
+def test_a_plain_delete_continues_when_the_tenant_chooses_what_to_delete() -> None:
     async def story(tenancy: Tenancy) -> None:
         await backed_up(tenancy)
         tenancy.delete(NAB)
@@ -643,7 +643,7 @@ def test_a_deletion_of_what_does_not_have_our_finalizer_is_left_to_whose_finaliz
 # The namespace goes
 
 
-def test_a_namespace_goes_with_requests_in_every_phase_and_leaves_its_backups_marked() -> None:
+def test_a_namespace_is_deleted_with_requests_in_every_phase_and_its_backups_stay_marked() -> None:
     async def story(tenancy: Tenancy) -> None:
         names = ["new", "refused", "created", "done", "waiting", "deleting"]
         for name in names:
@@ -790,7 +790,7 @@ HELD = "the backup starts automatically when it is available. If this persists, 
     ("phase", "mode", "stands"),
     [("Unavailable", "ReadWrite", "not available"), ("", "", "not available"), ("Available", "ReadOnly", "read-only")],
 )
-def test_where_velero_would_refuse_it_a_request_waits_in_new_and_goes_ahead_when_the_location_is_back(
+def test_a_request_that_velero_would_refuse_waits_in_new_until_the_location_is_back(
     phase: str, mode: str, stands: str
 ) -> None:
     async def story(tenancy: Tenancy) -> None:
@@ -856,7 +856,7 @@ def test_one_at_a_time_means_that_the_next_starts_when_the_last_has_ended() -> N
     tell(story, {"active": 1})
 
 
-def test_a_place_that_was_promised_and_then_not_needed_goes_to_the_next() -> None:
+def test_quota_reserved_and_then_not_needed_goes_to_the_next_request() -> None:
     async def story(tenancy: Tenancy) -> None:
         first, second = Key("red", "a"), Key("red", "b")
         tenancy.back_up(first)

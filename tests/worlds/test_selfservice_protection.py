@@ -172,7 +172,7 @@ def test_a_newer_backup_that_lives_shorter_or_saves_less_does_not_replace_a_good
 
 
 @pytest.mark.parametrize("flag", FLAGS)
-def test_a_restore_refused_before_the_protection_is_said_starts_by_itself(flag: str) -> None:
+def test_a_restore_refused_before_the_protection_is_reported_starts_by_itself(flag: str) -> None:
     """The backup counts as being deleted until its protection is written; a restore may be looked at before that."""
 
     async def story(tenancy: Tenancy) -> None:

@@ -80,7 +80,7 @@ def test_a_restore_that_failed_says_why() -> None:
 
 
 @pytest.mark.parametrize("phase", ["Completed", "FailedValidation", "InProgress"])
-def test_of_nothing_else_anything_is_asked(phase: str) -> None:
+def test_only_these_reviews_are_sent(phase: str) -> None:
     async def story(tenancy: Tenancy) -> None:
         await failed(tenancy, phase)
         await tenancy.settle()
@@ -167,7 +167,7 @@ def test_a_status_that_comes_to_another_outcome_is_explained_anew() -> None:
 
 
 @pytest.mark.parametrize("how", ["deleted", "flagged", "forced", "namespace"])
-def test_what_goes_takes_the_question_with_it(how: str) -> None:
+def test_a_deleted_request_cancels_its_read(how: str) -> None:
     async def story(tenancy: Tenancy) -> None:
         await failed(tenancy)
         assert len(asked(tenancy)) == 1
@@ -314,7 +314,7 @@ def test_a_death_at_any_write_is_made_good(story: Story, after: bool, figure: Ca
     figure(f"results, {name}: {number} deaths {'after' if after else 'before'} a write")
 
 
-def test_a_namespace_that_goes_in_the_middle_is_not_held_up() -> None:
+def test_a_namespace_deleted_meanwhile_is_not_blocked() -> None:
     async def story(tenancy: Tenancy) -> None:
         await failed(tenancy)
         tenancy.velero_answers()

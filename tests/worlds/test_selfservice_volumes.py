@@ -94,7 +94,7 @@ def test_snapshots_are_counted(field: str, snapshots: int, missing: int) -> None
     tell(story)
 
 
-def test_what_was_said_stays_and_what_was_not_is_never_said_later() -> None:
+def test_recorded_skips_stay_and_none_is_recorded_later() -> None:
     async def story(tenancy: Tenancy) -> None:
         claim(tenancy, "data")
         began = await begun(tenancy)

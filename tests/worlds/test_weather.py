@@ -50,7 +50,7 @@ def play(story: Callable[[Scene], Awaitable[None]]) -> None:
     virtual_time.run(whole())
 
 
-def test_in_fair_weather_a_day_ends_well() -> None:
+def test_a_day_without_faults_passes() -> None:
     async def story(scene: Scene) -> None:
         scene.start()
         await eventful_day(scene)
@@ -262,7 +262,7 @@ def test_what_was_deleted_while_nobody_watched_is_noticed() -> None:
 
 
 @pytest.mark.parametrize("milliseconds", range(1, 16))
-def test_what_changes_while_its_parent_is_being_worked_on_is_looked_at_afterwards(milliseconds: int) -> None:
+def test_a_change_during_the_reconcile_of_its_parent_is_reconciled_afterwards(milliseconds: int) -> None:
     async def story(scene: Scene) -> None:
         scene.start()
         await scene.settle(1)

@@ -267,14 +267,14 @@ def test_a_slot_without_a_backup_is_excused_by_the_one_before_it_that_did_not_en
     assert not judge.one_for_each_slot(seen).kept
 
 
-def test_a_last_slot_may_still_be_held_with_a_reason() -> None:
+def test_the_last_slot_may_still_be_blocked_with_a_reason() -> None:
     seen = a_soak()
     del seen.made["b5"]
     seen.said = [Said(SLOTS[5] + SECOND, "Schedule", "often", "velero", "Busy", "Backup b4 is InProgress")]
     assert judge.one_for_each_slot(seen).kept
 
 
-def test_a_backup_that_velero_found_in_the_bucket_is_nobodys_second() -> None:
+def test_a_backup_that_velero_synced_from_the_bucket_is_no_duplicate() -> None:
     seen = a_soak()
     seen.asked[0].wanted = "force"
     seen.made["w"] = served("n", created=BEGINS + timedelta(minutes=5), started=BEGINS)
@@ -285,7 +285,7 @@ def test_a_backup_that_velero_found_in_the_bucket_is_nobodys_second() -> None:
     assert found.figures["synced_back"] == 1
 
 
-def test_a_placeholder_may_be_made_again_once_its_loss_was_said() -> None:
+def test_a_placeholder_is_created_again_once_its_loss_is_reported() -> None:
     seen = a_soak()
     seen.held["again"] = held(FIRES[0], "job-warm-0-2")
     seen.said = [Said(FIRES[0], "Primer", "job", "red", "Lost", "what was held was lost")]
@@ -300,7 +300,7 @@ def test_a_fire_that_was_not_primed_is_excused_by_the_status_of_its_primer() -> 
     assert judge.primed_once(seen).figures["fires_unprimed_and_said"] == 1
 
 
-def test_a_warm_up_may_be_late_where_something_was_away() -> None:
+def test_a_warm_up_may_be_late_after_an_outage() -> None:
     seen = a_soak()
     _late_placeholder(seen)
     seen.faults.append(Fault(LEADER, FIRES[0] - WARM_UP - SECOND, FIRES[0] - WARM_UP + SECOND))

@@ -350,7 +350,7 @@ def test_a_week_as_svg_has_one_mark_for_each_fire_and_a_yellow_hour_in_autumn(cr
     assert fills.count("#fff2b3") == 1
 
 
-def test_a_reader_that_goes_away_is_no_error() -> None:
+def test_a_closed_pipe_is_no_error() -> None:
     command = f"{sys.executable} -m foresail cron between '* * * * *' 2026-01-01 2026-03-01 | head -n 1"
     done = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True, check=False)  # noqa: S607
     assert (done.returncode, done.stderr) == (0, "")

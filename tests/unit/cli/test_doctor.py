@@ -262,7 +262,7 @@ CASES: list[tuple[Callable[[Evidence], Evidence], Grade, str, str, str]] = [
 @pytest.mark.parametrize(
     ("change", "grade", "about", "says", "fix"), CASES, ids=[f"{case[3]}: {case[4]}" for case in CASES]
 )
-def test_each_thing_that_is_wrong_is_said_with_what_to_do(
+def test_each_problem_is_reported_with_what_to_do(
     change: Callable[[Evidence], Evidence], grade: Grade, about: str, says: str, fix: str
 ) -> None:
     found = wrong(change(HEALTHY))

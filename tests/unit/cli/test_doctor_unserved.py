@@ -48,7 +48,7 @@ def test_objects_of_kinds_that_nobody_serves_are_a_problem() -> None:
         ([], ["oadp-non-admin-controller"], {PRIMER: 1}),
     ],
 )
-def test_what_nobody_serves_is_counted_by_the_deployments(
+def test_kinds_without_an_operator_are_found_by_the_deployments(
     arguments: list[str], others: list[str], counted: dict[Kind, int], tmp_path: Path
 ) -> None:
     def deployment(name: str, labels: dict[str, str]) -> dict[str, Any]:

@@ -70,7 +70,7 @@ WORDS = st.sampled_from(
 
 
 @given(st.lists(WORDS, max_size=6))
-def test_whatever_stands_there_off_is_off_and_on_is_on_and_the_others_stay(flags: list[str]) -> None:
+def test_the_schedule_controller_is_switched_off_and_on_and_other_arguments_stay(flags: list[str]) -> None:
     words = " ".join(flags).split()
     assert schedule_controller_is_off(switched_off(words))
     assert not schedule_controller_is_off(switched_on(words))
@@ -134,14 +134,16 @@ RELEASE = {"meta.helm.sh/release-name": "velero", "meta.helm.sh/release-namespac
         ),
     ],
 )
-def test_who_keeps_velero_is_told_by_what_is_written_on_it(metadata: ManagedMetadata, said: str, values: bool) -> None:
+def test_the_tool_that_manages_velero_is_found_by_labels_and_annotations(
+    metadata: ManagedMetadata, said: str, values: bool
+) -> None:
     found = managing_tool(metadata)
     assert found is not None
     assert str(found) == said
     assert found.has_values is values
 
 
-def test_what_velero_install_or_kubectl_has_made_is_kept_by_nobody() -> None:
+def test_what_velero_install_or_kubectl_has_created_is_managed_by_no_tool() -> None:
     assert (
         managing_tool(ManagedMetadata("velero", labels={"component": "velero"}, managed_fields=(Writer("velero"),)))
         is None

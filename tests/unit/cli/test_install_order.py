@@ -139,7 +139,7 @@ def test_schedules_go_back_to_velero_before_their_operator_and_its_permissions_g
     assert stored.writes.index("apply Deployment velero/foresail-primers") < ends
 
 
-def test_permissions_of_schedules_stay_until_the_operator_without_them_leads() -> None:
+def test_permissions_of_schedules_stay_until_the_operator_without_them_is_leader() -> None:
     stored = Stored(OFF, capabilities=("schedules", "self-service"))
     assert run(stored, "--schedules=false") == 0
     applied = stored.writes.index("apply Deployment velero/foresail")
@@ -171,7 +171,7 @@ def test_a_schedule_controller_that_others_switched_off_stays_off_with_a_warning
 
 
 @pytest.mark.parametrize("capabilities", [(), ("schedules",)])
-def test_an_operator_that_does_not_lead_leaves_the_schedules_to_velero_again(capabilities: tuple[str, ...]) -> None:
+def test_without_a_leader_install_gives_the_schedules_back_to_velero(capabilities: tuple[str, ...]) -> None:
     stored = Stored(capabilities=capabilities, leads=False)
     with pytest.raises(CommandError, match=r"no replica .* holds the Lease; Velero runs the Schedules again"):
         run(stored, "--image=foresail:2")
@@ -201,7 +201,7 @@ def test_a_failed_run_says_that_nobody_runs_the_schedules_if_they_were_off_befor
         run(stored)
 
 
-def test_the_operator_has_time_of_its_own_to_lead() -> None:
+def test_the_operator_has_its_own_time_to_become_leader() -> None:
     spent = Patience(now() + timedelta(seconds=0.4))
     asked = []
 

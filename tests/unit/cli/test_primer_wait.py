@@ -106,7 +106,7 @@ def test_one_blocked_cron_job_of_several_ends_nothing() -> None:
     assert outcome(found, WARM, SINCE, SINCE) is None
 
 
-def test_meanwhile_it_reports_what_is_next_or_that_nobody_has_seen_it() -> None:
+def test_meanwhile_it_reports_the_next_step_or_that_no_operator_has_seen_it() -> None:
     assert remark(primer(), timedelta(0)) == f"next warm-up 2026-01-02T02:50:00Z, next fire {NEXT}"
     assert remark(blocked("QuotaTooSmall"), timedelta(0)) == "QuotaTooSmall: because."
     unseen = {**primer(), "status": {}}

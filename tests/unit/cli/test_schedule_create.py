@@ -199,7 +199,7 @@ def test_a_duration_is_written_as_go_writes_it(length: int, text: str) -> None:
     assert go_duration(length) == text
 
 
-def test_a_duration_of_an_object_is_shown_whatever_stands_there() -> None:
+def test_a_duration_of_an_object_is_shown_whatever_its_value() -> None:
     assert [shown_duration(each) for each in (None, "", "720h", "soon")] == ["0s", "0s", "720h0m0s", "soon"]
 
 

@@ -65,7 +65,9 @@ def test_whoever_else_keeps_an_object_is_recognised(
         (False, "", "nothing fires Schedules in velero"),
     ],
 )
-def test_it_is_said_if_not_the_operator_alone_fires(has_schedule_controller: bool, operator: str, said: str) -> None:
+def test_it_is_reported_if_the_operator_is_not_the_only_one_to_fire(
+    has_schedule_controller: bool, operator: str, said: str
+) -> None:
     text = who_fires("velero", has_schedule_controller=has_schedule_controller, operator=operator)
     assert said in text
     assert bool(said) == bool(text)

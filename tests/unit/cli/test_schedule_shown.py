@@ -109,7 +109,7 @@ def test_the_wide_table_has_veleros_columns_first_and_then_ours() -> None:
     }
 
 
-def test_a_run_that_is_held_shows_since_when_it_is_due_and_why() -> None:
+def test_a_blocked_run_shows_since_when_it_is_due_and_why() -> None:
     running = backup("daily-1", "Queued")
     shown = cells(seen(schedule_wire("0 * * * *"), [running]), "-o", "wide")
     assert shown["NEXT RUN"] == "2026-11-15 12:00 UTC (30s ago)"
@@ -159,7 +159,7 @@ def test_namespaces_and_labels_are_columns_if_they_are_asked_for() -> None:
         (schedule_wire("0 * * * *"), {"operator": ""}, None, "Foresail's operator runs"),
     ],
 )
-def test_explain_marks_the_rule_that_holds_a_schedule_back(
+def test_explain_marks_the_rule_that_blocks_a_schedule(
     wire: dict[str, Any], surroundings: dict[str, Any], reason: str | None, rule: str
 ) -> None:
     sight = seen(wire, **surroundings)
@@ -252,7 +252,7 @@ def test_columns_are_as_wide_as_their_widest_cell_among_lines_that_follow_each_o
     assert aligned(["a:\t1", "long:\t2", "", "b:\t3", "no column"]) == "a:     1\nlong:  2\n\nb:  3\nno column"
 
 
-def test_one_object_stands_alone_and_several_in_a_list_without_what_their_managers_wrote() -> None:
+def test_one_object_is_printed_alone_and_several_as_a_list_without_managed_fields() -> None:
     one = schedule_wire(metadata={"managedFields": [{}]})
     assert "managedFields" not in as_text([one], "yaml")
     assert as_text([one], "json").startswith('{\n  "apiVersion": "velero.io/v1"')

@@ -55,7 +55,7 @@ def test_a_paused_schedule_runs_nothing() -> None:
     assert found[-1] == ("15 16:00", "paused")
 
 
-def test_a_location_that_is_unavailable_holds_every_slot() -> None:
+def test_an_unavailable_location_blocks_every_slot() -> None:
     found = list(
         simulated(
             seen(schedule_wire("0 16 * * *"), locations=[BROKEN]).view, NOW, Span(LONG_AGO, at("23:00:00")), NOTHING
@@ -77,7 +77,7 @@ def test_backups_that_take_longer_than_the_period_let_slots_pass() -> None:
     ]
 
 
-def test_a_slot_that_still_waits_when_the_time_is_over_is_held() -> None:
+def test_a_slot_that_still_waits_at_the_end_is_blocked() -> None:
     hourly = seen(schedule_wire("0 * * * *", status={"lastBackup": "2026-11-15T12:00:00Z"}))
     found = fates(hourly, at("15:20:00"), timedelta(hours=4))
     assert found == [("15 13:00", "runs"), ("15 14:00", "missed"), ("15 15:00", "held")]

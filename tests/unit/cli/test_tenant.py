@@ -191,7 +191,7 @@ def test_nothing_is_deleted_that_nobody_confirms() -> None:
         (seen(), None),
     ],
 )
-def test_a_wait_ends_well_or_goes_on(each: TenantRequest, text: str | None) -> None:
+def test_a_wait_succeeds_or_continues(each: TenantRequest, text: str | None) -> None:
     assert verdict(each) == text
 
 
@@ -216,7 +216,7 @@ def test_a_wait_ends_well_or_goes_on(each: TenantRequest, text: str | None) -> N
         ),
     ],
 )
-def test_a_wait_ends_badly_with_the_cause_and_the_next_step(each: TenantRequest, said: str) -> None:
+def test_a_wait_fails_with_the_cause_and_the_next_step(each: TenantRequest, said: str) -> None:
     error = verdict(each)
     assert isinstance(error, CommandError)
     assert str(error).startswith(f"error: NonAdminBackup shop/{said}")
@@ -255,7 +255,7 @@ def test_nothing_is_before_a_request_that_is_the_next_to_run() -> None:
     assert "Next: Velero has not started it yet. Wait for it with foresail backup wait daily -n shop" in text
 
 
-def test_whoever_waits_for_an_operator_that_does_not_serve_them_is_told_the_option() -> None:
+def test_a_tenant_without_an_operator_sees_the_option_that_enables_it() -> None:
     assert "whether Foresail's operator runs with --self-service" in remark(seen(), timedelta(minutes=1))
 
 
@@ -265,7 +265,7 @@ def test_the_bar_counts_the_items_of_a_restore_too() -> None:
     assert "1 of 2 items" in bar(progress_of(each))
 
 
-def test_whoever_waits_is_told_why_it_goes_slowly() -> None:
+def test_a_waiting_tenant_sees_why_progress_is_slow() -> None:
     assert remark(seen(), SOON) == ""
     assert remark(seen(), timedelta(minutes=1)).startswith("The operator has not processed it yet. ")
     assert remark(refused("QuotaExceeded", "New"), SOON) == "because"
@@ -315,7 +315,7 @@ def test_the_table_of_requests_fits_80_columns_and_never_loses_why(family: Famil
     assert long in request_table([row], NOW, wide=False, with_namespace=with_namespace)
 
 
-def test_explain_points_at_the_first_step_that_holds_it() -> None:
+def test_explain_points_at_the_first_step_that_blocks_it() -> None:
     assert explained(refused("QuotaExceeded", "New")).splitlines() == [
         "NonAdminBackup shop/daily: blocked by QuotaExceeded",
         "  ok           it is not being deleted",

@@ -53,7 +53,7 @@ def test_there_is_hope_until_it_is_refused_or_velero_is_silent() -> None:
     assert str(gone) == ("error: NonAdminBackup shop/daily: gone\nhint: see foresail backup explain daily -n shop")
 
 
-def test_who_waits_is_told_for_what() -> None:
+def test_a_waiting_request_reports_what_it_waits_for() -> None:
     waits = Condition("Processed", "False", "Waiting", "it is InProgress")
     assert remark(waits, timedelta(0), BACKUPS, ABOUT) == "it is InProgress"
     assert remark(None, timedelta(seconds=1), BACKUPS, ABOUT) == ""

@@ -42,7 +42,7 @@ def test_the_versions_are_those_of_the_images_that_the_cluster_runs(
     assert lines == ["PROGRAM", "client", "operator", "velero"]
 
 
-def test_what_is_not_there_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_objects_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with canned(tmp_path, {DEPLOYMENTS: {"metadata": {}, "items": []}}) as server:
         assert main(["version", f"--kubeconfig={server.kubeconfig}"]) == 0
     assert "operator   none" in capsys.readouterr().out

@@ -87,7 +87,7 @@ def test_what_is_forgotten_on_its_way_is_not_brought() -> None:
     asyncio.run(story())
 
 
-def test_when_the_lead_is_lost_whoever_waited_is_looked_at_again() -> None:
+def test_losing_leadership_requeues_whoever_waited_for_a_read() -> None:
     async def story() -> None:
         source = Source()
         working = asyncio.create_task(source.background_reads.work())

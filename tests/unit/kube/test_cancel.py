@@ -24,7 +24,7 @@ async def turns(count: int) -> None:
 
 
 @pytest.mark.parametrize("between", TURNS)
-def test_a_worker_that_is_told_to_end_as_a_key_comes_ends(between: int) -> None:
+def test_a_worker_cancelled_as_a_key_arrives_ends(between: int) -> None:
     async def run() -> None:
         clock = WallClock()
         queue = Queue(clock)
@@ -41,7 +41,7 @@ def test_a_worker_that_is_told_to_end_as_a_key_comes_ends(between: int) -> None:
 
 
 @pytest.mark.parametrize("between", TURNS)
-def test_a_watch_that_is_told_to_end_as_an_event_comes_ends(between: int) -> None:
+def test_a_watch_cancelled_as_an_event_arrives_ends(between: int) -> None:
     async def run() -> None:
         kind = Kind("worlds.foresail.dev", "v1", "things", "Thing")
         world = World(WallClock(), Definition(kind))

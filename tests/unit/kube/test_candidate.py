@@ -122,7 +122,7 @@ def test_it_leads_from_before_the_write_was_sent_until_the_deadline_and_not_a_mo
 @pytest.mark.parametrize(
     "found", [THEIRS, replace(MINE, holder=""), replace(MINE, renewed="not ours")], ids=["taken", "freed", "namesake"]
 )
-def test_it_leads_no_longer_once_it_sees_that_it_lost_the_lease(found: Record) -> None:
+def test_it_steps_down_once_it_sees_that_it_lost_the_lease(found: Record) -> None:
     assert not leader().after_failure(101.0, overtaken=True).after_read(found, 101.1).is_leader(101.1)
 
 
@@ -132,7 +132,7 @@ def test_a_deleted_lease_is_created_again_by_its_leader() -> None:
     assert candidate.next_step(102.0) == AcquireLease(replace(MINE, version=""))
 
 
-def test_it_never_leads_on_the_strength_of_a_write_whose_answer_it_did_not_get() -> None:
+def test_a_renewal_without_an_answer_never_makes_a_leader() -> None:
     candidate = (
         Candidate("a")
         .after_read(None, 100.0)
@@ -276,7 +276,7 @@ def test_two_rivals_never_lead_at_the_same_time_whatever_is_lost_late_paused_or_
     World(Random(seed), trouble).run(600.0)  # noqa: S311 - chance, not secrecy
 
 
-def test_in_the_world_of_the_rivals_both_get_to_lead() -> None:
+def test_two_candidates_both_become_leader_at_some_time() -> None:
     world = World(Random(1), 0.15)  # noqa: S311
     world.run(600.0)
     assert all(process.led > 10 for process in world.processes)

@@ -22,7 +22,7 @@ def kubeconfig(folder: Path, user: dict[str, object]) -> Path:
     return file
 
 
-def test_a_token_file_that_is_away_is_an_error_that_names_it_and_once_back_it_is_read(tmp_path: Path) -> None:
+def test_a_missing_token_file_is_named_in_the_error_and_read_again_once_it_is_back(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("first")
 

@@ -18,7 +18,7 @@ def shown(plan: Plan) -> list[str]:
     return said
 
 
-def test_each_write_and_each_event_is_a_line_and_the_next_look_is_the_last() -> None:
+def test_each_write_and_each_event_is_a_line_and_the_requeue_is_the_last() -> None:
     plan = Plan(
         actions=(
             Create(THING, KEY, {"spec": {"size": 1}}, {}),

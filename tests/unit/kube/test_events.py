@@ -76,7 +76,7 @@ def outcomes(folder: Path, emit: Callable[[Events], None]) -> dict[str, int]:
     return asyncio.run(run())
 
 
-def test_what_was_said_is_not_said_again(tmp_path: Path) -> None:
+def test_what_was_reported_is_not_reported_again(tmp_path: Path) -> None:
     def emit(events: Events) -> None:
         for _ in range(3):
             events.emit(NOTE)
@@ -102,7 +102,7 @@ def test_a_refusal_whose_text_varies_is_reported_once(tmp_path: Path) -> None:
     assert "request 10f0c-a9" in refused("10f0c-a9").message
 
 
-def test_when_too_many_wait_the_next_ones_are_dropped_and_nobody_is_held_up(tmp_path: Path) -> None:
+def test_beyond_the_bound_events_are_dropped_and_no_one_waits(tmp_path: Path) -> None:
     def emit(events: Events) -> None:
         for number in range(5):
             events.emit(replace(NOTE, uid=str(number)))

@@ -64,7 +64,7 @@ def plugin(tmp_path: Path) -> Plugin:
     return Plugin(tmp_path)
 
 
-def test_a_plugin_is_told_its_settings_and_gives_a_token_that_is_kept(plugin: Plugin) -> None:
+def test_a_plugin_gets_its_settings_and_its_token_is_cached(plugin: Plugin) -> None:
     extension = {"name": "client.authentication.k8s.io/exec", "extension": {"audience": "x"}}
     file = plugin.kubeconfig(
         {"extensions": [extension], "tls-server-name": "api"},

@@ -73,7 +73,7 @@ def test_each_request_inside_a_reconcile_is_a_span_and_those_outside_are_not(tmp
         assert each.status.is_ok == (error is None)
 
 
-def test_a_collector_that_does_not_answer_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_collector_that_does_not_answer_blocks_no_one(monkeypatch: pytest.MonkeyPatch) -> None:
     async def live() -> float:
         async with exporting("one") as tracer:
             for _ in range(10):

@@ -123,7 +123,7 @@ def test_a_key_is_worked_on_by_one_worker_and_comes_again_if_it_changed_meanwhil
     run(test)
 
 
-def test_an_instant_is_waited_for_and_a_later_wish_replaces_it() -> None:
+def test_a_later_wake_up_replaces_an_earlier_one() -> None:
     async def test(queue: Queue, clock: Clock) -> None:
         queue.add_at(Key("ns", "a"), NOON + timedelta(hours=1))
         queue.add_at(Key("ns", "b"), NOON + timedelta(hours=2))
@@ -304,7 +304,7 @@ def test_instants_are_met_to_the_millisecond_however_many_workers_are_busy_or_id
     virtual_time.run(run())
 
 
-def test_while_an_instant_is_waited_for_the_clock_is_looked_at_once_a_second_and_not_by_every_worker() -> None:
+def test_one_worker_reads_the_clock_once_a_second_while_a_wake_up_is_pending() -> None:
     async def run() -> None:
         clock = Clock()
         queue = Queue(clock)
@@ -323,7 +323,7 @@ def test_while_an_instant_is_waited_for_the_clock_is_looked_at_once_a_second_and
     virtual_time.run(run())
 
 
-def test_an_instant_that_is_asked_for_at_every_look_or_taken_back_takes_no_more_room() -> None:
+def test_wake_ups_set_at_every_reconcile_or_taken_back_need_no_more_memory() -> None:
     async def test(queue: Queue, _: Clock) -> None:
         expiry = NOON + timedelta(days=30)
         tracemalloc.start()

@@ -99,7 +99,7 @@ def test_a_stream_that_ends_is_opened_where_it_stopped(recorder: Recorder) -> No
 
 
 @pytest.mark.parametrize("how", ["as an event", "as an answer"])
-def test_what_went_while_nobody_watched_comes_out_as_a_deletion(recorder: Recorder, how: str) -> None:
+def test_an_object_deleted_between_watches_is_reported_as_deleted(recorder: Recorder, how: str) -> None:
     recorder.start_watching()
     gone: Failure | None = failure(410, "Expired", "too old resource version")
     if how == "as an event":
@@ -111,7 +111,7 @@ def test_what_went_while_nobody_watched_comes_out_as_a_deletion(recorder: Record
     assert recorder.changes == [("c", None, 1, True), ("b", 1, None, False)]
 
 
-def test_when_everything_is_read_again_what_is_unchanged_keeps_its_row_and_nobody_is_told() -> None:
+def test_after_a_relist_unchanged_objects_keep_their_rows_without_events() -> None:
     changes: list[Change[Spec]] = []
     kind = Kind("example.dev", "v1", "things", "Thing")
     store = Store[Spec]()
@@ -227,7 +227,7 @@ def test_a_server_that_does_not_stream_is_asked_for_pages(recorder: Recorder) ->
     assert recorder.changes == [("a", None, 1, True), ("b", None, 1, True)]
 
 
-def test_pages_of_a_state_that_is_gone_are_read_from_the_first_again(recorder: Recorder) -> None:
+def test_an_expired_continue_token_restarts_the_list(recorder: Recorder) -> None:
     machine = recorder.machine
     machine.end_request(failure(400, "BadRequest", "no such parameter"))
     machine.feed_page(Page(ListMetadata("9", "more"), [msgspec.Raw(json.dumps(thing("a", 1)).encode())]))
@@ -247,7 +247,7 @@ def test_an_object_of_the_wrong_shape_is_named_and_the_stream_goes_on(recorder: 
     assert recorder.changes == [("a", 1, None, False), ("b", 1, 7, False)]
 
 
-def test_an_object_that_can_no_longer_be_read_loses_its_row_and_is_told_from_a_deleted_one(recorder: Recorder) -> None:
+def test_an_object_that_can_no_longer_be_read_loses_its_row_and_is_not_taken_for_deleted(recorder: Recorder) -> None:
     recorder.start_watching()
     key, store = Key("ns", "a"), recorder.machine.store
     recorder.feed(event("MODIFIED", thing("a", 8, "large")))
@@ -265,7 +265,7 @@ def test_an_object_that_can_no_longer_be_read_loses_its_row_and_is_told_from_a_d
 
 
 @pytest.mark.parametrize("how", ["deleted", "missed"])
-def test_what_could_not_be_read_and_goes_is_told_though_there_was_no_row(recorder: Recorder, how: str) -> None:
+def test_an_unreadable_object_that_is_deleted_is_reported_though_it_had_no_row(recorder: Recorder, how: str) -> None:
     recorder.start_watching()
     recorder.feed(event("MODIFIED", thing("a", 8, "large")), event("MODIFIED", thing("a", 9, "larger")))
     assert recorder.changes == [("a", 1, None, False)]
@@ -303,7 +303,7 @@ def test_an_object_that_is_nested_deeper_than_a_decoder_goes_does_not_end_the_wa
     assert recorder.changes == [("a", 1, 5, False), ("b", 1, 7, False)]
 
 
-def test_a_kind_that_is_gone_is_read_anew_when_it_comes_back(recorder: Recorder) -> None:
+def test_a_deleted_kind_is_listed_again_when_it_comes_back(recorder: Recorder) -> None:
     recorder.start_watching()
     assert (
         recorder.machine.end_request(failure(404, "NotFound", "the server could not find the requested resource"))
@@ -369,7 +369,7 @@ def test_only_a_keyed_row_brings_its_own_key_into_the_store() -> None:
         ("a!=x", {"a": "x"}, False),
     ],
 )
-def test_an_interest_selects_as_the_server_does(selector: str, labels: dict[str, str], expected: bool) -> None:
+def test_a_watch_selects_as_the_server_does(selector: str, labels: dict[str, str], expected: bool) -> None:
     kind = Kind("example.dev", "v1", "things", "Thing")
     assert WatchSpec(kind, Wire, lambda wire: wire, labels=selector).selects(labels) is expected
 

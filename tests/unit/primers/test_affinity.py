@@ -34,7 +34,7 @@ def labels_of(body: Any) -> dict[str, str]:  # noqa: ANN401 - JSON
 
 @pytest.mark.parametrize("kind", ["podAffinity", "podAntiAffinity"])
 @pytest.mark.parametrize("preferred", [False, True], ids=["required", "preferred"])
-def test_a_placeholder_stands_for_the_pod_in_terms_that_select_the_pod_itself(kind: str, preferred: bool) -> None:
+def test_a_placeholder_counts_as_the_pod_in_terms_that_select_the_pod_itself(kind: str, preferred: bool) -> None:
     expression = {"key": "tier", "operator": "In", "values": ["batch"]}
     wanted = affinity(kind, {"matchLabels": {"app": "report"}, "matchExpressions": [expression]}, preferred=preferred)
     body = placeholder(wanted)

@@ -34,13 +34,13 @@ def remembers(**fields: Any) -> PrimerStatus:  # noqa: ANN401 - a field of what 
     return PrimerStatus(cron_jobs=(Primed(name="daily", uid="11111111-aaaa", warming=warming),))
 
 
-def test_before_the_warm_up_nothing_is_made_and_the_next_look_is_at_its_beginning() -> None:
+def test_before_the_warm_up_nothing_is_created_and_the_key_is_requeued_for_its_start() -> None:
     plan = decide(primer_view(Target(cron_job(), is_dry_run_done=True)), FIRE - 11 * MINUTE)
     assert plan.actions == ()
     assert plan.wake_at == FIRE - 10 * MINUTE
 
 
-def test_where_no_run_has_told_its_size_the_api_server_is_asked_half_a_minute_before() -> None:
+def test_without_a_known_size_of_a_run_admission_is_dry_run_half_a_minute_before() -> None:
     plan = decide(primer_view(is_dry_run_done=False), FIRE - 11 * MINUTE)
     assert plan.wake_at == FIRE - 10 * MINUTE - timedelta(seconds=30)
 
@@ -66,7 +66,7 @@ def test_the_size_is_what_the_api_server_would_make_of_a_pod_before_any_run() ->
 
 
 @pytest.mark.parametrize("method", ["Placeholder", "CronJob", "CapacityBuffer"])
-def test_nothing_is_made_before_the_api_server_has_told_where_a_pod_goes(method: str) -> None:
+def test_nothing_is_created_before_the_admission_dry_run_shows_where_a_pod_goes(method: str) -> None:
     asks, served = primer(method=method), BufferSupport(is_served=True)
     assert made(decide(primer_view(primer=asks, buffers=served, is_dry_run_done=False), FIRE - MINUTE)) == []
     assert made(decide(primer_view(primer=asks, buffers=served), FIRE - MINUTE))
@@ -182,7 +182,7 @@ def test_what_the_primer_itself_says_counts_before_the_pods() -> None:
         ({"refused": {"daily-warm-11111111-29455380-0-1": "pods is forbidden: no"}}, "Refused"),
     ],
 )
-def test_what_cannot_be_primed_is_not_and_its_reason_is_said_once(fields: dict[str, Any], reason: str) -> None:
+def test_what_cannot_be_primed_reports_its_reason_once(fields: dict[str, Any], reason: str) -> None:
     first = primer_view(**fields)
     plan = decide(first, FIRE - MINUTE)
     assert made(plan) == []
@@ -227,13 +227,13 @@ def test_one_that_has_no_node_by_then_does_not_compete_with_the_run() -> None:
     assert len(gone(after_the_fire(seconds=1, runs=(run(FIRE),), node="", scheduled=None))) == 1
 
 
-def test_one_that_the_scheduler_does_not_push_aside_is_let_go() -> None:
+def test_a_placeholder_that_the_scheduler_does_not_preempt_is_deleted() -> None:
     plan = after_the_fire(seconds=1, runs=(run(FIRE),))
     assert plan.wake_at == FIRE + timedelta(seconds=2)
     assert len(gone(after_the_fire(seconds=2, runs=(run(FIRE),)))) == 1
 
 
-def test_a_fire_that_did_not_come_is_said() -> None:
+def test_a_fire_that_did_not_come_is_reported() -> None:
     assert [each.reason for each in after_the_fire(seconds=301).notes] == ["NoFire"]
 
 
@@ -256,7 +256,7 @@ def test_a_run_elsewhere_than_on_the_warm_node_is_recorded_with_the_difference()
         ((OURS, PriorityRow("floor", -100, is_default=True, preemption="")), {}, True),
     ],
 )
-def test_what_a_run_may_not_push_aside_goes_two_seconds_before(
+def test_a_placeholder_that_a_run_may_not_preempt_is_deleted_two_seconds_before(
     priorities: tuple[PriorityRow, ...], fields: dict[str, Any], early: bool
 ) -> None:
     target = Target(cron_job(shape=shape(**fields)), placeholders=(placeholder(FIRE),))
@@ -373,7 +373,7 @@ def test_without_a_cronjob_the_primer_is_not_ready() -> None:
     assert (ready["type"], ready["status"], ready["reason"]) == ("Ready", "False", "NoCronJob")
 
 
-def test_what_is_left_of_a_cronjob_that_is_not_chosen_any_more_goes() -> None:
+def test_what_is_left_of_a_cronjob_that_is_no_longer_selected_is_deleted() -> None:
     stray = placeholder(FIRE, target_uid="gone")
     plan = decide(
         primer_view(stray_placeholders=(stray,), stray_primer_cron_jobs=(cron_job(uid="x"),)), FIRE - timedelta(hours=1)
@@ -381,7 +381,7 @@ def test_what_is_left_of_a_cronjob_that_is_not_chosen_any_more_goes() -> None:
     assert [each.uid for each in gone(plan)] == [stray.uid, "x"]
 
 
-def test_what_is_held_goes_if_the_values_for_it_cannot_be_read() -> None:
+def test_capacity_is_released_if_its_values_cannot_be_read() -> None:
     held = placeholder(FIRE)
     unreadable = primer(requests=(("cpu", "1x"),))
     plan = decide(primer_view(Target(cron_job(), placeholders=(held,)), primer=unreadable), FIRE - MINUTE)

@@ -65,7 +65,7 @@ def creation(*, images: bool) -> Create:
     return Create(pods.POD, Key(HERE, "place"), {"spec": volumes}, {})
 
 
-def test_where_image_volumes_are_refused_placeholders_go_without_and_that_is_told_until_one_is_accepted() -> None:
+def test_where_image_volumes_are_refused_placeholders_omit_them_and_that_is_reported_until_one_is_accepted() -> None:
     volumes = ImageVolumes()
     assert volumes.learn_refusal(creation(images=True), ABOUT_VOLUMES)
     assert not volumes.are_accepted(HERE)

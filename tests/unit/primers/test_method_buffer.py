@@ -202,7 +202,7 @@ def test_what_buffers_hold_is_counted_from_when_there_is_room(monkeypatch: pytes
     ]
 
 
-def test_a_quota_that_only_others_exceed_is_not_held_against_a_run() -> None:
+def test_a_quota_that_only_others_exceed_does_not_block_a_run() -> None:
     full = QuotaRow(Key("reports", "gpu"), scopes=(), hard=(("requests.gpu/a", "1"),), used=(("requests.gpu/a", "1"),))
     gpus = shape(resources={"requests": {"gpu/a": "1"}, "limits": {"gpu/a": "1"}})
     assert first_exceeded([full], [(shape(), 1)], [(gpus, 2)]) is None

@@ -123,7 +123,7 @@ def test_what_is_there_is_left_alone_and_a_change_of_the_target_replaces_it() ->
 
 
 @pytest.mark.parametrize("fields", [{"suspend": True}, {"method": "Placeholder"}])
-def test_a_suspended_primer_or_another_method_takes_the_primer_cronjobs_away(fields: dict[str, Any]) -> None:
+def test_a_suspended_primer_or_another_method_deletes_the_primer_cronjobs(fields: dict[str, Any]) -> None:
     (made,) = decided(cron_job())
     row = msgspec.structs.replace(primer(method="CronJob"), **fields)
     plan = decide(primer_view(Target(cron_job(), primer_cron_jobs=(there(made),)), primer=row), NOW)

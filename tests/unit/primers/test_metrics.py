@@ -189,7 +189,7 @@ def test_what_the_api_server_refuses_is_counted_by_namespace_and_cause(monkeypat
 STATE = "foresail_primer_cronjobs[('namespace', 'reports'), ('reason', '{}')]"
 
 
-def test_cronjobs_are_counted_by_why_nothing_is_held_for_them() -> None:
+def test_cronjobs_without_capacity_are_counted_by_reason() -> None:
     metrics, good = PrimerMetrics(), with_status()
     short = primer(status=PrimerStatus(cron_jobs=(Primed(name="daily", uid="1", reason="QuotaTooSmall"),)))
     metrics.learn_primer(change(None, good))

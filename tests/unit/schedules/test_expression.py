@@ -110,7 +110,7 @@ def test_the_dialect_is_remembered_where_it_makes_a_difference(
     assert judge(view(row, server=server), NOON).changes.observed.dialect == expected
 
 
-def test_a_new_version_that_changes_fires_is_told_once_before_the_first_of_them() -> None:
+def test_a_new_version_that_changes_fires_is_reported_once_before_the_first_of_them() -> None:
     row = watched(schedule(text=BOTH_DAYS, last_backup=NOON - DAY), dialect="robfig")
     plan = decide(view(row, server=GO_CRON), NOON)
     (note,) = plan.notes
@@ -131,12 +131,12 @@ def test_a_dialect_that_was_unknown_at_first_is_no_change_but_the_next_is() -> N
 
 
 @pytest.mark.parametrize("text", ["0 3 * * *", "nonsense"])
-def test_a_new_version_that_changes_nothing_is_not_told(text: str) -> None:
+def test_a_new_version_that_changes_nothing_is_not_reported(text: str) -> None:
     row = watched(schedule(text=text), dialect="robfig")
     assert judge(view(row, server=GO_CRON), NOON).dialect_changed is None
 
 
-def test_an_expression_that_the_new_version_refuses_is_told_and_refused() -> None:
+def test_an_expression_that_the_new_version_refuses_is_reported_and_refused() -> None:
     row = watched(schedule(text="0 */24 * * *"), dialect="robfig")
     plan = decide(view(row, server=GO_CRON), NOON)
     assert [note.reason for note in plan.notes] == ["InvalidSchedule", "DialectChanged"]

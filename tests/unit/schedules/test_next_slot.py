@@ -25,7 +25,7 @@ def look_at(controller: Schedules, row: ScheduleRow) -> None:
     controller.settled(row.key, sight, controller.decide(sight, NOON), Result(Outcome.DONE), NOON)
 
 
-def test_before_every_schedule_was_looked_at_a_slot_may_be_near() -> None:
+def test_before_every_schedule_is_reconciled_a_slot_may_be_near() -> None:
     controller = Schedules("velero", Settings())
     assert controller.next_slot(NOON) is None, "there is no Schedule"
     first, second = schedule(), schedule(key=WEEKLY)
@@ -40,7 +40,7 @@ def test_before_every_schedule_was_looked_at_a_slot_may_be_near() -> None:
 
 
 @pytest.mark.parametrize("row", [schedule(text="nonsense"), schedule(paused=True)], ids=["invalid", "paused"])
-def test_a_schedule_that_will_not_run_keeps_nobody_waiting(row: ScheduleRow) -> None:
+def test_a_schedule_that_will_not_run_blocks_no_tenant(row: ScheduleRow) -> None:
     controller = Schedules("velero", Settings())
     put(controller.schedules, row)
     if not row.paused:

@@ -98,7 +98,7 @@ def test_no_more_than_a_hundred_missed_runs_are_counted() -> None:
     assert missed_before(every_minute, NOON - MINUTE, NOON) == 0
 
 
-def test_a_schedule_that_is_going_is_left_alone() -> None:
+def test_a_terminating_schedule_is_left_alone() -> None:
     plan = decide(view(schedule(is_terminating=True, skip=True)), NOON)
     assert (plan.writes, plan.wake_at) == ((), None)
 
@@ -118,7 +118,7 @@ def test_a_day_that_is_too_rare_for_the_library_runs_when_it_comes() -> None:
     assert due_and_upcoming(rare, created, day + HOUR) == (day, None)
 
 
-def test_what_is_never_due_in_sight_is_refused_and_looked_at_again_one_day() -> None:
+def test_a_schedule_that_is_never_due_is_refused_and_requeued_a_day_later() -> None:
     verdict = judge(view(schedule(text="0 0 13 1 5", created=datetime(2023, 2, 1, tzinfo=UTC))), NOON)
     assert verdict.refused is not None
     assert verdict.refused.reason is Reason.NEVER_FIRES
@@ -256,7 +256,7 @@ def test_a_run_waits_while_velero_schedules_itself() -> None:
     assert "--disable-controllers=schedule" in because.message
 
 
-def test_a_held_slot_is_not_burnt_and_the_first_reason_is_named() -> None:
+def test_a_blocked_slot_is_not_lost_and_the_first_reason_is_named() -> None:
     row = watched(schedule(last_backup=NOON - HOUR))
     both = view(
         row,

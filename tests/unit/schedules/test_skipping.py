@@ -194,7 +194,7 @@ def test_what_is_remembered_survives_being_written_and_read() -> None:
     assert last_observed(row) == verdict.changes.observed
 
 
-def test_a_pause_that_nobody_saw_is_noted_by_whoever_ends_it_so_that_the_skip_is_applied() -> None:
+def test_a_pause_that_no_operator_saw_is_recorded_at_its_end_so_that_the_skip_applies() -> None:
     unseen = watched(schedule(skip=True), consumed=True)
     assert not turned_true(unseen, last_observed(unseen))
     noted = pause_annotation(unseen, NOON)

@@ -103,7 +103,7 @@ def server(image: str = "velero/velero:v1.18.3", *args: str) -> dict[str, object
         ("own/backup-tool:1.18.3", "1.18.3"),
     ],
 )
-def test_the_tag_is_what_stands_behind_the_images_name(image: str, expected: str) -> None:
+def test_the_tag_follows_the_name_of_the_image(image: str, expected: str) -> None:
     row = deployed({"image": "proxy:v9.9.9"}, server(image))
     assert row is not None
     assert row.tag == expected
@@ -189,7 +189,7 @@ def test_a_request_is_made_once_and_its_name_is_the_same_after_a_restart() -> No
 
 @pytest.mark.parametrize("servers", [(SERVER,), ()])
 @pytest.mark.parametrize("now", [NOON, NOON + HOUR, NOON + REQUEST_INTERVAL, NOON + 9.5 * REQUEST_INTERVAL])
-def test_the_next_look_always_lies_ahead(servers: tuple[DeploymentRow, ...], now: datetime) -> None:
+def test_the_next_reconcile_is_always_in_the_future(servers: tuple[DeploymentRow, ...], now: datetime) -> None:
     """A day after the question it lay behind: the operator looked again at once, for ever."""
     asked = version_request(
         servers, VersionRequest("abcdefgh-3", NOON) if servers else VersionRequest("20260310", NOON), now

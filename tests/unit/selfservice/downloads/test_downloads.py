@@ -121,7 +121,7 @@ def test_a_url_that_names_no_end_is_good_for_ten_minutes() -> None:
     assert [type(each) for each in decide(view(request), NOW + timedelta(minutes=10)).actions] == [Delete]
 
 
-def test_a_silent_velero_is_spoken_of_after_a_minute_and_then_nobody_looks_again() -> None:
+def test_a_silent_velero_is_reported_after_a_minute_and_not_requeued() -> None:
     right = answered("", File("BackupLog", VELERO.key.name))
     plan = decide(view(asking("BackupLog"), VELERO, right), NOW)
     assert plan.wake_at == NOW + SILENCE
@@ -140,7 +140,7 @@ def test_a_velero_backup_that_was_made_a_moment_ago_is_not_called_missing() -> N
     assert "NonAdminBackupNotAvailable" in str(decide(lagging, NOW + UNSEEN).status)
 
 
-def test_nothing_is_done_in_a_namespace_that_goes() -> None:
+def test_nothing_is_done_in_a_terminating_namespace() -> None:
     going = msgspec.structs.replace(
         view(asking("BackupLog")), namespace=NamespaceRow("red-uid", {}, is_terminating=True)
     )

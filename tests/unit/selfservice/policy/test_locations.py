@@ -26,7 +26,7 @@ BY_NAME_AWAY = LocationRow("default", "", is_available=False)
         ("", (), None),
     ],
 )
-def test_a_backup_is_held_where_velero_would_refuse_it_for_now(
+def test_a_backup_is_blocked_while_velero_would_refuse_it(
     name: str, locations: tuple[LocationRow, ...], said: str | None
 ) -> None:
     found = closed(name, locations)

@@ -15,7 +15,7 @@ from tests.unit.selfservice.policies import policy
 TEAM = {"matchLabels": {"team": "web"}}
 
 
-def test_the_highest_priority_holds_and_of_equals_the_first_by_name() -> None:
+def test_the_highest_priority_applies_and_of_equals_the_first_by_name() -> None:
     low, high = policy("low", priority=-1), policy("high", priority=5)
     other = policy("another", priority=5)
     assert policy_for("shop", {}, [low, high], ()) is high

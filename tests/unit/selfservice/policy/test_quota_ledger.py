@@ -20,7 +20,7 @@ def test_a_promise_counts_until_velero_s_object_is_seen_and_then_that_counts() -
     assert (ledger.stored("uid", "red", ""), ledger.active("uid", "red", "")) == (0, 0)
 
 
-def test_nobody_stands_in_their_own_way() -> None:
+def test_a_namespace_does_not_block_itself() -> None:
     ledger = QuotaLedger()
     ledger.reserve("red", "a")
     ledger.record("uid", "b", is_active=True)
@@ -34,7 +34,7 @@ def test_a_namespace_that_was_made_again_does_not_inherit() -> None:
     assert ledger.stored("new", "red", "") == 0
 
 
-def test_a_backup_that_goes_before_its_request_says_that_it_was_made_is_a_promise_again() -> None:
+def test_a_backup_deleted_before_its_request_records_it_counts_as_promised_again() -> None:
     ledger = QuotaLedger()
     ledger.record("uid", "a", is_active=True)
     ledger.reserve("red", "a")

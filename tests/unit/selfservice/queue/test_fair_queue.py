@@ -131,7 +131,7 @@ def test_hand_overs_before_a_pause_do_not_count_after_a_restart() -> None:
     assert Counter(drained(queue, 10)) == {"a": 5, "b": 5}
 
 
-def test_a_week_of_random_load_starves_nobody() -> None:
+def test_a_week_of_random_load_starves_no_namespace() -> None:
     """One request at a time for a week; nobody waits much longer than a fair share of the load asks for."""
     chance = random.Random(7)  # noqa: S311 - a seeded one
     queue, now, end = FairQueue(), 0.0, 7 * 86_400.0

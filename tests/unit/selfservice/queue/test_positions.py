@@ -58,7 +58,7 @@ def test_those_that_were_found_stand_by_age_and_before_those_that_come() -> None
     assert list(line.first()) == ["old", "young", "new"]
 
 
-def test_a_progress_of_one_moves_nobody() -> None:
+def test_progress_of_one_request_moves_no_other() -> None:
     line = VeleroQueue()
     line.enter("a")
     assert line.change("a", is_waiting=False, is_running=True, number=0)
@@ -93,7 +93,7 @@ def test_the_line_says_what_counting_says(steps: list[tuple[str, int]]) -> None:
     ("shown", "position"),
     [pytest.param(None, 900, id="the first number"), pytest.param(NEAR + 5, NEAR, id="a near one")],
 )
-def test_these_are_told_at_once(shown: int | None, position: int) -> None:
+def test_near_positions_are_written_at_once(shown: int | None, position: int) -> None:
     assert PositionReports().when("a", shown, position, NOW) is None
 
 
@@ -105,7 +105,7 @@ def booked(reports: PositionReports, name: str, shown: int, position: int, now: 
     return at if at is not None and at > now else None
 
 
-def test_a_far_one_that_was_just_told_waits_unless_it_differs_by_a_tenth() -> None:
+def test_a_distant_position_just_reported_waits_unless_it_differs_by_a_tenth() -> None:
     reports = PositionReports()
     reports.reported("a", NOW)
     reports.reported("b", NOW)
@@ -118,13 +118,13 @@ def test_a_far_one_that_was_just_told_waits_unless_it_differs_by_a_tenth() -> No
     assert booked(reports, "b", 500, 450, soon) is None, "its instant has come"
 
 
-def test_to_ask_when_a_position_is_told_takes_no_instant() -> None:
+def test_asking_when_a_position_is_due_reserves_nothing() -> None:
     reports = PositionReports()
     assert reports.when("a", 1000, 500, NOW) == reports.when("b", 1000, 500, NOW)
     assert not reports.is_booked("a")
 
 
-def test_only_so_many_far_ones_are_told_in_a_second_and_each_keeps_its_instant() -> None:
+def test_writes_of_distant_positions_are_limited_per_second_and_each_keeps_its_instant() -> None:
     assert PER_SECOND <= 20
     reports, count = PositionReports(), 10 * PER_SECOND
     instants = [booked(reports, str(number), 1000, 500, NOW) for number in range(count)]
@@ -151,7 +151,7 @@ def test_those_that_come_late_do_not_come_together() -> None:
     assert max(seconds.count(second) for second in seconds) == PER_SECOND
 
 
-def test_each_is_told_in_the_first_second_with_room_whoever_asked_before() -> None:
+def test_each_position_is_written_in_the_first_second_with_room() -> None:
     reports, count = (
         PositionReports(),
         40 * PER_SECOND,

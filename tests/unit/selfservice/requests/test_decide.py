@@ -132,7 +132,7 @@ def test_the_nacuuid_is_written_into_the_version_that_was_validated() -> None:
     assert plan.status.resource_version == "7"
 
 
-def test_a_nacuuid_that_somebody_else_has_written_is_not_believed() -> None:
+def test_a_nacuuid_written_by_someone_else_is_ignored() -> None:
     row = request(status=Status(velero=Copy("admin-backup", "admin-backup", "velero")))
     plan = decide(view(row, velero=None), NOW)
     assert plan.status is not None

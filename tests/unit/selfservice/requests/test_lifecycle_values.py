@@ -87,7 +87,7 @@ def test_a_status_that_says_the_same_in_another_order_needs_no_patch() -> None:
     assert patch_body(BACKUPS, one, other) == {}
 
 
-def test_what_velero_no_longer_says_is_taken_away() -> None:
+def test_what_velero_no_longer_reports_is_removed() -> None:
     one = Status(velero=Copy("a", "a", "velero", '{"phase":"New","hook":{"tried":1,"failed":1}}'))
     other = Status(velero=Copy("a", "a", "velero", '{"phase":"New","hook":{"tried":1}}'))
     assert patch_body(RESTORES, one, other) == {"veleroRestore": {"status": {"hook": {"failed": None}}}}
@@ -100,7 +100,7 @@ def test_velero_s_own_number_in_the_queue_is_not_mirrored() -> None:
     assert (row.queue_position, row.mirror) == (17, '{"phase":"Queued","version":1}')
 
 
-def test_a_status_is_kept_once_though_it_stands_in_two_objects() -> None:
+def test_a_status_in_two_objects_is_stored_once() -> None:
     text = b'{"phase":"Completed","version":1}'
     meta = Metadata(name="a", namespace="velero", creation_timestamp=NOW)
     row = velero_row(mirrored.Mirrored(meta, status=msgspec.Raw(text)), BACKUPS)
@@ -136,7 +136,7 @@ def test_velero_s_status_comes_to_one_condition(said: dict[str, object], expecte
     assert (found.status, found.reason.value, found.message) == expected
 
 
-def test_a_backup_that_velero_deletes_keeps_what_was_said_of_how_it_went() -> None:
+def test_a_backup_that_velero_deletes_keeps_its_reported_outcome() -> None:
     assert outcome(BACKUPS, '{"phase":"Deleting"}') is None
 
 

@@ -153,7 +153,7 @@ def test_the_sentences() -> None:
     )
 
 
-def test_a_cause_is_kept_while_it_is_of_the_same_outcome() -> None:
+def test_a_cause_stays_while_the_outcome_is_the_same() -> None:
     done = explained(SAID, "Velero reports: a")
     assert kept(condition_of(done), SAID) == done
     other = NewCondition(SUCCEEDED, FALSE, Reason.PARTIALLY_FAILED, "Backup partially failed: 3 errors")

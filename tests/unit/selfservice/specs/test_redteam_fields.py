@@ -32,7 +32,7 @@ def test_there_are_at_least_forty_attacks_beside_the_fields_and_each_says_what_i
     assert sum(each.control for each in ATTACKS) >= 10, "so many checks are known to see a success"
 
 
-def test_a_hostile_value_stands_at_its_path_in_a_spec_that_is_valid_otherwise() -> None:
+def test_a_hostile_value_is_at_its_path_in_an_otherwise_valid_spec() -> None:
     at = "backupSpec.hooks.resources[].pre[].exec.timeout"
     exec_hook = {"command": ["x"], "timeout": "9999h"}
     hooks = {"resources": [{"name": "x", "pre": [{"exec": exec_hook}]}]}
