@@ -10,13 +10,16 @@ MINUTES ?= 60
 IMAGE_TOOL ?= buildah
 IMAGE_FLAGS ?=
 BASE ?= python:3.11-slim
+HELM ?= helm
+DIST ?= dist
+ACTIONLINT := v1.7.12
 VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"$$/\1/p' src/foresail/__init__.py)
 IMAGE ?= foresail:$(VERSION)$(TAG_SUFFIX)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lint format test test-shells test-node test-cluster cluster-build cluster-up cluster-down \
+.PHONY: help setup lint format test test-python test-shells test-node test-cluster cluster-build cluster-up cluster-down \
   cron-oracle cron-shift cron-fuzz schedule-year schedule-gitops schedule-kills schedule-clusters compat selfservice-specs \
-  crds manifests docs docs-site licences sbom wheel image image-size audit bench-cron bench-runtime bench-schedules bench-selfservice bench-primers bench-scale primer-year primer-kills primer-kept primer-admission \
+  crds manifests docs docs-site licences sbom charts arm-wheels wheel image image-size audit lint-workflows bench-cron bench-runtime bench-schedules bench-selfservice bench-primers bench-scale primer-year primer-kills primer-kept primer-admission \
   runtime-kills takeover selfservice-kills selfservice-queue restore-authorization redteam chart-upgrade soak lock ci
 
 help: ## list the targets
@@ -63,9 +66,28 @@ $(VENV)/.docs: $(STAMP) requirements/docs.txt
 licences: setup ## write the licences of what we run with into docs/reference/generated
 	$(BIN)/python -m docs.generate
 
-sbom: setup ## write the bill of materials into dist/
-	mkdir -p dist
-	$(BIN)/python -m release.sbom dist/foresail.cdx.json
+sbom: $(VENV)/.release wheel ## write the bill of materials of what is installed at run time into dist/
+	$(BIN)/uv venv --quiet --clear build/sbom
+	$(BIN)/uv pip install --quiet --python build/sbom --no-deps --require-hashes -r requirements/run.txt
+	$(BIN)/uv pip install --quiet --python build/sbom --no-deps $(DIST)/foresail-$(VERSION)-py3-none-any.whl
+	$(BIN)/cyclonedx-py environment --output-reproducible --output-file $(DIST)/foresail.cdx.json build/sbom/bin/python
+
+charts: ## package both charts into dist/, as `helm push` takes them
+	$(HELM) package charts/foresail-crds charts/foresail --destination $(DIST)
+
+arm-wheels: setup ## install every pinned dependency for arm64, which needs a wheel of each, into build/arm64
+	rm -rf build/arm64
+	$(BIN)/uv pip install --quiet --target build/arm64 --python-platform aarch64-manylinux_2_28 --python-version 3.11 \
+	  --only-binary :all: --no-deps --require-hashes -r requirements/otel.txt
+
+test-python: ## the tests that need no cluster with another Python, as PYTHON=python3.13
+	$(PYTHON) -m venv --clear build/python
+	build/python/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	build/python/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	build/python/bin/pytest tests --ignore=tests/cluster --ignore=tests/node --ignore=tests/shells -m 'not timed'
+
+lint-workflows: ## check the workflows by actionlint, built from the Go module proxy
+	go run github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT)
 
 image: ## build the image foresail:VERSION with buildah, or with IMAGE_TOOL=podman
 	$(IMAGE_TOOL) build --build-arg BASE=$(BASE) --tag $(IMAGE) $(IMAGE_FLAGS) .
@@ -74,7 +96,7 @@ image-size: setup ## measure what the image has above its base
 	$(BIN)/python -m release.image_size $(IMAGE) $(BASE)
 
 wheel: setup ## build the wheel into dist/
-	$(BIN)/python -m hatchling build --target wheel
+	$(BIN)/python -m hatchling build --target wheel --directory $(DIST)
 
 audit: $(VENV)/.release ## ask whether a pinned dependency is known to be vulnerable; needs the network
 	$(BIN)/pip-audit --require-hashes --disable-pip --strict --requirement requirements/run.txt --requirement requirements/otel.txt

@@ -1,1 +1,1 @@
-"""What a release has beside the wheel and the image: licences and a bill of materials. Not part of the wheel."""
+"""What a release has beside the wheel and the image: licences, provenance, links that work. Not part of the wheel."""

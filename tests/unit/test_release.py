@@ -1,10 +1,11 @@
-"""What a release is made of: licences that we may pass on, a bill of materials, a workflow, and a wheel that works."""
+"""What a release is made of: licences that we may pass on, links that work, a workflow, and a wheel that works."""
 
 import os
 import re
 import resource
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,8 +13,9 @@ import pytest
 from yaml import safe_load
 
 from foresail import __version__
+from release.home import relative_links, urls, with_absolute_links
 from release.parts import parts
-from release.sbom import bill
+from release.provenance import predicate
 
 ROOT = Path(__file__).parents[2]
 WORKFLOW = ROOT / ".github" / "workflows" / "release.yaml"
@@ -26,14 +28,54 @@ def test_every_package_that_we_run_with_has_a_licence_that_lets_us_pass_it_on() 
         assert set(part.licence.split(" AND ")) <= MAY_BE_PASSED_ON, part
 
 
-def test_the_bill_has_every_package_once_and_is_the_same_each_time() -> None:
-    found = bill()
-    assert found["metadata"]["component"]["version"] == __version__
-    names = [each["name"] for each in found["components"]]
-    assert names == [part.name for part in parts()]
-    assert len(set(names)) == len(names)
-    assert found["dependencies"][0]["dependsOn"] == [each["bom-ref"] for each in found["components"]]
-    assert bill() == found
+def test_every_dependency_has_a_lower_and_an_upper_bound() -> None:
+    found = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    project, groups = found["project"], found["dependency-groups"]
+    listed = [project["dependencies"], *project["optional-dependencies"].values(), *groups.values()]
+    wanted = [each for group in listed for each in group if isinstance(each, str)]
+    assert len(wanted) >= 25
+    for each in [*wanted, *found["build-system"]["requires"]]:
+        name, _, bounds = each.partition(">=")
+        assert bounds, each
+        assert "<" in bounds or name == "tzdata", f"{each}: a version that nobody has tried may break it"
+
+
+def test_the_readme_of_a_release_has_no_link_that_a_package_index_cannot_follow() -> None:
+    text, home = (ROOT / "README.md").read_text(), "https://example.com/foresail"
+    targets = relative_links(text)
+    assert len(targets) >= 20
+    assert [each for each in targets if not (ROOT / each.partition("#")[0]).exists()] == []
+    released = with_absolute_links(text, home)
+    assert relative_links(released) == []
+    assert f"]({home}/blob/v{__version__}/docs/limits.md)" in released
+    assert f"]({home}/raw/v{__version__}/docs/terminal.svg)" in released, "a picture is shown, not its page"
+    found = tomllib.loads((ROOT / "pyproject.toml").read_text() + urls(home))["project"]["urls"]
+    assert all(each.startswith(home) for each in found.values())
+    assert "urls" not in tomllib.loads((ROOT / "pyproject.toml").read_text())["project"], "there is no address yet"
+
+
+def test_the_provenance_names_the_commit_the_workflow_and_the_run() -> None:
+    found = predicate(
+        {
+            "GITHUB_SERVER_URL": "https://example.com",
+            "GITHUB_REPOSITORY": "them/foresail",
+            "GITHUB_REF": "refs/tags/v0.1.0",
+            "GITHUB_SHA": "c0ffee",
+            "GITHUB_WORKFLOW_REF": "them/foresail/.github/workflows/release.yaml@refs/tags/v0.1.0",
+            "GITHUB_EVENT_NAME": "push",
+            "GITHUB_RUN_ID": "7",
+            "GITHUB_RUN_ATTEMPT": "1",
+            "RUNNER_ENVIRONMENT": "github-hosted",
+        }
+    )
+    source = {
+        "uri": "git+https://example.com/them/foresail@refs/tags/v0.1.0",
+        "digest": {"gitCommit": "c0ffee"},
+    }
+    assert found["buildDefinition"]["resolvedDependencies"] == [source]
+    assert found["buildDefinition"]["externalParameters"]["workflow"]["path"] == ".github/workflows/release.yaml"
+    run = "https://example.com/them/foresail/actions/runs/7/attempts/1"
+    assert found["runDetails"]["metadata"]["invocationId"] == run
 
 
 def test_no_manifest_names_a_user_and_the_image_has_a_numeric_one() -> None:
@@ -50,8 +92,9 @@ def test_the_workflow_runs_nobody_elses_code_and_only_targets_that_there_are() -
     steps = [step for job in safe_load(text)["jobs"].values() for step in job["steps"]]
     assert steps
     assert [step for step in steps if "run" not in step] == []
-    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    assert set(re.findall(r"^\s*make ([a-z-]+)", text, re.MULTILINE)) <= targets
+    assert "secrets." not in text, "every signature is keyless, and the index trusts the workflow itself"
+    targets = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert set(re.findall(r"^\s*make ([a-z0-9-]+)", text, re.MULTILINE)) <= targets
 
 
 def test_program_wheel_charts_manifests_image_and_release_have_one_version() -> None:
@@ -64,7 +107,10 @@ def test_program_wheel_charts_manifests_image_and_release_have_one_version() -> 
         assert labels <= {__version__}, path
     make = subprocess.run(["make", "--dry-run", "image"], cwd=ROOT, capture_output=True, text=True, check=True)  # noqa: S607
     assert f"--tag foresail:{__version__} " in make.stdout
-    assert 'make image IMAGE_TOOL=podman IMAGE="$IMAGE:${TAG#v}"' in WORKFLOW.read_text()
+    workflow = WORKFLOW.read_text()
+    assert 'IMAGE="$REGISTRY/foresail:${TAG#v}-$ARCH"' in workflow
+    assert 'image="$REGISTRY/foresail:${TAG#v}"' in workflow
+    assert '"dist/$chart-${TAG#v}.tgz"' in workflow
 
 
 def test_the_build_of_the_image_gets_only_what_it_needs() -> None:
