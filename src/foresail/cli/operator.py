@@ -40,7 +40,7 @@ def _fill(operator: argparse.ArgumentParser) -> None:
         epilog=examples(
             "foresail operator run --dry-run",
             "foresail operator run --self-service --velero-namespace backup",
-            "foresail operator run --schedules=false --primers --lease-name foresail-primers",
+            "foresail operator run --schedules=false --primers --lease-name primers",
         ),
     )
     run.set_defaults(run=_run)

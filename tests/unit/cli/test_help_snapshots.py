@@ -18,3 +18,8 @@ def test_there_is_one_snapshot_for_each_command_and_none_besides() -> None:
 @pytest.mark.parametrize("name", TEXTS)
 def test_help_is_what_its_snapshot_shows(name: str) -> None:
     assert (FOLDER / name).read_text() == TEXTS[name], "run `make docs`, and read what changes"
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_help_fits_80_columns(name: str) -> None:
+    assert [line for line in TEXTS[name].splitlines() if len(line) > 80] == []

@@ -12,6 +12,8 @@ from foresail.cli.options.booleans import with_values
 _REQUIRED = re.compile(r"the following arguments are required: (.*)")
 _NUMBER = re.compile(r"invalid int value: ('.*')")
 _OF_OPTION = re.compile(r"argument ([^:]+): ")
+_SHORT_INDENT = "\n    "
+_MARGIN = 2  # columns of the terminal that argparse leaves free
 
 
 _Verbs = argparse._SubParsersAction  # noqa: SLF001 - argparse has no public name for it
@@ -26,6 +28,12 @@ class HelpFormatter(argparse.HelpFormatter):
         for each in self._iter_indented_subactions(action):
             length = len(self._format_action_invocation(each)) + self._current_indent
             self._action_max_length = max(self._action_max_length, length)
+
+    def _format_usage(self, *settings: Any) -> str:  # noqa: ANN401 - argparse's
+        # argparse aligns options below the end of the command, where a long one may not fit.
+        text = super()._format_usage(*settings)
+        is_too_wide = max(map(len, text.splitlines()), default=0) > self._width + _MARGIN
+        return re.sub(r"\n +", _SHORT_INDENT, text) if is_too_wide else text
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         return text if "\n" in text else super()._fill_text(text, width, indent)
@@ -50,11 +58,11 @@ class CommandParser(argparse.ArgumentParser):
     """Adds the options and verbs; every command would pay for them, and few need them."""
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:  # noqa: ANN401 - argparse's
-        look = {"allow_abbrev": False, "formatter_class": HelpFormatter}
-        super().__init__(*arguments, **{**look, **settings})
+        defaults = {"allow_abbrev": False, "formatter_class": HelpFormatter}
+        super().__init__(*arguments, **{**defaults, **settings})
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # noqa: ANN401 - argparse's
-        """Parse as usual, with all options in place; refuse here, under its own usage, what nobody knows."""
+        """Parse as usual, with all options in place; refuse unknown options under the usage of this command."""
         self.fill_now()
         words = sys.argv[1:] if args is None else list(args)
         if words and self.verbs() and words[0].startswith("-") and words[0] not in self._option_string_actions:

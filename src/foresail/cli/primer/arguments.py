@@ -51,7 +51,7 @@ def _add_create(verbs: Any) -> None:  # noqa: ANN401 - argparse's own is private
         ("create", "create"),
         "foresail primer create report -n shop --warm-up 10m",
         "foresail primer create nightly -n shop -l tier=batch --warm-up 15m",
-        "foresail primer create report -n shop --warm-up 10m -o yaml > report-primer.yaml",
+        "foresail primer create report -n shop --warm-up 10m -o yaml > primer.yaml",
     )
     one.add_argument("name", metavar="NAME", help="name of the Primer")
     one.add_argument("--cron-job", metavar="NAME", help="name of the CronJob (default: the name of the Primer)")

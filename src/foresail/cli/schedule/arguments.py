@@ -19,7 +19,7 @@ _SKIP = "sets spec.skipImmediately: skip a run that is due at that moment"
 _EXAMPLES = {
     "create": (
         "foresail schedule create daily --schedule '0 3 * * *' --ttl 72h",
-        "foresail schedule create daily --schedule '0 3 * * *' --include-namespaces shop -o yaml",
+        "foresail schedule create daily --schedule '0 3 * * *' --ttl 72h -o yaml",
     ),
     "get": ("foresail schedule get", "foresail schedule get -A -o wide", "foresail schedule get -l team=web -o name"),
     "describe": ("foresail schedule describe daily",),

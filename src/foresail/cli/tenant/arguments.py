@@ -20,7 +20,7 @@ _EXAMPLES = {
     "backup": {
         "create": (
             "foresail backup create before-upgrade --wait",
-            "foresail backup create db --include-resources persistentvolumeclaims,secrets -l app=db --ttl 72h",
+            "foresail backup create db --include-resources secrets -l app=db --ttl 72h",
             "foresail backup create nightly -o yaml > nightly.yaml",
         ),
         "get": ("foresail backup get", "foresail backup get -A --watch", "foresail backup get -o wide -l app=db"),
@@ -33,8 +33,8 @@ _EXAMPLES = {
     "restore": {
         "create": (
             "foresail restore create --from-backup before-upgrade --wait",
-            "foresail restore create undo --from-backup before-upgrade --include-resources configmaps",
-            "foresail restore create undo --from-backup before-upgrade --existing-resource-policy update -o yaml",
+            "foresail restore create undo --from-backup db --include-resources configmaps",
+            "foresail restore create --from-backup db --existing-resource-policy update",
         ),
         "get": ("foresail restore get", "foresail restore get -A --watch"),
         "describe": ("foresail restore describe undo",),
