@@ -11,12 +11,14 @@ from foresail.api.marks import REQUEST_UID, REQUESTER, REQUESTER_GROUPS
 from foresail.api.pods import POD
 from foresail.api.policy import SELF_SERVICE_POLICY
 from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_DOWNLOAD_REQUEST, NON_ADMIN_RESTORE
+from foresail.cli.recovery_key.keys import manifest
 from foresail.plan import Key, Kind, Note
 from foresail.selfservice.access.observe import PREFIXES
 from foresail.selfservice.access.reader import AccessReader
 from foresail.selfservice.controller import SelfService
 from foresail.selfservice.families import BACKUPS, RESTORES
 from foresail.selfservice.queue.window import Limits
+from foresail.selfservice.records.keyring import NO_KEYS, SECRET
 from foresail.selfservice.results.file import Lines
 from foresail.selfservice.results.observe import Found, Wanted
 from tests.worlds.documents import Document
@@ -66,7 +68,7 @@ class Tenancy:
         self.limits = Limits(lambda: window, lambda: restore_window)
         self.clock = WallClock()
         definitions = [Definition(kind, status=False) for kind in _VELEROS]
-        definitions += [Definition(core.CLAIM), Definition(POD)]
+        definitions += [Definition(core.CLAIM), Definition(POD), Definition(SECRET, status=False)]
         requests = [Definition(kind) for kind in (*_MADE_FOR, NON_ADMIN_DOWNLOAD_REQUEST)]
         self.world = World(self.clock, *requests, Definition(SELF_SERVICE_POLICY), *definitions, *also)
         self.weather = Weather()
@@ -112,6 +114,10 @@ class Tenancy:
 
     def edit_location(self, name: str, phase: str, **spec: Any) -> None:  # noqa: ANN401 - JSON
         done(self.world.merge(velero.LOCATION, Key(VELERO, name), {"spec": spec, "status": {"phase": phase}}, "velero"))
+
+    def make_key(self, key: bytes) -> None:
+        """Create the Secret with the key that signs records."""
+        done(self.world.create(SECRET, manifest(VELERO, NO_KEYS.with_key(key, signs=True)), "admin", VELERO))
 
     def delete_namespace(self, name: str) -> None:
         done(self.world.delete(NAMESPACE, Key("", name)))

@@ -14,6 +14,9 @@ NAMESPACE_UID = "foresail.dev/namespace-uid"
 The names are in the annotations of the existing controller; but a name can be taken again by someone else.
 """
 
+RECORD_SIGNATURE = "foresail.dev/record-signature"
+"""On a Velero Backup: the signature of the record above, by which it is trusted when it comes back from a bucket."""
+
 REQUESTER = "foresail.dev/requester"
 REQUESTER_GROUPS = "foresail.dev/requester-groups"
 """On a request, and on the Velero object made for it: the user who asked, and that user's groups, one per line.

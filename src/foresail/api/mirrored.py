@@ -101,6 +101,8 @@ class Stored(msgspec.Struct, frozen=True, rename="camel"):
 class ObjectStorage(msgspec.Struct, frozen=True, rename="camel"):
     """A bucket; whom to trust there, in PEM."""
 
+    bucket: str = ""
+    prefix: str = ""
     ca_cert: bytes | None = None
 
 

@@ -26,6 +26,7 @@ from foresail.selfservice.metrics import SelfServiceMetrics
 from foresail.selfservice.policy.observe import PolicyRow, policy_row
 from foresail.selfservice.queue import window
 from foresail.selfservice.queue.window import UNLIMITED, Limits, WindowView
+from foresail.selfservice.records.keyring import SECRET, SECRET_NAME, KeySecret, keyring_row
 from foresail.selfservice.requests import authorization, dangling, rules
 from foresail.selfservice.requests.dangling import DanglingView
 from foresail.selfservice.requests.decide import decide
@@ -116,6 +117,7 @@ class SelfService:
             self._velero(velero.LOCATION, mirrored.Location, location_row, known.locations)(
                 keys.for_location, self._location_changed
             ),
+            self._keys_of_records(),
             *self._watched_of(known.backups),
             *self._watched_of(known.restores),
         )
@@ -131,6 +133,12 @@ class SelfService:
         to_row = partial(movement_row, label=family.movement_label)
         for kind, store in known.movements.items():
             yield self._velero(kind, mirrored.Movement, to_row, store)(partial(self._keys.for_movement, known))
+
+    def _keys_of_records(self) -> Informer:
+        """Watch one Secret by its name: the ServiceAccount may read no other."""
+        where, name = self.cluster.velero_namespace, SECRET_NAME
+        spec = WatchSpec(SECRET, KeySecret, keyring_row, where, fields=f"metadata.name={name}")
+        return Informer(spec, self.cluster.keyrings, _no_keys)
 
     def _velero(
         self, kind: Kind, wire: type[Any], row: Callable[[Any], Any], store: Store[Any]

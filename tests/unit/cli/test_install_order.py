@@ -101,6 +101,10 @@ class Stored:
         self._write(f"apply {kind.name} {key}")
         return msgspec.Raw(msgspec.json.encode(self.put(kind, key, body)))
 
+    async def create(self, kind: Kind, key: Key, body: Body, **_: bool) -> msgspec.Raw:
+        self._write(f"create {kind.name} {key}")
+        return msgspec.Raw(msgspec.json.encode(self.put(kind, key, body)))
+
     async def merge_by_name(self, kind: Kind, key: Key, body: dict[str, Any], **_: bool) -> None:
         changed = body["spec"]["template"]["spec"]["containers"][0]
         self._write(f"velero {'off' if schedule_controller_is_off(changed['args']) else 'on'}")
@@ -145,6 +149,16 @@ def test_permissions_of_schedules_stay_until_the_operator_without_them_is_leader
     applied = stored.writes.index("apply Deployment velero/foresail")
     assert stored.writes.index("velero on") < applied
     assert applied < stored.writes.index("delete Role velero/foresail-schedules")
+
+
+def test_the_recovery_key_is_there_before_the_operator_and_is_created_once() -> None:
+    stored = Stored(OFF, capabilities=("schedules",))
+    assert run(stored, "--self-service") == 0
+    created = stored.writes.index("create Secret velero/foresail-record-key")
+    assert created < stored.writes.index("apply Deployment velero/foresail")
+    stored.writes.clear()
+    assert run(stored) == 0
+    assert "create Secret velero/foresail-record-key" not in stored.writes
 
 
 def test_schedules_that_cannot_go_back_keep_their_operator() -> None:

@@ -30,6 +30,7 @@ from foresail.kube.lease import LEASE
 from foresail.plan import Key, Kind
 from foresail.schedules.observe import ScheduleRow, Unread, schedule_row
 from foresail.schedules.velero_server import DeploymentRow, deployment_row
+from foresail.selfservice.records.keyring import SECRET_NAME
 
 REVIEW = Kind("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False)
 OWN_REVIEW = Kind("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", namespaced=False)
@@ -321,6 +322,8 @@ def _attributes(namespace: str, wanted: Permission, lease: str) -> dict[str, str
     }
     if resource == "leases" and wanted.verb != "create":
         asked["name"] = lease
+    if resource == "secrets":
+        asked["name"] = SECRET_NAME
     return asked
 
 

@@ -54,6 +54,7 @@ SELF_SERVICE = (
     *_each("velero.io", "restores deletebackuprequests downloadrequests", "get list watch create delete"),
     *_each("velero.io", "podvolumebackups podvolumerestores datauploads datadownloads", "list watch"),
     *_each("velero.io", "backupstoragelocations", "list watch"),
+    *_each("", "secrets", "list watch"),  # one of them, by its name
 )
 PRIMERS = (
     *_each("foresail.dev", "primers", "list watch", everywhere=True),

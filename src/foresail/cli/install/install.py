@@ -39,6 +39,7 @@ from foresail.cli.options.booleans import CLIENT
 from foresail.cli.options.values import deadline
 from foresail.cli.output.messages import confirm_deletion, interruptible
 from foresail.cli.output.objects import document
+from foresail.cli.recovery_key.keys import ensure_key
 from foresail.kube.clock import now
 
 _SELF_SERVICE = "self-service"
@@ -81,6 +82,8 @@ async def install(cluster: Cluster, args: argparse.Namespace, patience: Patience
             report("created", piece, "not validated: its kind does not exist yet")
         else:
             await applied(cluster, piece, dry_run=dry_run)
+    if _SELF_SERVICE in options.capabilities:
+        await ensure_key(cluster, options.namespace, dry_run=args.dry_run)
     await start(cluster, server, options, [each for each in wanted if each.is_operator], patience, dry_run=dry_run)
     await remove(cluster, options, wanted, released, patience, dry_run=dry_run)
     if dry_run:

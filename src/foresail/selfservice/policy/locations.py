@@ -7,17 +7,21 @@ from foresail.selfservice.reasons import Reason, Refused
 from foresail.selfservice.rows.locations import LocationRow
 
 
+def location_named(name: str, locations: Iterable[LocationRow]) -> LocationRow | None:
+    """Return the location of a name, the default one if it is empty; None if it does not exist."""
+    rows = {row.name: row for row in locations}
+    return rows.get(velero.resolve_location(name, (row.name for row in rows.values() if row.is_default)))
+
+
 def closed(name: str, locations: Iterable[LocationRow]) -> Refused | None:
     """Say why Velero would refuse a backup for its location, the default one if it names none; None if it would not.
 
     Of a location that is not there Velero itself says so: it is a name to be corrected, and not one to be waited for.
     What Velero says about one that it cannot reach is for the administrator: it names addresses and buckets.
     """
-    rows = {row.name: row for row in locations}
-    meant = velero.resolve_location(name, (row.name for row in rows.values() if row.is_default))
-    row = rows.get(meant)
+    row = location_named(name, locations)
     if row is None or (row.is_available and not row.is_read_only):
         return None
     state = "read-only" if row.is_read_only else "not available"
-    text = f"Storage location {meant} is {state}; the backup starts automatically when it is available"
+    text = f"Storage location {row.name} is {state}; the backup starts automatically when it is available"
     return Refused(Reason.LOCATION_UNAVAILABLE, f"{text}. If this persists, ask a cluster administrator")

@@ -7,9 +7,20 @@ from functools import lru_cache
 
 from foresail.api import nonadmin, velero
 from foresail.api.instants import stamp
-from foresail.api.marks import ATTEMPT, NAMESPACE_UID, ORPHANED, POD_VOLUME_TIMEOUT, REOPENED, REQUEST_UID, REQUESTER
+from foresail.api.marks import (
+    ATTEMPT,
+    NAMESPACE_UID,
+    ORPHANED,
+    POD_VOLUME_TIMEOUT,
+    RECORD_SIGNATURE,
+    REOPENED,
+    REQUEST_UID,
+    REQUESTER,
+)
 from foresail.plan import Body, Create, Delete, JsonPatch, Key, Patch
 from foresail.selfservice.families import BACKUPS, Family
+from foresail.selfservice.policy.locations import location_named
+from foresail.selfservice.records.signature import Record, sign
 from foresail.selfservice.requests.observe import RequestView
 from foresail.selfservice.rows.namespaces import NamespaceRow
 from foresail.selfservice.rows.requests import RequestRow
@@ -58,8 +69,19 @@ def create_velero_object(view: RequestView, namespace: NamespaceRow, spec: Mappi
     if view.policy is not None:
         rules = view.policy.spec.backup if family is BACKUPS else view.policy.spec.restore
         annotations[POD_VOLUME_TIMEOUT] = rules.pod_volume_timeout
+    if family is BACKUPS:
+        annotations |= signature(view, namespace, str(spec.get("storageLocation") or ""))
     body = {"metadata": {"labels": labels, "annotations": annotations}, "spec": spec}
     return Create(family.velero, Key(view.velero_namespace, name), body, record(family, request, namespace))
+
+
+def signature(view: RequestView, namespace: NamespaceRow, location: str) -> dict[str, str]:
+    """Return the annotation that signs the record of a Velero Backup; none without a key, or without its location."""
+    request, stored = view.request, location_named(location, view.locations)
+    storage = stored.storage if stored is not None else ""
+    name, key = nacuuid(request), request.key
+    found = sign(Record(name, storage, key.namespace, namespace.uid, key.name, request.uid), view.keyring)
+    return {RECORD_SIGNATURE: found} if found else {}
 
 
 def create_deletion(view: RequestView, backup: VeleroRow, attempt: int) -> Create:

@@ -8,6 +8,7 @@ from foresail.selfservice.access.observe import AccessView
 from foresail.selfservice.families import Family
 from foresail.selfservice.policy.observe import PolicyRow
 from foresail.selfservice.queue.observe import Position, Turn
+from foresail.selfservice.records.keyring import NO_KEYS, Keyring
 from foresail.selfservice.rows.locations import LocationRow
 from foresail.selfservice.rows.namespaces import ClaimRow, NamespaceRow
 from foresail.selfservice.rows.requests import RequestRow
@@ -35,7 +36,8 @@ class RequestView(msgspec.Struct, frozen=True):
     stored: int = 0  # backups, or restores, of this namespace, without this one
     expirations: tuple[datetime, ...] = ()  # of the ended backups among them; only if the quota is reached
     active: int = 0
-    locations: tuple[LocationRow, ...] = ()  # of a backup that is not accepted yet
+    locations: tuple[LocationRow, ...] = ()  # of a backup that Velero does not have yet, or that is deleted by force
+    keyring: Keyring = NO_KEYS
     transfers: Counts = ()
     volumes: Counts = ()
     position: Position = Position()

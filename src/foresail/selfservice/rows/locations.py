@@ -16,6 +16,7 @@ class LocationRow(msgspec.Struct, frozen=True):
     is_read_only: bool = False
     is_available: bool = True
     last_synced: datetime | None = None  # when Velero last compared its Backups with the bucket
+    storage: str = ""  # bucket and prefix: what stays the same when the location is created again
 
 
 def location_row(wire: mirrored.Location) -> LocationRow:
@@ -28,4 +29,11 @@ def location_row(wire: mirrored.Location) -> LocationRow:
         is_read_only=wire.spec.is_read_only,
         is_available=wire.status.phase == velero.AVAILABLE,
         last_synced=wire.status.last_synced_time,
+        storage=storage_of(wire),
     )
+
+
+def storage_of(wire: mirrored.Location) -> str:
+    """Return bucket and prefix of a location; a bucket's name has no slash."""
+    stored = wire.spec.object_storage
+    return f"{stored.bucket}/{stored.prefix.strip('/')}" if stored is not None and stored.bucket else ""

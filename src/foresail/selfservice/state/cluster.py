@@ -11,6 +11,7 @@ from foresail.selfservice.policy.observe import PolicyRow
 from foresail.selfservice.policy.quota_ledger import QuotaLedger
 from foresail.selfservice.policy.rules import policy_for
 from foresail.selfservice.queue.window import Limits, Window
+from foresail.selfservice.records.keyring import NO_KEYS, Keyring, secret_key
 from foresail.selfservice.requests import build
 from foresail.selfservice.requests.force_deleted import ForceDeletedBackups
 from foresail.selfservice.requests.observe import Source
@@ -36,6 +37,7 @@ class ClusterState:
         self.namespaces = Store[NamespaceRow]()
         self.policies = Store[PolicyRow]()
         self.locations = Store[LocationRow]()
+        self.keyrings = Store[Keyring]()  # at most one
         self.claims = Store[ClaimRow]({"namespace": lambda row: [row.namespace]})
         self.download_requests = Store[DownloadRequestRow](
             {
@@ -72,6 +74,11 @@ class ClusterState:
     def location_rows(self) -> tuple[LocationRow, ...]:
         """Return all storage locations."""
         return tuple(self.locations.rows())
+
+    @property
+    def keyring(self) -> Keyring:
+        """The keys that sign records."""
+        return self.keyrings.get(secret_key(self.velero_namespace)) or NO_KEYS
 
     def authority_of(self, backup: VeleroRow | None) -> str:
         """Return the CA certificate of the location of a Velero Backup; empty if it has none."""

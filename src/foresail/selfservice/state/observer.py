@@ -71,6 +71,7 @@ class Observer:
             history=None if is_backup else self._history(request),
             good=self._good_backups(request, uid) if is_backup else (),
             locations=cluster.location_rows() if is_backup and _needs_locations(request) else (),
+            keyring=cluster.keyring,
             transfers=movements(transfers.by("of", name)),
             volumes=movements(copies.by("of", name)),
             position=_reported_position(family, request, at, now),
@@ -167,4 +168,5 @@ def _needs_policy(request: RequestRow) -> bool:
 
 
 def _needs_locations(request: RequestRow) -> bool:
-    return request.is_to_be_forced or not rules.has_nacuuid(request) or forced_at(request.status) is not None
+    is_made = request.status.phase in (CREATED, DELETING)
+    return request.is_to_be_forced or not is_made or forced_at(request.status) is not None

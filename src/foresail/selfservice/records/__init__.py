@@ -1,0 +1,1 @@
+"""The record of whose a Velero Backup is, and the signature by which it can be trusted after a disaster."""
