@@ -24,7 +24,7 @@ async def everything(
         page = await client.page(kind, namespace, {"limit": "5000", "continue": token, **chosen}, Page)
         if isinstance(page, Failure):
             raise MeasurementError(f"{kind.plural} cannot be listed: {page}")
-        found += map(decoder(of).decode, page.items)
+        found += map(decoder(of).decode, page.items or ())
         token = page.metadata.next_page
         if not token:
             return found, page.metadata.resource_version

@@ -124,7 +124,7 @@ class Page(msgspec.Struct):
     """A page of a list with its objects still encoded."""
 
     metadata: ListMetadata
-    items: list[msgspec.Raw] = []
+    items: list[msgspec.Raw] | None = None  # null if the metadata of nothing is listed
 
 
 _line = msgspec.json.Decoder(_Line)
@@ -203,7 +203,7 @@ class Reflector(Generic[Wire, Row]):
         """Process one page of a list."""
         if not self._next_page:
             self._seen.clear()
-        for item in page.items:
+        for item in page.items or ():
             self._put(item)
         self._next_page = page.metadata.next_page
         if not self._next_page:

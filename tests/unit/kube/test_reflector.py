@@ -392,3 +392,12 @@ def test_of_a_shared_stream_a_reflector_keeps_what_it_selects() -> None:
     assert list(recorder.machine.store) == [Key("ns", "b")]
     assert recorder.changes[-2:] == [("b", None, 1, False), ("a", 1, None, False)]
     assert recorder.machine.version == "5"
+
+
+def test_a_list_whose_items_are_null_is_empty() -> None:
+    """As API servers answer if they list the metadata of nothing, and do not stream lists, such as 1.33."""
+    recorder = Recorder()
+    page = msgspec.json.decode(b'{"metadata": {"resourceVersion": "7"}, "items": null}', type=Page)
+    recorder.machine.feed_page(page)
+    assert recorder.machine.synced
+    assert recorder.machine.version == "7"

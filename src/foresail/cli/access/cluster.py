@@ -41,7 +41,7 @@ class _Rest(msgspec.Struct, rename="camel"):
 
 class _Counted(msgspec.Struct):
     metadata: _Rest
-    items: list[msgspec.Raw] = []
+    items: list[msgspec.Raw] | None = None
 
 
 class Cluster:
@@ -86,7 +86,7 @@ class Cluster:
             if found.cause is Cause.NOT_FOUND:
                 return 0
             raise refusal(found, "list", kind, Key("", ""))
-        return len(found.items) + (found.metadata.remaining_item_count or 0)
+        return len(found.items or ()) + (found.metadata.remaining_item_count or 0)
 
     async def _every(self, kind: Kind, namespace: str, selection: dict[str, str]) -> list[msgspec.Raw] | Failure:
         found: list[msgspec.Raw] = []
@@ -95,7 +95,7 @@ class Cluster:
             page = await self._client.page(kind, namespace, parameters, Page)
             if isinstance(page, Failure):
                 return page
-            found += page.items
+            found += page.items or ()
             if not page.metadata.next_page:
                 return found
             parameters["continue"] = page.metadata.next_page
