@@ -18,7 +18,7 @@ IMAGE ?= foresail:$(VERSION)$(TAG_SUFFIX)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup lint format test test-python test-shells test-node test-cluster cluster-build cluster-up cluster-down \
-  cron-oracle cron-shift cron-fuzz schedule-year schedule-gitops schedule-kills schedule-clusters compat selfservice-specs \
+  cron-oracle cron-shift cron-fuzz schedule-year schedule-gitops schedule-kills schedule-clusters matrix selfservice-specs \
   crds manifests docs docs-site licences sbom charts arm-wheels wheel image image-size audit lint-workflows bench-cron bench-runtime bench-schedules bench-selfservice bench-primers bench-scale primer-year primer-kills primer-kept primer-admission \
   runtime-kills takeover selfservice-kills selfservice-queue restore-authorization redteam chart-upgrade soak lock ci
 
@@ -176,8 +176,8 @@ schedule-kills: setup cluster-build ## kill the operator 200 times, and no slot 
 schedule-clusters: setup cluster-build ## two clusters on one bucket, 20 common slots, 40 backups: minutes
 	FORESAIL_FULL=1 $(BIN)/pytest tests/cluster/test_schedules_velero.py -k two_clusters
 
-compat: setup cluster-build ## the schedules end to end with Velero 1.17: minutes
-	FORESAIL_VELERO=velero-1.17 $(BIN)/pytest tests/cluster/test_schedules_velero.py
+matrix: setup ## schedules, self-service and install with Kubernetes 1.34 and 1.36, Velero 1.17 and 1.18; the last line is JSON: an hour
+	$(BIN)/python -m tests.matrix
 
 selfservice-specs: setup ## try 60,000 random specs and 10,000 random restores against the invariant: minutes
 	FORESAIL_EXAMPLES=10000 $(BIN)/pytest tests/unit/selfservice/specs/test_any_spec.py tests/unit/selfservice/access/test_any_restore.py

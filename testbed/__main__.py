@@ -16,6 +16,8 @@ from testbed.node import images, needs
 from testbed.site import Options, known, names
 
 _VELERO = {"1.18": "velero", "1.17": "velero-1.17"}
+_KUBERNETES = {"1.36": "kube", "1.34": "kube-1.34"}
+_EMULATED = ("1.33", "1.34", "1.35")  # by Kubernetes 1.36
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -50,7 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(required=True, metavar="COMMAND")
 
     one = commands.add_parser("build", help="build what is missing of the programs")
-    usual = [name for name, component in COMPONENTS.items() if not component.only_node]
+    usual = [name for name, component in COMPONENTS.items() if component.is_usual]
     one.add_argument("components", nargs="*", metavar="COMPONENT", help=f"all by default: {', '.join(usual)}")
     one.add_argument("--node", action="store_true", help="what a real node needs besides, its images included")
     one.set_defaults(run=_build)
@@ -63,6 +65,18 @@ def _parser() -> argparse.ArgumentParser:
         const="1.18",
         choices=_VELERO,
         help="with Velero, its schedule controller off, and an S3 server (1.18 if no version is given)",
+    )
+    one.add_argument(
+        "--kubernetes",
+        default="1.36",
+        choices=_KUBERNETES,
+        help="with a control plane of that version (%(default)s); another is built when it is first used",
+    )
+    one.add_argument(
+        "--emulate",
+        default="",
+        choices=_EMULATED,
+        help="with the kinds and features of an older version, emulated by the control plane of 1.36",
     )
     one.add_argument("--nodes", type=int, default=0, metavar="N", help="with N ready nodes, played by KWOK")
     one.add_argument("--karpenter", action="store_true", help="with Karpenter, which makes nodes when pods need them")
@@ -114,7 +128,7 @@ def _add_name(parser: argparse._ActionsContainer) -> None:
 
 
 def _build(args: argparse.Namespace) -> int:
-    usual = [name for name, component in COMPONENTS.items() if not component.only_node]
+    usual = [name for name, component in COMPONENTS.items() if component.is_usual]
     if args.node:
         needs.require()
         build([*args.components, *components_of(Options(node=True))], _say)
@@ -128,6 +142,8 @@ def _build(args: argparse.Namespace) -> int:
 def _up(args: argparse.Namespace) -> int:
     options = Options(
         velero=_VELERO[args.velero] if args.velero else None,
+        kubernetes=_KUBERNETES[args.kubernetes],
+        emulate=args.emulate,
         nodes=args.nodes,
         karpenter=args.karpenter,
         audit=args.audit,

@@ -308,11 +308,13 @@ def _must_be_possible(options: Options) -> None:
     needs.require()
     if options.velero not in (None, velero.VELERO):
         raise TestbedError(f"a real node has no image of {options.velero}", "use --velero 1.18 with --node")
+    if options.kubernetes != Options().kubernetes:
+        raise TestbedError(f"a real node has no kubelet of {options.kubernetes}", "leave out --kubernetes with --node")
 
 
 def components_of(options: Options) -> list[str]:
     """Return the components that must have been built for a cluster with these options."""
-    names = ["etcd", "kube"]
+    names = ["etcd", options.kubernetes]
     names += ["s3", options.velero, "velero-aws"] if options.velero else []
     names += ["kwok"] if options.has_kwok else []
     names += [*up.COMPONENTS, *up.COMPONENTS_OF_IMAGES] if options.node else []
@@ -321,7 +323,8 @@ def components_of(options: Options) -> list[str]:
 
 def _link_programs(where: Site) -> None:
     where.programs.mkdir()
-    wanted = [("kube", "kubectl"), *([(where.options.velero, "velero")] if where.options.velero else [])]
+    wanted = [(where.options.kubernetes, "kubectl")]
+    wanted += [(where.options.velero, "velero")] if where.options.velero else []
     if cached_folder(component_named("helm")).exists():  # no cluster needs it, but whoever has built it installs charts
         wanted.append(("helm", "helm"))
     for component, name in wanted:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from testbed.places import HERE, MODULES
 
-_KUBERNETES = "1.36.3"
+_KUBERNETES, _OLDEST_KUBERNETES = "1.36.3", "1.34.4"
+_CONTROL_PLANE = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
 _VELERO_CMD = "github.com/vmware-tanzu/velero/cmd"
 VELERO_VERSION = "github.com/vmware-tanzu/velero/pkg/buildinfo.Version"
 
@@ -14,13 +15,13 @@ VELERO_VERSION = "github.com/vmware-tanzu/velero/pkg/buildinfo.Version"
 _ANY_PORT = (("sigs.k8s.io/controller-runtime/pkg/metrics/server.DefaultBindAddress", "127.0.0.1:0"),)
 
 
-def _kubernetes_stamps() -> tuple[tuple[str, str], ...]:
-    major, minor, _ = _KUBERNETES.split(".")
+def _kubernetes_stamps(version: str = _KUBERNETES) -> tuple[tuple[str, str], ...]:
+    major, minor, _ = version.split(".")
     return tuple(
         (f"{package}.{variable}", value)
         for package in ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
         for variable, value in (
-            ("gitVersion", f"v{_KUBERNETES}"),
+            ("gitVersion", f"v{version}"),
             ("gitMajor", major),
             ("gitMinor", minor),
         )
@@ -43,6 +44,12 @@ class Component:
     packages: tuple[str, ...] = ()  # what to build of the module, if not what its `tool` block names
     tags: tuple[str, ...] = ()
     only_node: bool = False  # only a cluster with a real node needs it
+    only_matrix: bool = False  # only a cluster of an older version needs it
+
+    @property
+    def is_usual(self) -> bool:
+        """Whether `testbed build` builds it unasked."""
+        return not (self.only_node or self.only_matrix)
 
     @property
     def folder(self) -> Path:
@@ -71,12 +78,8 @@ COMPONENTS = {
     component.name: component
     for component in (
         Component("etcd", ("etcd",), 1, renamed={"server": "etcd"}),
-        Component(
-            "kube",
-            ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"),
-            9,
-            stamps=_kubernetes_stamps(),
-        ),
+        Component("kube", _CONTROL_PLANE, 9, stamps=_kubernetes_stamps()),
+        Component("kube-1.34", _CONTROL_PLANE, 9, stamps=_kubernetes_stamps(_OLDEST_KUBERNETES), only_matrix=True),
         Component("s3", ("versitygw",), 1.5),
         Component("velero", ("velero",), 7.5, stamps=((VELERO_VERSION, "v1.18.3"), *_ANY_PORT)),
         Component("velero-1.17", ("velero",), 4, stamps=((VELERO_VERSION, "v1.17.2"), *_ANY_PORT)),

@@ -53,7 +53,7 @@ def apiserver(site: Site) -> Program:
     return Program(
         APISERVER,
         [
-            str(program("kube", "kube-apiserver")),
+            str(program(site.options.kubernetes, APISERVER)),
             f"--etcd-servers={site.url(Port.ETCD, 'http')}",
             "--bind-address=127.0.0.1",
             "--advertise-address=127.0.0.1",
@@ -67,6 +67,7 @@ def apiserver(site: Site) -> Program:
             "--service-account-issuer=https://kubernetes.default.svc",
             f"--service-account-key-file={pki / 'service-accounts.pub'}",
             f"--service-account-signing-key-file={pki / 'service-accounts.key'}",
+            *_emulation(site),
             *(audit if site.options.audit else []),
             *(node if site.options.node else []),
         ],
@@ -80,7 +81,7 @@ def controller_manager(site: Site) -> Program:
     return Program(
         CONTROLLER_MANAGER,
         [
-            str(program("kube", CONTROLLER_MANAGER)),
+            str(program(site.options.kubernetes, CONTROLLER_MANAGER)),
             *_common(site, Port.CONTROLLER_MANAGER),
             f"--service-account-private-key-file={site.pki / 'service-accounts.key'}",
             f"--root-ca-file={site.pki / 'ca.crt'}",
@@ -105,7 +106,7 @@ def scheduler(site: Site) -> Program:
     """Return the scheduler, which only a cluster with nodes needs."""
     return Program(
         SCHEDULER,
-        [str(program("kube", SCHEDULER)), *_common(site, Port.SCHEDULER)],
+        [str(program(site.options.kubernetes, SCHEDULER)), *_common(site, Port.SCHEDULER)],
         {},
         lambda: is_ok(f"{site.url(Port.SCHEDULER)}/healthz", site.admin_trust),
     )
@@ -120,4 +121,9 @@ def _common(site: Site, port: Port) -> list[str]:
         f"--tls-cert-file={site.pki / 'server.crt'}",
         f"--tls-private-key-file={site.pki / 'server.key'}",
         "--leader-elect=false",
+        *_emulation(site),
     ]
+
+
+def _emulation(site: Site) -> list[str]:
+    return [f"--emulated-version={site.options.emulate}"] if site.options.emulate else []

@@ -19,7 +19,7 @@ _COMMAND_SECONDS = 600  # kubectl and velero wait without end for what nobody do
 
 def kubectl(site: Site, *arguments: str, text: str | None = None) -> str:
     """Run kubectl as the administrator, with that text as its input, and return what it printed."""
-    return command_output(site, [str(program("kube", "kubectl")), *arguments], text)
+    return command_output(site, [str(program(site.options.kubernetes, "kubectl")), *arguments], text)
 
 
 def apply(site: Site, objects: Sequence[dict[str, Any]]) -> None:

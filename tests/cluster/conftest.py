@@ -11,10 +11,11 @@ import pytest
 from testbed import Cluster, Options, TestbedError
 from testbed.build import program
 from tests.cluster import operators
+from tests.cluster.versions import in_matrix
 
 
 def _cluster(kind: str, options: Options) -> Iterator[Cluster]:
-    with Cluster.create(f"pytest-{os.getpid()}-{kind}", options, owned=True) as cluster:
+    with Cluster.create(f"pytest-{os.getpid()}-{kind}", in_matrix(options), owned=True) as cluster:
         yield cluster
 
 
@@ -33,8 +34,7 @@ def velero_cluster() -> Iterator[Cluster]:
 @pytest.fixture(scope="session")
 def schedule_cluster() -> Iterator[Cluster]:
     """A cluster with Velero, an S3 server, an audit log, and what the chart installs for the operator."""
-    version = os.environ.get("FORESAIL_VELERO", "velero")
-    for cluster in _cluster("schedules", Options(velero=version, audit=True)):
+    for cluster in _cluster("schedules", Options(velero="velero", audit=True)):
         operators.install(cluster)
         yield cluster
 

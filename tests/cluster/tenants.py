@@ -20,11 +20,13 @@ from foresail.plan import Key, Kind
 from testbed import Cluster
 from testbed.build import program
 from tests.cluster.history import recorded
+from tests.cluster.versions import sets_requester
 
 CHARTS = Path(__file__).parents[2] / "charts"
 API = "oadp.openshift.io/v1alpha1"
 VELERO = "velero"
 SELF_SERVICE = "selfService.enabled=true,selfService.requesterStamp=Always"
+_UNSTAMPED = "selfService.enabled=true,selfService.requesterStamp=Never"  # before Kubernetes 1.36
 Eventually = Callable[[Callable[[], object], float], None]
 _REQUESTS = ("nonadminbackups", "nonadminrestores")
 _ORDER = ("", "New", "BackingOff", "Created", "Deleting")
@@ -38,7 +40,8 @@ def install(cluster: Cluster, *, schedules: bool = False, contents: bool = False
     cluster.wait_for_kinds()
     values = {"schedules.enabled": schedules, "selfService.downloadContents": contents}
     switches = ",".join(f"{name}={str(value).lower()}" for name, value in values.items())
-    chart = _rendered("foresail", f"--set={SELF_SERVICE},{switches}")
+    stamped = SELF_SERVICE if sets_requester(cluster) else _UNSTAMPED
+    chart = _rendered("foresail", f"--set={stamped},{switches}")
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", text=chart)
 
 
@@ -98,11 +101,12 @@ class Tenant:
 
     kubeconfig: Path
     namespace: str
+    requester: str = ""  # the name that requests must carry, where the API server does not set it
 
     def kubectl(self, *words: str, body: object = None) -> str:
         """Run kubectl in the tenant's namespace; an error of it is an error of the test."""
         command = [str(program("kube", "kubectl")), f"--kubeconfig={self.kubeconfig}", "--cache-dir=/dev/null"]
-        text = json.dumps(body) if body is not None else None
+        text = json.dumps(self._named(body)) if body is not None else None
         done = subprocess.run(
             [*command, f"--namespace={self.namespace}", *words],
             input=text,
@@ -124,7 +128,19 @@ class Tenant:
         self._create("NonAdminDownloadRequest", name, {"target": {"kind": target, "name": of}})
 
     def wants(self, name: str, **spec: Any) -> None:  # noqa: ANN401 - JSON
-        self.kubectl("patch", "nonadminbackup", name, "--type=merge", f"--patch={json.dumps({'spec': spec})}")
+        patch = self._named({"apiVersion": API, "spec": spec})
+        self.kubectl("patch", "nonadminbackup", name, "--type=merge", f"--patch={json.dumps(patch)}")
+
+    def _named(self, body: object) -> object:
+        """Return a request with the requester, unless it names one already or none is needed."""
+        if not self.requester or not isinstance(body, dict):
+            return body
+        if "items" in body:
+            return {**body, "items": [self._named(each) for each in body["items"]]}
+        if body["apiVersion"] != API:
+            return body
+        meta = body.get("metadata", {})
+        return {**body, "metadata": {**meta, "annotations": {REQUESTER: self.requester, **meta.get("annotations", {})}}}
 
     def wait(self, target: str, *words: str, seconds: int = 240) -> None:
         """Wait long enough for a deletion that Velero refused: it is asked again after half a minute, then a minute."""
@@ -146,13 +162,18 @@ class Tenant:
         self.kubectl("create", "--filename=-", body=body)
 
 
+def person(cluster: Cluster, user: str, namespace: str) -> Tenant:
+    """Return a user in a namespace, who names itself in requests if the API server does not."""
+    return Tenant(cluster.user_kubeconfig(user), namespace, "" if sets_requester(cluster) else user)
+
+
 def tenant(cluster: Cluster, namespace: str) -> Tenant:
     """Make a namespace with something in it, and a tenant that may edit there."""
     labels = {OPT_IN_LABEL: OPT_IN_VALUE}
     cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}})
     user = f"tenant-of-{namespace}"
     cluster.kubectl("create", "rolebinding", user, "--clusterrole=edit", f"--user={user}", f"--namespace={namespace}")
-    found = Tenant(cluster.user_kubeconfig(user), namespace)
+    found = person(cluster, user, namespace)
     found.kubectl("create", "configmap", "settings", "--from-literal=currency=EUR")
     return found
 

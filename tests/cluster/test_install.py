@@ -29,6 +29,7 @@ from tests.cluster.pages import Reader, reading, steps
 from tests.cluster.schedules import Eventually, Figure, backups, put_status, schedule, show
 from tests.cluster.tenants import Tenant
 from tests.cluster.velero_release import Release, helm
+from tests.cluster.versions import in_matrix
 
 README = "../README.md"
 PAGE = "how-to/install-and-remove.md"
@@ -47,7 +48,8 @@ EVERYWHERE = (
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     """A cluster with a Velero that runs its Schedules itself, and that has never seen Foresail."""
-    with Cluster.create(f"pytest-{os.getpid()}-install", Options(velero="velero", audit=True), owned=True) as found:
+    options = in_matrix(Options(velero="velero", audit=True))
+    with Cluster.create(f"pytest-{os.getpid()}-install", options, owned=True) as found:
         found.restart_velero()
         found.apply(*monitoring.definitions())
         found.wait_for_kinds()

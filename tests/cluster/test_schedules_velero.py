@@ -1,6 +1,6 @@
 """From the cron expression to S3 and back: the operator, the real Velero and a real bucket.
 
-`make compat` runs the same against the last Velero with the other cron dialect.
+`make matrix` runs the same against the last Velero with the other cron dialect, and an older Kubernetes.
 """
 
 import json
@@ -35,6 +35,7 @@ from tests.cluster.schedules import (
     slot,
     slots,
 )
+from tests.cluster.versions import in_matrix
 
 VERSION = {"velero": "v1.18.3", "velero-1.17": "v1.17.2"}
 NAMESPACE = "harbour"
@@ -179,7 +180,7 @@ def test_two_clusters_on_one_bucket_and_prefix_never_take_each_others_names(
     cluster: Cluster, tmp_path: Path, eventually: Eventually, figure: Figure
 ) -> None:
     clear(cluster)
-    options = Options(velero=cluster.site.options.velero)
+    options = in_matrix(Options(velero="velero"))
     with Cluster.create(f"pytest-{os.getpid()}-second", options, owned=True) as second:
         share_bucket(cluster, second, eventually)
         operators.install(second)

@@ -449,6 +449,7 @@ def test_the_doctor_says_who_sets_and_who_checks_the_requester(is_set: bool, is_
     seen = replace(HEALTHY, is_requester_set=is_set, is_requester_checked=is_checked)
     (found,) = requesters(seen)
     assert said in found.says
+    assert ("from Kubernetes 1.36 on" in (found.fix or "")) == ("only the command line" in said)
 
 
 def test_the_doctor_says_how_each_policy_authorizes_restores() -> None:

@@ -98,8 +98,9 @@ def test_a_layer_has_the_files_for_anyone_and_a_home_for_its_user(tmp_path: Path
 
 
 def test_what_only_a_real_node_needs_is_not_built_for_others() -> None:
-    usual = [name for name, component in COMPONENTS.items() if not component.only_node]
+    usual = [name for name, component in COMPONENTS.items() if component.is_usual]
     assert "kubelet" not in [program for name in usual for program in COMPONENTS[name].programs]
+    assert "kube-1.34" not in usual
     assert len(usual) == 10
 
 

@@ -58,7 +58,10 @@ def requesters(seen: Evidence) -> Iterator[Finding]:
     elif seen.is_requester_set:
         yield good("requester", "the API server sets the requester and rejects any other value")
     else:
-        fix = "set selfService.requesterStamp=Always if the API server has MutatingAdmissionPolicies"
+        fix = (
+            "add annotation foresail.dev/requester to requests; from Kubernetes 1.36 on, run foresail install"
+            " --self-service, or set selfService.requesterStamp=Always"
+        )
         yield warning("requester", "only the command line sets the requester; kubectl needs the annotation", fix)
     for each in sorted(seen.policies, key=lambda policy: policy.metadata.name):
         by = each.spec.restore.authorization

@@ -197,8 +197,8 @@ async def without_stamp(cluster: Cluster, wanted: list[Piece]) -> list[Piece]:
     if not any(each.kind is STAMP for each in wanted) or await cluster.knows(STAMP):
         return wanted
     print(
-        "the API server has no MutatingAdmissionPolicies, so it does not set the requester; `foresail backup create`"
-        f" does, and kubectl needs the annotation {REQUESTER}",
+        "the API server has no MutatingAdmissionPolicies, which Kubernetes has from 1.36 on, so it does not set the"
+        f" requester; `foresail backup create` does, and kubectl needs the annotation {REQUESTER}",
         file=sys.stderr,
     )
     return [each for each in wanted if each.kind not in (STAMP, STAMP_BINDING)]
