@@ -124,9 +124,27 @@ def test_a_tenant_reads_the_log_and_the_results_and_leaves_nothing_behind(
     assert found[0].split() == ["LEVEL", "WHERE", "WHAT"]
     assert found[1].startswith("error   velero   Error executing hook: ")
 
+    kinds = amy.done("backup", "contents", "partial", "--timeout", "300s").out.splitlines()
+    assert ["ConfigMap", "v1"] in [line.split()[:2] for line in kinds]
+    names = amy.done("backup", "contents", "partial", "--names", "--timeout", "300s").out.splitlines()
+    assert ["ConfigMap", "settings"] in [line.split() for line in names]
+    amy.tenant.kubectl("create", "configmap", "fresh")
+    amy.tenant.kubectl("delete", "configmap", "settings")
+    diff = amy.done("backup", "contents", "partial", "--diff", "--timeout", "300s")
+    rows = [line.split() for line in diff.out.splitlines()[1:]]
+    assert [row for row in rows if row[1] == "ConfigMap"] == [
+        ["gone", "ConfigMap", "settings"],
+        ["new", "ConfigMap", "fresh"],
+    ]
+    assert "you may not list" in diff.err, "the role edit does not list every kind"
+    told = amy.done("backup", "contents", "partial", "--diff", "-o", "json", "--timeout", "300s").json
+    assert {"change": "gone", "kind": "ConfigMap", "name": "settings"} in told["diff"]["changes"]
+    assert "Volumes:" in amy.done("backup", "describe", "partial", "--details", "--timeout", "300s").out
+
     amy.tenant.kubectl("delete", "pod", "front", "--now")
     amy.done("restore", "create", "back", "--from-backup", "partial", "--wait", "--timeout", "300s")
     assert "Starting restore" in amy.done("restore", "logs", "back", "--timeout", "300s").out
+    assert "Volumes:" in amy.done("restore", "describe", "back", "--details", "--timeout", "300s").out
     results = amy.done("restore", "logs", "back", "--results", "--timeout", "300s").out
     assert "error " not in results
 

@@ -34,6 +34,7 @@ class DiscoveredResource(msgspec.Struct, frozen=True, rename="camel"):
     response_kind: ResponseKind | None = None
     scope: str = ""
     singular_resource: str = ""
+    verbs: tuple[str, ...] | None = None
     short_names: tuple[str, ...] | None = None
 
 

@@ -9,7 +9,8 @@ import pytest
 from foresail.api.nonadmin import Condition, Request
 from foresail.cli.errors import CommandError
 from foresail.cli.main import main, parser
-from foresail.cli.tenant.logs import WHAT_TO_DO, body, remark, request_name, verdict, what_to_do
+from foresail.cli.tenant.files import WHAT_TO_DO, body, remark, request_name, verdict, what_to_do
+from foresail.cli.tenant.logs import wanted_file
 from foresail.cli.tenant.results import as_lines
 from foresail.cli.tenant.wait import is_explained
 from foresail.plan import Key
@@ -29,7 +30,7 @@ ABOUT = Key("shop", "daily")
     ],
 )
 def test_the_request_names_the_file(family: Family, words: list[str], kind: str) -> None:
-    made = body(family, Key("shop", "x"), parser().parse_args(words))
+    made = body(Key("shop", "x"), wanted_file(family, parser().parse_args([*words, "--namespace", "shop"])))
     assert made["spec"] == {"target": {"kind": kind, "name": "daily"}}
     assert made["metadata"] == {"name": "x", "namespace": "shop"}
 

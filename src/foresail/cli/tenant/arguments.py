@@ -24,7 +24,12 @@ _EXAMPLES = {
             "foresail backup create nightly -o yaml > nightly.yaml",
         ),
         "get": ("foresail backup get", "foresail backup get -A --watch", "foresail backup get -o wide -l app=db"),
-        "describe": ("foresail backup describe before-upgrade",),
+        "describe": ("foresail backup describe before-upgrade", "foresail backup describe before-upgrade --details"),
+        "contents": (
+            "foresail backup contents before-upgrade",
+            "foresail backup contents before-upgrade --names",
+            "foresail backup contents before-upgrade --diff",
+        ),
         "explain": ("foresail backup explain before-upgrade", "foresail backup explain -o json"),
         "delete": ("foresail backup delete before-upgrade --wait", "foresail backup delete -l app=db --confirm"),
         "wait": ("foresail backup wait before-upgrade --timeout 30m",),
@@ -37,7 +42,7 @@ _EXAMPLES = {
             "foresail restore create --from-backup db --existing-resource-policy update",
         ),
         "get": ("foresail restore get", "foresail restore get -A --watch"),
-        "describe": ("foresail restore describe undo",),
+        "describe": ("foresail restore describe undo", "foresail restore describe undo --details"),
         "explain": ("foresail restore explain undo", "foresail restore explain -o json"),
         "delete": ("foresail restore delete undo",),
         "wait": ("foresail restore wait undo --timeout 30m",),
@@ -63,6 +68,8 @@ def _filling(word: str) -> Callable[[argparse.ArgumentParser], None]:
         words = one.add_subparsers(required=True, metavar="COMMAND")
         _add_create(words, word)
         _add_reports(words, word)
+        if word == "backup":
+            _add_contents(words, word)
         _add_delete(words, word)
         _add_wait(words, word)
         _add_logs(words, word)
@@ -104,9 +111,25 @@ def _add_reports(words: Any, word: str) -> None:  # noqa: ANN401
     add_object_output(one)
     one = _word(words, word, "describe", f"show details of {word}s and the next step")
     _add_selection(one, word)
+    one.add_argument("--details", action="store_true", help="also list the volumes by claim, read from the bucket")
+    _add_timeout(one)
+    _add_bucket(one)
     one = _word(words, word, "explain", "show completed steps, what is blocking, and the next step")
     _add_selection(one, word)
     add_output(one, "table", "json", "yaml")
+
+
+def _add_contents(words: Any, word: str) -> None:  # noqa: ANN401
+    one = _word(words, word, "contents", "list what is in a finished backup, or compare it with the namespace")
+    one.add_argument("name", metavar="NAME", help="name of the backup")
+    shown = one.add_mutually_exclusive_group()
+    shown.add_argument("--names", action="store_true", help="list the objects instead of counts by kind")
+    shown.add_argument(
+        "--diff", action="store_true", help="list what was deleted or created since, as far as you may list it"
+    )
+    add_output(one, "table", "json", "yaml")
+    _add_timeout(one)
+    _add_bucket(one)
 
 
 def _add_delete(words: Any, word: str) -> None:  # noqa: ANN401
@@ -136,6 +159,10 @@ def _add_logs(words: Any, word: str) -> None:  # noqa: ANN401
     one.add_argument("name", metavar="NAME", help=f"name of the {word}")
     one.add_argument("--results", action="store_true", help="print errors and warnings instead of the log")
     _add_timeout(one)
+    _add_bucket(one)
+
+
+def _add_bucket(one: argparse.ArgumentParser) -> None:
     one.add_argument("--cacert", metavar="FILE", help="additional CA certificates for the bucket, in PEM")
     one.add_argument("--insecure-skip-tls-verify", action="store_true", help="do not verify the bucket's certificate")
 

@@ -5,35 +5,64 @@ import sys
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 
+from foresail.cli.access.cluster import Cluster
+from foresail.cli.errors import CommandError, UnreachableError
 from foresail.cli.output.objects import document
 from foresail.cli.output.table import aligned, table
 from foresail.cli.output.terminal import BOLD, painted
 from foresail.cli.tenant.explain import advised
+from foresail.cli.tenant.files import Access, File, access_of, read_file
 from foresail.cli.tenant.get import until
-from foresail.cli.tenant.selection import read_selected
+from foresail.cli.tenant.selection import in_namespace, selected_requests
 from foresail.cli.tenant.tenant_request import TenantRequest
+from foresail.cli.tenant.volumes import MOST_BYTES, volume_infos, volumes_text
 from foresail.kube.clock import now
-from foresail.selfservice.families import BACKUPS
+from foresail.selfservice.downloads.decide import HAS_FILES
+from foresail.selfservice.families import BACKUPS, Family
 
 _NONE = "<none>"
 
 
 def describe(args: argparse.Namespace) -> int:
     """Print everything about the selected requests."""
-    found = read_selected(args)
+    access = access_of(args) if args.details else None
+    return in_namespace(args, lambda cluster, family: _describe(cluster, family, args, access))
+
+
+async def _describe(cluster: Cluster, family: Family, args: argparse.Namespace, access: Access | None) -> int:
+    found = await selected_requests(cluster, family, args)
+    volumes = [await _volumes(cluster, each, access) if access is not None else "" for each in found]
     if found:
-        print("\n\n\n".join(described(each, now()) for each in found))
+        print("\n\n\n".join(described(each, now(), text) for each, text in zip(found, volumes, strict=True)))
     return 0
 
 
-def described(each: TenantRequest, at: datetime) -> str:
-    """Return the text about a request: metadata, progress, spec, conditions and the next step."""
+async def _volumes(cluster: Cluster, each: TenantRequest, access: Access) -> str:
+    """Return the volumes by claim; if they cannot be read, why, for the rest is worth reading all the same."""
+    if each.velero.phase not in HAS_FILES:
+        return f"Volumes:  {_NONE}; the {each.family.word} has not finished"
+    kind = "BackupVolumeInfos" if each.family is BACKUPS else "RestoreVolumeInfo"
+    file = File(each.family, each.key, kind, "list of volumes")
+    try:
+        infos = volume_infos(each.key.namespace, await read_file(cluster, file, access, MOST_BYTES))
+    except UnreachableError:
+        raise
+    except CommandError as error:
+        return f"Volumes:  unknown: {error.problem}"
+    if infos is None:
+        return "Volumes:  unknown: the list of volumes is not in Velero's format"
+    return volumes_text(infos, has_results=each.family is BACKUPS)
+
+
+def described(each: TenantRequest, at: datetime, volumes: str = "") -> str:
+    """Return the text about a request: metadata, progress, spec, volumes, conditions and the next step."""
     text = aligned([*_request_lines(each), "", *_velero_lines(each, at), ""])
     name = each.key.name
     text = text.replace(name, painted(name, BOLD, sys.stdout), 1)
     spec = document(each.spec, "yaml") if each.spec else "{}"
     spec_lines = "\n".join(["Spec:", *(f"  {line}" for line in spec.splitlines())])
-    return f"{text}\n{spec_lines}\n\n{_conditions(each)}\n\nNext: {advised(each)}"
+    parts = (f"{text}\n{spec_lines}", volumes, _conditions(each), f"Next: {advised(each)}")
+    return "\n\n".join(filter(None, parts))
 
 
 def _request_lines(each: TenantRequest) -> Iterator[str]:

@@ -59,7 +59,8 @@ PREFIX = "nadr-"
 SILENCE = timedelta(minutes=1)
 """After which a tenant is told that Velero does not answer."""
 
-_HAS_FILES = (velero.COMPLETED, velero.PARTIALLY_FAILED, velero.FAILED)
+HAS_FILES = (velero.COMPLETED, velero.PARTIALLY_FAILED, velero.FAILED)
+"""The phases in which Velero has written its files."""
 
 
 def family_of(kind: str) -> Family:
@@ -166,7 +167,7 @@ def _not_there(family: Family, about: RequestRow) -> NewCondition:
 
 def _not_ready(family: Family, row: VeleroRow, name: str) -> NewCondition | None:
     """Say why Velero has not written the file; None if it has."""
-    if row.phase in _HAS_FILES:
+    if row.phase in HAS_FILES:
         return None
     if row.is_terminal:
         return _missing(family, f"{family.kind.name} {name} is {row.phase}, so there is no file to download")

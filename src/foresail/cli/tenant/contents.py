@@ -1,0 +1,110 @@
+"""`foresail backup contents`: what is in a backup, and how that differs from what is in the namespace now."""
+
+import argparse
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from foresail.cli.access.cluster import Cluster
+from foresail.cli.errors import CommandError
+from foresail.cli.output.messages import hint, interruptible
+from foresail.cli.output.objects import document
+from foresail.cli.output.table import table
+from foresail.cli.tenant.files import Access, File, access_of, read_file
+from foresail.cli.tenant.held import MOST_BYTES, Change, HeldKind, changes, held_kinds, is_compared
+from foresail.cli.tenant.live import list_objects, listable
+from foresail.cli.tenant.selection import in_namespace, read_request
+from foresail.plan import Key
+from foresail.selfservice.families import BACKUPS, Family
+
+_spec = msgspec.json.Decoder(dict[str, Any])
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """What is gone or new since the backup, and the kinds that could not be compared, each with the cause."""
+
+    changes: tuple[Change, ...]
+    not_compared: Mapping[str, str]
+
+
+def contents(args: argparse.Namespace) -> int:
+    """Print what is in a backup, or how it differs from the namespace."""
+    access = access_of(args)
+    return interruptible(lambda: in_namespace(args, lambda cluster, _: _contents(cluster, BACKUPS, args, access)))
+
+
+async def _contents(cluster: Cluster, family: Family, args: argparse.Namespace, access: Access) -> int:
+    about = Key(args.namespace, args.name)
+    backup = await read_request(cluster, family, about)  # if it does not exist, that is the error
+    file = File(family, about, "BackupResourceList", "list of contents")
+    held = held_kinds(about.namespace, await read_file(cluster, file, access, MOST_BYTES))
+    if held is None:
+        problem = f"the list of contents of {family.kind.name} {about} is not in Velero's format"
+        raise CommandError(problem, "create a new backup, or ask a cluster administrator")
+    difference = None
+    if args.diff:
+        difference = await compare(cluster, about.namespace, held, _spec.decode(backup.made.spec))
+    if args.output != "table":
+        print(document(as_data(about, held, difference), args.output))
+    elif difference is not None:
+        print(diff_text(held, difference))
+        for kind, cause in difference.not_compared.items():
+            hint(f"not compared: {kind}: {cause}")
+    else:
+        print(names_table(held) if args.names else counts_table(held))
+    return 0
+
+
+async def compare(cluster: Cluster, namespace: str, held: Sequence[HeldKind], spec: Mapping[str, Any]) -> Difference:
+    """Compare a backup with the live namespace, by the caller's own rights."""
+    discovery = await cluster.discovered()
+    if discovery is None:
+        raise CommandError("the API server does not answer which kinds it serves", "try again, or leave out --diff")
+    served = listable(discovery)
+    wanted = [(resource, kind) for resource, kind in served.items() if is_compared(resource, held, spec)]
+    live, refused = await list_objects(cluster, namespace, wanted)
+    known = {(each.group, each.kind) for each in served}
+    unserved = [each.title for each in held if each.is_namespaced and (each.group, each.kind) not in known]
+    missing = dict.fromkeys(unserved, "the cluster does not serve it")
+    return Difference(tuple(changes(held, live, spec)), {**refused, **missing})
+
+
+def counts_table(held: Iterable[HeldKind]) -> str:
+    """Return a row for each kind with how many objects of it there are."""
+    rows = [(each.title, each.api_version, str(len(each.names))) for each in held]
+    return table(("KIND", "API VERSION", "COUNT"), rows) if rows else "No objects in the backup."
+
+
+def names_table(held: Iterable[HeldKind]) -> str:
+    """Return a row for each object."""
+    rows = [(each.title, name) for each in held for name in each.names]
+    return table(("KIND", "NAME"), rows) if rows else "No objects in the backup."
+
+
+def diff_text(held: Sequence[HeldKind], difference: Difference) -> str:
+    """Return a row for each object that is gone or new."""
+    if difference.changes:
+        return table(("CHANGE", "KIND", "NAME"), [(each.change, each.kind, each.name) for each in difference.changes])
+    count = sum(len(each.names) for each in held if each.is_namespaced)
+    return f"No differences: the namespace has the {count} objects of the backup, and no other."
+
+
+def as_data(about: Key, held: Iterable[HeldKind], difference: Difference | None) -> dict[str, Any]:
+    """Return the same for programs, with all names."""
+    kinds = [
+        {
+            "apiVersion": each.api_version,
+            "kind": each.kind,
+            "namespaced": each.is_namespaced,
+            "count": len(each.names),
+            "names": list(each.names),
+        }
+        for each in held
+    ]
+    data: dict[str, Any] = {"namespace": about.namespace, "name": about.name, "kinds": kinds}
+    if difference is not None:
+        rows = [{"change": each.change, "kind": each.kind, "name": each.name} for each in difference.changes]
+        causes = [{"kind": kind, "cause": cause} for kind, cause in difference.not_compared.items()]
+        data["diff"] = {"changes": rows, "notCompared": causes}
+    return data

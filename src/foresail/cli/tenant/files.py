@@ -1,0 +1,161 @@
+"""Files that Velero keeps about a backup or a restore, read with the tenant's own rights.
+
+A NonAdminDownloadRequest is created, waited for, and deleted whatever happens; the file comes from the bucket itself.
+"""
+
+import argparse
+import asyncio
+import secrets
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import msgspec
+
+from foresail.api.nonadmin import Condition, Download
+from foresail.api.requests import NON_ADMIN_DOWNLOAD_REQUEST
+from foresail.bucket import DownloadError, download, trusting
+from foresail.cli.access.cluster import Cluster
+from foresail.cli.errors import CommandError
+from foresail.cli.options.values import deadline
+from foresail.cli.output.messages import hint
+from foresail.cli.tenant.advice import UNSEEN, advice_for, next_step, sentence
+from foresail.cli.tenant.wait import PATIENCE
+from foresail.kube.clock import now
+from foresail.plan import Key
+from foresail.selfservice.downloads.observe import download_row
+from foresail.selfservice.families import Family
+from foresail.selfservice.reasons import Reason
+
+_FILES = NON_ADMIN_DOWNLOAD_REQUEST
+_PAUSE = 0.5
+_SECONDS = 600.0
+_LONGEST_NAME = 200
+_NO_FILE = (Reason.ERROR, Reason.TARGET_NOT_SERVED, Reason.CONTENTS_DENIED, Reason.VELERO_SILENT)
+
+WHAT_TO_DO = {
+    "certificate": "pass its CA certificate in PEM with --cacert FILE",
+    "reached": "the bucket must be reachable from here; ask a cluster administrator, or run the command in the cluster",
+    "longer": "try again, or run the command closer to the bucket",
+    "404": "Velero stored no such file, for example after a crash; see foresail {word} describe {name} -n {namespace}",
+    "403": "try again; the download URL expires after a few minutes",
+    "larger": "download it with curl from the URL of a NonAdminDownloadRequest",
+}
+"""What to do about a file that cannot be read, by a word of the cause."""
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file about a backup or a restore: its kind as Velero names it, and what people call it."""
+
+    family: Family
+    about: Key
+    kind: str
+    word: str
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Whom to trust in front of the bucket, and how long to wait for the URL."""
+
+    tls: ssl.SSLContext
+    until: datetime | None
+
+
+def access_of(args: argparse.Namespace) -> Access:
+    """Return how the user wants files to be read."""
+    try:
+        tls = trusting(Path(args.cacert).read_text() if args.cacert else "")
+    except (OSError, ValueError, DownloadError) as error:
+        raise CommandError(f"--cacert {args.cacert}: {error}", "pass a file with PEM certificates") from error
+    if args.insecure_skip_tls_verify:
+        tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+    return Access(tls, deadline(args.timeout))
+
+
+async def read_file(cluster: Cluster, file: File, access: Access, most: int) -> bytes:
+    """Return a file, unpacked."""
+    async with pieces_of(cluster, file, access, most) as pieces:
+        return b"".join([each async for each in pieces])
+
+
+@asynccontextmanager
+async def pieces_of(cluster: Cluster, file: File, access: Access, most: int) -> AsyncIterator[AsyncIterator[bytes]]:
+    """Let a file be read piece by piece; nothing is left behind."""
+    family, about = file.family, file.about
+    key = Key(about.namespace, request_name(about.name))
+    made = msgspec.json.decode(await cluster.create(_FILES, key, body(key, file)), type=Download)
+    try:
+        url = await _url(cluster, file, key, access.until)
+        yield download(url, most=most, seconds=_SECONDS, tls=access.tls)
+    except DownloadError as error:
+        problem = f"the {file.word} of {family.kind.name} {about} cannot be read: {error}"
+        raise CommandError(problem, what_to_do(str(error), family, about)) from error
+    finally:
+        await cluster.delete(_FILES, key, made.metadata.uid)
+
+
+def request_name(name: str) -> str:
+    """Return a name for the request that nobody else has."""
+    return f"{name[:_LONGEST_NAME].rstrip('.-')}-{secrets.token_hex(4)}"
+
+
+def body(key: Key, file: File) -> dict[str, object]:
+    """Return the request for a file."""
+    return {
+        "apiVersion": _FILES.api_version,
+        "kind": _FILES.name,
+        "metadata": {"name": key.name, "namespace": key.namespace},
+        "spec": {"target": {"kind": file.kind, "name": file.about.name}},
+    }
+
+
+async def _url(cluster: Cluster, file: File, key: Key, until: datetime | None) -> str:
+    family, about = file.family, file.about
+    said, began = "", now()
+    while True:
+        wire = await cluster.read(_FILES, key, Download)
+        url, stands = download_row(wire).url, next(iter(wire.status.conditions or ()), None)
+        if url:
+            return url
+        ended = verdict(stands, family, about)
+        if ended is not None:
+            raise ended
+        news = remark(stands, now() - began, family, about)
+        if news != said:
+            said = news
+            hint(said)
+        if until is not None and now() >= until:
+            problem = f"{family.kind.name} {about}: timed out waiting for its {file.word}"
+            raise CommandError(problem, said or next_step(advice_for(""), family, about))
+        await asyncio.sleep(_PAUSE)
+
+
+def verdict(stands: Condition | None, family: Family, about: Key) -> CommandError | None:
+    """Return why there will be no file; None if there is still hope."""
+    if stands is None or stands.reason not in _NO_FILE:
+        return None
+    return CommandError(
+        f"{family.kind.name} {about}: {stands.message}",
+        f"see foresail {family.word} explain {about.name} -n {about.namespace}"
+        if stands.reason == Reason.ERROR
+        else next_step(advice_for(stands.reason), family, about),
+    )
+
+
+def remark(stands: Condition | None, waited: timedelta, family: Family, about: Key) -> str:
+    """Return what somebody who waits should know; empty if there is nothing."""
+    if stands is not None:
+        return stands.message
+    return sentence(UNSEEN, family, about) if waited > PATIENCE else ""
+
+
+def what_to_do(cause: str, family: Family, about: Key) -> str:
+    """Return what to do about a file that cannot be read."""
+    found = next(
+        (text for word, text in WHAT_TO_DO.items() if word in cause), "try again, or ask a cluster administrator"
+    )
+    return found.format(word=family.word, name=about.name, namespace=about.namespace)

@@ -1,0 +1,92 @@
+"""What is in the namespace now, as far as the caller may list it: names and labels alone."""
+
+import asyncio
+from collections.abc import Iterable
+
+import msgspec
+
+from foresail.api.authorization import Discovery
+from foresail.api.metadata import Metadata
+from foresail.cli.access.cluster import Cluster
+from foresail.cli.tenant.held import LiveObject
+from foresail.kube.failures import Cause, Failure
+from foresail.plan import Kind
+from foresail.selfservice.access.discovery import CORE, ApiResource, api_resources
+
+_AT_ONCE = 8
+_PAGE = "500"
+
+
+class _Rest(msgspec.Struct, frozen=True):
+    token: str = msgspec.field(default="", name="continue")
+
+
+class _Object(msgspec.Struct, frozen=True):
+    metadata: Metadata
+
+
+class _Page(msgspec.Struct, frozen=True):
+    metadata: _Rest = _Rest()
+    items: tuple[_Object, ...] | None = None
+
+
+def listable(discovery: Discovery) -> dict[ApiResource, Kind]:
+    """Return the namespaced resources that can be listed, each with its address in the first version that has it."""
+    found = {
+        each: Kind("", "v1", each.plural, each.kind)
+        for each in CORE
+        if each.is_namespaced and each.plural != "bindings"
+    }
+    addresses: dict[tuple[str, str], Kind] = {}
+    for group in discovery.items or ():
+        for version in group.versions or ():
+            for each in version.resources or ():
+                if "list" in (each.verbs or ()) and each.response_kind is not None:
+                    kind = Kind(group.metadata.name, version.version, each.resource, each.response_kind.kind)
+                    addresses.setdefault((kind.group, kind.plural), kind)
+    for resource in api_resources(discovery):
+        address = addresses.get((resource.group, resource.plural))
+        if resource.is_namespaced and address is not None:
+            found[resource] = address
+    return found
+
+
+async def list_objects(
+    cluster: Cluster, namespace: str, kinds: Iterable[tuple[ApiResource, Kind]]
+) -> tuple[dict[ApiResource, tuple[LiveObject, ...]], dict[str, str]]:
+    """Return the objects of each kind, and by name the kinds that could not be listed, with the cause."""
+    limit = asyncio.Semaphore(_AT_ONCE)
+
+    async def listed(kind: Kind) -> tuple[LiveObject, ...] | Failure:
+        async with limit:
+            return await _list(cluster, namespace, kind)
+
+    asked = list(kinds)
+    answers = await asyncio.gather(*(listed(kind) for _, kind in asked))
+    live: dict[ApiResource, tuple[LiveObject, ...]] = {}
+    refused: dict[str, str] = {}
+    for (resource, _), answer in zip(asked, answers, strict=True):
+        if isinstance(answer, Failure):
+            refused[resource.name] = _cause(answer, resource, namespace)
+        else:
+            live[resource] = answer
+    return live, refused
+
+
+async def _list(cluster: Cluster, namespace: str, kind: Kind) -> tuple[LiveObject, ...] | Failure:
+    found: list[LiveObject] = []
+    parameters = {"limit": _PAGE}
+    while True:
+        page = await cluster.client.page(kind, namespace, parameters, _Page, metadata_only=True)
+        if isinstance(page, Failure):
+            return page
+        found += [LiveObject(each.metadata.name, each.metadata.labels or {}) for each in page.items or ()]
+        if not page.metadata.token:
+            return tuple(found)
+        parameters["continue"] = page.metadata.token
+
+
+def _cause(failure: Failure, resource: ApiResource, namespace: str) -> str:
+    if failure.cause is Cause.FORBIDDEN:
+        return f"you may not list {resource.name} in namespace {namespace}"
+    return failure.message

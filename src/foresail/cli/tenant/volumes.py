@@ -1,0 +1,104 @@
+"""The volumes of a backup or a restore by claim, from Velero's volume infos: size, method and result."""
+
+import msgspec
+
+from foresail.cli.output.table import table
+
+MOST_BYTES = 16 << 20
+_MOST_VOLUMES = 10_000
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_STEP = 1024
+
+
+class _Snapshot(msgspec.Struct, frozen=True):
+    size: int = 0
+
+
+class _PodVolume(msgspec.Struct, frozen=True, rename="camel"):
+    size: int = 0
+    volume_name: str = ""
+    pod_name: str = ""
+    pod_namespace: str = ""
+
+
+class VolumeInfo(msgspec.Struct, frozen=True, rename="camel"):
+    """A volume of a backup or of a restore; of each pair of fields, one is a backup's and one a restore's."""
+
+    pvc_name: str = ""
+    pvc_namespace: str = ""
+    pv_name: str = ""
+    backup_method: str = ""
+    restore_method: str = ""
+    snapshot_data_moved: bool = False
+    skipped: bool = False
+    skipped_reason: str = ""
+    result: str = ""
+    csi_snapshot_info: _Snapshot | None = None
+    snapshot_data_movement_info: _Snapshot | None = None
+    pvb_info: _PodVolume | None = None
+    pvr_info: _PodVolume | None = None
+
+    @property
+    def pod_volume(self) -> _PodVolume:
+        """What was copied from or to the file system of a pod."""
+        return self.pvb_info or self.pvr_info or _PodVolume()
+
+    @property
+    def claim(self) -> str:
+        """The claim; of a volume without one, the pod and its volume."""
+        pod = (
+            f"pod {self.pod_volume.pod_name}, volume {self.pod_volume.volume_name}" if self.pod_volume.pod_name else ""
+        )
+        return self.pvc_name or pod or self.pv_name
+
+    @property
+    def size(self) -> str:
+        """The size of the data; n/a if Velero does not know it."""
+        infos = (self.snapshot_data_movement_info, self.csi_snapshot_info, self.pod_volume)
+        return _bytes(next((each.size for each in infos if each is not None and each.size), 0))
+
+    @property
+    def method(self) -> str:
+        """How the data was copied."""
+        name = self.backup_method or self.restore_method or "n/a"
+        return f"{name}, data moved" if self.snapshot_data_moved else name
+
+    @property
+    def outcome(self) -> str:
+        """Whether its data is in the backup."""
+        if self.skipped:
+            return f"skipped: {self.skipped_reason}" if self.skipped_reason else "skipped"
+        return self.result or "n/a"
+
+
+_infos = msgspec.json.Decoder(list[VolumeInfo] | None)
+
+
+def volume_infos(namespace: str, file: bytes) -> list[VolumeInfo] | None:
+    """Return the volumes of a namespace; None if the file is not of Velero's shape."""
+    try:
+        found = _infos.decode(file) or []
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return None
+    if len(found) > _MOST_VOLUMES:
+        return None
+    own = [each for each in found if namespace in (each.pvc_namespace, each.pod_volume.pod_namespace)]
+    return sorted(own, key=lambda each: each.claim)
+
+
+def volumes_text(infos: list[VolumeInfo], *, has_results: bool) -> str:
+    """Return a row for each volume; a restore's file does not say whether it succeeded."""
+    if not infos:
+        return "Volumes:  <none>"
+    rows = [(f"  {each.claim}", each.size, each.method, *((each.outcome,) if has_results else ())) for each in infos]
+    header = ("  CLAIM", "SIZE", "METHOD", *(("RESULT",) if has_results else ()))
+    return "Volumes:\n" + table(header, rows)
+
+
+def _bytes(count: int) -> str:
+    if not count:
+        return "n/a"
+    size, unit = float(count), 0
+    while size >= _STEP and unit < len(_UNITS) - 1:
+        size, unit = size / _STEP, unit + 1
+    return f"{size:.3g} {_UNITS[unit]}"
