@@ -212,7 +212,19 @@ NAMED_ALONE = ("create", "run")
 
 def test_every_verb_that_lists_or_changes_objects_is_known_here() -> None:
     verbs = [verb for group in PRINTS_OBJECTS for verb in EVERY[f"foresail {group}"].verbs()]
-    others = {"describe", "explain", "wait", "logs", "contents", "simulate", "calendar", "spread", "preview", "test"}
+    others = {
+        "describe",
+        "explain",
+        "wait",
+        "logs",
+        "contents",
+        "usage",
+        "simulate",
+        "calendar",
+        "spread",
+        "preview",
+        "test",
+    }
     assert set(verbs) == {each for verbs in PRINTS_OBJECTS.values() for each in verbs} | others
 
 

@@ -20,6 +20,7 @@ def add_policy(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     )
     verbs = policy.add_subparsers(metavar="COMMAND", required=True)
     _add_reports(verbs)
+    _add_usage(verbs)
     _add_test(verbs)
 
 
@@ -43,6 +44,28 @@ def _add_reports(verbs: Any) -> None:  # noqa: ANN401 - argparse's own is privat
         "foresail policy describe web",
     )
     _add_selection(one)
+
+
+def _add_usage(verbs: Any) -> None:  # noqa: ANN401
+    one = _verb(
+        verbs,
+        "usage",
+        "show the use of quotas by namespace, the fullest first",
+        ("usage", "usage"),
+        "foresail policy usage -A",
+        "foresail policy usage -n shop -o wide",
+        "foresail policy usage -A -o json",
+    )
+    one.add_argument("-n", "--namespace", metavar="NAMESPACE", help="one namespace (default: that of the kube context)")
+    one.add_argument("-A", "--all-namespaces", action="store_true", help="all namespaces in which a policy applies")
+    one.add_argument(
+        "--limit",
+        type=int,
+        default=50,
+        metavar="NUMBER",
+        help="print at most so many namespaces, 0 for all (default: 50)",
+    )
+    add_output(one, "table", "wide", "json", "yaml")
 
 
 def _add_test(verbs: Any) -> None:  # noqa: ANN401

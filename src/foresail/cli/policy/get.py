@@ -109,17 +109,18 @@ def _namespaces(each: Applied) -> str:
         rows.append(
             (
                 f"  {namespace}",
-                _share(backups.stored, quotas.stored),
-                _share(backups.active, quotas.active),
-                _share(restores.stored, quotas.restores.stored),
-                _share(restores.active, quotas.restores.active),
+                share(backups.stored, quotas.stored),
+                share(backups.active, quotas.active),
+                share(restores.stored, quotas.restores.stored),
+                share(restores.active, quotas.restores.active),
             )
         )
     header = ("  NAMESPACE", "BACKUPS", "ACTIVE", "RESTORES", "ACTIVE RESTORES")
     return "Namespaces:\n" + table(header, rows)
 
 
-def _share(used: int, quota: int | None) -> str:
+def share(used: int, quota: int | None) -> str:
+    """Return the use of a quota."""
     return str(used) if quota is None else f"{used} of {quota}"
 
 
@@ -139,26 +140,27 @@ def _read_policies(args: argparse.Namespace) -> list[Applied]:
 
 
 async def _applied(cluster: Cluster, args: argparse.Namespace) -> list[Applied]:
-    every = [_policy(_any.decode(each)) for each in await cluster.listed(SELF_SERVICE_POLICY, "")]
+    every = [decode_policy(_any.decode(each)) for each in await cluster.listed(SELF_SERVICE_POLICY, "")]
     if args.names:
         wanted = [await cluster.read(SELF_SERVICE_POLICY, Key("", name), msgspec.Raw) for name in args.names]
-        picked = [_policy(_any.decode(each)) for each in wanted]
+        picked = [decode_policy(_any.decode(each)) for each in wanted]
     elif args.selector:
         selected = await cluster.listed(SELF_SERVICE_POLICY, "", args.selector)
-        picked = [_policy(_any.decode(each)) for each in selected]
+        picked = [decode_policy(_any.decode(each)) for each in selected]
     else:
         picked = sorted(every, key=lambda pair: (-pair[1].spec.priority, pair[1].metadata.name))
-    holders = await _namespaces_by_policy(cluster, [policy for _, policy in every], args)
-    backups, restores = await _use(cluster, BACKUPS, args), await _use(cluster, RESTORES, args)
+    holders = await namespaces_by_policy(cluster, [policy for _, policy in every], args)
+    backups, restores = await read_use(cluster, BACKUPS, args), await read_use(cluster, RESTORES, args)
     return [
         Applied(content, policy, tuple(holders.get(policy.metadata.name, ())), backups, restores)
         for content, policy in picked
     ]
 
 
-async def _namespaces_by_policy(
+async def namespaces_by_policy(
     cluster: Cluster, policies: Sequence[SelfServicePolicy], args: argparse.Namespace
 ) -> dict[str, list[str]]:
+    """Return the namespaces in which each policy applies, by the name of the policy."""
     rows, never = [policy_row(each) for each in policies], {args.velero_namespace, args.operator_namespace}
     found: dict[str, list[str]] = {}
     for raw in await cluster.listed(NAMESPACE, ""):
@@ -169,7 +171,7 @@ async def _namespaces_by_policy(
     return {name: sorted(each) for name, each in found.items()}
 
 
-async def _use(cluster: Cluster, family: Family, args: argparse.Namespace) -> dict[str, Use]:
+async def read_use(cluster: Cluster, family: Family, args: argparse.Namespace) -> dict[str, Use]:
     """Count what the namespaces have; empty, with a hint, if that cannot be read."""
     try:
         made = await cluster.listed(family.velero, args.velero_namespace, family.nacuuid_label)
@@ -181,7 +183,8 @@ async def _use(cluster: Cluster, family: Family, args: argparse.Namespace) -> di
     return use_by_namespace(family, objects, [_any.decode(each) for each in requests])
 
 
-def _policy(content: dict[str, Any]) -> tuple[dict[str, Any], SelfServicePolicy]:
+def decode_policy(content: dict[str, Any]) -> tuple[dict[str, Any], SelfServicePolicy]:
+    """Return a policy as it came, and decoded."""
     kind = {"apiVersion": SELF_SERVICE_POLICY.api_version, "kind": SELF_SERVICE_POLICY.name}
     try:
         return {**kind, **content}, msgspec.convert(content, SelfServicePolicy)

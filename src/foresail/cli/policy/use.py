@@ -1,6 +1,7 @@
 """How much of its quota each namespace uses."""
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -14,6 +15,8 @@ class Use(msgspec.Struct, frozen=True):
 
     stored: int = 0
     active: int = 0
+    oldest: datetime | None = None  # when Velero started the first and the last of those that it has
+    newest: datetime | None = None
 
 
 class _Metadata(msgspec.Struct, frozen=True):
@@ -22,8 +25,9 @@ class _Metadata(msgspec.Struct, frozen=True):
     annotations: dict[str, str] | None = None
 
 
-class _Status(msgspec.Struct, frozen=True):
+class _Status(msgspec.Struct, frozen=True, rename="camel"):
     phase: str = ""
+    start_timestamp: datetime | None = None
 
 
 class VeleroObject(msgspec.Struct, frozen=True):
@@ -38,12 +42,23 @@ def use_by_namespace(
 ) -> dict[str, Use]:
     """Return the use of each namespace: what Velero has, and what was accepted and Velero does not have yet."""
     is_active: dict[str, dict[str, bool]] = {}
+    started: dict[str, list[datetime]] = {}
     for each in made:
         namespace = (each.metadata.annotations or {}).get(family.origin_namespace, "")
         is_active.setdefault(namespace, {})[each.metadata.name] = each.status.phase not in velero.TERMINAL
+        if each.status.start_timestamp is not None:
+            started.setdefault(namespace, []).append(each.status.start_timestamp)
     for request in requests:
         status = request.get("status") or {}
         name = (status.get(family.reference) or {}).get("nacuuid", "")
         if name and not (status.get(family.reference) or {}).get("name"):
             is_active.setdefault(request["metadata"]["namespace"], {}).setdefault(name, True)
-    return {namespace: Use(len(found), sum(found.values())) for namespace, found in is_active.items()}
+    return {
+        namespace: Use(
+            len(found),
+            sum(found.values()),
+            min(started.get(namespace, ()), default=None),
+            max(started.get(namespace, ()), default=None),
+        )
+        for namespace, found in is_active.items()
+    }
