@@ -193,6 +193,8 @@ def _tls(settings: _Settings, credentials: Credentials) -> ssl.SSLContext | None
     if not settings.server.startswith("https:"):
         return None
     context = ssl.create_default_context(cadata=settings.authority.decode("ascii", "replace") or None)
+    # As with kubectl: Python is strict from 3.13 on, and refuses the CA of many a cluster, which lacks an extension.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if settings.is_insecure:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE

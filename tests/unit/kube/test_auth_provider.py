@@ -16,6 +16,7 @@ def provider(folder: Path, token: str) -> str:
     return str(written(folder / "config", user={"auth-provider": {"name": "oidc", "config": {"id-token": token}}}))
 
 
+@pytest.mark.filterwarnings("ignore:datetime.datetime.utc:DeprecationWarning")  # by the official client, from 3.12 on
 def test_an_id_token_that_holds_is_used(tmp_path: Path) -> None:
     middle = base64.urlsafe_b64encode(json.dumps({"exp": 4_000_000_000}).encode()).decode().rstrip("=")
     token = f"a.{middle}.c"

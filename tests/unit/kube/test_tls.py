@@ -48,6 +48,7 @@ class Answer(BaseHTTPRequestHandler):
 def api_server(pki: Path, names: list[str | None]) -> Iterator[str]:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(pki / "ca.crt"))
     context.verify_mode = ssl.CERT_OPTIONAL
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # the testbed's CA lacks an extension, as those of many clusters do
     context.load_cert_chain(pki / "server.crt", pki / "server.key")
     context.sni_callback = lambda _socket, name, _context: names.append(name)
     with served(Answer) as server:
@@ -90,3 +91,13 @@ def test_nobody_is_trusted_without_an_authority_unless_verification_is_switched_
     answer, _ = asked(pki, tmp_path, {}, {})
     assert isinstance(answer, Failure)
     assert asked(pki, tmp_path, {"insecure-skip-tls-verify": True}, {})[0] == {"subject": ""}
+
+
+def test_a_cluster_whose_ca_lacks_an_extension_is_trusted_by_every_python_as_by_kubectl(
+    pki: Path, tmp_path: Path
+) -> None:
+    cluster = {"server": "https://127.0.0.1:1", "certificate-authority": str(pki / "ca.crt")}
+    tls = asyncio.run(connect(str(written(tmp_path / "config", cluster=cluster)))).tls
+    assert tls is not None
+    assert tls.verify_mode is ssl.CERT_REQUIRED
+    assert not tls.verify_flags & ssl.VERIFY_X509_STRICT
