@@ -47,7 +47,7 @@ def test_every_block_with_commands_is_followed_by_the_test_that_the_page_names(p
     blocks = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     assert {kind for kind, _ in blocks} <= {"console", "text"}
     assert [block for kind, block in blocks if kind == "text" and "$ " in block] == [], "nobody would type it"
-    named = re.search(r"run as they stand by `(tests/cluster/test_\w+\.py)`", text)
+    named = re.search(r"run unchanged by `(tests/cluster/test_\w+\.py)`", text)
     assert named is not None
     source = (ROOT / named[1]).read_text()
     assert f'"{page}"' in source

@@ -59,8 +59,8 @@ def test_what_is_said_about_others_is_their_own_word_or_a_test_of_ours() -> None
         assert [each for each in said if not re.fullmatch(r"\*\*[\w ]+\*\*: .*\]\(.*\).*", each)] == [], name
 
 
-def test_each_advice_to_take_something_else_links_to_what_was_looked_up() -> None:
-    advice = PAGE.read_text().partition("## Take something else if")[2].partition("##")[0]
+def test_each_advice_to_use_something_else_links_to_what_was_looked_up() -> None:
+    advice = PAGE.read_text().partition("## Use something else if")[2].partition("##")[0]
     named = re.findall(r"^- \*\*(?!plain Velero).*", advice, re.MULTILINE)
     assert named
     assert [each for each in named if "](https://" not in each] == []
