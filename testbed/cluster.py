@@ -16,7 +16,7 @@ from testbed.api import request
 from testbed.build import Say, build, cached_folder, component_named, program
 from testbed.errors import TestbedError
 from testbed.faults import Faults
-from testbed.node import images, needs, network, up
+from testbed.node import images, needs, network, programs, up
 from testbed.places import clusters_folder
 from testbed.processes import Program
 from testbed.proxy import Proxy
@@ -230,7 +230,19 @@ class Cluster:
     def build_image(self, checkout: Path, name: str, say: Say = _silent) -> None:
         """Build the project's image from its Containerfile and push it to the node's registry under that name."""
         images.build_project(checkout, name, say)
-        images.push_project(name, f"{network.node_address(self.site)}:{network.REGISTRY_PORT}")
+        images.push_project(name, self._registry)
+
+    def add_postgres(self, say: Say = _silent) -> None:
+        """Put the image with PostgreSQL, made of Debian's packages, into the node's registry."""
+        shutil.copytree(images.build_postgres(say), programs.registry_data(self.site), dirs_exist_ok=True)
+
+    def tag_image(self, image: str, name: str) -> None:
+        """Give an image of the node's registry another name."""
+        images.tag(self._registry, image, name)
+
+    @property
+    def _registry(self) -> str:
+        return f"{network.node_address(self.site)}:{network.REGISTRY_PORT}"
 
     def bucket_objects(self) -> list[str]:
         """Return the keys of the objects in Velero's bucket."""

@@ -1,6 +1,7 @@
 """The images of a node: made from programs that were built here and from Debian's packages, never fetched."""
 
 import hashlib
+import http.client
 import io
 import json
 import os
@@ -26,12 +27,24 @@ from testbed.places import programs_folder
 
 PAUSE = "testbed.foresail.dev/pause:1"
 BUSYBOX = "busybox:1"
+POSTGRES = "postgres:15"
 _PLUGIN_TAG = "v1.14.3"
 _RECIPE = 1  # raise it with every change of what is in the images
 _SUITE = "bookworm"
 _BASE_PACKAGES = ("python3", "python3-venv", "python-is-python3", "ca-certificates")
-_BASE_MINUTES = 2
+_POSTGRES_PACKAGES = ("postgresql-15",)
+# What a database in a container does not need: a cluster made by the installation of the package, and its compiler.
+_NOT_OF_POSTGRES = (
+    "var/lib/postgresql/15",
+    "usr/lib/*/libLLVM*",
+    "usr/lib/*/libz3*",
+    "usr/share/i18n",
+    "usr/share/doc",
+)
+_DEBIAN_MINUTES = 2
+_IMAGES_MINUTES = 0.5
 _SECONDS = 1200
+_MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,45 +77,65 @@ def base_folder() -> Path:
     return programs_folder() / f"node-base-{_digest(_SUITE, _BASE_PACKAGES)}"
 
 
+def postgres_folder() -> Path:
+    """Return where the image with PostgreSQL is, as a registry keeps it."""
+    return programs_folder() / f"node-postgres-{_digest(_SUITE, _POSTGRES_PACKAGES, _NOT_OF_POSTGRES)}"
+
+
 def _digest(*parts: object) -> str:
     return hashlib.sha256(repr((parts, platform.machine())).encode()).hexdigest()[:16]
 
 
 def build_images(say: Say) -> None:
     """Make the registry's images, if that has not been done."""
-    if registry_folder().exists():
-        return
-    with only_one("node-images"), tempfile.TemporaryDirectory(dir=programs_folder(), prefix=".node-images-") as scratch:
-        if registry_folder().exists():
-            return
-        began = time.monotonic()
-        say("node-images: building, about 0.5 min")
-        data = Path(scratch) / "registry"
-        data.mkdir()
-        with _registry(data, Path(scratch)) as server:
-            for image in _images():
-                _build(image, Path(scratch), server)
-                say(f"node-images: {image.name} after {time.monotonic() - began:.0f} s")
-        data.rename(registry_folder())  # the commit: a folder of the final name is complete
-    say(f"node-images: built in {time.monotonic() - began:.0f} s")
+    with _building(registry_folder(), _IMAGES_MINUTES, say) as built:
+        if built is not None:
+            with _registry(built, built.parent) as server:
+                for image in _images():
+                    _build(image, built.parent, server)
+                    say(f"node-images: {image.name}")
 
 
 def build_base(say: Say) -> Path:
-    """Make the base of the project's image from Debian's packages, if that has not been done; return its tar file."""
-    if not base_folder().exists():
-        with only_one("node-base"), tempfile.TemporaryDirectory(dir=programs_folder(), prefix=".node-base-") as scratch:
-            if not base_folder().exists():
-                began = time.monotonic()
-                say(f"node-base: building, about {_BASE_MINUTES} min")
-                folder = Path(scratch) / "built"
-                folder.mkdir()
-                _run(
-                    command("mmdebstrap"), "--quiet", "--variant=minbase",
-                    f"--include={','.join(_BASE_PACKAGES)}", _SUITE, str(folder / "base.tar"),
-                )  # fmt: skip
-                folder.rename(base_folder())
-                say(f"node-base: built in {time.monotonic() - began:.0f} s")
+    """Make the base of the project's image, if that has not been done; return its tar file."""
+    with _building(base_folder(), _DEBIAN_MINUTES, say) as built:
+        if built is not None:
+            _debian(built / "base.tar", _BASE_PACKAGES)
     return base_folder() / "base.tar"
+
+
+def build_postgres(say: Say) -> Path:
+    """Make an image with PostgreSQL, if that has not been done; return its folder."""
+    with _building(postgres_folder(), _DEBIAN_MINUTES, say) as built:
+        if built is not None:
+            scratch = built.parent
+            removed = " ".join(f'"$1"/{each}' for each in _NOT_OF_POSTGRES)
+            _debian(scratch / "layer.tar", _POSTGRES_PACKAGES, f"--customize-hook=rm -rf {removed}")
+            with _registry(built, scratch) as server:
+                _push_layer(scratch, ["FROM scratch", "ADD layer.tar /"], POSTGRES, server)
+    return postgres_folder()
+
+
+@contextmanager
+def _building(folder: Path, minutes: float, say: Say) -> Iterator[Path | None]:
+    """Give a folder to fill, which gets its final name when the block ends; nothing if there is one of that name."""
+    name = folder.name.rpartition("-")[0]
+    with only_one(name), tempfile.TemporaryDirectory(dir=programs_folder(), prefix=f".{name}-") as scratch:
+        if folder.exists():
+            yield None
+            return
+        began = time.monotonic()
+        say(f"{name}: building, about {minutes:g} min")
+        built = Path(scratch) / "built"
+        built.mkdir()
+        yield built
+        built.rename(folder)  # the commit: a folder of the final name is complete
+    say(f"{name}: built in {time.monotonic() - began:.0f} s")
+
+
+def _debian(tar: Path, packages: Sequence[str], *options: str) -> None:
+    include = f"--include={','.join(packages)}"
+    _run(command("mmdebstrap"), "--quiet", "--variant=minbase", include, *options, _SUITE, str(tar))
 
 
 def _images() -> list[Image]:
@@ -129,16 +162,22 @@ def _images() -> list[Image]:
 
 
 def _build(image: Image, scratch: Path, server: str) -> None:
-    context = scratch / "context"
-    context.mkdir()
-    write_layer(image, context / "layer.tar")
+    write_layer(image, scratch / "layer.tar")
     lines = ["FROM scratch", "ADD layer.tar /", f"USER {image.user}:{image.user}"]
     lines += [f"ENV {each}" for each in image.environment]
     lines += [f"ENTRYPOINT {json.dumps(image.command)}"] if image.command else []
+    _push_layer(scratch, lines, image.name, server)
+
+
+def _push_layer(scratch: Path, lines: Sequence[str], name: str, server: str) -> None:
+    """Build an image of the file layer.tar in that folder, push it, and remove the file."""
+    context = scratch / "context"
+    context.mkdir()
+    (scratch / "layer.tar").rename(context / "layer.tar")
     (context / "Containerfile").write_text("\n".join(lines))
     storage = _storage(scratch / "storage")
-    _run(*storage, "bud", "--quiet", "--isolation=chroot", f"--tag={image.name}", str(context))
-    _run(*storage, "push", "--quiet", "--tls-verify=false", image.name, f"docker://{server}/{repository(image.name)}")
+    _run(*storage, "bud", "--quiet", "--isolation=chroot", f"--tag={name}", str(context))
+    _run(*storage, "push", "--quiet", "--tls-verify=false", name, f"docker://{server}/{repository(name)}")
     shutil.rmtree(context)
 
 
@@ -230,6 +269,11 @@ def base_names(containerfile: str) -> list[str]:
     return list(dict.fromkeys(words[0] for words in stages if words[0] not in own))
 
 
+def base_tag(name: str) -> str:
+    """Return the tag by which buildah finds a base that was made here when a Containerfile asks for this name."""
+    return f"localhost/{name}"
+
+
 def _tag_base(tar: Path, name: str, say: Say) -> None:
     tag = f"localhost/{tar.parent.name}:1"
     if not _run(*project_storage(), "images", "--quiet", "--filter", f"reference={tag}"):
@@ -239,7 +283,7 @@ def _tag_base(tar: Path, name: str, say: Say) -> None:
             recipe.flush()
             file = f"--file={recipe.name}"
             _run(*project_storage(), "bud", "--quiet", "--isolation=chroot", f"--tag={tag}", file, str(tar.parent))
-    _run(*project_storage(), "tag", tag, f"docker.io/{repository(name)}")
+    _run(*project_storage(), "tag", tag, base_tag(name))
 
 
 def _index_options() -> list[str]:
@@ -255,6 +299,26 @@ def push_project(name: str, server: str) -> None:
     with only_one("node-buildah"):
         target = f"docker://{server}/{repository(name)}"
         _run(*project_storage(), "push", "--quiet", "--tls-verify=false", name, target)
+
+
+def tag(server: str, image: str, name: str) -> None:
+    """Give an image of a registry another tag: its manifest is stored once more."""
+    path, _, old = repository(image).rpartition(":")
+    wanted, _, new = repository(name).rpartition(":")
+    if wanted != path:
+        raise TestbedError(f"image {name} is in another repository than {image}", f"name it {path}:{new}")
+    connection = http.client.HTTPConnection(server, timeout=30)
+    try:
+        connection.request("GET", f"/v2/{path}/manifests/{old}", headers={"Accept": _MANIFEST})
+        answer = connection.getresponse()
+        manifest = answer.read()
+        connection.request("PUT", f"/v2/{path}/manifests/{new}", manifest, {"Content-Type": _MANIFEST})
+        stored = connection.getresponse()
+        said = stored.read().decode()
+    finally:
+        connection.close()
+    if stored.status != http.client.CREATED:
+        raise TestbedError(f"image {image} gets no tag {new}: code {stored.status}: {said}", "is it in the registry?")
 
 
 def _run(*words: str) -> str:
