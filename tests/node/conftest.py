@@ -1,4 +1,7 @@
-"""The clusters with a real node: one for all tests, with Velero and its node agent as pods."""
+"""The clusters with a real node: one for all tests, with Velero and its node agent as pods.
+
+CI runs the tests with the mark `sample`, `make test-node` all of them.
+"""
 
 import os
 import time
@@ -8,8 +11,11 @@ import pytest
 
 from testbed import Cluster, Options
 from testbed.node import needs
+from testbed.node.images import PAUSE
+from tests.cluster.pages import reading
 from tests.node.figures import FOUND
-from tests.node.nodes import CHECKOUT, IMAGE, foresail, started
+from tests.node.nodes import CHECKOUT, IMAGE, INSTALL, PAUSE_IMAGE, started
+from tests.node.tenant_database import Database, create_database
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -39,12 +45,29 @@ def node_cluster(measured: dict[str, float | bool | None]) -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="session")
-def installed(node_cluster: Cluster, measured: dict[str, float | bool | None]) -> Cluster:
-    """The cluster with the operator in pods, from the image of this checkout."""
+def installed(
+    node_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory, measured: dict[str, float | bool | None]
+) -> Cluster:
+    """The cluster with the operator in pods: the image of this checkout, installed by the README's own command."""
     node_cluster.build_image(CHECKOUT, IMAGE)
+    node_cluster.tag_image(PAUSE, PAUSE_IMAGE)
     began = time.monotonic()
-    foresail(node_cluster, "install", f"--image={IMAGE}", "--primers", "--timeout=5m")
+    with reading(node_cluster, tmp_path_factory.mktemp("reader") / "clone") as reader:
+        reader.type(INSTALL)
     for name in ("foresail", "foresail-primers"):
         node_cluster.kubectl("rollout", "status", f"deployment/{name}", "--namespace=velero", "--timeout=120s")
     measured["install_ready_s"] = round(time.monotonic() - began, 1)
     return node_cluster
+
+
+@pytest.fixture(scope="session")
+def served(installed: Cluster) -> Cluster:
+    """The same cluster, whose registry has an image with PostgreSQL."""
+    installed.add_postgres()
+    return installed
+
+
+@pytest.fixture(scope="session")
+def database(served: Cluster) -> Database:
+    """A tenant's database with rows; a test that loses it brings it back."""
+    return create_database(served, "ledger")

@@ -5,6 +5,8 @@ import json
 import os
 import re
 import subprocess
+import time
+from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -14,9 +16,13 @@ from testbed import Cluster
 from testbed.node import cgroups, network, programs
 from testbed.node.images import BUSYBOX
 from testbed.node.needs import command
+from tests.cluster.pages import steps
+from tests.node.figures import FOUND
 
 CHECKOUT = Path(__file__).parent.parent.parent
-IMAGE = "example.com/foresail/foresail:node-test"
+README = "../README.md"
+INSTALL = steps(README, "Install")[0].command
+IMAGE, PAUSE_IMAGE = (INSTALL.split(f"{flag} ")[1].split()[0] for flag in ("--image", "--primer-pause-image"))
 _SPACES = ("pid", "net", "mnt")
 
 
@@ -53,9 +59,33 @@ def namespace(name: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
 
 
+def claim(name: str, namespace: str) -> dict[str, Any]:
+    """Return a claim for a volume, which the provisioner makes on demand."""
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+
+
+def eventually(is_so: Callable[[], object], seconds: float, what: str) -> None:
+    """Wait until something is so."""
+    deadline = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
+        time.sleep(0.2)
+
+
 def wait_ready(cluster: Cluster, what: str, where: str, seconds: int = 120) -> None:
     """Wait until an object is Ready."""
     cluster.kubectl("wait", "--for=condition=Ready", what, f"--namespace={where}", f"--timeout={seconds}s")
+
+
+def is_identical(before: str, after: str) -> bool:
+    """Whether data came back as it was; the run's figure is true only if all of it did."""
+    FOUND["data_identical"] = before == after and FOUND["data_identical"] is not False
+    return before == after
 
 
 class Outside:
@@ -98,13 +128,22 @@ def _mounts() -> list[str]:
     return Path("/proc/self/mountinfo").read_text().splitlines()
 
 
-def rules() -> str:
+def rules() -> list[str]:
     """Return the machine's packet filter rules, without their counters."""
     done = subprocess.run([command("nft"), "-j", "list", "ruleset"], capture_output=True, text=True, check=False)
-    return json.dumps([each for each in json.loads(done.stdout or "{}").get("nftables", []) if "metainfo" not in each])
+    found = json.loads(done.stdout or "{}").get("nftables", [])
+    return [json.dumps(each) for each in found if "metainfo" not in each]
 
 
 def touched() -> list[str]:
     """Return what is in the folders to which programs of a node write unless they are kept from it."""
-    places = ("/var/lib/kubelet", "/var/lib/cni", "/var/lib/containerd", "/opt/containerd", "/opt/cni", "/var/log/pods")
+    places: tuple[str, ...] = (
+        "/var/lib/kubelet",
+        "/var/lib/cni",
+        "/var/lib/containerd",
+        "/opt/containerd",
+        "/opt/cni",
+        "/var/log/pods",
+    )
+    places += ("/run/netns", "/run/containerd", "/run/runc", "/run/kubelet-pki", "/run/cni-addresses")
     return [str(file) for place in places for file in [Path(place), *Path(place).glob("*")] if file.exists()]

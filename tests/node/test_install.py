@@ -4,9 +4,11 @@ import json
 import time
 from typing import Any
 
+import pytest
+
 from release.image_size import layers_above
 from testbed import Cluster
-from testbed.node.images import base_names, project_storage, repository
+from testbed.node.images import base_names, base_tag, project_storage
 from testbed.site import NODE_NAME
 from tests.node.nodes import CHECKOUT, IMAGE
 
@@ -25,6 +27,7 @@ def is_ready(pod: dict[str, Any]) -> bool:
     return any(each["type"] == "Ready" and each["status"] == "True" for each in pod["status"]["conditions"])
 
 
+@pytest.mark.sample
 def test_two_replicas_of_the_image_are_ready_after_install(installed: Cluster) -> None:
     pods = replicas(installed)
     assert [is_ready(each) for each in pods] == [True, True], [each["status"] for each in pods]
@@ -53,7 +56,7 @@ def test_the_layers_above_the_base_and_the_memory_of_a_replica_are_measured(
     installed: Cluster, measured: dict[str, float | bool | None]
 ) -> None:
     (base,) = base_names((CHECKOUT / "Containerfile").read_text())
-    layers = layers_above(IMAGE, f"docker.io/{repository(base)}", project_storage())
+    layers = layers_above(IMAGE, base_tag(base), project_storage())
     measured["layers_mib"] = round(sum(layers) / MIB, 1)
     name = replicas(installed)[0]["metadata"]["name"]
     deadline = time.monotonic() + 60

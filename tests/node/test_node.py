@@ -2,6 +2,8 @@
 
 import os
 
+import pytest
+
 from testbed import Cluster, Options
 from testbed.site import NODE_NAME
 from tests.node.nodes import Outside, namespace, pod, rules, touched, wait_ready
@@ -9,6 +11,7 @@ from tests.node.nodes import Outside, namespace, pod, rules, touched, wait_ready
 SLEEPS = "echo started; sleep 3600"
 
 
+@pytest.mark.sample
 def test_the_node_is_ready_and_reports_its_real_runtime(
     node_cluster: Cluster, measured: dict[str, float | bool | None]
 ) -> None:
@@ -22,6 +25,7 @@ def test_the_node_is_ready_and_reports_its_real_runtime(
     assert took <= 60, "a fourth of it on an idle machine"
 
 
+@pytest.mark.sample
 def test_a_pod_runs_and_its_logs_and_its_shell_are_reached_through_the_api_server(node_cluster: Cluster) -> None:
     node_cluster.apply(namespace("speaks"), pod("speaker", "speaks", "echo hello from $(hostname); sleep 3600"))
     wait_ready(node_cluster, "pod/speaker", "speaks")
@@ -49,6 +53,7 @@ def test_a_pod_reaches_the_api_server_and_another_pod_through_their_services(nod
     assert node_cluster.kubectl("exec", "client", "--namespace=reaches", "--", *words) == "open\n"
 
 
+@pytest.mark.sample
 def test_a_second_node_beside_it_and_beside_nodes_of_kwok_leaves_nothing_on_the_machine(
     node_cluster: Cluster, measured: dict[str, float | bool | None]
 ) -> None:
