@@ -7,6 +7,7 @@ KILLS ?= 200
 SIZE ?= 1
 CRONJOBS ?= 100
 MINUTES ?= 60
+ROUNDS ?= 20
 IMAGE_TOOL ?= buildah
 IMAGE_FLAGS ?=
 BASE ?= python:3.11-slim
@@ -17,7 +18,7 @@ VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"$$/\1/p' src/foresail/__init
 IMAGE ?= foresail:$(VERSION)$(TAG_SUFFIX)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lint format test test-python test-shells test-node test-cluster cluster-build cluster-up cluster-down \
+.PHONY: help setup lint format test test-python test-shells test-node node-rounds test-cluster cluster-build cluster-up cluster-down \
   cron-oracle cron-shift cron-fuzz schedule-year schedule-gitops schedule-kills schedule-clusters matrix selfservice-specs \
   crds manifests docs docs-site licences sbom charts arm-wheels wheel image image-size audit lint-workflows bench-cron bench-runtime bench-schedules bench-selfservice bench-primers bench-scale primer-year primer-kills primer-kept primer-admission \
   runtime-kills takeover selfservice-kills selfservice-queue restore-authorization redteam chart-upgrade soak lock ci
@@ -118,7 +119,10 @@ cron-shift: setup ## 20,000 random shifts against brute force and the Go librari
 	$(BIN)/python -m bench.cron_shift
 
 test-node: setup ## the tests on a real node with containers; needs root and packages, and says which; the last line is JSON: minutes
-	$(BIN)/python -m tests.node
+	FORESAIL_FULL=1 $(BIN)/python -m tests.node
+
+node-rounds: setup ## bring a cluster with a real node up and down ROUNDS=20 times and count leftovers; the last line is JSON: minutes
+	$(BIN)/python -m tests.node.rounds $(ROUNDS)
 
 test-cluster: setup cluster-build ## the tests on a real cluster that they start themselves: minutes
 	$(BIN)/pytest tests/cluster

@@ -57,6 +57,10 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--node", action="store_true", help="what a real node needs besides, its images included")
     one.set_defaults(run=_build)
 
+    one = commands.add_parser("needs", help="print what this machine lacks for a real node; exit code 1 if anything")
+    one.add_argument("--packages", action="store_true", help="print the packages of a real node instead")
+    one.set_defaults(run=_needs)
+
     one = commands.add_parser("up", help="bring a cluster up and return when it is ready")
     _add_name(one)
     one.add_argument(
@@ -134,9 +138,20 @@ def _build(args: argparse.Namespace) -> int:
         build([*args.components, *components_of(Options(node=True))], _say)
         images.build_images(_say)
         images.build_base(_say)
+        images.build_postgres(_say)
     else:
         build(args.components or usual, _say)
     return 0
+
+
+def _needs(args: argparse.Namespace) -> int:
+    if args.packages:
+        print(*needs.PACKAGES.values())
+        return 0
+    lacks = needs.missing()
+    for each in lacks:
+        print(each)
+    return 1 if lacks else 0
 
 
 def _up(args: argparse.Namespace) -> int:

@@ -1,5 +1,6 @@
 """The control groups of a node: one folder of its own in each hierarchy, removed with what containers left in it."""
 
+import os
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +15,12 @@ _SECONDS = 20.0
 def name(folder: Path) -> str:
     """Return the name of the group of the cluster in that folder."""
     return f"foresail-{crc32(str(folder).encode()):08x}"
+
+
+def is_writable() -> bool:
+    """Whether groups can be made here."""
+    found = _hierarchies()
+    return bool(found) and all(os.access(each, os.W_OK) for each in found)
 
 
 def create(folder: Path) -> None:

@@ -2,10 +2,12 @@
 
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
 from testbed.errors import TestbedError
+from testbed.node import cgroups
 
 PACKAGES = {  # a file or command of the package: the package
     "runc": "runc",
@@ -20,6 +22,8 @@ PACKAGES = {  # a file or command of the package: the package
     "ip": "iproute2",
     "unshare": "util-linux",
 }
+_RIGHTS = "the rights to make namespaces, mounts, links and control groups (a privileged container has them)"
+_SECONDS = 30
 _SYSTEM_PATH = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin"
 
 
@@ -32,7 +36,16 @@ def missing() -> list[str]:
     """Return what this machine lacks for a real node, each as a reader wants to be told."""
     lacks = [] if sys.platform == "linux" else ["Linux"]
     lacks += [] if os.geteuid() == 0 else ["root"]
-    return lacks + [f"package {name}" for file, name in PACKAGES.items() if _found(file) is None]
+    lacks += [f"package {name}" for file, name in PACKAGES.items() if _found(file) is None]
+    return lacks or ([] if _has_rights() else [_RIGHTS])
+
+
+def _has_rights() -> bool:
+    """Whether root may do here what a node does: in a container it often may not."""
+    probe = 'mount -t tmpfs tmpfs /run && "$0" link add testbed0 type veth peer name testbed1'
+    words = [command("unshare"), "--pid", "--fork", "--mount", "--net", "--uts", "--ipc", "sh", "-c", probe]
+    done = subprocess.run([*words, command("ip")], capture_output=True, check=False, timeout=_SECONDS)
+    return done.returncode == 0 and cgroups.is_writable()
 
 
 def require() -> None:

@@ -16,6 +16,7 @@ from testbed.__main__ import main
 from testbed.components import COMPONENTS
 from testbed.node import cgroups, forward, images, needs, network
 from testbed.site import Site
+from tests.node import __main__ as node_tests
 
 
 @pytest.fixture(autouse=True)
@@ -36,6 +37,41 @@ def test_without_root_and_packages_it_says_what_is_missing_and_starts_nothing(
     assert not clusters.exists()
     with pytest.raises(TestbedError, match="root"):
         Cluster.create("one", Options(node=True))
+
+
+def test_root_without_the_rights_of_a_node_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(needs, "_found", lambda name: name)
+    monkeypatch.setattr(needs, "command", {"unshare": "/bin/false", "ip": "ip"}.__getitem__)
+    assert needs.missing() == [
+        "the rights to make namespaces, mounts, links and control groups (a privileged container has them)"
+    ]
+
+
+def test_the_command_needs_prints_what_is_missing_and_the_packages(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(needs, "missing", lambda: ["root", "package runc"])
+    assert main(["needs"]) == 1
+    assert capsys.readouterr().out == "root\npackage runc\n"
+    monkeypatch.setattr(needs, "missing", list)
+    assert main(["needs"]) == 0
+    assert main(["needs", "--packages"]) == 0
+    assert capsys.readouterr().out.split() == list(needs.PACKAGES.values())
+
+
+def test_tests_on_a_node_that_cannot_run_are_named_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = [f"tests/node/{file.name}" for file in sorted(Path(node_tests.__file__).parent.glob("test_*.py"))]
+    monkeypatch.setattr(needs, "missing", lambda: ["root"])
+    assert node_tests.main([]) == 0
+    said = capsys.readouterr().out
+    assert all(f"NOT TESTED: {file}: this machine lacks root\n" in said for file in files)
+    monkeypatch.setattr(needs, "missing", list)
+    monkeypatch.setattr(node_tests, "not_built", lambda: ["containerd"])
+    assert node_tests.main([node_tests.ONLY_IF_BUILT]) == 0
+    assert all(f"NOT TESTED: {file}: not built yet: containerd\n" in capsys.readouterr().out for file in files[:1])
 
 
 def test_a_version_of_velero_without_an_image_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
