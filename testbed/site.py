@@ -7,10 +7,10 @@ import shutil
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 from zlib import crc32
 
 from testbed import ports
@@ -53,6 +53,12 @@ class Options:
         """Return what differs from the defaults: another checkout may not know an option that nobody chose."""
         defaults = asdict(Options())
         return {name: value for name, value in asdict(self).items() if value != defaults[name]}
+
+    @classmethod
+    def read(cls, written: dict[str, Any]) -> Self:
+        """Return options that were written; those that only another checkout knows are left out."""
+        own = {field.name for field in fields(cls)}
+        return cls(**{name: value for name, value in written.items() if name in own})
 
 
 @dataclass(frozen=True)
@@ -97,7 +103,7 @@ class Site:
             content = json.loads((folder / _FILE).read_text())
         except FileNotFoundError:
             raise TestbedError(f"there is no cluster {name!r}", f"run: {spelled('up')}") from None
-        return cls(folder, content["block"], Options(**content["options"]), content["owner"])
+        return cls(folder, content["block"], Options.read(content["options"]), content["owner"])
 
     @property
     def is_orphaned(self) -> bool:

@@ -87,6 +87,16 @@ def test_an_option_that_nobody_chose_is_not_written_so_that_another_checkout_can
     assert Site.open("real") == made
 
 
+def test_an_option_that_only_another_checkout_knows_does_not_keep_this_one_from_its_clusters(clusters: Path) -> None:
+    made = Site.claim("newer", Options(node=True), None)
+    file = clusters / "newer" / "cluster.json"
+    content = json.loads(file.read_text())
+    content["options"]["not_yet_known"] = True
+    file.write_text(json.dumps(content))
+    assert Site.open("newer") == made
+    assert Site.claim("mine", Options(), None).block != made.block
+
+
 def test_clusters_side_by_side_share_neither_link_nor_address_nor_group(clusters: Path) -> None:
     sites = [Site(clusters / str(block), block, Options(node=True), None) for block in range(700)]
     for of in (network.machine_address, network.node_address, network.link_name, lambda s: cgroups.name(s.folder)):
