@@ -19,7 +19,7 @@ IMAGE ?= foresail:$(VERSION)$(TAG_SUFFIX)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup lint format test test-python test-shells test-node node-rounds test-cluster cluster-build cluster-up cluster-down \
-  cron-oracle cron-shift cron-fuzz schedule-year schedule-gitops schedule-kills schedule-clusters matrix selfservice-specs \
+  cron-oracle retention-oracle cron-shift cron-fuzz schedule-year schedule-gitops schedule-kills schedule-clusters matrix selfservice-specs \
   crds manifests docs docs-site licences sbom charts arm-wheels wheel image image-size audit lint-workflows bench-cron bench-runtime bench-schedules bench-selfservice bench-primers bench-scale primer-year primer-kills primer-kept primer-admission \
   runtime-kills takeover selfservice-kills selfservice-queue restore-authorization redteam chart-upgrade soak lock ci
 
@@ -138,6 +138,9 @@ cluster-down: setup ## stop it and leave nothing behind
 
 cron-oracle: setup ## compare the cron engine with both Go libraries on 200,000 random schedules: minutes
 	$(BIN)/python -m bench.cron_oracle
+
+retention-oracle: setup ## compare retention with the real restic, which must be installed, on 500 random histories: minutes
+	$(BIN)/python -m bench.retention_oracle
 
 cron-fuzz: setup ## feed ten million random byte strings to the cron engine: minutes
 	$(BIN)/python -m bench.cron_fuzz

@@ -1,0 +1,146 @@
+"""Retention: which copies the rules of a policy keep, and which rule keeps each of them.
+
+The rules are those of `restic forget`: `hourly: 24` keeps the newest copy of each of the last 24 hours that have one,
+and so on for days, ISO weeks, months and years, all in the zone of the policy. `keep_good` comes on top of them and
+outranks everything: the newest good copies stay, whatever the other rules say.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum
+
+from foresail.cron.civil_time import unix_floor
+from foresail.cron.tz.zone import load_zone
+
+
+class Rule(Enum):
+    """Why a copy is kept."""
+
+    LAST = "keepLast"
+    HOURLY = "hourly"
+    DAILY = "daily"
+    WEEKLY = "weekly"
+    MONTHLY = "monthly"
+    YEARLY = "yearly"
+    WITHIN = "keepWithin"
+    GOOD = "keepGood"
+    PINNED = "pinned"
+    UNFINISHED = "unfinished"
+    AFTER_GOOD = "newer than the newest good copy"
+    NO_RULE = "no rule"
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """One backup, as far as retention is concerned."""
+
+    name: str
+    started: datetime
+    is_good: bool  # Completed, without errors
+    is_finished: bool = True
+    is_pinned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How many copies to keep; with every number zero and no duration, all of them."""
+
+    last: int = 0
+    hourly: int = 0
+    daily: int = 0
+    weekly: int = 0
+    monthly: int = 0
+    yearly: int = 0
+    within: timedelta | None = None
+    good: int = 1
+    time_zone: str = "UTC"
+
+    @property
+    def counts(self) -> Mapping[Rule, int]:
+        """The number of each rule that counts periods."""
+        return {
+            Rule.LAST: self.last,
+            Rule.HOURLY: self.hourly,
+            Rule.DAILY: self.daily,
+            Rule.WEEKLY: self.weekly,
+            Rule.MONTHLY: self.monthly,
+            Rule.YEARLY: self.yearly,
+        }
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing says which copies to keep, so that none is deleted."""
+        return not any(self.counts.values()) and self.within is None
+
+
+Period = Callable[[datetime], tuple[int, ...]]
+_PERIODS: dict[Rule, Period] = {
+    Rule.HOURLY: lambda wall: (wall.year, wall.month, wall.day, wall.hour),
+    Rule.DAILY: lambda wall: (wall.year, wall.month, wall.day),
+    Rule.WEEKLY: lambda wall: wall.isocalendar()[:2],
+    Rule.MONTHLY: lambda wall: (wall.year, wall.month),
+    Rule.YEARLY: lambda wall: (wall.year,),
+}
+
+
+def kept(copies: Iterable[Copy], rules: Rules) -> dict[str, tuple[Rule, ...]]:
+    """Return for each copy the rules that keep it; a copy that no rule keeps has none.
+
+    The counting rules see finished, good copies only: a failed run takes no place from a good one. A finished copy
+    that is not good stays until a good one is newer.
+    """
+    everything = sorted(copies, key=_newest_first)
+    reasons: dict[str, list[Rule]] = {each.name: [] for each in everything}
+    good = [each for each in everything if each.is_finished and each.is_good]
+    if rules.is_empty:
+        return dict.fromkeys(reasons, (Rule.NO_RULE,))
+    for rule, names in _by_rule(good, rules).items():
+        for name in names:
+            reasons[name].append(rule)
+    newest_good = good[0].started if good else None
+    for each in everything:
+        reasons[each.name] += _regardless_of_counts(each, newest_good)
+    return {name: tuple(found) for name, found in reasons.items()}
+
+
+def _regardless_of_counts(copy: Copy, newest_good: datetime | None) -> list[Rule]:
+    found = []
+    if copy.is_pinned:
+        found.append(Rule.PINNED)
+    if not copy.is_finished:
+        found.append(Rule.UNFINISHED)
+    elif not copy.is_good and (newest_good is None or copy.started > newest_good):
+        found.append(Rule.AFTER_GOOD)
+    return found
+
+
+def _by_rule(good: list[Copy], rules: Rules) -> dict[Rule, list[str]]:
+    """Return the names that each rule keeps of good copies, the newest of which is the first."""
+    found = {rule: _of_periods(good, period, rules) for rule, period in _PERIODS.items()}
+    names = {rule: each[: rules.counts[rule]] for rule, each in found.items()}
+    names[Rule.LAST] = [each.name for each in good[: rules.last]]
+    names[Rule.GOOD] = [each.name for each in good[: rules.good]]
+    if rules.within is not None and good:
+        oldest = good[0].started - rules.within
+        names[Rule.WITHIN] = [each.name for each in good if each.started > oldest]
+    return {rule: names[rule] for rule in Rule if rule in names}
+
+
+def _of_periods(good: list[Copy], period: Period, rules: Rules) -> list[str]:
+    """Return the newest copy of each period that has one, the newest period first."""
+    newest: dict[tuple[int, ...], str] = {}
+    for each in good:
+        newest.setdefault(period(_wall_time(each.started, rules.time_zone)), each.name)
+    return list(newest.values())
+
+
+def _wall_time(moment: datetime, zone: str) -> datetime:
+    """Return the date and time that a clock in the zone shows."""
+    instant = unix_floor(moment)
+    table, shift = load_zone(zone).table_for(instant)
+    return moment + timedelta(seconds=table.offset(instant + shift))
+
+
+def _newest_first(copy: Copy) -> tuple[float, str]:
+    return -copy.started.timestamp(), copy.name
