@@ -26,6 +26,7 @@ class Rule(Enum):
     WITHIN = "keepWithin"
     GOOD = "keepGood"
     PINNED = "pinned"
+    RESTORED = "a restore reads it"
     UNFINISHED = "unfinished"
     AFTER_GOOD = "newer than the newest good copy"
     NO_RULE = "no rule"
@@ -40,6 +41,7 @@ class Copy:
     is_good: bool  # Completed, without errors
     is_finished: bool = True
     is_pinned: bool = False
+    is_restored: bool = False  # a restore reads it
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,8 @@ class Rules:
         """Whether nothing says which copies to keep, so that none is deleted."""
         return not any(self.counts.values()) and self.within is None
 
+
+_SHORTEST_HORIZON = timedelta(days=15)
 
 Period = Callable[[datetime], tuple[int, ...]]
 _PERIODS: dict[Rule, Period] = {
@@ -108,6 +112,8 @@ def _regardless_of_counts(copy: Copy, newest_good: datetime | None) -> list[Rule
     found = []
     if copy.is_pinned:
         found.append(Rule.PINNED)
+    if copy.is_restored:
+        found.append(Rule.RESTORED)
     if not copy.is_finished:
         found.append(Rule.UNFINISHED)
     elif not copy.is_good and (newest_good is None or copy.started > newest_good):
@@ -144,3 +150,28 @@ def _wall_time(moment: datetime, zone: str) -> datetime:
 
 def _newest_first(copy: Copy) -> tuple[float, str]:
     return -copy.started.timestamp(), copy.name
+
+
+def why_not_kept(name: str, copies: Iterable[Copy], rules: Rules) -> str:
+    """Return, for a copy that no rule keeps, by which rule it was the next to keep; for people."""
+    copies = sorted(copies, key=_newest_first)
+    good = [each for each in copies if each.is_finished and each.is_good]
+    if all(each.name != name for each in good):
+        return "it is not Completed, and a newer Backup is"
+    beyond = []
+    for rule, period in _PERIODS.items():
+        newest = _of_periods(good, period, rules)
+        if name in newest and rules.counts[rule]:
+            beyond.append(f"{rule.value} {rules.counts[rule]} keeps newer ones")
+    if beyond:
+        return ", ".join(beyond)
+    if any(rules.counts[rule] for rule in _PERIODS):
+        return "newer Backups of the same periods are kept"
+    return f"{Rule.LAST.value} {rules.last} keeps newer ones" if rules.last else f"it is older than {Rule.WITHIN.value}"
+
+
+def horizon(rules: Rules, interval: timedelta) -> timedelta:
+    """Return how long the rules keep a copy if each run succeeds, doubled: runs may fail for as long again."""
+    days = max(rules.daily, rules.weekly * 7, rules.monthly * 31, rules.yearly * 366)
+    spans = (timedelta(days=days), timedelta(hours=rules.hourly), rules.last * interval, rules.within or timedelta())
+    return 2 * max(*spans, rules.good * interval, _SHORTEST_HORIZON)

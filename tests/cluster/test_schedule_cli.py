@@ -98,6 +98,27 @@ def foresail(velero_cluster: Cluster) -> Foresail:
     return Foresail(namespaced_admin(velero_cluster, "ann", *rules))
 
 
+@pytest.fixture(scope="module", autouse=True)
+def policy_reader(velero_cluster: Cluster) -> None:
+    """Let ann list SchedulePolicies, which have no namespace; the cluster does not serve the kind."""
+    metadata = {"name": "cli-ann"}
+    velero_cluster.apply(
+        {
+            "apiVersion": f"{RBAC}/v1",
+            "kind": "ClusterRole",
+            "metadata": metadata,
+            "rules": [rule("foresail.dev", ["schedulepolicies"], "list")],
+        },
+        {
+            "apiVersion": f"{RBAC}/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": metadata,
+            "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "cli-ann"},
+            "subjects": [{"apiGroup": RBAC, "kind": "User", "name": "ann"}],
+        },
+    )
+
+
 @pytest.fixture(autouse=True)
 def no_schedules_left(velero_cluster: Cluster) -> Iterator[None]:
     yield

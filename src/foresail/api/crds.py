@@ -10,7 +10,7 @@ from pathlib import Path
 
 import yaml
 
-from foresail.api import policy, primer, requests
+from foresail.api import policy, primer, requests, schedule_policy
 from foresail.api.schema import Schema, schema
 from foresail.plan import Kind
 
@@ -117,6 +117,18 @@ DEFINITIONS = (
             ("Namespaces", "string", ".spec.namespaceSelector"),
             ("Stored", "integer", ".spec.quotas.stored"),
             ("Active", "integer", ".spec.quotas.active"),
+            _AGE,
+        ),
+    ),
+    Definition(
+        schedule_policy.SCHEDULE_POLICY,
+        "sp",
+        schedule_policy.SchedulePolicy,
+        (
+            ("Priority", "integer", ".spec.priority"),
+            ("Schedules", "string", ".spec.selector"),
+            ("Zone", "string", ".spec.timeZone"),
+            ("Retention", "string", ".spec.retention"),
             _AGE,
         ),
     ),

@@ -7,6 +7,15 @@ SCHEDULE_UID = "foresail.dev/schedule-uid"
 SLOT = "foresail.dev/slot"
 """On a Backup, both together: which Schedule it was made for, and the instant at which it was due."""
 
+PINNED = "foresail.dev/pinned"
+"""On a Backup, with the value "true": retention never deletes it."""
+
+RETENTION = "foresail.dev/retention"
+"""On a DeleteBackupRequest: why no rule keeps the Backup."""
+
+RETENTION_APPROVED = "foresail.dev/retention-approved"
+"""On a Schedule: the rules, by their digest, that may delete many Backups at once."""
+
 REQUEST_UID = "foresail.dev/request-uid"
 NAMESPACE_UID = "foresail.dev/namespace-uid"
 """On a Velero Backup or Restore, both together: for which tenant's object it was made, and in which namespace.

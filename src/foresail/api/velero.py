@@ -37,10 +37,11 @@ COMPLETED = "Completed"
 PARTIALLY_FAILED = "PartiallyFailed"
 FAILED = "Failed"
 PROCESSED = "Processed"
+DELETING = "Deleting"
 AVAILABLE = "Available"
 WAITING = frozenset({"", "New", "Queued"})
 RUNNING = frozenset({"ReadyToStart", "InProgress"})
-TERMINAL = frozenset({COMPLETED, PARTIALLY_FAILED, FAILED, FAILED_VALIDATION, "Deleting"})
+TERMINAL = frozenset({COMPLETED, PARTIALLY_FAILED, FAILED, FAILED_VALIDATION, DELETING})
 """The phases of a Backup in which nothing runs any more; every other, one that we have never heard of too, is busy."""
 
 AFTER_THE_QUEUE = frozenset(
@@ -109,6 +110,12 @@ class Template(msgspec.Struct, frozen=True, rename="camel"):
     storage_location: str = ""
 
 
+class BackupSpec(msgspec.Struct, frozen=True, rename="camel"):
+    """Where the data of a Backup is."""
+
+    storage_location: str = ""
+
+
 class BackupStatus(msgspec.Struct, frozen=True, rename="camel"):
     """How far a Backup is."""
 
@@ -122,7 +129,50 @@ class Backup(msgspec.Struct, frozen=True):
     """A Backup."""
 
     metadata: Metadata
+    spec: BackupSpec = BackupSpec()
     status: BackupStatus = BackupStatus()
+
+
+class DeletionSpec(msgspec.Struct, frozen=True, rename="camel"):
+    """Which Backup to delete."""
+
+    backup_name: str = ""
+
+
+class DeletionStatus(msgspec.Struct, frozen=True):
+    """How far a deletion is."""
+
+    phase: str = ""
+    errors: list[str] | None = None
+
+
+class DeleteBackupRequest(msgspec.Struct, frozen=True):
+    """A request to Velero to delete a Backup and its data."""
+
+    metadata: Metadata
+    spec: DeletionSpec = DeletionSpec()
+    status: DeletionStatus = DeletionStatus()
+
+
+class RestoreSpec(msgspec.Struct, frozen=True, rename="camel"):
+    """From which Backup, or from the newest of which Schedule."""
+
+    backup_name: str = ""
+    schedule_name: str = ""
+
+
+class RestoreStatus(msgspec.Struct, frozen=True):
+    """How far a Restore is."""
+
+    phase: str = ""
+
+
+class Restore(msgspec.Struct, frozen=True):
+    """A Restore."""
+
+    metadata: Metadata
+    spec: RestoreSpec = RestoreSpec()
+    status: RestoreStatus = RestoreStatus()
 
 
 class LocationSpec(msgspec.Struct, frozen=True, rename="camel"):

@@ -1,7 +1,7 @@
 """The Backup of a slot: its name, and what it gets from its Schedule."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 
@@ -22,16 +22,20 @@ def backup_name(schedule: ScheduleRow, slot: datetime) -> str:
     return f"{schedule.key.name}-{slot.astimezone(UTC):%Y%m%d%H%M%S}-{schedule.uid[:_SUFFIX]}"
 
 
-def create_backup(schedule: ScheduleRow, slot: datetime, settings: Settings) -> Create:
-    """Return the creation of the Backup of a slot, recognisable by its marks."""
+def create_backup(
+    schedule: ScheduleRow, slot: datetime, settings: Settings, lifetime: timedelta | None = None
+) -> Create:
+    """Return the creation of the Backup of a slot, recognisable by its marks; a lifetime replaces the template's."""
     key = Key(schedule.key.namespace, backup_name(schedule, slot))
     mark = {SCHEDULE_UID: schedule.uid, SLOT: stamp(slot)}
-    return Create(velero.BACKUP, key, backup_body(schedule, settings), mark)
+    return Create(velero.BACKUP, key, backup_body(schedule, settings, lifetime), mark)
 
 
-def backup_body(schedule: ScheduleRow, settings: Settings) -> dict[str, object]:
+def backup_body(schedule: ScheduleRow, settings: Settings, lifetime: timedelta | None = None) -> dict[str, object]:
     """Return a Backup from the Schedule's template, by Velero's rules for what is copied."""
     template: dict[str, object] = msgspec.json.decode(schedule.template, type=dict[str, object])
+    if lifetime is not None:
+        template["ttl"] = f"{lifetime // timedelta(hours=1)}h0m0s"
     metadata: dict[str, object] = {"labels": _labels(schedule, settings)}
     annotations = copied(schedule.annotations, settings.not_copied)
     if annotations:

@@ -2,13 +2,15 @@
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
+from itertools import islice
 
 import msgspec
 
 from foresail.api import velero
 from foresail.api.apps import DEPLOYMENT, Deployment
+from foresail.api.schedule_policy import SCHEDULE_POLICY, SchedulePolicy
 from foresail.cron import Dialect
-from foresail.kube.controller import Informer
+from foresail.kube.controller import Informer, LowPriority
 from foresail.kube.execute import Result
 from foresail.kube.reflector import Change, WatchSpec
 from foresail.kube.store import Store
@@ -17,16 +19,22 @@ from foresail.schedules.decide import plan
 from foresail.schedules.metrics import ScheduleMetrics
 from foresail.schedules.observe import (
     BackupRow,
+    DeletionRow,
     LocationRow,
+    RestoreRow,
     ScheduleRow,
     ScheduleView,
     Unread,
     VeleroServer,
     backup_row,
+    deletion_row,
     location_of,
     location_row,
+    restore_row,
     schedule_row,
 )
+from foresail.schedules.policies import PolicyRow, policy_for, policy_row, reaches, settings_under
+from foresail.schedules.retention import is_waiting_for_velero
 from foresail.schedules.rules import Verdict, judge
 from foresail.schedules.settings import Settings
 from foresail.schedules.velero_server import (
@@ -59,6 +67,11 @@ class Schedules:
             {"schedule": lambda row: [row.schedule], "state": lambda row: ["waiting"] if row.is_waiting else []}
         )
         self.locations = Store[LocationRow]()
+        self.policies = Store[PolicyRow]()
+        self.deletions = Store[DeletionRow](
+            {"backup": lambda row: [row.backup], "state": lambda row: ["open"] if row.is_open and row.is_ours else []}
+        )
+        self.restores = Store[RestoreRow]({"backup": lambda row: [row.backup], "schedule": lambda row: [row.schedule]})
         self.deployments = Store[DeploymentRow | None]()
         self.answers = Store[velero.StatusRequest]()
         self.metrics = ScheduleMetrics(self.locations, lambda: self.backups.by("state", "waiting"))
@@ -66,6 +79,7 @@ class Schedules:
         self._next: dict[Key, datetime] = {}  # the next run of each Schedule
         self._decided: set[Key] = set()  # the Schedules that were reconciled in this term as leader
         self._deleted: dict[str, datetime] = {}  # the slot of the last Backup that was deleted, by its Schedule's UID
+        self._waits_to_delete: dict[Key, None] = {}  # Schedules with more to delete, in the order in which they ask
         self._version_request: VersionRequest | None = None
         self._versions: dict[str, str] = {}  # by the name of the request; Velero deletes those that it has answered
 
@@ -89,6 +103,19 @@ class Schedules:
             ),
             Informer(
                 WatchSpec(velero.LOCATION, velero.Location, location_row, here), self.locations, self._keys_for_location
+            ),
+            Informer(
+                WatchSpec(SCHEDULE_POLICY, SchedulePolicy, policy_row, optional=True),
+                self.policies,
+                self._keys_for_policy,
+            ),
+            Informer(
+                WatchSpec(velero.DELETE_REQUEST, velero.DeleteBackupRequest, deletion_row, here),
+                self.deletions,
+                self._keys_for_deletion,
+            ),
+            Informer(
+                WatchSpec(velero.RESTORE, velero.Restore, restore_row, here), self.restores, self._keys_for_restore
             ),
             Informer(
                 WatchSpec(DEPLOYMENT, Deployment, deployment_row, here), self.deployments, self._keys_for_deployment
@@ -144,6 +171,29 @@ class Schedules:
         for row in self.schedules.by("location", ""):
             yield row.key
 
+    def _keys_for_policy(self, change: Change[PolicyRow]) -> Iterator[LowPriority]:
+        selectors = [row.spec.selector for row in (change.old, change.new) if row is not None]
+        for schedule in self.schedules.rows():
+            if any(reaches(each, schedule.key.name, schedule.labels) for each in selectors):
+                yield LowPriority(schedule.key)
+
+    def _keys_for_deletion(self, change: Change[DeletionRow]) -> Iterator[Key]:
+        """Return the Schedule of the Backup, and the one that waits longest to delete if Velero has room again."""
+        row = change.new or change.old
+        backup = self.backups.get(Key(change.key.namespace, row.backup)) if row is not None else None
+        if backup is not None:
+            yield Key(change.key.namespace, backup.schedule)
+        if change.new is None or not change.new.is_open:
+            yield from islice(self._waits_to_delete, 1)
+
+    def _keys_for_restore(self, change: Change[RestoreRow]) -> Iterator[Key]:
+        for row in (change.old, change.new):
+            if row is not None and row.schedule:
+                yield Key(change.key.namespace, row.schedule)
+            backup = self.backups.get(Key(change.key.namespace, row.backup)) if row is not None else None
+            if backup is not None:
+                yield Key(change.key.namespace, backup.schedule)
+
     def _keys_for_deployment(self, _: Change[DeploymentRow | None]) -> Iterator[Key]:
         yield _VELERO
         yield from self.schedules
@@ -158,14 +208,30 @@ class Schedules:
         schedule = self.schedules.get(key)
         if schedule is None:
             return None
-        return ScheduleView(
+        policy = policy_for(key.name, schedule.labels, self.policies.rows())
+        backups, locations = tuple(self.backups.by("schedule", key.name)), tuple(self.locations.rows())
+        view = ScheduleView(
             schedule=schedule,
-            backups=tuple(self.backups.by("schedule", key.name)),
-            location=location_of(schedule.location, self.locations.rows()),
+            backups=backups,
+            location=location_of(schedule.location, locations),
             server=self._velero_server(now),
-            settings=self.settings,
+            settings=settings_under(policy, self.settings),
             unread=self._unread_backups(key),
             deleted=self._deleted.get(schedule.uid),
+            policy=policy,
+        )
+        return view if policy is None or policy.spec.retention is None else self._with_deletions(view, locations)
+
+    def _with_deletions(self, view: ScheduleView, locations: tuple[LocationRow, ...]) -> ScheduleView:
+        """Add what retention depends on, which only a Schedule with such rules needs."""
+        names = [each.key.name for each in view.backups]
+        from_schedule = any(self.restores.by("schedule", view.schedule.key.name))
+        return msgspec.structs.replace(
+            view,
+            locations=locations,
+            deletions=tuple(each for name in names for each in self.deletions.by("backup", name)),
+            open_deletions=sum(1 for _ in self.deletions.by("state", "open")),
+            restored=frozenset(name for name in names if from_schedule or any(self.restores.by("backup", name))),
         )
 
     def decide(self, view: ScheduleView | VeleroView, now: datetime) -> Plan:
@@ -182,12 +248,14 @@ class Schedules:
             self.metrics.forget(key)
             self._next.pop(key, None)
             self._decided.discard(key)
+            self._waits_to_delete.pop(key, None)
         elif isinstance(view, VeleroView):
             self._version_request = plan.verdict if isinstance(plan.verdict, VersionRequest) else None
         elif isinstance(plan.verdict, Verdict):
             verdict = plan.verdict
             self._decided.add(key)
             self.metrics.record(view, verdict)
+            self._note_deletions(key, view, verdict)
             self._note_next(key, None if verdict.refused or view.schedule.paused else verdict.upcoming)
         return ()
 
@@ -208,6 +276,13 @@ class Schedules:
     def concurrency(self) -> int:
         """How many Backups Velero runs at a time, by the flags of its Deployment."""
         return max((row.concurrency for row in self._servers()), default=1)
+
+    def _note_deletions(self, key: Key, view: ScheduleView, verdict: Verdict) -> None:
+        retained = verdict.retained
+        if retained is not None and retained.goes and retained.blocked_by is None and is_waiting_for_velero(view):
+            self._waits_to_delete[key] = None
+        else:
+            self._waits_to_delete.pop(key, None)
 
     def _note_next(self, key: Key, slot: datetime | None) -> None:
         if slot is None:

@@ -1,6 +1,6 @@
 """From the verdict to the Plan: at most one Backup, at most one patch, and the Events."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import msgspec
 
@@ -9,6 +9,7 @@ from foresail.plan import Level, Note, Patch, Plan, Subject
 from foresail.schedules.build import create_backup
 from foresail.schedules.observe import ScheduleView
 from foresail.schedules.reasons import Because, Reason
+from foresail.schedules.retention import delete_first, failed_deletions, lifetime
 from foresail.schedules.rules import Verdict, judge, next_reconcile
 from foresail.schedules.status import patch_body
 from foresail.slots.rules import missed_text, skipped_text
@@ -34,14 +35,26 @@ def plan(view: ScheduleView, verdict: Verdict, now: datetime) -> Plan:
     body = patch_body(schedule, verdict.changes)
     if body and slot is not None:  # there is a patch anyway
         body = patch_body(schedule, msgspec.structs.replace(verdict.changes, last_backup=slot))
+    made = () if slot is None else (create_backup(schedule, slot, view.settings, lifetime_of(view, verdict)),)
+    deleted = delete_first(view, verdict.retained) if verdict.retained is not None else None
+    reports = reasons_to_report(verdict) + ([deleted[1]] if deleted else [])
+    failed = failed_deletions(view, verdict.retained) if verdict.retained is not None else None
+    reports += [failed] if failed else []
     return Plan(
-        actions=() if slot is None else (create_backup(schedule, slot, view.settings),),
+        actions=(*made, deleted[0]) if deleted else made,
         status=Patch(velero.SCHEDULE, schedule.key, body, schedule.version) if body else None,
-        notes=tuple(_note(subject, each) for each in reasons_to_report(verdict)),
+        notes=tuple(_note(subject, each) for each in reports),
         wake_at=next_reconcile(verdict, now),
         subject=subject,
         verdict=verdict,
     )
+
+
+def lifetime_of(view: ScheduleView, verdict: Verdict) -> timedelta | None:
+    """Return the ttl of a Backup that retention deletes earlier; None, and the template decides."""
+    if verdict.due is None or verdict.upcoming is None:
+        return None
+    return lifetime(view, verdict.upcoming - verdict.due)
 
 
 def reasons_to_report(verdict: Verdict) -> list[Because]:
@@ -50,6 +63,7 @@ def reasons_to_report(verdict: Verdict) -> list[Because]:
         verdict.refused,
         verdict.dialect_changed,
         verdict.in_future,
+        verdict.retained.blocked_by if verdict.retained else None,
         None if verdict.is_settling else verdict.blocked_by,
     ]
     found.append(verdict.ignored)

@@ -52,6 +52,7 @@ class Figures(NamedTuple):
     result: str  # of the last run that has ended; empty if there is none
     held: str  # the reason
     invalid: str  # the reason
+    retention_blocked: str = ""  # the reason why nothing is deleted
 
     def overdue(self, instant: float) -> float:
         """Return for how many seconds a run has been due."""
@@ -157,6 +158,9 @@ class _Snapshot(NamedTuple):
     def _all(self, states: Mapping[Key, State]) -> Iterable[Metric]:
         """Show the Schedules of each namespace in numbers."""
         counts: dict[str, Counter[State]] = {}
+        blocked = Counter(
+            (key.namespace, each.retention_blocked) for key, each in self.figures.items() if each.retention_blocked
+        )
         next_runs: dict[str, float] = {}
         successes: dict[str, float] = {}
         for key, state in states.items():
@@ -170,6 +174,12 @@ class _Snapshot(NamedTuple):
             "Schedules by state: the first of late, held, failing, invalid, paused and healthy that applies.",
             ("namespace", "state"),
             (((namespace, state), found[state]) for namespace, found in counts.items() for state in State),
+        )
+        yield _gauge(
+            "foresail_schedules_retention_blocked",
+            "Schedules with Backups to delete by retention of which none is deleted, by reason.",
+            ("namespace", "reason"),
+            blocked.items(),
         )
         yield _gauge(
             "foresail_schedules_next_run_timestamp_seconds",
@@ -284,7 +294,13 @@ def figures_of(view: ScheduleView, verdict: Verdict) -> Figures:
         result=last.phase if last is not None else "",
         held=verdict.blocked_by.reason.value if verdict.blocked_by is not None and not verdict.is_settling else "",
         invalid=blocker.reason.value if blocker is not None else "",
+        retention_blocked=_retention_blocked(verdict),
     )
+
+
+def _retention_blocked(verdict: Verdict) -> str:
+    blocked_by = verdict.retained.blocked_by if verdict.retained is not None else None
+    return blocked_by.reason.value if blocked_by is not None else ""
 
 
 def last_ended(view: ScheduleView) -> BackupRow | None:

@@ -1,5 +1,6 @@
 """What a decision about a Schedule depends on: flat rows of it, its Backups, its location and the Velero server."""
 
+import sys
 from collections.abc import Iterable
 from datetime import datetime
 
@@ -7,9 +8,10 @@ import msgspec
 
 from foresail.api import velero
 from foresail.api.instants import instant, utc
-from foresail.api.marks import SCHEDULE_UID, SLOT
+from foresail.api.marks import PINNED, SCHEDULE_UID, SLOT
 from foresail.cron import Dialect
 from foresail.plan import Key, Keyed
+from foresail.schedules.policies import PolicyRow
 from foresail.schedules.settings import Settings
 from foresail.schedules.storage_errors import cause_of
 
@@ -47,6 +49,8 @@ class BackupRow(Keyed, frozen=True):
     created: datetime
     completed: datetime | None
     expires: datetime | None
+    location: str = ""
+    is_pinned: bool = False
 
     @property
     def is_terminal(self) -> bool:
@@ -57,6 +61,11 @@ class BackupRow(Keyed, frozen=True):
     def is_waiting(self) -> bool:
         """Whether Velero has not begun it; what Velero synced from a bucket was begun long ago."""
         return self.phase in velero.WAITING
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether it came from a bucket: it was made in this cluster after it had ended in another one."""
+        return self.completed is not None and self.created > self.completed
 
     def is_of(self, schedule: ScheduleRow) -> bool:
         """Whether it may be this Schedule's: not if another cluster made it for its own Schedule of that name."""
@@ -70,6 +79,22 @@ class LocationRow(Keyed, frozen=True):
     is_read_only: bool
     phase: str
     message: str
+
+
+class DeletionRow(Keyed, frozen=True):
+    """A DeleteBackupRequest."""
+
+    backup: str
+    is_open: bool  # Velero has not processed it
+    is_ours: bool
+    errors: tuple[str, ...] = ()
+
+
+class RestoreRow(Keyed, frozen=True):
+    """A Restore that has not ended, by its Backup or its Schedule; of one that has ended, nothing."""
+
+    backup: str = ""
+    schedule: str = ""
 
 
 class Unread(msgspec.Struct, frozen=True):
@@ -98,6 +123,11 @@ class ScheduleView(msgspec.Struct, frozen=True):
     server: VeleroServer
     settings: Settings
     unread: tuple[Unread, ...] = ()  # its Backups that cannot be read
+    policy: PolicyRow | None = None
+    locations: tuple[LocationRow, ...] = ()  # all of them
+    deletions: tuple[DeletionRow, ...] = ()  # of its Backups
+    open_deletions: int = 0  # of all Schedules
+    restored: frozenset[str] = frozenset()  # its Backups that a Restore reads
     deleted: datetime | None = None  # the slot of a Backup that was deleted before status.lastBackup recorded it
 
 
@@ -142,7 +172,28 @@ def backup_row(wire: velero.Backup) -> BackupRow:
         created=meta.creation_timestamp,
         completed=utc(status.completion_timestamp) if status.completion_timestamp else None,
         expires=utc(status.expiration) if status.expiration else None,
+        location=sys.intern(wire.spec.storage_location),
+        is_pinned=annotations.get(PINNED) == "true",
     )
+
+
+def deletion_row(wire: velero.DeleteBackupRequest) -> DeletionRow:
+    """Return the row of a DeleteBackupRequest."""
+    return DeletionRow(
+        key=Key(wire.metadata.namespace, wire.metadata.name),
+        backup=wire.spec.backup_name,
+        is_open=wire.status.phase != velero.PROCESSED,
+        is_ours=SCHEDULE_UID in (wire.metadata.annotations or {}),
+        errors=tuple(wire.status.errors or ()),
+    )
+
+
+def restore_row(wire: velero.Restore) -> RestoreRow:
+    """Return the row of a Restore."""
+    key = Key(wire.metadata.namespace, wire.metadata.name)
+    if wire.status.phase in velero.TERMINAL:
+        return RestoreRow(key)
+    return RestoreRow(key, wire.spec.backup_name, wire.spec.schedule_name)
 
 
 def location_row(wire: velero.Location) -> LocationRow:

@@ -56,6 +56,26 @@ class Reason(StrEnum):
     pause the Schedule and unpause it.
     """
 
+    POLICY_INVALID = "PolicyInvalid"
+    """The SchedulePolicy that applies cannot be used, so the phase is FailedValidation. Correct the policy."""
+
+    RETENTION_DELETED = "RetentionDeleted"
+    """A Backup was deleted because no rule of the SchedulePolicy keeps it. No action is needed."""
+
+    RETENTION_NOT_APPROVED = "RetentionNotApproved"
+    """New rules would delete many Backups at once, so none is deleted. Look at them with `foresail schedule retention`,
+    then approve with `--approve`, or change the SchedulePolicy.
+    """
+
+    RETENTION_IN_DOUBT = "RetentionInDoubt"
+    """A Backup cannot be read, its storage location is not Available, or a clock is wrong. Nothing is deleted until
+    that is fixed.
+    """
+
+    RETENTION_FAILED = "RetentionFailed"
+    """Velero could not delete a Backup. Foresail tries again after Velero has removed the failed request, within a day.
+    """
+
     MISSED = "Missed"
     """Several slots passed while the operator was down or runs were blocked. Only the last one runs. No action is
     needed.

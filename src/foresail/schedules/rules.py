@@ -14,7 +14,9 @@ from foresail.plan import Level
 from foresail.schedules.build import backup_name
 from foresail.schedules.expression import diff_dialects, parse_expression, refusal
 from foresail.schedules.observe import BackupRow, ScheduleRow, ScheduleView
+from foresail.schedules.policies import problem_with
 from foresail.schedules.reasons import Because, Reason
+from foresail.schedules.retention import Retained, retain
 from foresail.schedules.slots import last_slot
 from foresail.schedules.status import UNKNOWN, Changes, last_observed
 from foresail.slots.due import due_and_upcoming, is_in_future, missed_before, unrecorded_slot
@@ -47,6 +49,7 @@ class Verdict(msgspec.Struct, frozen=True):
     dialect_changed: Because | None = None  # another dialect, and with it other fires
     is_settling: bool = False  # too early to tell: reconcile again in a moment
     in_future: Because | None = None  # a recorded time is in the future and ignored
+    retained: Retained | None = None  # which Backups retention keeps
     ignored: Because | None = None  # skipImmediately was set again without a pause, and that is not reported yet
 
     @property
@@ -146,13 +149,16 @@ def judge(view: ScheduleView, now: datetime) -> Verdict:
     """Evaluate every rule in order; the first that blocks a run is reported."""
     schedule, server, zone = view.schedule, view.server, view.settings.zone
     previous = last_observed(schedule)
-    refused = _name_too_long(schedule)
+    refused = _name_too_long(schedule) or _policy_problem(view)
     cron = refused or parse_expression(schedule.text, zone, server.dialect, now)
     is_unknown = isinstance(cron, Because) and cron.reason is Reason.DIALECT_UNKNOWN
     last = last_slot(view, now)
-    found = evaluate(schedule, previous, last, now, skips=view.settings.skip_immediately)
+    policy_zone = (view.policy.spec.time_zone if view.policy else None) or ""
+    found = evaluate(schedule, previous, last, now, skips=view.settings.skip_immediately, zone=policy_zone)
     dialect = _dialect(view, previous, now, edited=found.edited)
-    observed, base = msgspec.structs.replace(found.observed, dialect=dialect), found.base
+    retained = None if refused else retain(view, previous.retention if previous else "", now)
+    digest = retained.digest if retained and retained.is_approved else ""
+    observed, base = msgspec.structs.replace(found.observed, dialect=dialect, retention=digest), found.base
     upcoming = due = None
     if not isinstance(cron, Because):
         due, upcoming = due_and_upcoming(cron, base, now)
@@ -175,6 +181,7 @@ def judge(view: ScheduleView, now: datetime) -> Verdict:
         edited=found.edited,
         dialect_changed=_dialect_changed(view, previous, now),
         in_future=_in_future(found.future),
+        retained=retained,
         ignored=skip_not_applied() if observed.ignored and not (previous and previous.ignored) else None,
     )
     if isinstance(cron, Because):
@@ -249,6 +256,13 @@ def _in_future(fields: dict[str, datetime]) -> Because | None:
 def skip_not_applied() -> Because:
     """Return why a second skipImmediately has no effect."""
     return Because(Reason.SKIP_NOT_APPLIED, skip_not_applied_text(velero.SCHEDULE.name), Level.NORMAL)
+
+
+def _policy_problem(view: ScheduleView) -> Because | None:
+    problem = problem_with(view.policy) if view.policy else None
+    if view.policy is None or problem is None:
+        return None
+    return Because(Reason.POLICY_INVALID, f"SchedulePolicy {view.policy.name} cannot be used: {problem}. Correct it.")
 
 
 def _name_too_long(schedule: ScheduleRow) -> Because | None:

@@ -50,6 +50,8 @@ class Observed(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     since: str = ""  # when an edit of the expression was observed: nothing before it is due
     dialect: str = ""  # in which it was read, UNKNOWN at first; only for expressions on which the two differ
     ignored: bool = False  # skipImmediately was set again without a pause, and that was reported
+    zone: str = ""  # of the policy; nothing before a change of it is due
+    retention: str = ""  # the digest of the rules by which Backups were deleted
     ahead: str = ""  # a recorded time in the future that was cleared: it counts again once it has passed
 
     @property

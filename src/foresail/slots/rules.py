@@ -31,14 +31,18 @@ class Evaluation(msgspec.Struct, frozen=True):
 
 
 def evaluate(
-    schedule: Recurring, previous: Observed | None, last: datetime | None, now: datetime, *, skips: bool
+    schedule: Recurring, previous: Observed | None, last: datetime | None, now: datetime, *, skips: bool, zone: str = ""
 ) -> Evaluation:
-    """Evaluate the shared rules; `last` is the last slot with a Backup, `skips` what an unset field means."""
+    """Evaluate the shared rules; `last` is the last slot with a Backup, `skips` what an unset field means.
+
+    `zone` is the one that a policy sets: like the expression, another one makes nothing due that has passed.
+    """
     skipped = is_skipped(schedule, previous, default=skips)
-    edited = is_edited(schedule, previous)
+    edited = is_edited(schedule, previous) or (previous is not None and previous.zone != zone)
     future = times_in_future(schedule, previous, now)
     observed = _observed(schedule, previous, now, skipped=skipped, edited=edited, future=future)
     base = base_of(schedule, observed, last, now)
+    observed = msgspec.structs.replace(observed, zone=zone)
     return Evaluation(observed, max(base, whole(now)) if skipped else base, future, skipped, edited)
 
 

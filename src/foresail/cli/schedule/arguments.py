@@ -28,6 +28,7 @@ _EXAMPLES = {
     "unpause": ("foresail schedule unpause daily", "foresail schedule unpause daily --skip-immediately"),
     "delete": ("foresail schedule delete daily", "foresail schedule delete -l team=web --confirm"),
     "run": ("foresail schedule run daily --wait",),
+    "retention": ("foresail schedule retention daily", "foresail schedule retention daily --approve"),
     "simulate": (
         "foresail schedule simulate --backups-take 45m",
         "foresail schedule simulate daily --until 2027-01-01 -o wide",
@@ -54,6 +55,7 @@ def _fill(schedule: argparse.ArgumentParser) -> None:
     _add_create(words)
     _add_reports(words)
     _add_changes(words)
+    _add_retention(words)
     _add_pictures(words)
 
 
@@ -140,6 +142,22 @@ def _add_changes(words: Any) -> None:  # noqa: ANN401
     )
     add_object_output(one)
     add_dry_run(one)
+
+
+def _add_retention(words: Any) -> None:  # noqa: ANN401
+    one = _word(
+        words,
+        "retention",
+        "show which Backups the SchedulePolicy keeps, which it deletes, and why",
+        ("retention", "retention"),
+    )
+    _add_selection(one)
+    one.add_argument(
+        "--approve", action="store_true", help="let rules that were not in effect before delete many Backups at once"
+    )
+    add_output(one, "table", "json", "yaml")
+    add_dry_run(one)
+    _add_reading(one)
 
 
 def _add_pictures(words: Any) -> None:  # noqa: ANN401

@@ -18,7 +18,7 @@ from foresail.cli.output.messages import hint
 from foresail.cli.output.objects import as_text
 from foresail.cli.output.times import moment
 from foresail.cli.schedule.hints import who_fires
-from foresail.cli.schedule.snapshot import NamespaceSnapshot, read_namespace, settings_of
+from foresail.cli.schedule.snapshot import NamespaceSnapshot, read_namespace, read_policies, settings_of
 from foresail.cli.schedule.template import schedule_object
 from foresail.cron import CronError, Dialect, Schedule, parse
 from foresail.kube.clock import now
@@ -49,7 +49,8 @@ def _check_offline(args: argparse.Namespace) -> None:
 
 async def _create(cluster: Cluster, args: argparse.Namespace, body: dict[str, Any]) -> int:
     instant = now()
-    known = await read_namespace(cluster, args.namespace, args, instant)
+    policies = await read_policies(cluster)
+    known = await read_namespace(cluster, args.namespace, args, instant, policies)
     cron = checked(args.schedule, known.server, settings_of(args).zone, instant)
     await _check_locations(cluster, args, known)
     key = Key(args.namespace, args.name)

@@ -49,6 +49,12 @@ def _our_lines(each: EvaluatedSchedule, instant: datetime) -> Iterator[str]:
     if each.verdict.missed:
         yield f"Missed:\t{runs(each.verdict.missed)} since {go_time(each.verdict.base)}; one late run at most follows"
     yield f"Dialect:\t{dialect_of(each)}"
+    yield f"Policy:\t{each.view.policy.name if each.view.policy else '<none>'}"
+    retained = each.verdict.retained
+    if retained is not None:
+        deletes = f"{len(retained.goes)} of {len(retained.kept)} Backups are deleted"
+        why = f"; {retained.blocked_by.reason}: {retained.blocked_by.message}" if retained.blocked_by else ""
+        yield f"Retention:\t{deletes}{why}"
     manager = manager_of(schedule)
     if manager:
         yield f"Managed By:\t{manager}"

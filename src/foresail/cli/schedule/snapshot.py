@@ -12,10 +12,12 @@ import msgspec
 from foresail.api import velero
 from foresail.api.apps import DEPLOYMENT, Deployment
 from foresail.api.marks import OPERATORS_LEASE
+from foresail.api.schedule_policy import SCHEDULE_POLICY, SchedulePolicy
 from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.access.lease import Lease, leader
 from foresail.cli.access.refused_writes import RefusedWrite
 from foresail.cli.errors import CommandError
+from foresail.cli.output.messages import hint
 from foresail.cron import CronError, Dialect
 from foresail.cron.tz.zone_name import validate_zone_name
 from foresail.kube.clock import now
@@ -23,15 +25,20 @@ from foresail.kube.lease import LEASE
 from foresail.plan import Key, Level
 from foresail.schedules.observe import (
     BackupRow,
+    DeletionRow,
     LocationRow,
+    RestoreRow,
     ScheduleRow,
     ScheduleView,
     VeleroServer,
     backup_row,
+    deletion_row,
     location_of,
     location_row,
+    restore_row,
     schedule_row,
 )
+from foresail.schedules.policies import PolicyRow, policy_for, policy_row, settings_under
 from foresail.schedules.reasons import Because, Reason
 from foresail.schedules.rules import Verdict, judge, location_unavailable, velero_schedules
 from foresail.schedules.settings import Settings
@@ -46,6 +53,9 @@ _schedule = msgspec.json.Decoder(velero.Schedule)
 _backup = msgspec.json.Decoder(velero.Backup)
 _location = msgspec.json.Decoder(velero.Location)
 _deployment = msgspec.json.Decoder(Deployment)
+_policy = msgspec.json.Decoder(SchedulePolicy)
+_deletion = msgspec.json.Decoder(velero.DeleteBackupRequest)
+_restore = msgspec.json.Decoder(velero.Restore)
 _any = msgspec.json.Decoder(dict[str, Any])
 
 
@@ -58,6 +68,9 @@ class NamespaceSnapshot:
     locations: tuple[LocationRow, ...]
     operator: str  # the replica that holds the lease; empty if none does
     settings: Settings
+    policies: tuple[PolicyRow, ...] = ()
+    deletions: tuple[DeletionRow, ...] = ()  # read only if a policy has retention
+    restores: tuple[RestoreRow, ...] = ()  # the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,19 +130,39 @@ def settings_of(args: argparse.Namespace) -> Settings:
 
 
 async def read_namespace(
-    cluster: Cluster, namespace: str, args: argparse.Namespace, instant: datetime
+    cluster: Cluster,
+    namespace: str,
+    args: argparse.Namespace,
+    instant: datetime,
+    policies: tuple[PolicyRow, ...] = (),
 ) -> NamespaceSnapshot:
     """Read everything in a namespace that a decision about its Schedules depends on."""
     backups = await cluster.listed(velero.BACKUP, namespace, velero.SCHEDULE_LABEL)
     locations = await cluster.listed(velero.LOCATION, namespace)
     known, operator = await read_server_and_leader(cluster, namespace, args, instant)
+    deletes = any(each.spec.retention for each in policies)
+    deletions = await cluster.listed(velero.DELETE_REQUEST, namespace) if deletes else []
+    restores = await cluster.listed(velero.RESTORE, namespace) if deletes else []
     return NamespaceSnapshot(
         server=known,
         backups=backups_by_schedule(backup_row(_backup.decode(each)) for each in backups),
         locations=tuple(location_row(_location.decode(each)) for each in locations),
         operator=operator,
         settings=settings_of(args),
+        policies=policies,
+        deletions=tuple(deletion_row(_deletion.decode(each)) for each in deletions),
+        restores=tuple(restore_row(_restore.decode(each)) for each in restores),
     )
+
+
+async def read_policies(cluster: Cluster) -> tuple[PolicyRow, ...]:
+    """Read the SchedulePolicies; without the right to, say that they are left out."""
+    try:
+        found = await cluster.listed_if_known(SCHEDULE_POLICY)
+    except CommandError as error:
+        hint(f"SchedulePolicies are not considered: {error.problem}")
+        return ()
+    return tuple(policy_row(_policy.decode(each)) for each in found)
 
 
 async def read_server_and_leader(
@@ -169,7 +202,8 @@ async def evaluate_selected(cluster: Cluster, args: argparse.Namespace, instant:
     """Read the selected Schedules and evaluate each of them."""
     found = [(row_of(each), _any.decode(each)) for each in await selected_schedules(cluster, args)]
     namespaces = sorted({row.key.namespace for row, _ in found})
-    known = {each: await read_namespace(cluster, each, args, instant) for each in namespaces}
+    policies = await read_policies(cluster) if found else ()
+    known = {each: await read_namespace(cluster, each, args, instant, policies) for each in namespaces}
     rows = found if args.names else sorted(found, key=lambda pair: pair[0].key)
     return [evaluate(row, content, known[row.key.namespace], instant) for row, content in rows]
 
@@ -178,12 +212,22 @@ def evaluate(
     schedule: ScheduleRow, content: dict[str, Any], known: NamespaceSnapshot, instant: datetime
 ) -> EvaluatedSchedule:
     """Evaluate one Schedule in its namespace."""
+    policy = policy_for(schedule.key.name, schedule.labels, known.policies)
+    backups = known.backups.get(schedule.key.name, ())
+    names = {each.key.name for each in backups}
+    read = {each.backup for each in known.restores}
+    from_schedule = any(each.schedule == schedule.key.name for each in known.restores)
     view = ScheduleView(
         schedule=schedule,
-        backups=known.backups.get(schedule.key.name, ()),
+        backups=backups,
         location=location_of(schedule.location, known.locations),
         server=_velero_server(known.server, schedule),
-        settings=known.settings,
+        settings=settings_under(policy, known.settings),
+        policy=policy,
+        locations=known.locations,
+        deletions=tuple(each for each in known.deletions if each.backup in names),
+        open_deletions=sum(each.is_open and each.is_ours for each in known.deletions),
+        restored=frozenset(names if from_schedule else names & read),
     )
     kind = {"apiVersion": velero.SCHEDULE.api_version, "kind": velero.SCHEDULE.name}
     return EvaluatedSchedule({**kind, **content}, view, judge(view, instant), known.operator)

@@ -1,0 +1,115 @@
+"""SchedulePolicy: what an administrator wants of Velero's Schedules beyond what a Schedule can say.
+
+Of the policies that select a Schedule, the one with the highest `priority` applies, of equals the first by name.
+Policies are never merged. A Schedule that no policy selects behaves as if the kind did not exist.
+"""
+
+from typing import Annotated
+
+import msgspec
+
+from foresail.api.policy import GROUP, PolicyMetadata
+from foresail.api.specs import Duration, LabelSelector, Names, Wire
+from foresail.plan import Kind
+
+SCHEDULE_POLICY = Kind(GROUP, "v1alpha1", "schedulepolicies", "SchedulePolicy", namespaced=False)
+
+MOST_KEPT = 10_000
+
+
+def _described(text: str) -> msgspec.Meta:
+    return msgspec.Meta(description=text)
+
+
+def _count(text: str) -> msgspec.Meta:
+    return msgspec.Meta(ge=0, le=MOST_KEPT, description=text)
+
+
+_COUNTS = ("keepLast", "hourly", "daily", "weekly", "monthly", "yearly")
+
+
+def _is_positive(field: str) -> str:
+    return f"(has(self.{field}) && self.{field} > 0)"
+
+
+class ScheduleSelector(LabelSelector, frozen=True):
+    """Which Schedules, by labels and by name: all conditions together. An empty selector selects every Schedule."""
+
+    names: Annotated[Names, _described("Names of Schedules; if absent, any name.")] | None = None
+
+
+class Retention(Wire, frozen=True):
+    """Which Backups of a Schedule to keep; a Backup that no rule keeps is deleted, with its data.
+
+    The rules count Completed Backups that this cluster made. Days, weeks, months and years are those of timeZone.
+    """
+
+    keep_last: Annotated[int, _count("The newest Backups.")] | None = None
+    hourly: Annotated[int, _count("The newest Backup of each of the last hours that have one.")] | None = None
+    daily: Annotated[int, _count("The newest Backup of each of the last days that have one.")] | None = None
+    weekly: Annotated[int, _count("The newest Backup of each of the last ISO weeks that have one.")] | None = None
+    monthly: Annotated[int, _count("The newest Backup of each of the last months that have one.")] | None = None
+    yearly: Annotated[int, _count("The newest Backup of each of the last years that have one.")] | None = None
+    keep_within: Annotated[Duration, _described("All Backups this long before the newest one.")] | None = None
+    keep_good: Annotated[
+        int,
+        msgspec.Meta(ge=1, le=MOST_KEPT, description="The newest Completed Backups, whatever the other rules say."),
+    ] = 1
+
+
+class SchedulePolicySpec(Wire, frozen=True):
+    """Which Schedules, and what applies to them."""
+
+    selector: ScheduleSelector
+    priority: Annotated[
+        int,
+        msgspec.Meta(
+            ge=-1_000_000,
+            le=1_000_000,
+            description="Of the policies that select a Schedule, the one with the highest priority applies.",
+        ),
+    ] = 0
+    time_zone: (
+        Annotated[
+            str,
+            msgspec.Meta(
+                min_length=1,
+                max_length=64,
+                description="The zone in which expressions and retention are read, such as Europe/Berlin."
+                " A zone in the expression itself comes first.",
+                extra_json_schema={
+                    "x-kubernetes-validations": [
+                        {
+                            "rule": "timestamp('2026-01-01T00:00:00Z').getHours(self) >= 0",
+                            "message": "not a time zone of the IANA database, such as Europe/Berlin",
+                        }
+                    ]
+                },
+            ),
+        ]
+        | None
+    ) = None
+    retention: (
+        Annotated[
+            Retention,
+            msgspec.Meta(
+                extra_json_schema={
+                    "x-kubernetes-validations": [
+                        {
+                            "rule": " || ".join((*map(_is_positive, _COUNTS), "has(self.keepWithin)")),
+                            "message": "no rule keeps anything: set keepLast, hourly, daily, weekly, monthly, yearly or"
+                            " keepWithin, or leave retention out",
+                        }
+                    ]
+                }
+            ),
+        ]
+        | None
+    ) = None
+
+
+class SchedulePolicy(Wire, frozen=True):
+    """A SchedulePolicy."""
+
+    metadata: PolicyMetadata
+    spec: SchedulePolicySpec

@@ -1,0 +1,114 @@
+"""`foresail schedule retention`: which Backups the rules keep, which go and why; and approval of new rules."""
+
+import argparse
+import sys
+from typing import Any
+
+from foresail.api import velero
+from foresail.api.instants import stamp
+from foresail.api.marks import RETENTION_APPROVED
+from foresail.cli.access.cluster import Cluster, on_cluster
+from foresail.cli.options.booleans import CLIENT
+from foresail.cli.output.messages import hint
+from foresail.cli.output.objects import document
+from foresail.cli.output.requests import Request, shown
+from foresail.cli.output.table import table
+from foresail.cli.schedule.snapshot import EvaluatedSchedule, read_selected
+from foresail.retention import Rule
+from foresail.schedules.observe import BackupRow
+from foresail.schedules.reasons import Reason
+from foresail.schedules.retention import Retained
+
+
+def retention(args: argparse.Namespace) -> int:
+    """Print what becomes of each Backup; with --approve, let new rules delete."""
+    evaluated, _ = read_selected(args)
+    if args.approve:
+        return on_cluster(args, lambda cluster: _approve(cluster, args, evaluated))
+    if args.output != "table":
+        print(document([as_data(each) for each in evaluated], args.output))
+    elif evaluated:
+        print("\n\n".join(listed(each) for each in evaluated))
+    return 0
+
+
+def listed(each: EvaluatedSchedule) -> str:
+    """Return what becomes of the Backups of a Schedule, the newest first."""
+    retained, name = each.verdict.retained, each.schedule.key
+    if retained is None:
+        return f"Schedule {name}: no SchedulePolicy with retention applies; Backups stay until their ttl ends."
+    rows = [(row.key.name, _started(row), row.phase or "New", _fate(row, retained)) for row in _newest_first(each)]
+    lines = [f"Schedule {name}: {_summary(each, retained)}"]
+    if rows:
+        lines.append(table(("BACKUP", "STARTED", "PHASE", "RETENTION"), rows))
+    if retained.blocked_by is not None:
+        lines.append(f"{retained.blocked_by.reason}: {retained.blocked_by.message}")
+    return "\n".join(lines)
+
+
+def as_data(each: EvaluatedSchedule) -> dict[str, Any]:
+    """Return the same for programs."""
+    retained = each.verdict.retained
+    found: dict[str, Any] = {"namespace": each.schedule.key.namespace, "name": each.schedule.key.name}
+    if retained is None:
+        return {**found, "policy": None, "backups": []}
+    blocked = retained.blocked_by
+    return {
+        **found,
+        "policy": each.view.policy.name if each.view.policy else None,
+        "approved": retained.is_approved,
+        "blockedBy": {"reason": blocked.reason.value, "message": blocked.message} if blocked else None,
+        "backups": [
+            {
+                "name": row.key.name,
+                "started": _started(row),
+                "phase": row.phase or "New",
+                "keptBy": [rule.value for rule in retained.kept.get(row.key.name, ())],
+                "deletedBecause": retained.goes.get(row.key.name),
+                "counts": row.key.name in retained.kept,
+            }
+            for row in _newest_first(each)
+        ],
+    }
+
+
+def _summary(each: EvaluatedSchedule, retained: Retained) -> str:
+    policy = each.view.policy.name if each.view.policy else ""
+    kept = len(retained.kept) - len(retained.goes)
+    return f"SchedulePolicy {policy} keeps {kept} and deletes {len(retained.goes)} Backups"
+
+
+def _newest_first(each: EvaluatedSchedule) -> list[BackupRow]:
+    return sorted(each.view.backups, key=lambda row: (row.slot or row.created, row.key), reverse=True)
+
+
+def _started(row: BackupRow) -> str:
+    return stamp(row.slot or row.created)
+
+
+def _fate(row: BackupRow, retained: Retained) -> str:
+    name = row.key.name
+    if name in retained.goes:
+        return f"deleted: {retained.goes[name]}"
+    if name not in retained.kept:
+        return "not counted: " + ("it came from a bucket" if row.is_synced else "not a run of this Schedule")
+    return f"kept: {', '.join(rule.value for rule in retained.kept[name] if rule is not Rule.NO_RULE)}"
+
+
+async def _approve(cluster: Cluster, args: argparse.Namespace, evaluated: list[EvaluatedSchedule]) -> int:
+    for each in evaluated:
+        retained, key = each.verdict.retained, each.schedule.key
+        blocked = retained.blocked_by if retained is not None else None
+        if retained is None or blocked is None or blocked.reason is not Reason.RETENTION_NOT_APPROVED:
+            print(f"Schedule {key.name}: nothing to approve", file=sys.stderr)
+            continue
+        body = {"metadata": {"annotations": {RETENTION_APPROVED: retained.digest}}}
+        if args.dry_run == CLIENT:
+            print(shown([Request("PATCH", velero.SCHEDULE, key, body)], args.output))
+            continue
+        await cluster.merge(velero.SCHEDULE, key, body, dry_run=bool(args.dry_run))
+        done = "would be approved (server dry run)" if args.dry_run else "approved"
+        print(f"Schedule {key.name}: deletion of {len(retained.goes)} Backups {done}", file=sys.stderr)
+        if not each.operator and not args.dry_run:
+            hint("Foresail's operator does not run, so nothing is deleted")
+    return 0

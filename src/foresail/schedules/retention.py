@@ -1,0 +1,182 @@
+"""Retention of a Schedule's Backups: which of them go, and what keeps the operator from deleting any.
+
+Only runs of this very Schedule in this cluster count and go, Velero's own runs before Foresail included. What came from
+a bucket may be another cluster's, and what has a name of its own was made by hand: they neither count nor go, and
+Velero deletes them when they expire.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+import msgspec
+
+from foresail.api import velero
+from foresail.api.instants import stamp
+from foresail.api.marks import RETENTION, RETENTION_APPROVED, SCHEDULE_UID
+from foresail.plan import Create, Key, Level
+from foresail.retention import Copy, Rule, Rules, horizon, kept, why_not_kept
+from foresail.schedules.observe import BackupRow, ScheduleRow, ScheduleView
+from foresail.schedules.policies import retention_rules
+from foresail.schedules.reasons import Because, Reason
+from foresail.slots.due import is_in_future
+
+MOST_UNAPPROVED = 10
+MOST_UNAPPROVED_SHARE = 0.2
+"""New rules may delete this many Backups of a Schedule, and this share of them, before someone approves the rules."""
+
+MOST_OPEN_DELETIONS = 10
+"""DeleteBackupRequests of ours that Velero has at a time: it processes one after the other."""
+
+_DIGEST_LENGTH = 12
+_SUFFIX = "-retention"
+_VELEROS_NAME = re.compile("-[0-9]{14}")  # what Velero adds to the name of a Schedule
+
+
+class Retained(msgspec.Struct, frozen=True):
+    """What the rules of retention say about the Backups of a Schedule."""
+
+    digest: str  # of the rules
+    kept: dict[str, tuple[Rule, ...]]  # by the name of the Backup
+    goes: dict[str, str]  # why no rule keeps it, by the name of the Backup, the oldest first
+    is_approved: bool
+    blocked_by: Because | None = None
+
+
+def retain(view: ScheduleView, observed: str, now: datetime) -> Retained | None:
+    """Return what the rules keep and what goes; None if the Schedule has no rules.
+
+    `observed` is the digest of the rules by which Backups were deleted before.
+    """
+    rules = retention_rules(view.policy, view.settings.zone)
+    if rules is None:
+        return None
+    copies = [_copy(each, view) for each in view.backups if counts(each, view.schedule, now)]
+    reasons = kept(copies, rules)
+    oldest_first = sorted(copies, key=lambda each: (each.started, each.name))
+    goes = {each.name: why_not_kept(each.name, copies, rules) for each in oldest_first if not reasons[each.name]}
+    digest = digest_of(rules)
+    is_approved = _is_approved(view.schedule, digest, observed, len(goes), len(copies))
+    blocked_by = _in_doubt(view, now) if goes else None
+    if goes and blocked_by is None and not is_approved:
+        blocked_by = _not_approved(view, len(goes), len(copies))
+    return Retained(digest, reasons, goes, is_approved, blocked_by)
+
+
+def counts(backup: BackupRow, schedule: ScheduleRow, now: datetime) -> bool:
+    """Whether a Backup is a run of this Schedule that retention counts: made here, and here to stay."""
+    is_run = backup.schedule_uid == schedule.uid or (
+        not backup.schedule_uid and _VELEROS_NAME.fullmatch(backup.key.name.removeprefix(schedule.key.name)) is not None
+    )
+    is_expired = backup.expires is not None and backup.expires <= now
+    is_gone = backup.phase in (velero.FAILED_VALIDATION, velero.DELETING)
+    return is_run and not (backup.is_synced or is_expired or is_gone)
+
+
+def digest_of(rules: Rules) -> str:
+    """Return a short digest of the rules, by which they are approved."""
+    return hashlib.sha256(repr(rules).encode()).hexdigest()[:_DIGEST_LENGTH]
+
+
+def delete_first(view: ScheduleView, retained: Retained) -> tuple[Create, Because] | None:
+    """Return the deletion of the oldest Backup that goes, one at a time; None if none is deleted now."""
+    if retained.blocked_by is not None or is_waiting_for_velero(view):
+        return None
+    requested = {each.backup for each in view.deletions}
+    for name, why in retained.goes.items():
+        if name not in requested:
+            reason = Because(Reason.RETENTION_DELETED, f"deleted Backup {name}: {why}.", Level.NORMAL)
+            return _deletion(view.schedule, name, why), reason
+    return None
+
+
+def lifetime(view: ScheduleView, interval: timedelta) -> timedelta | None:
+    """Return the ttl of a new Backup: longer than the rules keep it, so that they decide; None without rules."""
+    rules = retention_rules(view.policy, view.settings.zone)
+    return None if rules is None else horizon(rules, interval)
+
+
+def is_waiting_for_velero(view: ScheduleView) -> bool:
+    """Whether Velero has a deletion of this Schedule to process, or as many as it gets at a time."""
+    return view.open_deletions >= MOST_OPEN_DELETIONS or any(each.is_open for each in view.deletions)
+
+
+def failed_deletions(view: ScheduleView, retained: Retained) -> Because | None:
+    """Return what Velero says about a deletion that failed; it deletes such a request after a day."""
+    for each in view.deletions:
+        if each.errors and each.backup in retained.goes:
+            text = f"Velero could not delete Backup {each.backup}: {each.errors[0]}. The next try follows within a day."
+            return Because(Reason.RETENTION_FAILED, text)
+    return None
+
+
+def _deletion(schedule: ScheduleRow, backup: str, why: str) -> Create:
+    body = {
+        "metadata": {"labels": {velero.BACKUP_NAME_LABEL: _label(backup)}, "annotations": {RETENTION: why}},
+        "spec": {"backupName": backup},
+    }
+    return Create(
+        velero.DELETE_REQUEST,
+        Key(schedule.key.namespace, f"{backup}{_SUFFIX}"),
+        body,
+        {SCHEDULE_UID: schedule.uid},
+    )
+
+
+def _copy(backup: BackupRow, view: ScheduleView) -> Copy:
+    return Copy(
+        name=backup.key.name,
+        started=backup.slot or backup.created,
+        is_good=backup.phase == velero.COMPLETED,
+        is_finished=backup.is_terminal,
+        is_pinned=backup.is_pinned,
+        is_restored=backup.key.name in view.restored,
+    )
+
+
+def _is_approved(schedule: ScheduleRow, digest: str, observed: str, going: int, copies: int) -> bool:
+    """Whether the rules may delete: approved by someone, in effect before, or too few Backups go to ask."""
+    if digest in (observed, schedule.annotations.get(RETENTION_APPROVED)):
+        return True
+    return going <= MOST_UNAPPROVED and going <= copies * MOST_UNAPPROVED_SHARE
+
+
+def _not_approved(view: ScheduleView, going: int, copies: int) -> Because:
+    name = view.schedule.key.name
+    policy = view.policy.name if view.policy else ""
+    text = (
+        f"SchedulePolicy {policy} would delete {going} of {copies} Backups, so it waits for approval."
+        f" To see them: foresail schedule retention {name}. To approve: foresail schedule retention {name} --approve."
+    )
+    return Because(Reason.RETENTION_NOT_APPROVED, text)
+
+
+def _in_doubt(view: ScheduleView, now: datetime) -> Because | None:
+    """Return why nothing is deleted: something that the rules depend on is not certain."""
+    problem = next(_doubts(view, now), None)
+    return None if problem is None else Because(Reason.RETENTION_IN_DOUBT, f"{problem}, so nothing is deleted.")
+
+
+def _doubts(view: ScheduleView, now: datetime) -> Iterator[str]:
+    for unread in view.unread:
+        yield f"Backup {unread.key} cannot be read ({unread.problem})"
+    locations = {each.key.name: each for each in view.locations}
+    for backup in view.backups:
+        if not counts(backup, view.schedule, now):
+            continue
+        moment = max(filter(None, (backup.slot, backup.created, backup.completed)))
+        if is_in_future(moment, now):
+            yield f"Backup {backup.key} has a time in the future ({stamp(moment)}). Check the clocks"
+        location = locations.get(backup.location)
+        if location is None:
+            yield f"BackupStorageLocation {backup.location} of Backup {backup.key} does not exist"
+        elif location.phase != velero.AVAILABLE or location.is_read_only:
+            state = "read-only" if location.is_read_only else location.phase or "not checked by Velero yet"
+            yield f"BackupStorageLocation {location.key} is {state}"
+
+
+def _label(name: str) -> str:
+    """Return a name as Velero writes it into a label."""
+    longest, cut = 63, 57
+    return name if len(name) <= longest else name[:cut] + hashlib.sha256(name.encode()).hexdigest()[: longest - cut]

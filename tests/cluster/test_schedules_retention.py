@@ -1,0 +1,141 @@
+"""Retention on the real Velero and S3: what goes leaves the bucket, what stays restores, and nothing goes in doubt."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testbed import Cluster
+from tests.cluster.operators import Operator, running
+from tests.cluster.schedules import Eventually, clear, reasons, schedule
+
+ROOT = Path(__file__).parents[2]
+CRD = ROOT / "charts" / "foresail-crds" / "templates" / "schedulepolicies.yaml"
+NAMESPACE = "lagoon"
+NEVER = "0 0 1 1 *"
+TEMPLATE = {"includedNamespaces": [NAMESPACE], "ttl": "24h0m0s"}
+
+
+@pytest.fixture(scope="module")
+def cluster(schedule_cluster: Cluster) -> Iterator[Cluster]:
+    clear(schedule_cluster)
+    schedule_cluster.kubectl("apply", "--server-side", f"--filename={CRD}")
+    schedule_cluster.wait_for_kinds()
+    schedule_cluster.kubectl("create", "namespace", NAMESPACE)
+    schedule_cluster.kubectl("create", "configmap", "cargo", "--from-literal=tons=40", f"--namespace={NAMESPACE}")
+    yield schedule_cluster
+    schedule_cluster.kubectl("delete", "schedulepolicies.foresail.dev", "--all")
+    clear(schedule_cluster)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def operator(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
+    with running(cluster, tmp_path_factory.mktemp("operator")) as found:
+        yield found
+
+
+def policy(name: str, schedule: str, **spec: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+    """Return a SchedulePolicy for one Schedule."""
+    return {
+        "apiVersion": "foresail.dev/v1alpha1",
+        "kind": "SchedulePolicy",
+        "metadata": {"name": name},
+        "spec": {"selector": {"names": [schedule]}, **spec},
+    }
+
+
+def foresail(cluster: Cluster, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "foresail", "schedule", *words]
+    environment = {**os.environ, "KUBECONFIG": str(cluster.kubeconfig)}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
+
+
+def back_up(cluster: Cluster, schedule: str, count: int) -> list[str]:
+    """Make that many Backups of a Schedule, named as Velero names them, and return their names."""
+    names = [f"{schedule}-2026010100000{number}" for number in range(count)]
+    for name in names:
+        cluster.velero("backup", "create", name, f"--from-schedule={schedule}", "--wait")
+    return names
+
+
+def existing(cluster: Cluster, schedule: str) -> set[str]:
+    items = cluster.listed(
+        f"/apis/velero.io/v1/namespaces/velero/backups?labelSelector=velero.io%2Fschedule-name%3D{schedule}"
+    )
+    return {each["metadata"]["name"] for each in items}
+
+
+def in_bucket(cluster: Cluster) -> set[str]:
+    return {path.split("/")[1] for path in cluster.bucket_objects() if path.startswith("backups/")}
+
+
+def test_what_goes_leaves_the_bucket_after_approval_and_what_stays_restores(
+    cluster: Cluster, eventually: Eventually
+) -> None:
+    cluster.apply(schedule("tides", NEVER, TEMPLATE))
+    names = back_up(cluster, "tides", 5)
+    cluster.kubectl("annotate", "backups.velero.io", names[0], "--namespace=velero", "foresail.dev/pinned=true")
+    cluster.apply(policy("tides", "tides", retention={"keepLast": 2}))
+    eventually(lambda: "RetentionNotApproved" in reasons(cluster, "tides"), 60)
+    assert existing(cluster, "tides") == set(names)
+    shown = foresail(cluster, "retention", "tides")
+    assert "SchedulePolicy tides keeps 3 and deletes 2 Backups" in shown.stdout, shown
+    assert "would delete 2 of 5 Backups" in shown.stdout
+    assert "kept: pinned" in shown.stdout
+    approved = foresail(cluster, "retention", "tides", "--approve")
+    assert "deletion of 2 Backups approved" in approved.stderr, approved
+    stay = {names[0], *names[3:]}
+    eventually(lambda: existing(cluster, "tides") == stay, 120)
+    eventually(lambda: in_bucket(cluster) & set(names) == stay, 60)
+    assert reasons(cluster, "tides")["RetentionDeleted"].startswith("deleted Backup tides-")
+    cluster.kubectl("delete", "configmap", "cargo", f"--namespace={NAMESPACE}")
+    cluster.velero("restore", "create", "tides-back", f"--from-backup={names[3]}", "--wait")
+    tons = cluster.kubectl("get", "configmap", "cargo", f"--namespace={NAMESPACE}", "-o=jsonpath={.data.tons}")
+    assert tons == "40"
+
+
+def test_rules_in_effect_delete_without_approval_and_in_doubt_nothing_goes(
+    cluster: Cluster, eventually: Eventually
+) -> None:
+    cluster.apply(policy("ebb", "ebb", retention={"keepLast": 1}), schedule("ebb", NEVER, TEMPLATE))
+    first = back_up(cluster, "ebb", 1)[0]
+    cluster.kubectl(
+        "patch", "backupstoragelocations.velero.io", "default", "--namespace=velero", "--type=merge",
+        '--patch={"spec":{"accessMode":"ReadOnly"}}',
+    )  # fmt: skip
+    try:
+        copy_of(cluster, first, "ebb-20260101000009")
+        eventually(lambda: "RetentionInDoubt" in reasons(cluster, "ebb"), 60)
+        assert existing(cluster, "ebb") == {first, "ebb-20260101000009"}
+    finally:
+        cluster.kubectl(
+            "patch", "backupstoragelocations.velero.io", "default", "--namespace=velero", "--type=merge",
+            '--patch={"spec":{"accessMode":"ReadWrite"}}',
+        )  # fmt: skip
+    eventually(lambda: existing(cluster, "ebb") == {"ebb-20260101000009"}, 120)
+
+
+def copy_of(cluster: Cluster, name: str, copy: str) -> None:
+    """Make a Completed Backup like another one, a moment later, as far as the cluster's objects are concerned."""
+    found = cluster.get("backups.velero.io", name, "--namespace=velero")
+    labels = found["metadata"]["labels"]
+    metadata = {"name": copy, "namespace": "velero", "labels": labels}
+    cluster.apply({**{key: found[key] for key in ("apiVersion", "kind", "spec")}, "metadata": metadata})
+    cluster.kubectl(
+        "patch", "backups.velero.io", copy, "--namespace=velero", "--type=merge",
+        '--patch={"status":{"phase":"Completed"}}',
+    )  # fmt: skip
+
+
+def test_policy_without_a_rule_and_with_an_unknown_zone_are_refused(cluster: Cluster) -> None:
+    for spec, said in (
+        ({"retention": {"keepGood": 2}}, "no rule keeps anything"),
+        ({"retention": {"keepLast": 1, "keepGood": 0}}, "keepGood"),
+        ({"timeZone": "Mars/Phobos"}, "Mars/Phobos"),
+    ):
+        with pytest.raises(Exception, match=said):
+            cluster.apply(policy("broken", "none", **spec))

@@ -1,0 +1,252 @@
+"""Retention of a Schedule's Backups: what is deleted, one at a time, and what keeps it from deleting anything."""
+
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from foresail.api import velero
+from foresail.api.marks import RETENTION, RETENTION_APPROVED, SCHEDULE_UID
+from foresail.plan import Create, Key
+from foresail.retention import Rule
+from foresail.schedules.decide import decide
+from foresail.schedules.observe import BackupRow, DeletionRow, LocationRow, ScheduleRow, ScheduleView, Unread
+from foresail.schedules.policies import retention_rules
+from foresail.schedules.reasons import Reason
+from foresail.schedules.retention import MOST_OPEN_DELETIONS, Retained, digest_of, retain
+from foresail.schedules.rules import judge
+from tests.unit.schedules.rows import AVAILABLE, DAY, HOUR, NOON, UID, backup, schedule, view, watched
+from tests.unit.schedules.test_policies import policy
+
+KEEP_TWO = policy(retention={"keepLast": 2})
+RULES = retention_rules(KEEP_TWO, "UTC")
+assert RULES is not None
+DIGEST = digest_of(RULES)
+
+
+def copies(count: int, **changed: Any) -> list[BackupRow]:  # noqa: ANN401 - any column
+    """Return Completed Backups of the last hours, the newest first."""
+    ends = {"completed": NOON, "location": "default"}
+    return [backup(slot=NOON - (number + 1) * HOUR, **{**ends, **changed}) for number in range(count)]
+
+
+def seen(*backups: BackupRow, row: ScheduleRow | None = None, **changed: Any) -> ScheduleView:  # noqa: ANN401 - any part
+    """Return a Schedule that keeps its last two Backups, by rules that were in effect before."""
+    found = row or watched(schedule(last_backup=NOON), retention=DIGEST)
+    return view(found, *backups, **{"policy": KEEP_TWO, "locations": (AVAILABLE,), **changed})
+
+
+def retained(view: ScheduleView, observed: str = DIGEST) -> Retained:
+    """Return what the rules say, which they do here."""
+    found = retain(view, observed, NOON)
+    assert found is not None
+    return found
+
+
+def deletions(view: ScheduleView) -> list[Create]:
+    """Return the deletions of a Plan."""
+    return [
+        each for each in decide(view, NOON).actions if isinstance(each, Create) and each.kind == velero.DELETE_REQUEST
+    ]
+
+
+def test_oldest_backup_is_deleted_first_and_says_why() -> None:
+    rows = copies(4)
+    (deletion,) = deletions(seen(*rows))
+    oldest = rows[-1].key.name
+    assert deletion.key == Key("velero", f"{oldest}-retention")
+    assert deletion.mark == {SCHEDULE_UID: UID}
+    assert deletion.body["spec"] == {"backupName": oldest}
+    assert deletion.body["metadata"] == {
+        "labels": {velero.BACKUP_NAME_LABEL: oldest},
+        "annotations": {RETENTION: "keepLast 2 keeps newer ones"},
+    }
+    notes = decide(seen(*rows), NOON).notes
+    assert [each.reason for each in notes] == [Reason.RETENTION_DELETED.value]
+    assert notes[0].message == f"deleted Backup {oldest}: keepLast 2 keeps newer ones."
+
+
+def test_without_retention_nothing_is_deleted() -> None:
+    assert retain(seen(*copies(9), policy=None), "", NOON) is None
+    assert not deletions(seen(*copies(9), policy=policy(timeZone="UTC")))
+
+
+def test_next_one_waits_for_the_deletion_before_it() -> None:
+    rows = copies(4)
+    open_one = DeletionRow(Key("velero", "x"), rows[-1].key.name, is_open=True, is_ours=True)
+    assert not deletions(seen(*rows, deletions=(open_one,)))
+
+
+def test_velero_gets_a_bounded_number_of_deletions() -> None:
+    assert not deletions(seen(*copies(4), open_deletions=MOST_OPEN_DELETIONS))
+    assert deletions(seen(*copies(4), open_deletions=MOST_OPEN_DELETIONS - 1))
+
+
+def test_deletion_that_velero_refused_is_reported_and_the_next_backup_goes() -> None:
+    rows = copies(4)
+    failed = DeletionRow(Key("velero", "x"), rows[-1].key.name, is_open=False, is_ours=True, errors=("no such bucket",))
+    plan = decide(seen(*rows, deletions=(failed,)), NOON)
+    assert Reason.RETENTION_FAILED.value in [each.reason for each in plan.notes]
+    (deletion,) = deletions(seen(*rows, deletions=(failed,)))
+    assert deletion.body["spec"] == {"backupName": rows[-2].key.name}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"schedule_uid": "another"},  # of a Schedule that was deleted, or of another cluster
+        {"completed": NOON - 99 * DAY},  # it ended before this cluster knew it: it came from a bucket
+        {"expires": NOON - HOUR},
+        {"phase": "Deleting"},
+        {"phase": "FailedValidation"},
+        {"schedule_uid": "", "key": Key("velero", "before-the-upgrade")},  # made by hand
+    ],
+)
+def test_backup_that_is_no_copy_of_this_schedule_neither_counts_nor_goes(changed: dict[str, Any]) -> None:
+    rows = copies(4)
+    other = msgspec.structs.replace(rows[0], **changed)
+    found = retained(seen(other, *rows[1:]))
+    assert other.key.name not in found.kept
+    assert list(found.goes) == [rows[3].key.name]
+
+
+def test_runs_of_veleros_own_controller_count() -> None:
+    before = backup(key=Key("velero", "daily-20260309030000"), created=NOON - DAY, completed=NOON, location="default")
+    assert list(retained(seen(*copies(2), before)).goes) == [before.key.name]
+
+
+def test_pinned_running_and_restored_backups_stay() -> None:
+    rows = copies(5)
+    pinned = msgspec.structs.replace(rows[4], is_pinned=True)
+    running = msgspec.structs.replace(rows[3], phase="InProgress", completed=None)
+    found = retained(seen(*rows[:3], running, pinned, restored=frozenset({rows[2].key.name})))
+    assert not found.goes
+    assert found.kept[pinned.key.name] == (Rule.PINNED,)
+    assert found.kept[running.key.name] == (Rule.UNFINISHED,)
+    assert found.kept[rows[2].key.name] == (Rule.RESTORED,)
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"locations": ()}, "does not exist"),
+        ({"locations": (msgspec.structs.replace(AVAILABLE, phase="Unavailable"),)}, "is Unavailable"),
+        ({"locations": (msgspec.structs.replace(AVAILABLE, is_read_only=True),)}, "is read-only"),
+        ({"unread": (Unread(Key("velero", "odd"), "no phase"),)}, "cannot be read"),
+    ],
+)
+def test_nothing_is_deleted_in_doubt(changed: dict[str, Any], words: str) -> None:
+    doubtful = seen(*copies(4), **changed)
+    assert not deletions(doubtful)
+    because = retained(doubtful).blocked_by
+    assert because is not None
+    assert because.reason is Reason.RETENTION_IN_DOUBT
+    assert words in because.message
+
+
+def test_nothing_is_deleted_while_a_backup_is_from_the_future() -> None:
+    rows = copies(4)
+    ahead = msgspec.structs.replace(rows[0], slot=NOON + DAY, completed=NOON + DAY)
+    because = retained(seen(ahead, *rows[1:])).blocked_by
+    assert because is not None
+    assert "Check the clocks" in because.message
+
+
+def test_new_rules_that_delete_much_wait_for_approval() -> None:
+    row = watched(schedule(last_backup=NOON))
+    unapproved = seen(*copies(4), row=row)
+    because = retained(unapproved, "").blocked_by
+    assert because is not None
+    assert because.reason is Reason.RETENTION_NOT_APPROVED
+    assert "would delete 2 of 4 Backups" in because.message
+    assert not deletions(unapproved)
+    assert judge(unapproved, NOON).changes.observed.retention == ""
+    approved = msgspec.structs.replace(row, annotations={**row.annotations, RETENTION_APPROVED: DIGEST})
+    assert deletions(seen(*copies(4), row=approved))
+    other = msgspec.structs.replace(row, annotations={**row.annotations, RETENTION_APPROVED: "of other rules"})
+    assert not deletions(seen(*copies(4), row=other))
+
+
+def test_new_rules_that_delete_nothing_are_in_effect_from_then_on() -> None:
+    row = watched(schedule(last_backup=NOON))
+    observed = judge(seen(*copies(2), row=row), NOON).changes.observed
+    assert observed.retention == DIGEST
+    assert deletions(seen(*copies(4), row=watched(schedule(last_backup=NOON), retention=observed.retention)))
+
+
+def test_few_of_many_go_without_approval() -> None:
+    keep_nine = policy(retention={"keepLast": 9})
+    assert deletions(seen(*copies(11), row=watched(schedule(last_backup=NOON)), policy=keep_nine))
+    assert not deletions(
+        seen(*copies(60), row=watched(schedule(last_backup=NOON)), policy=policy(retention={"keepLast": 49}))
+    )
+
+
+def test_removed_policy_forgets_the_rules() -> None:
+    assert judge(seen(*copies(2), policy=None), NOON).changes.observed.retention == ""
+
+
+def test_new_backup_outlives_what_the_rules_keep() -> None:
+    due = watched(schedule(template=b'{"ttl": "24h0m0s"}', last_backup=NOON - HOUR), retention=DIGEST)
+    monthly = policy(retention={"monthly": 12})
+    (made,) = decide(view(due, policy=monthly, locations=(AVAILABLE,)), NOON).actions
+    assert isinstance(made, Create)
+    assert made.body["spec"] == {"ttl": f"{2 * 12 * 31 * 24}h0m0s"}
+    (plain,) = decide(view(due), NOON).actions
+    assert isinstance(plain, Create)
+    assert plain.body["spec"] == {"ttl": "24h0m0s"}
+
+
+PHASES = ["Completed", "PartiallyFailed", "Failed", "FailedValidation", "InProgress", "Deleting"]
+HISTORY = st.lists(
+    st.tuples(st.sampled_from(PHASES), st.booleans(), st.sampled_from([UID, UID, "", "another"]), st.booleans()),
+    max_size=25,
+)
+
+
+@given(HISTORY, st.integers(1, 3), st.integers(1, 3))
+def test_last_good_copies_survive_every_history(
+    history: list[tuple[str, bool, str, bool]], last: int, good: int
+) -> None:
+    rules = policy(retention={"keepLast": last, "keepGood": good})
+    rows = []
+    for number, (phase, is_pinned, uid, is_synced) in enumerate(history):
+        slot = NOON - timedelta(hours=len(history) - number)
+        completed = None if phase == "InProgress" else slot - DAY if is_synced else slot
+        row = backup(phase, slot, schedule_uid=uid, is_pinned=is_pinned, completed=completed, location="default")
+        rows.append(msgspec.structs.replace(row, key=Key("velero", f"b{number}")))
+    mine = [
+        each.key.name for each in rows if each.phase == "Completed" and not each.is_synced and each.schedule_uid == UID
+    ]
+    left = list(rows)
+    for _ in rows:  # delete until nothing goes any more
+        made = deletions(
+            seen(*left, policy=rules, row=watched(schedule(last_backup=NOON, annotations=_approved(rules))))
+        )
+        if not made:
+            break
+        spec = made[0].body["spec"]
+        assert isinstance(spec, dict)
+        left = [each for each in left if each.key.name != spec["backupName"]]
+    names = [each.key.name for each in left]
+    assert mine[len(mine) - good :] == [name for name in names if name in mine[len(mine) - good :]]
+    assert all(each in left for each in rows if each.is_pinned or each.is_synced or each.schedule_uid != UID)
+    assert all(each in left for each in rows if each.phase in ("InProgress", "FailedValidation", "Deleting"))
+
+
+def _approved(rules: Any) -> dict[str, str]:  # noqa: ANN401
+    found = retention_rules(rules, "UTC")
+    assert found is not None
+    return {RETENTION_APPROVED: digest_of(found)}
+
+
+def test_location_row_of_a_kept_copy_counts_too() -> None:
+    rows = copies(3)
+    elsewhere = msgspec.structs.replace(rows[0], location="offsite")
+    away = LocationRow(Key("velero", "offsite"), is_default=False, is_read_only=False, phase="Unavailable", message="")
+    because = retained(seen(elsewhere, *rows[1:], locations=(AVAILABLE, away))).blocked_by
+    assert because is not None
+    assert "velero/offsite is Unavailable" in because.message
