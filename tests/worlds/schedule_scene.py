@@ -8,6 +8,7 @@ from typing import Any
 from foresail.api import velero
 from foresail.api.apps import DEPLOYMENT
 from foresail.api.marks import SCHEDULE_UID, SLOT
+from foresail.api.schedule_policy import SCHEDULE_POLICY
 from foresail.kube.loop import LoopTiming
 from foresail.plan import Key, Note
 from foresail.schedules.controller import Schedules
@@ -66,8 +67,19 @@ class ScheduleScene:
         image: str = "",
     ) -> None:
         self.clock = WallClock()
-        whole = (velero.SCHEDULE, velero.BACKUP, velero.LOCATION, velero.STATUS_REQUEST)
-        kinds = (*(Definition(kind, status=False) for kind in whole), Definition(DEPLOYMENT))
+        whole = (
+            velero.SCHEDULE,
+            velero.BACKUP,
+            velero.LOCATION,
+            velero.STATUS_REQUEST,
+            velero.DELETE_REQUEST,
+            velero.RESTORE,
+        )
+        kinds = (
+            *(Definition(kind, status=False) for kind in whole),
+            Definition(DEPLOYMENT),
+            Definition(SCHEDULE_POLICY, status=False),
+        )
         self.world = World(self.clock, *kinds)
         self.settings = settings or Settings()
         self.weather = Weather(bookmark_every=86_400.0)
@@ -100,6 +112,11 @@ class ScheduleScene:
     def write(self, name: str, **spec: object) -> Document:
         """Change fields of the spec of a Schedule; None takes one away."""
         return done(self.world.merge(velero.SCHEDULE, Key(HOME, name), {"spec": spec}, "user"))
+
+    def rule(self, name: str, selector: dict[str, object], **spec: object) -> Document:
+        """Create a SchedulePolicy."""
+        body = {"metadata": {"name": name}, "spec": {"selector": selector, **spec}}
+        return done(self.world.create(SCHEDULE_POLICY, body, "admin"))
 
     def by_hand(self, schedule: str, name: str) -> None:
         """Make a Backup as `velero backup create --from-schedule` does."""
@@ -146,7 +163,7 @@ class ScheduleScene:
     @property
     def writes(self) -> list[Write]:
         """Everything that the operator, over all its lives, has written to Schedules and Backups."""
-        ours = (velero.SCHEDULE, velero.BACKUP)
+        ours = (velero.SCHEDULE, velero.BACKUP, velero.DELETE_REQUEST)
         return [write for visitor in self.visitors for write in visitor.writes if write.kind in ours]
 
     async def until(self, instant: datetime) -> None:

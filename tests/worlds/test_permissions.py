@@ -13,6 +13,7 @@ from foresail.api.marks import PRIMER_LABEL
 from tests.worlds import test_primers as primers
 from tests.worlds import test_primers_buffer as buffers
 from tests.worlds import test_schedules as schedules
+from tests.worlds import test_schedules_retention as retention
 from tests.worlds import test_selfservice_downloads as downloads
 from tests.worlds import test_selfservice_paths as paths
 from tests.worlds import test_selfservice_turns as turns
@@ -48,6 +49,7 @@ STORIES: dict[str, tuple[Story, ...]] = {
         schedules.test_an_unavailable_location_blocks_a_slot_until_it_is_back,
         schedules.test_nothing_fires_while_veleros_own_controller_is_on,
         schedules.test_a_name_that_somebody_else_has_is_refused_and_taken_when_it_is_free,
+        retention.test_oldest_backup_goes_when_a_newer_one_takes_its_place,
     ),
     "self-service": (
         paths.test_a_backup_removed_behind_our_back_keeps_its_phase_and_is_shown_again_when_it_is_synced_back,

@@ -50,6 +50,11 @@ class StandIn:
             answer = {"phase": "Processed", "serverVersion": self._version}
             self._later(ANSWERED, partial(self._patch, velero.STATUS_REQUEST, happening.key, answer))
             self._later(FORGOTTEN, partial(self._world.delete, velero.STATUS_REQUEST, happening.key))
+        elif happening.kind == velero.DELETE_REQUEST:
+            backup = Key(happening.key.namespace, happening.after["spec"]["backupName"])
+            self._later(BEGUN, partial(self._patch, velero.BACKUP, backup, {"phase": "Deleting"}))
+            self._later(ANSWERED, partial(self._world.delete, velero.BACKUP, backup))
+            self._later(ANSWERED, partial(self._world.delete, velero.DELETE_REQUEST, happening.key))
 
     def _work_on(self, key: Key, backup: Document) -> None:
         made = self._world.clock()

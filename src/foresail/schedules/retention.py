@@ -17,7 +17,7 @@ from foresail.api.instants import stamp
 from foresail.api.marks import RETENTION, RETENTION_APPROVED, SCHEDULE_UID
 from foresail.plan import Create, Key, Level
 from foresail.retention import Copy, Rule, Rules, horizon, kept, why_not_kept
-from foresail.schedules.observe import BackupRow, ScheduleRow, ScheduleView
+from foresail.schedules.observe import BackupRow, ScheduleRow, ScheduleView, location_of
 from foresail.schedules.policies import retention_rules
 from foresail.schedules.reasons import Because, Reason
 from foresail.slots.due import is_in_future
@@ -161,14 +161,13 @@ def _in_doubt(view: ScheduleView, now: datetime) -> Because | None:
 def _doubts(view: ScheduleView, now: datetime) -> Iterator[str]:
     for unread in view.unread:
         yield f"Backup {unread.key} cannot be read ({unread.problem})"
-    locations = {each.key.name: each for each in view.locations}
     for backup in view.backups:
         if not counts(backup, view.schedule, now):
             continue
         moment = max(filter(None, (backup.slot, backup.created, backup.completed)))
         if is_in_future(moment, now):
             yield f"Backup {backup.key} has a time in the future ({stamp(moment)}). Check the clocks"
-        location = locations.get(backup.location)
+        location = location_of(backup.location, view.locations)
         if location is None:
             yield f"BackupStorageLocation {backup.location} of Backup {backup.key} does not exist"
         elif location.phase != velero.AVAILABLE or location.is_read_only:

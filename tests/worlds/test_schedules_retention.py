@@ -1,0 +1,147 @@
+"""Retention in a world: the oldest Backup goes when a newer one is Completed, whenever the operator dies."""
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from foresail.api import velero
+from foresail.api.schedule_policy import SCHEDULE_POLICY
+from foresail.plan import Key
+from foresail.schedules.retention import MOST_OPEN_DELETIONS
+from tests.worlds import virtual_time
+from tests.worlds.documents import Document
+from tests.worlds.process import Moment
+from tests.worlds.schedule_scene import HOME, ScheduleScene
+from tests.worlds.velero_stand_in import in_a_moment
+from tests.worlds.virtual_time import BEGINNING
+from tests.worlds.world import done
+
+MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
+EVERY_TEN = "*/10 * * * *"
+
+
+def backups(scene: ScheduleScene) -> list[str]:
+    return sorted(key.name for key in scene.world.history.present(velero.BACKUP))
+
+
+def slots_left(scene: ScheduleScene) -> list[int]:
+    """Return the slots that still have a Backup, in minutes."""
+    stamps = [datetime.strptime(f"{name.split('-')[1]}+0000", "%Y%m%d%H%M%S%z") for name in backups(scene)]
+    return [int((each - BEGINNING) / MINUTE) for each in stamps]
+
+
+def live(dies: Moment | None = None) -> ScheduleScene:
+    async def story() -> ScheduleScene:
+        scene = ScheduleScene()
+        scene.rule("short", {"names": ["often"]}, retention={"keepLast": 2})
+        scene.make("often", EVERY_TEN)
+        process = scene.start(dies)
+        for minutes in range(5, 70, 5):
+            await scene.until(BEGINNING + minutes * MINUTE)
+            if process.died:
+                await scene.stop()
+                process = scene.start()
+        await scene.until(BEGINNING + 69 * MINUTE)
+        await scene.stop()
+        return scene
+
+    return virtual_time.run(story())
+
+
+def test_oldest_backup_goes_when_a_newer_one_takes_its_place() -> None:
+    scene = live()
+    assert scene.record.slots_of("often") == [BEGINNING + number * 10 * MINUTE for number in range(1, 7)]
+    assert slots_left(scene) == [50, 60]
+    deleted = [note.message for note in scene.notes if note.reason == "RetentionDeleted"]
+    assert len(deleted) == 4
+    assert all("keepLast 2 keeps newer ones" in each for each in deleted)
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_death_at_any_write_deletes_the_same_backups(after: bool) -> None:
+    writes = len(live().writes)
+    assert writes > 12
+    for number in range(1, writes + 1):
+        scene = live(Moment(after=after, write=number))
+        assert slots_left(scene) == [50, 60], f"death at write {number}"
+
+
+def test_failed_runs_never_push_out_the_last_good_backup() -> None:
+    def fails_after_the_first(backup: Document, made: datetime) -> tuple[datetime, str]:
+        end, phase = in_a_moment(backup, made)
+        return end, phase if made < BEGINNING + 11 * MINUTE else "Failed"
+
+    async def story() -> ScheduleScene:
+        scene = ScheduleScene(ending=fails_after_the_first)
+        scene.rule("short", {}, retention={"keepLast": 1})
+        scene.make("often", EVERY_TEN)
+        scene.start()
+        await scene.until(BEGINNING + HOUR + MINUTE)
+        await scene.stop()
+        return scene
+
+    assert slots_left(virtual_time.run(story())) == [10, 20, 30, 40, 50, 60]
+
+
+def test_new_policy_waits_for_approval_and_a_removed_one_deletes_nothing() -> None:
+    async def story() -> ScheduleScene:
+        scene = ScheduleScene()
+        scene.make("often", EVERY_TEN)
+        scene.start()
+        await scene.until(BEGINNING + 41 * MINUTE)
+        scene.rule("short", {}, retention={"keepLast": 1})
+        await scene.until(BEGINNING + 43 * MINUTE)
+        assert slots_left(scene) == [10, 20, 30, 40]
+        assert "RetentionNotApproved" in {note.reason for note in scene.notes}
+        done(scene.world.delete(SCHEDULE_POLICY, Key("", "short")))
+        await scene.until(BEGINNING + 55 * MINUTE)
+        await scene.stop()
+        return scene
+
+    assert slots_left(virtual_time.run(story())) == [10, 20, 30, 40, 50]
+
+
+def test_many_schedules_delete_a_few_at_a_time_and_all_come_to_their_turn() -> None:
+    most = 0
+
+    async def story() -> ScheduleScene:
+        nonlocal most
+        scene = ScheduleScene()
+        scene.rule("short", {}, retention={"keepLast": 1})
+        for number in range(3 * MOST_OPEN_DELETIONS):
+            scene.make(f"s{number}", EVERY_TEN)
+
+        def count(_: object) -> None:
+            nonlocal most
+            most = max(most, len(scene.world.history.present(velero.DELETE_REQUEST)))
+
+        scene.world.history.listeners.append(count)
+        scene.start()
+        await scene.until(BEGINNING + 29 * MINUTE)
+        await scene.stop()
+        return scene
+
+    scene = virtual_time.run(story())
+    assert set(slots_left(scene)) == {20}
+    assert len(backups(scene)) == 3 * MOST_OPEN_DELETIONS
+    assert 1 < most <= MOST_OPEN_DELETIONS + 2  # two workers decide at the same time
+
+
+def test_backup_that_a_restore_reads_stays_until_it_has_ended() -> None:
+    async def story() -> ScheduleScene:
+        scene = ScheduleScene()
+        scene.rule("short", {}, retention={"keepLast": 1})
+        scene.make("often", EVERY_TEN)
+        scene.start()
+        await scene.until(BEGINNING + 11 * MINUTE)
+        first = backups(scene)[0]
+        restore = {"metadata": {"name": "back"}, "spec": {"backupName": first}}
+        done(scene.world.create(velero.RESTORE, restore, "admin", HOME))
+        await scene.until(BEGINNING + 32 * MINUTE)
+        assert slots_left(scene) == [10, 30]
+        done(scene.world.merge(velero.RESTORE, Key(HOME, "back"), {"status": {"phase": "Completed"}}, "velero"))
+        await scene.until(BEGINNING + 33 * MINUTE)
+        await scene.stop()
+        return scene
+
+    assert slots_left(virtual_time.run(story())) == [30]
