@@ -1,4 +1,4 @@
-"""Deployments as they come over the wire: as much as tells which Velero runs, and how it was started."""
+"""Wire types of Deployments: the fields that show which Velero runs and with which flags."""
 
 import msgspec
 
@@ -18,27 +18,27 @@ class Container(msgspec.Struct, frozen=True):
 
 
 class PodSpec(msgspec.Struct, frozen=True, rename="camel"):
-    """The containers of a pod, and as whom they run."""
+    """The containers of a pod and its ServiceAccount."""
 
     containers: list[Container] = []
     service_account_name: str = ""
 
 
 class PodTemplate(msgspec.Struct, frozen=True):
-    """A pod to be."""
+    """A pod template."""
 
     spec: PodSpec = PodSpec()
 
 
 class DeploymentSpec(msgspec.Struct, frozen=True):
-    """What is to run."""
+    """The spec of a Deployment."""
 
     template: PodTemplate = PodTemplate()
     replicas: int = 1
 
 
 class DeploymentStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """How much of it runs."""
+    """The status of a Deployment."""
 
     observed_generation: int = 0
     updated_replicas: int = 0
@@ -47,7 +47,7 @@ class DeploymentStatus(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class DeploymentMetadata(Metadata, frozen=True, rename="camel"):
-    """Metadata with the count of changes of the spec."""
+    """Metadata with the generation."""
 
     generation: int = 0
 

@@ -1,4 +1,4 @@
-"""Access reviews and API discovery as they come over the wire: may a user do something, and what is served at all."""
+"""Wire types of access reviews and API discovery."""
 
 import msgspec
 
@@ -60,7 +60,7 @@ class DiscoveredGroup(msgspec.Struct, frozen=True):
 
 
 class Discovery(msgspec.Struct, frozen=True):
-    """Everything that the API server serves outside the core group."""
+    """All resources that the API server serves outside the core group."""
 
     kind: str = ""
     items: tuple[DiscoveredGroup, ...] | None = None

@@ -1,4 +1,4 @@
-"""CronJobs and Jobs as they come over the wire: when one fires, what its pods ask for, and what became of a run."""
+"""Wire types of CronJobs and Jobs: schedule, pod template and outcome."""
 
 from datetime import datetime
 
@@ -11,7 +11,7 @@ CRON_JOB = Kind("batch", "v1", "cronjobs", "CronJob")
 JOB = Kind("batch", "v1", "jobs", "Job")
 
 SCHEDULED_AT = "batch.kubernetes.io/cronjob-scheduled-timestamp"
-"""On a Job that a CronJob made: the instant at which it was due."""
+"""On a Job of a CronJob: the instant at which it was due."""
 
 JOB_NAME_LABEL = "batch.kubernetes.io/job-name"
 JOB_UID_LABEL = "batch.kubernetes.io/controller-uid"
@@ -19,7 +19,7 @@ JOB_UID_LABEL = "batch.kubernetes.io/controller-uid"
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """An object that another one belongs to."""
+    """An owner reference."""
 
     kind: str = ""
     name: str = ""
@@ -34,18 +34,18 @@ class OwnedMetadata(Metadata, frozen=True, rename="camel"):
 
     @property
     def controller(self) -> Owner | None:
-        """Whoever manages the object."""
+        """The controller of the object."""
         return next((each for each in self.owner_references or () if each.controller), None)
 
 
 class CronJobMetadata(OwnedMetadata, frozen=True, rename="camel"):
-    """Metadata with the count of changes of the spec."""
+    """Metadata with the generation."""
 
     generation: int = 0
 
 
 class JobTemplateSpec(msgspec.Struct, frozen=True, rename="camel"):
-    """How many pods a run has at once, and what they are; the pods are passed on, so they are not read here."""
+    """Parallelism and pod template of a Job; the template is passed on undecoded."""
 
     parallelism: int | None = None
     completions: int | None = None
@@ -53,13 +53,13 @@ class JobTemplateSpec(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class JobTemplate(msgspec.Struct, frozen=True):
-    """A Job to be."""
+    """A Job template."""
 
     spec: JobTemplateSpec = JobTemplateSpec()
 
 
 class CronJobSpec(msgspec.Struct, frozen=True, rename="camel"):
-    """When Jobs are made, and which."""
+    """The spec of a CronJob."""
 
     schedule: str = ""
     time_zone: str | None = None
@@ -70,7 +70,7 @@ class CronJobSpec(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class CronJobStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """What the controller counts the next run from."""
+    """The status of a CronJob."""
 
     last_schedule_time: datetime | None = None
 
@@ -84,14 +84,14 @@ class CronJob(msgspec.Struct, frozen=True):
 
 
 class JobCondition(msgspec.Struct, frozen=True):
-    """One aspect of how a Job stands."""
+    """A condition of a Job."""
 
     type: str = ""
     status: str = ""
 
 
 class JobStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """How far a Job is."""
+    """The status of a Job."""
 
     start_time: datetime | None = None
     completion_time: datetime | None = None

@@ -1,4 +1,4 @@
-"""CapacityBuffer, by which an autoscaler keeps room for pods that are not there yet, and its PodTemplate."""
+"""CapacityBuffer, for which an autoscaler keeps spare capacity, and its PodTemplate."""
 
 from datetime import datetime
 
@@ -34,13 +34,13 @@ def served_kind(discovery: Discovery) -> Kind | None:
 
 
 class BufferSpec(msgspec.Struct, frozen=True):
-    """How many pods there is to be room for."""
+    """The spec: for how many pods to keep room."""
 
     replicas: int | None = None
 
 
 class BufferCondition(msgspec.Struct, frozen=True, rename="camel"):
-    """One aspect of how far an autoscaler is."""
+    """A condition that an autoscaler sets."""
 
     type: str = ""
     status: str = ""
@@ -50,7 +50,7 @@ class BufferCondition(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class BufferStatus(msgspec.Struct, frozen=True):
-    """How far an autoscaler is."""
+    """The status that an autoscaler sets."""
 
     replicas: int | None = None
     conditions: list[BufferCondition] | None = None

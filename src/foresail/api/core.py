@@ -1,4 +1,4 @@
-"""Namespaces, Events, volumes and claims of them as they come over the wire: who they are, and to whom they belong."""
+"""Wire types of Namespaces, Events, PersistentVolumes and their claims."""
 
 import msgspec
 
@@ -14,11 +14,11 @@ DEFINITION = Kind(
 )
 
 BOUND = "pv.kubernetes.io/bind-completed"
-"""The annotation of a claim that has its volume."""
+"""The annotation of a bound claim."""
 
 
 class ClaimSpec(msgspec.Struct, frozen=True, rename="camel"):
-    """Which volume a claim has, or wants."""
+    """The volume that a claim is bound to or requests."""
 
     volume_name: str = ""
 
@@ -31,19 +31,19 @@ class Claim(msgspec.Struct, frozen=True):
 
 
 class ClaimReference(msgspec.Struct, frozen=True):
-    """The claim that has a volume."""
+    """The claim that a volume is bound to."""
 
     uid: str = ""
 
 
 class VolumeAffinity(msgspec.Struct, frozen=True):
-    """From which nodes a volume can be reached; passed on as it is, so it is not read here."""
+    """The node affinity of a volume; passed on undecoded."""
 
     required: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class VolumeSpec(msgspec.Struct, frozen=True, rename="camel"):
-    """Whose a volume is, and where it is."""
+    """The claim and the node affinity of a volume."""
 
     claim_ref: ClaimReference | None = None
     node_affinity: VolumeAffinity | None = None

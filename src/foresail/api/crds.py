@@ -1,7 +1,7 @@
 """The CustomResourceDefinitions of the kinds that are ours, rendered from their types into the chart `foresail-crds`.
 
 `python -m foresail.api.crds FOLDER` writes them, one file for each kind.
-The rules in CEL compare and ask what is there, nothing else, so their cost does not grow with the length of a spec.
+The CEL rules only compare fields and check their presence, so their cost does not grow with a spec.
 """
 
 import sys
@@ -15,19 +15,19 @@ from foresail.api.schema import Schema, schema
 from foresail.plan import Kind
 
 _HEADER = "# Rendered from the types in src/foresail/api: change those, then `make crds`.\n"
-_KEEP = {"helm.sh/resource-policy": "keep"}  # with the definition go all objects of the kind, so uninstalling leaves it
+_KEEP = {"helm.sh/resource-policy": "keep"}  # deleting a definition deletes all its objects, so uninstalling keeps it
 _AGE = ("Age", "date", ".metadata.creationTimestamp")
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """What a definition says besides the schema of its type."""
+    """What a definition has besides the schema of its type."""
 
     kind: Kind
     short_name: str
     type: type
     columns: tuple[tuple[str, str, str], ...]  # heading, type, path
-    rules: tuple[tuple[str, str], ...] = ()  # what must hold at every change, and what is said if it does not
+    rules: tuple[tuple[str, str], ...] = ()  # CEL rules for every change, with their messages
     wide: tuple[tuple[str, str, str], ...] = ()  # more of them, for `kubectl get -o wide`
 
 
@@ -70,7 +70,7 @@ DEFINITIONS = (
             ("Velero-Phase", "string", ".status.veleroBackup.status.phase"),
             ("Queue", "integer", ".status.queueInfo.estimatedQueuePosition"),
             ("Errors", "integer", ".status.veleroBackup.status.errors"),
-            # A string, for kubectl shows a date as the time that has passed since, and this one is to come.
+            # A string, because kubectl shows a date as its age, and this one is in the future.
             ("Expires", "string", ".status.veleroBackup.status.expiration"),
             _AGE,
         ),
@@ -139,7 +139,7 @@ DEFINITIONS = (
         (
             ("CronJobs", "integer", ".status.matched"),
             ("Warm-Up", "string", ".status.warmUp"),
-            # Strings, for kubectl shows a date as the time that has passed since, and these are to come.
+            # Strings, because kubectl shows a date as its age, and these are in the future.
             ("Next Fire", "string", ".status.nextFire"),
             ("Next Warm-Up", "string", ".status.nextWarmUp"),
             ("Ready", "string", ".status.conditions[?(@.type=='Ready')].status"),
@@ -208,13 +208,13 @@ def files() -> dict[str, str]:
 
 
 def _text(body: Schema) -> str:
-    """Return YAML without anchors: a schema that is in two places is written twice."""
+    """Return YAML without anchors; a schema that is used twice is written twice."""
     dumper = type("_Dumper", (yaml.SafeDumper,), {"ignore_aliases": lambda *_: True})
     return yaml.dump(body, Dumper=dumper, sort_keys=False, width=120, allow_unicode=True)
 
 
 def main(folder: Path) -> None:
-    """Write the files, and take away what is none of them any more."""
+    """Write the files, and delete those that are no longer needed."""
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("*.yaml"):
         old.unlink()

@@ -4,12 +4,12 @@ from datetime import UTC, datetime
 
 
 def stamp(instant: datetime) -> str:
-    """Return an instant as it is in a field of type Time; parts of a second are dropped."""
+    """Return an instant in the format of a Time field, without fractions of a second."""
     return f"{instant.astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat()}Z"
 
 
 def instant(text: str) -> datetime | None:
-    """Return the instant that a text means; None if it is none, for anyone may have written it."""
+    """Parse an instant; None if the text is invalid, because anyone may have written it."""
     try:
         return utc(datetime.fromisoformat(text))
     except ValueError:
@@ -17,7 +17,7 @@ def instant(text: str) -> datetime | None:
 
 
 def utc(moment: datetime) -> datetime:
-    """Return a moment in UTC; raise ValueError if it names no zone, or lies outside the years 1 to 9999 there."""
+    """Return a moment in UTC; raise ValueError if it has no zone, or is outside the years 1 to 9999."""
     if moment.tzinfo is None:
         raise ValueError(f"{moment.isoformat()} names no time zone")
     try:
@@ -27,5 +27,5 @@ def utc(moment: datetime) -> datetime:
 
 
 def whole(moment: datetime) -> datetime:
-    """Return the second that a moment lies in: what is left of it after it was written and read again."""
+    """Truncate a moment to whole seconds, as Kubernetes stores it."""
     return moment.replace(microsecond=0)

@@ -1,4 +1,4 @@
-"""Who an object is, of whichever kind: what nearly everybody reads of its metadata."""
+"""The metadata that nearly every kind needs."""
 
 from datetime import datetime
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class Metadata(msgspec.Struct, frozen=True, rename="camel"):
-    """Who an object is, at which version, and what is written on it."""
+    """Name, UID, version, labels and annotations of an object."""
 
     name: str
     namespace: str = ""

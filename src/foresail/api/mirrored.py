@@ -1,6 +1,6 @@
-"""Velero's kinds as self-service reads them: spec and status as they came, to be shown to the tenant, and a glimpse.
+"""Velero's kinds as self-service reads them: raw spec and status to mirror, and the few fields that decisions need.
 
-What is copied has no type here: a field or a phase that a later Velero adds is shown like any other.
+Mirrored content has no type here, so fields and phases of a later Velero are mirrored too.
 """
 
 from datetime import datetime
@@ -29,7 +29,7 @@ class DownloadTarget(msgspec.Struct, frozen=True):
 
 
 class DownloadSpec(msgspec.Struct, frozen=True):
-    """What Velero is asked for."""
+    """The spec of a DownloadRequest."""
 
     target: DownloadTarget = DownloadTarget()
 
@@ -50,13 +50,13 @@ class DownloadGlimpse(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Progress(msgspec.Struct, frozen=True, rename="camel"):
-    """How many items there are."""
+    """The number of items."""
 
     total_items: int = 0
 
 
 class HookStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """How many hooks there were."""
+    """The number of hooks."""
 
     hooks_failed: int = 0
 
@@ -67,7 +67,7 @@ class Glimpse(msgspec.Struct, frozen=True, rename="camel"):
     phase: str = ""
     queue_position: int = 0
     expiration: datetime | None = None
-    errors: int | list[str] = 0  # a number in a Backup or Restore, words in a DeleteBackupRequest
+    errors: int | list[str] = 0  # a number in a Backup or Restore, texts in a DeleteBackupRequest
     warnings: int = 0
     failure_reason: str = ""
     validation_errors: list[str] | None = None
@@ -80,26 +80,26 @@ class Glimpse(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class MovementStatus(msgspec.Struct, frozen=True):
-    """How far the data of one volume is."""
+    """The phase of the data of one volume."""
 
     phase: str = ""
 
 
 class Movement(msgspec.Struct, frozen=True):
-    """The data of one volume on its way: a DataUpload, a PodVolumeBackup, and the two that bring it back."""
+    """The transfer of one volume: DataUpload, PodVolumeBackup, DataDownload or PodVolumeRestore."""
 
     metadata: Metadata
     status: MovementStatus = MovementStatus()
 
 
 class Stored(msgspec.Struct, frozen=True, rename="camel"):
-    """Of the spec of a Backup, where it is kept."""
+    """The storage location in the spec of a Backup."""
 
     storage_location: str = ""
 
 
 class ObjectStorage(msgspec.Struct, frozen=True, rename="camel"):
-    """A bucket; whom to trust there, in PEM."""
+    """A bucket and its CA certificate in PEM."""
 
     bucket: str = ""
     prefix: str = ""
@@ -107,13 +107,13 @@ class ObjectStorage(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class LocationSpec(velero.LocationSpec, frozen=True, rename="camel"):
-    """The same as elsewhere, and where the location is."""
+    """The spec of a location, with its bucket."""
 
     object_storage: ObjectStorage | None = None
 
 
 class LocationStatus(velero.LocationStatus, frozen=True, rename="camel"):
-    """The same as elsewhere, and when Velero last compared its Backups with the bucket."""
+    """The status of a location, with the time of Velero's last sync."""
 
     last_synced_time: datetime | None = None
 

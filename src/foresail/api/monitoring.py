@@ -1,4 +1,4 @@
-"""What the Prometheus operator reads: kinds that a cluster may lack, and the one alert that outlives us."""
+"""Kinds of the Prometheus operator, which a cluster may lack, and the alert that outlives Foresail."""
 
 from foresail.plan import Kind
 
@@ -6,4 +6,4 @@ PROMETHEUS_RULE = Kind("monitoring.coreos.com", "v1", "prometheusrules", "Promet
 SERVICE_MONITOR = Kind("monitoring.coreos.com", "v1", "servicemonitors", "ServiceMonitor")
 
 UNATTENDED = "foresail-unattended"
-"""The rule with the alert that nobody runs the Schedules; a chart that is removed leaves it behind on purpose."""
+"""The rule with the alert that no controller runs the Schedules; it stays when the chart is removed."""

@@ -1,24 +1,24 @@
-"""The tenants' kinds as the operator reads them: the tenant's spec and Velero's status as they came."""
+"""The tenants' kinds as the operator reads them, with raw specs and mirrored status."""
 
 import msgspec
 
 from foresail.api.metadata import Metadata
 
 LABELS = {"openshift.io/oadp": "True", "app.kubernetes.io/managed-by": "oadp-nac-controller"}
-"""On every Velero object that is made for a tenant, by whichever controller."""
+"""On every Velero object of a tenant, by whichever controller."""
 
 _NOTHING = msgspec.Raw(b"{}")
 
 
 class RequestMetadata(Metadata, frozen=True, rename="camel"):
-    """Metadata with the count of changes of the spec, and who has a say before it goes."""
+    """Metadata with the generation and the finalizers."""
 
     generation: int = 0
     finalizers: tuple[str, ...] = ()
 
 
 class Condition(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    """One aspect of how things stand; the time moves only with the status."""
+    """A condition; the time changes only with the status."""
 
     type: str
     status: str
@@ -29,7 +29,7 @@ class Condition(msgspec.Struct, frozen=True, rename="camel", gc=False):
 
 
 class Reference(msgspec.Struct, frozen=True):
-    """A Velero object that was made, as it was last seen."""
+    """A Velero object and its last mirrored state."""
 
     nacuuid: str = ""
     name: str = ""
@@ -39,13 +39,13 @@ class Reference(msgspec.Struct, frozen=True):
 
 
 class QueueInfo(msgspec.Struct, frozen=True, rename="camel"):
-    """Where Velero's queue stood."""
+    """The position in Velero's queue."""
 
     estimated_queue_position: int | None = None
 
 
 class RequestStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """What both kinds have in their status; of each pair of fields, one is a backup's and one a restore's."""
+    """The status of both kinds; of each pair of fields, one belongs to backups and one to restores."""
 
     phase: str = ""
     conditions: list[Condition] | None = None
@@ -60,7 +60,7 @@ class RequestStatus(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class RequestSpec(msgspec.Struct, frozen=True, rename="camel"):
-    """What a tenant asks for."""
+    """The spec of a request."""
 
     backup_spec: msgspec.Raw = _NOTHING
     restore_spec: msgspec.Raw = _NOTHING
@@ -77,7 +77,7 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class RestoreSource(msgspec.Struct, frozen=True, rename="camel"):
-    """Of a restoreSpec, the NonAdminBackup that it is about."""
+    """The NonAdminBackup that a restoreSpec names."""
 
     backup_name: str | None = None
 
@@ -90,19 +90,19 @@ class DownloadTarget(msgspec.Struct, frozen=True):
 
 
 class DownloadSpec(msgspec.Struct, frozen=True):
-    """What a tenant wants to read."""
+    """The spec of a NonAdminDownloadRequest."""
 
     target: DownloadTarget = DownloadTarget()
 
 
 class DownloadReply(msgspec.Struct, frozen=True):
-    """What Velero answered."""
+    """The answer of Velero."""
 
     status: msgspec.Raw = _NOTHING
 
 
 class DownloadStatus(msgspec.Struct, frozen=True):
-    """Whether there is something to read, and where."""
+    """The status of a NonAdminDownloadRequest."""
 
     phase: str = ""
     conditions: list[Condition] | None = None

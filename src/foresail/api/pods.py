@@ -1,4 +1,4 @@
-"""Pods, nodes, quotas and priorities as they come over the wire: what decides where a pod runs, and since when."""
+"""Wire types of pods, nodes, quotas and priority classes."""
 
 from datetime import datetime
 
@@ -22,18 +22,18 @@ Amount = str | int | float
 
 
 class Resources(msgspec.Struct, frozen=True):
-    """What is asked for, and what may be used at most."""
+    """Requests and limits."""
 
     requests: dict[str, Amount] | None = None
     limits: dict[str, Amount] | None = None
 
 
 class Container(msgspec.Struct, frozen=True, rename="camel"):
-    """An image, and what it asks for."""
+    """A container: its image and resources."""
 
     image: str = ""
     resources: Resources = Resources()
-    restart_policy: str = ""  # Always in an init container: it runs beside the others
+    restart_policy: str = ""  # Always in an init container: a sidecar
 
 
 class ClaimSource(msgspec.Struct, frozen=True, rename="camel"):
@@ -43,17 +43,17 @@ class ClaimSource(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class PodVolume(msgspec.Struct, frozen=True, rename="camel"):
-    """What a pod mounts, if it is the volume of a claim."""
+    """A volume of a pod, if it is a claim."""
 
     persistent_volume_claim: ClaimSource | None = None
 
 
 class PodSpec(msgspec.Struct, frozen=True, rename="camel"):
-    """Where a pod may run, and what it needs there."""
+    """The spec of a pod."""
 
     containers: list[Container] = []
     init_containers: list[Container] = []
-    resources: Resources | None = None  # of the pod as a whole, where the cluster has that
+    resources: Resources | None = None  # pod-level resources, if the cluster supports them
     node_name: str = ""
     node_selector: dict[str, str] | None = None
     affinity: msgspec.Raw = _NOTHING
@@ -70,39 +70,39 @@ class PodSpec(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class TemplateMetadata(msgspec.Struct, frozen=True):
-    """The labels of a pod to be."""
+    """The labels of a pod template."""
 
     labels: dict[str, str] | None = None
 
 
 class PodTemplate(msgspec.Struct, frozen=True):
-    """A pod to be."""
+    """A pod template."""
 
     metadata: TemplateMetadata | None = None
     spec: PodSpec = PodSpec()
 
 
 class Began(msgspec.Struct, frozen=True, rename="camel"):
-    """Since when a container runs, or ran."""
+    """The start of a container."""
 
     started_at: datetime | None = None
 
 
 class ContainerState(msgspec.Struct, frozen=True):
-    """What a container does."""
+    """The state of a container."""
 
     running: Began | None = None
     terminated: Began | None = None
 
 
 class ContainerStatus(msgspec.Struct, frozen=True):
-    """How a container stands."""
+    """The status of a container."""
 
     state: ContainerState = ContainerState()
 
 
 class PodCondition(msgspec.Struct, frozen=True, rename="camel"):
-    """One aspect of how a pod or a node stands."""
+    """A condition of a pod or a node."""
 
     type: str = ""
     status: str = ""
@@ -111,7 +111,7 @@ class PodCondition(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class PodStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """How far a pod is."""
+    """The status of a pod."""
 
     phase: str = ""
     start_time: datetime | None = None
@@ -128,25 +128,25 @@ class Pod(msgspec.Struct, frozen=True):
 
 
 class Taint(msgspec.Struct, frozen=True):
-    """What keeps pods off a node."""
+    """A taint."""
 
     key: str = ""
 
 
 class NodeSpec(msgspec.Struct, frozen=True):
-    """What is set of a node."""
+    """The spec of a node."""
 
     taints: list[Taint] | None = None
 
 
 class NodeInfo(msgspec.Struct, frozen=True, rename="camel"):
-    """What runs on a node."""
+    """Versions that a node reports."""
 
     kubelet_version: str = ""
 
 
 class NodeStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """How a node stands, and what runs on it."""
+    """The status of a node."""
 
     conditions: list[PodCondition] | None = None
     node_info: NodeInfo = NodeInfo()
@@ -161,7 +161,7 @@ class Node(msgspec.Struct, frozen=True):
 
 
 class ScopeRequirement(msgspec.Struct, frozen=True, rename="camel"):
-    """One condition of a quota on the pods that it counts."""
+    """One requirement of a quota's scope selector."""
 
     scope_name: str = ""
     operator: str = ""
@@ -169,20 +169,20 @@ class ScopeRequirement(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ScopeSelector(msgspec.Struct, frozen=True, rename="camel"):
-    """All conditions of a quota on the pods that it counts."""
+    """The scope selector of a quota."""
 
     match_expressions: list[ScopeRequirement] | None = None
 
 
 class QuotaSpec(msgspec.Struct, frozen=True, rename="camel"):
-    """Which pods a quota counts."""
+    """The spec of a quota."""
 
     scopes: list[str] | None = None
     scope_selector: ScopeSelector = ScopeSelector()
 
 
 class QuotaStatus(msgspec.Struct, frozen=True):
-    """How much there may be, and how much there is."""
+    """The status of a quota: hard limits and usage."""
 
     hard: dict[str, str] | None = None
     used: dict[str, str] | None = None

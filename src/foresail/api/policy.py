@@ -1,12 +1,11 @@
-"""SelfServicePolicy: what the tenants of some namespaces may ask of Velero, and how much of it.
+"""SelfServicePolicy: what the tenants of some namespaces may request from Velero, and how much of it.
 
-Of the policies whose selector matches a namespace the one with the highest `priority` holds, of equals the first by
-name; it holds whole, nothing is merged. A namespace that no policy matches has no self-service.
+If several policies match a namespace, the one with the highest `priority` applies; of equals, the first by name.
+Policies are not merged. A namespace that no policy matches has no self-service.
 
-For each field the same order: the tenant's own value, else `defaults`, else nothing. `required` stands above both: a
-tenant may leave the field out or write the same value, any other is refused. Bounds and allowed lists are for what the
-tenant wrote; what the administrator wrote into `defaults` and `required` is taken as it is. What no policy can allow
-is in `spec_fields`.
+The tenant's value of a field takes precedence over `defaults`. If the field is in `required`, a tenant may omit it or
+set the same value; any other value is refused. Bounds and allowed lists apply to the tenant's values only. `defaults`
+and `required` are used unchanged. `spec_fields` has what no policy can allow.
 """
 
 from typing import Annotated, Literal
@@ -38,7 +37,7 @@ REFUSED_KINDS = (
     "limitranges",
     "networkpolicies.networking.k8s.io",
 )
-"""What a restore leaves out unless the policy says otherwise: these grant rights or lift limits."""
+"""Kinds that a restore leaves out by default, because they grant rights or lift limits."""
 
 ExistingResourcePolicy = Literal["none", "update"]
 Count = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
@@ -50,9 +49,9 @@ def _described(text: str) -> msgspec.Meta:
 
 
 class Bounds(Wire, frozen=True):
-    """The shortest and the longest duration that a tenant may ask for, both included.
+    """The shortest and the longest duration that a tenant may set, both included.
 
-    Without a maximum a ttl has no limit, and a timeout the operator's own.
+    Without a maximum, a ttl has no limit, and a timeout has the operator's limit.
     """
 
     minimum: Duration | None = None
@@ -85,7 +84,7 @@ class Hooks(Wire, frozen=True):
 
 
 class BackupValues(Wire, frozen=True):
-    """Fields of a BackupSpec that an administrator may set for tenants; names of objects are of Velero's namespace."""
+    """Fields of a BackupSpec that an administrator may set for tenants. Named objects are in Velero's namespace."""
 
     ttl: Duration | None = None
     csi_snapshot_timeout: Duration | None = None
@@ -102,7 +101,7 @@ class BackupValues(Wire, frozen=True):
 
 
 class BackupAllowed(Wire, frozen=True):
-    """The values that a tenant may name, each by an object of Velero's namespace; what is not in a list is refused."""
+    """Names of objects in Velero's namespace that a tenant may use; all others are refused."""
 
     storage_locations: Names = ()
     volume_snapshot_locations: Names = ()
@@ -112,7 +111,7 @@ class BackupAllowed(Wire, frozen=True):
 
 
 class BackupPolicy(Wire, frozen=True):
-    """What holds for NonAdminBackups."""
+    """Rules for NonAdminBackups."""
 
     defaults: BackupValues = BackupValues()
     required: BackupValues = BackupValues()
@@ -121,7 +120,7 @@ class BackupPolicy(Wire, frozen=True):
     item_operation_timeout: Between = Bounds()
     pod_volume_timeout: Annotated[
         Duration,
-        _described("How long Velero waits for the volumes that it copies from or to pods; others wait meanwhile."),
+        _described("How long Velero waits for volumes that it copies from or to pods; other requests wait meanwhile."),
     ] = "1h"
     parallel_files: (
         Annotated[Positive, _described("Maximum number of files that one upload transfers in parallel.")] | None
@@ -131,7 +130,7 @@ class BackupPolicy(Wire, frozen=True):
 
 
 class RestoreValues(Wire, frozen=True):
-    """Fields of a RestoreSpec that an administrator may set for tenants; names of objects are of Velero's namespace."""
+    """Fields of a RestoreSpec that an administrator may set for tenants. Named objects are in Velero's namespace."""
 
     item_operation_timeout: Duration | None = None
     restore_pvs: bool | None = msgspec.field(default=None, name="restorePVs")
@@ -143,7 +142,7 @@ class RestoreValues(Wire, frozen=True):
 
 
 class RestoreAllowed(Wire, frozen=True):
-    """The values that a tenant may name; what is not in a list is refused."""
+    """The values that a tenant may use; all others are refused."""
 
     existing_resource_policies: Annotated[
         tuple[ExistingResourcePolicy, ...],
@@ -154,10 +153,10 @@ class RestoreAllowed(Wire, frozen=True):
 
 
 class RestoredKinds(Wire, frozen=True):
-    """Which kinds a restore brings back, as plural.group, such as deployments.apps, or the plural for the core group.
+    """The kinds to restore, as plural.group, such as deployments.apps, or the plural for the core group.
 
-    Our own kinds, Velero's kinds and whatever has no namespace are never restored, whatever stands here; volumes come
-    with the tenant's claims.
+    Foresail's kinds, Velero's kinds and cluster-scoped kinds are never restored; volumes are restored with the
+    tenant's claims.
     """
 
     allowed: Annotated[Names, _described("Only these kinds; if absent, all except the refused.")] | None = None
@@ -173,7 +172,7 @@ VeleroAnnotations = Literal["Refused", "Allowed"]
 
 
 class RestorePolicy(Wire, frozen=True):
-    """What holds for NonAdminRestores."""
+    """Rules for NonAdminRestores."""
 
     authorization: Annotated[
         Authorization,
@@ -193,7 +192,7 @@ class RestorePolicy(Wire, frozen=True):
     item_operation_timeout: Between = Bounds()
     pod_volume_timeout: Annotated[
         Duration,
-        _described("How long Velero waits for the volumes that it copies from or to pods; others wait meanwhile."),
+        _described("How long Velero waits for volumes that it copies from or to pods; other requests wait meanwhile."),
     ] = "1h"
     parallel_files: (
         Annotated[Positive, _described("Maximum number of files that one download transfers in parallel.")] | None
@@ -204,7 +203,7 @@ class RestorePolicy(Wire, frozen=True):
 
 
 class RestoreQuotas(Wire, frozen=True):
-    """How many restores one namespace may have; without a number, no limit."""
+    """Limits on the restores of one namespace; no limit if absent."""
 
     active: Annotated[Count, _described("Restores that have not finished yet.")] | None = None
     stored: Annotated[Count, _described("Accepted restores that exist, in any phase.")] | None = None
@@ -214,7 +213,7 @@ class RestoreQuotas(Wire, frozen=True):
 
 
 class Quotas(Wire, frozen=True):
-    """How much one namespace may have; without a number, no limit."""
+    """Limits for one namespace; no limit if absent."""
 
     stored: Annotated[Count, _described("Backups that exist, in any phase.")] | None = None
     active: Annotated[Count, _described("Backups that Velero has not finished yet.")] | None = None
@@ -222,7 +221,7 @@ class Quotas(Wire, frozen=True):
 
 
 class DeletionPolicy(Wire, frozen=True):
-    """What protects backups from deletion by their tenants."""
+    """Protection of backups from deletion by their tenants."""
 
     minimum_age: Annotated[Duration, _described("Backups younger than this are not deleted.")] | None = None
     keep_last_good: Annotated[
@@ -243,7 +242,7 @@ class DownloadPolicy(Wire, frozen=True):
 
 
 class SelfServicePolicySpec(Wire, frozen=True):
-    """Which namespaces, and what holds in them."""
+    """The namespaces of the policy, and the rules for them."""
 
     namespace_selector: Annotated[
         Selector, _described("By the labels of the namespace. Empty means every namespace that may have self-service.")
@@ -257,7 +256,7 @@ class SelfServicePolicySpec(Wire, frozen=True):
         ),
     ] = 0
     weight: Annotated[
-        Positive, _described("Share of Velero's time of each namespace, relative to other namespaces that wait.")
+        Positive, _described("The share of each namespace in the queue, relative to other namespaces that wait.")
     ] = 1
     backup: BackupPolicy = BackupPolicy()
     restore: RestorePolicy = RestorePolicy()
@@ -266,12 +265,12 @@ class SelfServicePolicySpec(Wire, frozen=True):
     downloads: DownloadPolicy = DownloadPolicy()
     velero_annotations: Annotated[
         VeleroAnnotations,
-        _described("Whether objects may carry annotations that make Velero run commands or restore a status."),
+        _described("Whether objects may have annotations that make Velero run commands or restore a status."),
     ] = "Refused"
 
 
 class PolicyMetadata(Wire, frozen=True):
-    """Who a policy is; it has no namespace."""
+    """The metadata of a policy, which is cluster-scoped."""
 
     name: str
     uid: str = ""

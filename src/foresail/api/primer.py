@@ -1,4 +1,4 @@
-"""Primer: which CronJobs find their nodes warm, how long before each fire, and what came of it."""
+"""Primer: the CronJobs to warm nodes for, how long before each fire, and the result."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -16,7 +16,7 @@ AUTO, PLACEHOLDER, BY_CRON_JOB, BY_BUFFER = "Auto", "Placeholder", "CronJob", "C
 Method = Literal["Auto", "Placeholder", "CronJob", "CapacityBuffer"]
 
 WARM_UP_PATTERN = "^([0-9]{1,3}h)?([0-9]{1,5}m)?$"
-"""Whole minutes, for a CronJob fires at whole minutes."""
+"""In whole minutes, because a CronJob fires at whole minutes."""
 
 LONGEST_WARM_UP = 7 * 24 * 60
 """In minutes; an administrator may allow less."""
@@ -48,25 +48,30 @@ WarmUp = Annotated[
 Quantity = Annotated[int | str, msgspec.Meta(extra_json_schema={"x-kubernetes-int-or-string": True})]
 
 
-class Asked(Wire, frozen=True):
-    """What a placeholder asks for, instead of what the CronJob's pods ask for."""
+class PlaceholderResources(Wire, frozen=True):
+    """Requests of a placeholder, instead of those of the CronJob's pods."""
 
     requests: Annotated[dict[str, Quantity], _described("By resource, such as cpu: 500m.")]
 
 
 class Template(Wire, frozen=True):
-    """What to hold if the CronJob's own pods do not request it."""
+    """Capacity to hold, instead of what the CronJob's pods request."""
 
-    resources: Asked | None = None
-    replicas: Annotated[int, msgspec.Meta(ge=1, le=100, description="How many pods a run has at once.")] | None = None
+    resources: PlaceholderResources | None = None
+    replicas: (
+        Annotated[int, msgspec.Meta(ge=1, le=100, description="Number of pods that a run has at once.")] | None
+    ) = None
 
 
 class PrimerSpec(Wire, frozen=True):
-    """For whom, how long before, and how."""
+    """The CronJobs, the warm-up and the method."""
 
     warm_up: WarmUp
     cron_job: (
-        Annotated[str, msgspec.Meta(min_length=1, max_length=52, description="The name of a CronJob here.")] | None
+        Annotated[
+            str, msgspec.Meta(min_length=1, max_length=52, description="The name of a CronJob in this namespace.")
+        ]
+        | None
     ) = None
     selector: Annotated[Selector, _described("CronJobs of this namespace, by their labels.")] | None = None
     method: Annotated[Method, _described("How capacity is held; Auto if absent.")] | None = None
@@ -81,53 +86,55 @@ class PrimerSpec(Wire, frozen=True):
 
 
 class Expression(Wire, frozen=True):
-    """A schedule, and the zone in which it is read."""
+    """A schedule and its time zone."""
 
     schedule: str
     time_zone: str
 
 
 class StartDelay(Wire, frozen=True):
-    """How long a run waited from its fire until its first pod ran."""
+    """The time from a fire until the first pod of the run was running."""
 
     fire: datetime
     seconds: int
-    warm: Annotated[bool, _described("Whether the pod ran where capacity was held for it.")]
-    note: Annotated[str, _described("Why it was not warm, if something was held.")] | None = None
+    warm: Annotated[bool, _described("Whether the pod ran on the reserved capacity.")]
+    note: Annotated[str, _described("Why the run was not warm although capacity was held.")] | None = None
 
 
 class Warming(Wire, frozen=True):
-    """What is held, or was held last."""
+    """The capacity that is held, or was held last."""
 
     fire: datetime
-    made: Annotated[int, _described("How many placeholders there were at once.")]
-    attempt: Annotated[int, _described("How often they were made; more than 1 if some were lost.")] = 1
-    nodes: Annotated[tuple[str, ...], _described("Where they were.")] = ()
+    made: Annotated[int, _described("Number of placeholders at once.")]
+    attempt: Annotated[int, _described("Number of attempts; more than 1 if placeholders were lost.")] = 1
+    nodes: Annotated[tuple[str, ...], _described("The nodes of the placeholders.")] = ()
     since: datetime | None = None
-    provisioned: Annotated[int, _described("Seconds until all of them had a node.")] | None = None
-    lost: Annotated[str, _described("Why one was lost: Preempted, Disrupted, NeverScheduled or Taken.")] | None = None
-    buffer: Annotated[str, _described("The CapacityBuffer by which it is held, if by one.")] | None = None
-    new_nodes: Annotated[bool, _described("Whether the autoscaler needed new nodes for that buffer.")] | None = None
+    provisioned: Annotated[int, _described("Seconds until all placeholders had a node.")] | None = None
+    lost: (
+        Annotated[str, _described("Why a placeholder was lost: Preempted, Disrupted, NeverScheduled or Taken.")] | None
+    ) = None
+    buffer: Annotated[str, _described("The CapacityBuffer that holds the capacity, if any.")] | None = None
+    new_nodes: Annotated[bool, _described("Whether the autoscaler created nodes for that buffer.")] | None = None
 
 
 class Primed(Wire, frozen=True):
-    """One CronJob, as it stands."""
+    """The status of one CronJob."""
 
     name: str
     uid: str
     next_fire: datetime | None = None
     next_warm_up: datetime | None = None
-    shifted: Annotated[tuple[Expression, ...], _described("When its primer CronJobs fire.")] = ()
-    exact: Annotated[bool, _described("Whether each warm-up is at a fire minus the warm-up, and no other.")] = True
+    shifted: Annotated[tuple[Expression, ...], _described("The schedules of its primer CronJobs.")] = ()
+    exact: Annotated[bool, _described("Whether each warm-up begins exactly one warm-up before a fire.")] = True
     inexact_because: str | None = None
-    inexact_dates: Annotated[tuple[str, ...], _described("The first dates on which it is not exact.")] = ()
-    duty_cycle_percent: Annotated[int, _described("Of the time in which capacity is held.")] = 0
+    inexact_dates: Annotated[tuple[str, ...], _described("The first dates on which they are not exact.")] = ()
+    duty_cycle_percent: Annotated[int, _described("Percentage of the time in which capacity is held.")] = 0
     reason: Annotated[str, _described("Why no capacity is held for its next fire.")] | None = None
     message: str | None = None
-    method: Annotated[str, _described("How capacity is held: what Auto has chosen.")] | None = None
+    method: Annotated[str, _described("The method in use, which Auto has chosen if set.")] | None = None
     method_because: Annotated[str, _described("Why Auto has not chosen CapacityBuffer.")] | None = None
     buffer_unanswered: (
-        Annotated[datetime, _described("When no autoscaler had answered a CapacityBuffer in time.")] | None
+        Annotated[datetime, _described("When a CapacityBuffer was last not answered in time.")] | None
     ) = None
     buffer_refused: (
         Annotated[datetime, _described("When the autoscaler or the API server refused its CapacityBuffer.")] | None
@@ -136,15 +143,15 @@ class Primed(Wire, frozen=True):
         Annotated[str, _described("Why held capacity is released 2 s before the fire, not when the run starts.")] | None
     ) = None
     warming: Warming | None = None
-    start_delays: Annotated[tuple[StartDelay, ...], _described("The last ten.")] = ()
+    start_delays: Annotated[tuple[StartDelay, ...], _described("The last ten start delays.")] = ()
 
 
 class PrimerStatus(Wire, frozen=True):
-    """How things stand."""
+    """The status of a Primer."""
 
     observed_generation: int = 0
-    matched: Annotated[int, _described("How many CronJobs are primed.")] = 0
-    warm_up: Annotated[str, _described("As it is understood, such as 10m.")] | None = None
+    matched: Annotated[int, _described("Number of primed CronJobs.")] = 0
+    warm_up: Annotated[str, _described("The parsed warm-up, such as 10m.")] | None = None
     next_fire: datetime | None = None
     next_warm_up: datetime | None = None
     cron_jobs: tuple[Primed, ...] = ()
@@ -152,7 +159,7 @@ class PrimerStatus(Wire, frozen=True):
 
 
 class PrimerMetadata(Wire, frozen=True):
-    """Who a Primer is."""
+    """The metadata of a Primer."""
 
     name: str
     namespace: str = ""

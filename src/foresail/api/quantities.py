@@ -1,4 +1,4 @@
-"""Quantities as Kubernetes writes them, such as 250m, 1.5 or 2Gi: read exactly, and written back."""
+"""Quantities as Kubernetes writes them, such as 250m, 1.5 or 2Gi: parsed exactly, and formatted again."""
 
 import re
 from fractions import Fraction
@@ -10,14 +10,14 @@ _QUANTITY = re.compile(
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = "KMGTPE"
 LARGEST = 2**63 - 1
-"""The API server counts anything above as this."""
+"""The API server caps quantities at this value."""
 
-_KEPT = 10_000  # a cluster has few sizes, and each is read again at every look
+_KEPT = 10_000  # a cluster has few sizes, and every reconcile parses them again
 
 
 @lru_cache(_KEPT)
 def quantity(text: str) -> Fraction:
-    """Return the number that a text means; raise ValueError if it is none."""
+    """Parse a quantity; raise ValueError if it is invalid."""
     found = _QUANTITY.fullmatch(text)
     if found is None:
         raise ValueError(f"{text!r} is no quantity")
@@ -44,7 +44,7 @@ def _power(exponent: int) -> Fraction:
 def text_of(value: Fraction) -> str:
     """Return a quantity as text: whole if it is, else in thousandths, rounded up as the API server does.
 
-    Whatever is written here, `quantity` reads.
+    `quantity` parses every result.
     """
     value = _capped(value)
     if value.denominator == 1:

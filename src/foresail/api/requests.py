@@ -1,7 +1,7 @@
-"""What tenants write and read: NonAdminBackup, NonAdminRestore and NonAdminDownloadRequest, whole.
+"""The tenants' kinds with all fields: NonAdminBackup, NonAdminRestore and NonAdminDownloadRequest.
 
-Same group, names and fields as the existing controller, and `forceDeleteBackup`. What Velero reports is mirrored as it
-is, without a schema of ours: a phase that a later Velero adds must not make a status unwritable.
+Group, names and fields are those of the existing controller, plus `forceDeleteBackup`. Velero's status is mirrored
+without a schema: a phase that a later Velero adds must not make a status invalid.
 """
 
 from datetime import datetime
@@ -34,13 +34,13 @@ DownloadTarget = Literal[
     "BackupVolumeInfos",
     "RestoreVolumeInfo",
 ]
-"""All that Velero knows, so that the ones we do not serve are refused with a reason, not with a list of words."""
+"""All targets of Velero, so that the operator refuses unsupported ones with a reason."""
 
 Mirror = dict[str, Any]
 
 
 class Condition(Wire, frozen=True):
-    """One aspect of how things stand."""
+    """A condition."""
 
     type: Annotated[str, msgspec.Meta(min_length=1, max_length=316)]
     status: Literal["True", "False", "Unknown"]
@@ -61,16 +61,18 @@ Conditions = Annotated[
 
 
 class QueueInfo(Wire, frozen=True):
-    """Where Velero's queue stands."""
+    """The position in Velero's queue."""
 
     estimated_queue_position: Annotated[
         int,
-        msgspec.Meta(ge=0, description="0: finished. 1: it runs, or is the next to run. More: that many are to go."),
+        msgspec.Meta(
+            ge=0, description="0: finished. 1: running, or next to run. Larger numbers: the position in the queue."
+        ),
     ]
 
 
 class Movements(Wire, frozen=True):
-    """How many volumes are how far; Velero phases that have no number here count in the total alone."""
+    """Number of volumes by phase; other phases of Velero count only in the total."""
 
     total: int = 0
     new: int = 0
@@ -84,7 +86,7 @@ class Movements(Wire, frozen=True):
 
 
 class VeleroBackup(Wire, frozen=True):
-    """The Velero Backup that was made, as it was last seen."""
+    """The Velero Backup of the request, as last observed."""
 
     nacuuid: str = ""
     name: str = ""
@@ -94,7 +96,7 @@ class VeleroBackup(Wire, frozen=True):
 
 
 class VeleroObject(Wire, frozen=True):
-    """A Velero object that was made, as it was last seen."""
+    """A Velero object of the request, as last observed."""
 
     nacuuid: str = ""
     name: str = ""
@@ -103,20 +105,20 @@ class VeleroObject(Wire, frozen=True):
 
 
 class NonAdminBackupSpec(Wire, frozen=True):
-    """What to back up, and whether the backup is to go again."""
+    """What to back up, and whether to delete the backup."""
 
     backup_spec: Annotated[BackupSpec, msgspec.Meta(description="What to back up; empty means the whole namespace.")]
     delete_backup: Annotated[
-        bool, msgspec.Meta(description="Deletes the backup with its data, and then this object. Cannot be taken back.")
+        bool, msgspec.Meta(description="Deletes the backup with its data, and then this object. Cannot be undone.")
     ] = False
     force_delete_backup: Annotated[
         bool,
-        msgspec.Meta(description="Deletes this object at once; data in the bucket may stay. Cannot be taken back."),
+        msgspec.Meta(description="Deletes this object at once; data in the bucket may stay. Cannot be undone."),
     ] = False
 
 
 class NonAdminBackupStatus(Wire, frozen=True):
-    """How far the backup is."""
+    """The status of the backup."""
 
     phase: Phase = "New"
     conditions: Conditions = ()
@@ -128,7 +130,7 @@ class NonAdminBackupStatus(Wire, frozen=True):
 
 
 class NonAdminBackup(Wire, frozen=True):
-    """Backs up the namespace that it is in."""
+    """Backs up its namespace."""
 
     spec: NonAdminBackupSpec
     status: NonAdminBackupStatus = NonAdminBackupStatus()
@@ -143,7 +145,7 @@ class NonAdminRestoreSpec(Wire, frozen=True):
 
 
 class NonAdminRestoreStatus(Wire, frozen=True):
-    """How far the restore is."""
+    """The status of the restore."""
 
     phase: Phase = "New"
     conditions: Conditions = ()
@@ -154,7 +156,7 @@ class NonAdminRestoreStatus(Wire, frozen=True):
 
 
 class NonAdminRestore(Wire, frozen=True):
-    """Restores into the namespace that it is in, from a NonAdminBackup of that namespace."""
+    """Restores its namespace from a NonAdminBackup of the same namespace."""
 
     spec: NonAdminRestoreSpec
     status: NonAdminRestoreStatus = NonAdminRestoreStatus()
@@ -165,7 +167,7 @@ class Target(Wire, frozen=True):
 
     kind: Annotated[
         DownloadTarget,
-        msgspec.Meta(description="Which file. Those that hold backed-up objects need a policy that allows contents."),
+        msgspec.Meta(description="The file. Files with backed-up objects need a policy that allows contents."),
     ]
     name: Annotated[
         str,
@@ -182,13 +184,13 @@ class NonAdminDownloadRequestSpec(Wire, frozen=True):
 
 
 class DownloadReply(Wire, frozen=True):
-    """What Velero answered: its own status, with `downloadURL` and `expiration`."""
+    """The status of Velero's DownloadRequest, with `downloadURL` and `expiration`."""
 
     status: Mirror = msgspec.field(default_factory=dict)
 
 
 class NonAdminDownloadRequestStatus(Wire, frozen=True):
-    """Whether there is something to download, and where."""
+    """The status of the download."""
 
     phase: Phase = "New"
     conditions: Conditions = ()
@@ -196,7 +198,7 @@ class NonAdminDownloadRequestStatus(Wire, frozen=True):
 
 
 class NonAdminDownloadRequest(Wire, frozen=True):
-    """Asks for a file that Velero keeps about the tenant's own backup or restore."""
+    """Requests a file that Velero keeps about the tenant's own backup or restore."""
 
     spec: NonAdminDownloadRequestSpec
     status: NonAdminDownloadRequestStatus = NonAdminDownloadRequestStatus()

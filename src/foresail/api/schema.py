@@ -1,8 +1,8 @@
-"""Renders a type of ours into the structural OpenAPI schema of a CustomResourceDefinition.
+"""Renders a type into the structural OpenAPI schema of a CustomResourceDefinition.
 
-What a schema must say, the types say already: a field without a default is required, `X | None` may be null, a Literal
-is an enum, bounds and descriptions are in `msgspec.Meta`, and a docstring is the description of an object. Defaults
-are not rendered: the API server would write them into objects that somebody else's tool compares with a manifest.
+A field without a default is required, `X | None` is nullable, and a Literal is an enum. Bounds and descriptions are in
+`msgspec.Meta`; a docstring is the description of an object. Defaults are not rendered: the API server would write
+them into objects, which GitOps tools then compare with a manifest.
 """
 
 import inspect
