@@ -10,7 +10,7 @@ from http import HTTPStatus
 
 import aiohttp
 
-_GZIP = 31  # what zlib is told to expect: a gzip header, and the largest window
+_GZIP = 31  # zlib expects a gzip header and the largest window
 _PIECE = 64 * 1024
 _CONNECT = 10.0  # seconds
 
@@ -53,7 +53,7 @@ class Unpacker:
                 self._inflate = zlib.decompressobj(_GZIP)
 
     def end(self) -> None:
-        """Take that there is no more."""
+        """Finish: there is no more input."""
         if not self._is_whole:
             raise DownloadError("it ends in the middle")
 
@@ -99,7 +99,7 @@ async def download(url: str, *, most: int, seconds: float, tls: ssl.SSLContext) 
 
 
 def trusting(authority: str = "") -> ssl.SSLContext:
-    """Return whom to trust: the authorities of this machine, and one more in PEM."""
+    """Return the trusted CAs: those of this machine, and one more in PEM."""
     context = ssl.create_default_context()
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # as with Velero; Python from 3.13 on refuses many a private CA
     if authority:

@@ -1,4 +1,4 @@
-"""What a decision says is to be done: Plan, Action and Note, frozen values that import nothing of ours."""
+"""The result of a decision: Plan, Action and Note, frozen values that import nothing of ours."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ Query = TypeVar("Query")
 Found = TypeVar("Found")
 
 Body = Mapping[str, object]
-"""A JSON object as it goes over the wire; whoever holds one does not change it."""
+"""A JSON object; treat it as immutable."""
 
 
 class Kind(msgspec.Struct, frozen=True):
@@ -33,7 +33,7 @@ class Kind(msgspec.Struct, frozen=True):
 class Key(msgspec.Struct, frozen=True, order=True):
     """What a controller works on at one time: the namespace (empty if there is none) and the name.
 
-    Stores and queues look keys up many times at each look, so they are hashed and compared without Python code.
+    Stores and queues look keys up many times per reconcile, so they are hashed and compared without Python code.
     """
 
     namespace: str
@@ -44,14 +44,14 @@ class Key(msgspec.Struct, frozen=True, order=True):
 
 
 class Keyed(msgspec.Struct, frozen=True):
-    """What is kept of an object, with its key: the store uses this very key, so that it is in memory once."""
+    """A row of an object, with its key: the store uses this key object, so that it is in memory once."""
 
     key: Key
 
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Create an object; if it is there already, it counts as done only if it carries our mark.
+    """Create an object; an existing one counts as done only if it has our mark.
 
     `mark` are the annotations by which an object of that name is recognised as the one that this very action
     creates. Without them on it, it is someone else's: the plan ends there, and nothing is changed.
@@ -99,7 +99,7 @@ class Apply:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Delete the object with that UID, and no later one of the same name; gone already is done."""
+    """Delete the object with that UID, not a later one of the same name; an already deleted one counts as done."""
 
     kind: Kind
     key: Key
@@ -118,7 +118,7 @@ class Level(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The object that a Plan is for: what the runtime has to say about the Plan is said as an Event there."""
+    """The object of a Plan, on which the runtime reports Events about the Plan."""
 
     kind: Kind
     key: Key
@@ -151,11 +151,11 @@ class Plan:
     reads: tuple[object, ...] = ()
     """What to read in the background; an answer requeues the key."""
     verdict: object = None
-    """What the rules found, for the controller's metrics; the runtime does not look at it."""
+    """The result of the rules, for the controller's metrics; the runtime ignores it."""
 
     @property
     def writes(self) -> tuple[Action, ...]:
-        """Everything that is written, in its order: the status says what has been done, so it comes last."""
+        """All writes in order; the status comes last, because it reports what was done."""
         return self.actions if self.status is None else (*self.actions, self.status)
 
 

@@ -85,7 +85,7 @@ def controllers(settings: Settings, client: Client, buffers: Kind = _BUFFER) -> 
 
 
 def _limits(settings: Settings, schedules: Schedules | None) -> Limits:
-    """Return how much Velero gets from tenants at a time; what only Schedules know is asked there."""
+    """Return the limits of the window; the controller of Schedules provides the next slot."""
 
     def window() -> int:
         if settings.self_service_window is not None:

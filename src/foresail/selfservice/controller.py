@@ -241,7 +241,7 @@ class SelfService:
         return woken + self._reservations.release(view, result) if isinstance(view, RequestView) else woken
 
     def start_term(self) -> Iterable[Key]:
-        """Forget since when Velero objects are not observed: whoever led since then may have made them."""
+        """Forget since when Velero objects are missing: another leader may have created them since."""
         self.cluster.unobserved.clear()
         return ()
 

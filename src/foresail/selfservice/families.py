@@ -8,7 +8,7 @@ from foresail.selfservice.reasons import Reason
 
 
 class Family(msgspec.Struct, frozen=True):
-    """A tenant's kind, and Velero's kind that is made for it."""
+    """A tenant's kind and the Velero kind for it."""
 
     word: str  # as people call it
     kind: Kind

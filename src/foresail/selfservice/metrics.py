@@ -61,7 +61,7 @@ Labels = tuple[str, ...]
 
 
 class SelfServiceMetrics(Collector):
-    """Counts what requests came to, and reads how full the namespaces are when someone asks."""
+    """Counts the outcomes of requests, and computes the use of namespaces at each scrape."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class SelfServiceMetrics(Collector):
         for family in (BACKUPS, RESTORES):
             self._wait.labels(family.kind.name)  # from the start: else the first one would be no increase
 
-    # What the controller tells
+    # What the controller reports
 
     def changed(self, family: Family, change: Change[RequestRow]) -> None:
         """Count each condition of a request that has come to say something new."""
@@ -107,7 +107,7 @@ class SelfServiceMetrics(Collector):
             is_removal = each.type == ACCEPTED and each.reason == family.not_found
             if name is not None and not is_removal:
                 self._count(name, (namespace, family.kind.name, each.reason))
-        if after and after != before:  # each attempt is told with the time of the next
+        if after and after != before:  # each attempt is reported with the time of the next
             self._count("failed_deletions", (namespace,))
 
     def _count(self, name: str, labels: Labels) -> None:
@@ -140,10 +140,10 @@ class SelfServiceMetrics(Collector):
             else:
                 del self._waited[labels]
 
-    # What is asked
+    # What a scrape reads
 
     def describe(self) -> Iterable[Metric]:
-        """Return nothing: the figures are not asked for before there are any."""
+        """Return nothing: the registry must not collect before there are figures."""
         return []
 
     def collect(self) -> Iterable[Metric]:
@@ -153,7 +153,7 @@ class SelfServiceMetrics(Collector):
     def parts(self) -> Iterable[Iterable[Metric]]:
         """Copy what was counted for another thread, then read how full the namespaces are, some at a time."""
         for namespace in self._labels.keys() - {key.name for key in self._namespaces}:
-            self.gone(namespace)  # counted after its namespace had gone
+            self.gone(namespace)  # counted after its namespace was deleted
         yield _Counted(
             {name: dict(counts) for name, counts in self._counts.items()},
             dict(self._waited),
@@ -229,7 +229,7 @@ def _fullness_families(found: Iterable[_Fullness]) -> Iterable[Metric]:
 
 
 class _Counted(NamedTuple):
-    """What was counted up to one moment; nobody else changes it."""
+    """A copy of the counters at one moment."""
 
     counts: Mapping[str, Mapping[Labels, int]]
     waited: Mapping[Labels, tuple[int, float]]
@@ -275,7 +275,7 @@ def _deletion_failed(row: RequestRow | None) -> str:
 
 
 def _waits(family: Family, row: VeleroRow | None) -> Labels | None:
-    """Return where a tenant's backup or restore waits for Velero; None if it does not, or is nobody's."""
+    """Return where a tenant's backup or restore waits for Velero; None if it does not, or has no owner."""
     if row is None or row.owner is None or not row.request_uid or not row.is_waiting:
         return None
     return row.owner.namespace, family.kind.name

@@ -1,4 +1,4 @@
-"""Why a tenant's request stands as it does: words that appear in conditions, Events and metrics."""
+"""The reasons of a tenant's request in conditions, Events and metrics."""
 
 from enum import StrEnum
 

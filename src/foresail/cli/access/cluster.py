@@ -1,4 +1,4 @@
-"""Requests of the command line to the API server: an answer, or an error that says what was asked and what to do."""
+"""Requests of the command line to the API server: a result, or an error with the request and what to do."""
 
 import argparse
 import asyncio
@@ -20,7 +20,7 @@ from foresail.plan import Body, Key, Kind
 
 T = TypeVar("T")
 MANAGER = "foresail-cli"
-"""As whom the command line declares fields of objects."""
+"""The field manager of the command line."""
 
 _PAGE = "500"
 _NO_SUCH_KIND = ("the server could not find the requested resource", "404 page not found")
@@ -45,7 +45,7 @@ class _Counted(msgspec.Struct):
 
 
 class Cluster:
-    """A cluster, as somebody with a kubeconfig sees it."""
+    """A cluster, with the rights of the user's kubeconfig."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -75,7 +75,7 @@ class Cluster:
         return found
 
     async def knows(self, kind: Kind) -> bool:
-        """Tell whether the cluster serves a kind; if that cannot be asked, the next request says why."""
+        """Tell whether the cluster serves a kind; if discovery fails, the next request reports why."""
         found = await self._client.page(kind, "", {"limit": "1"}, Page)
         return not (isinstance(found, Failure) and found.cause is Cause.NOT_FOUND)
 
@@ -117,7 +117,7 @@ class Cluster:
         return found
 
     async def discovered(self) -> Discovery | None:
-        """Return which resources are served outside the core group; None if that cannot be asked."""
+        """Return which resources are served outside the core group; None if discovery fails."""
         found = await self._client.discover(Discovery)
         return None if isinstance(found, Failure) else found
 
@@ -151,7 +151,7 @@ class Cluster:
         return made
 
     async def merged_if_same(self, kind: Kind, key: Key, body: Body) -> bool:
-        """Change an object; False if it is no longer at the version that the body names, or is gone."""
+        """Change an object; False if it is no longer at the version that the body names, or is deleted."""
         made = await self._client.merge(kind, key, body, msgspec.Raw)
         if isinstance(made, Failure) and made.cause not in (Cause.CONFLICT, Cause.NOT_FOUND):
             raise refusal(made, "patch", kind, key)

@@ -23,7 +23,7 @@ class Lease(msgspec.Struct):
 
 
 def leader(lease: Lease | None, instant: datetime, silence: timedelta = _SILENCE) -> str:
-    """Return who holds the operator's Lease; empty if nobody does, or has not renewed it for a while."""
+    """Return who holds the operator's Lease; empty if no replica does, or has not renewed it for a while."""
     if lease is None or lease.spec.renew_time is None or instant - lease.spec.renew_time > silence:
         return ""
     return lease.spec.holder_identity or ""

@@ -57,7 +57,7 @@ def calendar(args: argparse.Namespace) -> int:
 
 
 def write_picture(file: str, picture: str) -> None:
-    """Write a picture to a file, or to standard output if that is what `-` stands for."""
+    """Write a picture to a file, or to standard output for `-`."""
     if file == "-":
         sys.stdout.write(picture)
         return

@@ -89,7 +89,7 @@ def _invalid(args: argparse.Namespace, error: CronError) -> dict[str, object]:
 
 
 def notes(schedule: Schedule, at: datetime) -> Iterator[str]:
-    """Yield what somebody who wrote this schedule may not expect."""
+    """Yield surprises of this schedule."""
     if schedule.never_fires:
         yield f"it never fires: {schedule.never_fires}"
         return

@@ -76,5 +76,5 @@ def _show(
 
 
 def identity(schedule: Schedule) -> dict[str, str]:
-    """Return what was asked about, for JSON."""
+    """Return the schedule and the zone, for JSON."""
     return {"schedule": schedule.text, "dialect": schedule.dialect.value, "timeZone": schedule.zone}

@@ -1,4 +1,4 @@
-"""What the doctor makes of the evidence: pure functions, each of which looks at one thing of the installation."""
+"""Checks of the installation: pure functions from the evidence to findings."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -41,7 +41,7 @@ def findings(seen: Evidence) -> list[Finding]:
 
 
 def unread(seen: Evidence) -> Iterator[Finding]:
-    """Say what could not be looked at."""
+    """Report what could not be read."""
     for each in seen.unread:
         yield warning("access", f"not checked: {each.problem}", each.hint or "")
 
@@ -96,7 +96,7 @@ def kinds(seen: Evidence) -> Iterator[Finding]:
 def unserved(seen: Evidence) -> Iterator[Finding]:
     """Report objects of ours whose status stays empty, because the capability that serves their kind is off."""
     if not seen.operators and (seen.lease is not None or seen.primers_lease is not None):
-        return  # an operator without a Deployment, whose capabilities cannot be told
+        return  # an operator without a Deployment: its capabilities are unknown
     for option, kinds in _SERVED_WITH.items():
         counts = [(kind, seen.unserved.get(kind, 0)) for kind in kinds]
         found = [f"{count} {kind.name if count == 1 else kind.plural}" for kind, count in counts if count]
@@ -106,7 +106,7 @@ def unserved(seen: Evidence) -> Iterator[Finding]:
 
 
 def rivals(seen: Evidence) -> Iterator[Finding]:
-    """Say whether somebody else works on the same objects."""
+    """Report other controllers of the same kinds."""
     serving = [each for each in seen.operators if each.self_service]
     for other in seen.others:
         if serving:

@@ -1,4 +1,4 @@
-"""What the doctor goes by: everything that was read, before anything is said about it."""
+"""The evidence of the doctor: everything that the checks read."""
 
 import asyncio
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 
 class Write(msgspec.Struct, frozen=True):
-    """When somebody last wrote to an object."""
+    """When an object was last written."""
 
     time: datetime | None = None
 
@@ -66,7 +66,7 @@ class Written(Metadata, frozen=True, rename="camel"):
 
 
 class Backup(msgspec.Struct, frozen=True):
-    """A Backup, with where it is kept."""
+    """A Backup, with its storage location."""
 
     metadata: Written
     spec: mirrored.Stored = mirrored.Stored()
@@ -82,7 +82,7 @@ class _Refusals(msgspec.Struct, frozen=True):
 
 
 class DeleteRequest(msgspec.Struct, frozen=True):
-    """What Velero was asked to delete, and why it did not."""
+    """A DeleteBackupRequest, and why Velero did not delete the Backup."""
 
     spec: _Deletion = _Deletion()
     status: _Refusals = _Refusals()
@@ -128,7 +128,7 @@ class Evidence:
     """What was read; what could not be is None or empty, and named in `unread`."""
 
     namespace: str
-    instant: datetime  # by the clock of this machine, when the API server was asked for its own
+    instant: datetime  # by the clock of this machine, when the API server's time was read
     server_time: datetime | None
     tzdata: str
     definitions: Mapping[str, dict[str, Any]] | None  # the spec of each, by its name
@@ -141,10 +141,10 @@ class Evidence:
     backups: tuple[Backup, ...]
     deletions: tuple[DeleteRequest, ...]
     permissions: Mapping[Permission, bool]  # of the operator
-    own_permissions: Mapping[Permission, bool] = field(default_factory=dict)  # of whoever asks, where no operator is
-    has_alert: bool = False  # that nobody runs the Schedules; looked for only where no operator is
+    own_permissions: Mapping[Permission, bool] = field(default_factory=dict)  # of the user, if there is no operator
+    has_alert: bool = False  # the alert that no controller runs the Schedules; read only without an operator
     unread: tuple[CommandError, ...] = ()
-    is_requester_set: bool = False  # the API server sets who asked
+    is_requester_set: bool = False  # the API server sets the requester
     is_requester_checked: bool = False  # the API server refuses a wrong one
     policies: tuple[SelfServicePolicy, ...] = ()
     primers_lease: Lease | None = None
@@ -294,7 +294,7 @@ async def _permissions(
 
 
 async def _own_permissions(cluster: Cluster, namespace: str) -> dict[Permission, bool]:
-    """Ask what whoever asks may do: the API server lets nobody give an operator what they do not have themselves."""
+    """Review the user's own permissions: the API server lets no one grant what they do not have."""
     return await _allowed(cluster, namespace, needed(schedules=True, self_service=False), OWN_REVIEW, {})
 
 

@@ -1,4 +1,4 @@
-"""What the doctor says: one finding, how bad it is, and what to do."""
+"""A finding of the doctor: its severity, and what to do."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class Grade(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at."""
+    """The result of one check."""
 
     grade: Grade
     about: str

@@ -1,4 +1,4 @@
-"""What the operator's ServiceAccount must be allowed to do, for each capability; the chart's Roles say the same."""
+"""The permissions that the operator's ServiceAccount needs for each capability, as in the chart's Roles."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

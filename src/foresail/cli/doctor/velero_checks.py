@@ -1,4 +1,4 @@
-"""Checks of Velero and its objects: clocks, versions, Schedules, locations and Backups; each looks at one thing."""
+"""Checks of Velero and its objects: clocks, versions, Schedules, locations and Backups."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -67,7 +67,7 @@ def veleros(seen: Evidence) -> Iterator[Finding]:
 
 
 def attended(seen: Evidence) -> Iterator[Finding]:
-    """Say whether somebody runs the Schedules, and only one."""
+    """Report whether exactly one controller runs the Schedules."""
     if not seen.servers:
         return
     known = seen.server_time
@@ -98,7 +98,7 @@ def attended(seen: Evidence) -> Iterator[Finding]:
 
 
 def runnable(seen: Evidence) -> Iterator[Finding]:
-    """Report the Schedules that will never run unless somebody corrects them."""
+    """Report the Schedules that never run until someone corrects them."""
     known, now = identify_server(seen.servers, "", None), seen.server_time or seen.instant
     places = [location_row(each) for each in seen.locations]
     reasons: dict[str, list[tuple[str, str]]] = {}
@@ -118,7 +118,7 @@ def runnable(seen: Evidence) -> Iterator[Finding]:
 
 
 def primed(seen: Evidence) -> Iterator[Finding]:
-    """Report whether somebody works on Primers, where an operator of their own should."""
+    """Report whether the operator of primers runs, if it should."""
     apart = [each for each in seen.operators if each.lease == PRIMERS_LEASE]
     if not apart:
         return
@@ -236,7 +236,7 @@ def _age(backup: Backup, now: datetime) -> timedelta:
 
 
 def _still(backup: Backup, now: datetime) -> timedelta:
-    """Return for how long nobody has written to a Backup, so that it has been in its phase at least that long."""
+    """Return how long ago a Backup was last written: it has been in its phase at least that long."""
     return now - (backup.metadata.last_write or now)
 
 

@@ -1,4 +1,4 @@
-"""`foresail doctor`: look, say what was found, and end with 1 if there is a problem."""
+"""`foresail doctor`: gather evidence, print the findings, and return 1 if there is a problem."""
 
 import argparse
 import json

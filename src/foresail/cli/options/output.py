@@ -8,7 +8,7 @@ _OF_OBJECTS = (*_TABLES, "json", "yaml", "name")
 
 
 class Forms(list[str]):
-    """The forms that a verb prints; `jsonpath=` stands for every template."""
+    """The forms that a verb prints; `jsonpath=` matches every template."""
 
     def __contains__(self, form: object) -> bool:
         """Tell whether a form is known."""

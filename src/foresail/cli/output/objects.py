@@ -8,7 +8,7 @@ from foresail.cli.options.output import JSONPATH
 
 
 def as_text(objects: Sequence[dict[str, Any]], form: str) -> str:
-    """Return objects as JSON, YAML or names; one stands alone and several in a list, as with Velero."""
+    """Return objects as JSON, YAML or names; one alone, several in a list, as with Velero."""
     if form == "name":
         return "\n".join(_name(each) for each in objects)
     bare = [_without_managers(each) for each in objects]

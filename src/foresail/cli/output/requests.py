@@ -30,6 +30,6 @@ class Request:
 
 
 def shown(requests: list[Request], form: str) -> str:
-    """Return requests as they would be sent: YAML unless JSON or a template was asked for."""
+    """Return requests as they would be sent: YAML unless `-o` selects JSON or a template."""
     is_data = form == "json" or form.startswith(JSONPATH)
     return document([each.as_data() for each in requests], form if is_data else "yaml")

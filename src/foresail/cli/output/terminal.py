@@ -27,7 +27,7 @@ def painted(text: str, colour: str, stream: TextIO) -> str:
 
 
 def _spell(error: UnicodeError) -> tuple[str, int]:
-    """Return what stands for characters that a stream cannot encode."""
+    """Return the replacement for characters that a stream cannot encode."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     return "".join(_ASCII.get(each, "?") for each in error.object[error.start : error.end]), error.end
@@ -39,7 +39,7 @@ def visible(text: str) -> str:
 
 
 class Screen(io.TextIOBase):
-    """A terminal that obeys nobody but us: line ends, tabs, our colours, and a return at the begin of a piece."""
+    """A stream that drops foreign control characters: only line ends, tabs, our colours and a leading return pass."""
 
     def __init__(self, terminal: TextIO) -> None:
         self._terminal = terminal

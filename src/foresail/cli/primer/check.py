@@ -41,7 +41,7 @@ _HINTS = {
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why nothing would be held for a CronJob, and what to do."""
+    """Why no capacity would be held for a CronJob, and what to do."""
 
     message: str
     hint: str

@@ -119,7 +119,7 @@ def _unrecorded(found: Document) -> str:
 
 
 def refusal_of(primer: Document, cron_job: str) -> str:
-    """Return in what words the API server refused what is held for a CronJob, as the Primer's status reports it."""
+    """Return the API server's refusal for a CronJob, as the Primer's status reports it."""
     status = primer.get("status") or {}
     entries = [each for each in status.get("cronJobs") or () if each.get("name") == cron_job]
     by_operator = (Reason.REFUSED, Reason.NAMESPACE_NOT_ALLOWED)  # which only the operator can know

@@ -33,7 +33,7 @@ _node = msgspec.json.Decoder(_Node)
 
 
 async def image_sizes(cluster: Cluster) -> Sizes:
-    """Read how large images are; nothing, for whoever may not read nodes."""
+    """Read the sizes of images; empty if the user may not read nodes."""
     try:
         found = map(_node.decode, await cluster.listed(pods.NODE, ""))
     except CommandError:

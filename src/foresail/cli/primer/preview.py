@@ -89,7 +89,7 @@ def _from_file(args: argparse.Namespace) -> list[CronJobRow]:
 
 
 def _decoded(document: dict[str, Any]) -> CronJob:
-    """Read a CronJob of a file; one that was never made counts as made now."""
+    """Read a CronJob from a file; without a creation time it counts as created now."""
     metadata = {**(document.get("metadata") or {})}
     metadata["creationTimestamp"] = metadata.get("creationTimestamp") or stamp(now())
     return msgspec.json.decode(msgspec.json.encode({**document, "metadata": metadata}), type=CronJob)

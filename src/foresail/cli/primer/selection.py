@@ -27,7 +27,7 @@ def in_namespace(args: argparse.Namespace, work: Callable[[Cluster], Awaitable[T
 
 
 def check_selection(args: argparse.Namespace, *, everything: bool = True) -> None:
-    """Refuse names beside -l, -A or --all; where everything must be asked for, refuse a selection of nothing."""
+    """Refuse names combined with -l, -A or --all; a command that changes objects needs one of them."""
     is_all = getattr(args, "all", False)
     if args.names and (args.selector or args.all_namespaces or is_all):
         problem = f"Primer {args.names[0]}: names cannot be combined with -l, -A or --all"

@@ -31,7 +31,7 @@ async def read_snapshot(cluster: Cluster, args: argparse.Namespace) -> Primers:
         kind = informer.spec.kind
         try:
             place = args.namespace if kind.namespaced else ""
-            if kind == PRIMER:  # whoever only wants to know what one would do need not have installed it
+            if kind == PRIMER:  # a preview works without an installed operator
                 found = await cluster.listed_if_known(kind, place)
             elif not informer.store.is_served:
                 continue

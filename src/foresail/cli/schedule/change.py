@@ -28,7 +28,7 @@ def pause(args: argparse.Namespace) -> int:
 
 
 def unpause(args: argparse.Namespace) -> int:
-    """Unpause the selected Schedules; what spec.skipImmediately says stays unless the option says otherwise."""
+    """Unpause the selected Schedules; spec.skipImmediately does not change unless the option is set."""
     return on_cluster(args, lambda cluster: _set_paused(cluster, args, paused=False))
 
 
@@ -79,7 +79,7 @@ async def _hint_who_fires(cluster: Cluster, args: argparse.Namespace, schedules:
     for namespace in sorted({each.key.namespace for each in schedules}):
         try:
             known, operator = await read_server_and_leader(cluster, namespace, args, now())
-        except CommandError as error:  # the change is made, whoever fires
+        except CommandError as error:  # the change is done, whichever controller fires
             hint(f"cannot find out what fires Schedules in {namespace}: {error.problem}")
             continue
         text = who_fires(namespace, has_schedule_controller=known.has_schedule_controller, operator=operator)

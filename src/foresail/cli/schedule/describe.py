@@ -1,4 +1,4 @@
-"""`foresail schedule describe`: what Velero says about a Schedule, then what it does not say."""
+"""`foresail schedule describe`: Velero's own description of a Schedule, then the rest."""
 
 import argparse
 import sys

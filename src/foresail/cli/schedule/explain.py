@@ -1,4 +1,4 @@
-"""`foresail schedule explain`: the rules in the order in which they are asked, and the first that says no."""
+"""`foresail schedule explain`: the rules in order, and the first that blocks."""
 
 import argparse
 from collections.abc import Iterator

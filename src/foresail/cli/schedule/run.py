@@ -27,19 +27,19 @@ from foresail.schedules.settings import Settings
 
 
 def run(args: argparse.Namespace) -> int:
-    """Make the Backup and, if asked to, wait until it has ended."""
+    """Create the Backup and, with --wait, wait until it has ended."""
     text = "Stopped waiting. A Backup that was created continues in the cluster."
     return interruptible(lambda: on_cluster(args, lambda cluster: _run(cluster, args)), text)
 
 
 def backup_object(schedule: ScheduleRow, args: argparse.Namespace, instant: datetime) -> dict[str, Any]:
-    """Return the Backup: by the rules for scheduled ones, but without a slot, for it is nobody's turn."""
+    """Return the Backup: by the rules for scheduled ones, but without a slot."""
     body = backup_body(schedule, Settings())
     metadata = body["metadata"]
     assert isinstance(metadata, dict)  # noqa: S101 - as it was built
     name = args.backup_name or name_of(schedule, instant)
     labels = {**metadata["labels"], **read_pairs(args.labels, "--labels")}
-    labels[velero.SCHEDULE_LABEL] = schedule.key.name  # without it nobody would know that the Schedule is busy
+    labels[velero.SCHEDULE_LABEL] = schedule.key.name  # this label makes the Schedule busy
     annotations = {**metadata.get("annotations", {}), **read_pairs(args.annotations, "--annotations")}
     noted = {"annotations": annotations} if annotations else {}
     return {

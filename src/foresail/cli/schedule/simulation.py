@@ -50,7 +50,7 @@ class Fate:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The time that is looked at: from one instant on, and before another."""
+    """The simulated time: from one instant on, and before another."""
 
     since: datetime
     until: datetime

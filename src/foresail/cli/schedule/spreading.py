@@ -21,7 +21,7 @@ _FIELDS, _MINUTES = 5, 60
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A Schedule, its expression and the minutes in which it fires in the time that is looked at."""
+    """A Schedule, its expression and the minutes in which it fires in the observed time."""
 
     key: Key
     text: str

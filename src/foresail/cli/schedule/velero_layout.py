@@ -17,7 +17,7 @@ _SCOPED = (
 
 
 def veleros_lines(each: EvaluatedSchedule) -> Iterator[str]:
-    """Yield everything that Velero says about a Schedule."""
+    """Yield the lines of `velero schedule describe`."""
     schedule, template = each.schedule, each.spec.get("template") or {}
     yield f"Name:\t{schedule.key.name}"
     yield f"Namespace:\t{schedule.key.namespace}"

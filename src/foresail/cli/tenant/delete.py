@@ -1,6 +1,6 @@
 """`foresail backup delete` and `foresail restore delete`.
 
-A backup is not deleted as an object: its spec says what is to become of the data, and the operator does the rest.
+A backup is not deleted as an object: its spec decides what happens to the data, and the operator does the rest.
 """
 
 import argparse

@@ -27,7 +27,7 @@ _PAUSE = 2.0
 
 
 def get(args: argparse.Namespace) -> int:
-    """Print the selected requests, and again when they change if asked to."""
+    """Print the selected requests; with --watch, print changes."""
     if args.watch:
         if args.output not in ("table", "wide", "name"):
             raise UsageError("--watch prints tables and names", "leave out -o, or use -o wide or -o name")

@@ -1,4 +1,4 @@
-"""Which kinds a backup holds, and which volumes Velero would re-create as they were.
+"""The kinds in a backup, and the volumes that Velero would recreate unchanged.
 
 Velero stores both beside a backup: the names of all objects by kind, and how each volume was backed up. A completed
 backup never changes, so they are read once. The files come from a bucket and may hold anything.
@@ -35,7 +35,7 @@ class VolumeRow(msgspec.Struct, frozen=True, order=True):
 
 
 class Contents(msgspec.Struct, frozen=True):
-    """What is kept of the contents of one backup."""
+    """The contents of one backup, as far as they are stored."""
 
     kinds: tuple[ContentKind, ...] = ()
     """The kinds with objects in the tenant's namespace."""

@@ -45,7 +45,7 @@ CORE = tuple(
         ("persistentvolumes", "PersistentVolume", False, ("persistentvolume", "pv")),
     )
 )
-"""The core group, which is the same in every cluster: discovery is asked for the other groups only."""
+"""The core group, which is the same in every cluster; discovery returns only the other groups."""
 
 BUILT_IN = tuple(
     ApiResource(group, plural, kind, aliases=(kind.lower(), *short_names))

@@ -19,7 +19,7 @@ class Check(msgspec.Struct, frozen=True):
     list_url: str = ""
     volumes_url: str = ""
     authority: str = ""
-    is_repeat: bool = False  # asked again after a refusal: a recent no still counts
+    is_repeat: bool = False  # repeated after a refusal: a recent denial still counts
 
 
 class Checked(msgspec.Struct, frozen=True):
@@ -27,7 +27,7 @@ class Checked(msgspec.Struct, frozen=True):
 
     verdict: Verdict | None = None
     problem: str = ""
-    is_too_large: bool = False  # what the backup holds is more than can be checked, and stays so
+    is_too_large: bool = False  # the backup is too large to check
 
 
 class PodCheck(msgspec.Struct, frozen=True):

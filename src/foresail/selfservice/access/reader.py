@@ -44,7 +44,7 @@ _NO_ANSWER = "the API server did not answer"
 
 
 class ApiServer(Protocol):
-    """What is asked of the API server."""
+    """The requests to the API server."""
 
     async def create(self, kind: Kind, key: Key, body: Body, of: type[T]) -> T | Failure:
         """Create an object; an access review is answered and not stored."""
@@ -79,7 +79,7 @@ class NotAnsweredError(Exception):
 
 
 class AccessReader:
-    """Answers the questions of hand-overs; what a backup holds and what is served is kept for a while."""
+    """Runs the access checks of hand-overs; caches the contents of backups and the served kinds."""
 
     def __init__(self, server: ApiServer | None, read: Read | None = None) -> None:
         self._server = server
@@ -91,7 +91,7 @@ class AccessReader:
         self._denied: OrderedDict[tuple[str, tuple[str, ...], Question], float] = OrderedDict()  # until when it counts
 
     def knows(self, backup_uid: str) -> bool:
-        """Whether the contents of a backup are kept."""
+        """Whether the contents of a backup are cached."""
         return backup_uid in self._contents
 
     def forget(self) -> None:
@@ -103,7 +103,7 @@ class AccessReader:
         self._contents.pop(backup_uid, None)
 
     async def run(self, check: Check | PodCheck | SecretsCheck) -> Checked | PodsChecked | SecretsChecked:
-        """Answer one question; whatever goes wrong is an answer too."""
+        """Run one check; a failure is a result too."""
         try:
             if isinstance(check, SecretsCheck):
                 question = Question("get", "", "secrets", check.namespace)
@@ -125,7 +125,7 @@ class AccessReader:
             return SecretsChecked(problem=problem)
         return PodsChecked(problem=problem) if isinstance(check, PodCheck) else Checked(problem=problem)
 
-    # What a backup holds
+    # The contents of a backup
 
     async def _contents_for(self, check: Check) -> Contents:
         known = self._contents.get(check.backup_uid)

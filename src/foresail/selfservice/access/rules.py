@@ -41,7 +41,7 @@ class Question(msgspec.Struct, frozen=True):
 
 
 class Options(msgspec.Struct, frozen=True):
-    """What a restore asks for, as far as access depends on it."""
+    """The options of a restore that access depends on."""
 
     namespace: str
     user: str = ""
@@ -71,11 +71,11 @@ class Authorized(msgspec.Struct, frozen=True):
     message: str = ""
 
 
-# Who asks
+# The requester
 
 
 def requester_problem(user: str, reserved: Iterable[str]) -> Refused | None:
-    """Return why nobody can be asked about; None if the requester is known."""
+    """Return why the requester is unknown; None if there is one."""
     if not user:
         text = "The restore has no recorded requester; create it again with foresail restore create"
         return Refused(
@@ -114,13 +114,13 @@ def candidates(
 
 
 def needs_discovery(contents: Contents) -> bool:
-    """Whether a backup holds a kind that not every cluster serves alike."""
+    """Whether a backup contains a kind that differs between clusters."""
     known = {ContentKind(each.group, each.kind) for each in (*CORE, *BUILT_IN)}
     return not known.issuperset((*contents.kinds, *contents.cluster_kinds))
 
 
 def questions(resource: ApiResource, options: Options) -> list[Question]:
-    """Return what is asked about a resource, in this order up to the first no."""
+    """Return the access reviews for a resource, in order; the first denial ends them."""
     group, plural, namespace = resource.group, resource.plural, options.namespace
     verbs = ["create"]
     if options.is_update or resource.name == _ACCOUNTS:  # Velero merges into ServiceAccounts that exist
@@ -235,7 +235,7 @@ def no_kind_of_a_namespace(names: Collection[str]) -> Refused:
 
 
 def too_large(backup: str) -> Refused:
-    """Refuse a restore whose backup holds more than can be checked."""
+    """Refuse a restore whose backup is too large to check."""
     text = f"The contents list of backup {backup} is larger than {MOST_BYTES >> 20} MiB, so access cannot be checked"
     more = "restore from a smaller backup, or ask a cluster administrator to restore it"
     return Refused(Reason.BACKUP_TOO_LARGE, f"{text}; {more}")

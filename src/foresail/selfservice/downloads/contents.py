@@ -1,4 +1,4 @@
-"""Contents of backups hold Secrets: only who may read those in the namespace may download them."""
+"""Contents of backups include Secrets: only requesters who may read Secrets in the namespace may download them."""
 
 from datetime import datetime, timedelta
 
@@ -12,7 +12,7 @@ from foresail.selfservice.requests.status import FALSE, NewCondition
 
 PROCESSED = "Processed"
 RETRY = timedelta(seconds=10)
-"""After which a question that got no answer is asked again."""
+"""The delay before a review without an answer is repeated."""
 
 
 def contents_access(view: DownloadView, request: DownloadRow, now: datetime) -> NewCondition | Plan | None:
@@ -39,7 +39,7 @@ def _query(request: DownloadRow) -> SecretsCheck:
 
 
 def _is_denied(request: DownloadRow) -> bool:
-    """Whether this very spec was denied: nobody asks again until somebody changes it."""
+    """Whether this spec was denied; it is not reviewed again until it changes."""
     said = request.status.condition(PROCESSED)
     is_current = said is not None and said.observed_generation == request.generation
     return is_current and said is not None and said.reason == Reason.CONTENTS_DENIED

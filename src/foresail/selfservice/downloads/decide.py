@@ -1,4 +1,4 @@
-"""Logs and results for tenants: whether a NonAdminDownloadRequest is served, what Velero is asked, when it is over.
+"""NonAdminDownloadRequests: whether one is served, which file Velero provides, and when the request expires.
 
 Whose a file is, is read from the record on Velero's object, never from what a tenant wrote or from a status. Where the
 file lies, Velero knows from its own Backup: nothing of a tenant's spec leads there.
@@ -50,14 +50,14 @@ from foresail.selfservice.rows.velero import VeleroRow
 from foresail.selfservice.specs.values import shown
 
 NOT_AVAILABLE = {BACKUPS.kind: "NonAdminBackupNotAvailable", RESTORES.kind: "NonAdminRestoreNotAvailable"}
-"""The conditions of the existing controller: there is one at a time."""
+"""The conditions of the existing controller; only one is set at a time."""
 
 
 PREFIX = "nadr-"
 """How the names of the DownloadRequests for tenants begin."""
 
 SILENCE = timedelta(minutes=1)
-"""After which a tenant is told that Velero does not answer."""
+"""The time after which the status reports that Velero does not answer."""
 
 HAS_FILES = (velero.COMPLETED, velero.PARTIALLY_FAILED, velero.FAILED)
 """The phases in which Velero has written its files."""
@@ -82,14 +82,14 @@ def decide(view: DownloadView, now: datetime) -> Plan:
 
 
 def serve(view: DownloadView, request: DownloadRow, namespace: NamespaceRow, now: datetime) -> Plan:
-    """Ask Velero for a file and show its answer, or say why not; whose the file is, is looked at each time."""
+    """Request a file from Velero and show its answer, or report why not; ownership is checked each time."""
     if not view.has_policy:
         why = no_policy(request.key.namespace)
         return _plan(request, refused(request, NewCondition(PROCESSED, FALSE, why.reason, why.message), now))
     if view.about is not None and view.velero is None:
         at = absence_counts_at(view.about)
         if at is not None and now < at:
-            return Plan(wake_at=at)  # it may have been made a moment ago
+            return Plan(wake_at=at)  # it may just have been created
     wanted = file_of(view, request, namespace)
     if isinstance(wanted, NewCondition):
         return _plan(request, refused(request, wanted, now))
@@ -118,13 +118,13 @@ def is_over(view: DownloadView) -> bool:
 
 
 def keep_until_it_expires(request: DownloadRow, now: datetime) -> Plan:
-    """Let a request stand while its URL is good, and not longer."""
+    """Keep a request while its URL is valid."""
     until = request.expires or request.created + LIFETIME
     return expire(request) if until <= now else Plan(wake_at=until)
 
 
 def expire(request: DownloadRow) -> Plan:
-    """Delete a request whose URL is good for nothing any more."""
+    """Delete a request whose URL has expired."""
     kind = NON_ADMIN_DOWNLOAD_REQUEST.name
     text = f"The download URL has expired; deleting {kind} {request.key.name}. Create a new one to download again"
     note = _note(request, Reason.DOWNLOAD_EXPIRED, text)
@@ -136,7 +136,7 @@ def expire(request: DownloadRow) -> Plan:
 
 
 def file_of(view: DownloadView, request: DownloadRow, namespace: NamespaceRow) -> File | NewCondition:
-    """Return the file that Velero is asked for, by the name of Velero's own object, or why there is none."""
+    """Return the file to request from Velero, with the name of Velero's object, or why there is none."""
     kind, name = request.target.kind, request.target.name
     if rule_of(kind) is not Rule.SERVED and not (is_contents(kind) and view.allows_contents):
         return NewCondition(PROCESSED, FALSE, Reason.TARGET_NOT_SERVED, _not_served(kind))
@@ -156,7 +156,7 @@ def file_of(view: DownloadView, request: DownloadRow, namespace: NamespaceRow) -
 
 
 def _not_there(family: Family, about: RequestRow) -> NewCondition:
-    """Say why there is no Velero object: it will come, or it will not."""
+    """Report why there is no Velero object, and whether it may still come."""
     name = about.key.name
     if about.status.phase in ("", NEW, BACKING_OFF):
         if is_refused(about.status.phase, about.status.condition(ACCEPTED)):
@@ -198,12 +198,12 @@ def _not_served(kind: str) -> str:
 
 
 def file_requests(view: DownloadView) -> FileRequests:
-    """Return the DownloadRequests that were made for a NonAdminDownloadRequest of this name."""
+    """Return the DownloadRequests of a NonAdminDownloadRequest with this name."""
     return FileRequests(PREFIX, view.request.uid if view.request is not None else "", view.answers)
 
 
 def ask_velero(view: DownloadView, request: DownloadRow, namespace: NamespaceRow, wanted: File, now: datetime) -> Plan:
-    """Make Velero's DownloadRequest, with the record of whose it is."""
+    """Create Velero's DownloadRequest, with its ownership record."""
     name = file_name(PREFIX, request.uid)
     record = {
         ORIGIN_NAMESPACE: request.key.namespace,
@@ -218,7 +218,7 @@ def ask_velero(view: DownloadView, request: DownloadRow, namespace: NamespaceRow
 
 
 def show_answer(request: DownloadRow, answer: DownloadRequestRow, now: datetime) -> Plan:
-    """Show the tenant the URL; while there is none, say so, and after a while whom to ask."""
+    """Show the tenant the URL; without one report that, and after a while whom to ask."""
     silent = silent_at(answer, SILENCE)
     if silent is None:
         until = expires_at(answer)

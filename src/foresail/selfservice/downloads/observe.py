@@ -31,19 +31,19 @@ class DownloadRow(Keyed, frozen=True):
     url: str  # empty until it is in the status
     expires: datetime | None
     status: Status
-    requester: str = ""  # the user who asked; empty if no admission policy recorded it, or if Velero restored it
+    requester: str = ""  # the requester; empty if no admission policy recorded it, or if Velero restored it
     requester_groups: tuple[str, ...] = ()
 
 
 class DownloadView(msgspec.Struct, frozen=True):
     """Everything that a decision about one NonAdminDownloadRequest depends on, but the time."""
 
-    request: DownloadRow | None  # None if it is gone; what was made for it may still be there
+    request: DownloadRow | None  # None if it is deleted; its DownloadRequest may still exist
     velero_namespace: str
     namespace: NamespaceRow | None = None
     about: RequestRow | None = None  # the NonAdminBackup or NonAdminRestore of that name in the same namespace
-    velero: VeleroRow | None = None  # by its name; whose it is, is for the rules to say
-    backup: VeleroRow | None = None  # the Velero Backup in whose location the file lies
+    velero: VeleroRow | None = None  # found by name; the rules check ownership
+    backup: VeleroRow | None = None  # the Velero Backup whose location has the file
     answers: tuple[DownloadRequestRow, ...] = ()
     has_policy: bool = True  # whether a SelfServicePolicy selects the namespace
     allows_contents: bool = False  # whether that policy allows downloads of contents
@@ -52,7 +52,7 @@ class DownloadView(msgspec.Struct, frozen=True):
 
 
 def download_row(wire: nonadmin.Download) -> DownloadRow:
-    """Return what is kept of a NonAdminDownloadRequest."""
+    """Return the row of a NonAdminDownloadRequest."""
     meta, status = wire.metadata, wire.status
     if meta.creation_timestamp is None:
         raise ValueError("it has no creationTimestamp")

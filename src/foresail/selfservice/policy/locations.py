@@ -16,8 +16,8 @@ def location_named(name: str, locations: Iterable[LocationRow]) -> LocationRow |
 def closed(name: str, locations: Iterable[LocationRow]) -> Refused | None:
     """Say why Velero would refuse a backup for its location, the default one if it names none; None if it would not.
 
-    Of a location that is not there Velero itself says so: it is a name to be corrected, and not one to be waited for.
-    What Velero says about one that it cannot reach is for the administrator: it names addresses and buckets.
+    Velero itself reports a location that does not exist: its name must be corrected, so waiting does not help.
+    Velero's message about an unreachable location is for administrators: it names addresses and buckets.
     """
     row = location_named(name, locations)
     if row is None or (row.is_available and not row.is_read_only):

@@ -16,5 +16,5 @@ class PolicyRow(Keyed, frozen=True):
 
 
 def policy_row(wire: SelfServicePolicy) -> PolicyRow:
-    """Return what is kept of a policy."""
+    """Return the row of a policy."""
     return PolicyRow(Key("", wire.metadata.name), wire.spec)

@@ -35,7 +35,7 @@ class QuotaLedger:
     def usage(self, uid: str, namespace: str) -> tuple[int, int]:
         """Return how many backups a namespace has, and how many of them Velero has not finished.
 
-        A scrape asks this for each namespace, so it takes no detour.
+        A scrape calls this for each namespace, so it is fast.
         """
         force_deleted = self._force_deleted(namespace)
         coming = (

@@ -1,4 +1,4 @@
-"""Whether one more backup or restore fits: how many a namespace may have, and how many of them at once."""
+"""Quotas: whether one more backup or restore fits, stored and active."""
 
 from foresail.selfservice.policy.observe import PolicyRow
 from foresail.selfservice.reasons import Reason, Refused

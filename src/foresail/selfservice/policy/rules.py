@@ -1,4 +1,4 @@
-"""Which policy holds in a namespace: the one rule that opens self-service at all."""
+"""Which policy applies to a namespace; without one there is no self-service."""
 
 from collections.abc import Collection, Iterable, Mapping
 
@@ -12,9 +12,9 @@ _SYSTEM = "kube-"
 def policy_for(
     namespace: str, labels: Mapping[str, str], policies: Iterable[PolicyRow], never: Collection[str]
 ) -> PolicyRow | None:
-    """Return the policy that holds in a namespace; None, and there is no self-service in it.
+    """Return the policy of a namespace; None if it has no self-service.
 
-    Of those that match, the highest priority holds, of equals the first by name. What the cluster itself lives in
+    Of those that match, the highest priority applies; of equals, the first by name. What the cluster itself lives in
     (`kube-*`) and the namespaces in `never`, Velero's and ours, are out of every policy's reach.
     """
     if is_out_of_reach(namespace, never):
@@ -24,7 +24,7 @@ def policy_for(
 
 
 def is_out_of_reach(namespace: str, never: Collection[str]) -> bool:
-    """Whether a namespace can have no self-service, whatever any policy says."""
+    """Whether a namespace never has self-service, whatever the policies."""
     return namespace.startswith(_SYSTEM) or namespace in never
 
 

@@ -42,7 +42,7 @@ class FairQueue:
     """The requests of one kind that wait, and how much of Velero's time each namespace has used."""
 
     def __init__(self) -> None:
-        self.aside: set[str] = set()  # requests that cannot be handed over now: nobody waits for them
+        self.aside: set[str] = set()  # requests that cannot be handed over now; they block no other
         self._keys: dict[str, tuple[Key, Order]] = {}
         self._backlogs: dict[str, list[Order]] = {}
         self._weights: dict[str, int] = {}
@@ -50,7 +50,7 @@ class FairQueue:
         self._starts: dict[str, int] = {}  # the virtual start of each namespace's next request
         self._virtual = 0
         self._charged: dict[str, int] = {}  # by the name of what was handed over and has not ended
-        self._steps: dict[str, int] = {}  # what a hand-over of each namespace costs; only of those that were asked for
+        self._steps: dict[str, int] = {}  # the cost of a hand-over of each namespace; filled on demand
         self._typical = UNKNOWN
         self._past: list[PastHandOver] = []  # a heap, until it is replayed
 
@@ -154,7 +154,7 @@ class FairQueue:
             self._starts[namespace] -= step
 
     def rest(self) -> None:
-        """Forget who used how much: nobody waits and nothing runs."""
+        """Reset the shares: nothing waits and nothing runs."""
         self._starts.clear()
         self._charged.clear()
         self._past.clear()

@@ -124,7 +124,7 @@ class PositionReports:
         return slot
 
     def book(self, name: str, at: datetime, now: datetime) -> None:
-        """Take the instant that `when` returned; the next one that asks gets another."""
+        """Reserve the instant that `when` returned; the next caller gets another."""
         if self._slots.get(name) == at:
             return
         for passing in (self._taken, self._beyond):

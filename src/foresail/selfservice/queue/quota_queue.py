@@ -1,4 +1,4 @@
-"""The requests of each namespace that wait for quota, oldest first; none but those that are asked for are touched."""
+"""The requests of each namespace that wait for quota, oldest first."""
 
 from bisect import bisect_left, insort
 from datetime import datetime

@@ -1,7 +1,7 @@
 """Whose turn it is: Velero gets few tenants' objects at a time, and none that may still run at the next Schedule slot.
 
 Everything here is rebuilt from stored objects after a restart. Whoever is allowed a turn and cannot use it, because a
-write failed or a check is pending, is set aside: it takes its turn later and blocks nobody.
+write failed or a check is pending, is set aside: it takes its turn later and blocks no other.
 """
 
 from collections.abc import Callable
@@ -22,9 +22,9 @@ ALONE, BESIDE = 1.5, 3.0
 """Safety factors of an expected end: with nothing else in Velero, and behind other backups, whose errors add up."""
 
 LONGEST_WAIT = timedelta(hours=1)
-"""If nobody was handed over for that long, the next one goes whatever Schedules there are."""
+"""After that time without a hand-over, the next request is handed over despite Schedules."""
 
-_UNOBSERVED = timedelta(seconds=60)  # an object that was created and is not seen for that long was deleted at once
+_UNOBSERVED = timedelta(seconds=60)  # an object not observed for that long after its creation was deleted at once
 _FREE = Turn()
 
 NextSlot = Callable[[datetime], datetime | None]
@@ -40,7 +40,7 @@ def no_window() -> int:
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """How much Velero gets at a time, and until when: asked for again each time, for it may change."""
+    """The limits of the window; read again each time, because they may change."""
 
     window: Callable[[], int] = no_window
     restore_window: Callable[[], int] = no_window
@@ -84,7 +84,7 @@ class Window:
             self._aside.discard(name)
 
     def reserve(self, name: str, key: Key, created: datetime) -> None:
-        """Take a request whose acceptance is being written: it counts for ranks and has no turn yet."""
+        """Add a request whose acceptance is being written: it has a rank, but no turn yet."""
         if name not in self.queue and name not in self._handed_over:
             self.queue.enter(name, key, created)
             self._aside.add(name)
@@ -268,7 +268,7 @@ class Window:
         return bool(lost)
 
     def next_expiry(self, now: datetime) -> datetime | None:
-        """Return when the next hand-over is given up if its object is not seen before; None if nobody waits for it."""
+        """Return when a hand-over whose object was never observed is given up; None if there is none."""
         if not self.is_bounded:
             return None
         return min((at for _, since in self._handed_over.values() if (at := since + _UNOBSERVED) > now), default=None)
@@ -288,7 +288,7 @@ class Window:
         return slot
 
     def _is_owed(self, now: datetime) -> bool:
-        """Whether somebody waited through a whole scheduled run, or for too long, and nobody has gone since."""
+        """Whether a request has waited through a whole scheduled run, or too long, without any hand-over since."""
         oldest, last = self.queue.oldest, self._last_turn
         if oldest is None:
             return False

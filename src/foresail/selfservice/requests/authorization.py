@@ -45,7 +45,7 @@ SILENCE = timedelta(seconds=30)
 RECHECK_PAUSES = tuple(timedelta(minutes=each) for each in (1, 2, 4, 8, 10))
 """How long a restore that was denied waits before access is checked again; the last pause repeats."""
 
-_VELERO_ANSWERS = timedelta(seconds=5)  # how soon a file about a backup is looked for
+_VELERO_ANSWERS = timedelta(seconds=5)  # how soon the contents of a backup are read
 _PAUSES = (timedelta(seconds=2), timedelta(seconds=10), timedelta(seconds=30), timedelta(minutes=2))
 _MARGIN = timedelta(seconds=30)  # of the validity of a URL
 _FILES = (LIST, VOLUME_INFOS)
@@ -66,7 +66,7 @@ class Waiting(msgspec.Struct, frozen=True):
 
 
 def authorize(view: RequestView, spec: dict[str, Any], now: datetime) -> Authorized | Refused | Waiting:
-    """Return what Velero gets, why it gets nothing, or what is still to be asked."""
+    """Return the spec for Velero, a refusal, or the check that is still missing."""
     if view.policy is None:
         return Waiting()
     if view.family is BACKUPS:
@@ -75,7 +75,7 @@ def authorize(view: RequestView, spec: dict[str, Any], now: datetime) -> Authori
 
 
 def prepare(view: RequestView, spec: dict[str, Any], now: datetime) -> Waiting | None:
-    """Return what can be read before it is a restore's turn: what the backup holds; None if nothing."""
+    """Return the read to start before a restore's turn: the contents of its backup; None if none."""
     if view.policy is None or view.family is BACKUPS or (view.access is not None and view.access.has_contents):
         return None
     found = _authorize_restore(view, view.policy, spec, now)
@@ -83,12 +83,12 @@ def prepare(view: RequestView, spec: dict[str, Any], now: datetime) -> Waiting |
 
 
 def is_quick(read: object) -> bool:
-    """Whether a background read asks the API server only, so that nobody else should go first meanwhile."""
+    """Whether a background read needs only the API server, so that the request keeps its turn meanwhile."""
     return isinstance(read, PodCheck | SecretsCheck) or (isinstance(read, Check) and not read.list_url)
 
 
 def is_still_refused(view: RequestView) -> bool:
-    """Whether this very spec was refused at its hand-over for something that the policy still asks for."""
+    """Whether this spec was refused at its hand-over for a rule that the policy still has."""
     condition, policy = view.request.status.condition(AUTHORIZED), view.policy
     if (
         condition is None

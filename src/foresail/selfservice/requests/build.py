@@ -1,4 +1,4 @@
-"""What is made for a tenant in Velero's namespace: its name, its labels, and the record of whose it is."""
+"""Objects for a tenant in Velero's namespace: names, labels and ownership records."""
 
 import uuid
 from collections.abc import Mapping
@@ -51,7 +51,7 @@ def nacuuid_of(namespace: str, name: str, uid: str) -> str:
 
 
 def record(family: Family, request: RequestRow, namespace: NamespaceRow) -> dict[str, str]:
-    """Return the record of whose a Velero object is: names for people, UIDs for us."""
+    """Return the ownership record of a Velero object: names for people, UIDs for the operator."""
     return {
         family.origin_namespace: request.key.namespace,
         family.origin_name: request.key.name,
@@ -108,7 +108,7 @@ def reopen(backup: VeleroRow, refused: DeletionRow) -> Patch:
 def add_finalizer(view: RequestView) -> JsonPatch:
     """Return the write that adds our finalizer; refused if the request has changed since.
 
-    It is written even if the finalizer is there already, as the test that the request still is what it was.
+    It is written even if the finalizer exists, to check that the request has not changed.
     """
     request, ours = view.request, view.family.finalizer
     if request.has_finalizer:
@@ -134,6 +134,6 @@ def delete_request(view: RequestView) -> Delete:
 
 
 def mark_orphaned(view: RequestView, row: VeleroRow, now: datetime) -> Patch:
-    """Return the write that says on a Velero object that its namespace is gone; not on a later one of that name."""
+    """Mark a Velero object whose namespace is deleted; not a later object of that name."""
     metadata = {"uid": row.uid, "annotations": {ORPHANED: stamp(now)}}
     return Patch(view.family.velero, row.key, {"metadata": metadata})

@@ -57,7 +57,7 @@ def create_or_update(view: RequestView, namespace: NamespaceRow, now: datetime) 
 
 
 def validate(view: RequestView, now: datetime) -> Plan:
-    """Accept a request and write down the name of its Velero object, or refuse it; at each look anew."""
+    """Accept a request and record the name of its Velero object, or refuse it; each reconcile decides again."""
     spec = rules.velero_spec(view, now)
     if not isinstance(spec, Refused) and authorization.is_still_refused(view):
         return wait_for_access(view, spec, now) if authorization.waits_for_access(view) else Plan()

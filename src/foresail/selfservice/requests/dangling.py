@@ -28,7 +28,7 @@ def key_for(family: Family, row: VeleroRow) -> Key | None:
 
 
 def deleted_key_for(family: Family, row: VeleroRow) -> Key | None:
-    """Return the key of a Velero object that was deleted, whatever its last phase: nothing of it is to be kept."""
+    """Return the key of a Velero object that was deleted, so that nothing of it stays in memory."""
     if not is_recorded(row) or row.owner is None:
         return None
     return Key(row.owner.namespace, f"{WORD}/{family.velero.plural}/{row.key.name}")

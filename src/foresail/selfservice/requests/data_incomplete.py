@@ -22,7 +22,7 @@ def is_newly_complete(view: RequestView) -> bool:
 
 
 def volumes_left_out(view: RequestView, mirror: str) -> NewCondition | None:
-    """Return that volumes of the namespace are not in a backup; None if all are, as far as can be told."""
+    """Report volumes of the namespace that are not in a backup; None if all are, as far as known."""
     status = glimpse(mirror)
     began = status.start_timestamp
     there = [each for each in view.claims if each.is_bound and (began is None or each.created <= began)]

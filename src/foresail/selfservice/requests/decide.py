@@ -28,7 +28,7 @@ Path = Callable[[RequestView, NamespaceRow, datetime], Plan]
 def decide(view: RequestView, now: datetime) -> Plan:
     """Say what is to be done about a request now, and when to reconcile next."""
     if view.namespace is None:
-        return Plan()  # what is known is in pieces: the missing one brings the next look
+        return Plan()  # the view is incomplete: the missing event requeues it
     path = path_of(view, view.namespace)
     if path in (force_delete, delete_backup):
         protected = protection(view, now)

@@ -38,7 +38,7 @@ from foresail.selfservice.rows.velero import DeletionRow, VeleroRow
 
 
 def api_delete(view: RequestView, namespace: NamespaceRow, now: datetime) -> Plan:
-    """Wait for the tenant to say what is to become of the backup; a restore has nothing to keep, and goes."""
+    """Wait until the tenant decides what happens to the backup; a restore is deleted at once."""
     del namespace
     if not view.request.has_finalizer:
         return Plan()
@@ -94,7 +94,7 @@ def force_delete(view: RequestView, namespace: NamespaceRow, now: datetime) -> P
 
 
 def wait_for_loss(view: RequestView, row: VeleroRow | None, now: datetime) -> Plan:
-    """Release a request whose backup Velero cannot bring back; else report where its data is and what to do."""
+    """Release a request whose backup Velero cannot sync back; otherwise report where its data is and what to do."""
     if row is None and force_deleted.is_lost(view.request.status, view.locations, now):
         return release_plan(view, delete_velero_objects(None, rules.own_deletion(view)))
     if row is not None and row.is_terminating:
@@ -105,7 +105,7 @@ def wait_for_loss(view: RequestView, row: VeleroRow | None, now: datetime) -> Pl
 
 
 def accept_deletion(view: RequestView, now: datetime) -> Plan | None:
-    """Say that a backup is to go, and mark its request as going; None if both have been done."""
+    """Request the deletion of a backup and mark its request as terminating; None if both are done."""
     request = view.request
     kept = request.status.condition(IN_DELETION)
     is_reported = request.status.phase == DELETING and kept is not None and kept.message != rules.HOW_TO_DELETE
@@ -117,7 +117,7 @@ def accept_deletion(view: RequestView, now: datetime) -> Plan | None:
     if rules.own(view) is not None and not request.has_finalizer:
         return Plan(
             (build.add_finalizer(view),), subject=subject_of(view)
-        )  # somebody took it off: hold it till the end
+        )  # someone removed the finalizer: add it again
     plan = Plan(subject=subject_of(view)) if after is None else status_plan(view, after)
     writes = (*plan.writes, build.delete_request(view))
     return Plan(writes, notes=plan.notes, subject=plan.subject)
@@ -145,7 +145,7 @@ def delete_backup(view: RequestView, namespace: NamespaceRow, now: datetime) -> 
     if row is None and force_deleted.forced_at(view.request.status) is not None:
         return wait_for_loss(view, row, now)
     if row is None:
-        # Velero takes its request away with the backup. If that was seen first, it was asked again: for nothing.
+        # Velero deletes its request with the backup. If that was observed first, ours was sent again in vain.
         return wait_for_absence(view, now) or release_plan(view, delete_velero_objects(None, deletion))
     if deletion is None:
         return request_deletion(view, row, now)
@@ -165,7 +165,7 @@ def request_deletion(view: RequestView, row: VeleroRow, now: datetime) -> Plan:
 def update_from_deletion(view: RequestView, row: VeleroRow, deletion: DeletionRow, now: datetime) -> Plan:
     """Show what became of the request to delete; if it failed, make it again, later each time.
 
-    If Velero takes the backup for one that runs, it is made to end it once more; the first time at once.
+    If Velero treats the backup as running, make it finish again; the first time at once.
     """
     copy = Copy(row.key.name, deletion.key.name, view.velero_namespace, deletion.mirror)
     before = msgspec.structs.replace(view.request.status, deletion=copy)

@@ -1,7 +1,7 @@
-"""Files that Velero is asked for by DownloadRequests: ask, find the answer, notice silence and expiry, clean up.
+"""DownloadRequests of the operator: create them, find answers, detect silence and expiry, clean up.
 
 Downloads of tenants, results of failed requests and checks of access ask in this one way. Each has a prefix of its own:
-the name of a DownloadRequest is the prefix and the UID of the object that it is for, so a restart asks nothing twice.
+a DownloadRequest is named after the prefix and the UID of its object, so a restart creates no second one.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ LIFETIME = timedelta(minutes=10)
 
 
 class FileRequests(msgspec.Struct, frozen=True):
-    """The DownloadRequests that were made for an object of one name, which may have been created again since."""
+    """The DownloadRequests for objects of one name, which may have been created again since."""
 
     prefix: str
     uid: str  # of the object as it is now; empty if it is deleted
@@ -26,12 +26,12 @@ class FileRequests(msgspec.Struct, frozen=True):
 
     @property
     def own(self) -> list[DownloadRequestRow]:
-        """Those that we made; a record on any other name is someone else's."""
+        """Our own ones; a record on any other name is not ours."""
         return [row for row in self.rows if row.request_uid and row.key.name == file_name(self.prefix, row.request_uid)]
 
     @property
     def current(self) -> DownloadRequestRow | None:
-        """The one that was made for this very object."""
+        """The one for this object, by its UID."""
         return next((row for row in self.own if row.request_uid == self.uid), None)
 
     def delete_all(self) -> tuple[Delete, ...]:
@@ -49,7 +49,7 @@ def file_name(prefix: str, uid: str) -> str:
 
 
 def ask(key: Key, file: File, record: Mapping[str, str], labels: Mapping[str, str] | None = None) -> Create:
-    """Return the creation of a DownloadRequest, with the record of whose it is."""
+    """Return the creation of a DownloadRequest, with its ownership record."""
     body = {
         "metadata": {"labels": {**nonadmin.LABELS, **(labels or {})}},
         "spec": {"target": {"kind": file.kind, "name": file.name}},

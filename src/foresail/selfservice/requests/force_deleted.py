@@ -47,7 +47,7 @@ def is_busy(row: VeleroRow | None) -> bool:
 
 
 def may_have_data(request: RequestRow, row: VeleroRow | None) -> bool:
-    """Whether the bucket may hold data of a backup, by what Velero reports or reported last."""
+    """Whether the bucket may still contain data of a backup, by Velero's last status."""
     phase = row.phase if row is not None else glimpse(request.status.velero.mirror).phase
     return has_nacuuid(request) and phase not in _WITHOUT_DATA
 
@@ -64,7 +64,7 @@ def location_of(status: Status, locations: Iterable[LocationRow]) -> tuple[str, 
 
 
 def is_lost(status: Status, locations: Iterable[LocationRow], now: datetime | None = None) -> bool:
-    """Whether Velero cannot bring a backup back: collected, its location is gone, or a sync did not find it."""
+    """Whether Velero cannot sync a backup back: collected, its location deleted, or not found by a sync."""
     collected, since = collected_at(status), forced_at(status)
     _, location = location_of(status, locations)
     if location is None or (now is not None and collected is not None and collected <= now):
@@ -97,7 +97,7 @@ class ForceDeletedBackups:
         self._collecting: list[tuple[datetime, str]] = []  # a heap
 
     def take(self, name: str, row: RequestRow) -> None:
-        """Take in a request whose backup is deleted by force."""
+        """Record a request whose backup is deleted by force."""
         has_data = forced_at(row.status) is not None or may_have_data(row, None)
         if row.is_to_be_forced and row.status.phase == DELETING and has_data:
             collected = collected_at(row.status)

@@ -16,7 +16,7 @@ from foresail.selfservice.rows.velero import Counts, DeletionRow, VeleroRow
 
 
 class Source(msgspec.Struct, frozen=True):
-    """What a restore is made from: the tenant's backup and Velero's."""
+    """The source of a restore: the tenant's backup and Velero's."""
 
     request: RequestRow | None
     velero: VeleroRow | None
@@ -30,7 +30,7 @@ class RequestView(msgspec.Struct, frozen=True):
     velero_namespace: str
     namespace: NamespaceRow | None
     policy: PolicyRow | None = None
-    velero: VeleroRow | None = None  # by its name; whose it is, is for the rules to say
+    velero: VeleroRow | None = None  # found by name; the rules check ownership
     deletion: DeletionRow | None = None
     source: Source | None = None  # of a restore
     stored: int = 0  # backups, or restores, of this namespace, without this one
@@ -43,8 +43,8 @@ class RequestView(msgspec.Struct, frozen=True):
     position: Position = Position()
     turn: Turn = Turn()
     history: int | None = None  # how many finished restores are kept, if this one is not among them
-    unobserved_since: datetime | None = None  # since when its Velero object may exist and is not seen
-    claims: tuple[ClaimRow, ...] = ()  # of the namespace; only when a backup is complete and nobody has said so
-    good: tuple[VeleroRow, ...] = ()  # the complete backups of the namespace; only if a deletion is asked for
+    unobserved_since: datetime | None = None  # since when its Velero object may exist without being observed
+    claims: tuple[ClaimRow, ...] = ()  # of the namespace; only when a backup is newly complete
+    good: tuple[VeleroRow, ...] = ()  # the complete backups of the namespace; only if a deletion is requested
     access: AccessView | None = None  # None: a backup is not checked, a restore waits
     saved: frozenset[str] = frozenset()  # the UIDs of those whose data was copied or moved

@@ -1,4 +1,4 @@
-"""How a backup or restore went, as the conditions `Succeeded` and `DataIncomplete` report it."""
+"""The outcome of a backup or restore, in the conditions `Succeeded` and `DataIncomplete`."""
 
 from fnmatch import fnmatchcase
 
@@ -32,10 +32,10 @@ _ENDED = {
 
 
 def outcome(family: Family, mirror: str) -> NewCondition | None:
-    """Return what Velero's status comes to in one condition; None while it says nothing about that."""
+    """Return the condition for Velero's status; None while it has no outcome."""
     reported, word = glimpse(mirror), family.word
     if reported.phase == "Deleting":
-        return None  # how it went, it went before
+        return None  # the outcome was known before
     if reported.phase in velero.WAITING:
         return NewCondition(SUCCEEDED, UNKNOWN, Reason.WAITING, f"Waiting for Velero to start the {word}")
     if reported.phase not in _ENDED:
@@ -52,7 +52,7 @@ def outcome(family: Family, mirror: str) -> NewCondition | None:
 
 
 def nothing_backed_up(mirror: str, spec: str) -> NewCondition | None:
-    """Return that a complete backup has nothing of what was asked for: at most the Namespace, which Velero counts."""
+    """Report a complete backup without any requested object: at most the Namespace, which Velero counts."""
     reported = glimpse(mirror)
     if reported.phase != velero.COMPLETED or reported.progress is None or reported.progress.total_items > 1:
         return None
@@ -63,7 +63,7 @@ def nothing_backed_up(mirror: str, spec: str) -> NewCondition | None:
 
 
 def _holds_namespace(spec: str) -> bool:
-    """Whether Velero takes the Namespace itself along, unless the spec leaves it out."""
+    """Whether Velero includes the Namespace itself."""
     left_out = msgspec.json.decode(spec, type=_LeftOut).excluded_cluster_scoped_resources or ()
     return not any(fnmatchcase(name, each) for each in left_out for name in _NAMESPACES)
 
@@ -75,7 +75,7 @@ def has_ended(request: RequestRow) -> bool:
 
 
 def beginning(condition: NewCondition) -> str:
-    """Return with what a message begins that goes on with the cause."""
+    """Return the beginning of a message that continues with the cause."""
     return cut(condition.message, _LONGEST_BEGINNING) + _THEN
 
 

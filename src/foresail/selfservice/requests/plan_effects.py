@@ -10,18 +10,18 @@ from foresail.selfservice.requests.status import (
 
 
 def reserves_quota(plan: Plan, view: RequestView) -> bool:
-    """Whether a Plan writes down a nacuuid, and so takes a place."""
+    """Whether a Plan records a nacuuid, and so uses quota."""
     body = plan.status.body.get("status") if plan.status else None
     return isinstance(body, dict) and bool(body.get(view.family.reference)) and not rules.has_nacuuid(view.request)
 
 
 def creates(plan: Plan, view: RequestView) -> bool:
-    """Whether a Plan makes the Velero object of a request, which is then in Velero's queue."""
+    """Whether a Plan creates the Velero object of a request, which is then in Velero's queue."""
     return any(isinstance(each, Create) and each.kind == view.family.velero for each in plan.actions)
 
 
 def authorizes(plan: Plan, view: RequestView) -> bool:
-    """Whether a Plan writes down what the check of access found: the next one makes the Velero object."""
+    """Whether a Plan records the result of the access check; the next one creates the Velero object."""
     body = plan.status.body.get("status") if plan.status else None
     conditions = body.get("conditions") if isinstance(body, dict) else None
     found = conditions if isinstance(conditions, (list, tuple)) else ()

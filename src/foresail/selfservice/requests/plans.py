@@ -41,10 +41,10 @@ def status_plan(
     wake_at: datetime | None = None,
     before: Status | None = None,
 ) -> Plan:
-    """Return the Plan that ends with this status, and with an Event for each condition that says something new.
+    """Return the Plan that writes this status, with an Event for each condition that is new.
 
-    What has no end yet is no news; what is accepted is made in the next moment, and that is.
-    A status is written into the version that was seen, or, after a write that has changed it, into the same object.
+    Unknown conditions and acceptance get no Event; the hand-over that follows does.
+    A status is written to the observed version, or, after another write, to the object with the same UID.
     """
     request, family = view.request, view.family
     before = request.status if before is None else before
@@ -66,7 +66,7 @@ def status_plan(
 
 
 def _event_message(view: RequestView, condition: Condition) -> str:
-    """Return the message of an Event: a hand-over names who asked, a plain delete the command to go on with."""
+    """Return the message of an Event: a hand-over names the requester, a plain delete the next command."""
     if condition.message == rules.HOW_TO_DELETE:
         return f"{condition.message}: {rules.command_to_delete(view.request.key)}"
     requester = view.request.requester
@@ -85,25 +85,25 @@ def release_plan(view: RequestView, before: tuple[Action, ...] = ()) -> Plan:
 
 
 def wait_for_absence(view: RequestView, now: datetime) -> Plan | None:
-    """Return the Plan that waits until a Velero object that is not to be seen is surely not there; None if it is so."""
+    """Return the Plan that waits until a missing Velero object surely does not exist; None if that is certain."""
     at = rules.absence_counts_at(view.request, view.unobserved_since)
     return Plan(wake_at=at) if at is not None and now < at else None
 
 
 def with_condition(view: RequestView, status: Status, condition: NewCondition, now: datetime) -> Status:
-    """Return a status with a condition of the request as it is now."""
+    """Return a status with a condition for the current generation."""
     return set_condition(status, condition, view.request.generation, now)
 
 
 def shown_position(before: int | None, after: int | None) -> int | None:
-    """Return the number in the queue that is shown: it never rises."""
+    """Return the displayed queue position, which never rises."""
     if before is None or after is None:
         return before if after is None else after
     return min(before, after)
 
 
 def created_status(view: RequestView, mirror: str, spec: str, now: datetime) -> Status:
-    """Return the status of a request that has its Velero object, with everything that is known of that."""
+    """Return the status of a request that mirrors its Velero object."""
     before, family, name = view.request.status, view.family, build.nacuuid(view.request)
     status = msgspec.structs.replace(
         before,
@@ -126,7 +126,7 @@ def created_status(view: RequestView, mirror: str, spec: str, now: datetime) -> 
 
 
 def _with_data_incomplete(view: RequestView, status: Status, mirror: str, spec: str, now: datetime) -> Status:
-    """Return the status with what a tenant should know of a backup though it is complete."""
+    """Return the status with the problems of a complete backup."""
     current = status.condition(DATA_INCOMPLETE)
     reason = current.reason if current is not None else ""
     remark = outcome.nothing_backed_up(mirror, spec)

@@ -1,6 +1,6 @@
-"""The rules: whose a Velero object is, whether a request may go ahead, when an absence counts, and how it went.
+"""The rules: ownership of Velero objects, whether a request may proceed, when an absence counts, and the outcome.
 
-Each rule is one small function with the name of what it answers; `decide` asks them in the order of the flowchart.
+Each rule is one small function named after its question; `decide` evaluates them in the order of the flowchart.
 """
 
 from datetime import datetime, timedelta
@@ -40,7 +40,7 @@ from foresail.selfservice.specs.build import backup_spec, restore_spec
 from foresail.selfservice.specs.values import shown
 
 UNSEEN = timedelta(seconds=10)
-"""For how long a Velero object may be missing from what is known though it was made, by whoever led before us."""
+"""How long a Velero object that an earlier leader created may be missing from the store."""
 
 _FIRST_PAUSE, _LONGEST_PAUSE = timedelta(seconds=30), timedelta(hours=1)
 _RESTORABLE = (velero.COMPLETED, velero.PARTIALLY_FAILED)
@@ -51,19 +51,19 @@ WAITS = (
     Reason.LOCATION_UNAVAILABLE,
     Reason.RESTORED_FROM_BACKUP,
 )
-"""What is refused for these is not wrong: it goes ahead by itself when the reason is gone, and its phase stays New."""
+"""Requests with these reasons are valid: they proceed by themselves once the reason is resolved, and stay New."""
 
 
-# Whose it is
+# Ownership
 
 
 def has_nacuuid(request: RequestRow) -> bool:
-    """Whether the name of its Velero object is written down; any other name in that place is not from us."""
+    """Whether the name of its Velero object is recorded; any other name there is not ours."""
     return request.status.velero.nacuuid == nacuuid(request)
 
 
 def is_owned(request: RequestRow, namespace: NamespaceRow, row: VeleroRow) -> bool:
-    """Whether a Velero object was made for this very request: by its record, of names and of UIDs."""
+    """Whether a Velero object belongs to this request, by the names and UIDs of its record."""
     return (
         row.key.name == nacuuid(request)
         and row.owner == request.key
@@ -73,7 +73,7 @@ def is_owned(request: RequestRow, namespace: NamespaceRow, row: VeleroRow) -> bo
 
 
 def own(view: RequestView) -> VeleroRow | None:
-    """Return the Velero object of a request; one of that name that is someone else's is none."""
+    """Return the Velero object of a request; one of that name that is not ours does not count."""
     row, namespace = view.velero, view.namespace
     if row is None or namespace is None or not is_owned(view.request, namespace, row):
         return None
@@ -87,13 +87,13 @@ def came_back(view: RequestView) -> bool:
 
 
 def own_deletion(view: RequestView) -> DeletionRow | None:
-    """Return the DeleteBackupRequest that we made for a request."""
+    """Return our DeleteBackupRequest for a request."""
     row = view.deletion
     return row if row is not None and row.request_uid == view.request.uid else None
 
 
 def absence_counts_at(request: RequestRow, unobserved_since: datetime | None = None) -> datetime | None:
-    """Return from when on a Velero object that is not to be seen is not there; None if there never was one."""
+    """Return from when a missing Velero object counts as absent; None if there never was one."""
     if not has_nacuuid(request):
         return None
     conditions = (request.status.condition(kind) for kind in (ACCEPTED, QUEUED))
@@ -105,11 +105,11 @@ def absence_counts_at(request: RequestRow, unobserved_since: datetime | None = N
     return max(times) + UNSEEN if times else None
 
 
-# Whether it may go ahead
+# Whether it may proceed
 
 
 def is_refused(phase: str, accepted: Condition | None) -> bool:
-    """Whether somebody must change the spec or the policy before a request goes ahead, by the reason it has."""
+    """Whether a request stays blocked until someone changes its spec or policy, by its reason."""
     if accepted is None or accepted.status != FALSE:
         return False
     if accepted.reason in list(Reason):
@@ -134,7 +134,7 @@ def waiting_for(request: RequestRow) -> str:
 
 
 def velero_spec(view: RequestView, now: datetime) -> dict[str, Any] | Refused:
-    """Return the spec of the Velero object that a request comes to, or why there is none."""
+    """Return the spec of the Velero object for a request, or why there is none."""
     request, policy = view.request, view.policy
     if request.restored_by or request.is_oversized:
         return _brought_back(view) if request.restored_by else _oversized(view.family)
@@ -147,7 +147,7 @@ def velero_spec(view: RequestView, now: datetime) -> dict[str, Any] | Refused:
     if view.family is RESTORES:
         return _restore_spec(view, tenant, policy, now)
     found = backup_spec(tenant, request.key.namespace, policy)
-    if isinstance(found, Refused) or has_nacuuid(request):  # it has its place already
+    if isinstance(found, Refused) or has_nacuuid(request):  # it already uses quota
         return found
     location = found.get("storageLocation", "")
     expired = sum(each <= now for each in view.expirations)
@@ -178,7 +178,7 @@ def _oversized(family: Family) -> Refused:
 
 
 def _brought_back(view: RequestView) -> Refused:
-    """Hold a request that a Velero Restore brought back: it was carried out before, and nobody asks again."""
+    """Block a request that a Velero Restore created: it ran before, and no one requested it again."""
     key, kind = view.request.key, view.family.kind.name
     ask = f"kubectl label {kind.lower()} {key.name} --namespace {key.namespace} {velero.RESTORE_NAME_LABEL}-"
     text = f"Velero Restore {view.request.restored_by} restored this {kind}, so it does not run again"
@@ -186,7 +186,7 @@ def _brought_back(view: RequestView) -> Refused:
 
 
 def _requester_problem(view: RequestView) -> Refused | None:
-    """Say why a restore has no requester whose rights count; None if it has one, or the policy needs none."""
+    """Report why a restore has no requester to authorize; None if it has one, or the policy needs none."""
     if view.policy is None or view.policy.spec.restore.authorization != "Requester":
         return None
     reserved = view.access.reserved if view.access is not None else frozenset({view.velero_namespace})
@@ -194,7 +194,7 @@ def _requester_problem(view: RequestView) -> Refused | None:
 
 
 def _not_restorable(view: RequestView, now: datetime) -> Refused | None:
-    """Say why the backup that a restore names cannot be restored from; None if it can."""
+    """Report why the backup of a restore cannot be restored; None if it can."""
     name, source = view.request.source, view.source
     if source is None or source.request is None or view.namespace is None:
         where = f"NonAdminBackup {shown(name)} does not exist in namespace {view.request.key.namespace}"
@@ -208,7 +208,7 @@ def _not_restorable(view: RequestView, now: datetime) -> Refused | None:
 
 
 def _expired(backup: RequestRow, row: VeleroRow | None, now: datetime) -> Refused | None:
-    """Say that a backup has expired: Velero may delete its data at any moment, also during a restore."""
+    """Report that a backup has expired: Velero may delete its data at any moment, even during a restore."""
     if row is None or row.expires is None or row.expires > now:
         return None
     text = f"NonAdminBackup {backup.key.name} expired at {stamp(row.expires)}; restore from another backup"
@@ -216,14 +216,14 @@ def _expired(backup: RequestRow, row: VeleroRow | None, now: datetime) -> Refuse
 
 
 def is_being_deleted(backup: RequestRow) -> bool:
-    """Whether a backup is on its way out; one that its policy protects can still be restored."""
+    """Whether a backup is being deleted; a protected one can still be restored."""
     condition = backup.status.condition(IN_DELETION)
     is_protected = condition is not None and condition.reason == Reason.DELETION_PROTECTED
     return backup.is_terminating or ((backup.is_to_be_deleted or backup.is_to_be_forced) and not is_protected)
 
 
 def _not_ready(backup: RequestRow, row: VeleroRow | None) -> Refused | None:
-    """Say why there is nothing to restore yet, or will never be."""
+    """Report why there is nothing to restore, now or ever."""
     name, text = backup.key.name, "NonAdminBackup is not ready to be restored"
     if row is not None and row.phase in _RESTORABLE:
         return None
@@ -239,11 +239,11 @@ def _invalid(text: str) -> Refused:
     return Refused(Reason.INVALID_RESTORE_SPEC, f"NonAdminRestore spec.restoreSpec.backupName is invalid: {text}")
 
 
-# How it went
+# Outcome
 
 
 def why_deleted(view: RequestView) -> str:
-    """Return in words why there is no Velero object behind a request that was Created."""
+    """Return why a Created request has no Velero object."""
     kind, word = view.family.kind.name, view.family.word
     again = f"Please create a new {kind} to initiate a new {word}"
     if not has_nacuuid(view.request):
@@ -253,7 +253,7 @@ def why_deleted(view: RequestView) -> str:
 
 
 def was_missing(status: Status, family: Family) -> bool:
-    """Whether a status reports that Velero's object was removed."""
+    """Whether a status reports that Velero's object was deleted."""
     accepted = status.condition(ACCEPTED)
     return accepted is not None and accepted.reason == family.not_found
 
@@ -273,7 +273,7 @@ def next_attempt_at(row: DeletionRow) -> datetime:
 
 
 def deletion_failed(row: DeletionRow) -> str:
-    """Return in words why Velero did not delete a Backup, and when it is asked again."""
+    """Return why Velero did not delete a Backup, and when the operator retries."""
     why = "; ".join(row.errors) or "no reason given"
     return f"Velero did not delete the backup: {why}. Next attempt at {stamp(next_attempt_at(row))}"
 

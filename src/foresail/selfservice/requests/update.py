@@ -28,7 +28,7 @@ from foresail.selfservice.rows.velero import VeleroRow
 
 
 def update_from_velero(view: RequestView, row: VeleroRow, now: datetime) -> Plan:
-    """Show the tenant what Velero says; a number in the queue that is far from the front is told in its own time."""
+    """Mirror Velero's status; a distant queue position is written later."""
     before = view.request.status
     after = created_status(view, row.mirror, row.spec, now)
     if not patch_body(view.family, before, msgspec.structs.replace(after, position=before.position)):
@@ -39,7 +39,7 @@ def update_from_velero(view: RequestView, row: VeleroRow, now: datetime) -> Plan
 
 
 def velero_object_deleted(view: RequestView, now: datetime) -> Plan:
-    """Report that Velero's object was removed; delete the request of a backup once it has expired.
+    """Report that Velero's object was deleted; delete the request of a backup once it has expired.
 
     What `Succeeded` reports stays true. Our clock may be behind Velero's, so an expiration to come is waited for.
     """
@@ -56,7 +56,7 @@ def velero_object_deleted(view: RequestView, now: datetime) -> Plan:
             subject=subject_of(view),
         )
     if family is not BACKUPS and view.request.status.position == 0:
-        return Plan()  # it has ended, and how it went is still true
+        return Plan()  # it has ended, and its outcome is still true
     text, after = rules.why_deleted(view), msgspec.structs.replace(request.status, position=0)
     after = with_condition(view, after, NewCondition(ACCEPTED, FALSE, family.not_found, text), now)
     if not outcome.has_ended(request):

@@ -1,6 +1,6 @@
-"""Why it failed, as a part of the condition `Succeeded`: what its message begins with, and what is said after that.
+"""The cause of a failure in the message of the condition `Succeeded`.
 
-The message itself is the record that the results were read: it begins with what the status comes to, and goes on.
+The message itself records that the results were read: it begins with the outcome, and the cause follows.
 """
 
 import msgspec
@@ -20,7 +20,7 @@ def explained(condition: NewCondition, cause: str) -> NewCondition:
 
 
 def reported_cause(lines: Lines, condition: NewCondition, family: Family, key: Key) -> str:
-    """Return the cause in the words of Velero's results, and where there is more."""
+    """Return the cause from Velero's results, and the command that shows more."""
     begin = "Velero reports: "
     end = _where_more(lines, family, key)
     room = MOST_BYTES - sum(len(each.encode()) for each in (beginning(condition), begin, end))
@@ -29,7 +29,7 @@ def reported_cause(lines: Lines, condition: NewCondition, family: Family, key: K
 
 
 def unreadable(problem: str, family: Family, key: Key) -> str:
-    """Return that the cause could not be read, and how the tenant can ask for it."""
+    """Report that the cause could not be read, and the command that shows it."""
     return f"Velero's results could not be read ({problem}). Read the log with {_command(family, key)}"
 
 

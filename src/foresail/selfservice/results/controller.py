@@ -1,4 +1,4 @@
-"""Results of failed requests: which events concern them, what a decision about them sees, and how they are read."""
+"""Results of failed requests: events to keys, views, and background reads."""
 
 import asyncio
 import logging
@@ -20,7 +20,7 @@ from foresail.selfservice.state.cluster import ClusterState
 _log = logging.getLogger(__name__)
 
 WORD = "results"
-"""How the names of the keys of results begin."""
+"""The prefix of the keys of results."""
 
 _SECONDS = 30.0
 
@@ -28,7 +28,7 @@ Fetch = Callable[[Wanted], Awaitable[Found]]
 
 
 async def fetch(wanted: Wanted) -> Found:
-    """Read the results, and keep of them what the tenant may know."""
+    """Read the results, and keep the lines that the tenant may see."""
     try:
         tls = trusting(wanted.authority)
         pieces = [each async for each in download(wanted.url, most=MOST_BYTES, seconds=_SECONDS, tls=tls)]
@@ -63,15 +63,15 @@ class Results:
             yield self.key(request)
 
     def keys_for_answer(self, change: Change[DownloadRequestRow]) -> Iterator[Key]:
-        """Return the key of the results that a DownloadRequest was made for."""
+        """Return the key of the results for a DownloadRequest."""
         row = change.new or change.old
         if row is not None and row.results_of is not None:
             yield self.key(row.results_of)
 
-    # What a decision sees
+    # Views
 
     def observe(self, key: Key, request_key: Key) -> ResultsView | None:
-        """Collect what is known about the results of a request; of one that cannot be read, nothing."""
+        """Collect the view of the results of a request; None if the request cannot be decoded."""
         cluster = self._cluster
         plural, _, name = request_key.name.partition("/")
         family, at = cluster.of_plural(plural), Key(request_key.namespace, name)

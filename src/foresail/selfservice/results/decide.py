@@ -1,9 +1,9 @@
-"""Why it failed: Velero's results of a backup or restore are read once, and shown in its condition from then on.
+"""The cause of a failure: Velero's results are read once and reported in the condition.
 
     failed, and not explained → a Velero DownloadRequest → its URL → a background read → the condition → done
 
-Each step is found by what the one before has left, so a crash between any two is like a pause. That the results were
-read is told by the condition itself: while it is not, they are asked for again.
+Each step finds what the one before has left, so a crash between any two is only a delay. The condition itself
+records that the results were read: without it, they are requested again.
 """
 
 from datetime import datetime, timedelta
@@ -20,20 +20,20 @@ from foresail.selfservice.rows.namespaces import NamespaceRow
 from foresail.selfservice.rows.requests import RequestRow
 
 PAUSES = (timedelta(seconds=5), timedelta(seconds=20), timedelta(minutes=1))
-"""After which what could not be read is tried again; after the last of them it is given up."""
+"""Delays before the next attempt to read results; there is none after the last."""
 
 PREFIX = "results-"
-"""How the names of the DownloadRequests for results begin."""
+"""The prefix of the DownloadRequests for results."""
 
 SILENCE = timedelta(minutes=10)
-"""After which Velero is not waited for any more."""
+"""How long to wait for Velero."""
 
 FAILED = (velero.FAILED, velero.PARTIALLY_FAILED)
-"""The phases of what has results that say why."""
+"""The phases that have results with a cause."""
 
 
 def decide(view: ResultsView, now: datetime) -> Plan:
-    """Say what is to be done about the results of a request now, and when to reconcile next."""
+    """Return the Plan for the results of a request."""
     request, namespace = view.request, view.namespace
     expected = unexplained(view)
     if expected is None or request is None or namespace is None:
@@ -52,7 +52,7 @@ def decide(view: ResultsView, now: datetime) -> Plan:
 
 
 def wanted(view: ResultsView, now: datetime) -> Wanted | None:
-    """Return what is to be sent for now; None if nothing, or not yet."""
+    """Return the read to start now; None if none is due."""
     answer = file_requests(view).current
     if unexplained(view) is None or view.request is None or answer is None or not answer.url:
         return None
@@ -67,7 +67,7 @@ def wanted(view: ResultsView, now: datetime) -> Wanted | None:
 
 
 def is_over(view: ResultsView) -> bool:
-    """Whether nothing of the results is needed any more."""
+    """Whether the results are no longer needed."""
     return unexplained(view) is None
 
 
@@ -75,7 +75,7 @@ def is_over(view: ResultsView) -> bool:
 
 
 def unexplained(view: ResultsView) -> NewCondition | None:
-    """Return the condition of a request that has failed and does not say why; None if there is none."""
+    """Return the condition of a failed request without a cause; None if there is none."""
     request, namespace, row = view.request, view.namespace, view.velero
     if request is None or namespace is None or row is None or _is_leaving(request, namespace):
         return None
@@ -98,7 +98,7 @@ def _is_leaving(request: RequestRow, namespace: NamespaceRow) -> bool:
 
 
 def file_requests(view: ResultsView) -> FileRequests:
-    """Return the DownloadRequests that were made for the results of a request of this name."""
+    """Return the DownloadRequests for the results of a request with this name."""
     return FileRequests(PREFIX, view.request.uid if view.request is not None else "", view.answers)
 
 
