@@ -32,7 +32,7 @@ def files() -> dict[str, str]:
         svg_text((LEFT, 32), title, 17, INK, weight=600),
         svg_text(
             (LEFT, 54),
-            f"{sizes} finished backups of tenants, and a tenth as many Schedules; one run beside other work",
+            f"{sizes} finished backups of tenants, and a tenth as many Schedules; one run on a busy machine",
             13,
             colour=PALE,
         ),

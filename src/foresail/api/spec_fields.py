@@ -1,6 +1,6 @@
 """Every field of Velero's BackupSpec and RestoreSpec, and what becomes of it when a tenant writes it.
 
-Velero acts with the rights of a cluster administrator, so a field that nobody has thought about is a way in: a test
+Velero acts with the rights of a cluster administrator, so a field without a rule is a way in: a test
 reads the CRDs of a real Velero and fails if a field is not in these tables, or is no longer in Velero.
 A path stands for everything below it, unless something below it has a line of its own; a second test fails if our
 types and Velero's CRDs differ in any field, at any depth, so that nothing new slips in below a path.

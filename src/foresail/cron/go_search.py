@@ -31,7 +31,7 @@ class SearchFields:
 
 
 class EndlessSearchError(Exception):
-    """The Go library would search for ever."""
+    """The Go library would never return."""
 
 
 class GoSearch:
@@ -93,7 +93,7 @@ class GoSearch:
             before = self._instant
             self._set(self._table.instant_at((self._day + self._days_to_leap()) * DAY + self._second))
             if self._instant <= before:
-                # A zone that moved across the date line skipped this day: the libraries loop for ever.
+                # A zone that moved across the date line skipped this day: the libraries never return.
                 raise EndlessSearchError
             hour = self._second // _HOUR
             if hour:  # no midnight: Go moves to where midnight would have been

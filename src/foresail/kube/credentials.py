@@ -30,7 +30,7 @@ CredentialSource = Callable[[], Awaitable[Credentials]]
 
 
 class TokenFile:
-    """A bearer token in a file that somebody replaces: read again every minute."""
+    """A bearer token in a file that may be replaced; read again every minute."""
 
     def __init__(self, path: Path, certificate: bytes = b"", key: bytes = b"") -> None:
         self._path, self._certificate, self._key = path, certificate, key

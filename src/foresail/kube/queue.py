@@ -24,7 +24,7 @@ _LIVE_IN_A_ROW = 9
 _MANY_FAILURES = 5  # in a row, about six seconds: a conflict is resolved by then
 _MAX_STALE = 64  # cancelled entries that the heap may keep
 CLOCK_CHECK_SECONDS = 1.0  # the wall clock may be set while a key waits for an instant
-_CLOCK_SET_BACK = 60.0  # seconds by which the wall clock must step back for every instant to be decided anew
+_CLOCK_SET_BACK = 60.0  # seconds by which the wall clock must step back for every instant to be decided again
 
 
 Instant = TypeVar("Instant", datetime, float)

@@ -136,7 +136,7 @@ class BufferStore:
     def in_namespace(self, primer: Key) -> tuple[BufferedPods, ...]:
         """Return what counts against the quotas of a namespace beside its pods, except what this Primer creates.
 
-        That is decided anew with each of its Plans.
+        Each of its Plans decides that again.
         """
         live = (_buffered(row, self.templates.get(row.key)) for row in self.buffers.by("namespace", primer.namespace))
         others = (each for key, made in self._expected.items() if key != primer for each in made)

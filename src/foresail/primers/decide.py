@@ -67,7 +67,7 @@ def _released_beyond(view: PrimerView, now: datetime) -> list[Steps]:
 
 
 def _judge_target(view: PrimerView, target: Target, now: datetime) -> tuple[Verdict, Steps]:
-    """Judge one CronJob; if its values cannot be read, release what is held for it instead of holding it for ever."""
+    """Judge one CronJob; if its values cannot be read, release its capacity."""
     try:
         return plan_target(view, judge(view, target, now), now)
     except UNREADABLE as problem:

@@ -58,7 +58,7 @@ def is_dry_run_due(view: PrimerView, target: Target, now: datetime) -> bool:
 
 
 def is_volume_lookup_due(view: PrimerView, verdict: Verdict, now: datetime) -> bool:
-    """Whether a volume lookup is due: for each fire anew, shortly before its warm-up."""
+    """Whether a volume lookup is due: again for each fire, shortly before its warm-up."""
     shape, found = verdict.shape, verdict.fires
     if shape is None or found is None or verdict.because is not None:
         return False

@@ -204,7 +204,7 @@ def judge(view: ScheduleView, now: datetime) -> Verdict:
 
 
 def cannot_run(view: ScheduleView, verdict: Verdict) -> Because | None:
-    """Return why no run can start until somebody changes something; a pause is intended and does not count."""
+    """Return why no run can start until someone changes something; a pause is intended and does not count."""
     if view.schedule.paused:
         return None
     is_missing = view.location is None or view.location.is_read_only

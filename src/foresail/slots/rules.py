@@ -90,7 +90,7 @@ def stored_text(text: str) -> str:
 
 
 def times_in_future(schedule: Recurring, previous: Observed | None, now: datetime) -> dict[str, datetime]:
-    """Return the recorded times that lie in the future, by field: a clock was wrong, or somebody edited them.
+    """Return the recorded times that lie in the future, by field: a clock was wrong, or someone edited them.
 
     A creationTimestamp cannot be corrected; it no longer counts once an instant to count from is recorded.
     """

@@ -1,6 +1,6 @@
 """`foresail install`: the definitions, the permissions, Velero without its schedule controller, then the operator.
 
-In this order neither both run the Schedules nor, for longer than a restart of Velero and a start of ours, nobody.
+In this order the two never run the Schedules both, and the gap between them is only a restart.
 """
 
 import argparse
@@ -98,7 +98,7 @@ async def install(cluster: Cluster, args: argparse.Namespace, patience: Patience
 async def _leave_to_velero(
     cluster: Cluster, server: Server, patience: Patience, *, is_ours: bool, dry_run: bool
 ) -> None:
-    """Have Velero run the Schedules before the operator stops; if we never ran them, only say that nobody may."""
+    """Let Velero run the Schedules before the operator stops; if we never ran them, only warn."""
     if is_ours:
         await switch(cluster, server, patience, off=False, dry_run=dry_run)
     elif server.is_off:

@@ -41,7 +41,7 @@ def report(what: str, piece: Piece, why: str = "") -> None:
 
 
 async def all_free(cluster: Cluster, pieces: Iterable[Piece]) -> None:
-    """See, before anything is written, that nobody else has made any of these."""
+    """Check before any write that no other tool has created one of these."""
     wanted = list(pieces)
     found = await asyncio.gather(*(cluster.if_there(each.kind, each.key, msgspec.Raw) for each in wanted))
     for piece, raw in zip(wanted, found, strict=True):
@@ -87,7 +87,7 @@ async def existing(cluster: Cluster, pieces: Iterable[Piece]) -> list[Piece]:
 
 
 async def other_maker(cluster: Cluster, piece: Piece) -> str:
-    """Return who else has made an object; empty if we have, or nobody."""
+    """Return which other tool has created an object; empty if none has."""
     raw = await cluster.if_there(piece.kind, piece.key, msgspec.Raw)
     return "" if raw is None or is_ours(found := _metadata(raw)) else _maker(found)
 

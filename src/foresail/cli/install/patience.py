@@ -9,7 +9,7 @@ from foresail.cli.errors import CommandError
 from foresail.kube.clock import now
 
 STOPPED = "Stopped. Completed steps stay; run the same command to continue."
-"""What somebody hears who ends the command while it waits."""
+"""The message if the user stops the command while it waits."""
 
 _PAUSE = 0.5
 _REPORT_EVERY = timedelta(seconds=30)

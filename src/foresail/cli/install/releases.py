@@ -78,7 +78,7 @@ class Releases:
         await self._delete_buffers()
 
     async def _delete_buffers(self) -> None:
-        """Scale CapacityBuffers to 0, then delete them: one has no deadline, so its nodes would stay for ever."""
+        """Scale CapacityBuffers to 0, then delete them: one has no deadline, so its nodes would stay."""
         discovery = await self._cluster.discovered()
         kind = served_kind(discovery) if discovery is not None else capacity_buffer()
         if kind is None or not await self._cluster.knows(kind):
@@ -110,7 +110,7 @@ class Releases:
         return [msgspec.json.decode(each, type=_Named) for each in raw]
 
     async def _release(self, kind: Kind, each: _Named, finalizer: str) -> None:
-        """Take our finalizer off, for nobody is left who would; those of others stay, whoever writes meanwhile."""
+        """Remove our finalizer, because no operator is left to do it; finalizers of others stay."""
         found: _Named | None = each
         while found is not None and found.metadata.has_from_us(finalizer):
             others = [name for name in found.metadata.finalizers if name != finalizer]

@@ -77,7 +77,7 @@ async def _wait_for_leader(cluster: Cluster, options: InstallOptions, key: Key, 
 
 
 async def _reported(cluster: Cluster, before: Server, error: CommandError) -> CommandError:
-    """Return what to report: with it, who runs the Schedules now, if that has changed or is nobody."""
+    """Return the error, with who runs the Schedules now if that has changed or no controller does."""
     if not before.is_off:
         return await _given_back(cluster, before, error)
     if await leading(cluster, Key(before.key.namespace, OPERATORS_LEASE)):

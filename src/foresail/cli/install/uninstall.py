@@ -1,7 +1,7 @@
 """`foresail uninstall`: the Schedules back to Velero, then everything away; kinds and data stay unless asked.
 
 Velero's schedule controller is on before the operator goes. The operator sees that in Velero's Deployment and fires
-nothing from then on, so the two never run the Schedules both, and somebody always does.
+nothing from then on, so exactly one of the two runs the Schedules.
 """
 
 import argparse
@@ -61,7 +61,7 @@ class _Uninstall:
         await self._forget()
         alert, rest = self._beside_the_operator()
         await deleted(self._cluster, reversed(rest), dry_run=self._dry_run)
-        if not self._leaves_stopped:  # a chart that was removed has left it behind, and nobody else takes it away
+        if not self._leaves_stopped:  # a removed chart has left it behind
             await deleted(self._cluster, alert, dry_run=self._dry_run, any_owner=True)
         await self._end_kinds()
         if self._dry_run:
@@ -88,7 +88,7 @@ class _Uninstall:
             print(text, file=sys.stderr)
 
     def _beside_the_operator(self) -> tuple[list[Piece], list[Piece]]:
-        """Return the alert that nobody runs the Schedules, and everything else."""
+        """Return the alert that no controller runs the Schedules, and everything else."""
         found = [each for each in self._pieces if not each.is_operator]
         alert = [each for each in found if each.key.name == UNATTENDED]
         return alert, [each for each in found if each not in alert]

@@ -62,8 +62,8 @@ def summary(each: EvaluatedSchedule, instant: datetime) -> str:
     if each.refused is not None:
         return f"blocked by {WRITE_REFUSED}"
     if verdict.due is not None:
-        nobody = "" if each.operator else ", and Foresail's operator does not run"
-        return f"the run of {stamp(verdict.due)} is due now{nobody}"
+        idle = "" if each.operator else ", and Foresail's operator does not run"
+        return f"the run of {stamp(verdict.due)} is due now{idle}"
     return f"the next run is at {moment(verdict.upcoming, instant)}" if verdict.upcoming else "no run is planned"
 
 

@@ -99,7 +99,7 @@ async def pieces_of(cluster: Cluster, file: File, access: Access, most: int) -> 
 
 
 def request_name(name: str) -> str:
-    """Return a name for the request that nobody else has."""
+    """Return a unique name for the request."""
     return f"{name[:_LONGEST_NAME].rstrip('.-')}-{secrets.token_hex(4)}"
 
 
@@ -147,7 +147,7 @@ def verdict(stands: Condition | None, family: Family, about: Key) -> CommandErro
 
 
 def remark(stands: Condition | None, waited: timedelta, family: Family, about: Key) -> str:
-    """Return what somebody who waits should know; empty if there is nothing."""
+    """Return a hint for someone who waits; empty if there is none."""
     if stands is not None:
         return stands.message
     return sentence(UNSEEN, family, about) if waited > PATIENCE else ""

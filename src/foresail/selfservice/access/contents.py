@@ -81,7 +81,7 @@ def contents_of(namespace: str, resources: bytes, volumes: bytes | None) -> Cont
 
 
 def _as_they_were(names: list[str], infos: list[_VolumeInfo]) -> list[VolumeRow]:
-    """Return the volumes that Velero does not provision anew; one without information counts among them."""
+    """Return the volumes that Velero does not provision again; one without information counts among them."""
     known = {each.pv_name: each for each in infos if each.pv_name}
     found: list[VolumeRow] = []
     for name in names:

@@ -15,7 +15,7 @@ def policy_for(
     """Return the policy of a namespace; None if it has no self-service.
 
     Of those that match, the highest priority applies; of equals, the first by name. What the cluster itself lives in
-    (`kube-*`) and the namespaces in `never`, Velero's and ours, are out of every policy's reach.
+    (`kube-*`) and the namespaces in `never`, Velero's and ours, have no policy.
     """
     if is_out_of_reach(namespace, never):
         return None

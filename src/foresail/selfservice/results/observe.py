@@ -15,7 +15,7 @@ class Wanted(msgspec.Struct, frozen=True):
     """The results that are to be read, and of what in them the tenant may know."""
 
     url: str
-    authority: str  # in PEM: whom to trust beside those whom everybody trusts; empty if nobody
+    authority: str  # an additional CA certificate in PEM; empty if there is none
     namespace: str
 
 

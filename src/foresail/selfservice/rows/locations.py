@@ -11,7 +11,7 @@ class LocationRow(msgspec.Struct, frozen=True):
     """A BackupStorageLocation."""
 
     name: str
-    authority: str  # in PEM: whom to trust there beside those whom everybody trusts; empty if nobody
+    authority: str  # an additional CA certificate in PEM; empty if there is none
     is_default: bool = False
     is_read_only: bool = False
     is_available: bool = True

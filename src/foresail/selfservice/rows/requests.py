@@ -76,7 +76,7 @@ class RequestRow(Keyed, frozen=True, gc=False):
     status: Status
     requester: str = ""  # the user who asked; empty if no admission policy recorded it
     requester_groups: tuple[str, ...] = ()
-    restored_by: str = ""  # the Velero Restore that brought this request back; empty if nobody restored it
+    restored_by: str = ""  # the Velero Restore that created this request; empty if none did
     is_oversized: bool = False  # whether the spec is larger than LARGEST_SPEC
 
     @property

@@ -1,7 +1,7 @@
 """What Velero is asked for on behalf of a tenant, or why it is not.
 
 Velero acts with the rights of a cluster administrator. So a spec for Velero is never the tenant's with something taken
-out: it is made anew, and each field of it is written down here. Whatever is not, does not reach Velero.
+out: it is built here field by field. A field that is not here does not reach Velero.
 """
 
 from collections.abc import Mapping

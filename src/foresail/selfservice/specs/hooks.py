@@ -18,7 +18,7 @@ from foresail.selfservice.specs.kinds import names
 from foresail.selfservice.specs.values import Violation, duration, few_enough, selector
 
 LONGEST = "10m"
-"""Of any timeout of a hook, where the policy has no maximum: meanwhile Velero works for nobody else."""
+"""The longest timeout of a hook if the policy has no maximum; Velero does nothing else meanwhile."""
 
 VELEROS_OWN = "30s"
 """What Velero takes for the timeout of a command that names none."""
@@ -109,7 +109,7 @@ def _later_command(path: str, command: ExecRestoreHook, rules: Hooks) -> ExecRes
     return msgspec.structs.replace(
         command,
         exec_timeout=_timeout(f"{path}.exec.execTimeout", command.exec_timeout, rules, VELEROS_OWN),
-        # Without one, Velero waits for the container for ever.
+        # Without one, Velero waits for the container without limit.
         wait_timeout=_timeout(f"{path}.exec.waitTimeout", command.wait_timeout, rules, LONGEST),
     )
 

@@ -161,7 +161,7 @@ def restored(
 
 
 def names(path: str, entries: Names | None) -> Names:
-    """Return the names of kinds in lower case, each once; a star stands alone, and only where it means something."""
+    """Return the names of kinds in lower case, each once; a star is the only one, and only where it means something."""
     few_enough(path, entries)
     found = tuple(dict.fromkeys(each.lower() for each in entries or () if _NAME.fullmatch(each) or each == EVERYTHING))
     for each in entries or ():

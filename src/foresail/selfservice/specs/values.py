@@ -43,7 +43,7 @@ def shown(value: object, most: int = 80) -> str:
 
 
 def read(of: type[T], tenant: Mapping[str, Any], path: str) -> T:
-    """Read what a tenant wrote; a field that we do not know is refused, for nobody has thought about it."""
+    """Read the tenant's spec; an unknown field is refused, because it has no rule."""
     try:
         spec = msgspec.convert(tenant, of)
         known = as_json(spec)

@@ -87,7 +87,7 @@ class FamilyState:
         yield from self._keys_of_objects(self.velero_queue.first())
         yield from self.front_keys()
         farther = (name for name in self.velero_queue.rest() if not is_booked(name))
-        yield from map(LowPriority, self._keys_of_objects(farther))  # thousands, before which nobody near is to wait
+        yield from map(LowPriority, self._keys_of_objects(farther))  # thousands, which must not delay near ones
         yield from (LowPriority(self.key(queue.key(name))) for name in list(queue) if not is_booked(name))
 
     def _keys_of_objects(self, names: Iterable[str]) -> Iterator[Key]:

@@ -122,7 +122,7 @@ class Observer:
         return self._cluster.expirations(namespace_uid)
 
     def _good_backups(self, request: RequestRow, namespace_uid: str) -> tuple[VeleroRow, ...]:
-        """Return the complete backups of a namespace that nobody deletes, if a deletion is requested."""
+        """Return the complete backups of a namespace that are not being deleted, if a deletion is requested."""
         if not (request.is_to_be_deleted or request.is_to_be_forced):
             return ()
         rows = self._cluster.backups.velero.by("namespace uid", namespace_uid)
