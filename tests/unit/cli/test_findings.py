@@ -100,7 +100,7 @@ FINDINGS = {
     ],
     "hints that send people to kubectl": [
         f"{CLI}/test_findings.py::test_no_hint_names_kubectl_where_a_foresail_command_exists",
-        f"{CLI}/test_schedule_said.py::test_a_refusal_names_the_object_the_cause_and_what_to_do",
+        f"{CLI}/test_schedule_messages.py::test_a_refusal_names_the_object_the_cause_and_what_to_do",
     ],
     "-n with two meanings": [f"{CLI}/test_usage.py::test_options_that_name_a_cluster_have_one_meaning"],
     "options that differ from verb to verb": [
