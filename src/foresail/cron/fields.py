@@ -56,11 +56,11 @@ class Fields:
     any_weekday: bool
 
     def requires_both_day_fields(self, dialect: Dialect) -> bool:
-        """Tell whether a date must match both day fields; otherwise one is enough."""
+        """Return whether a date must match both day fields; otherwise one is enough."""
         return dialect.requires_both_day_fields or self.any_day or self.any_weekday
 
     def day_matches(self, month: int, day: int, weekday: int, dialect: Dialect) -> bool:
-        """Tell whether the schedule fires on a date; `weekday` is 0 for Sunday."""
+        """Return whether the schedule fires on a date; `weekday` is 0 for Sunday."""
         if not self.months >> month & 1:
             return False
         by_date, by_weekday = self.days >> day & 1, self.weekdays >> weekday & 1

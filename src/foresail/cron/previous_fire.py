@@ -126,7 +126,7 @@ class FireSearch(NextFireSearch):
 
 
 def _skips_month(table: OffsetTable, day: int) -> bool:
-    """Tell whether a search may skip the whole month of a day, because the month began without a midnight."""
+    """Return whether a search may skip the whole month of a day, because the month began without a midnight."""
     if not table.midnight_gaps:  # true for most zones, and this runs for each matching day
         return False
     first = day - civil_date(day)[2] + 1

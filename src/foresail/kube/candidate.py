@@ -84,7 +84,7 @@ class Candidate:
     next_request: float = NEVER  # the earliest time
 
     def is_leader(self, now: float) -> bool:
-        """Tell whether this process may write."""
+        """Return whether this process may write."""
         return now < self.leader_until
 
     def next_step(self, now: float) -> ReadLease | AcquireLease | Wait:
@@ -100,7 +100,7 @@ class Candidate:
         return ReadLease()
 
     def is_free(self, now: float) -> bool:
-        """Tell whether the Lease may be acquired: it has no holder, is our own, or has expired."""
+        """Return whether the Lease may be acquired: it has no holder, is our own, or has expired."""
         return self.observed is None or not self.observed.holder or self.owns(self.observed) or now >= self.expires
 
     @property
@@ -149,7 +149,7 @@ class Candidate:
         return replace(self, leader_until=NEVER)
 
     def owns(self, record: Record) -> bool:
-        """Tell whether this process wrote the record."""
+        """Return whether this process wrote the record."""
         # The identity is not enough: a second process with the same identity must not share the Lease.
         return record.holder == self.identity and record.renewed in self.own_renewals
 

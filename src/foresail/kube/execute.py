@@ -131,7 +131,7 @@ class Executor:
         return _outcome(action, failure), failure
 
     async def _owner(self, action: Create) -> Outcome | Failure:
-        """Tell whether the existing object is the one that this action would have created."""
+        """Return whether the existing object is the one that this action would have created."""
         found = await self._client.get(action.kind, action.key, _Marked)
         if isinstance(found, Failure):
             return found

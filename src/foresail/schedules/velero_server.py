@@ -90,7 +90,7 @@ def concurrent_backups(arguments: Iterable[str]) -> int:
 
 
 def schedule_controller_is_off(arguments: Iterable[str]) -> bool:
-    """Tell whether a Velero server that is started like this leaves Schedules alone."""
+    """Return whether a Velero server that is started like this leaves Schedules alone."""
     is_list = False
     for argument in arguments:
         name, _, value = argument.partition("=")
@@ -162,7 +162,7 @@ def decide_version_request(view: VeleroView, now: datetime) -> Plan:
 
 
 def is_server(container: Container) -> bool:
-    """Tell whether a container runs a Velero server."""
+    """Return whether a container runs a Velero server."""
     words = [*container.command, *container.args]
     is_velero = "velero" in container.image.rpartition("/")[2] or any(each.endswith("/velero") for each in words)
     return is_velero and "server" in words

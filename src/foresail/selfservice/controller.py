@@ -214,7 +214,7 @@ class SelfService:
         return self._observer.request(self.cluster.of_plural(word), at, now)
 
     def decide(self, view: Observed, now: datetime) -> Plan:
-        """Say what is to be done."""
+        """Return the Plan."""
         match view:
             case WindowView():
                 return window.decide(view)

@@ -75,7 +75,7 @@ class Cluster:
         return found
 
     async def knows(self, kind: Kind) -> bool:
-        """Tell whether the cluster serves a kind; if discovery fails, the next request reports why."""
+        """Return whether the cluster serves a kind; if discovery fails, the next request reports why."""
         found = await self._client.page(kind, "", {"limit": "1"}, Page)
         return not (isinstance(found, Failure) and found.cause is Cause.NOT_FOUND)
 

@@ -51,7 +51,7 @@ class ManagingTool:
 
 
 def is_ours(metadata: ManagedMetadata) -> bool:
-    """Tell whether `foresail install` created an object."""
+    """Return whether `foresail install` created an object."""
     return Writer(MANAGER, "Apply") in metadata.managed_fields
 
 

@@ -70,7 +70,7 @@ def requesters(seen: Evidence) -> Iterator[Finding]:
 
 
 def kinds(seen: Evidence) -> Iterator[Finding]:
-    """Say whether the kinds are there, with all the fields that we know."""
+    """Report whether the kinds are there, with all the fields that we know."""
     there = seen.definitions
     if there is None:
         return
@@ -124,7 +124,7 @@ def rivals(seen: Evidence) -> Iterator[Finding]:
 
 
 def permissions(seen: Evidence) -> Iterator[Finding]:
-    """Say whether the operator may do what it must."""
+    """Report whether the operator may do what it must."""
     refused = [str(each) for each, allowed in seen.permissions.items() if not allowed]
     if refused:
         fix = "install it again: foresail install, or helm upgrade foresail charts/foresail"

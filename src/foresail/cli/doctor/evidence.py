@@ -118,7 +118,7 @@ class Operator:
     name: str = _OURS[0]  # in the label of its pods
 
     def has_work_of(self, other: "Operator") -> bool:
-        """Tell whether the two have a capability in common."""
+        """Return whether the two have a capability in common."""
         shared = (self.schedules and other.schedules, self.self_service and other.self_service)
         return any((*shared, self.primers and other.primers))
 
@@ -269,7 +269,7 @@ def _operator(wire: Deployment) -> Operator:
 
 
 def is_other(wire: Deployment) -> bool:
-    """Tell whether a Deployment runs the other controller of the non-admin kinds."""
+    """Return whether a Deployment runs the other controller of the non-admin kinds."""
     images = [each.image for each in wire.spec.template.spec.containers]
     return any(_OTHER in each for each in (wire.metadata.name, *images))
 

@@ -22,7 +22,7 @@ _RUNS_AT_MOST = timedelta(hours=24)
 
 
 def clocks(seen: Evidence) -> Iterator[Finding]:
-    """Say whether this machine, the API server and the operator agree what time it is."""
+    """Report whether this machine, the API server and the operator agree what time it is."""
     if seen.server_time is None:
         return
     own, allowed = seen.instant - seen.server_time, _SKEW + seen.doubt
@@ -37,7 +37,7 @@ def clocks(seen: Evidence) -> Iterator[Finding]:
 
 
 def zones(seen: Evidence) -> Iterator[Finding]:
-    """Say whether the zone data of this installation is young enough."""
+    """Report whether the zone data of this installation is young enough."""
     year, _, number = seen.tzdata.partition(".")
     published = datetime(int(year), min(int(number) * 2, 12), 1, tzinfo=seen.instant.tzinfo)  # about six a year
     if seen.instant - published > _OLD_ZONES:
@@ -135,7 +135,7 @@ def primed(seen: Evidence) -> Iterator[Finding]:
 
 
 def locations(seen: Evidence) -> Iterator[Finding]:
-    """Say whether Velero can reach its buckets."""
+    """Report whether Velero can reach its buckets."""
     if not seen.servers:
         return
     if not seen.locations:
@@ -154,7 +154,7 @@ def locations(seen: Evidence) -> Iterator[Finding]:
 
 
 def strangers(seen: Evidence) -> Iterator[Finding]:
-    """Say whether locations hold Backups of Schedules that are not here."""
+    """Report whether locations hold Backups of Schedules that are not here."""
     found: dict[str, set[str]] = {}
     for each in seen.backups:
         schedule = (each.metadata.labels or {}).get(velero.SCHEDULE_LABEL, "")

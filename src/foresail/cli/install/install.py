@@ -236,7 +236,7 @@ async def _define(cluster: Cluster, ours: Sequence[Piece], patience: Patience, *
 
 
 async def _lacks_its_kind(cluster: Cluster, piece: Piece, ours: Sequence[Piece]) -> bool:
-    """Tell whether an object is of a kind that would only come with this installation."""
+    """Return whether an object is of a kind that would only come with this installation."""
     name = f"{piece.kind.plural}.{piece.kind.group}"
     found = [each for each in ours if each.key.name == name]
     return bool(found) and not await is_established(cluster, found[0])

@@ -36,7 +36,7 @@ class _Definition(msgspec.Struct, frozen=True):
 
 
 def report(what: str, piece: Piece, why: str = "") -> None:
-    """Say what was done with an object."""
+    """Report what was done with an object."""
     print(f"{what.ljust(11)} {piece}{f': {why}' if why else ''}", flush=True)
 
 
@@ -93,7 +93,7 @@ async def other_maker(cluster: Cluster, piece: Piece) -> str:
 
 
 async def is_established(cluster: Cluster, piece: Piece) -> bool:
-    """Tell whether the API server serves the kind that a definition defines."""
+    """Return whether the API server serves the kind that a definition defines."""
     found = await cluster.if_there(piece.kind, piece.key, _Definition)
     return found is not None and _Condition("Established", "True") in (found.status.conditions or ())
 

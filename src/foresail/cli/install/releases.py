@@ -32,7 +32,7 @@ class _Metadata(Metadata, frozen=True, rename="camel"):
     managed_fields: tuple[_Writer, ...] = ()
 
     def has_from_us(self, finalizer: str) -> bool:
-        """Tell whether our operator put it there: the other controller of these kinds has one of the same name."""
+        """Return whether our operator put it there: the other controller of these kinds has one of the same name."""
         return finalizer in self.finalizers and any(each.is_operator_with_finalizers for each in self.managed_fields)
 
 

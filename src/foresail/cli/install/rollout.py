@@ -49,7 +49,7 @@ class PodOnTheWire(msgspec.Struct, frozen=True):
 
 
 async def is_rolled_out(cluster: Cluster, key: Key) -> bool:
-    """Tell whether every replica of a Deployment is of its newest template, and available."""
+    """Return whether every replica of a Deployment is of its newest template, and available."""
     found = await cluster.if_there(DEPLOYMENT, key, Deployment)
     if found is None:
         return False

@@ -101,7 +101,7 @@ async def switch(cluster: Cluster, server: Server, patience: Patience, *, off: b
 async def _ask(
     cluster: Cluster, server: Server, managed_by: ManagingTool, patience: Patience, *, off: bool, dry_run: bool
 ) -> None:
-    """Say what has to be changed where, and wait for it: what we changed in the cluster would be undone."""
+    """Report what has to be changed where, and wait for it: what we changed in the cluster would be undone."""
     word = "off" if off else "on"
     exact = change(managed_by, server.others_off, off=off)
     unfinished = await _unfinished(cluster, server.key.namespace)

@@ -11,13 +11,13 @@ class Forms(list[str]):
     """The forms that a verb prints; `jsonpath=` matches every template."""
 
     def __contains__(self, form: object) -> bool:
-        """Tell whether a form is known."""
+        """Return whether a form is known."""
         is_template = isinstance(form, str) and form.startswith(JSONPATH) and list.__contains__(self, JSONPATH)
         return is_template or list.__contains__(self, form)
 
 
 def is_table(form: str) -> bool:
-    """Tell whether people read it: no document, and no names."""
+    """Return whether people read it: no document, and no names."""
     return form in _TABLES
 
 

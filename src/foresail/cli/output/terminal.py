@@ -55,7 +55,7 @@ class Screen(io.TextIOBase):
         self._terminal.flush()
 
     def isatty(self) -> bool:
-        """Say that it is one."""
+        """Report that it is one."""
         return True
 
     def fileno(self) -> int:

@@ -106,7 +106,7 @@ def _fires_per_day(draft: DraftExpression) -> int:
 
 
 def is_easy_to_read(drafts: tuple[DraftExpression, ...], request: ShiftRequest) -> bool:
-    """Tell whether all are in the own zone, and are one, or two with dates and months as written."""
+    """Return whether all are in the own zone, and are one, or two with dates and months as written."""
     if len(drafts) > _PAIR or any(draft.zone != request.zone for draft in drafts):
         return False
     as_written = (request.rule.months, request.rule.days)

@@ -28,7 +28,7 @@ class PosixRule:
 
     @property
     def changes_each_year(self) -> bool:
-        """Tell whether the clocks change each year."""
+        """Return whether the clocks change each year."""
         return bool(self.start)
 
     def changes(self, year: int) -> tuple[tuple[int, int], tuple[int, int]]:

@@ -58,7 +58,7 @@ class OffsetTable:
         return instant
 
     def has_midnight_gap(self, after: int, until: int) -> bool:
-        """Tell whether a day after `after` and not after `until` has no midnight."""
+        """Return whether a day after `after` and not after `until` has no midnight."""
         return self.next_midnight_gap(after) <= until
 
     def next_midnight_gap(self, after: int) -> int:

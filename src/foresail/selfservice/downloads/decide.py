@@ -69,7 +69,7 @@ def family_of(kind: str) -> Family:
 
 
 def decide(view: DownloadView, now: datetime) -> Plan:
-    """Say what is to be done about a NonAdminDownloadRequest now, and when to reconcile next."""
+    """Return the Plan for a NonAdminDownloadRequest."""
     request, namespace = view.request, view.namespace
     obsolete = file_requests(view).delete_obsolete()
     if obsolete:
@@ -166,7 +166,7 @@ def _not_there(family: Family, about: RequestRow) -> NewCondition:
 
 
 def _not_ready(family: Family, row: VeleroRow, name: str) -> NewCondition | None:
-    """Say why Velero has not written the file; None if it has."""
+    """Report why Velero has not written the file; None if it has."""
     if row.phase in HAS_FILES:
         return None
     if row.is_terminal:

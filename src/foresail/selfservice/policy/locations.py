@@ -14,7 +14,7 @@ def location_named(name: str, locations: Iterable[LocationRow]) -> LocationRow |
 
 
 def closed(name: str, locations: Iterable[LocationRow]) -> Refused | None:
-    """Say why Velero would refuse a backup for its location, the default one if it names none; None if it would not.
+    """Report why Velero would refuse a backup for its location, the default one if it names none; None if it would not.
 
     Velero itself reports a location that does not exist: its name must be corrected, so waiting does not help.
     Velero's message about an unreachable location is for administrators: it names addresses and buckets.

@@ -17,7 +17,7 @@ def counted(stored: int, expired: int, quota: int | None) -> int:
 
 
 def over_quota(policy: PolicyRow, stored: int, active: int, expired: int = 0) -> Refused | None:
-    """Say why one more backup does not fit beside those that a namespace has; None if it does.
+    """Report why one more backup does not fit beside those that a namespace has; None if it does.
 
     `stored` counts every backup of the namespace that exists, `active` those that Velero has not finished.
     """
@@ -38,7 +38,7 @@ def over_quota(policy: PolicyRow, stored: int, active: int, expired: int = 0) ->
 
 
 def over_restore_quota(policy: PolicyRow, stored: int, active: int) -> Refused | None:
-    """Say why one more restore does not fit beside those that a namespace has; None if it does."""
+    """Report why one more restore does not fit beside those that a namespace has; None if it does."""
     quotas = policy.spec.quotas.restores
     too_many = Refused(
         Reason.QUOTA_EXCEEDED,

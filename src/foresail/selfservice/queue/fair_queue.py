@@ -245,7 +245,7 @@ class FairQueue:
             end = max(end, each.end)
         oldest = self.oldest or _NEVER
         if end < _NEVER and (oldest - end).total_seconds() > _PAUSE:
-            return self._virtual, self._starts  # it was over before anybody waited
+            return self._virtual, self._starts  # it had ended before any request waited
         virtual, starts = self._virtual, dict(self._starts)
         for each in past[begin:]:
             virtual = max(virtual, starts.get(each.namespace, 0))

@@ -75,7 +75,7 @@ class Window:
         """How many more objects Velero may get."""
         return max(self._window() - len(self._in_velero.keys() | self._handed_over.keys()), 0)
 
-    # What is known
+    # State
 
     def enter(self, name: str, key: Key, created: datetime) -> None:
         """Take a request that is accepted and has no Velero object yet."""
@@ -118,7 +118,7 @@ class Window:
         return self._end(name, initial=initial)
 
     def remove(self, name: str) -> bool:
-        """Take that a Velero object is deleted; return whether a turn may have become free."""
+        """Record that a Velero object is deleted; return whether a turn may have become free."""
         created = self._scheduled.pop(name, None)
         if created is not None:
             self._note_run(created, created)
@@ -128,7 +128,7 @@ class Window:
 
     def _end(self, name: str, *, initial: bool) -> bool:
         had = self._in_velero.pop(name, None) is not None
-        if had and not initial:  # who waits may not be read yet
+        if had and not initial:  # waiting requests may not be read yet
             self._rest()
         return had
 
@@ -155,7 +155,7 @@ class Window:
             self.queue.recall(PastHandOver(row.created, row.key.name, namespace, seconds, end))
 
     def note_left(self, row: VeleroRow, now: datetime) -> None:
-        """Take that an object has just left Velero's queue; if only its data still moves, its duration is known."""
+        """Record that an object has just left Velero's queue; if only its data still moves, its duration is known."""
         if row.phase not in velero.AFTER_THE_QUEUE or not row.request_uid:
             return
         began = glimpse(row.mirror).start_timestamp
@@ -205,7 +205,7 @@ class Window:
         return [name for name in first if name not in self._aside][:room]
 
     def turn(self, name: str, namespace: str, word: str, now: datetime) -> Turn:
-        """Say whether a request that is accepted may be handed over now."""
+        """Report whether a request that is accepted may be handed over now."""
         if not self.is_bounded or name in self._handed_over or name not in self.queue:
             return _FREE
         if not self.room or (name not in self._aside and name not in self.next_names()):
@@ -217,13 +217,13 @@ class Window:
         return Turn(is_blocked=True, message=text, until=slot + GRACE)
 
     def expected_turn(self, word: str) -> Turn:
-        """Say whether a request that is being accepted will have to wait."""
+        """Report whether a request that is being accepted will have to wait."""
         if not self.is_bounded or (self.room and len(self.queue) == 0):
             return _FREE
         return Turn(is_blocked=True, message=_waits(word))
 
     def hand_over(self, name: str, namespace: str, now: datetime) -> None:
-        """Take that the Velero object of a request is being created."""
+        """Record that the Velero object of a request is being created."""
         if name not in self._handed_over:
             if self.queue.leave(name):
                 self.queue.pay(namespace, name)
@@ -232,12 +232,12 @@ class Window:
         self._aside.discard(name)
 
     def set_aside(self, name: str) -> None:
-        """Take that a request had a turn and could not use it."""
+        """Record that a request had a turn and could not use it."""
         if name in self.queue:
             self._aside.add(name)
 
     def release(self, name: str, key: Key, created: datetime, *, is_over: bool = False) -> bool:
-        """Take that a Velero object could not be created; return whether others can go meanwhile.
+        """Record that a Velero object could not be created; return whether others can go meanwhile.
 
         Its request waits again, unless it is over: deleted, or about to be.
         """
@@ -256,7 +256,7 @@ class Window:
         self._rest()
 
     def rejoin(self, name: str) -> None:
-        """Take that a request was set aside and finds no room: it waits for its turn in order again."""
+        """Record that a request was set aside and finds no room: it waits for its turn in order again."""
         if not self.room:
             self._aside.discard(name)
 

@@ -1,1 +1,1 @@
-"""The record of whose a Velero Backup is, and the signature by which it can be trusted after a disaster."""
+"""The ownership record of a Velero Backup, and the signature that makes it trustworthy after a disaster."""

@@ -19,7 +19,7 @@ LONGEST = 128
 
 
 class Record(msgspec.Struct, frozen=True):
-    """Whose a Velero Backup is, and where it is kept."""
+    """The owner of a Velero Backup, and its location."""
 
     backup: str  # the name of the Velero Backup
     storage: str  # bucket and prefix of its location

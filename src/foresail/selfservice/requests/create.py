@@ -65,7 +65,7 @@ def validate(view: RequestView, now: datetime) -> Plan:
 
 
 def refuse(view: RequestView, refused: Refused, now: datetime) -> Plan:
-    """Say why a request does not go ahead; only what the tenant must change leads to BackingOff."""
+    """Report why a request does not go ahead; only what the tenant must change leads to BackingOff."""
     before = view.request.status
     phase = NEW if refused.reason in rules.WAITS else BACKING_OFF
     after = msgspec.structs.replace(before, phase=forward(before.phase, phase), velero=Copy())

@@ -26,7 +26,7 @@ Path = Callable[[RequestView, NamespaceRow, datetime], Plan]
 
 
 def decide(view: RequestView, now: datetime) -> Plan:
-    """Say what is to be done about a request now, and when to reconcile next."""
+    """Return the Plan for a request."""
     if view.namespace is None:
         return Plan()  # the view is incomplete: the missing event requeues it
     path = path_of(view, view.namespace)

@@ -112,7 +112,7 @@ class ForceDeletedBackups:
         return self._here.get(namespace, ())
 
     def forget(self, name: str) -> None:
-        """Forget a backup that Velero has lost."""
+        """Forget a backup that Velero no longer has."""
         key, _ = self._known.pop(name, (None, None))
         if key is not None:
             here = self._here[key.namespace]

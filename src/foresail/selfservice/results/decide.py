@@ -71,7 +71,7 @@ def is_over(view: ResultsView) -> bool:
     return unexplained(view) is None
 
 
-# What is known
+# State
 
 
 def unexplained(view: ResultsView) -> NewCondition | None:

@@ -1,1 +1,1 @@
-"""What Velero is asked for: each field from the tenant's spec and the policy."""
+"""The spec for Velero: each field from the tenant's spec and the policy."""

@@ -1,4 +1,4 @@
-"""What Velero is asked for on behalf of a tenant, or why it is not.
+"""The spec for Velero of a tenant's request, or why there is none.
 
 Velero acts with the rights of a cluster administrator. So a spec for Velero is never the tenant's with something taken
 out: it is built here field by field. A field that is not here does not reach Velero.
@@ -65,7 +65,7 @@ _RESTORE_FIELDS = {
 
 
 def backup_spec(tenant: Mapping[str, Any], namespace: str, policy: PolicyRow) -> dict[str, Any] | Refused:
-    """Return the spec of the Velero Backup that a tenant's backupSpec comes to, or why there is none."""
+    """Return the spec of the Velero Backup for a tenant's backupSpec, or why there is none."""
     try:
         made = _backup(read(BackupSpec, tenant, _BACKUP), namespace, policy.spec.backup, policy.name)
     except Refusal as refusal:
@@ -76,7 +76,7 @@ def backup_spec(tenant: Mapping[str, Any], namespace: str, policy: PolicyRow) ->
 def restore_spec(
     tenant: Mapping[str, Any], namespace: str, velero_backup: str, policy: PolicyRow
 ) -> dict[str, Any] | Refused:
-    """Return the spec of the Velero Restore that a tenant's restoreSpec comes to, or why there is none.
+    """Return the spec of the Velero Restore for a tenant's restoreSpec, or why there is none.
 
     `velero_backup` is the Velero Backup of the tenant's own NonAdminBackup that `backupName` names.
     """

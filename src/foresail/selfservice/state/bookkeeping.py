@@ -1,4 +1,4 @@
-"""Keep ledger, queue and positions up to date with each event; return who may go on because of it."""
+"""Keep ledger, queue and positions up to date with each event; return which requests may proceed."""
 
 from collections.abc import Callable, Iterable
 from datetime import datetime
@@ -17,7 +17,7 @@ from foresail.selfservice.state.family import FamilyState, lacks_quota
 
 
 class Bookkeeping:
-    """Folds events into what is remembered beside the stores."""
+    """Applies events to the ledger, the queue and the positions."""
 
     def __init__(self, cluster: ClusterState, clock: Callable[[], datetime | None]) -> None:
         self._cluster = cluster
@@ -26,7 +26,7 @@ class Bookkeeping:
     # Requests
 
     def request_changed(self, family: FamilyState, change: Change[RequestRow]) -> list[Key | LowPriority]:
-        """Take in a change of a request."""
+        """Update from a change of a request."""
         new, row = change.new, change.new or change.old
         if row is None:
             return []
@@ -48,7 +48,7 @@ class Bookkeeping:
         return moved
 
     def _update_lingering(self, row: RequestRow, *, is_deleted: bool) -> None:
-        """Count a backup that was deleted by force until Velero has lost it, even if its request is deleted."""
+        """Count a backup that was deleted by force until Velero no longer has it, even if its request is deleted."""
         name = build.nacuuid(row)
         self._cluster.force_deleted.take(name, row)
         if is_deleted:
@@ -72,7 +72,7 @@ class Bookkeeping:
     # Velero's objects
 
     def velero_changed(self, family: FamilyState, change: Change[VeleroRow]) -> Iterable[Key | LowPriority]:
-        """Take in a change of a Velero Backup or Restore."""
+        """Update from a change of a Velero Backup or Restore."""
         row = change.new or change.old
         if row is None:
             return ()
@@ -88,7 +88,7 @@ class Bookkeeping:
         return found
 
     def _update_window(self, family: FamilyState, change: Change[VeleroRow], row: VeleroRow) -> bool:
-        """Take in what Velero has; return whether a turn may have become free."""
+        """Update what Velero has; return whether a turn may have become free."""
         if change.new is None:
             return family.window.remove(change.key.name)
         return family.window.observe(row, change.old, change.initial)
@@ -102,7 +102,7 @@ class Bookkeeping:
     # Namespaces, policies and locations
 
     def namespace_changed(self, name: str, *, is_deleted: bool) -> None:
-        """Take in a change of a namespace."""
+        """Update from a change of a namespace."""
         if is_deleted:
             self._cluster.force_deleted.leave(name)
             for family in self._cluster.families:
@@ -111,7 +111,7 @@ class Bookkeeping:
             self.update_weight(name)
 
     def policies_changed(self) -> None:
-        """Take in a change of any policy."""
+        """Update from a change of any policy."""
         for family in self._cluster.families:
             for namespace in family.window.queue.namespaces:
                 self.update_weight(namespace)
@@ -124,12 +124,12 @@ class Bookkeeping:
                 family.window.queue.set_weight(namespace, policy.spec.weight)
 
     def locations_changed(self) -> list[Key]:
-        """Forget the backups deleted by force that Velero has lost; return who may have their quota."""
+        """Forget the backups deleted by force that Velero no longer has; return which requests may use their quota."""
         lost = self._cluster.force_deleted.forget_lost(self._cluster.location_rows())
         return [key for each in lost for key in self._cluster.backups.keys_short_of_quota(each.namespace)]
 
     def forget_collected(self, now: datetime) -> list[Key]:
-        """Forget the backups deleted by force that have expired since; return who may have their quota."""
+        """Forget the backups deleted by force that have expired since; return which requests may use their quota."""
         namespaces = {key.namespace for key in self._cluster.force_deleted.forget_collected(now)}
         return [key for namespace in namespaces for key in self._cluster.backups.keys_short_of_quota(namespace)]
 
@@ -146,7 +146,7 @@ def _update_ledger(family: FamilyState, change: Change[VeleroRow]) -> bool:
 
 
 def _update_positions(family: FamilyState, change: Change[VeleroRow]) -> bool:
-    """Take in what waits and runs in Velero, and return whether any position has changed."""
+    """Update what waits and runs in Velero; return whether any position has changed."""
     new, name, queue = change.new, change.key.name, family.velero_queue
     if new is None or new.is_terminal:
         family.reports.forget(name)

@@ -23,7 +23,7 @@ class Reservations:
         self._update_weight = update_weight
 
     def reserve(self, view: RequestView, plan: Plan, now: datetime) -> list[Key]:
-        """Reserve what a Plan takes; return who may go on."""
+        """Reserve what a Plan takes; return which requests may proceed."""
         family, request = self._cluster.of(view.family), view.request
         name = build.nacuuid(request)
         family.window.queue.replay()
@@ -92,7 +92,7 @@ class Reservations:
         return self._others(family, request.key)
 
     def expire(self, plural: str, now: datetime) -> list[Key]:
-        """Give up the hand-overs whose objects were not observed in time; return who may go on."""
+        """Give up the hand-overs whose objects were not observed in time; return which requests may proceed."""
         family = self._cluster.of_plural(plural)
         return family.next_turn_keys() if family.window.expire(now) else []
 
