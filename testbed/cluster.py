@@ -16,7 +16,7 @@ from testbed.api import request
 from testbed.build import Say, build, cached_folder, component_named, program
 from testbed.errors import TestbedError
 from testbed.faults import Faults
-from testbed.node import images, needs, network, programs, up
+from testbed.node import images, needs, network, programs, registry_push, up
 from testbed.places import clusters_folder
 from testbed.processes import Program
 from testbed.proxy import Proxy
@@ -235,6 +235,10 @@ class Cluster:
     def add_postgres(self, say: Say = _silent) -> None:
         """Put the image with PostgreSQL, made of Debian's packages, into the node's registry."""
         shutil.copytree(images.build_postgres(say), programs.registry_data(self.site), dirs_exist_ok=True)
+
+    def push_image(self, image: images.Image) -> None:
+        """Make an image of these files and push it to the node's registry."""
+        registry_push.push_image(image, self._registry)
 
     def tag_image(self, image: str, name: str) -> None:
         """Give an image of the node's registry another name."""

@@ -44,7 +44,7 @@ _NOT_OF_POSTGRES = (
 _DEBIAN_MINUTES = 2
 _IMAGES_MINUTES = 0.5
 _SECONDS = 1200
-_MANIFEST = "application/vnd.oci.image.manifest.v1+json"
+MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,10 +309,10 @@ def tag(server: str, image: str, name: str) -> None:
         raise TestbedError(f"image {name} is in another repository than {image}", f"name it {path}:{new}")
     connection = http.client.HTTPConnection(server, timeout=30)
     try:
-        connection.request("GET", f"/v2/{path}/manifests/{old}", headers={"Accept": _MANIFEST})
+        connection.request("GET", f"/v2/{path}/manifests/{old}", headers={"Accept": MANIFEST})
         answer = connection.getresponse()
         manifest = answer.read()
-        connection.request("PUT", f"/v2/{path}/manifests/{new}", manifest, {"Content-Type": _MANIFEST})
+        connection.request("PUT", f"/v2/{path}/manifests/{new}", manifest, {"Content-Type": MANIFEST})
         stored = connection.getresponse()
         said = stored.read().decode()
     finally:
