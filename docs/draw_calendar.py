@@ -1,4 +1,4 @@
-"""Draws docs/concepts/calendar.svg as `foresail schedule calendar --svg` would: python docs/draw_calendar.py."""
+"""Draws docs/concepts/calendar.svg as `foresail schedule calendar --svg` would: python -m docs.draw_calendar."""
 
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Draws docs/concepts/spring.svg and autumn.svg from the cron engine itself: python docs/draw_clock_changes.py."""
+"""Draws docs/concepts/spring.svg and autumn.svg from the cron engine itself: python -m docs.draw_clock_changes."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

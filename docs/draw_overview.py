@@ -1,4 +1,4 @@
-"""Draws docs/overview.svg, who asks Foresail for what: python docs/draw_overview.py."""
+"""Draws docs/overview.svg, who asks Foresail for what: python -m docs.draw_overview."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Draws docs/concepts/phases.svg, the phases of a tenant's request: python docs/draw_phases.py."""
+"""Draws docs/concepts/phases.svg, the phases of a tenant's request: python -m docs.draw_phases."""
 
 from pathlib import Path
 

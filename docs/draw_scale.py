@@ -1,4 +1,4 @@
-"""Draws docs/scale.svg from docs/scale.json: python docs/draw_scale.py."""
+"""Draws docs/scale.svg from docs/scale.json: python -m docs.draw_scale."""
 
 import json
 from pathlib import Path

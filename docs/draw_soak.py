@@ -1,4 +1,4 @@
-"""Draws docs/contributing/soak.svg from docs/contributing/soak.json: python docs/draw_soak.py.
+"""Draws docs/contributing/soak.svg from docs/contributing/soak.json: python -m docs.draw_soak.
 
 docs/contributing/soak.json is the file `curve.json` that `make soak` leaves in build/soak.
 """

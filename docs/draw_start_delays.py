@@ -1,4 +1,4 @@
-"""Draws docs/concepts/cold-and-warm.svg from docs/start-delays.json: python docs/draw_start_delays.py."""
+"""Draws docs/concepts/cold-and-warm.svg from docs/start-delays.json: python -m docs.draw_start_delays."""
 
 import json
 from pathlib import Path

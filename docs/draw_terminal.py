@@ -1,6 +1,6 @@
 """Draws docs/terminal.svg from the tutorial, whose commands and output a test checks on a real cluster.
 
-python docs/draw_terminal.py
+python -m docs.draw_terminal
 """
 
 import re
