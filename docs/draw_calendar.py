@@ -5,9 +5,10 @@ from pathlib import Path
 
 import msgspec
 
-from foresail.cli.schedule.calendar import pile_line
-from foresail.cli.schedule.load import load_of
-from foresail.cli.schedule.load_picture import load_picture
+from foresail.cli.cron.load import load_of
+from foresail.cli.cron.load_lines import pile_line
+from foresail.cli.cron.load_picture import load_picture
+from foresail.cli.schedule.calendar import timetable
 from foresail.cli.schedule.snapshot import EvaluatedSchedule, NamespaceSnapshot, backups_by_schedule, evaluate, row_of
 from foresail.cron import Dialect
 from foresail.plan import Key
@@ -28,7 +29,8 @@ SCHEDULES = {
 
 def files() -> dict[str, str]:
     """Return the picture, by its path below docs/."""
-    load = load_of(list(map(_sight, SCHEDULES)), [FIRST + timedelta(days=each) for each in range(DAYS)], "UTC", NOW)
+    timetables = [timetable(_sight(each), NOW) for each in SCHEDULES]
+    load = load_of(timetables, [FIRST + timedelta(days=each) for each in range(DAYS)], "UTC", NOW)
     return {"concepts/calendar.svg": load_picture(load, [pile_line(each) for each in load.piles[:PILES]])}
 
 

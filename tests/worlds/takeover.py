@@ -200,6 +200,7 @@ def _request_keys(controller: SelfService) -> Iterator[Key]:
             if stray is not None:
                 yield stray
     yield from map(controller.downloads.key, controller.downloads.requests)
+    yield from map(controller.schedules.key, controller.schedules.schedules)
 
 
 def _why_no_request(seen: RequestView | DownloadView | ResultsView | DanglingView, _: Plan) -> str:

@@ -10,7 +10,7 @@ from foresail.api.instants import stamp
 from foresail.api.marks import REQUEST_UID, REQUESTER, REQUESTER_GROUPS
 from foresail.api.pods import POD
 from foresail.api.policy import SELF_SERVICE_POLICY
-from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_DOWNLOAD_REQUEST, NON_ADMIN_RESTORE
+from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_DOWNLOAD_REQUEST, NON_ADMIN_RESTORE, NON_ADMIN_SCHEDULE
 from foresail.cli.recovery_key.keys import manifest
 from foresail.plan import Key, Kind, Note
 from foresail.selfservice.access.observe import PREFIXES
@@ -69,7 +69,7 @@ class Tenancy:
         self.clock = WallClock()
         definitions = [Definition(kind, status=False) for kind in _VELEROS]
         definitions += [Definition(core.CLAIM), Definition(POD), Definition(SECRET, status=False)]
-        requests = [Definition(kind) for kind in (*_MADE_FOR, NON_ADMIN_DOWNLOAD_REQUEST)]
+        requests = [Definition(kind) for kind in (*_MADE_FOR, NON_ADMIN_DOWNLOAD_REQUEST, NON_ADMIN_SCHEDULE)]
         self.world = World(self.clock, *requests, Definition(SELF_SERVICE_POLICY), *definitions, *also)
         self.weather = Weather()
         self.phases: dict[tuple[Kind, str], list[str]] = {}  # of each request, by its UID, in their order
@@ -136,6 +136,11 @@ class Tenancy:
         body = {"metadata": asked_by_tenant(key.name), "spec": {"target": {"kind": target, "name": name}}}
         made = done(self.world.create(NON_ADMIN_DOWNLOAD_REQUEST, body, "tenant", key.namespace))
         return str(made["metadata"]["uid"])
+
+    def schedule(self, key: Key, text: str, **spec: Any) -> str:  # noqa: ANN401 - JSON
+        template = {"backupSpec": spec.pop("backupSpec", {})}
+        body = {"metadata": asked_by_tenant(key.name), "spec": {"schedule": text, "template": template, **spec}}
+        return str(done(self.world.create(NON_ADMIN_SCHEDULE, body, "tenant", key.namespace))["metadata"]["uid"])
 
     def edit(self, key: Key, kind: Kind = NON_ADMIN_BACKUP, **spec: Any) -> None:  # noqa: ANN401 - JSON
         done(self.world.merge(kind, key, {"spec": spec}, "tenant"))
@@ -313,7 +318,7 @@ class Tenancy:
             return
         if happening.kind == velero.DOWNLOAD_REQUEST and happening.before is None and self.signs_contents:
             asyncio.get_running_loop().call_later(0.05, self._sign_contents, happening.key)
-        if happening.kind in (*_MADE_FOR, NON_ADMIN_DOWNLOAD_REQUEST):
+        if happening.kind in (*_MADE_FOR, NON_ADMIN_DOWNLOAD_REQUEST, NON_ADMIN_SCHEDULE):
             seen = self.phases.setdefault((happening.kind, after["metadata"]["uid"]), [""])
             phase = after.get("status", {}).get("phase", "")
             if seen[-1] != phase:

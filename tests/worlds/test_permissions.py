@@ -16,6 +16,7 @@ from tests.worlds import test_schedules as schedules
 from tests.worlds import test_schedules_retention as retention
 from tests.worlds import test_selfservice_downloads as downloads
 from tests.worlds import test_selfservice_paths as paths
+from tests.worlds import test_selfservice_schedules as tenant_schedules
 from tests.worlds import test_selfservice_turns as turns
 from tests.worlds.primer_scene import PrimerScene
 from tests.worlds.roles import Grant, circumstances, granted
@@ -42,6 +43,13 @@ def shifted(scene: PrimerScene) -> list[str]:
     return [key.name for key, each in found.items() if PRIMER_LABEL in each["metadata"].get("labels", {})]
 
 
+def a_schedule_skips_and_runs() -> None:
+    row = next(each for each in tenant_schedules.TENANTS_ROWS if each.skips)
+    scene = tenant_schedules.played(row)
+    assert scene.runs
+    assert "skipImmediately" not in scene.found()["spec"]
+
+
 STORIES: dict[str, tuple[Story, ...]] = {
     "schedules": (
         schedules.test_a_life_without_a_death_has_a_known_number_of_writes,
@@ -60,6 +68,7 @@ STORIES: dict[str, tuple[Story, ...]] = {
         paths.test_a_restore_is_made_from_the_tenant_s_own_complete_backup,
         turns.test_finished_restores_beyond_the_history_go_with_their_velero_restores,
         downloads.test_a_download_request_is_deleted_with_veleros_when_its_url_expires,
+        a_schedule_skips_and_runs,
     ),
     "primers": (
         primers.test_the_status_says_what_is_next_and_how_long_the_last_runs_took_to_start,

@@ -108,6 +108,14 @@ request.operation == "CREATE"
 && oldObject.metadata.?labels[?"velero.io/restore-name"] != object.metadata.?labels[?"velero.io/restore-name"])
 {{- end }}
 
+{{/* The condition that leaves out the operator's writes in the name of others: what it creates, and what keeps it. */}}
+{{- define "foresail.notInAnothersName" -}}
+expression: >-
+  !(request.userInfo.username == "{{ include "foresail.user" . }}"
+  && request.resource.resource in ["nonadminbackups", "nonadminschedules"]
+  && (request.operation == "CREATE" || !({{ include "foresail.changesRequester" . | nindent 2 | trim }})))
+{{- end }}
+
 {{/* Whether an update changes the requester. */}}
 {{- define "foresail.changesRequester" -}}
 ["foresail.dev/requester", "foresail.dev/requester-groups"].exists(key,

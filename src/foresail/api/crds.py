@@ -109,6 +109,25 @@ DEFINITIONS = (
         ),
     ),
     Definition(
+        requests.NON_ADMIN_SCHEDULE,
+        "nas",
+        requests.NonAdminSchedule,
+        (
+            ("Request-Phase", "string", ".status.phase"),
+            ("Velero-Phase", "string", ".status.veleroSchedule.status.phase"),
+            # A string, for kubectl shows a date as the time that has passed since, and this one is to come.
+            ("Next-Run", "string", ".status.nextRun"),
+            ("Paused", "boolean", ".spec.paused"),
+            _AGE,
+        ),
+        wide=(
+            ("Schedule", "string", ".spec.schedule"),
+            _of_condition("Accepted", "Accepted"),
+            _of_condition("Ready", "Ready"),
+            _of_condition("Message", "Ready", "message"),
+        ),
+    ),
+    Definition(
         policy.SELF_SERVICE_POLICY,
         "ssp",
         policy.SelfServicePolicy,

@@ -5,7 +5,7 @@ OBSERVED = "foresail.dev/observed"
 
 SCHEDULE_UID = "foresail.dev/schedule-uid"
 SLOT = "foresail.dev/slot"
-"""On a Backup, both together: its Schedule and its slot."""
+"""On a Backup, both together: its Schedule and its slot. On a NonAdminBackup the same, of a NonAdminSchedule."""
 
 PINNED = "foresail.dev/pinned"
 """On a Backup, with the value "true": retention never deletes it."""

@@ -1,5 +1,7 @@
 """The tenants' kinds as the operator reads them, with raw specs and mirrored status."""
 
+from datetime import datetime
+
 import msgspec
 
 from foresail.api.metadata import Metadata
@@ -74,6 +76,59 @@ class Request(msgspec.Struct, frozen=True):
     metadata: RequestMetadata
     spec: RequestSpec = RequestSpec()
     status: RequestStatus = RequestStatus()
+
+
+class ScheduleTemplate(msgspec.Struct, frozen=True, rename="camel"):
+    """What each run backs up."""
+
+    backup_spec: msgspec.Raw = _NOTHING
+
+
+class ScheduleSpec(msgspec.Struct, frozen=True, rename="camel"):
+    """When a tenant wants backups, and of what."""
+
+    schedule: str = ""
+    paused: bool | None = None
+    skip_immediately: bool | None = None
+    template: ScheduleTemplate = ScheduleTemplate()
+
+
+class RecentBackup(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """One run as it was last observed."""
+
+    name: str = ""
+    velero_backup_name: str = ""
+    phase: str = ""
+    start_timestamp: str = ""
+    completion_timestamp: str = ""
+    expiration: str = ""
+
+
+class ObservedSchedule(msgspec.Struct, frozen=True):
+    """What was last observed of a schedule, as far as later decisions depend on it."""
+
+    record: str = ""
+    clearing: int = 0
+
+
+class ScheduleStatus(msgspec.Struct, frozen=True, rename="camel"):
+    """When a schedule runs next, and how its last runs went."""
+
+    phase: str = ""
+    conditions: list[Condition] | None = None
+    next_run: str = ""
+    last_backup: datetime | None = None
+    last_skipped: datetime | None = None
+    recent_backups: list[RecentBackup] | None = None
+    observed: ObservedSchedule | None = None
+
+
+class Schedule(msgspec.Struct, frozen=True):
+    """A NonAdminSchedule."""
+
+    metadata: RequestMetadata
+    spec: ScheduleSpec = ScheduleSpec()
+    status: ScheduleStatus = ScheduleStatus()
 
 
 class RestoreSource(msgspec.Struct, frozen=True, rename="camel"):

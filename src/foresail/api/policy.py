@@ -220,6 +220,25 @@ class Quotas(Wire, frozen=True):
     restores: RestoreQuotas = RestoreQuotas()
 
 
+class SchedulesPolicy(Wire, frozen=True):
+    """What holds for NonAdminSchedules. Without it, the defaults hold: a tenant may create backups by hand anyway."""
+
+    minimum_interval: Annotated[
+        Duration, _described("Shortest time between two runs, judged by the next 1,000 fires of the expression.")
+    ] = "1h"
+    maximum: Annotated[Count, _described("NonAdminSchedules of a namespace that run; 0 allows none.")] = 10
+    keep_last: (
+        Annotated[
+            Positive,
+            _described("Completed backups of each schedule to keep; older ones are deleted with their data."),
+        ]
+        | None
+    ) = None
+    jitter: (
+        Annotated[Duration, _described("Longest delay of runs; each schedule has its own, always the same.")] | None
+    ) = None
+
+
 class DeletionPolicy(Wire, frozen=True):
     """Protection of backups from deletion by their tenants."""
 
@@ -263,6 +282,7 @@ class SelfServicePolicySpec(Wire, frozen=True):
     quotas: Quotas = Quotas()
     deletion: DeletionPolicy = DeletionPolicy()
     downloads: DownloadPolicy = DownloadPolicy()
+    schedules: SchedulesPolicy = SchedulesPolicy()
     velero_annotations: Annotated[
         VeleroAnnotations,
         _described("Whether objects may have annotations that make Velero run commands or restore a status."),

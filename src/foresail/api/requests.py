@@ -1,4 +1,4 @@
-"""The tenants' kinds with all fields: NonAdminBackup, NonAdminRestore and NonAdminDownloadRequest.
+"""The tenants' kinds with all fields: NonAdminBackup, NonAdminRestore, NonAdminDownloadRequest, NonAdminSchedule.
 
 Group, names and fields are those of the existing controller, plus `forceDeleteBackup`. Velero's status is mirrored
 without a schema: a phase that a later Velero adds must not make a status invalid.
@@ -16,6 +16,7 @@ GROUP = "oadp.openshift.io"
 NON_ADMIN_BACKUP = Kind(GROUP, "v1alpha1", "nonadminbackups", "NonAdminBackup")
 NON_ADMIN_RESTORE = Kind(GROUP, "v1alpha1", "nonadminrestores", "NonAdminRestore")
 NON_ADMIN_DOWNLOAD_REQUEST = Kind(GROUP, "v1alpha1", "nonadmindownloadrequests", "NonAdminDownloadRequest")
+NON_ADMIN_SCHEDULE = Kind(GROUP, "v1alpha1", "nonadminschedules", "NonAdminSchedule")
 
 Phase = Literal["New", "BackingOff", "Created", "Deleting"]
 DownloadTarget = Literal[
@@ -134,6 +135,73 @@ class NonAdminBackup(Wire, frozen=True):
 
     spec: NonAdminBackupSpec
     status: NonAdminBackupStatus = NonAdminBackupStatus()
+
+
+class ScheduleTemplate(Wire, frozen=True):
+    """What each run backs up; labels and annotations of its backups are not a tenant's to choose."""
+
+    backup_spec: Annotated[BackupSpec, msgspec.Meta(description="What to back up; empty means the whole namespace.")]
+
+
+class NonAdminScheduleSpec(Wire, frozen=True):
+    """When to back up, and what."""
+
+    schedule: Annotated[
+        str,
+        msgspec.Meta(
+            min_length=1,
+            max_length=1024,
+            description="A cron expression as CronJobs have it, in UTC; CRON_TZ=ZONE before it names another zone.",
+        ),
+    ]
+    template: ScheduleTemplate
+    paused: Annotated[bool, msgspec.Meta(description="Whether no run starts.")] = False
+    skip_immediately: Annotated[
+        bool,
+        msgspec.Meta(
+            description="Skips a run that is due at this moment; removed from the spec as soon as it is applied."
+        ),
+    ] = False
+
+
+class RecentBackup(Wire, frozen=True):
+    """One run as it was last seen."""
+
+    name: Annotated[str, msgspec.Meta(description="The NonAdminBackup.")] = ""
+    velero_backup_name: str = ""
+    phase: Annotated[str, msgspec.Meta(description="Of the Velero Backup; before there is one, of the request.")] = ""
+    start_timestamp: datetime | None = None
+    completion_timestamp: datetime | None = None
+    expiration: datetime | None = None
+
+
+class ObservedSchedule(Wire, frozen=True):
+    """What the operator remembers of a schedule between two runs."""
+
+    record: str = ""
+    clearing: int = 0
+
+
+class NonAdminScheduleStatus(Wire, frozen=True):
+    """When the schedule runs next, and how its last runs went."""
+
+    phase: Phase = "New"
+    conditions: Conditions = ()
+    next_run: Annotated[datetime, msgspec.Meta(description="With the jitter of the policy.")] | None = None
+    last_backup: Annotated[datetime, msgspec.Meta(description="The slot of the last run.")] | None = None
+    last_skipped: Annotated[datetime, msgspec.Meta(description="When skipImmediately was last applied.")] | None = None
+    recent_backups: Annotated[tuple[RecentBackup, ...], msgspec.Meta(max_length=5)] = ()
+    velero_schedule: Annotated[
+        VeleroObject, msgspec.Meta(description="Always unset: there is no Velero Schedule behind it.")
+    ] = VeleroObject()
+    observed: ObservedSchedule = ObservedSchedule()
+
+
+class NonAdminSchedule(Wire, frozen=True):
+    """Backs up the namespace that it is in again and again."""
+
+    spec: NonAdminScheduleSpec
+    status: NonAdminScheduleStatus = NonAdminScheduleStatus()
 
 
 class NonAdminRestoreSpec(Wire, frozen=True):

@@ -19,7 +19,8 @@ from foresail.schedules.reasons import Because, Reason
 from foresail.schedules.retention import Retained, retain
 from foresail.schedules.slots import last_slot
 from foresail.schedules.status import UNKNOWN, Changes, last_observed
-from foresail.slots.due import due_and_upcoming, is_in_future, missed_before, unrecorded_slot
+from foresail.slots import rules
+from foresail.slots.due import due_and_upcoming, missed_before, unrecorded_slot
 from foresail.slots.expression import too_rare
 from foresail.slots.observed import Observed
 from foresail.slots.rules import (
@@ -131,10 +132,8 @@ BLOCKERS: tuple[Callable[[ScheduleView, datetime], Because | None], ...] = (
 def is_settling(view: ScheduleView, now: datetime) -> bool:
     """Whether the store does not have the Backup of the last run yet, so that its phase is unknown."""
     last = view.schedule.last_backup
-    if last is None or now - last >= SETTLING_TIME or is_in_future(last, now):
-        return False
-    name = backup_name(view.schedule, last)
-    return all(each.key.name != name for each in view.backups)
+    name = backup_name(view.schedule, last) if last is not None else ""
+    return rules.is_settling(last, now, is_known=any(each.key.name == name for each in view.backups))
 
 
 def is_version_awaited(view: ScheduleView, now: datetime) -> bool:

@@ -39,7 +39,12 @@ from foresail.selfservice.rows.download_requests import DownloadRequestRow, down
 from foresail.selfservice.rows.locations import LocationRow, location_row
 from foresail.selfservice.rows.namespaces import NamespaceRow, claim_row, namespace_row
 from foresail.selfservice.rows.requests import RequestRow, request_row
+from foresail.selfservice.rows.schedules import ScheduleRow, schedule_row
 from foresail.selfservice.rows.velero import VeleroRow, deletion_row, movement_row, velero_row
+from foresail.selfservice.schedules.controller import TenantSchedules
+from foresail.selfservice.schedules.decide import decide as decide_schedule
+from foresail.selfservice.schedules.observe import ScheduleView
+from foresail.selfservice.schedules.rules import Verdict
 from foresail.selfservice.state.bookkeeping import Bookkeeping
 from foresail.selfservice.state.cluster import ClusterState
 from foresail.selfservice.state.event_keys import EventKeys
@@ -50,7 +55,7 @@ from foresail.selfservice.state.reservations import Reservations
 _FILES = 4  # read from buckets at once
 _QUESTIONS = 8  # to the API server at once: a consistent list waits up to 100 ms for the server's cache
 
-Observed = RequestView | DownloadView | ResultsView | DanglingView | WindowView
+Observed = RequestView | DownloadView | ResultsView | DanglingView | WindowView | ScheduleView
 Keys = Callable[[Change[Any]], Iterable[Key | LowPriority]]
 
 
@@ -73,11 +78,13 @@ class SelfService:
             self._read, concurrency=_FILES, is_quick=authorization.is_quick, quick=_QUESTIONS
         )
         self.downloads = Downloads(self.cluster, self.background_reads)
+        self.schedules = TenantSchedules(self.cluster)
         self.results = Results(self.cluster, self.background_reads)
         ledger = self.cluster.backups.ledger
         self.metrics = SelfServiceMetrics(
             self.cluster.namespaces, ledger, self.cluster.policy, self.cluster.expirations
         )
+        self.metrics.schedules = self.schedules.counts
         self._fetch = fetch
         self._keys = EventKeys(self.cluster)
         self._bookkeeping = Bookkeeping(self.cluster, self._now)
@@ -102,6 +109,9 @@ class SelfService:
         return (
             _watch(self.downloads.kind, nonadmin.Download, download_row, self.downloads.requests)(
                 self.downloads.keys_for_request
+            ),
+            _watch(self.schedules.kind, nonadmin.Schedule, schedule_row, self.schedules.schedules, optional=True)(
+                self.schedules.keys_for_schedule, self._schedule_changed
             ),
             self._velero(velero.DOWNLOAD_REQUEST, mirrored.Download, download_request_row, known.download_requests)(
                 self._keys_for_download_request
@@ -149,7 +159,11 @@ class SelfService:
 
     def _request_changed(self, family: FamilyState, change: Change[RequestRow]) -> Iterable[Key | LowPriority]:
         self.metrics.changed(family.family, change)
+        self.schedules.run_changed(change)
         return self._bookkeeping.request_changed(family, change)
+
+    def _schedule_changed(self, change: Change[ScheduleRow]) -> Iterable[Key]:
+        return list(self.schedules.schedule_changed(change))
 
     def _velero_changed(self, family: FamilyState, change: Change[VeleroRow]) -> Iterable[Key | LowPriority]:
         self.metrics.waited(family.family, change)
@@ -177,6 +191,7 @@ class SelfService:
         yield from self._keys.for_request(family, change)
         yield from self.downloads.keys_about(family.family, change.key)
         yield from self.results.keys_for_request(family.key(change.key), change)
+        yield from self.schedules.keys_for_run(change)
 
     def _keys_for_velero(self, family: FamilyState, change: Change[VeleroRow]) -> Iterator[Key]:
         yield from self._keys.for_velero(family, change)
@@ -191,11 +206,13 @@ class SelfService:
 
     def _keys_for_namespace(self, change: Change[NamespaceRow]) -> Iterator[Key]:
         yield from self.downloads.open_keys_in(change.key.name)
+        yield from self.schedules.keys_in(change.key.name)
         yield from self._keys.for_namespace(change)
 
     def _keys_for_policy(self, change: Change[PolicyRow]) -> Iterator[Key | LowPriority]:
         yield from self._keys.for_policy(change)
         yield from self.downloads.open_keys()
+        yield from self.schedules.all_keys()
 
     # One reconcile
 
@@ -211,6 +228,8 @@ class SelfService:
             return self.results.observe(key, at)
         if word == self.downloads.kind.plural:
             return self.downloads.observe(at)
+        if word == self.schedules.kind.plural:
+            return self.schedules.observe(at)
         return self._observer.request(self.cluster.of_plural(word), at, now)
 
     def decide(self, view: Observed, now: datetime) -> Plan:
@@ -224,6 +243,8 @@ class SelfService:
                 return results.decide(view, now)
             case DownloadView():
                 return downloads.decide(view, now)
+            case ScheduleView():
+                return decide_schedule(view, now)
             case RequestView():
                 return decide(view, now)
 
@@ -237,6 +258,9 @@ class SelfService:
         """Release a turn that was not used, and forget the background reads that no decision needs any more."""
         if view is None or (not plan.reads and _needs_no_read(view, plan)):
             self.background_reads.forget(key)
+        if key.name.startswith(self.schedules.kind.plural):
+            verdict = plan.verdict if isinstance(plan.verdict, Verdict) else None
+            self.schedules.settled(key, verdict)
         woken = self._bookkeeping.forget_collected(now)
         return woken + self._reservations.release(view, result) if isinstance(view, RequestView) else woken
 
@@ -267,9 +291,10 @@ def _watch(
     namespace: str = "",
     *,
     metadata_only: bool = False,
+    optional: bool = False,
 ) -> Callable[..., Informer]:
     """Return a function that completes an informer with its mapping of changes to keys, and its `learn`."""
-    spec = WatchSpec(kind, wire, row, namespace, metadata_only=metadata_only)
+    spec = WatchSpec(kind, wire, row, namespace, metadata_only=metadata_only, optional=optional)
 
     def watch(keys: Keys, learn: Keys = _no_keys) -> Informer:
         return Informer(spec, store, keys, learn)

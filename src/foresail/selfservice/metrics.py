@@ -82,6 +82,7 @@ class SelfServiceMetrics(Collector):
         self._failing: Counter[Labels] = Counter()
         self._waiting: Counter[Labels] = Counter()
         self._waiting_requests: Counter[Labels] = Counter()
+        self.schedules: Counter[str] = Counter()  # NonAdminSchedules, by what they wait for
         self._wait = Histogram(
             "foresail_selfservice_queue_wait_seconds",
             "Time that a tenant's backup or restore waited until Velero started it.",
@@ -162,6 +163,7 @@ class SelfServiceMetrics(Collector):
             dict(self._failing),
             tuple(self._wait.collect()),
         ).families()
+        yield (_schedules_family(self.schedules),)
         yield from self._fullness()
 
     def _fullness(self) -> Iterable[Iterable[Metric]]:
@@ -207,6 +209,14 @@ class _Fullness(NamedTuple):
     active: int
     most_stored: int | None
     most_active: int | None
+
+
+def _schedules_family(counts: Mapping[str, int]) -> Metric:
+    text = "NonAdminSchedules by state: Scheduled, or the reason why no run starts."
+    found = GaugeMetricFamily("foresail_selfservice_schedules", text, labels=("state",))
+    for state, count in sorted(counts.items()):
+        found.add_metric((state,), count)
+    return found
 
 
 def _fullness_families(found: Iterable[_Fullness]) -> Iterable[Metric]:

@@ -19,6 +19,9 @@ class Reason(StrEnum):
     RESTORE_SCHEDULED = "RestoreScheduled"
     VELERO_RESTORE_NOT_FOUND = "VeleroRestoreNotFound"
 
+    INVALID_SCHEDULE_SPEC = "InvalidScheduleSpec"
+    SCHEDULE_ACCEPTED = "ScheduleAccepted"
+
     NO_POLICY = "NoPolicy"
     QUOTA_EXCEEDED = "QuotaExceeded"
     BACKUP_NOT_READY = "BackupNotReady"
@@ -52,6 +55,16 @@ class Reason(StrEnum):
     CONTENTS_DENIED = "ContentsDenied"
     VELERO_SILENT = "VeleroSilent"
     DOWNLOAD_EXPIRED = "DownloadExpired"
+
+    SCHEDULED = "Scheduled"
+    PAUSED = "Paused"
+    BUSY = "Busy"
+    NAME_TAKEN = "NameTaken"
+    TOO_MANY_SCHEDULES = "TooManySchedules"
+    SKIPPED = "Skipped"
+    SKIP_NOT_APPLIED = "SkipNotApplied"
+    MISSED = "Missed"
+    TIME_IN_FUTURE = "TimeInFuture"
 
     DELETION_FAILED = "DeletionFailed"
     FORCE_DELETED = "ForceDeleted"

@@ -86,6 +86,16 @@ def stored_text(text: str) -> str:
     return text if len(text) <= LONGEST_TEXT else hashlib.sha256(text.encode()).hexdigest()
 
 
+# Runs that are not observed yet
+
+
+def is_settling(last: datetime | None, now: datetime, *, is_known: bool) -> bool:
+    """Whether the store does not have the Backup of the last run yet, so that its phase is unknown."""
+    if last is None or now - last >= SETTLING_TIME or is_in_future(last, now):
+        return False
+    return not is_known
+
+
 # Times that are not trusted
 
 

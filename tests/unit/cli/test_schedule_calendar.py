@@ -5,9 +5,10 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from foresail.cli.schedule.calendar import pile_line, week_lines
-from foresail.cli.schedule.load import Load, load_of
-from foresail.cli.schedule.load_picture import load_picture
+from foresail.cli.cron.load import Load, load_of
+from foresail.cli.cron.load_lines import pile_line, week_lines
+from foresail.cli.cron.load_picture import load_picture
+from foresail.cli.schedule.calendar import timetable
 from foresail.cli.schedule.snapshot import EvaluatedSchedule
 from tests.unit.cli.made_up import NOW, schedule_wire, seen
 
@@ -19,7 +20,12 @@ def named(name: str, text: str, namespace: str = "velero") -> EvaluatedSchedule:
 
 
 def load(*evaluated: EvaluatedSchedule, first: date = date(2026, 11, 16), days: int = 7, zone: str = "UTC") -> Load:
-    return load_of(list(evaluated), [first + timedelta(days=number) for number in range(days)], zone, NOW)
+    return load_of(
+        [timetable(each, NOW) for each in evaluated],
+        [first + timedelta(days=number) for number in range(days)],
+        zone,
+        NOW,
+    )
 
 
 def test_a_half_hour_shows_the_most_runs_that_start_at_once_in_it() -> None:
@@ -70,7 +76,7 @@ def test_a_larger_pile_up_does_not_break_the_line_of_a_smaller_one() -> None:
 
 
 def test_today_is_bold_and_no_other_day(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("foresail.cli.schedule.calendar.painted", lambda text, colour, _: f"<{colour}>{text}</>")
+    monkeypatch.setattr("foresail.cli.cron.load_lines.painted", lambda text, colour, _: f"<{colour}>{text}</>")
     found = load(named("a", "0 3 * * *"), first=date(2026, 11, 14))
     bold = [line for line in week_lines(found) if line.startswith("<1>")]
     assert len(bold) == 1

@@ -70,6 +70,57 @@ SENTENCES = {
             "restore delete daily -n shop"
         ),
     ),
+    "InvalidScheduleSpec": (
+        (
+            "The schedule or its backup template is not allowed. Correct the field that the message names, with "
+            "kubectl edit nonadminschedule daily -n shop"
+        ),
+    ),
+    "ScheduleAccepted": (
+        (
+            "The schedule is valid and within its policy. See its next run with foresail backup schedule get daily "
+            "-n shop"
+        ),
+    ),
+    "Scheduled": ("The next run starts when it is due. See it with foresail backup schedule get daily -n shop",),
+    "Paused": ("The schedule is paused. Resume it with foresail backup schedule unpause daily -n shop",),
+    "Busy": (
+        (
+            "The previous backup of the schedule has not finished. See what blocks that backup with foresail backup "
+            "explain -n shop"
+        ),
+    ),
+    "NameTaken": (
+        (
+            "Another NonAdminBackup has the name of the run that is due. Delete the NonAdminBackup that the message "
+            "names, or wait for the next run"
+        ),
+    ),
+    "TooManySchedules": (
+        (
+            "The namespace has as many schedules as its policy allows. Delete another one with foresail backup "
+            "schedule delete, or ask a cluster administrator to raise the limit"
+        ),
+    ),
+    "Skipped": ("SkipImmediately was applied. There is nothing that you need to do",),
+    "SkipNotApplied": (
+        (
+            "SkipImmediately was set again without a pause in between, so it is ignored. Pause the schedule and "
+            "unpause it with foresail backup schedule unpause daily --skip-immediately -n shop"
+        ),
+    ),
+    "Missed": (
+        (
+            "Runs were missed while the operator was down or runs were blocked, and only the last one runs. There is "
+            "nothing that you need to do"
+        ),
+    ),
+    "TimeInFuture": (
+        (
+            "A recorded time of the schedule is in the future, so runs count from now. Ask a cluster administrator "
+            "to check the clocks"
+        ),
+    ),
     "NoPolicy": (
         (
             "Self-service is not enabled in namespace shop. Ask a cluster administrator to enable it; the backup "

@@ -201,6 +201,7 @@ def test_options_that_name_a_cluster_have_one_meaning(words: str) -> None:
 
 PRINTS_OBJECTS = {
     "backup": ("create", "get", "delete"),
+    "backup schedule": ("create", "get", "pause", "unpause", "delete"),
     "restore": ("create", "get", "delete"),
     "schedule": ("create", "get", "pause", "unpause", "delete", "run"),
     "primer": ("create", "get", "suspend", "resume", "delete", "suggest"),
@@ -217,6 +218,7 @@ def test_every_verb_that_lists_or_changes_objects_is_known_here() -> None:
         "explain",
         "wait",
         "logs",
+        "schedule",  # of backup: a group of its own
         "contents",
         "usage",
         "simulate",

@@ -35,12 +35,13 @@ SCHEDULES = (
     *_each("events.k8s.io", "events", "create"),
 )
 SELF_SERVICE = (
-    *_each("oadp.openshift.io", "nonadminbackups", "list watch patch delete", everywhere=True),
+    *_each("oadp.openshift.io", "nonadminbackups", "get list watch create patch delete", everywhere=True),
     *_each("oadp.openshift.io", "nonadminrestores", "list watch patch delete", everywhere=True),
     *_each("oadp.openshift.io", "nonadmindownloadrequests", "list watch delete", everywhere=True),
+    *_each("oadp.openshift.io", "nonadminschedules", "list watch patch", everywhere=True),
     *_each(
         "oadp.openshift.io",
-        "nonadminbackups/status nonadminrestores/status nonadmindownloadrequests/status",
+        "nonadminbackups/status nonadminrestores/status nonadmindownloadrequests/status nonadminschedules/status",
         "patch",
         everywhere=True,
     ),

@@ -1,117 +1,64 @@
 """`foresail schedule calendar`: the week of all Schedules, so that pile-ups are seen before they happen."""
 
 import argparse
-import sys
-from collections.abc import Iterator, Sequence
-from datetime import date, timedelta
-from itertools import pairwise
+from collections.abc import Iterator
+from datetime import date, datetime, timedelta
+from functools import partial
 
 from foresail.cli.cron.calendar import write_picture
+from foresail.cli.cron.load import Load, Timetable, fires_between, load_of
+from foresail.cli.cron.load_lines import SHOWN, pile_line, week_lines
+from foresail.cli.cron.load_picture import load_picture
 from foresail.cli.cron.words import instant_of
 from foresail.cli.errors import CommandError
 from foresail.cli.output.messages import hint
-from foresail.cli.output.terminal import BOLD, RED, YELLOW, painted
-from foresail.cli.schedule.load import SLOTS, Load, Pile, load_of
-from foresail.cli.schedule.load_picture import load_picture
 from foresail.cli.schedule.snapshot import EvaluatedSchedule, read_selected
 from foresail.cron.tz.zone_name import validate_zone_name
 from foresail.cron.tz.zoneinfo_loader import load_zoneinfo
-
-_SHOWN = 5
-_SHOWN_TIMES = 3
-_FEWEST = 3  # times that make a rhythm
-_DAY, _WEEK = 24 * 60, 7
-_NAMED = 6
-_MANY, _VERY_MANY = 3, 10
+from foresail.schedules.expression import parse_expression
+from foresail.schedules.reasons import Because
 
 
 def calendar(args: argparse.Namespace) -> int:
     """Draw how many runs start when."""
-    if args.weeks < 1:
-        raise CommandError(f"--weeks {args.weeks} is too small", "specify 1 or more")
-    first = instant_of(args.start, args.zone).astimezone(load_zoneinfo(validate_zone_name(args.zone))).date()
-    days = [first + timedelta(days=number) for number in range(7 * args.weeks)]
+    days = days_of(args)
     evaluated, instant = read_selected(args)
     drawn = [each for each in evaluated if not each.schedule.paused and each.verdict.refused is None]
-    load = load_of(drawn, days, args.zone, instant)
-    if args.svg is None:
-        print("\n".join(week_lines(load)))
-    else:
-        write_picture(args.svg, load_picture(load, [pile_line(pile) for pile in load.piles[:_SHOWN]]))
-    _hint_omitted(evaluated, drawn)
+    draw(args, load_of([timetable(each, instant) for each in drawn], days, args.zone, instant))
+    hint_omitted(len(evaluated), len(drawn), sum(each.schedule.paused for each in evaluated))
     return 0
 
 
-def week_lines(load: Load) -> Iterator[str]:
-    """Yield the days as lines of half hours, each with the most runs that start at once in it, then the pile-ups."""
-    yield f"{load.schedules} schedules: the most runs that start in one minute of each half hour, in {load.zone}"
-    yield " " * 12 + "".join(f"{hour:<6}" for hour in range(0, 24, 3)).rstrip()
-    for day in load.days:
-        cells = "".join(_cell(load, day, slot) for slot in range(SLOTS))
-        runs = load.runs.get(day, 0)
-        name = painted(f"{day:%a %d %b}", BOLD, sys.stdout) if day == load.today else f"{day:%a %d %b}"
-        yield f"{name}  {cells}  {runs} {'run' if runs == 1 else 'runs'}"
-    if load.most >= _VERY_MANY:
-        yield f"# ten or more; the most is {load.most}"
-    if not load.piles:
-        return
-    yield ""
-    yield "in the same minute:"
-    for pile in load.piles[:_SHOWN]:
-        yield f"  {pile_line(pile)}"
-    if len(load.piles) > _SHOWN:
-        yield f"  and {len(load.piles) - _SHOWN} more pile-ups; foresail schedule spread proposes other minutes"
+def days_of(args: argparse.Namespace) -> list[date]:
+    """Return the days that the options select."""
+    if args.weeks < 1:
+        raise CommandError(f"--weeks {args.weeks} is too small", "specify 1 or more")
+    first = instant_of(args.start, args.zone).astimezone(load_zoneinfo(validate_zone_name(args.zone))).date()
+    return [first + timedelta(days=number) for number in range(7 * args.weeks)]
 
 
-def pile_line(pile: Pile) -> str:
-    """Return a pile-up in words: when, how many, and whose."""
-    names = ", ".join(pile.names[:_NAMED])
-    more = f" and {len(pile.names) - _NAMED} more" if len(pile.names) > _NAMED else ""
-    return f"{_when(pile)}: {len(pile.names)} ({names}{more})"
+def timetable(each: EvaluatedSchedule, now: datetime) -> Timetable:
+    """Return when a Schedule runs."""
+    return Timetable(each.schedule.key, partial(fires_of, each, now=now))
 
 
-def _when(pile: Pile) -> str:
-    rhythm = _rhythm([each.hour * 60 + each.minute for each in pile.minutes])
-    is_daily = len(pile.days) == (pile.days[-1] - pile.days[0]).days + 1 and len(pile.days) >= _WEEK
-    if rhythm and is_daily:
-        return rhythm
-    shown = ", ".join(f"{each:%H:%M}" for each in pile.minutes[:_SHOWN_TIMES])
-    more = len(pile.minutes) - _SHOWN_TIMES
-    times = rhythm or f"at {shown}{f' and {more} more times' if more > 0 else ''}"
-    first = f"{pile.days[0]:%a %d %b}"
-    days = "every day" if is_daily else first if len(pile.days) == 1 else f"{len(pile.days)} days from {first}"
-    return f"{days} {times}"
+def fires_of(each: EvaluatedSchedule, start: datetime, end: datetime, now: datetime) -> Iterator[datetime]:
+    """Yield when a Schedule fires; one that counts from its last run is followed from there."""
+    cron = parse_expression(each.schedule.text, each.view.settings.zone, each.view.server.dialect, now)
+    if not isinstance(cron, Because):
+        yield from fires_between(cron, each.verdict.base, start, end)
 
 
-def _rhythm(minutes: Sequence[int]) -> str:
-    """Return minutes of a day at equal distances in words; empty if they are not, or too few."""
-    steps = {later - earlier for earlier, later in pairwise(minutes)}
-    if len(minutes) < _FEWEST or len(steps) != 1:
-        return ""
-    (step,) = steps
-    first, last = (f"{each // 60:02}:{each % 60:02}" for each in (minutes[0], minutes[-1]))
-    words = f"{step} minutes" if step % 60 else "hour" if step == 60 else f"{step // 60} hours"  # noqa: PLR2004
-    if len(minutes) * step != _DAY:
-        return f"every {words} from {first} to {last}"
-    if words == "hour":
-        return f"every hour at :{minutes[0]:02}" if minutes[0] else "every full hour"
-    return f"every {words}" if step % 60 else f"every {words} from {first}"
+def draw(args: argparse.Namespace, load: Load) -> None:
+    """Print the week, or write it as a picture."""
+    if args.svg is None:
+        print("\n".join(week_lines(load)))
+    else:
+        write_picture(args.svg, load_picture(load, [pile_line(pile) for pile in load.piles[:SHOWN]]))
 
 
-def _cell(load: Load, day: date, slot: int) -> str:
-    count = load.peaks.get((day, slot), 0)
-    if not count:
-        skipped = (jump for jump in load.jumps if jump.day == day and not jump.repeated)
-        return " " if any(jump.begin <= slot * 30 < jump.end for jump in skipped) else "·"
-    text = str(count) if count < _VERY_MANY else "#"
-    if count >= _VERY_MANY:
-        return painted(text, f"{BOLD};{RED}", sys.stdout)
-    return painted(text, YELLOW, sys.stdout) if count >= _MANY else text
-
-
-def _hint_omitted(evaluated: Sequence[EvaluatedSchedule], drawn: Sequence[EvaluatedSchedule]) -> None:
-    paused = sum(each.schedule.paused for each in evaluated)
-    refused = len(evaluated) - len(drawn) - paused
-    for count, why in ((paused, "paused"), (refused, "invalid or never due")):
+def hint_omitted(number: int, drawn: int, paused: int) -> None:
+    """Say how many schedules are not in the picture, and why."""
+    for count, why in ((paused, "paused"), (number - drawn - paused, "invalid or never due")):
         if count:
             hint(f"{count} {'schedule is' if count == 1 else 'schedules are'} {why}, so not drawn")

@@ -13,8 +13,8 @@ from foresail.cli.errors import CommandError
 from foresail.cli.output.messages import hint
 from foresail.cli.output.objects import as_text
 from foresail.cli.output.table import fitted, terminal_width
+from foresail.cli.schedule.calendar import fires_of
 from foresail.cli.schedule.hints import hint_who_manages
-from foresail.cli.schedule.load import fires_of
 from foresail.cli.schedule.snapshot import EvaluatedSchedule, read_selected
 from foresail.cli.schedule.spreading import Candidate, Move, minute_of, spread
 

@@ -56,6 +56,46 @@ ADVICE = {
         "run it with kubectl label {kind} {name} -n {namespace} velero.io/restore-name-. "
         "Or delete it with foresail {word} delete {name} -n {namespace}",
     ),
+    Reason.INVALID_SCHEDULE_SPEC: Advice(
+        "the schedule or its backup template is not allowed",
+        "correct the field that the message names, with kubectl edit nonadminschedule {name} -n {namespace}",
+    ),
+    Reason.SCHEDULE_ACCEPTED: Advice(
+        "the schedule is valid and within its policy",
+        "see its next run with foresail backup schedule get {name} -n {namespace}",
+    ),
+    Reason.SCHEDULED: Advice(
+        "the next run starts when it is due", "see it with foresail backup schedule get {name} -n {namespace}"
+    ),
+    Reason.PAUSED: Advice(
+        "the schedule is paused", "resume it with foresail backup schedule unpause {name} -n {namespace}"
+    ),
+    Reason.BUSY: Advice(
+        "the previous backup of the schedule has not finished",
+        "see what blocks that backup with foresail backup explain -n {namespace}",
+    ),
+    Reason.NAME_TAKEN: Advice(
+        "another NonAdminBackup has the name of the run that is due",
+        "delete the NonAdminBackup that the message names, or wait for the next run",
+    ),
+    Reason.TOO_MANY_SCHEDULES: Advice(
+        "the namespace has as many schedules as its policy allows",
+        "delete another one with foresail backup schedule delete, or ask a cluster administrator to raise the limit",
+    ),
+    Reason.SKIPPED: Advice("skipImmediately was applied", "there is nothing that you need to do"),
+    Reason.SKIP_NOT_APPLIED: Advice(
+        "skipImmediately was set again without a pause in between, so it is ignored",
+        "pause the schedule and unpause it with foresail backup schedule unpause {name} --skip-immediately "
+        "-n {namespace}",
+    ),
+    Reason.MISSED: Advice(
+        "runs were missed while the operator was down or runs were blocked, and only the last one runs",
+        "there is nothing that you need to do",
+    ),
+    Reason.TIME_IN_FUTURE: Advice(
+        "a recorded time of the schedule is in the future, so runs count from now",
+        "ask a cluster administrator to check the clocks",
+    ),
     Reason.NO_POLICY: Advice(
         "self-service is not enabled in namespace {namespace}",
         "ask a cluster administrator to enable it; the {word} then starts automatically",

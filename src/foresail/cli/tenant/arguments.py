@@ -73,6 +73,10 @@ def _filling(word: str) -> Callable[[argparse.ArgumentParser], None]:
         _add_delete(words, word)
         _add_wait(words, word)
         _add_logs(words, word)
+        if word == "backup":
+            from foresail.cli.tenant.schedule.arguments import add_tenant_schedule  # noqa: PLC0415 - only for backup
+
+            add_tenant_schedule(words)
 
     return fill
 

@@ -22,7 +22,7 @@ def settle_name(family: Family, args: argparse.Namespace, instant: datetime) -> 
     problem = problem_with_name(args.name)
     if problem is not None:
         kind = family.kind.name
-        raise UsageError(f"{kind} {args.name}: {problem}", _advice(args.name))
+        raise UsageError(f"{kind} {args.name}: {problem}", advice_for_name(args.name))
 
 
 def problem_with_name(name: str) -> str | None:
@@ -32,7 +32,8 @@ def problem_with_name(name: str) -> str | None:
     return None if _VALID.fullmatch(name) else "the name is not valid"
 
 
-def _advice(name: str) -> str:
+def advice_for_name(name: str) -> str:
+    """Return what a valid name has, and one that is like this name."""
     better = re.sub(r"[^a-z0-9.]+", "-", name.lower())[:_LONGEST].strip("-.")
     such = f", such as {better}" if better and problem_with_name(better) is None and better != name else ""
     return f"use at most {_LONGEST} lowercase letters, digits, - and .{such}"

@@ -12,7 +12,8 @@ from datetime import datetime
 import msgspec
 
 from foresail.api import nonadmin, velero
-from foresail.api.marks import REQUESTER, REQUESTER_GROUPS
+from foresail.api.instants import instant
+from foresail.api.marks import REQUESTER, REQUESTER_GROUPS, SCHEDULE_UID, SLOT
 from foresail.api.nonadmin import Condition
 from foresail.plan import Key, Keyed
 from foresail.selfservice.families import BACKUPS, Family
@@ -78,6 +79,8 @@ class RequestRow(Keyed, frozen=True, gc=False):
     requester_groups: tuple[str, ...] = ()
     restored_by: str = ""  # the Velero Restore that created this request; empty if none did
     is_oversized: bool = False  # whether the spec is larger than LARGEST_SPEC
+    schedule_uid: str = ""  # of a backup, the NonAdminSchedule that it was created for
+    slot: datetime | None = None  # the instant at which that was due
 
     @property
     def is_being_removed(self) -> bool:
@@ -118,6 +121,8 @@ def request_row(wire: nonadmin.Request, family: Family) -> RequestRow:
         requester_groups=groups,
         restored_by=sys.intern((meta.labels or {}).get(velero.RESTORE_NAME_LABEL, "")),
         is_oversized=is_oversized,
+        schedule_uid=sys.intern(annotations.get(SCHEDULE_UID, "")) if is_backup else "",
+        slot=instant(annotations[SLOT]) if is_backup and SLOT in annotations else None,
     )
 
 

@@ -16,6 +16,7 @@ from foresail.selfservice.requests import dangling, outcome, protection
 from foresail.selfservice.requests.force_deleted import forced_at
 from foresail.selfservice.requests.status import ACCEPTED, CREATED, DELETING
 from foresail.selfservice.rows.requests import RequestRow
+from foresail.selfservice.rows.run_names import stem_of_run
 from foresail.selfservice.rows.velero import MovementRow, VeleroRow
 
 WINDOW = "window"
@@ -39,6 +40,8 @@ class FamilyState:
                 "blocked by": _blocked_by,
                 "ended": lambda row: [row.key.namespace] if family is RESTORES and outcome.has_ended(row) else [],
                 "handed over from": lambda row: _source_of(row) if _awaits_hand_over(row) else [],
+                "schedule": _schedule_of,
+                "run of": _run_of,
                 "restores": lambda row: _source_of(row) if not row.status.velero.nacuuid else [],
             }
         )
@@ -145,6 +148,17 @@ def _blocked_by(row: RequestRow) -> list[Hashable]:
 def _source_of(row: RequestRow) -> list[Hashable]:
     """Return the key of the backup that a restore is from."""
     return [Key(row.key.namespace, row.source)] if row.source else []
+
+
+def _schedule_of(row: RequestRow) -> list[Hashable]:
+    """Return the schedule that a backup was created for; a UID of another namespace is not from us."""
+    return [(row.key.namespace, row.schedule_uid)] if row.schedule_uid else []
+
+
+def _run_of(row: RequestRow) -> list[Hashable]:
+    """Return the schedule whose run the name of a backup means, whoever created it."""
+    name = stem_of_run(row.key.name)
+    return [(row.key.namespace, name)] if name is not None else []
 
 
 def _awaits_hand_over(row: RequestRow) -> bool:

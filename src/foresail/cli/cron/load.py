@@ -1,19 +1,25 @@
 """How many runs start when: the fires of all Schedules on the days of a picture, and where they pile up."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from itertools import takewhile
 
-from foresail.cli.schedule.snapshot import EvaluatedSchedule
 from foresail.cron import IntervalSchedule, Schedule, fires_after, outlook
 from foresail.cron.clock_changes import ClockJump, clock_jumps
 from foresail.cron.tz.zoneinfo_loader import load_zoneinfo
-from foresail.schedules.expression import parse_expression
-from foresail.schedules.reasons import Because
+from foresail.plan import Key
 
 SLOTS = 48  # half hours of a day
 _MOST_COMPARED = 1000  # pile-ups that are compared with each other
+
+
+@dataclass(frozen=True, slots=True)
+class Timetable:
+    """Whose runs are counted, and when they start between two instants."""
+
+    key: Key
+    fires: Callable[[datetime, datetime], Iterable[datetime]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +50,15 @@ class Load:
         return max(self.peaks.values(), default=0)
 
 
-def load_of(evaluated: Sequence[EvaluatedSchedule], days: Sequence[date], zone: str, now: datetime) -> Load:
-    """Count the runs of all Schedules that are not paused."""
+def load_of(timetables: Sequence[Timetable], days: Sequence[date], zone: str, now: datetime) -> Load:
+    """Count the runs of all timetables."""
     wall = load_zoneinfo(zone)
     start, end = (datetime.combine(day, time(), wall) for day in (days[0], days[-1] + timedelta(days=1)))
-    several = len({each.schedule.key.namespace for each in evaluated}) > 1
+    several = len({each.key.namespace for each in timetables}) > 1
     minutes: dict[datetime, list[str]] = {}
-    for each in evaluated:
-        key = each.schedule.key
-        for fire in fires_of(each, start, end, now):
-            minutes.setdefault(fire.replace(second=0), []).append(str(key) if several else key.name)
+    for each in timetables:
+        for fire in each.fires(start, end):
+            minutes.setdefault(fire.replace(second=0), []).append(str(each.key) if several else each.key.name)
     # Not by wall time: in autumn the clock shows an hour twice.
     local = [(at.astimezone(wall), names) for at, names in sorted(minutes.items())]
     runs: dict[date, int] = {}
@@ -65,7 +70,7 @@ def load_of(evaluated: Sequence[EvaluatedSchedule], days: Sequence[date], zone: 
     return Load(
         zone,
         tuple(days),
-        len(evaluated),
+        len(timetables),
         runs,
         peaks,
         tuple(_piles(local)),
@@ -74,15 +79,9 @@ def load_of(evaluated: Sequence[EvaluatedSchedule], days: Sequence[date], zone: 
     )
 
 
-def fires_of(each: EvaluatedSchedule, start: datetime, end: datetime, now: datetime) -> Iterator[datetime]:
-    """Yield when a Schedule fires; one that counts from its last run is followed from there."""
-    cron = parse_expression(each.schedule.text, each.view.settings.zone, each.view.server.dialect, now)
-    if isinstance(cron, Because):
-        return
-    if isinstance(cron, IntervalSchedule):
-        yield from _chained(cron, each.verdict.base, start, end)
-    else:
-        yield from cron.between(start, end)
+def fires_between(cron: Schedule, base: datetime, start: datetime, end: datetime) -> Iterator[datetime]:
+    """Yield the fires of a schedule; one that counts from its last run is followed from there."""
+    yield from _chained(cron, base, start, end) if isinstance(cron, IntervalSchedule) else cron.between(start, end)
 
 
 def _chained(cron: Schedule, base: datetime, start: datetime, end: datetime) -> Iterator[datetime]:

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
+from foresail.cli.cron.load import SLOTS, Load
 from foresail.cli.cron.svg import LEFT, WIDTH, clock_marks, day_grid, label, picture
-from foresail.cli.schedule.load import SLOTS, Load
 
 _ROW, _BAR = 56, 40
 _LINE = 20

@@ -1,0 +1,1 @@
+"""`foresail backup schedule`: tenants' own schedules."""

@@ -1,0 +1,126 @@
+"""The words of `foresail backup schedule`; what they do is imported only when one of them is args."""
+
+import argparse
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from foresail.cli.options.booleans import BooleanOption, add_dry_run
+from foresail.cli.options.connection import add_cluster
+from foresail.cli.options.output import add_object_output, add_output
+from foresail.cli.options.parser import examples
+
+_SKIP = "sets spec.skipImmediately: skip a run that is due at that moment"
+_EXAMPLES = {
+    "create": (
+        "foresail backup schedule create nightly --schedule '0 3 * * *' --ttl 72h",
+        "foresail backup schedule create db --schedule '@every 12h' -l app=db -o yaml",
+    ),
+    "get": ("foresail backup schedule get", "foresail backup schedule get -A -o wide"),
+    "describe": ("foresail backup schedule describe nightly",),
+    "explain": ("foresail backup schedule explain nightly", "foresail backup schedule explain -o json"),
+    "calendar": ("foresail backup schedule calendar", "foresail backup schedule calendar --weeks 2 --svg weeks.svg"),
+    "pause": ("foresail backup schedule pause nightly", "foresail backup schedule pause --all --dry-run"),
+    "unpause": (
+        "foresail backup schedule unpause nightly",
+        "foresail backup schedule unpause nightly --skip-immediately",
+    ),
+    "delete": ("foresail backup schedule delete nightly",),
+}
+
+
+def add_tenant_schedule(words: Any) -> None:  # noqa: ANN401 - argparse's own is private
+    """Add `foresail backup schedule` to the words of `foresail backup`."""
+    one = words.add_parser(
+        "schedule",
+        help="back up your namespace again and again",
+        description="Manages your NonAdminSchedules. Each run creates a NonAdminBackup in your namespace, "
+        "which your policy and quota apply to.",
+        epilog=examples(*(_EXAMPLES[verb][0] for verb in ("create", "get", "explain"))),
+    )
+    one.fill = _fill
+
+
+def _fill(schedule: argparse.ArgumentParser) -> None:
+    words = schedule.add_subparsers(required=True, metavar="COMMAND")
+    _add_create(words)
+    _add_reports(words)
+    _add_changes(words)
+
+
+def _add_create(words: Any) -> None:  # noqa: ANN401
+    from foresail.cli.tenant.spec_arguments import add_backup_spec  # noqa: PLC0415 - only for create
+
+    one = _word(words, "create", "create a schedule of backups of the namespace", ("create", "create"))
+    one.add_argument("name", metavar="NAME", help="name of the NonAdminSchedule")
+    one.add_argument(
+        "--schedule", metavar="CRON", required=True, help="cron expression as CronJobs have it; CRON_TZ= names a zone"
+    )
+    one.add_argument("--paused", action=BooleanOption, default=False, help="create it paused")
+    one.add_argument("--skip-immediately", action=BooleanOption, help=_SKIP)
+    add_object_output(one, "json, yaml, jsonpath: print the object and send nothing; needs no cluster")
+    add_dry_run(one)
+    add_backup_spec(one)
+
+
+def _add_reports(words: Any) -> None:  # noqa: ANN401
+    one = _word(words, "get", "list schedules with last run, next run and blocking reason", ("get", "get"))
+    _add_selection(one)
+    add_object_output(one)
+    one = _word(words, "describe", "show details of schedules and their last runs", ("describe", "describe"))
+    _add_selection(one)
+    meaning = "evaluate the rules in order, and show the first that blocks a schedule"
+    one = _word(words, "explain", meaning, ("explain", "explain"))
+    _add_selection(one)
+    add_output(one, "table", "json", "yaml")
+    one = _word(words, "calendar", "draw how many runs start when", ("calendar", "calendar"))
+    _add_selection(one)
+    one.add_argument("--from", dest="start", metavar="DATE", help="first day (default: today)")
+    one.add_argument("--weeks", type=int, default=1, metavar="N", help="(%(default)s)")
+    one.add_argument("--zone", default="UTC", help="time zone of the picture (%(default)s)")
+    one.add_argument("--svg", metavar="FILE", help="write an SVG picture; - writes it to standard output")
+
+
+def _add_changes(words: Any) -> None:  # noqa: ANN401
+    for verb in ("pause", "unpause"):
+        one = _word(words, verb, f"{verb} schedules", ("change", verb))
+        _add_selection(one, everything=True)
+        one.add_argument("--skip-immediately", action=BooleanOption, help=f"{_SKIP} (default: unchanged)")
+        add_object_output(one)
+        add_dry_run(one)
+    one = _word(words, "delete", "delete schedules; their backups stay until they expire", ("change", "delete"))
+    _add_selection(one, everything=True)
+    one.add_argument("--confirm", action="store_true", help="do not ask for confirmation")
+    add_object_output(one)
+    add_dry_run(one)
+
+
+def _word(words: Any, verb: str, meaning: str, run: tuple[str, str]) -> argparse.ArgumentParser:  # noqa: ANN401
+    one: argparse.ArgumentParser = words.add_parser(
+        verb, help=meaning, description=meaning, epilog=examples(*_EXAMPLES[verb])
+    )
+    where = one.add_argument_group("where")
+    where.add_argument(
+        "-n", "--namespace", metavar="NAMESPACE", help="your namespace (default: that of the kube context)"
+    )
+    add_cluster(where)
+    one.set_defaults(run=_command(*run), all_namespaces=False)
+    return one
+
+
+def _add_selection(one: argparse.ArgumentParser, *, everything: bool = False) -> None:
+    """Add names, -l and -A; a command that changes objects needs --all for all of them."""
+    none = "" if everything else "; all if none is given"
+    one.add_argument("names", nargs="*", metavar="NAME", help=f"names of schedules{none}")
+    one.add_argument("-l", "--selector", metavar="SELECTOR", help="select by labels")
+    one.add_argument("-A", "--all-namespaces", action="store_true", help="all namespaces")
+    if everything:
+        one.add_argument("--all", action="store_true", help="all schedules of the namespace, or with -A of the cluster")
+
+
+def _command(module: str, function: str) -> Callable[[argparse.Namespace], int]:
+    def run(args: argparse.Namespace) -> int:
+        code: int = getattr(import_module(f"foresail.cli.tenant.schedule.{module}"), function)(args)
+        return code
+
+    return run

@@ -1,0 +1,89 @@
+"""A NonAdminSchedule as its tenant sees it, and the ones that a command selects."""
+
+import argparse
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypeVar
+
+import msgspec
+
+from foresail.api.instants import instant
+from foresail.api.nonadmin import Condition, Schedule
+from foresail.api.requests import NON_ADMIN_SCHEDULE
+from foresail.cli.access.cluster import Cluster, on_cluster, settle_namespace
+from foresail.cli.access.refused_writes import RefusedWrite
+from foresail.cli.errors import CommandError
+from foresail.plan import Key
+from foresail.selfservice.requests.status import ACCEPTED, FALSE
+from foresail.selfservice.rows.schedules import ScheduleRow, schedule_row
+from foresail.selfservice.schedules.status import READY
+
+T = TypeVar("T")
+_any = msgspec.json.Decoder(dict[str, Any])
+_schedule = msgspec.json.Decoder(Schedule)
+
+
+@dataclass(frozen=True, slots=True)
+class TenantSchedule:
+    """One NonAdminSchedule: the raw object, and its row."""
+
+    content: dict[str, Any]
+    row: ScheduleRow
+    refused: RefusedWrite | None = None  # only `explain` reads it
+
+    @property
+    def key(self) -> Key:
+        """Its namespace and name."""
+        return self.row.key
+
+    @property
+    def next_run(self) -> datetime | None:
+        """When it runs next, as the operator reports it."""
+        return instant(self.row.status.next_run) if self.row.status.next_run else None
+
+    @property
+    def blocking(self) -> Condition | None:
+        """The condition that explains why it does not run; None if there is none."""
+        found = (self.row.status.condition(kind) for kind in (ACCEPTED, READY))
+        return next((each for each in found if each is not None and each.status == FALSE), None)
+
+
+def in_namespace(args: argparse.Namespace, work: Callable[[Cluster], Awaitable[T]]) -> T:
+    """Determine the namespace, connect, do the work and disconnect."""
+    if args.all_namespaces:
+        args.namespace = ""
+    else:
+        settle_namespace(args)
+    return on_cluster(args, work)
+
+
+async def selected_schedules(cluster: Cluster, args: argparse.Namespace) -> list[TenantSchedule]:
+    """Read the schedules that names or a selector match, or all; print a message if there are none."""
+    if args.names and (args.selector or getattr(args, "all", False) or not args.namespace):
+        problem = f"{NON_ADMIN_SCHEDULE.name} {args.names[0]}: names cannot be combined with -l, -A or --all"
+        raise CommandError(problem, "specify either names or a selection")
+    if args.names:
+        keys = [Key(args.namespace, name) for name in args.names]
+        return [decode(await cluster.read(NON_ADMIN_SCHEDULE, key, msgspec.Raw)) for key in keys]
+    listed = await cluster.listed(NON_ADMIN_SCHEDULE, args.namespace, args.selector or "")
+    found = sorted(map(decode, listed), key=lambda each: each.key)
+    if not found:
+        where = f"namespace {args.namespace}" if args.namespace else "any namespace"
+        print(f"No schedules found in {where}", file=sys.stderr)
+    return found
+
+
+def read_selected(args: argparse.Namespace) -> list[TenantSchedule]:
+    """Connect and read the selected schedules."""
+    return in_namespace(args, lambda cluster: selected_schedules(cluster, args))
+
+
+def decode(raw: msgspec.Raw) -> TenantSchedule:
+    """Return a NonAdminSchedule as it came, and its row."""
+    try:
+        return TenantSchedule(_any.decode(raw), schedule_row(_schedule.decode(raw)))
+    except (msgspec.DecodeError, ValueError) as error:
+        name = (_any.decode(raw).get("metadata") or {}).get("name", "")
+        raise CommandError(f"{NON_ADMIN_SCHEDULE.name} {name} cannot be read: {error}", "correct the object") from None

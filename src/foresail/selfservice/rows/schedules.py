@@ -1,0 +1,112 @@
+"""Rows of NonAdminSchedules."""
+
+import sys
+from datetime import datetime
+
+import msgspec
+
+from foresail.api import nonadmin, velero
+from foresail.api.instants import stamp, utc
+from foresail.api.nonadmin import Condition, RecentBackup
+from foresail.plan import Key, Keyed
+from foresail.selfservice.rows.requests import LARGEST_SPEC, requester_of
+from foresail.slots.observed import Observed
+
+_observed = msgspec.json.Decoder(Observed)
+
+
+class ScheduleStatus(msgspec.Struct, frozen=True):
+    """The status of a NonAdminSchedule, all of it."""
+
+    phase: str = ""
+    conditions: tuple[Condition, ...] = ()
+    next_run: str = ""
+    last_backup: str = ""
+    last_skipped: str = ""
+    recent: tuple[RecentBackup, ...] = ()
+    observed: Observed | None = None
+    clearing: int = 0  # the generation whose skipImmediately was applied and is to be removed from the spec
+
+    def condition(self, kind: str) -> Condition | None:
+        """Return the condition of a type."""
+        return next((each for each in self.conditions if each.type == kind), None)
+
+
+class ScheduleRow(Keyed, frozen=True):
+    """A NonAdminSchedule."""
+
+    uid: str
+    version: str
+    generation: int
+    created: datetime
+    is_terminating: bool
+    text: str  # the cron expression
+    template: str  # the backupSpec as it came; empty if it is oversized
+    paused: bool
+    skip: bool | None  # spec.skipImmediately
+    status: ScheduleStatus
+    last_backup: datetime | None
+    last_skipped: datetime | None
+    requester: str = ""  # who created or last changed it; empty if no admission policy recorded it
+    requester_groups: tuple[str, ...] = ()
+    restored_by: str = ""  # the Velero Restore that brought it back; empty if nobody restored it
+    is_oversized: bool = False
+
+    @property
+    def phase(self) -> str:
+        """The phase; empty before the first reconcile."""
+        return self.status.phase
+
+
+def schedule_row(wire: nonadmin.Schedule) -> ScheduleRow:
+    """Return what is kept of a NonAdminSchedule."""
+    meta, spec, status = wire.metadata, wire.spec, wire.status
+    if meta.creation_timestamp is None:
+        raise ValueError("it has no creationTimestamp")
+    asked, (requester, groups) = spec.template.backup_spec, requester_of(meta.annotations or {})
+    is_oversized = memoryview(asked).nbytes > LARGEST_SPEC
+    return ScheduleRow(
+        key=Key(sys.intern(meta.namespace), meta.name),
+        uid=meta.uid,
+        version=meta.resource_version,
+        generation=meta.generation,
+        created=meta.creation_timestamp,
+        is_terminating=meta.deletion_timestamp is not None,
+        text=sys.intern(spec.schedule),
+        template="" if is_oversized else sys.intern(bytes(asked).decode()),
+        paused=bool(spec.paused),
+        skip=spec.skip_immediately,
+        status=_status(status),
+        last_backup=utc(status.last_backup) if status.last_backup else None,
+        last_skipped=utc(status.last_skipped) if status.last_skipped else None,
+        requester=requester,
+        requester_groups=groups,
+        restored_by=(meta.labels or {}).get(velero.RESTORE_NAME_LABEL, ""),
+        is_oversized=is_oversized,
+    )
+
+
+def _status(wire: nonadmin.ScheduleStatus) -> ScheduleStatus:
+    record = wire.observed
+    return ScheduleStatus(
+        phase=sys.intern(wire.phase),
+        conditions=tuple(wire.conditions or ()),
+        next_run=wire.next_run,
+        last_backup=_stamp(wire.last_backup),
+        last_skipped=_stamp(wire.last_skipped),
+        recent=tuple(wire.recent_backups or ()),
+        observed=_decoded(record.record) if record is not None else None,
+        clearing=record.clearing if record is not None else 0,
+    )
+
+
+def _stamp(moment: datetime | None) -> str:
+    return stamp(utc(moment)) if moment is not None else ""
+
+
+def _decoded(record: str) -> Observed | None:
+    """Return what was last observed; None if it cannot be decoded."""
+    try:
+        return _observed.decode(record)
+    except (msgspec.DecodeError, RecursionError):
+        return None

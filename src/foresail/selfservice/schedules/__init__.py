@@ -1,0 +1,1 @@
+"""Schedules of tenants: each due slot of a NonAdminSchedule becomes a NonAdminBackup."""

@@ -1,0 +1,146 @@
+"""From the verdict about a NonAdminSchedule to the Plan: at most one run, one status, and the Events."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+import msgspec
+
+from foresail.api.instants import stamp, whole
+from foresail.api.requests import NON_ADMIN_SCHEDULE
+from foresail.plan import Action, Level, Note, Patch, Plan, Subject
+from foresail.selfservice.reasons import Reason, Refused
+from foresail.selfservice.requests.status import ACCEPTED, BACKING_OFF, CREATED, FALSE, NEW, TRUE, NewCondition, forward
+from foresail.selfservice.rows.schedules import ScheduleRow, ScheduleStatus
+from foresail.selfservice.schedules import build
+from foresail.selfservice.schedules.observe import ScheduleView
+from foresail.selfservice.schedules.rules import WAITS, Verdict, judge, next_reconcile, outdated, refused_runs
+from foresail.selfservice.schedules.status import READY, patch_body, recent_backups, with_conditions
+from foresail.slots.rules import in_future_text, missed_text, skip_not_applied_text, skipped_text
+
+
+def decide(view: ScheduleView, now: datetime) -> Plan:
+    """Return what to do about a NonAdminSchedule now, and when to reconcile next."""
+    schedule, namespace = view.schedule, view.namespace
+    if schedule.is_terminating or namespace is None or namespace.is_terminating:
+        return Plan(subject=subject_of(schedule))
+    return run_when_due(view, judge(view, now), now)
+
+
+def run_when_due(view: ScheduleView, verdict: Verdict, now: datetime) -> Plan:
+    """Turn a verdict into writes, in the order that survives a crash between any two of them.
+
+    The run comes first. Its name is derived from the slot, so a crash after it creates no second one; the next
+    reconcile records it. skipImmediately is removed from the spec after the status says that it was applied.
+    """
+    schedule, subject = view.schedule, subject_of(view.schedule)
+    after = next_status(view, verdict, now)
+    body = patch_body(schedule.status, after)
+    old, later = outdated(view, now) if verdict.refused is None else ([], None)
+    actions: list[Action] = []
+    if verdict.fires is not None:
+        actions = [build.create_run(schedule, verdict.fires), *map(build.delete_refused, refused_runs(view))]
+    actions += map(build.request_deletion, old)
+    if is_to_be_cleared(schedule):
+        actions.append(build.remove_skip(schedule))
+    return Plan(
+        actions=tuple(actions),
+        status=Patch(NON_ADMIN_SCHEDULE, schedule.key, {"status": body}, schedule.version, "status")
+        if body and not is_to_be_cleared(schedule)  # the write before it would make this one stale
+        else None,
+        notes=tuple(_note(subject, *each) for each in _news(view, verdict, after)),
+        wake_at=next_reconcile(verdict, later, now),
+        subject=subject,
+        verdict=verdict,
+    )
+
+
+def is_to_be_cleared(schedule: ScheduleRow) -> bool:
+    """Whether skipImmediately was applied and is still in the very spec that it was read from."""
+    return schedule.skip is True and schedule.status.clearing == schedule.generation
+
+
+def next_status(view: ScheduleView, verdict: Verdict, now: datetime) -> ScheduleStatus:
+    """Return the status that says what the rules found."""
+    schedule, found, before = view.schedule, verdict.found, view.schedule.status
+    last = verdict.fires or verdict.last
+    future = found.future
+    status = ScheduleStatus(
+        phase=forward(before.phase, _phase(verdict)),
+        conditions=before.conditions,
+        next_run=stamp(verdict.upcoming) if verdict.upcoming is not None else "",
+        last_backup=stamp(last) if last is not None else "" if "lastBackup" in future else before.last_backup,
+        last_skipped=stamp(whole(now)) if found.skipped else "" if "lastSkipped" in future else before.last_skipped,
+        recent=recent_backups(view.backups),
+        observed=found.observed,
+        clearing=schedule.generation if found.skipped and schedule.skip is True else _clearing(schedule),
+    )
+    if verdict.fires is not None and _is_all_but_run(before, status):
+        # Thousands may be due at once: all runs are created before any status is written.
+        return before
+    return with_conditions(status, _conditions(view, verdict), schedule.generation, now)
+
+
+def _is_all_but_run(before: ScheduleStatus, after: ScheduleStatus) -> bool:
+    """Whether a status differs in the run that is created now, and in what follows from it, alone."""
+    same = msgspec.structs.replace(after, next_run=before.next_run, last_backup=before.last_backup)
+    return bool(before.conditions) and same == before
+
+
+def _clearing(schedule: ScheduleRow) -> int:
+    return schedule.status.clearing if is_to_be_cleared(schedule) else 0
+
+
+def _phase(verdict: Verdict) -> str:
+    if verdict.refused is None:
+        return CREATED
+    return NEW if verdict.refused.reason in WAITS else BACKING_OFF
+
+
+def _conditions(view: ScheduleView, verdict: Verdict) -> Iterator[NewCondition]:
+    refused = verdict.refused
+    if refused is not None:
+        yield NewCondition(ACCEPTED, FALSE, refused.reason, refused.message)
+        yield NewCondition(READY, FALSE, refused.reason, refused.message)
+        return
+    yield NewCondition(ACCEPTED, TRUE, Reason.SCHEDULE_ACCEPTED, "schedule accepted")
+    why = blocked_by(view, verdict)
+    if why is not None:
+        yield NewCondition(READY, FALSE, why.reason, why.message)
+    else:
+        yield NewCondition(READY, TRUE, Reason.SCHEDULED, "The next run starts at status.nextRun")
+
+
+def blocked_by(view: ScheduleView, verdict: Verdict) -> Refused | None:
+    """Return why no run starts although the schedule is accepted."""
+    if view.schedule.paused:
+        text = f"spec.paused is true; unpause it with foresail backup schedule unpause {view.schedule.key.name}"
+        return Refused(Reason.PAUSED, text)
+    return None if verdict.is_settling else verdict.blocked_by
+
+
+def _news(view: ScheduleView, verdict: Verdict, after: ScheduleStatus) -> Iterator[tuple[Reason, str, Level]]:
+    """Return what to report as Events: conditions with another status or reason, and what happened to slots."""
+    before, found = view.schedule.status, verdict.found
+    old = {each.type: (each.status, each.reason) for each in before.conditions}
+    for each in after.conditions:
+        is_twice = each.type == READY and verdict.refused is not None
+        if old.get(each.type) != (each.status, each.reason) and each.reason != Reason.SCHEDULED and not is_twice:
+            warns = each.status == FALSE and each.reason != Reason.PAUSED
+            yield Reason(each.reason), each.message, Level.WARNING if warns else Level.NORMAL
+    if found.future:
+        yield Reason.TIME_IN_FUTURE, in_future_text(found.future), Level.WARNING
+    if found.observed.ignored and not (before.observed and before.observed.ignored):
+        yield Reason.SKIP_NOT_APPLIED, skip_not_applied_text(NON_ADMIN_SCHEDULE.name), Level.NORMAL
+    if found.skipped:
+        yield Reason.SKIPPED, skipped_text(found.base, verdict.upcoming), Level.NORMAL
+    if verdict.fires is not None and verdict.missed:
+        yield Reason.MISSED, missed_text(verdict.missed, found.base, verdict.fires), Level.WARNING
+
+
+def subject_of(schedule: ScheduleRow) -> Subject:
+    """Return the NonAdminSchedule as the subject of a Plan."""
+    return Subject(NON_ADMIN_SCHEDULE, schedule.key, schedule.uid)
+
+
+def _note(subject: Subject, reason: Reason, message: str, level: Level) -> Note:
+    return Note(subject.kind, subject.key, subject.uid, reason.value, message, level)

@@ -1,0 +1,22 @@
+"""What a decision about a NonAdminSchedule depends on."""
+
+from datetime import datetime
+
+import msgspec
+
+from foresail.selfservice.policy.observe import PolicyRow
+from foresail.selfservice.rows.namespaces import NamespaceRow
+from foresail.selfservice.rows.requests import RequestRow
+from foresail.selfservice.rows.schedules import ScheduleRow
+
+
+class ScheduleView(msgspec.Struct, frozen=True):
+    """Everything that a decision about one NonAdminSchedule depends on, except the time."""
+
+    schedule: ScheduleRow
+    namespace: NamespaceRow | None
+    policy: PolicyRow | None
+    backups: tuple[RequestRow, ...] = ()  # the NonAdminBackups that were created for it
+    taken: frozenset[str] = frozenset()  # names of other NonAdminBackups that begin like those of its runs
+    older: int = 0  # NonAdminSchedules of the namespace that were created before it
+    deleted: datetime | None = None  # the slot of a run that was deleted before status.lastBackup recorded it

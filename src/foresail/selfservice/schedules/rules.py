@@ -1,0 +1,251 @@
+"""The rules of NonAdminSchedules: whether one is accepted, what blocks a run, and which old runs are deleted.
+
+Which slot is due, and when skipImmediately applies, is decided by the rules that all kinds of schedule share.
+"""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from foresail.api import velero
+from foresail.api.instants import stamp, whole
+from foresail.cron import Dialect, Schedule
+from foresail.cron.duration import nanoseconds
+from foresail.selfservice.policy.observe import PolicyRow
+from foresail.selfservice.policy.rules import no_policy
+from foresail.selfservice.reasons import Reason, Refused
+from foresail.selfservice.requests import outcome
+from foresail.selfservice.requests.rules import is_refused, waiting_for
+from foresail.selfservice.requests.status import ACCEPTED
+from foresail.selfservice.rows.requests import LARGEST_SPEC, RequestRow
+from foresail.selfservice.rows.run_names import run_name
+from foresail.selfservice.rows.schedules import ScheduleRow
+from foresail.selfservice.rows.velero import glimpse
+from foresail.selfservice.schedules.observe import ScheduleView
+from foresail.selfservice.specs.build import backup_spec
+from foresail.slots.due import due_and_upcoming, last_slot, missed_before, unrecorded_slot
+from foresail.slots.expression import Unusable, read_expression, too_rare
+from foresail.slots.interval import COMPARED_FIRES, shortest_gap, stable_delay
+from foresail.slots.rules import RARE_RECHECK, Evaluation, evaluate, is_settling
+
+DIALECT = Dialect.ROBFIG
+"""In which tenants' expressions are read: that of CronJobs, whichever Velero is installed."""
+
+ZONE = "UTC"
+"""Of expressions that name no zone."""
+
+WAITS = (Reason.NO_POLICY, Reason.TOO_MANY_SCHEDULES, Reason.RESTORED_FROM_BACKUP)
+"""What is refused for these is not wrong: it goes ahead by itself when the reason is gone."""
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """The result of the rules for one NonAdminSchedule at one instant; slots include the policy's jitter."""
+
+    found: Evaluation
+    refused: Refused | None = None
+    last: datetime | None = None  # the slot of the last run, if status.lastBackup does not record it yet
+    due: datetime | None = None  # the slot whose run is due, blocked or not
+    upcoming: datetime | None = None
+    missed: int = 0  # slots before the due one that will not run; at most a hundred are counted
+    blocked_by: Refused | None = None
+    is_settling: bool = False  # too early to tell: reconcile again in a moment
+    never_fires: bool = False
+
+    @property
+    def fires(self) -> datetime | None:
+        """The slot to create a NonAdminBackup for now."""
+        return None if self.blocked_by or self.is_settling else self.due
+
+
+def judge(view: ScheduleView, now: datetime) -> Verdict:
+    """Evaluate every rule in order; the first that refuses the schedule or blocks a run is reported."""
+    schedule, delay = view.schedule, delay_of(view)
+    last = last_slot((*(each.slot for each in view.backups), view.deleted), now)
+    found = evaluate(_delayed(schedule, delay), schedule.status.observed, last, now, skips=False)
+    verdict = Verdict(found, last=unrecorded_slot(schedule, last, now))
+    cron = read_expression(schedule.text, ZONE, DIALECT)
+    if isinstance(cron, Unusable):
+        never_fires, invalid = cron.never_fires, invalid_schedule(cron.message)
+        return msgspec.structs.replace(verdict, refused=is_held(view) or invalid, never_fires=never_fires)
+    due, upcoming = due_and_upcoming(cron, found.base - delay, now - delay)
+    if due is None and upcoming is None:
+        rare = is_held(view) or invalid_schedule(too_rare(schedule.text).message)
+        return msgspec.structs.replace(verdict, refused=rare, never_fires=True)
+    refused = is_held(view) or problem(view, cron, now)
+    if refused is not None:
+        return msgspec.structs.replace(verdict, refused=refused)
+    upcoming = upcoming + delay if upcoming is not None else None
+    if schedule.paused or due is None:
+        return msgspec.structs.replace(verdict, upcoming=upcoming)
+    return msgspec.structs.replace(
+        verdict,
+        due=due + delay,
+        upcoming=upcoming,
+        missed=missed_before(cron, found.base - delay, due),
+        blocked_by=next(filter(None, (blocker(view, due + delay) for blocker in BLOCKERS)), None),
+        is_settling=_is_settling(view, now),
+    )
+
+
+def _delayed(schedule: ScheduleRow, delay: timedelta) -> ScheduleRow:
+    """Return the schedule with its delay in the text: another delay counts like another expression."""
+    seconds = delay // timedelta(seconds=1)
+    return msgspec.structs.replace(schedule, text=f"{schedule.text} +{seconds}s") if seconds else schedule
+
+
+def delay_of(view: ScheduleView) -> timedelta:
+    """Return by how much the runs are delayed: at most the policy's jitter, the same for each run."""
+    jitter = view.policy.spec.schedules.jitter if view.policy is not None else None
+    return stable_delay(view.schedule.uid, duration(jitter)) if jitter else timedelta()
+
+
+def duration(text: str | None) -> timedelta:
+    """Return the length of a duration of a policy."""
+    return timedelta(microseconds=(nanoseconds(text or "0s") or 0) // 1000)
+
+
+# Whether it is accepted
+
+
+def is_held(view: ScheduleView) -> Refused | None:
+    """Say why a schedule does not run although nothing is wrong with it."""
+    schedule, policy = view.schedule, view.policy
+    if schedule.restored_by:
+        key = schedule.key
+        ask = f"kubectl label nonadminschedule {key.name} --namespace {key.namespace} {velero.RESTORE_NAME_LABEL}-"
+        text = f"Velero Restore {schedule.restored_by} restored this NonAdminSchedule, so it does not run"
+        return Refused(Reason.RESTORED_FROM_BACKUP, f"{text}. To run it: {ask}")
+    if policy is None:
+        return no_policy(schedule.key.namespace)
+    most = policy.spec.schedules.maximum
+    if view.older < most:
+        return None
+    if not most:
+        text = f"SelfServicePolicy {policy.name} allows no NonAdminSchedule"
+        return Refused(Reason.TOO_MANY_SCHEDULES, f"{text}; ask a cluster administrator to raise schedules.maximum")
+    text = f"Limit of {most} NonAdminSchedules reached; starts automatically when an older one is deleted"
+    raised = f"To raise it, ask a cluster administrator about schedules.maximum of SelfServicePolicy {policy.name}"
+    return Refused(Reason.TOO_MANY_SCHEDULES, f"{text}. {raised}")
+
+
+def problem(view: ScheduleView, cron: Schedule, now: datetime) -> Refused | None:
+    """Say what the tenant must change before the schedule is accepted."""
+    policy = view.policy
+    if policy is None:
+        return None
+    return too_frequent(cron, policy, now) or template_problem(view.schedule, policy)
+
+
+def too_frequent(cron: Schedule, policy: PolicyRow, now: datetime) -> Refused | None:
+    """Refuse an expression with two fires closer together than the policy allows."""
+    least, gap = policy.spec.schedules.minimum_interval, shortest_gap(cron, now)
+    if gap is None or gap >= duration(least):
+        return None
+    text = f"spec.schedule fires within {gap} in the next {COMPARED_FIRES:,} fires"
+    allowed = f"SelfServicePolicy {policy.name} allows one run in {least}"
+    return Refused(Reason.POLICY_VIOLATION, f"{text}, but {allowed}. Make it less frequent")
+
+
+def template_problem(schedule: ScheduleRow, policy: PolicyRow) -> Refused | None:
+    """Refuse a template whose backups would all be refused."""
+    where = "spec.template.backupSpec"
+    if schedule.is_oversized:
+        text = f"{where} is larger than {LARGEST_SPEC // 1024} KiB of JSON; shorten it or split it"
+        return Refused(Reason.INVALID_SCHEDULE_SPEC, text)
+    try:
+        tenant: dict[str, Any] = msgspec.json.decode(schedule.template or "{}", type=dict[str, Any])
+    except RecursionError:
+        return Refused(Reason.INVALID_SCHEDULE_SPEC, f"{where} is nested too deeply; flatten it")
+    found = backup_spec(tenant, schedule.key.namespace, policy)
+    if not isinstance(found, Refused):
+        return None
+    is_invalid = found.reason is Reason.INVALID_BACKUP_SPEC
+    return Refused(Reason.INVALID_SCHEDULE_SPEC if is_invalid else found.reason, f"spec.template: {found.message}")
+
+
+def invalid_schedule(message: str) -> Refused:
+    """Refuse an expression that has no slots."""
+    return Refused(Reason.INVALID_SCHEDULE_SPEC, message)
+
+
+# What blocks a run that is due
+
+
+def busy(view: ScheduleView, _slot: datetime) -> Refused | None:
+    """Block a run while the one before it has not ended."""
+    for backup in view.backups:
+        if is_busy(backup):
+            name, state = backup.key.name, waiting_for(backup) or velero_phase(backup) or backup.status.phase or "New"
+            text = f"NonAdminBackup {name} is {state}; the next run starts when it finishes"
+            return Refused(Reason.BUSY, text)
+    return None
+
+
+def is_busy(backup: RequestRow) -> bool:
+    """Whether a run has not ended; one that was refused has, and so has one that is being deleted."""
+    is_over = outcome.has_ended(backup) or is_refused(backup.status.phase, backup.status.condition(ACCEPTED))
+    return not (is_over or backup.is_being_removed)
+
+
+def velero_phase(backup: RequestRow) -> str:
+    """Return the phase of the Velero Backup of a run; empty if there is none yet."""
+    return glimpse(backup.status.velero.mirror).phase
+
+
+def name_taken(view: ScheduleView, slot: datetime) -> Refused | None:
+    """Block a run whose name another NonAdminBackup has: that one is left alone."""
+    name = run_name(view.schedule.key.name, slot)
+    if name not in view.taken:
+        return None
+    text = f"NonAdminBackup {name} exists and was not created by this schedule, so the run of {stamp(slot)} is blocked"
+    return Refused(Reason.NAME_TAKEN, f"{text}. Delete that NonAdminBackup, or wait for the next run")
+
+
+BLOCKERS: tuple[Callable[[ScheduleView, datetime], Refused | None], ...] = (busy, name_taken)
+
+
+def _is_settling(view: ScheduleView, now: datetime) -> bool:
+    last = view.schedule.last_backup
+    is_known = last is not None and any(each.slot == last for each in view.backups)
+    return is_settling(last, now, is_known=is_known)
+
+
+# Which old runs are deleted
+
+
+def outdated(view: ScheduleView, now: datetime) -> tuple[list[RequestRow], datetime | None]:
+    """Return the completed runs beyond `keepLast` that may be deleted now, and when the next one may be."""
+    kept = view.policy.spec.schedules.keep_last if view.policy is not None else None
+    if kept is None or view.policy is None:
+        return [], None
+    age = duration(view.policy.spec.deletion.minimum_age)
+    old = completed(view)[kept:]
+    young = [each.created + age for each in old if each.created + age > now]
+    return [each for each in old if each.created + age <= now], min(young, default=None)
+
+
+def completed(view: ScheduleView) -> list[RequestRow]:
+    """Return the completed runs that nobody deletes, the newest first."""
+    good = [each for each in view.backups if velero_phase(each) == velero.COMPLETED and not each.is_being_removed]
+    return sorted(good, key=lambda each: (each.slot or each.created, each.key), reverse=True)
+
+
+def refused_runs(view: ScheduleView) -> list[RequestRow]:
+    """Return the runs that were refused before anything was backed up."""
+    return [
+        each
+        for each in view.backups
+        if is_refused(each.status.phase, each.status.condition(ACCEPTED))
+        and not (each.status.velero.nacuuid or each.is_being_removed)
+    ]
+
+
+def next_reconcile(verdict: Verdict, later: datetime | None, now: datetime) -> datetime | None:
+    """Return the instant at which the clock alone may change the verdict."""
+    if verdict.is_settling:
+        return whole(now) + timedelta(seconds=1)
+    if verdict.never_fires:
+        return now + RARE_RECHECK
+    return min((each for each in (verdict.upcoming, later) if each is not None), default=None)
