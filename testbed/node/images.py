@@ -90,7 +90,7 @@ def build_images(say: Say) -> None:
     """Make the registry's images, if that has not been done."""
     with _building(registry_folder(), _IMAGES_MINUTES, say) as built:
         if built is not None:
-            with _registry(built, built.parent) as server:
+            with serve_registry(built, built.parent) as server:
                 for image in _images():
                     _build(image, built.parent, server)
                     say(f"node-images: {image.name}")
@@ -111,7 +111,7 @@ def build_postgres(say: Say) -> Path:
             scratch = built.parent
             removed = " ".join(f'"$1"/{each}' for each in _NOT_OF_POSTGRES)
             _debian(scratch / "layer.tar", _POSTGRES_PACKAGES, f"--customize-hook=rm -rf {removed}")
-            with _registry(built, scratch) as server:
+            with serve_registry(built, scratch) as server:
                 _push_layer(scratch, ["FROM scratch", "ADD layer.tar /"], POSTGRES, server)
     return postgres_folder()
 
@@ -212,7 +212,7 @@ def write_layer(image: Image, path: Path) -> None:
 
 
 @contextmanager
-def _registry(data: Path, scratch: Path) -> Iterator[str]:
+def serve_registry(data: Path, scratch: Path) -> Iterator[str]:
     """Serve a registry on that folder until the block ends."""
     port = next(number for number in range(19_000, 20_000) if ports.is_free(number))
     address = f"127.0.0.1:{port}"
