@@ -168,6 +168,17 @@ def pods(*switches: str) -> dict[str, Any]:
     return found
 
 
+def test_the_notes_say_what_is_on_and_what_to_do_next() -> None:
+    words = ("--namespace=velero", "--dry-run=client", "--set=selfService.enabled=true")
+    done = helm("install", "foresail", str(CHART), *words, "--kubeconfig=/dev/null")
+    assert done.returncode == 0, done.stderr
+    notes = done.stdout.partition("NOTES:")[2]
+    assert "On: schedules, self-service." in notes
+    assert "velero server --disable-controllers=schedule" in notes
+    assert "kubectl label namespace NAME foresail.dev/self-service=enabled" in notes
+    assert "foresail doctor --velero-namespace=velero" in notes
+
+
 def test_a_platform_team_places_labels_and_extends_the_pods() -> None:
     (placed,) = (each for each in SWITCHES if "podLabels.team=platform" in each)
     found, usual = pods(*placed), pods()

@@ -113,6 +113,18 @@ def test_program_wheel_charts_manifests_image_and_release_have_one_version() -> 
     assert '"dist/$chart-${TAG#v}.tgz"' in workflow
 
 
+def test_charts_say_to_artifact_hub_what_they_are() -> None:
+    for chart in ("foresail", "foresail-crds"):
+        found = safe_load((ROOT / "charts" / chart / "Chart.yaml").read_text())
+        assert found["kubeVersion"] == ">=1.30.0-0", "ValidatingAdmissionPolicies in version v1"
+        assert found["description"]
+        assert found["keywords"]
+        about = found["annotations"]
+        assert about["artifacthub.io/category"] == "storage"
+        assert about["artifacthub.io/license"] == "Apache-2.0"
+        assert about["artifacthub.io/prerelease"] == "true"
+
+
 def test_the_build_of_the_image_gets_only_what_it_needs() -> None:
     kept = set(re.findall(r"^!(\S+)$", (ROOT / ".containerignore").read_text(), re.MULTILINE))
     copied = set(re.findall(r"^COPY (?!--from)(.+) \S+$", (ROOT / "Containerfile").read_text(), re.MULTILINE))
