@@ -8,6 +8,7 @@ from typing import Any
 from foresail.api import velero
 from foresail.api.apps import DEPLOYMENT
 from foresail.api.marks import SCHEDULE_UID, SLOT
+from foresail.api.pods import POD
 from foresail.api.schedule_policy import SCHEDULE_POLICY
 from foresail.kube.loop import LoopTiming
 from foresail.plan import Key, Note
@@ -78,6 +79,7 @@ class ScheduleScene:
         kinds = (
             *(Definition(kind, status=False) for kind in whole),
             Definition(DEPLOYMENT),
+            Definition(POD),
             Definition(SCHEDULE_POLICY, status=False),
         )
         self.world = World(self.clock, *kinds)

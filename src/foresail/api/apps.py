@@ -1,4 +1,4 @@
-"""Wire types of Deployments: the fields that show which Velero runs and with which flags."""
+"""Wire types of Deployments and their pods: the fields that show which Velero runs and with which flags."""
 
 import msgspec
 
@@ -58,3 +58,17 @@ class Deployment(msgspec.Struct, frozen=True):
     metadata: DeploymentMetadata
     spec: DeploymentSpec = DeploymentSpec()
     status: DeploymentStatus = DeploymentStatus()
+
+
+class Phase(msgspec.Struct, frozen=True):
+    """How far a pod has come."""
+
+    phase: str = ""
+
+
+class StartedPod(msgspec.Struct, frozen=True):
+    """A pod, with how its containers are started."""
+
+    metadata: Metadata
+    spec: PodSpec = PodSpec()
+    status: Phase = Phase()

@@ -7,7 +7,8 @@ from itertools import islice
 import msgspec
 
 from foresail.api import velero
-from foresail.api.apps import DEPLOYMENT, Deployment
+from foresail.api.apps import DEPLOYMENT, Deployment, StartedPod
+from foresail.api.pods import POD
 from foresail.api.schedule_policy import SCHEDULE_POLICY, SchedulePolicy
 from foresail.cron import Dialect
 from foresail.kube.controller import Informer, LowPriority
@@ -39,13 +40,17 @@ from foresail.schedules.rules import Verdict, judge
 from foresail.schedules.settings import Settings
 from foresail.schedules.velero_server import (
     REQUESTS,
+    SERVER_PODS,
     DeploymentRow,
+    PodRow,
     VeleroView,
     VersionRequest,
     decide_version_request,
     deployment_row,
     identify_server,
+    pod_row,
     request_name,
+    scheduling_pod,
     version_request,
 )
 
@@ -73,6 +78,7 @@ class Schedules:
         )
         self.restores = Store[RestoreRow]({"backup": lambda row: [row.backup], "schedule": lambda row: [row.schedule]})
         self.deployments = Store[DeploymentRow | None]()
+        self.pods = Store[PodRow | None]()
         self.answers = Store[velero.StatusRequest]()
         self.metrics = ScheduleMetrics(self.locations, lambda: self.backups.by("state", "waiting"))
         self._flag = dialect
@@ -120,6 +126,7 @@ class Schedules:
             Informer(
                 WatchSpec(DEPLOYMENT, Deployment, deployment_row, here), self.deployments, self._keys_for_deployment
             ),
+            Informer(WatchSpec(POD, StartedPod, pod_row, here, labels=SERVER_PODS), self.pods, self._keys_for_pod),
             Informer(
                 WatchSpec(velero.STATUS_REQUEST, velero.StatusRequest, lambda wire: wire, here),
                 self.answers,
@@ -197,6 +204,10 @@ class Schedules:
     def _keys_for_deployment(self, _: Change[DeploymentRow | None]) -> Iterator[Key]:
         yield _VELERO
         yield from self.schedules
+
+    def _keys_for_pod(self, change: Change[PodRow | None]) -> Iterable[Key]:
+        rows = [row for row in (change.old, change.new) if row is not None]
+        return tuple(self.schedules) if any(row.has_schedule_controller for row in rows) else ()
 
     # Observe, decide, settle
 
@@ -297,7 +308,11 @@ class Schedules:
         answer = self._versions.get(request_name(request), "") if request else ""
         known = identify_server(servers, answer, self._flag, request.requested if request else None)
         unread = next(iter(self.deployments.unread.values()), None) if not servers else None
-        return msgspec.structs.replace(known, unread=Unread(unread.key, unread.problem)) if unread else known
+        return msgspec.structs.replace(
+            known,
+            scheduling_pod=scheduling_pod(self.pods.rows()),
+            unread=Unread(unread.key, unread.problem) if unread else None,
+        )
 
     def _unread_backups(self, key: Key) -> tuple[Unread, ...]:
         return tuple(

@@ -5,13 +5,16 @@ from datetime import datetime, timedelta
 import msgspec
 
 from foresail.api import velero
+from foresail.api.instants import stamp
 from foresail.plan import Level, Note, Patch, Plan, Subject
 from foresail.schedules.build import create_backup
 from foresail.schedules.observe import ScheduleView
 from foresail.schedules.reasons import Because, Reason
 from foresail.schedules.retention import delete_first, failed_deletions, lifetime
 from foresail.schedules.rules import Verdict, judge, next_reconcile
+from foresail.schedules.slots import last_slot
 from foresail.schedules.status import patch_body
+from foresail.slots.due import unrecorded_slot
 from foresail.slots.rules import missed_text, skipped_text
 
 
@@ -31,6 +34,8 @@ def plan(view: ScheduleView, verdict: Verdict, now: datetime) -> Plan:
     subject = Subject(velero.SCHEDULE, schedule.key, schedule.uid)
     if schedule.is_terminating:
         return Plan(subject=subject, verdict=verdict)
+    if view.server.runs_schedules:
+        return _left_to_velero(view, verdict, subject, now)
     slot = verdict.fires
     body = patch_body(schedule, verdict.changes)
     if body and slot is not None:  # there is a patch anyway
@@ -55,6 +60,24 @@ def lifetime_of(view: ScheduleView, verdict: Verdict) -> timedelta | None:
     if verdict.due is None or verdict.upcoming is None:
         return None
     return lifetime(view, verdict.upcoming - verdict.due)
+
+
+def _left_to_velero(view: ScheduleView, verdict: Verdict, subject: Subject, now: datetime) -> Plan:
+    """Leave a Schedule alone while Velero runs it, for Velero writes the same fields.
+
+    Only the last run of ours is recorded, lest Velero runs that slot again.
+    """
+    schedule, slot = view.schedule, unrecorded_slot(view.schedule, last_slot(view, now), now)
+    body = {"status": {"lastBackup": stamp(slot)}} if slot is not None else None
+    because = verdict.blocked_by
+    notes = (_note(subject, because),) if because and because.reason is Reason.VELERO_SCHEDULES else ()
+    return Plan(
+        status=Patch(velero.SCHEDULE, schedule.key, body, schedule.version) if body else None,
+        notes=notes,
+        wake_at=next_reconcile(verdict, now),
+        subject=subject,
+        verdict=verdict,
+    )
 
 
 def reasons_to_report(verdict: Verdict) -> list[Because]:

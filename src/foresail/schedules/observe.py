@@ -112,6 +112,12 @@ class VeleroServer(msgspec.Struct, frozen=True):
     has_schedule_controller: bool = False  # its own schedule controller is on
     version_requested: datetime | None = None  # when the version was requested, while there is no answer
     unread: Unread | None = None  # a Deployment that may run it
+    scheduling_pod: Key | None = None  # a pod that was started with it on, and has not ended
+
+    @property
+    def runs_schedules(self) -> bool:
+        """Whether Velero creates the Backups of Schedules, or may create them any moment."""
+        return self.has_schedule_controller or self.scheduling_pod is not None or self.unread is not None
 
 
 class ScheduleView(msgspec.Struct, frozen=True):

@@ -17,7 +17,7 @@ from foresail.schedules.observe import BackupRow, ScheduleRow, ScheduleView
 from foresail.schedules.policies import problem_with
 from foresail.schedules.reasons import Because, Reason
 from foresail.schedules.retention import Retained, retain
-from foresail.schedules.slots import last_slot
+from foresail.schedules.slots import last_slot, made_by_velero
 from foresail.schedules.status import UNKNOWN, Changes, last_observed
 from foresail.slots import rules
 from foresail.slots.due import due_and_upcoming, missed_before, unrecorded_slot
@@ -75,10 +75,14 @@ def velero_schedules(view: ScheduleView, _now: datetime) -> Because | None:
             f"Deployment {unread.key} cannot be read ({unread.problem}), so Velero may run Schedules itself. Correct it"
         )
         return Because(Reason.VELERO_SCHEDULES, f"{text}; the run then starts.")
-    if not view.server.has_schedule_controller:
+    if view.server.has_schedule_controller:
+        text = "Velero's own schedule controller is on, so Foresail does not fire. Start Velero with"
+        return Because(Reason.VELERO_SCHEDULES, f"{text} --disable-controllers=schedule.")
+    pod = view.server.scheduling_pod
+    if pod is None:
         return None
-    text = "Velero's own schedule controller is on, so Foresail does not fire. Start Velero with"
-    return Because(Reason.VELERO_SCHEDULES, f"{text} --disable-controllers=schedule.")
+    text = f"Pod {pod} was started with Velero's own schedule controller. The run starts when the pod has ended"
+    return Because(Reason.VELERO_SCHEDULES, f"{text}; if its node is lost, delete the pod.", Level.NORMAL)
 
 
 def is_busy(backup: BackupRow, schedule: ScheduleRow, now: datetime) -> bool:
@@ -158,9 +162,13 @@ def judge(view: ScheduleView, now: datetime) -> Verdict:
     retained = None if refused else retain(view, previous.retention if previous else "", now)
     digest = retained.digest if retained and retained.is_approved else ""
     observed, base = msgspec.structs.replace(found.observed, dialect=dialect, retention=digest), found.base
-    upcoming = due = None
+    upcoming = due = made = None
     if not isinstance(cron, Because):
         due, upcoming = due_and_upcoming(cron, base, now)
+        made = made_by_velero(view, due) if due is not None else None
+        if made is not None:
+            base = max(base, made)
+            due, upcoming = due_and_upcoming(cron, base, now)
         if due is None and upcoming is None:
             cron = refusal(too_rare(schedule.text))
     errors = (cron.message,) if isinstance(cron, Because) and not is_unknown else ()
@@ -168,7 +176,7 @@ def judge(view: ScheduleView, now: datetime) -> Verdict:
         observed=observed,
         phase=schedule.phase if is_unknown else velero.FAILED_VALIDATION if errors else velero.ENABLED,
         errors=schedule.errors if is_unknown else errors,
-        last_backup=unrecorded_slot(schedule, last, now),
+        last_backup=made or unrecorded_slot(schedule, last, now),
         last_skipped=whole(now) if found.skipped else None,
         clears_skip=found.skipped and schedule.skip is True,
         clears=tuple(field for field in ("lastBackup", "lastSkipped") if field in found.future),

@@ -1,10 +1,15 @@
 """Slots of Velero's Schedules: which have a Backup, and from when the next one is counted."""
 
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
-from foresail.schedules.observe import ScheduleView
+from foresail.api import velero
+from foresail.schedules.observe import BackupRow, ScheduleView
 from foresail.slots import due
 from foresail.slots.observed import Observed
+
+_VELERO_LATENESS = timedelta(minutes=2)  # Velero looks for due Schedules once a minute
+_STAMP = "%Y%m%d%H%M%S"
+_DIGITS = len("20260310120000")
 
 
 def base_of(view: ScheduleView, observed: Observed, now: datetime) -> datetime:
@@ -16,3 +21,30 @@ def last_slot(view: ScheduleView, now: datetime) -> datetime | None:
     """Return the last slot that this very Schedule has a Backup for, or had until it was deleted."""
     ours = (each.slot for each in view.backups if each.schedule_uid == view.schedule.uid)
     return due.last_slot((*ours, view.deleted), now)
+
+
+def made_by_velero(view: ScheduleView, slot: datetime) -> datetime | None:
+    """Return when Velero's own controller made a Backup for a slot that is due, if it did.
+
+    Velero creates the Backup before it writes status.lastBackup, and its server may end in between.
+    """
+    times = (_made_by_velero(each) for each in view.backups)
+    return min((each for each in times if each is not None and slot <= each <= slot + _VELERO_LATENESS), default=None)
+
+
+def _made_by_velero(backup: BackupRow) -> datetime | None:
+    """Return the time in the name of a Backup that Velero made in this cluster; None for any other.
+
+    A Backup that was synced from storage had ended before its object was created. One that failed validation counts
+    as none: somebody may have tried by hand, and the slot still needs its Backup.
+    """
+    name, _, digits = backup.key.name.rpartition("-")
+    if name != backup.schedule or backup.schedule_uid or backup.phase == velero.FAILED_VALIDATION:
+        return None
+    is_synced = backup.completed is not None and backup.completed < backup.created
+    if is_synced or len(digits) != _DIGITS or not digits.isdecimal():
+        return None
+    try:
+        return datetime.strptime(digits, _STAMP).replace(tzinfo=UTC)
+    except ValueError:
+        return None

@@ -1,5 +1,7 @@
 """The Velero server: its version, the cron dialect that follows, and whether its schedule controller is on.
 
+The Deployment tells how the next server starts; the pods tell how those were started that have not ended.
+
 The operator creates a ServerStatusRequest for each change of the Deployment. Velero answers within seconds and
 deletes the request a minute later. Without an answer the image tag counts, and then a flag of the operator.
 """
@@ -11,7 +13,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from foresail.api import velero
-from foresail.api.apps import Container, Deployment
+from foresail.api.apps import Container, Deployment, StartedPod
 from foresail.cron import Dialect
 from foresail.plan import Create, Key, Keyed, Plan
 from foresail.schedules.observe import VeleroServer
@@ -22,6 +24,10 @@ REQUEST_INTERVAL = timedelta(days=1)
 REQUESTS = "foresail-"
 """The prefix of the names of our requests."""
 
+SERVER_PODS = "role!=node-agent,name!=node-agent"
+"""Selects the pods in Velero's namespace, but the node agents: those are as many as nodes."""
+
+_ENDED = ("Succeeded", "Failed")
 _ABOUT = "foresail.dev/asks-about"
 _FIRST_GO_CRON = (1, 18, 3)
 _VERSION = re.compile(r"v?([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})(?:[-+.].*)?")
@@ -41,6 +47,12 @@ class DeploymentRow(Keyed, frozen=True):
     has_schedule_controller: bool
     is_rolled_out: bool
     concurrency: int = 1  # how many Backups it runs at a time
+
+
+class PodRow(Keyed, frozen=True):
+    """A pod of a Velero server that has not ended."""
+
+    has_schedule_controller: bool
 
 
 class VersionRequest(msgspec.Struct, frozen=True):
@@ -74,6 +86,20 @@ def deployment_row(wire: Deployment) -> DeploymentRow | None:
         is_rolled_out=status.observed_generation >= meta.generation and status.updated_replicas == status.replicas,
         concurrency=concurrent_backups([*server.command, *server.args]),
     )
+
+
+def pod_row(wire: StartedPod) -> PodRow | None:
+    """Return the row of a pod; None if it runs no Velero server, or has ended."""
+    server = next((each for each in wire.spec.containers if is_server(each)), None)
+    if server is None or wire.status.phase in _ENDED:
+        return None
+    is_off = schedule_controller_is_off([*server.command, *server.args])
+    return PodRow(Key(wire.metadata.namespace, wire.metadata.name), has_schedule_controller=not is_off)
+
+
+def scheduling_pod(pods: Iterable[PodRow | None]) -> Key | None:
+    """Return a pod whose schedule controller is on; an old one may work until it has ended, whatever replaces it."""
+    return min((row.key for row in pods if row is not None and row.has_schedule_controller), default=None)
 
 
 def concurrent_backups(arguments: Iterable[str]) -> int:

@@ -6,8 +6,9 @@ import msgspec
 import pytest
 
 from foresail.api import velero
+from foresail.api.instants import stamp
 from foresail.cron import Dialect, parse
-from foresail.plan import Create, Key
+from foresail.plan import Create, Key, Patch
 from foresail.schedules.decide import decide
 from foresail.schedules.observe import BackupRow, LocationRow, ScheduleRow, VeleroServer
 from foresail.schedules.reasons import Reason
@@ -254,6 +255,72 @@ def test_a_run_waits_while_velero_schedules_itself() -> None:
     because = velero_schedules(view(server=VeleroServer(Dialect.GOCRON, "v1.18.3", has_schedule_controller=True)), NOON)
     assert because is not None
     assert "--disable-controllers=schedule" in because.message
+
+
+def test_a_run_waits_until_the_last_pod_with_veleros_controller_has_ended() -> None:
+    server = msgspec.structs.replace(GO_CRON, scheduling_pod=Key("velero", "velero-old"))
+    because = velero_schedules(view(server=server), NOON)
+    assert because is not None
+    assert because.reason is Reason.VELERO_SCHEDULES
+    assert "Pod velero/velero-old" in because.message
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        msgspec.structs.replace(GO_CRON, has_schedule_controller=True),
+        msgspec.structs.replace(GO_CRON, scheduling_pod=Key("velero", "velero-old")),
+    ],
+)
+def test_nothing_is_written_while_velero_runs_the_schedules(server: VeleroServer) -> None:
+    for row in (schedule(skip=True), schedule(text="never"), schedule(paused=True)):
+        held = decide(view(row, server=server), NOON)
+        assert held.writes == ()
+        assert {note.reason for note in held.notes} <= {"VeleroSchedules"}
+        assert decide(view(row), NOON).writes != ()
+
+
+def test_our_last_run_is_recorded_even_while_velero_runs_the_schedules() -> None:
+    server = msgspec.structs.replace(GO_CRON, has_schedule_controller=True)
+    row = schedule(last_backup=NOON - HOUR, skip=True)
+    (patch,) = decide(view(row, backup(slot=NOON), server=server), NOON + MINUTE).writes
+    assert isinstance(patch, Patch)
+    assert patch.body == {"status": {"lastBackup": stamp(NOON)}}
+
+
+BY_VELERO = backup(key=Key("velero", "daily-20260310120007"), created=NOON + timedelta(seconds=7))
+
+
+def changed(**columns: object) -> BackupRow:
+    return msgspec.structs.replace(BY_VELERO, **columns)
+
+
+@pytest.mark.parametrize(
+    ("found", "fires"),
+    [
+        (BY_VELERO, False),
+        (changed(completed=NOON + MINUTE), False),
+        (changed(phase="New"), False),
+        (changed(completed=NOON, created=NOON + timedelta(seconds=30)), True),  # synced: another cluster made it
+        (changed(phase="FailedValidation"), True),
+        (changed(key=Key("velero", "daily-20260310115959")), True),  # of the slot before
+        (changed(key=Key("velero", "daily-20260310120201")), True),  # too late for Velero's own controller
+        (changed(key=Key("velero", "by-hand-20260310120007")), True),
+        (changed(key=Key("velero", "daily-20260310129907")), True),
+        (changed(key=Key("velero", "daily-2026031012000")), True),
+    ],
+)
+def test_a_slot_is_not_doubled_that_velero_made_a_backup_for_without_recording_it(
+    found: BackupRow, fires: bool
+) -> None:
+    verdict = judge(view(watched(schedule(last_backup=NOON - HOUR)), found), NOON + 5 * MINUTE)
+    is_free = found.is_terminal
+    assert (verdict.due == NOON) is fires
+    assert (verdict.fires == NOON) is (fires and is_free)
+    made = NOON + timedelta(seconds=7)
+    assert verdict.changes.last_backup == (None if fires else made), "it is recorded, for the Backup may expire"
+    if not fires:
+        assert verdict.upcoming == NOON + HOUR
 
 
 def test_a_blocked_slot_is_not_lost_and_the_first_reason_is_named() -> None:

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import msgspec
 import pytest
 
-from foresail.api.apps import Deployment
+from foresail.api.apps import Deployment, StartedPod
 from foresail.cron import Dialect
 from foresail.plan import Create, Key
 from foresail.schedules.observe import VeleroServer
@@ -18,12 +18,15 @@ from foresail.schedules.velero_server import (
     deployment_row,
     dialect_of,
     identify_server,
+    pod_row,
     request_name,
     schedule_controller_is_off,
+    scheduling_pod,
     version_request,
 )
 from tests.unit.schedules.rows import DAY, HOUR, NOON
 
+OFF = "--disable-controllers=schedule"
 SERVER = DeploymentRow(
     Key("velero", "velero"), "abcdefgh-1", 3, "v1.18.3", has_schedule_controller=False, is_rolled_out=True
 )
@@ -198,3 +201,32 @@ def test_the_next_reconcile_is_always_in_the_future(servers: tuple[DeploymentRow
     plan = decide_version_request(VeleroView("velero", servers, asked, frozenset({request_name(asked)})), now)
     assert plan.wake_at is not None
     assert now < plan.wake_at <= now + REQUEST_INTERVAL
+
+
+def pod(name: str, *words: str, phase: str = "Running", image: str = "velero/velero:v1.18.3") -> StartedPod:
+    container = {"image": image, "command": ["/velero"], "args": ["server", *words]}
+    found = {"metadata": {"name": name, "namespace": "velero"}, "spec": {"containers": [container]}}
+    return msgspec.convert({**found, "status": {"phase": phase}}, StartedPod)
+
+
+@pytest.mark.parametrize(
+    ("pods", "expected"),
+    [
+        ([], None),
+        ([pod("new", OFF)], None),
+        ([pod("new", OFF), pod("old")], "old"),
+        ([pod("new", OFF), pod("old", phase="Pending")], "old"),
+        ([pod("new", OFF), pod("old", phase="Succeeded"), pod("older", phase="Failed")], None),
+    ],
+)
+def test_a_pod_with_the_schedule_controller_counts_until_it_has_ended(
+    pods: list[StartedPod], expected: str | None
+) -> None:
+    found = scheduling_pod(pod_row(each) for each in pods)
+    assert (found.name if found else None) == expected
+
+
+def test_a_pod_that_runs_no_server_has_no_row() -> None:
+    other = pod("agent")
+    other.spec.containers[0].args[:] = ["node-agent", "server-less"]
+    assert pod_row(other) is None

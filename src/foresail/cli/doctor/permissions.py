@@ -32,6 +32,7 @@ SCHEDULES = (
     *_each("velero.io", "backupstoragelocations", "list watch"),
     *_each("velero.io", "serverstatusrequests", "get list watch create"),
     *_each("apps", "deployments", "list watch"),
+    *_each("", "pods", "list watch"),
     *_each("events.k8s.io", "events", "create"),
 )
 SELF_SERVICE = (
