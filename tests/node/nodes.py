@@ -36,11 +36,23 @@ def started(lines: list[str], component: str) -> float:
 
 def foresail(cluster: Cluster, *words: str) -> str:
     """Run the command line as the administrator and return what it reported; it must succeed."""
+    code, said = _foresail(cluster, *words)
+    assert code == 0, said
+    return said
+
+
+def foresail_fails(cluster: Cluster, *words: str) -> str:
+    """Run the command line as the administrator and return what it reported; it must fail."""
+    code, said = _foresail(cluster, *words)
+    assert code == 1, said
+    return said
+
+
+def _foresail(cluster: Cluster, *words: str) -> tuple[int, str]:
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
         code = main([words[0], f"--kubeconfig={cluster.kubeconfig}", *words[1:]])
-    assert code == 0, err.getvalue()
-    return out.getvalue() + err.getvalue()
+    return code, out.getvalue() + err.getvalue()
 
 
 def pod(name: str, namespace: str, *words: str, **spec: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON is any

@@ -13,6 +13,7 @@ from foresail.api import velero
 from foresail.api.apps import DEPLOYMENT
 from foresail.api.instants import stamp
 from foresail.api.marks import OBSERVED, SCHEDULE_UID, SLOT
+from foresail.api.pods import POD
 from foresail.kube.failures import failure
 from foresail.kube.loop import LoopTiming
 from foresail.kube.refusals import WRITE_REFUSED
@@ -537,6 +538,28 @@ def test_nothing_fires_while_veleros_own_controller_is_on() -> None:
         container = {**container, "args": ["server", "--disable-controllers=schedule"]}
         off = {"spec": {"template": {"spec": {"containers": [container]}}}}
         done(scene.world.merge(DEPLOYMENT, Key(HOME, "velero"), off, "admin"))
+        await scene.until(BEGINNING + 16 * MINUTE)
+        await scene.stop()
+        return scene
+
+    assert virtual_time.run(live()).record.slots_of("often") == slots(10)
+
+
+def test_nothing_fires_until_the_last_pod_with_veleros_controller_has_ended() -> None:
+    async def live() -> ScheduleScene:
+        scene = ScheduleScene()
+        container = {"image": "velero/velero:v1.18.3", "command": ["/velero"], "args": ["server"]}
+        old = {"metadata": {"name": "velero-old"}, "spec": {"containers": [container]}}
+        done(scene.world.create(POD, old, "kube", HOME))
+        agent = {"name": "agent", "labels": {"name": "node-agent"}}
+        done(scene.world.create(POD, {**old, "metadata": agent}, "kube", HOME))
+        scene.start()
+        scene.make("often", "*/10 * * * *")
+        await scene.until(BEGINNING + 15 * MINUTE)
+        assert scene.record.runs == [], "the Deployment says that it is off, and the old server still works"
+        (message,) = {note.message for note in scene.notes}
+        assert "Pod velero/velero-old was started with Velero's own schedule controller" in message
+        done(scene.world.delete(POD, Key(HOME, "velero-old")))
         await scene.until(BEGINNING + 16 * MINUTE)
         await scene.stop()
         return scene

@@ -8,6 +8,13 @@ from foresail.plan import Kind
 DEPLOYMENT = Kind("apps", "v1", "deployments", "Deployment")
 
 
+class Variable(msgspec.Struct, frozen=True):
+    """A variable of the environment; without a value if it comes from elsewhere."""
+
+    name: str = ""
+    value: str = ""
+
+
 class Container(msgspec.Struct, frozen=True):
     """What a container runs."""
 
@@ -15,6 +22,7 @@ class Container(msgspec.Struct, frozen=True):
     image: str = ""
     command: list[str] = []
     args: list[str] = []
+    env: list[Variable] = []
 
 
 class PodSpec(msgspec.Struct, frozen=True, rename="camel"):

@@ -22,8 +22,8 @@ class Reason(StrEnum):
     """The name does not fit into the label of a Backup. Create the Schedule again with a shorter name."""
 
     VELERO_SCHEDULES = "VeleroSchedules"
-    """Velero's own schedule controller is on, or its Deployment cannot be read. Start Velero with
-    `--disable-controllers=schedule`, or correct the Deployment.
+    """Velero's own schedule controller is on, in its Deployment or in a pod that has not ended, or its Deployment
+    cannot be read. Start Velero with `--disable-controllers=schedule`, or correct the Deployment.
     """
 
     DIALECT_UNKNOWN = "DialectUnknown"

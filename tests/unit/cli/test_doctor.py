@@ -250,7 +250,7 @@ CASES: list[tuple[Callable[[Evidence], Evidence], Grade, str, str, str]] = [
     ),
     (
         lambda seen: replace(seen, permissions={needed(schedules=True, self_service=False)[0]: False}),
-        Grade.PROBLEM, "permissions", "may not list deployments.apps in Velero's namespace", "helm upgrade",
+        Grade.PROBLEM, "permissions", "may not list pods in Velero's namespace", "helm upgrade",
     ),
     (
         lambda seen: replace(seen, unread=(CommandError("you may not list it", "ask for a Role"),)),
@@ -428,7 +428,7 @@ def test_before_there_is_an_operator_one_learns_whether_one_could_install_it() -
     ]
     (said,) = wrong(replace(bare, own_permissions={wanted[0]: False}))
     assert (said.grade, said.about) == (Grade.WARNING, "permissions")
-    assert "you may not list deployments.apps in Velero's namespace" in said.says
+    assert "you may not list pods in Velero's namespace" in said.says
 
 
 def test_the_other_controller_alone_is_well() -> None:
@@ -466,12 +466,26 @@ def test_the_doctor_says_how_each_policy_authorizes_restores() -> None:
     ]
 
 
-def test_a_dry_run_of_install_tells_which_schedules_can_never_run() -> None:
-    assert schedule_lines(replace(HEALTHY, schedules={})) == ["0 Schedules would be taken over"]
+def test_a_dry_run_of_install_counts_the_schedules_that_need_attention() -> None:
+    assert schedule_lines(replace(HEALTHY, schedules={})) == ["0 Schedules"]
     (name, row) = next(iter(HEALTHY.schedules.items()))
     assert schedule_lines(replace(HEALTHY, schedules={name: row})) == [
-        "1 Schedule would be taken over; every one can run"
+        "1 Schedule: each can run, and none changes meaning"
     ]
-    first, second = schedule_lines(replace(HEALTHY, schedules={name: row, "x": Unread(Key("velero", "x"), "no text")}))
-    assert first == "2 Schedules would be taken over; some can never run"
-    assert second.startswith("  Schedule x cannot be read: no text; correct that field")
+    others: dict[str, ScheduleRow | Unread] = {
+        "bad": schedule(text="61 * * * *"),
+        "february": schedule(text="0 0 30 2 *"),
+        "april": schedule(text="0 0 31 4 *"),
+        "far": schedule(location="far"),
+        "friday": schedule(text="0 0 13 * 5"),
+        "x": Unread(Key("velero", "x"), "no text"),
+    }
+    unknown = replace(HEALTHY, servers=(msgspec.structs.replace(SERVER, tag="main"),))
+    first, *lines = schedule_lines(replace(unknown, schedules={name: row, **others}))
+    counts = "1 cannot be read, 1 invalid, 2 never fire, 1 names a missing location, 1 changes meaning"
+    assert first == f"7 Schedules: {counts}"
+    assert "Schedule x cannot be read: no text; correct that field" in lines[0]
+    assert lines[-1].startswith("  friday: Velero up to 1.18.2 and from 1.18.3 on read this differently")
+    assert "tag (main) is not a version" in lines[-1]
+    known = schedule_lines(replace(HEALTHY, schedules={"friday": others["friday"]}))
+    assert known == ["1 Schedule: each can run, and none changes meaning"]

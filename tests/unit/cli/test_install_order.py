@@ -12,6 +12,7 @@ import pytest
 from foresail.api import velero
 from foresail.api.apps import DEPLOYMENT
 from foresail.api.marks import OBSERVED
+from foresail.api.pods import POD
 from foresail.cli.errors import CommandError
 from foresail.cli.install.install import install
 from foresail.cli.install.manifests import CAPABILITIES, InstallOptions, operators
@@ -39,6 +40,8 @@ class Stored:
         self.objects: dict[tuple[str, Key], dict[str, Any]] = {}
         self.writes: list[str] = []
         self.leads = leads
+        self.may_list = True  # what a review answers
+        self.interrupted = False  # the next read of an object is ended by Ctrl-C
         self.before_write: Callable[[str], None] = lambda _: None
         container = {"name": "velero", "image": "velero", "command": ["/velero"], "args": ["server", *words]}
         spec = {"replicas": 2, "template": {"spec": {"containers": [container]}}}
@@ -84,6 +87,10 @@ class Stored:
     async def discovered(self) -> None:
         return None
 
+    async def reviewed(self, _: Kind, body: dict[str, Any]) -> msgspec.Raw:
+        assert body["spec"]["resourceAttributes"]["resource"] == "nonadminbackups"
+        return msgspec.Raw(msgspec.json.encode({"status": {"allowed": self.may_list}}))
+
     async def server_time(self) -> datetime:
         return now()
 
@@ -95,6 +102,9 @@ class Stored:
         return None if found is None else msgspec.json.decode(msgspec.json.encode(found), type=of)
 
     async def read(self, kind: Kind, key: Key, of: type[T]) -> T:
+        if self.interrupted and kind == DEPLOYMENT:
+            self.interrupted = False
+            raise asyncio.CancelledError
         return cast("T", await self.if_there(kind, key, of))
 
     async def apply(self, kind: Kind, key: Key, body: Body, **_: bool) -> msgspec.Raw:
@@ -184,29 +194,101 @@ def test_a_schedule_controller_that_others_switched_off_stays_off_with_a_warning
     assert "warning: Velero's schedule controller is off in Deployment velero/velero" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("capabilities", [(), ("schedules",)])
-def test_without_a_leader_install_gives_the_schedules_back_to_velero(capabilities: tuple[str, ...]) -> None:
-    stored = Stored(capabilities=capabilities, leads=False)
-    with pytest.raises(CommandError, match=r"no replica .* holds the Lease; Velero runs the Schedules again"):
-        run(stored, "--image=foresail:2")
-    assert stored.runs_its_schedules
-
-
-@pytest.mark.parametrize("error", [REFUSED, asyncio.CancelledError()])
-def test_whatever_ends_the_command_after_the_switch_leaves_the_schedules_to_velero_again(error: BaseException) -> None:
+def test_the_operator_leads_before_velero_is_changed() -> None:
     stored = Stored()
-    stored.before_write = fail_at("apply Deployment velero/foresail", error)
-    with pytest.raises(type(error)):
+    assert run(stored, "--image=foresail:1") == 0
+    assert stored.writes.index("apply Deployment velero/foresail") < stored.writes.index("velero off")
+    assert not stored.runs_its_schedules
+
+
+@pytest.mark.parametrize(
+    ("found", "read_in"), [("Europe/Berlin", "Europe/Berlin"), ("Nowhere/Land", "UTC"), ("", "UTC")]
+)
+def test_the_operator_reads_schedules_in_the_time_zone_of_velero(found: str, read_in: str) -> None:
+    stored = Stored()
+    container = stored.objects["Deployment", VELERO]["spec"]["template"]["spec"]["containers"][0]
+    container["env"] = [{"name": "OTHER"}, {"name": "TZ", "value": found}]
+    assert run(stored, "--image=foresail:1") == 0
+    args = stored.objects["Deployment", FORESAIL]["spec"]["template"]["spec"]["containers"][0]["args"]
+    assert f"--velero-time-zone={read_in}" in args
+
+
+@pytest.mark.parametrize("capabilities", [(), ("schedules",)])
+def test_velero_is_not_touched_while_no_operator_leads(capabilities: tuple[str, ...]) -> None:
+    stored = Stored(capabilities=capabilities, leads=False)
+    with pytest.raises(CommandError, match=r"no replica .* holds the Lease; Velero still runs the Schedules"):
+        run(stored, "--image=foresail:2")
+    assert [each for each in stored.writes if each.startswith("velero")] == []
+
+
+def stuck_at(stored: Stored, text: str) -> Callable[[str], None]:
+    """Let no rollout of Velero end from one write on, until the next one."""
+
+    def check(said: str) -> None:
+        if said.startswith("velero"):
+            stored.objects["Deployment", VELERO]["status"] = {} if said == text else STATUS
+
+    return check
+
+
+def test_a_rollout_that_does_not_end_is_undone_and_velero_runs_the_schedules_again() -> None:
+    stored = Stored()
+    stored.before_write = stuck_at(stored, "velero off")
+    with pytest.raises(CommandError, match="its rollout has not finished; Velero runs the Schedules again"):
         run(stored, "--image=foresail:1")
     assert stored.writes[-2:] == ["velero off", "velero on"]
 
 
-def test_schedules_that_cannot_be_given_back_hide_not_why_it_failed() -> None:
-    stored = Stored(leads=False)
-    stored.before_write = fail_at("velero on", REFUSED)
-    with pytest.raises(CommandError, match=r"holds the Lease; no Schedule runs: refused") as raised:
+def test_schedules_that_velero_does_not_take_back_stay_with_the_operator() -> None:
+    stored = Stored(OFF, capabilities=("schedules", "primers"))
+    stored.before_write = stuck_at(stored, "velero on")
+    with pytest.raises(CommandError, match="its rollout has not finished; the operator runs the Schedules again"):
+        run(stored, "--schedules=false")
+    assert stored.writes[-2:] == ["velero on", "velero off"]
+    assert [each for each in stored.writes if each.startswith("delete")] == []
+
+
+def test_where_no_operator_leads_a_slow_rollout_to_velero_is_not_undone() -> None:
+    stored = Stored(OFF, capabilities=("schedules", "primers"), leads=False)
+    stored.before_write = stuck_at(stored, "velero on")
+    with pytest.raises(CommandError, match="its rollout has not finished; maybe no Schedule runs"):
+        run(stored, "--schedules=false")
+    assert stored.runs_its_schedules
+
+
+def test_the_command_waits_until_the_last_server_with_the_controller_has_ended() -> None:
+    stored = Stored()
+    container = {"image": "velero", "command": ["/velero"], "args": ["server"]}
+    stored.put(POD, Key("velero", "velero-old"), {"spec": {"containers": [container]}, "status": {"phase": "Running"}})
+    with pytest.raises(CommandError, match="its rollout has not finished"):
         run(stored, "--image=foresail:1")
-    assert "`foresail uninstall` gives the Schedules back to Velero" in (raised.value.hint or "")
+
+
+def test_ctrl_c_during_the_rollout_leaves_the_schedules_to_velero_again(capsys: pytest.CaptureFixture[str]) -> None:
+    stored = Stored()
+
+    def interrupt(said: str) -> None:
+        stored.interrupted = said == "velero off"
+
+    stored.before_write = interrupt
+    with pytest.raises(asyncio.CancelledError):
+        run(stored, "--image=foresail:1")
+    assert stored.writes[-2:] == ["velero off", "velero on"]
+    assert "interrupted; Velero runs the Schedules again" in capsys.readouterr().err
+
+
+def test_schedules_that_cannot_be_given_back_hide_not_why_it_failed() -> None:
+    stored = Stored()
+    stuck, refuse = stuck_at(stored, "velero off"), fail_at("velero on", REFUSED)
+
+    def both(said: str) -> None:
+        refuse(said)
+        stuck(said)
+
+    stored.before_write = both
+    with pytest.raises(CommandError, match=r"rollout has not finished; maybe no Schedule runs: refused") as raised:
+        run(stored, "--image=foresail:1")
+    assert "`foresail doctor` reports who runs the Schedules" in (raised.value.hint or "")
 
 
 def test_a_failed_run_says_that_nobody_runs_the_schedules_if_they_were_off_before() -> None:
@@ -215,7 +297,7 @@ def test_a_failed_run_says_that_nobody_runs_the_schedules_if_they_were_off_befor
         run(stored)
 
 
-def test_the_operator_has_its_own_time_to_become_leader() -> None:
+def test_a_rollout_of_velero_has_time_of_its_own() -> None:
     spent = Patience(now() + timedelta(seconds=0.4))
     asked = []
 
@@ -257,11 +339,40 @@ def test_a_rival_keeps_self_service_off_at_first_and_never_switches_it_off(
     assert "kubectl delete deployment mine -n team" in said
 
 
+def test_a_deployment_that_only_looks_like_a_rival_does_not_block_a_first_self_service() -> None:
+    stored = Stored(OFF, capabilities=("schedules",))
+    stored.may_list = False
+    spec = {"replicas": 1, "template": {"spec": {"containers": [{"name": "x", "image": "non-admin-controller"}]}}}
+    stored.put(DEPLOYMENT, Key("team", "mine"), {"spec": spec})
+    assert run(stored, "--self-service") == 0
+    args = stored.objects["Deployment", FORESAIL]["spec"]["template"]["spec"]["containers"][0]["args"]
+    assert "--self-service=true" in args
+
+
 def test_where_a_tool_manages_velero_what_a_restart_would_lose_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     stored = Stored()
     stored.objects["Deployment", VELERO]["metadata"]["annotations"] = {"meta.helm.sh/release-name": "velero"}
     stored.put(velero.BACKUP, Key("velero", "nightly-1"), {"status": {"phase": "InProgress"}})
-    with pytest.raises(CommandError, match=r"has not switched Velero's schedule controller off\n"):
+    with pytest.raises(CommandError, match=r"has not switched Velero's schedule controller off; Velero runs"):
         run(stored, "--image=foresail:1")
     said = capsys.readouterr().err
     assert "warning: the change restarts Velero, which would lose what has not ended: Backup nightly-1; wait" in said
+
+
+def test_where_a_tool_manages_velero_it_is_said_when_nothing_would_be_lost(capsys: pytest.CaptureFixture[str]) -> None:
+    stored = Stored()
+    stored.objects["Deployment", VELERO]["metadata"]["annotations"] = {"meta.helm.sh/release-name": "velero"}
+    running = stored.put(velero.BACKUP, Key("velero", "nightly-1"), {"status": {"phase": "InProgress"}})
+    listed = stored.listed
+
+    async def ends(kind: Kind, namespace: str, *words: str) -> list[msgspec.Raw]:
+        found = await listed(kind, namespace, *words)
+        if kind == velero.BACKUP:
+            running["status"]["phase"] = "Completed"  # when it is listed the next time
+        return found
+
+    stored.listed = ends  # type: ignore[method-assign]
+    with pytest.raises(CommandError, match=r"has not switched Velero's schedule controller off; Velero runs"):
+        run(stored, "--image=foresail:1")
+    said = capsys.readouterr().err
+    assert said.index("lose what has not ended: Backup nightly-1") < said.index("make the change now")

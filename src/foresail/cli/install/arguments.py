@@ -19,9 +19,10 @@ def add_install(commands: "argparse._SubParsersAction[CommandParser]") -> None:
     install = commands.add_parser(
         "install",
         help="install Foresail beside Velero",
-        description="Installs Foresail into Velero's namespace and takes over Velero's Schedules. Velero's schedule"
-        " controller is switched off. If Helm, Argo CD, Flux or OLM manages Velero, the command prints the change and"
-        " waits for it. Re-running is safe: only differences are applied, and what is not named stays as installed."
+        description="Installs Foresail into Velero's namespace and takes over Velero's Schedules. When the operator"
+        " leads, Velero's schedule controller is switched off; if that fails, it is switched on again. If Helm,"
+        " Argo CD, Flux or OLM manages Velero, the command prints the change and waits for it. Re-running is safe:"
+        " only differences are applied, and what is not named stays as installed."
         " An option with =false switches a capability off, after a question, and releases what it holds.",
         epilog=examples(
             "foresail install --image example.com/foresail:0.1.0 --dry-run",
@@ -107,7 +108,11 @@ def _fill_uninstall(one: argparse.ArgumentParser) -> None:
 def _fill_common(one: argparse.ArgumentParser) -> None:
     add_velero_and_cluster(one, "namespace of Velero and Foresail")
     one.add_argument(
-        "--timeout", default="10m", metavar="DURATION", help="maximum time to wait in total (default: 10m)"
+        "--timeout",
+        default="10m",
+        metavar="DURATION",
+        help="maximum time to wait in total; Velero's rollout, and undoing it, may take two minutes more each"
+        " (default: 10m)",
     )
 
 

@@ -1,6 +1,6 @@
-"""`foresail install`: the definitions, the permissions, Velero without its schedule controller, then the operator.
+"""`foresail install`: the definitions, the permissions, the operator, then Velero without its schedule controller.
 
-In this order the two never run the Schedules both, and the gap between them is only a restart.
+In this order the two never run the Schedules both, and the gap between them is only Velero's rollout.
 """
 
 import argparse
@@ -9,15 +9,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-import msgspec
-
-from foresail.api.apps import DEPLOYMENT, Deployment
 from foresail.api.images import PAUSE_IMAGE
 from foresail.api.marks import REQUESTER
 from foresail.api.monitoring import PROMETHEUS_RULE, SERVICE_MONITOR
 from foresail.cli.access.cluster import Cluster, on_cluster
-from foresail.cli.doctor.evidence import is_other
 from foresail.cli.errors import CommandError, UsageError
+from foresail.cli.install.hand_over import hand_over
 from foresail.cli.install.installed import Installed, find_installed
 from foresail.cli.install.manifests import (
     CAPABILITIES,
@@ -33,8 +30,9 @@ from foresail.cli.install.objects import all_free, applied, is_established, repo
 from foresail.cli.install.patience import STOPPED, Patience
 from foresail.cli.install.preview import preview_schedules
 from foresail.cli.install.removal import remove
+from foresail.cli.install.rivals import find_rival
 from foresail.cli.install.start import start
-from foresail.cli.install.velero import Server, switch, velero_server
+from foresail.cli.install.velero import Server, velero_server
 from foresail.cli.options.booleans import CLIENT
 from foresail.cli.options.values import deadline
 from foresail.cli.output.messages import confirm_deletion, interruptible
@@ -66,7 +64,7 @@ async def install(cluster: Cluster, args: argparse.Namespace, patience: Patience
     """Install, on a cluster."""
     server = await _server_beside(cluster, args.namespace)
     before = await find_installed(cluster, args.namespace)
-    options = replace(install_options(args, before), velero_account=server.account)
+    options = replace(install_options(args, before), velero_account=server.account, velero_time_zone=server.time_zone)
     options = checked(await _without_rival(cluster, options, before))
     off = capabilities_switched_off(before, options, is_confirmed=bool(args.confirm or args.dry_run))
     released = to_release(args, before, off)
@@ -91,7 +89,7 @@ async def install(cluster: Cluster, args: argparse.Namespace, patience: Patience
             await _preview(cluster, server)
         print("Nothing was written: this was a dry run.", file=sys.stderr)
         return 0
-    print(what_is_off(options), file=sys.stderr)
+    print(f"{what_is_off(options)}\nCheck the installation with foresail doctor.", file=sys.stderr)
     return 0
 
 
@@ -100,7 +98,7 @@ async def _leave_to_velero(
 ) -> None:
     """Let Velero run the Schedules before the operator stops; if we never ran them, only warn."""
     if is_ours:
-        await switch(cluster, server, patience, off=False, dry_run=dry_run)
+        await hand_over(cluster, server, patience, off=False, dry_run=dry_run)
     elif server.is_off:
         print(
             f"warning: Velero's schedule controller is off in Deployment {server.key}, and schedules is not switched"
@@ -119,7 +117,7 @@ async def _server_beside(cluster: Cluster, namespace: str) -> Server:
 
 async def _preview(cluster: Cluster, server: Server) -> None:
     if not server.is_off:  # else the operator runs them already
-        print("\n".join(await preview_schedules(cluster, server.key.namespace)), file=sys.stderr)
+        print("\n".join(await preview_schedules(cluster, server.key.namespace, server.time_zone)), file=sys.stderr)
 
 
 def what_is_off(options: InstallOptions) -> str:
@@ -208,12 +206,11 @@ async def _without_rival(cluster: Cluster, options: InstallOptions, before: Inst
     """Return the options, without a first self-service if another controller serves the same kinds."""
     if _SELF_SERVICE not in options.capabilities:
         return options
-    found = [msgspec.json.decode(each, type=Deployment) for each in await cluster.listed(DEPLOYMENT, "")]
-    rivals = [each.metadata for each in found if is_other(each)]
-    if not rivals:
+    rival = await find_rival(cluster)
+    if rival is None:
         return options
-    seems = f"Deployment {rivals[0].namespace}/{rivals[0].name} seems to work on the same NonAdminBackups"
-    remedy = f"kubectl delete deployment {rivals[0].name} -n {rivals[0].namespace}"
+    seems = f"Deployment {rival.namespace}/{rival.name} seems to work on the same NonAdminBackups"
+    remedy = f"kubectl delete deployment {rival.name} -n {rival.namespace}"
     if before is not None and _SELF_SERVICE in before.capabilities:  # whoever may create a Deployment could end it
         print(f"warning: {seems}; self-service stays on. If that is so, stop it: {remedy}", file=sys.stderr)
         return options

@@ -61,6 +61,7 @@ class InstallOptions:
     skip_immediately: bool = False
     monitoring: bool = False
     monitoring_labels: Mapping[str, str] = field(default_factory=dict)
+    velero_time_zone: str = "UTC"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +132,7 @@ def _filled(text: str, options: InstallOptions) -> str:
         ("FORESAIL-IMAGE:TAG", options.image),
         ("PAUSE-IMAGE", options.pause_image),
         ("--schedule-skip-immediately=false", f"--schedule-skip-immediately={str(options.skip_immediately).lower()}"),
+        ("--velero-time-zone=UTC", f"--velero-time-zone={options.velero_time_zone}"),
         ("app.kubernetes.io/managed-by: Helm", "app.kubernetes.io/managed-by: foresail"),
     ):
         text = text.replace(blank, word)

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from foresail.cli.errors import CommandError
 from foresail.kube.clock import now
 
-STOPPED = "Stopped. Completed steps stay; run the same command to continue."
+STOPPED = "Stopped. Completed steps stay, unless undone above; run the same command to continue."
 """The message if the user stops the command while it waits."""
 
 _PAUSE = 0.5

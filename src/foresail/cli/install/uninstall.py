@@ -12,11 +12,12 @@ from foresail.api.marks import OPERATORS_LEASE, PRIMERS_LEASE
 from foresail.api.monitoring import UNATTENDED
 from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.errors import CommandError
+from foresail.cli.install.hand_over import hand_over
 from foresail.cli.install.manifests import CAPABILITIES, InstallOptions, Piece, checked, defined, definitions, operators
 from foresail.cli.install.objects import deleted, existing, leading, other_maker
 from foresail.cli.install.patience import STOPPED, Patience
 from foresail.cli.install.releases import Releases
-from foresail.cli.install.velero import switch, velero_server
+from foresail.cli.install.velero import velero_server
 from foresail.cli.options.values import deadline
 from foresail.cli.output.messages import confirm_deletion, interruptible
 from foresail.kube.clock import now
@@ -99,9 +100,9 @@ class _Uninstall:
             print(f"No Deployment in namespace {self._namespace} runs a Velero server.", file=sys.stderr)
             return
         try:
-            await switch(self._cluster, server, self._patience, off=False, dry_run=self._dry_run)
+            await hand_over(self._cluster, server, self._patience, off=False, dry_run=self._dry_run)
         except CommandError as error:
-            problem = f"{error.problem}; no Schedule would run, so nothing was removed"
+            problem = f"{error.problem}; nothing was removed"
             raise CommandError(problem, f"{error.hint}; or add --leave-schedules-stopped") from error
 
     async def _ended(self) -> None:

@@ -1,25 +1,40 @@
 """Velero's Deployment: where it is, who keeps it, and how its schedule controller is switched off and on."""
 
 import sys
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import timedelta
 
 import msgspec
 
 from foresail.api import velero
-from foresail.api.apps import DEPLOYMENT, Container, DeploymentSpec, DeploymentStatus
+from foresail.api.apps import DEPLOYMENT, Container, DeploymentSpec, DeploymentStatus, StartedPod
 from foresail.api.metadata import Metadata
+from foresail.api.pods import POD
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.access.managed_by import ManagedMetadata, ManagingTool, managing_tool
 from foresail.cli.errors import CommandError
 from foresail.cli.install.changes import change
 from foresail.cli.install.patience import Patience
+from foresail.cli.install.quiet import is_quiet, readable
 from foresail.cli.install.velero_arguments import others_off, switched_off, switched_on
+from foresail.cron import CronError
+from foresail.cron.tz.zone_name import validate_zone_name
+from foresail.kube.clock import now
 from foresail.plan import Key
-from foresail.schedules.velero_server import is_server, schedule_controller_is_off
+from foresail.schedules.velero_server import (
+    SERVER_PODS,
+    is_server,
+    pod_row,
+    schedule_controller_is_off,
+    scheduling_pod,
+)
 
 _UNFINISHED = velero.WAITING | velero.RUNNING  # those that wait in Velero's queue are never begun after a restart
 
 _NAMED = 5  # a warning names so many
+_TO_BE_QUIET = timedelta(seconds=90)
+_TO_ROLL_OUT = timedelta(minutes=2)  # once Velero restarts, however long it took until then
 
 
 class _Deployment(msgspec.Struct, frozen=True):
@@ -52,6 +67,15 @@ class Server:
     def is_off(self) -> bool:
         """Whether it leaves Schedules alone."""
         return schedule_controller_is_off([*self.container.command, *self.container.args])
+
+    @property
+    def time_zone(self) -> str:
+        """The time zone of its clock, as its environment says; what is no time zone is UTC to it."""
+        found = next((each.value for each in self.container.env if each.name == "TZ"), "")
+        try:
+            return validate_zone_name(found)
+        except CronError:
+            return "UTC"
 
     @property
     def others_off(self) -> list[str]:
@@ -91,9 +115,9 @@ async def switch(cluster: Cluster, server: Server, patience: Patience, *, off: b
     if not dry_run:
         problem = f"Deployment {server.key}: its rollout has not finished"
         hint = f"kubectl rollout status deployment/{server.key.name} -n {server.key.namespace}; then try again"
-        await patience.wait(
+        await patience.at_least(_TO_ROLL_OUT).wait(
             f"Deployment {server.key} is rolled out",
-            lambda: _has_become(cluster, server.key, off=off, rolled_out=True),
+            lambda: _runs(cluster, server.key, off=off),
             CommandError(problem, hint),
         )
 
@@ -122,10 +146,23 @@ async def _ask(
     problem = f"Deployment {server.key}: {managed_by} has not switched Velero's schedule controller {word}"
     await patience.wait(
         f"{managed_by} has switched Velero's schedule controller {word}",
-        lambda: _has_become(cluster, server.key, off=off, rolled_out=False),
+        _written_or_idle(cluster, server.key, off=off, is_idle=not unfinished),
         CommandError(problem, "make the change shown above, then try again; --timeout waits longer"),
     )
     print(f"changed     Deployment {server.key}: Velero's schedule controller is {word}", flush=True)
+
+
+def _written_or_idle(cluster: Cluster, key: Key, *, off: bool, is_idle: bool) -> Callable[[], Awaitable[bool]]:
+    """Return a check for the change, which also says once that nothing would be lost by it any more."""
+
+    async def is_written() -> bool:
+        nonlocal is_idle
+        if not is_idle and await _is_idle(cluster, key.namespace):
+            is_idle = True
+            print("Every Backup and Restore has ended: make the change now.", file=sys.stderr, flush=True)
+        return await _is_written(cluster, key, off=off)
+
+    return is_written
 
 
 async def _write(cluster: Cluster, server: Server, patience: Patience, *, off: bool, dry_run: bool) -> None:
@@ -141,6 +178,7 @@ async def _write(cluster: Cluster, server: Server, patience: Patience, *, off: b
                 f"wait for them: kubectl get backups.velero.io,restores.velero.io -n {server.key.namespace}",
             ),
         )
+        await _wait_for_quiet(cluster, server, patience)
     latest = _server(await cluster.read(DEPLOYMENT, server.key, _Deployment)) or server
     container = {"name": latest.container.name, **latest.switched(off=off)}
     body = {
@@ -150,9 +188,35 @@ async def _write(cluster: Cluster, server: Server, patience: Patience, *, off: b
     await cluster.merge_by_name(DEPLOYMENT, server.key, body, dry_run=dry_run)
 
 
-async def _has_become(cluster: Cluster, key: Key, *, off: bool, rolled_out: bool) -> bool:
+async def _wait_for_quiet(cluster: Cluster, server: Server, patience: Patience) -> None:
+    """Wait for a moment at which a restart loses no run that Velero just begins; where there is none, not for long."""
+    namespace, until = server.key.namespace, now() + _TO_BE_QUIET
+
+    async def is_good() -> bool:
+        found = readable(await cluster.listed(velero.SCHEDULE, namespace))
+        instant = await cluster.server_time()
+        return now() >= until or (is_quiet(found, server.time_zone, instant) and await _is_idle(cluster, namespace))
+
+    never = CommandError("there is no such moment")
+    try:
+        await patience.wait("no Schedule is due for a moment", is_good, never)
+    except CommandError as error:
+        if error is not never:
+            raise
+
+
+async def _is_written(cluster: Cluster, key: Key, *, off: bool) -> bool:
     found = _server(await cluster.read(DEPLOYMENT, key, _Deployment))
-    return found is not None and found.is_off == off and (found.is_rolled_out or not rolled_out)
+    return found is not None and found.is_off == off
+
+
+async def _runs(cluster: Cluster, key: Key, *, off: bool) -> bool:
+    """Tell whether the server that runs was started so; off, the last one with the controller has ended as well."""
+    found = _server(await cluster.read(DEPLOYMENT, key, _Deployment))
+    if found is None or found.is_off != off or not found.is_rolled_out:
+        return False
+    pods = await cluster.listed(POD, key.namespace, SERVER_PODS) if off else []
+    return scheduling_pod(pod_row(msgspec.json.decode(each, type=StartedPod)) for each in pods) is None
 
 
 async def _is_idle(cluster: Cluster, namespace: str) -> bool:
