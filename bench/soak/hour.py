@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 
 from bench import MeasurementError
-from bench.soak import sights
+from bench.soak import evidence
 from bench.soak.load import load
 from bench.soak.program import LEADER, Blow, blows
 from bench.soak.record import Record
@@ -97,11 +97,11 @@ class Hour:
         took = (fault.back - fault.at).total_seconds()
         print(f"{stamp(now())} back after {took:.0f} s; seen: {'; '.join(fault.seen) or 'nowhere'}", flush=True)
 
-    def _look(self, fault: Fault, before: sights.Figures, seconds: float) -> None:
+    def _look(self, fault: Fault, before: evidence.Figures, seconds: float) -> None:
         """Look for signs of a fault until there are any."""
         until = now() + timedelta(seconds=seconds)
         while not fault.seen:
-            fault.seen = list(_SIGHTS[fault.kind](self._seen, fault, before, self._replicas.figures()))
+            fault.seen = list(_EVIDENCE[fault.kind](self._seen, fault, before, self._replicas.figures()))
             if now() >= until:
                 return
             self.wait(now() + timedelta(seconds=2))
@@ -159,7 +159,7 @@ class Hour:
         return True
 
     def _say_how_it_goes(self) -> None:
-        leader = sights.leader(self._replicas.figures())  # and so metrics are read as often as a Prometheus does
+        leader = evidence.leader(self._replicas.figures())  # and so metrics are read as often as a Prometheus does
         seen = self._record.copy()
         ours = [each for each in seen.made.values() if each.created >= seen.begins and not each.gone]
         phases = Counter(each.phases[-1][1] or "New" for each in ours)
@@ -178,24 +178,24 @@ class Hour:
         )
 
 
-def _of_apiserver(_seen: Seen, _fault: Fault, before: sights.Figures, figures: sights.Figures) -> Iterator[str]:
-    yield from sights.watches_restarted(before, figures)
+def _of_apiserver(_seen: Seen, _fault: Fault, before: evidence.Figures, figures: evidence.Figures) -> Iterator[str]:
+    yield from evidence.watches_restarted(before, figures)
 
 
-def _of_leader(seen: Seen, fault: Fault, _before: sights.Figures, figures: sights.Figures) -> Iterator[str]:
-    yield from sights.lead_moved(seen, fault.at, figures)
+def _of_leader(seen: Seen, fault: Fault, _before: evidence.Figures, figures: evidence.Figures) -> Iterator[str]:
+    yield from evidence.lead_moved(seen, fault.at, figures)
 
 
-def _of_velero(_seen: Seen, _fault: Fault, before: sights.Figures, figures: sights.Figures) -> Iterator[str]:
-    yield from sights.requests_wait(before, figures)
+def _of_velero(_seen: Seen, _fault: Fault, before: evidence.Figures, figures: evidence.Figures) -> Iterator[str]:
+    yield from evidence.requests_wait(before, figures)
 
 
-def _of_s3(seen: Seen, fault: Fault, _before: sights.Figures, figures: sights.Figures) -> Iterator[str]:
-    yield from sights.location_away(figures)
-    yield from sights.said_since(seen, fault.at, Reason.LOCATION_UNAVAILABLE)
+def _of_s3(seen: Seen, fault: Fault, _before: evidence.Figures, figures: evidence.Figures) -> Iterator[str]:
+    yield from evidence.location_away(figures)
+    yield from evidence.said_since(seen, fault.at, Reason.LOCATION_UNAVAILABLE)
 
 
-_SIGHTS: dict[str, Callable[[Seen, Fault, sights.Figures, sights.Figures], Iterator[str]]] = {
+_EVIDENCE: dict[str, Callable[[Seen, Fault, evidence.Figures, evidence.Figures], Iterator[str]]] = {
     APISERVER: _of_apiserver,
     LEADER: _of_leader,
     VELERO: _of_velero,

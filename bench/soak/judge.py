@@ -59,7 +59,7 @@ def one_for_each_slot(seen: Seen) -> Verdict:
     """Each slot has one Backup, or it is said why not."""
     by_slot = Counter((each.schedule, each.slot) for each in _made(seen) if each.schedule)
     double = [f"{schedule} {slot}" for (schedule, slot), count in by_slot.items() if count > 1]
-    due = said = sight = 0
+    due = said = observed = 0
     unexplained, strange, late = list[str](), list[str](), list[float]()
     created = {(each.schedule, each.slot): each.created for each in _made(seen)}
     for number, (name, uid) in enumerate(sorted(seen.schedules.items())):
@@ -73,7 +73,7 @@ def one_for_each_slot(seen: Seen) -> Verdict:
             elif is_said(seen, name, slot):
                 said += 1
             elif is_seen_held(seen, uid, slot):
-                sight += 1
+                observed += 1
             else:
                 unexplained.append(f"{name} {stamp(slot)}")
     late.sort()
@@ -82,12 +82,12 @@ def one_for_each_slot(seen: Seen) -> Verdict:
         "slots_made": len(late),
         "slots_twice": len(double),
         "slots_missed_and_said": said,
-        "slots_missed_and_seen": sight,
+        "slots_missed_and_seen": observed,
         "slots_unexplained": len(unexplained),
         "lateness_p50_s": late[len(late) // 2] if late else 0.0,
         "lateness_max_s": late[-1] if late else 0.0,
     }
-    says = f"{due} slots: {len(late)} with one Backup, {said + sight} held and passed over with a reason" + _list(
+    says = f"{due} slots: {len(late)} with one Backup, {said + observed} held and passed over with a reason" + _list(
         twice=double, unexplained=unexplained, strange=strange
     )
     return Verdict("one Backup per slot", not (double or unexplained or strange), says, figures)

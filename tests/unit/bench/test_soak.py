@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from bench.soak import judge, sights
+from bench.soak import evidence, judge
 from bench.soak.final import in_bucket
 from bench.soak.judge import Verdict
 from bench.soak.memory import LEADING, slope, slopes, taken_by_leading
@@ -423,28 +423,28 @@ def test_a_fault_is_seen_in_metrics_and_events() -> None:
     leader = 'leader_election_master_status{name="foresail"}'
     before = {"a": {leader: 1.0, 'foresail_watch_restarts_total{kind="Pod"}': 2.0}}
     after = {"a": {leader: 1.0, 'foresail_watch_restarts_total{kind="Pod"}': 5.0}}
-    assert list(sights.watches_restarted(before, after)) == ["foresail_watch_restarts_total of a rose by 3"]
-    assert list(sights.watches_restarted(after, after)) == []
+    assert list(evidence.watches_restarted(before, after)) == ["foresail_watch_restarts_total of a rose by 3"]
+    assert list(evidence.watches_restarted(after, after)) == []
     waits = {"a": {'foresail_selfservice_waiting{namespace="red"}': 2.0}}
-    assert list(sights.requests_wait(before, waits)) == ["foresail_selfservice_waiting rose from 0 to 2"]
-    assert list(sights.requests_wait(waits, waits)) == []
+    assert list(evidence.requests_wait(before, waits)) == ["foresail_selfservice_waiting rose from 0 to 2"]
+    assert list(evidence.requests_wait(waits, waits)) == []
     waits = {"a": {'foresail_schedules_waiting_backups{namespace="velero"}': 3.0}}
-    assert list(sights.requests_wait(before, waits)) == ["foresail_schedules_waiting_backups rose from 0 to 3"]
+    assert list(evidence.requests_wait(before, waits)) == ["foresail_schedules_waiting_backups rose from 0 to 3"]
     gone, there = ({"a": {'foresail_backup_location_available{location="default"}': held}} for held in (0.0, 1.0))
-    assert list(sights.location_away(gone)) == ['foresail_backup_location_available{location="default"} is 0']
-    assert list(sights.location_away(there)) == []
+    assert list(evidence.location_away(gone)) == ['foresail_backup_location_available{location="default"} is 0']
+    assert list(evidence.location_away(there)) == []
     seen = a_soak()
-    assert list(sights.lead_moved(seen, BEGINS, after)) == []
+    assert list(evidence.lead_moved(seen, BEGINS, after)) == []
     seen.leaders = [(BEGINS - SECOND, "b"), (BEGINS + 10 * SECOND, "a")]
-    assert list(sights.lead_moved(seen, BEGINS, after)) == [
+    assert list(evidence.lead_moved(seen, BEGINS, after)) == [
         "the Lease went to a after 10.0 s",
         "leader_election_master_status of a is 1",
     ]
     seen.said = [Said(BEGINS, "Schedule", "often", "velero", "LocationUnavailable", "away")]
-    assert list(sights.said_since(seen, BEGINS, "LocationUnavailable")) == [
+    assert list(evidence.said_since(seen, BEGINS, "LocationUnavailable")) == [
         f"1 Events LocationUnavailable, the first at {stamp(BEGINS)}"
     ]
-    assert list(sights.said_since(seen, BEGINS + SECOND, "LocationUnavailable")) == []
+    assert list(evidence.said_since(seen, BEGINS + SECOND, "LocationUnavailable")) == []
 
 
 def test_a_forced_request_may_stay_while_its_data_is_in_the_bucket_if_it_says_so() -> None:

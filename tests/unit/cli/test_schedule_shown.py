@@ -31,8 +31,8 @@ def parsed(*words: str) -> argparse.Namespace:
     return parser().parse_args(["schedule", *words])
 
 
-def cells(sight: EvaluatedSchedule, *words: str) -> dict[str, str]:
-    lines = schedule_table([sight], NOW, parsed("get", *words), None).splitlines()
+def cells(evaluated: EvaluatedSchedule, *words: str) -> dict[str, str]:
+    lines = schedule_table([evaluated], NOW, parsed("get", *words), None).splitlines()
     header = [word.strip() for word in lines[0].split("   ") if word.strip()]
     starts = [len(before) for before in (lines[0].split(f"   {word}")[0] for word in header)]
     starts = [0, *(start + 3 for start in starts[1:])]
@@ -56,22 +56,24 @@ def test_the_table_has_when_it_ran_and_runs_and_why_it_waits() -> None:
 
 def test_the_table_fits_80_columns_and_never_loses_why_one_waits() -> None:
     name = "nightly-backup-of-the-whole-shop-and-its-databases"
-    sight = seen(schedule_wire("*/30 8-18 1,15 * 1-5", name=name), [backup("b", "PartiallyFailed")], locations=[BROKEN])
-    header, row = schedule_table([sight], NOW, parsed("get"), 80).splitlines()
+    evaluated = seen(
+        schedule_wire("*/30 8-18 1,15 * 1-5", name=name), [backup("b", "PartiallyFailed")], locations=[BROKEN]
+    )
+    header, row = schedule_table([evaluated], NOW, parsed("get"), 80).splitlines()
     assert max(len(header), len(row)) <= 80
     assert row.endswith("   LocationUnavailable")
     assert row.startswith("nightly-")
-    assert name in schedule_table([sight], NOW, parsed("get"), None)
+    assert name in schedule_table([evaluated], NOW, parsed("get"), None)
 
 
 def test_what_would_block_the_next_run_is_shown_before_it_is_due() -> None:
-    sight = seen(schedule_wire(), locations=[BROKEN])
-    assert sight.verdict.due is None
-    shown = cells(sight)
+    evaluated = seen(schedule_wire(), locations=[BROKEN])
+    assert evaluated.verdict.due is None
+    shown = cells(evaluated)
     assert (shown["NEXT RUN"], shown["WAITING"]) == ("in 14h", "LocationUnavailable")
-    (line,) = [line for line in described(sight, NOW).splitlines() if line.startswith("Waiting:")]
+    (line,) = [line for line in described(evaluated, NOW).splitlines() if line.startswith("Waiting:")]
     assert "not yet; the next run would be blocked by LocationUnavailable: BackupStorageLocation velero/default" in line
-    assert as_data(sight, NOW)["nextRunBlockedBy"]["reason"] == "LocationUnavailable"
+    assert as_data(evaluated, NOW)["nextRunBlockedBy"]["reason"] == "LocationUnavailable"
     assert as_data(seen(schedule_wire()), NOW)["nextRunBlockedBy"] is None
     with_both = VeleroServer(None, has_schedule_controller=True)
     assert cells(seen(schedule_wire(), server=with_both))["WAITING"] == "VeleroSchedules"
@@ -162,42 +164,42 @@ def test_namespaces_and_labels_are_columns_if_they_are_asked_for() -> None:
 def test_explain_marks_the_rule_that_blocks_a_schedule(
     wire: dict[str, Any], surroundings: dict[str, Any], reason: str | None, rule: str
 ) -> None:
-    sight = seen(wire, **surroundings)
-    marked = [line for line in explained(sight, NOW).splitlines() if line.startswith("→")]
+    evaluated = seen(wire, **surroundings)
+    marked = [line for line in explained(evaluated, NOW).splitlines() if line.startswith("→")]
     assert len(marked) == 1
     assert rule in marked[0]
-    assert as_data(sight, NOW)["reason"] == reason
-    assert [step.rule for step in chain_of(sight, NOW) if step.answer in ("blocks", "waits")] == [rule]
+    assert as_data(evaluated, NOW)["reason"] == reason
+    assert [step.rule for step in chain_of(evaluated, NOW) if step.answer in ("blocks", "waits")] == [rule]
 
 
 def test_a_second_skip_without_a_pause_is_shown_as_ignored() -> None:
     observed = '{"schedule":"0 3 * * *","consumed":true,"ignored":true}'
     wire = schedule_wire(spec={"skipImmediately": True}, metadata={"annotations": {"foresail.dev/observed": observed}})
-    sight = seen(wire)
+    evaluated = seen(wire)
     said = "skipImmediately was applied since the last pause, so it is ignored until the next unpause."
-    assert any(line.startswith("Skip Immediately:") and said in line for line in described(sight, NOW).splitlines())
-    assert any("nothing is skipped" in line and said in line for line in explained(sight, NOW).splitlines())
+    assert any(line.startswith("Skip Immediately:") and said in line for line in described(evaluated, NOW).splitlines())
+    assert any("nothing is skipped" in line and said in line for line in explained(evaluated, NOW).splitlines())
     assert "ignored" not in explained(seen(schedule_wire(spec={"skipImmediately": False})), NOW)
 
 
 def test_explain_names_a_write_that_the_api_server_refused() -> None:
     words = "The API server refused to create Backup velero/daily-1: spec.ttl: Invalid value."
-    sight = replace(seen(schedule_wire("0 * * * *")), refused=RefusedWrite(at("2026-11-15T12:00:01"), words))
-    first, *rest = explained(sight, NOW).splitlines()
+    evaluated = replace(seen(schedule_wire("0 * * * *")), refused=RefusedWrite(at("2026-11-15T12:00:01"), words))
+    first, *rest = explained(evaluated, NOW).splitlines()
     assert first == "Schedule velero/daily: blocked by WriteRefused"
     (marked,) = [line for line in rest if line.startswith("→")]
     assert "the API server accepts its writes" in marked
     assert words in marked
-    data = as_data(sight, NOW)
+    data = as_data(evaluated, NOW)
     assert (data["reason"], data["message"]) == ("WriteRefused", words)
 
 
 def test_where_nothing_tells_the_dialect_what_the_operator_noted_counts() -> None:
     noted = {"annotations": {"foresail.dev/observed": '{"schedule":"0 3 1 * 1","dialect":"go-cron"}'}}
-    sight = seen(schedule_wire("0 3 1 * 1", metadata=noted), server=VeleroServer(None))
-    assert sight.blocked_by is None
-    assert sight.verdict.upcoming == at("2027-02-01T03:00:00")  # a Monday that is the first of its month
-    assert "Dialect:           go-cron (recorded by the operator)" in described(sight, NOW)
+    evaluated = seen(schedule_wire("0 3 1 * 1", metadata=noted), server=VeleroServer(None))
+    assert evaluated.blocked_by is None
+    assert evaluated.verdict.upcoming == at("2027-02-01T03:00:00")  # a Monday that is the first of its month
+    assert "Dialect:           go-cron (recorded by the operator)" in described(evaluated, NOW)
 
 
 def test_explain_says_what_would_hold_a_run_that_is_not_due() -> None:

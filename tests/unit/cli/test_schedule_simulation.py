@@ -18,10 +18,10 @@ NOTHING = timedelta()
 LONG_AGO = at("2026-01-01T00:00:00")
 
 
-def fates(sight: EvaluatedSchedule, until: datetime, takes: timedelta = NOTHING) -> list[tuple[str, str]]:
+def fates(evaluated: EvaluatedSchedule, until: datetime, takes: timedelta = NOTHING) -> list[tuple[str, str]]:
     return [
         (f"{each.slot:%d %H:%M}", each.outcome.value)
-        for each in simulated(sight.view, NOW, Span(LONG_AGO, until), takes)
+        for each in simulated(evaluated.view, NOW, Span(LONG_AGO, until), takes)
     ]
 
 

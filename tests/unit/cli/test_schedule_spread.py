@@ -17,9 +17,9 @@ from tests.unit.cli.made_up import NOW, schedule_wire, seen
 def candidates(texts: dict[str, str]) -> list[Candidate]:
     found = []
     for name, text in texts.items():
-        sight = seen(schedule_wire(text, name))
-        fires = frozenset(fires_of(sight, NOW, NOW + timedelta(days=7), NOW))
-        found.append(Candidate(sight.schedule.key, text, fires))
+        evaluated = seen(schedule_wire(text, name))
+        fires = frozenset(fires_of(evaluated, NOW, NOW + timedelta(days=7), NOW))
+        found.append(Candidate(evaluated.schedule.key, text, fires))
     return found
 
 

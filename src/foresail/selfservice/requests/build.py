@@ -41,7 +41,7 @@ def nacuuid(request: RequestRow) -> str:
     return nacuuid_of(request.key.namespace, request.key.name, request.uid)
 
 
-@lru_cache(maxsize=4096)  # asked for a dozen times in a look, always of the same few
+@lru_cache(maxsize=4096)  # a reconcile calls it a dozen times with the same arguments
 def nacuuid_of(namespace: str, name: str, uid: str) -> str:
     """Return that name for a request that is known by its names and its UID alone."""
     name = name.replace(".", "-")

@@ -89,7 +89,7 @@ def unexplained(view: ResultsView) -> NewCondition | None:
         or current is None
         or (current.status, current.reason) != (expected.status, expected.reason.value)
     ):
-        return None  # the condition follows, and with it the next look
+        return None  # the condition follows and requeues it
     return None if outcome.kept(current, expected) is not expected else expected
 
 

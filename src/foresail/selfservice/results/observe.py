@@ -29,7 +29,7 @@ class Found(msgspec.Struct, frozen=True):
 class ResultsView(msgspec.Struct, frozen=True):
     """Everything that a decision about the results of one request depends on, but the time."""
 
-    key: Key  # of the look
+    key: Key  # of the reconcile
     family: Family
     request: RequestRow | None  # None if it is gone; what was made for it may still be there
     velero_namespace: str
