@@ -19,7 +19,7 @@ IMAGE ?= foresail:$(VERSION)$(TAG_SUFFIX)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup lint format test test-python test-shells test-node node-rounds test-cluster cluster-build cluster-up cluster-down \
-  cron-oracle retention-oracle cron-shift cron-fuzz schedule-year schedule-gitops schedule-kills schedule-clusters matrix selfservice-specs \
+  cron-oracle retention-oracle cron-shift cron-fuzz schedule-year tenant-schedule-kills bench-tenant-schedules schedule-gitops schedule-kills schedule-clusters matrix selfservice-specs \
   crds manifests docs docs-site licences sbom charts arm-wheels wheel image image-size audit lint-workflows bench-cron bench-runtime bench-schedules bench-selfservice bench-primers bench-scale primer-year primer-kills primer-kept primer-admission \
   runtime-kills takeover selfservice-kills selfservice-queue restore-authorization redteam chart-upgrade soak lock ci
 
@@ -145,6 +145,10 @@ retention-oracle: setup ## compare retention with the real restic, which must be
 cron-fuzz: setup ## feed ten million random byte strings to the cron engine: minutes
 	$(BIN)/python -m bench.cron_fuzz
 
+bench-tenant-schedules: setup ## measure 10,000 NonAdminSchedules: silence, memory, 1,000 due at once; SIZE=0.1 for a tenth
+	$(BIN)/python -m testbed build etcd kube s3 velero velero-aws helm
+	$(BIN)/python -m bench.nonadmin_schedules --size $(SIZE)
+
 bench-schedules: setup ## measure schedules beside Velero's controller and a bare loop; SIZE=0.1 for a tenth
 	$(BIN)/python -m testbed build etcd kube s3 velero velero-aws helm
 	$(BIN)/python -m bench.schedules --size $(SIZE)
@@ -188,6 +192,9 @@ matrix: setup ## schedules, self-service and install with Kubernetes 1.34 and 1.
 
 selfservice-specs: setup ## try 60,000 random specs and 10,000 random restores against the invariant: minutes
 	FORESAIL_EXAMPLES=10000 $(BIN)/pytest tests/unit/selfservice/specs/test_any_spec.py tests/unit/selfservice/access/test_any_restore.py
+
+tenant-schedule-kills: setup cluster-build ## kill the operator KILLS=200 times while NonAdminSchedules are due: none twice, none lost
+	FORESAIL_KILLS=$(KILLS) $(BIN)/pytest -s tests/cluster/test_tenant_schedules.py -k killed
 
 selfservice-kills: setup cluster-build ## kill the operator 200 times amid tenants' requests: no backup twice, none nobody's
 	FORESAIL_FULL=1 $(BIN)/pytest tests/cluster/test_selfservice_kills.py
