@@ -411,7 +411,9 @@ def test_whoever_may_only_view_reads_and_writes_nothing(
 def test_the_operator_may_do_what_it_needs_and_nothing_else(installed: Cluster) -> None:
     yes = [f"{verb} {kind}.{GROUP}" for kind in TENANT_KINDS for verb in ("list", "watch")]
     yes += [f"patch {kind}.{GROUP}/status" for kind in TENANT_KINDS]
-    yes += [f"{verb} nonadminbackups.{GROUP}" for verb in ("patch", "delete")]
+    yes += [f"{verb} nonadminbackups.{GROUP}" for verb in ("get", "create", "patch", "delete")]
+    yes += [f"{verb} nonadminschedules.{GROUP}" for verb in ("list", "watch", "patch")]
+    yes += [f"patch nonadminschedules.{GROUP}/status"]
     yes += [f"{verb} nonadminrestores.{GROUP}" for verb in ("patch", "delete")]
     yes += [f"delete nonadmindownloadrequests.{GROUP}"]
     yes += ["list pods", "create subjectaccessreviews.authorization.k8s.io"]
@@ -422,7 +424,8 @@ def test_the_operator_may_do_what_it_needs_and_nothing_else(installed: Cluster) 
     moved = ("podvolumebackups", "podvolumerestores", "datauploads", "datadownloads", "backupstoragelocations")
     yes += [f"{verb} {kind}.velero.io velero" for kind in moved for verb in ("list", "watch")]
     yes += ["patch backups.velero.io velero"]
-    no = [f"{verb} {kind}.{GROUP}" for kind in TENANT_KINDS for verb in ("get", "create")]
+    no = [f"{verb} {kind}.{GROUP}" for kind in TENANT_KINDS[1:] for verb in ("get", "create")]
+    no += [f"{verb} nonadminschedules.{GROUP}" for verb in ("get", "create", "delete")]
     no += [f"patch nonadmindownloadrequests.{GROUP}", "get pods", "watch pods"]
     no += [f"{verb} {kind}.velero.io {NAMESPACE}" for kind in made for verb in ("create", "delete")]
     no += [f"{verb} {kind}.velero.io velero" for kind in moved for verb in ("create", "patch", "delete")]
