@@ -152,7 +152,7 @@ def test_from_the_readme_installed_used_by_all_three_and_removed_with_nothing_le
         rehearsed = foresail(cluster, "install", IMAGE, "--dry-run", "--self-service", "--monitoring")
         assert rehearsed.returncode == 0, rehearsed.stderr
         assert "ServiceMonitor velero/foresail" in rehearsed.stdout
-        assert "1 Schedule would be taken over; every one can run" in rehearsed.stderr
+        assert "1 Schedule: each can run, and none changes meaning" in rehearsed.stderr
         assert_self_service_stays_off_beside_the_other_controller(cluster)
         assert left(cluster) == []
         assert OFF not in arguments(cluster)
