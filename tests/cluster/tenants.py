@@ -34,11 +34,15 @@ _TRIED = {"apiVersion": API, "kind": "NonAdminBackup", "metadata": {"name": "tri
 _MAY_BACK_UP = ("auth", "can-i", "create", "nonadminbackups.oadp.openshift.io")
 
 
-def install(cluster: Cluster, *, schedules: bool = False, contents: bool = False) -> None:
+def install(cluster: Cluster, *, schedules: bool = False, contents: bool = False, locations: bool = False) -> None:
     """Install both charts with self-service on."""
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", text=_rendered("foresail-crds"))
     cluster.wait_for_kinds()
-    values = {"schedules.enabled": schedules, "selfService.downloadContents": contents}
+    values = {
+        "schedules.enabled": schedules,
+        "selfService.downloadContents": contents,
+        "selfService.locations.enabled": locations,
+    }
     switches = ",".join(f"{name}={str(value).lower()}" for name, value in values.items())
     stamped = SELF_SERVICE if sets_requester(cluster) else _UNSTAMPED
     chart = _rendered("foresail", f"--set={stamped},{switches}")
@@ -46,12 +50,12 @@ def install(cluster: Cluster, *, schedules: bool = False, contents: bool = False
 
 
 @contextmanager
-def operator(cluster: Cluster, log: Path, behind: float = 0) -> Iterator["subprocess.Popen[bytes]"]:
+def operator(cluster: Cluster, log: Path, behind: float = 0, *flags: str) -> Iterator["subprocess.Popen[bytes]"]:
     """Run the operator as the chart's ServiceAccount until the block ends, maybe with a clock that is behind."""
     kubeconfig = cluster.service_account_kubeconfig(VELERO, "foresail")
     program = ["tests.cluster.late_clock", str(behind)] if behind else ["foresail"]
     command = [sys.executable, "-m", *program, "operator", "run", f"--kubeconfig={kubeconfig}"]
-    command += ["--port=0", "--host=127.0.0.1", "--identity=tested", "--schedules=false", "--self-service"]
+    command += ["--port=0", "--host=127.0.0.1", "--identity=tested", "--schedules=false", "--self-service", *flags]
     with (
         phases_in_order(cluster),
         log.open("ab") as file,

@@ -7,6 +7,7 @@ from foresail.plan import Kind
 
 NAMESPACE = Kind("", "v1", "namespaces", "Namespace", namespaced=False)
 EVENT = Kind("", "v1", "events", "Event")
+SECRET = Kind("", "v1", "secrets", "Secret")
 CLAIM = Kind("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
 VOLUME = Kind("", "v1", "persistentvolumes", "PersistentVolume", namespaced=False)
 DEFINITION = Kind(
@@ -60,3 +61,12 @@ class Namespace(msgspec.Struct, frozen=True):
     """A Namespace."""
 
     metadata: Metadata
+
+
+class Secret(msgspec.Struct, frozen=True):
+    """A Secret; `repr` does not show what is in it."""
+
+    data: dict[str, bytes] | None = None
+
+    def __repr__(self) -> str:
+        return "Secret(...)"

@@ -128,6 +128,35 @@ DEFINITIONS = (
         ),
     ),
     Definition(
+        requests.NON_ADMIN_LOCATION,
+        "nabsl",
+        requests.NonAdminBackupStorageLocation,
+        (
+            _of_condition("Request-Approved", "ClusterAdminApproved", "status"),
+            ("Request-Phase", "string", ".status.phase"),
+            ("Velero-Phase", "string", ".status.veleroBackupStorageLocation.status.phase"),
+            _AGE,
+        ),
+        (
+            _fixed_once_accepted(
+                "backupStorageLocationSpec", "veleroBackupStorageLocation", requests.NON_ADMIN_LOCATION
+            ),
+        ),
+        wide=(_of_condition("Accepted", "Accepted"), _of_condition("Message", "Accepted", "message")),
+    ),
+    Definition(
+        requests.NON_ADMIN_LOCATION_REQUEST,
+        "nabslrequest",
+        requests.NonAdminBackupStorageLocationRequest,
+        (
+            ("Request-Phase", "string", ".status.phase"),
+            ("Request-Namespace", "string", ".status.nonAdminBackupStorageLocation.namespace"),
+            ("Request-Name", "string", ".status.nonAdminBackupStorageLocation.name"),
+            _AGE,
+        ),
+        wide=(("Decision", "string", ".spec.approvalDecision"),),
+    ),
+    Definition(
         policy.SELF_SERVICE_POLICY,
         "ssp",
         policy.SelfServicePolicy,

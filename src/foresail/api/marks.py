@@ -33,6 +33,15 @@ REQUESTER_GROUPS = "foresail.dev/requester-groups"
 Admission policies set them and refuse every other value.
 """
 
+REQUEST_HASH = "foresail.dev/request-hash"
+"""On a Velero BackupStorageLocation of a tenant: the hash of the spec and the credentials that are in place."""
+
+SUSPENDED = "foresail.dev/suspended"
+"""On such a location that is read-only because it is not approved or not allowed any more: the reason."""
+
+REFRESH = "refresh.foresail.dev/credentials"
+"""On a NonAdminBackupStorageLocation, by its owner: any new value makes the operator read the Secret at once."""
+
 BACKUP_UID = "foresail.dev/backup-uid"
 """On a DownloadRequest that the operator reads itself: the Velero Backup whose contents it requests."""
 

@@ -110,6 +110,7 @@ class LocationSpec(velero.LocationSpec, frozen=True, rename="camel"):
     """The spec of a location, with its bucket."""
 
     object_storage: ObjectStorage | None = None
+    backup_sync_period: str | None = None
 
 
 class LocationStatus(velero.LocationStatus, frozen=True, rename="camel"):

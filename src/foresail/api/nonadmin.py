@@ -170,3 +170,58 @@ class Download(msgspec.Struct, frozen=True):
     metadata: RequestMetadata
     spec: DownloadSpec = DownloadSpec()
     status: DownloadStatus = DownloadStatus()
+
+
+class LocationSpec(msgspec.Struct, frozen=True, rename="camel"):
+    """Where a tenant's own bucket is."""
+
+    backup_storage_location_spec: msgspec.Raw = _NOTHING
+
+
+class LocationStatus(msgspec.Struct, frozen=True, rename="camel"):
+    """Whether a tenant's own location can be used."""
+
+    phase: str = ""
+    conditions: list[Condition] | None = None
+    velero_backup_storage_location: Reference | None = None
+
+
+class Location(msgspec.Struct, frozen=True):
+    """A NonAdminBackupStorageLocation."""
+
+    metadata: RequestMetadata
+    spec: LocationSpec = LocationSpec()
+    status: LocationStatus = LocationStatus()
+
+
+class ApprovalSpec(msgspec.Struct, frozen=True, rename="camel"):
+    """What the administrator decided."""
+
+    approval_decision: str = ""
+    approved_request: str = ""
+
+
+class RequestedLocation(msgspec.Struct, frozen=True, rename="camel"):
+    """What was asked for when the administrator looked at it."""
+
+    requested_spec: msgspec.Raw = _NOTHING
+    nacuuid: str = ""
+    name: str = ""
+    namespace: str = ""
+    request_hash: str = ""
+    approved_hash: str = ""
+
+
+class ApprovalStatus(msgspec.Struct, frozen=True, rename="camel"):
+    """What is asked for, and how it was decided."""
+
+    phase: str = ""
+    non_admin_backup_storage_location: RequestedLocation | None = None
+
+
+class Approval(msgspec.Struct, frozen=True):
+    """A NonAdminBackupStorageLocationRequest."""
+
+    metadata: Metadata
+    spec: ApprovalSpec = ApprovalSpec()
+    status: ApprovalStatus = ApprovalStatus()

@@ -260,6 +260,46 @@ class DownloadPolicy(Wire, frozen=True):
     ] = "Refused"
 
 
+Approval = Literal["Required", "NotRequired"]
+RestoresFromOwn = Literal["Limited", "Full", "Refused"]
+
+
+class LocationPolicy(Wire, frozen=True):
+    """Whether tenants may have locations of their own, and which."""
+
+    allowed: Annotated[bool, _described("If false, every NonAdminBackupStorageLocation is refused.")] = False
+    approval: Annotated[
+        Approval, _described("Required: an administrator approves each location and each change of its credentials.")
+    ] = "Required"
+    restores: Annotated[
+        RestoresFromOwn,
+        _described(
+            "What comes back from a bucket that its tenant can rewrite. Limited: no pods and no volumes."
+            " Full: everything that the requester may create. Refused: nothing."
+        ),
+    ] = "Limited"
+    providers: Annotated[Names, _described("Allowed providers; aws is the only one that self-service supports.")] = (
+        "aws",
+    )
+    buckets: Annotated[Names, _described("Allowed bucket names, with * as wildcard; if absent, any.")] | None = None
+    endpoints: Annotated[
+        Names,
+        _described("Allowed config.s3Url: host, host:port, or with http:// before it. If empty, only AWS itself."),
+    ] = ()
+    config_keys: Annotated[Names, _described("Allowed keys of config.")] = (
+        "region",
+        "s3ForcePathStyle",
+        "s3Url",
+        "checksumAlgorithm",
+        "serverSideEncryption",
+        "kmsKeyId",
+    )
+    validation_frequency: Annotated[
+        Between, _described("Bounds of how often Velero checks the bucket; the minimum is 1m if absent.")
+    ] = Bounds()
+    maximum: Annotated[Count, _described("Locations that one namespace may have.")] = 3
+
+
 class SelfServicePolicySpec(Wire, frozen=True):
     """The namespaces of the policy, and the rules for them."""
 
@@ -283,6 +323,7 @@ class SelfServicePolicySpec(Wire, frozen=True):
     deletion: DeletionPolicy = DeletionPolicy()
     downloads: DownloadPolicy = DownloadPolicy()
     schedules: SchedulesPolicy = SchedulesPolicy()
+    locations: LocationPolicy = LocationPolicy()
     velero_annotations: Annotated[
         VeleroAnnotations,
         _described("Whether objects may have annotations that make Velero run commands or restore a status."),

@@ -1,4 +1,4 @@
-"""The tenants' kinds with all fields: NonAdminBackup, NonAdminRestore, NonAdminDownloadRequest, NonAdminSchedule.
+"""The tenants' kinds with all fields: backups, restores, downloads, schedules, storage locations and approvals.
 
 Group, names and fields are those of the existing controller, plus `forceDeleteBackup`. Velero's status is mirrored
 without a schema: a phase that a later Velero adds must not make a status invalid.
@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from foresail.api.specs import BackupSpec, RestoreSpec, Wire
+from foresail.api.specs import BackupSpec, BackupStorageLocationSpec, RestoreSpec, Wire
 from foresail.plan import Kind
 
 GROUP = "oadp.openshift.io"
@@ -17,6 +17,10 @@ NON_ADMIN_BACKUP = Kind(GROUP, "v1alpha1", "nonadminbackups", "NonAdminBackup")
 NON_ADMIN_RESTORE = Kind(GROUP, "v1alpha1", "nonadminrestores", "NonAdminRestore")
 NON_ADMIN_DOWNLOAD_REQUEST = Kind(GROUP, "v1alpha1", "nonadmindownloadrequests", "NonAdminDownloadRequest")
 NON_ADMIN_SCHEDULE = Kind(GROUP, "v1alpha1", "nonadminschedules", "NonAdminSchedule")
+NON_ADMIN_LOCATION = Kind(GROUP, "v1alpha1", "nonadminbackupstoragelocations", "NonAdminBackupStorageLocation")
+NON_ADMIN_LOCATION_REQUEST = Kind(
+    GROUP, "v1alpha1", "nonadminbackupstoragelocationrequests", "NonAdminBackupStorageLocationRequest"
+)
 
 Phase = Literal["New", "BackingOff", "Created", "Deleting"]
 DownloadTarget = Literal[
@@ -270,3 +274,73 @@ class NonAdminDownloadRequest(Wire, frozen=True):
 
     spec: NonAdminDownloadRequestSpec
     status: NonAdminDownloadRequestStatus = NonAdminDownloadRequestStatus()
+
+
+class NonAdminBackupStorageLocationSpec(Wire, frozen=True):
+    """Where the tenant's own bucket is."""
+
+    backup_storage_location_spec: Annotated[
+        BackupStorageLocationSpec,
+        msgspec.Meta(description="The bucket; credential names a Secret of this namespace."),
+    ]
+
+
+class NonAdminBackupStorageLocationStatus(Wire, frozen=True):
+    """Whether the location can be used."""
+
+    phase: Phase = "New"
+    conditions: Conditions = ()
+    velero_backup_storage_location: VeleroObject = VeleroObject()
+
+
+class NonAdminBackupStorageLocation(Wire, frozen=True):
+    """Lets the backups of this namespace go to a bucket of the tenant."""
+
+    spec: NonAdminBackupStorageLocationSpec
+    status: NonAdminBackupStorageLocationStatus = NonAdminBackupStorageLocationStatus()
+
+
+Decision = Literal["approve", "reject", "pending"]
+RequestPhase = Literal["Pending", "Approved", "Rejected"]
+
+
+class NonAdminBackupStorageLocationRequestSpec(Wire, frozen=True):
+    """What the administrator decides."""
+
+    approval_decision: Annotated[
+        Decision, msgspec.Meta(description="approve, reject or pending; pending and reject also revoke an approval.")
+    ] = "pending"
+    approved_request: Annotated[
+        str,
+        msgspec.Meta(
+            max_length=64,
+            description="requestHash of the request that was approved; if set, approves nothing else.",
+        ),
+    ] = ""
+
+
+class RequestedLocation(Wire, frozen=True):
+    """What the tenant asks for."""
+
+    requested_spec: BackupStorageLocationSpec
+    nacuuid: str = ""
+    name: str = ""
+    namespace: str = ""
+    request_hash: Annotated[
+        str, msgspec.Meta(description="Hash of the requested spec and of the credentials, which it does not reveal.")
+    ] = ""
+    approved_hash: Annotated[str, msgspec.Meta(description="requestHash that the current approval is for.")] = ""
+
+
+class NonAdminBackupStorageLocationRequestStatus(Wire, frozen=True):
+    """What is asked for, and how it was decided."""
+
+    phase: RequestPhase = "Pending"
+    non_admin_backup_storage_location: RequestedLocation | None = None
+
+
+class NonAdminBackupStorageLocationRequest(Wire, frozen=True):
+    """Asks the administrator to approve a tenant's location; the operator creates it in Velero's namespace."""
+
+    spec: NonAdminBackupStorageLocationRequestSpec = NonAdminBackupStorageLocationRequestSpec()
+    status: NonAdminBackupStorageLocationRequestStatus = NonAdminBackupStorageLocationRequestStatus()

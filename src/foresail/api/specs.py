@@ -1,4 +1,4 @@
-"""What a tenant may write of Velero's BackupSpec and RestoreSpec: every field that Velero has, by the same names.
+"""What a tenant may write of Velero's BackupSpec, RestoreSpec and BackupStorageLocationSpec: every field of Velero's.
 
 A field that is absent and one that is null mean the same: None here, and left out when it is written again.
 Patterns and bounds are for the API server, which refuses at `kubectl apply` what Velero could not even read: one
@@ -230,3 +230,42 @@ class RestoreSpec(Wire, frozen=True):
     resource_modifier: Reference | None = None
     resource_policy: Reference | None = None
     uploader_config: UploaderConfigForRestore | None = None
+
+
+class ObjectStorageLocation(Wire, frozen=True):
+    """A bucket, and the folder in it."""
+
+    bucket: Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
+    prefix: Annotated[str, msgspec.Meta(max_length=1024)] | None = None
+    ca_cert: (
+        Annotated[
+            str,
+            msgspec.Meta(
+                max_length=131_072,
+                description="CA certificates of the endpoint: PEM in base64.",
+                extra_json_schema={"format": "byte"},
+            ),
+        ]
+        | None
+    ) = None
+
+
+class CredentialSelector(Wire, frozen=True):
+    """One key of a Secret."""
+
+    key: Annotated[str, msgspec.Meta(min_length=1, max_length=253)]
+    name: Annotated[str, msgspec.Meta(max_length=253)] | None = None
+    optional: bool | None = None
+
+
+class BackupStorageLocationSpec(Wire, frozen=True):
+    """A place for backups."""
+
+    provider: Annotated[str, msgspec.Meta(min_length=1, max_length=253)]
+    object_storage: ObjectStorageLocation
+    config: Labels | None = None
+    credential: CredentialSelector | None = None
+    access_mode: Literal["ReadOnly", "ReadWrite"] | None = None
+    backup_sync_period: Duration | None = None
+    validation_frequency: Duration | None = None
+    default: bool | None = None

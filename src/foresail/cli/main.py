@@ -11,6 +11,7 @@ from foresail.cli.doctor.arguments import add_doctor
 from foresail.cli.errors import INTERRUPTED, CommandError
 from foresail.cli.hold import add_hold
 from foresail.cli.install.arguments import add_install
+from foresail.cli.location.arguments import add_location
 from foresail.cli.operator import add_operator
 from foresail.cli.options.parser import CommandParser, examples
 from foresail.cli.output.terminal import guard_streams
@@ -50,6 +51,7 @@ def parser() -> CommandParser:
     add_policy(commands)
     add_tenant(commands)
     add_recovery_key(commands)
+    add_location(commands)
     add_doctor(commands)
     add_primer(commands)
     add_install(commands)

@@ -108,6 +108,8 @@ def _fill(operator: argparse.ArgumentParser) -> None:
         metavar="N",
         help="the same for tenants' Restores (default: 1)",
     )
+    own = "let policies allow tenants buckets of their own; needs selfService.locations.enabled of the chart"
+    add_switch(tenants, "--tenant-locations", own, default=False)
     add_primer_settings(run)
     run.add_argument("--dry-run", action="store_true", help="print planned actions without writes, Events or a Lease")
     traces = (
@@ -178,6 +180,7 @@ def _settings(args: argparse.Namespace) -> Any:  # noqa: ANN401 - imported late,
         runs_primers=args.primers,
         self_service_window=args.self_service_window,
         self_service_restore_window=args.self_service_restore_window,
+        serves_locations=args.tenant_locations,
         velero_dialect=Dialect(args.velero_dialect) if args.velero_dialect else None,
         schedules=schedules,
         **({"primers": primer_settings(args)} if args.primers else {}),

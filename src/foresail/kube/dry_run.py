@@ -51,6 +51,8 @@ async def run(connection: Connection, controllers: Sequence[Controller[Any]], sh
 
 def _line(action: Action) -> str:
     match action:
+        case Create() | Apply() if action.kind.name == "Secret":
+            verb, rest = type(action).__name__.lower(), "(not shown)"
         case Create() | Apply():
             verb, rest = type(action).__name__.lower(), _encoder.encode(action.body).decode()
         case Patch():

@@ -18,6 +18,7 @@ from foresail.primers.volume_lookup import locate_volumes_with
 from foresail.schedules.controller import Schedules
 from foresail.selfservice.access.reader import AccessReader
 from foresail.selfservice.controller import SelfService
+from foresail.selfservice.locations.reader import SecretReader
 from foresail.selfservice.queue.window import Limits, no_slots
 
 _log = logging.getLogger(__name__)
@@ -78,7 +79,9 @@ def controllers(settings: Settings, client: Client, buffers: Kind = _BUFFER) -> 
         found.append(schedules)
     if settings.runs_self_service:
         limits, never = _limits(settings, schedules), (settings.lease_namespace, settings.own_namespace)
-        found.append(SelfService(settings.velero_namespace, never, limits=limits, access=AccessReader(client)))
+        secrets = SecretReader(client) if settings.serves_locations else None
+        access = AccessReader(client)
+        found.append(SelfService(settings.velero_namespace, never, limits=limits, access=access, secrets=secrets))
     if settings.runs_primers:
         found.append(Primers(settings.primers, dry_run_with(client), locate_volumes_with(client), buffers))
     return found

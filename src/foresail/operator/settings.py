@@ -29,6 +29,7 @@ class Settings:
     runs_primers: bool = False
     self_service_window: int | None = None  # None: Velero's concurrency and one more
     self_service_restore_window: int = 1
+    serves_locations: bool = False  # of tenants
     velero_dialect: Dialect | None = None
     schedules: ScheduleSettings = field(default_factory=ScheduleSettings)
     primers: PrimerSettings = field(default_factory=PrimerSettings)

@@ -11,6 +11,7 @@ from typing import Any
 
 from foresail.api import core, mirrored, nonadmin, velero
 from foresail.api.policy import SELF_SERVICE_POLICY, SelfServicePolicy
+from foresail.api.requests import NON_ADMIN_LOCATION_REQUEST
 from foresail.kube.background_reads import BackgroundReads
 from foresail.kube.controller import Informer, LowPriority
 from foresail.kube.execute import Result
@@ -22,6 +23,10 @@ from foresail.selfservice.access.reader import AccessReader
 from foresail.selfservice.downloads import decide as downloads
 from foresail.selfservice.downloads.controller import Downloads
 from foresail.selfservice.downloads.observe import DownloadView, download_row
+from foresail.selfservice.locations import decide as locations
+from foresail.selfservice.locations.controller import Locations
+from foresail.selfservice.locations.observe import CredentialsCheck, CredentialsChecked, LocationView
+from foresail.selfservice.locations.reader import SecretReader
 from foresail.selfservice.metrics import SelfServiceMetrics
 from foresail.selfservice.policy.observe import PolicyRow, policy_row
 from foresail.selfservice.queue import window
@@ -40,6 +45,7 @@ from foresail.selfservice.rows.locations import LocationRow, location_row
 from foresail.selfservice.rows.namespaces import NamespaceRow, claim_row, namespace_row
 from foresail.selfservice.rows.requests import RequestRow, request_row
 from foresail.selfservice.rows.schedules import ScheduleRow, schedule_row
+from foresail.selfservice.rows.tenant_locations import approval_row, tenant_location_row
 from foresail.selfservice.rows.velero import VeleroRow, deletion_row, movement_row, velero_row
 from foresail.selfservice.schedules.controller import TenantSchedules
 from foresail.selfservice.schedules.decide import decide as decide_schedule
@@ -55,7 +61,7 @@ from foresail.selfservice.state.reservations import Reservations
 _FILES = 4  # read from buckets at once
 _QUESTIONS = 8  # to the API server at once: a consistent list waits up to 100 ms for the server's cache
 
-Observed = RequestView | DownloadView | ResultsView | DanglingView | WindowView | ScheduleView
+Observed = RequestView | DownloadView | ResultsView | DanglingView | WindowView | ScheduleView | LocationView
 Keys = Callable[[Change[Any]], Iterable[Key | LowPriority]]
 
 
@@ -71,14 +77,17 @@ class SelfService:
         fetch: Fetch = fetch,
         limits: Limits = UNLIMITED,
         access: AccessReader | None = None,
+        secrets: SecretReader | None = None,
     ) -> None:
         self.cluster = ClusterState(velero_namespace, never, limits)
         self.access = access or AccessReader(None)
         self.background_reads = BackgroundReads[Any, Any](
-            self._read, concurrency=_FILES, is_quick=authorization.is_quick, quick=_QUESTIONS
+            self._read, concurrency=_FILES, is_quick=_is_quick, quick=_QUESTIONS
         )
         self.downloads = Downloads(self.cluster, self.background_reads)
         self.schedules = TenantSchedules(self.cluster)
+        self.locations = Locations(self.cluster, self.background_reads)
+        self._secrets = secrets  # None: tenants have no locations of their own
         self.results = Results(self.cluster, self.background_reads)
         ledger = self.cluster.backups.ledger
         self.metrics = SelfServiceMetrics(
@@ -95,9 +104,11 @@ class SelfService:
         return self.background_reads.clock() if self.background_reads.clock is not None else None
 
     async def _read(
-        self, query: Wanted | Check | PodCheck | SecretsCheck
-    ) -> Found | Checked | PodsChecked | SecretsChecked:
+        self, query: Wanted | Check | PodCheck | SecretsCheck | CredentialsCheck
+    ) -> Found | Checked | PodsChecked | SecretsChecked | CredentialsChecked:
         """Do one background read."""
+        if isinstance(query, CredentialsCheck):
+            return await (self._secrets or SecretReader(None)).run(query)
         return await (self._fetch(query) if isinstance(query, Wanted) else self.access.run(query))
 
     # What is watched
@@ -125,12 +136,21 @@ class SelfService:
             ),
             self._velero(velero.DELETE_REQUEST, mirrored.Mirrored, deletion_row, known.deletions)(keys.for_deletion),
             self._velero(velero.LOCATION, mirrored.Location, location_row, known.locations)(
-                keys.for_location, self._location_changed
+                self._keys_for_location, self._location_changed
             ),
             self._keys_of_records(),
+            *self._watched_of_locations(),
             *self._watched_of(known.backups),
             *self._watched_of(known.restores),
         )
+
+    def _watched_of_locations(self) -> Iterator[Informer]:
+        if self._secrets is None:
+            return
+        known, own = self.cluster, self.locations
+        yield _watch(own.kind, nonadmin.Location, tenant_location_row, known.tenant_locations)(own.keys_for_location)
+        kind = NON_ADMIN_LOCATION_REQUEST
+        yield self._velero(kind, nonadmin.Approval, approval_row, known.approvals)(own.keys_for_approval)
 
     def _watched_of(self, known: FamilyState) -> Iterator[Informer]:
         family = known.family
@@ -198,6 +218,12 @@ class SelfService:
         row = change.new or change.old
         if row is not None and row.owner is not None:
             yield from self.downloads.keys_about(family.family, row.owner)
+        if family is self.cluster.backups:
+            yield from self.locations.keys_for_backup(change)
+
+    def _keys_for_location(self, change: Change[LocationRow]) -> Iterator[Key]:
+        yield from self._keys.for_location(change)
+        yield from self.locations.keys_for_velero(change)
 
     def _keys_for_download_request(self, change: Change[DownloadRequestRow]) -> Iterator[Key]:
         yield from self.downloads.keys_for_answer(change)
@@ -207,10 +233,12 @@ class SelfService:
     def _keys_for_namespace(self, change: Change[NamespaceRow]) -> Iterator[Key]:
         yield from self.downloads.open_keys_in(change.key.name)
         yield from self.schedules.keys_in(change.key.name)
+        yield from self.locations.keys_in(change.key.name)
         yield from self._keys.for_namespace(change)
 
     def _keys_for_policy(self, change: Change[PolicyRow]) -> Iterator[Key | LowPriority]:
         yield from self._keys.for_policy(change)
+        yield from self.locations.all_keys()
         yield from self.downloads.open_keys()
         yield from self.schedules.all_keys()
 
@@ -226,27 +254,29 @@ class SelfService:
             return self._observer.dangling(key.namespace, name)
         if word == WORD:
             return self.results.observe(key, at)
-        if word == self.downloads.kind.plural:
-            return self.downloads.observe(at)
-        if word == self.schedules.kind.plural:
-            return self.schedules.observe(at)
+        for part in (self.downloads, self.schedules, self.locations):
+            if word == part.kind.plural:
+                return part.observe(at)
         return self._observer.request(self.cluster.of_plural(word), at, now)
 
     def decide(self, view: Observed, now: datetime) -> Plan:
         """Return the Plan."""
         match view:
             case WindowView():
-                return window.decide(view)
+                plan = window.decide(view)
             case DanglingView():
-                return dangling.decide(view, now)
+                plan = dangling.decide(view, now)
             case ResultsView():
-                return results.decide(view, now)
+                plan = results.decide(view, now)
+            case LocationView():
+                plan = locations.decide(view, now)
             case DownloadView():
-                return downloads.decide(view, now)
+                plan = downloads.decide(view, now)
             case ScheduleView():
-                return decide_schedule(view, now)
-            case RequestView():
-                return decide(view, now)
+                plan = decide_schedule(view, now)
+            case _:
+                plan = decide(view, now)
+        return plan
 
     def begin(self, _key: Key, view: Observed, plan: Plan, now: datetime) -> Iterable[Key]:
         """Reserve the quota and the turn that a Plan takes."""
@@ -268,6 +298,10 @@ class SelfService:
         """Forget since when Velero objects are missing: another leader may have created them since."""
         self.cluster.unobserved.clear()
         return ()
+
+
+def _is_quick(wish: object) -> bool:
+    return isinstance(wish, CredentialsCheck) or authorization.is_quick(wish)
 
 
 def _needs_no_read(view: Observed, plan: Plan) -> bool:

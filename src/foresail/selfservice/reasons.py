@@ -6,7 +6,7 @@ import msgspec
 
 
 class Reason(StrEnum):
-    """The words; programs know them, so they do not change. The first two groups are the existing controller's own."""
+    """The words; programs know them, so they do not change. The first three groups are the existing controller's."""
 
     INVALID_BACKUP_SPEC = "InvalidBackupSpec"
     BACKUP_ACCEPTED = "BackupAccepted"
@@ -21,6 +21,16 @@ class Reason(StrEnum):
 
     INVALID_SCHEDULE_SPEC = "InvalidScheduleSpec"
     SCHEDULE_ACCEPTED = "ScheduleAccepted"
+
+    BSL_SPEC_VALIDATION = "BslSpecValidation"
+    BSL_SPEC_APPROVAL_PENDING = "BslSpecApprovalPending"
+    BSL_SPEC_APPROVED = "BslSpecApproved"
+    BSL_SPEC_REJECTED = "BslSpecRejected"
+    SECRET_CREATED = "SecretCreated"  # noqa: S105 - a reason
+    SECRET_UPDATED = "SecretUpdated"  # noqa: S105 - a reason
+    SECRET_SYNC_FAILED = "SecretSyncFailed"  # noqa: S105 - a reason
+    BSL_CREATED = "BackupStorageLocationCreated"
+    BSL_SYNC_ERROR = "BackupStorageLocationSyncError"
 
     NO_POLICY = "NoPolicy"
     QUOTA_EXCEEDED = "QuotaExceeded"

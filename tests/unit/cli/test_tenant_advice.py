@@ -56,6 +56,54 @@ SENTENCES = {
             "foresail restore delete daily -n shop"
         ),
     ),
+    "BslSpecValidation": (
+        (
+            "The operator has checked the spec of the storage location. If it was refused, correct the field "
+            "that the message names, with kubectl edit nabsl daily -n shop"
+        ),
+    ),
+    "BslSpecApprovalPending": (
+        (
+            "A cluster administrator has not approved the storage location or its changed credentials. Ask a "
+            "cluster administrator to run foresail location request approve daily -n shop"
+        ),
+    ),
+    "BslSpecApproved": (
+        (
+            "A cluster administrator has approved the storage location. See it with foresail location "
+            "describe daily -n shop"
+        ),
+    ),
+    "BslSpecRejected": (
+        (
+            "A cluster administrator has rejected the storage location, or withdrawn an approval. Ask why, "
+            "then delete it with foresail location delete daily -n shop or have it approved"
+        ),
+    ),
+    "SecretCreated": (
+        ("The operator has copied the credentials for Velero. See it with foresail location describe daily -n shop"),
+    ),
+    "SecretUpdated": (
+        (
+            "The operator has copied the changed credentials for Velero. See it with foresail location "
+            "describe daily -n shop"
+        ),
+    ),
+    "SecretSyncFailed": (
+        (
+            "The operator cannot use the Secret of the storage location. Do what the message says; the "
+            "operator reads the Secret again automatically"
+        ),
+    ),
+    "BackupStorageLocationCreated": (
+        ("The operator has created the BackupStorageLocation. See it with foresail location describe daily -n shop"),
+    ),
+    "BackupStorageLocationSyncError": (
+        (
+            "The operator cannot create the BackupStorageLocation. Ask a cluster administrator to remove the "
+            "object that the message names"
+        ),
+    ),
     "PolicyViolation": (
         (
             "The policy of namespace shop does not allow this backup. Correct the field that the message names, "
@@ -337,7 +385,7 @@ def test_each_has_a_cause_and_a_next_step_in_plain_sentences(advice: Advice) -> 
 def test_every_command_that_is_named_can_be_given(advice: Advice) -> None:
     for family in (BACKUPS, RESTORES):
         text = sentence(advice, family, KEY)
-        for words in re.findall(r"foresail ((?:backup|restore) .*?)(?=[,;]|\. |$)", text):
+        for words in re.findall(r"foresail ((?:backup|restore|location) .*?)(?=[,;]|\. |$)", text):
             given = re.split(r" and | or ", words)[0]
             assert callable(parser().parse_args(shlex.split(given)).run)
 

@@ -30,6 +30,7 @@ _COMMANDS = {
     "Schedule": "schedule",
     "NonAdminBackup": "backup",
     "NonAdminRestore": "restore",
+    "NonAdminBackupStorageLocation": "location",
     "Primer": "primer",
     "SelfServicePolicy": "policy",
 }

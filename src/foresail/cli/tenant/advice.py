@@ -25,6 +25,7 @@ _WAIT = "wait for it with foresail {word} wait {name} -n {namespace}"
 _AGAIN = "remove the cause and create another {word}"
 _CONDITIONS = f"see its conditions with foresail {{word}} describe {{name}} -n {{namespace}}. {_AGAIN.capitalize()}"
 _LOG = f"see the cause with foresail {{word}} logs {{name}} -n {{namespace}}. {_AGAIN.capitalize()}"
+_LOCATION = "foresail location describe {name} -n {namespace}"
 _ASK_FOR_ACCESS = "ask a cluster administrator for access to the kinds that the message names"
 
 ADVICE = {
@@ -46,6 +47,34 @@ ADVICE = {
     Reason.VELERO_RESTORE_NOT_FOUND: Advice(
         "the Velero Restore was removed before it finished",
         "create another restore, and delete this one with foresail restore delete {name} -n {namespace}",
+    ),
+    Reason.BSL_SPEC_VALIDATION: Advice(
+        "the operator has checked the spec of the storage location",
+        "if it was refused, correct the field that the message names, with kubectl edit nabsl {name} -n {namespace}",
+    ),
+    Reason.BSL_SPEC_APPROVAL_PENDING: Advice(
+        "a cluster administrator has not approved the storage location or its changed credentials",
+        "ask a cluster administrator to run foresail location request approve {name} -n {namespace}",
+    ),
+    Reason.BSL_SPEC_APPROVED: Advice(
+        "a cluster administrator has approved the storage location", f"see it with {_LOCATION}"
+    ),
+    Reason.BSL_SPEC_REJECTED: Advice(
+        "a cluster administrator has rejected the storage location, or withdrawn an approval",
+        "ask why, then delete it with foresail location delete {name} -n {namespace} or have it approved",
+    ),
+    Reason.SECRET_CREATED: Advice("the operator has copied the credentials for Velero", f"see it with {_LOCATION}"),
+    Reason.SECRET_UPDATED: Advice(
+        "the operator has copied the changed credentials for Velero", f"see it with {_LOCATION}"
+    ),
+    Reason.SECRET_SYNC_FAILED: Advice(
+        "the operator cannot use the Secret of the storage location",
+        "do what the message says; the operator reads the Secret again automatically",
+    ),
+    Reason.BSL_CREATED: Advice("the operator has created the BackupStorageLocation", f"see it with {_LOCATION}"),
+    Reason.BSL_SYNC_ERROR: Advice(
+        "the operator cannot create the BackupStorageLocation",
+        "ask a cluster administrator to remove the object that the message names",
     ),
     Reason.POLICY_VIOLATION: Advice(
         "the policy of namespace {namespace} does not allow this {word}",

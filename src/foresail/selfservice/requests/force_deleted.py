@@ -67,7 +67,7 @@ def is_lost(status: Status, locations: Iterable[LocationRow], now: datetime | No
     """Whether Velero cannot sync a backup back: collected, its location deleted, or not found by a sync."""
     collected, since = collected_at(status), forced_at(status)
     _, location = location_of(status, locations)
-    if location is None or (now is not None and collected is not None and collected <= now):
+    if location is None or not location.is_synced or (now is not None and collected is not None and collected <= now):
         return True
     return since is not None and location.last_synced is not None and location.last_synced >= since + SYNC_MARGIN
 

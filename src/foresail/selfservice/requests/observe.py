@@ -33,6 +33,7 @@ class RequestView(msgspec.Struct, frozen=True):
     velero: VeleroRow | None = None  # found by name; the rules check ownership
     deletion: DeletionRow | None = None
     source: Source | None = None  # of a restore
+    source_location: LocationRow | None = None  # where that backup is
     stored: int = 0  # backups, or restores, of this namespace, without this one
     expirations: tuple[datetime, ...] = ()  # of the ended backups among them; only if the quota is reached
     active: int = 0

@@ -14,7 +14,7 @@ from foresail.api.nonadmin import Condition
 from foresail.plan import Key
 from foresail.selfservice.access.rules import requester_problem
 from foresail.selfservice.families import RESTORES, Family
-from foresail.selfservice.policy.locations import closed
+from foresail.selfservice.policy.locations import closed, missing, not_restorable, own_location
 from foresail.selfservice.policy.observe import PolicyRow
 from foresail.selfservice.policy.quotas import over_quota, over_restore_quota
 from foresail.selfservice.policy.rules import no_policy
@@ -32,11 +32,12 @@ from foresail.selfservice.requests.status import (
     SUCCEEDED,
     UNKNOWN,
 )
+from foresail.selfservice.rows.locations import LocationRow
 from foresail.selfservice.rows.namespaces import NamespaceRow
 from foresail.selfservice.rows.requests import LARGEST_SPEC, RequestRow, Status
 from foresail.selfservice.rows.velero import DeletionRow, VeleroRow, glimpse
 from foresail.selfservice.specs import annotations
-from foresail.selfservice.specs.build import backup_spec, restore_spec
+from foresail.selfservice.specs.build import backup_spec, limited, restore_spec
 from foresail.selfservice.specs.values import shown
 
 UNSEEN = timedelta(seconds=10)
@@ -146,12 +147,29 @@ def velero_spec(view: RequestView, now: datetime) -> dict[str, Any] | Refused:
         return Refused(view.family.invalid, f"spec.{view.family.word}Spec is nested too deeply; flatten it")
     if view.family is RESTORES:
         return _restore_spec(view, tenant, policy, now)
-    found = backup_spec(tenant, request.key.namespace, policy)
-    if isinstance(found, Refused) or has_nacuuid(request):  # it already uses quota
+    return _backup_spec(view, tenant, policy, now)
+
+
+def _backup_spec(
+    view: RequestView, tenant: dict[str, Any], policy: PolicyRow, now: datetime
+) -> dict[str, Any] | Refused:
+    """Return the spec of the Velero Backup, or why there is none."""
+    request, named = view.request, tenant.get("storageLocation")
+    own = _own_location(view, named) if isinstance(named, str) and named else None
+    absent = missing(named, policy) if isinstance(named, str) and own is None else None
+    found = absent or backup_spec(tenant, request.key.namespace, policy, own.name if own is not None else "")
+    if isinstance(found, Refused):
         return found
-    location = found.get("storageLocation", "")
+    shut = closed(found.get("storageLocation", ""), view.locations)
+    if has_nacuuid(request):  # it already uses quota, but an own location may have been revoked since
+        return shut if shut is not None and own is not None else found
     expired = sum(each <= now for each in view.expirations)
-    return over_quota(policy, view.stored, view.active, expired) or closed(location, view.locations) or found
+    return over_quota(policy, view.stored, view.active, expired) or shut or found
+
+
+def _own_location(view: RequestView, name: str) -> LocationRow | None:
+    uid = view.namespace.uid if view.namespace is not None else ""
+    return own_location(Key(view.request.key.namespace, name), uid, view.locations)
 
 
 def next_expiration(view: RequestView, now: datetime) -> datetime | None:
@@ -169,7 +187,10 @@ def _restore_spec(
     if isinstance(found, Refused):
         return found
     over = None if has_nacuuid(request) else over_restore_quota(policy, view.stored, view.active)
-    return _requester_problem(view) or _not_restorable(view, now) or over or found
+    shut = not_restorable(view.source_location, policy)
+    is_own = view.source_location is not None and view.source_location.owner is not None
+    made = limited(found, policy) if is_own else found
+    return _requester_problem(view) or _not_restorable(view, now) or shut or over or made
 
 
 def _oversized(family: Family) -> Refused:

@@ -1,14 +1,22 @@
 """Rows of BackupStorageLocations."""
 
+import sys
 from datetime import datetime
 
 import msgspec
 
 from foresail.api import mirrored, velero
+from foresail.api.marks import NAMESPACE_UID, REQUEST_HASH, REQUEST_UID, SUSPENDED
+from foresail.cron.duration import nanoseconds
+from foresail.plan import Key
+
+ORIGIN_NAME = "openshift.io/oadp-nabsl-origin-name"
+ORIGIN_NAMESPACE = "openshift.io/oadp-nabsl-origin-namespace"
+NACUUID_LABEL = "openshift.io/oadp-nabsl-origin-nacuuid"
 
 
 class LocationRow(msgspec.Struct, frozen=True):
-    """A BackupStorageLocation."""
+    """A BackupStorageLocation, whoever made it, with the record of whose it is."""
 
     name: str
     authority: str  # an additional CA certificate in PEM; empty if there is none
@@ -17,19 +25,37 @@ class LocationRow(msgspec.Struct, frozen=True):
     is_available: bool = True
     last_synced: datetime | None = None  # when Velero last compared its Backups with the bucket
     storage: str = ""  # bucket and prefix: what stays the same when the location is created again
+    is_synced: bool = True  # whether Velero ever does
+    phase: str = ""
+    uid: str = ""
+    owner: Key | None = None  # the tenant's NonAdminBackupStorageLocation; None if it is the administrator's
+    request_uid: str = ""
+    namespace_uid: str = ""
+    request_hash: str = ""  # of the spec and the credentials that are in place; empty if there are none yet
+    suspended: str = ""  # why it takes no backups of its tenant any more
 
 
 def location_row(wire: mirrored.Location) -> LocationRow:
     """Return what is kept of a BackupStorageLocation."""
-    stored = wire.spec.object_storage
+    stored, annotations = wire.spec.object_storage, wire.metadata.annotations or {}
+    name, namespace = annotations.get(ORIGIN_NAME), annotations.get(ORIGIN_NAMESPACE)
+    period = wire.spec.backup_sync_period
     return LocationRow(
         name=wire.metadata.name,
-        authority=stored.ca_cert.decode() if stored is not None and stored.ca_cert else "",
+        authority=stored.ca_cert.decode(errors="replace") if stored is not None and stored.ca_cert else "",
         is_default=bool(wire.spec.default),
         is_read_only=wire.spec.is_read_only,
         is_available=wire.status.phase == velero.AVAILABLE,
         last_synced=wire.status.last_synced_time,
         storage=storage_of(wire),
+        is_synced=period is None or nanoseconds(period) != 0,
+        phase=sys.intern(wire.status.phase),
+        uid=wire.metadata.uid,
+        owner=Key(sys.intern(namespace), name) if name and namespace else None,
+        request_uid=annotations.get(REQUEST_UID, ""),
+        namespace_uid=annotations.get(NAMESPACE_UID, ""),
+        request_hash=annotations.get(REQUEST_HASH, ""),
+        suspended=sys.intern(annotations.get(SUSPENDED, "")),
     )
 
 

@@ -28,8 +28,8 @@ than 2 KiB; 500 of the largest take 8 MiB.
 """
 
 _LONGEST_USER = 1 << 10
-
 _LONGEST_GROUPS = 16 << 10
+"""Characters of the annotations that name a requester."""
 
 _source = msgspec.json.Decoder(nonadmin.RestoreSource)
 
@@ -141,16 +141,17 @@ def _status(wire: nonadmin.RequestStatus, *, is_backup: bool) -> Status:
     volumes = wire.file_system_pod_volume_backups if is_backup else wire.file_system_pod_volume_restores
     return Status(
         phase=sys.intern(wire.phase),
-        conditions=_conditions(wire.conditions or []),
-        velero=_copy(wire.velero_backup if is_backup else wire.velero_restore),
-        deletion=_copy(wire.velero_delete_backup_request),
+        conditions=conditions_of(wire.conditions or []),
+        velero=copy_of(wire.velero_backup if is_backup else wire.velero_restore),
+        deletion=copy_of(wire.velero_delete_backup_request),
         position=wire.queue_info.estimated_queue_position if wire.queue_info else None,
         transfers=_counts(transfers),
         volumes=_counts(volumes),
     )
 
 
-def _conditions(wire: list[Condition]) -> tuple[Condition, ...]:
+def conditions_of(wire: list[Condition]) -> tuple[Condition, ...]:
+    """Return conditions with texts that are kept once."""
     times: dict[str, str] = {}  # several of them often come at the same instant
     return tuple(
         _condition(each, times.setdefault(each.last_transition_time, each.last_transition_time)) for each in wire
@@ -175,7 +176,8 @@ def _index(texts: tuple[str, ...], text: str) -> int:
 _NO_COPY = Copy()
 
 
-def _copy(wire: nonadmin.Reference | None) -> Copy:
+def copy_of(wire: nonadmin.Reference | None) -> Copy:
+    """Return what a status says of a Velero object."""
     if wire is None:
         return _NO_COPY
     nacuuid, name, namespace = map(sys.intern, (wire.nacuuid, wire.name, wire.namespace))

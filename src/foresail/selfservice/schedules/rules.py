@@ -13,6 +13,7 @@ from foresail.api import velero
 from foresail.api.instants import stamp, whole
 from foresail.cron import Dialect, Schedule
 from foresail.cron.duration import nanoseconds
+from foresail.selfservice.policy.locations import missing
 from foresail.selfservice.policy.observe import PolicyRow
 from foresail.selfservice.policy.rules import no_policy
 from foresail.selfservice.reasons import Reason, Refused
@@ -158,7 +159,9 @@ def template_problem(schedule: ScheduleRow, policy: PolicyRow) -> Refused | None
         tenant: dict[str, Any] = msgspec.json.decode(schedule.template or "{}", type=dict[str, Any])
     except RecursionError:
         return Refused(Reason.INVALID_SCHEDULE_SPEC, f"{where} is nested too deeply; flatten it")
-    found = backup_spec(tenant, schedule.key.namespace, policy)
+    named = tenant.get("storageLocation")
+    own = named if isinstance(named, str) and missing(named, policy) is not None else ""  # each run checks it
+    found = backup_spec(tenant, schedule.key.namespace, policy, own)
     if not isinstance(found, Refused):
         return None
     is_invalid = found.reason is Reason.INVALID_BACKUP_SPEC

@@ -7,6 +7,8 @@ out: it is built here field by field. A field that is not here does not reach Ve
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from foresail.api.policy import BackupPolicy, RestorePolicy
 from foresail.api.specs import (
     BackupMetadata,
@@ -64,13 +66,21 @@ _RESTORE_FIELDS = {
 """The fields that a policy can require, default or restrict."""
 
 
-def backup_spec(tenant: Mapping[str, Any], namespace: str, policy: PolicyRow) -> dict[str, Any] | Refused:
-    """Return the spec of the Velero Backup for a tenant's backupSpec, or why there is none."""
+def backup_spec(
+    tenant: Mapping[str, Any], namespace: str, policy: PolicyRow, own_location: str = ""
+) -> dict[str, Any] | Refused:
+    """Return the spec of the Velero Backup for a tenant's backupSpec, or why there is none.
+
+    `own_location` is the Velero location of the tenant's own that `storageLocation` names.
+    """
+    is_own = bool(own_location) and policy.spec.backup.required.storage_location is None
     try:
-        made = _backup(read(BackupSpec, tenant, _BACKUP), namespace, policy.spec.backup, policy.name)
+        spec = read(BackupSpec, tenant, _BACKUP)
+        spec = msgspec.structs.replace(spec, storage_location=None) if is_own else spec
+        made = _backup(spec, namespace, policy.spec.backup, policy.name)
     except Refusal as refusal:
         return _refused(refusal, Reason.INVALID_BACKUP_SPEC)
-    return _written(made)
+    return _written(msgspec.structs.replace(made, storage_location=own_location) if is_own else made)
 
 
 def restore_spec(
@@ -86,6 +96,24 @@ def restore_spec(
     except Refusal as refusal:
         return _refused(refusal, Reason.INVALID_RESTORE_SPEC)
     return _written(made)
+
+
+def limited(spec: dict[str, Any], policy: PolicyRow) -> dict[str, Any] | Refused:
+    """Return the spec of a restore from a bucket that its tenant can rewrite at any moment.
+
+    What the operator reads there and what Velero reads later may differ. So nothing comes back whose content needs
+    trust: pods, which Velero's identity would admit, and volumes, which can be any volume of the cluster.
+    """
+    if policy.spec.locations.restores == "Full":
+        return spec
+    named = spec.get("includedResources") or ()
+    included = kinds.without_trust(named)
+    if named and not included:  # an empty list would mean every kind
+        text = "Pods and volumes do not come back from a storage location of the tenant"
+        return Refused(Reason.POLICY_VIOLATION, f"{text}; include other kinds, or ask a cluster administrator")
+    excluded = dict.fromkeys((*(spec.get("excludedResources") or ()), *kinds.NEED_TRUST))
+    kept = {"includedResources": included} if named else {}
+    return {**spec, **kept, "excludedResources": list(excluded), "restorePVs": False}
 
 
 def _refused(refusal: Refusal, invalid: Reason) -> Refused:

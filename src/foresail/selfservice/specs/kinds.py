@@ -79,6 +79,17 @@ COME_WITH_CLAIMS = (
 )
 """What Velero restores a claim from: restored with it, and not asked about."""
 
+NEED_TRUST = ("pods", "persistentvolumeclaims", *COME_WITH_CLAIMS)
+"""What Velero would create as it is in the bucket though no tenant could: pods admitted as Velero, and any volume."""
+
+_NEED_TRUST_BY_ALL_NAMES = frozenset(
+    (
+        *NEED_TRUST,
+        *("pod", "po", "pvc", "persistentvolumeclaim", "pv", "persistentvolume"),
+        *("volumesnapshots", "volumesnapshot", "vs", "volumesnapshotcontents", "volumesnapshotcontent", "vsc"),
+    )
+)
+
 COME_ALONG = (
     *("persistentvolumes", "persistentvolume", "pv", "namespaces", "namespace", "ns"),
     *("volumesnapshotcontents", "volumesnapshotcontents.snapshot.storage.k8s.io"),
@@ -86,6 +97,11 @@ COME_ALONG = (
 """Cluster-scoped kinds that Velero backs up with what needs them."""
 
 _NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9.]{0,251}[A-Za-z0-9])?")
+
+
+def without_trust(included: Collection[str]) -> list[str]:
+    """Return the kinds of a list that come back from a bucket that its tenant can rewrite."""
+    return [each for each in included if each.lower() not in _NEED_TRUST_BY_ALL_NAMES]
 
 
 class BackedUp(msgspec.Struct, frozen=True):

@@ -52,7 +52,7 @@ class Bookkeeping:
         name = build.nacuuid(row)
         self._cluster.force_deleted.take(name, row)
         if is_deleted:
-            self._cluster.force_deleted.forget_if_lost(name, self._cluster.location_rows())
+            self._cluster.force_deleted.forget_if_lost(name, self._cluster.all_locations())
 
     def _update_queue(
         self, family: FamilyState, name: str, row: RequestRow, *, is_deleted: bool
@@ -125,7 +125,7 @@ class Bookkeeping:
 
     def locations_changed(self) -> list[Key]:
         """Forget the backups deleted by force that Velero no longer has; return which requests may use their quota."""
-        lost = self._cluster.force_deleted.forget_lost(self._cluster.location_rows())
+        lost = self._cluster.force_deleted.forget_lost(self._cluster.all_locations())
         return [key for each in lost for key in self._cluster.backups.keys_short_of_quota(each.namespace)]
 
     def forget_collected(self, now: datetime) -> list[Key]:

@@ -19,6 +19,7 @@ from foresail.selfservice.rows.download_requests import DownloadRequestRow
 from foresail.selfservice.rows.locations import LocationRow
 from foresail.selfservice.rows.namespaces import ClaimRow, NamespaceRow
 from foresail.selfservice.rows.requests import RequestRow
+from foresail.selfservice.rows.tenant_locations import ApprovalRow, TenantLocationRow
 from foresail.selfservice.rows.velero import DeletionRow, VeleroRow, location_of
 from foresail.selfservice.state.family import FamilyState
 
@@ -36,8 +37,10 @@ class ClusterState:
         self.deletions = Store[DeletionRow]()
         self.namespaces = Store[NamespaceRow]()
         self.policies = Store[PolicyRow]()
-        self.locations = Store[LocationRow]()
         self.keyrings = Store[Keyring]()  # at most one
+        self.locations = Store[LocationRow]({"whose": lambda row: [row.owner.namespace if row.owner else ""]})
+        self.tenant_locations = Store[TenantLocationRow]({"namespace": lambda row: [row.key.namespace]})
+        self.approvals = Store[ApprovalRow]()
         self.claims = Store[ClaimRow]({"namespace": lambda row: [row.namespace]})
         self.download_requests = Store[DownloadRequestRow](
             {
@@ -71,9 +74,17 @@ class ClusterState:
         row = self.namespace(namespace)
         return policy_for(namespace, row.labels, self.policies.rows(), self.reserved) if row is not None else None
 
-    def location_rows(self) -> tuple[LocationRow, ...]:
-        """Return all storage locations."""
+    def location(self, name: str) -> LocationRow | None:
+        """Return a storage location by its name."""
+        return self.locations.get(Key(self.velero_namespace, name))
+
+    def all_locations(self) -> tuple[LocationRow, ...]:
+        """Return the storage locations of everybody."""
         return tuple(self.locations.rows())
+
+    def location_rows(self, namespace: str) -> tuple[LocationRow, ...]:
+        """Return the administrator's storage locations and those of one namespace."""
+        return (*self.locations.by("whose", ""), *self.locations.by("whose", namespace))
 
     @property
     def keyring(self) -> Keyring:
@@ -82,7 +93,7 @@ class ClusterState:
 
     def authority_of(self, backup: VeleroRow | None) -> str:
         """Return the CA certificate of the location of a Velero Backup; empty if it has none."""
-        location = self.locations.get(Key(self.velero_namespace, location_of(backup)))
+        location = self.location(location_of(backup))
         return location.authority if location is not None else ""
 
     def velero_rows(self, family: FamilyState, request: RequestRow) -> tuple[VeleroRow | None, VeleroRow | None]:
@@ -98,6 +109,11 @@ class ClusterState:
         if backup is None:
             return Source(None, None)
         return Source(backup, self.backups.velero.get(self.backups.velero_key(build.nacuuid(backup))))
+
+    def source_location(self, request: RequestRow) -> LocationRow | None:
+        """Return the location of the Velero Backup that a restore is made from, as that Backup names it."""
+        backup = self.source(request).velero
+        return self.location(location_of(backup)) if backup is not None else None
 
     def expirations(self, namespace_uid: str) -> tuple[datetime, ...]:
         """Return when the ended backups of a namespace expire."""

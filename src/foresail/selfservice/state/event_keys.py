@@ -108,10 +108,11 @@ class EventKeys:
             yield from family.keys(family.requests.by("blocked by", Reason.DELETION_PROTECTED))
 
     def for_location(self, change: Change[LocationRow]) -> Iterator[Key]:
-        """Return the backups that wait for a location, or for Velero to sync with it."""
+        """Return the requests that wait for a location, or for Velero to sync with it."""
         backups, old, new = self._cluster.backups, change.old, change.new
         if old is None or new is None or old != msgspec.structs.replace(new, last_synced=old.last_synced):
-            yield from backups.keys(backups.requests.by("blocked by", Reason.LOCATION_UNAVAILABLE))
+            for family in self._cluster.families:
+                yield from family.keys(family.requests.by("blocked by", Reason.LOCATION_UNAVAILABLE))
         yield from backups.keys(backups.requests.by("blocked by", Reason.FORCE_DELETED))
 
     def _restores_of(self, backup: Key) -> Iterator[Key]:

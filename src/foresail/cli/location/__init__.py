@@ -1,0 +1,1 @@
+"""`foresail location`: buckets of tenants, and the administrator's decisions about them."""

@@ -1,0 +1,130 @@
+"""`foresail location get` and `describe`: whether each location is approved and can be used, and what to do."""
+
+import argparse
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from foresail.api.nonadmin import Condition, Location
+from foresail.api.requests import NON_ADMIN_LOCATION
+from foresail.cli.access.cluster import Cluster, on_cluster, settle_namespace
+from foresail.cli.options.output import is_table
+from foresail.cli.output.objects import as_text
+from foresail.cli.output.table import aligned, table
+from foresail.cli.output.times import short
+from foresail.cli.tenant.advice import advice_for, capital
+from foresail.kube.clock import now
+from foresail.plan import Key
+
+_APPROVED = "ClusterAdminApproved"
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """A location, decoded and as it came."""
+
+    location: Location
+    content: dict[str, Any]
+
+
+def get(args: argparse.Namespace) -> int:
+    """Print the locations."""
+    found = _found(args)
+    if not is_table(args.output):
+        print(as_text([each.content for each in found], args.output))
+    elif found:
+        header = ("NAME", "APPROVED", "PHASE", "VELERO", "BUCKET", "AGE", "WHY")
+        rows = [_cells(each.location, now()) for each in found]
+        first = ("NAMESPACE",) if args.all_namespaces else ()
+        shown = [
+            (each.location.metadata.namespace, *row) if first else row for each, row in zip(found, rows, strict=True)
+        ]
+        print(table((*first, *header), shown))
+    return 0
+
+
+def describe(args: argparse.Namespace) -> int:
+    """Print the locations with their conditions and the next step."""
+    print("\n\n".join(_described(each.location) for each in _found(args)))
+    return 0
+
+
+def location_spec(location: Location) -> dict[str, Any]:
+    """Return what the tenant asks for."""
+    return msgspec.json.decode(location.spec.backup_storage_location_spec, type=dict[str, Any])
+
+
+def problem(location: Location) -> Condition | None:
+    """Return the first condition that is False."""
+    return next((each for each in location.status.conditions or () if each.status == "False"), None)
+
+
+def _found(args: argparse.Namespace) -> Sequence[Shown]:
+    if args.all_namespaces:
+        args.namespace = ""
+    else:
+        settle_namespace(args)
+    return on_cluster(args, lambda cluster: _read(cluster, args))
+
+
+async def _read(cluster: Cluster, args: argparse.Namespace) -> list[Shown]:
+    kind = NON_ADMIN_LOCATION
+    if args.names:
+        raw = [await cluster.read(kind, Key(args.namespace, name), msgspec.Raw) for name in args.names]
+    else:
+        raw = await cluster.listed(kind, args.namespace)
+    found = [_shown(each) for each in raw]
+    return sorted(found, key=lambda each: (each.location.metadata.namespace, each.location.metadata.name))
+
+
+def _shown(raw: msgspec.Raw) -> Shown:
+    kind = {"apiVersion": NON_ADMIN_LOCATION.api_version, "kind": NON_ADMIN_LOCATION.name}
+    content = msgspec.json.decode(raw, type=dict[str, Any])
+    return Shown(msgspec.json.decode(raw, type=Location), {**kind, **content})
+
+
+def _cells(location: Location, at: datetime) -> tuple[str, ...]:
+    created, held = location.metadata.creation_timestamp, problem(location)
+    return (
+        location.metadata.name,
+        _status(location, _APPROVED),
+        location.status.phase or "New",
+        _velero_phase(location),
+        str(location_spec(location).get("objectStorage", {}).get("bucket", "")),
+        short(at - created) if created else "n/a",
+        held.reason if held is not None else "",
+    )
+
+
+def _described(location: Location) -> str:
+    spec, meta = location_spec(location), location.metadata
+    stored = spec.get("objectStorage", {})
+    lines = [
+        f"Name:\t{meta.name}",
+        f"Namespace:\t{meta.namespace}",
+        f"Phase:\t{location.status.phase or 'New'}",
+        f"Velero:\t{_velero_phase(location)}",
+        f"Bucket:\t{stored.get('bucket', '')}, folder {meta.namespace}/{stored.get('prefix') or ''}",
+        f"Secret:\t{spec.get('credential', {}).get('name', '')}",
+    ]
+    lines += [
+        f"{each.type}:\t{each.status}, {each.reason}: {each.message}" for each in location.status.conditions or ()
+    ]
+    held = problem(location)
+    if held is not None:
+        step = advice_for(held.reason).next_step.format(
+            name=meta.name, namespace=meta.namespace, word="location", kind="nabsl"
+        )
+        lines.append(f"Next step:\t{capital(step)}")
+    return aligned(lines)
+
+
+def _status(location: Location, kind: str) -> str:
+    return next((each.status for each in location.status.conditions or () if each.type == kind), "Unknown")
+
+
+def _velero_phase(location: Location) -> str:
+    made = location.status.velero_backup_storage_location
+    found = msgspec.json.decode(made.status, type=dict[str, Any]) if made is not None else {}
+    return str(found.get("phase") or "<none>")

@@ -1,0 +1,99 @@
+"""`foresail location request`: what tenants ask for, and the administrator's decision.
+
+A request is found by namespace and name, and by the UID of the location that has both now: never by a name alone.
+"""
+
+import argparse
+import sys
+from typing import Any
+
+import msgspec
+
+from foresail.api.marks import REQUEST_UID
+from foresail.api.nonadmin import Approval, Location, RequestedLocation
+from foresail.api.requests import NON_ADMIN_LOCATION, NON_ADMIN_LOCATION_REQUEST
+from foresail.cli.access.cluster import Cluster, on_cluster
+from foresail.cli.errors import CommandError
+from foresail.cli.options.output import is_table
+from foresail.cli.output.objects import as_text
+from foresail.cli.output.table import table
+from foresail.plan import Key
+
+_REASONS = {"approve": "openshift.io/oadp-approval-reason", "reject": "openshift.io/oadp-rejection-reason"}
+
+
+def get(args: argparse.Namespace) -> int:
+    """Print the requests of all tenants, or of the namespace of -n."""
+    found = on_cluster(args, lambda cluster: _listed(cluster, args))
+    if not is_table(args.output):
+        kind = {"apiVersion": NON_ADMIN_LOCATION_REQUEST.api_version, "kind": NON_ADMIN_LOCATION_REQUEST.name}
+        print(as_text([{**kind, **msgspec.json.decode(raw, type=dict[str, Any])} for raw, _ in found], args.output))
+    elif found:
+        header = ("NAMESPACE", "NAME", "PHASE", "DECISION", "BUCKET", "REQUEST")
+        print(table(header, [_cells(each) for _, each in found]))
+    return 0
+
+
+def approve(args: argparse.Namespace) -> int:
+    """Approve what is requested now, and nothing that comes later."""
+    return on_cluster(args, lambda cluster: _decide(cluster, args, "approve"))
+
+
+def reject(args: argparse.Namespace) -> int:
+    """Reject a request, or withdraw an approval."""
+    return on_cluster(args, lambda cluster: _decide(cluster, args, "reject"))
+
+
+async def _listed(cluster: Cluster, args: argparse.Namespace) -> list[tuple[msgspec.Raw, Approval]]:
+    raw = await cluster.listed(NON_ADMIN_LOCATION_REQUEST, args.velero_namespace)
+    found = [(each, msgspec.json.decode(each, type=Approval)) for each in raw]
+    chosen = [pair for pair in found if not args.namespace or _asked(pair[1]).namespace == args.namespace]
+    return sorted(chosen, key=lambda pair: (_asked(pair[1]).namespace, _asked(pair[1]).name))
+
+
+async def _decide(cluster: Cluster, args: argparse.Namespace, decision: str) -> int:
+    key = Key(args.namespace, args.name)
+    location = await cluster.read(NON_ADMIN_LOCATION, key, Location)
+    made = location.status.velero_backup_storage_location
+    if made is None or not made.name:
+        raise CommandError(
+            f"{NON_ADMIN_LOCATION.name} {key} has not asked for approval yet",
+            f"see why with foresail location describe {key.name} -n {key.namespace}",
+        )
+    at = Key(args.velero_namespace, made.name)
+    found = await cluster.read(NON_ADMIN_LOCATION_REQUEST, at, Approval)
+    asked = _asked(found)
+    is_its = (found.metadata.annotations or {}).get(REQUEST_UID) == location.metadata.uid
+    if not is_its or (asked.namespace, asked.name) != (key.namespace, key.name):
+        raise CommandError(f"{NON_ADMIN_LOCATION_REQUEST.name} {at} is not of {key}", "check it with kubectl describe")
+    spec = {"approvalDecision": decision, "approvedRequest": asked.request_hash if decision == "approve" else ""}
+    metadata: dict[str, Any] = {"resourceVersion": found.metadata.resource_version}
+    if args.reason:
+        metadata["annotations"] = {_REASONS[decision]: args.reason}
+    if not await cluster.merged_if_same(NON_ADMIN_LOCATION_REQUEST, at, {"metadata": metadata, "spec": spec}):
+        raise CommandError(
+            f"{NON_ADMIN_LOCATION_REQUEST.name} {at} has changed meanwhile", "see what it asks for now, then try again"
+        )
+    word = "approved" if decision == "approve" else "rejected"
+    bucket = msgspec.json.decode(asked.requested_spec, type=dict[str, Any]).get("objectStorage", {}).get("bucket")
+    print(
+        f"{NON_ADMIN_LOCATION.name} {key} {word}: bucket {bucket}, request {asked.request_hash[:12]}.", file=sys.stderr
+    )
+    return 0
+
+
+def _asked(found: Approval) -> RequestedLocation:
+    return found.status.non_admin_backup_storage_location or RequestedLocation()
+
+
+def _cells(found: Approval) -> tuple[str, ...]:
+    asked = _asked(found)
+    spec = msgspec.json.decode(asked.requested_spec, type=dict[str, Any])
+    return (
+        asked.namespace,
+        asked.name,
+        found.status.phase or "Pending",
+        found.spec.approval_decision or "pending",
+        str(spec.get("objectStorage", {}).get("bucket", "")),
+        asked.request_hash[:12],
+    )

@@ -1,0 +1,1 @@
+"""Tenants' own storage locations: the life of a NonAdminBackupStorageLocation and of its approval."""

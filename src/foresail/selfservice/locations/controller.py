@@ -1,0 +1,107 @@
+"""Tenants' own locations: which events concern them, and what a decision about one sees."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from foresail.api.requests import NON_ADMIN_LOCATION
+from foresail.kube.background_reads import BackgroundReads
+from foresail.kube.reflector import Change
+from foresail.plan import Key
+from foresail.selfservice.locations import rules
+from foresail.selfservice.locations.observe import LocationView
+from foresail.selfservice.rows.locations import LocationRow
+from foresail.selfservice.rows.requests import RequestRow
+from foresail.selfservice.rows.tenant_locations import ApprovalRow, TenantLocationRow
+from foresail.selfservice.rows.velero import VeleroRow, location_of
+from foresail.selfservice.state.cluster import ClusterState
+
+
+class Locations:
+    """The NonAdminBackupStorageLocations of all namespaces."""
+
+    kind = NON_ADMIN_LOCATION
+
+    def __init__(self, cluster: ClusterState, background_reads: BackgroundReads[Any, Any]) -> None:
+        self._cluster = cluster
+        self._background_reads = background_reads
+
+    def key(self, key: Key) -> Key:
+        """Return the key under which a location is reconciled."""
+        return Key(key.namespace, f"{self.kind.plural}/{key.name}")
+
+    # Events to keys
+
+    def keys_for_location(self, change: Change[TenantLocationRow]) -> Iterator[Key]:
+        """Return the key of a location that has changed; if one is deleted, those that wait for its place too."""
+        yield self.key(change.key)
+        if change.new is None:
+            yield from self.keys_in(change.key.namespace)
+
+    def keys_for_approval(self, change: Change[ApprovalRow]) -> Iterator[Key]:
+        """Return the location that a request for approval is about."""
+        row = change.new or change.old
+        if row is not None and row.owner is not None:
+            yield self.key(row.owner)
+
+    def keys_for_velero(self, change: Change[LocationRow]) -> Iterator[Key]:
+        """Return the location that a Velero location was made for, if more than the time of a check has changed."""
+        row = change.new or change.old
+        if row is not None and row.owner is not None and change.old != change.new:
+            yield self.key(row.owner)
+
+    def keys_for_backup(self, change: Change[VeleroRow]) -> Iterator[Key]:
+        """Return the location of a Velero Backup that is deleted: it may have been the last one there."""
+        if change.new is not None or change.old is None:
+            return
+        row = self._cluster.location(location_of(change.old))
+        if row is not None and row.owner is not None:
+            yield self.key(row.owner)
+
+    def keys_in(self, namespace: str) -> Iterator[Key]:
+        """Return the locations of a namespace."""
+        return (self.key(row.key) for row in self._cluster.tenant_locations.by("namespace", namespace))
+
+    def all_keys(self) -> Iterator[Key]:
+        """Return all locations."""
+        return (self.key(row.key) for row in self._cluster.tenant_locations.rows())
+
+    # What a decision sees
+
+    def observe(self, key: Key) -> LocationView | None:
+        """Collect what is known about a location."""
+        cluster = self._cluster
+        location = cluster.tenant_locations.get(key)
+        if location is None:
+            return None
+        name = rules.nacuuid(location)
+        namespace = cluster.namespace(key.namespace)
+        is_leaving = location.is_terminating or namespace is None or namespace.is_terminating
+        held = self._held(name, namespace.uid) if is_leaving and namespace is not None else []
+        return LocationView(
+            location=location,
+            velero_namespace=cluster.velero_namespace,
+            namespace=namespace,
+            policy=cluster.policy(key.namespace),
+            approval=cluster.approvals.get(Key(cluster.velero_namespace, name)),
+            velero=cluster.location(name),
+            earlier=self._earlier(location),
+            holds_backups=bool(held),
+            backups=tuple(self._requests(held)),
+            reserved=cluster.reserved,
+            read_result=self._background_reads.result(self.key(key)),
+        )
+
+    def _earlier(self, location: TenantLocationRow) -> int:
+        rows = self._cluster.tenant_locations.by("namespace", location.key.namespace)
+        mine = location.created, location.key
+        return sum((row.created, row.key) < mine for row in rows)
+
+    def _held(self, name: str, namespace_uid: str) -> list[VeleroRow]:
+        rows = self._cluster.backups.velero.by("namespace uid", namespace_uid)
+        return [row for row in rows if location_of(row) == name]
+
+    def _requests(self, held: list[VeleroRow]) -> Iterator[RequestRow]:
+        for row in held:
+            request = self._cluster.backups.requests.get(row.owner) if row.owner is not None else None
+            if request is not None and request.uid == row.request_uid:
+                yield request

@@ -1,0 +1,84 @@
+"""Plans about a location: they end with its status, and with an Event for each condition that is news."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from foresail.api.requests import NON_ADMIN_LOCATION
+from foresail.plan import Action, Level, Note, Patch, Plan, Subject
+from foresail.selfservice.locations.observe import LocationView
+from foresail.selfservice.locations.rules import nacuuid, own_velero
+from foresail.selfservice.reasons import Reason
+from foresail.selfservice.requests.status import FALSE, NewCondition, changed, difference, forward, set_condition
+from foresail.selfservice.rows.requests import Copy, Status
+
+ACCEPTED, APPROVED = "Accepted", "ClusterAdminApproved"
+SECRET, LOCATION = "SecretSynced", "BackupStorageLocationSynced"
+
+_QUIET = (Reason.BSL_SPEC_VALIDATION, Reason.BSL_SPEC_APPROVAL_PENDING)
+
+
+def status_plan(
+    view: LocationView,
+    phase: str,
+    said: Iterable[NewCondition],
+    now: datetime,
+    actions: tuple[Action, ...] = (),
+    wake_at: datetime | None = None,
+    copy: Copy | None = None,
+) -> Plan:
+    """Return the Plan that ends with this phase and these conditions beside those that stand."""
+    location = view.location
+    before = location.status
+    after = msgspec.structs.replace(before, phase=forward(before.phase, phase), velero=copy or _mirrored(view))
+    for each in said:
+        after = set_condition(after, each, location.generation, now)
+    body = difference(_wire(before), _wire(after)) if before != after else {}
+    patch = Patch(NON_ADMIN_LOCATION, location.key, {"status": body}, location.version, "status") if body else None
+    notes = tuple(
+        Note(NON_ADMIN_LOCATION, location.key, location.uid, each.reason, each.message, _level(each.status))
+        for each in changed(before, after)
+        if each.status == FALSE or each.reason not in _QUIET
+    )
+    return Plan(actions, patch, notes, wake_at, subject_of(view))
+
+
+def subject_of(view: LocationView) -> Subject:
+    """Return the object that Events of a Plan are about."""
+    return Subject(NON_ADMIN_LOCATION, view.location.key, view.location.uid)
+
+
+def _level(status: str) -> Level:
+    return Level.WARNING if status == FALSE else Level.NORMAL
+
+
+def _mirrored(view: LocationView) -> Copy:
+    """Return what is shown of the Velero location: its phase alone, for its messages name hosts and their answers."""
+    before, row = view.location.status.velero, own_velero(view)
+    if row is None:
+        return before
+    name = nacuuid(view.location)
+    mirror = msgspec.json.encode({"phase": row.phase}).decode() if row.phase else "{}"
+    return Copy(name, name, view.velero_namespace, mirror)
+
+
+def named(view: LocationView) -> Copy:
+    """Return the nacuuid as the status has it: with it the spec is fixed."""
+    name = nacuuid(view.location)
+    return Copy(name, name, view.velero_namespace)
+
+
+def _wire(status: Status) -> dict[str, Any]:
+    body: dict[str, Any] = {"phase": status.phase} if status.phase else {}
+    if status.conditions:
+        body["conditions"] = [msgspec.to_builtins(each) for each in status.conditions]
+    made = status.velero
+    if made != Copy():
+        named = {"nacuuid": made.nacuuid, "name": made.name, "namespace": made.namespace}
+        body["veleroBackupStorageLocation"] = {
+            **{name: value for name, value in named.items() if value},
+            "status": msgspec.json.decode(made.mirror),
+        }
+    return body

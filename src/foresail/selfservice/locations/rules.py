@@ -1,0 +1,198 @@
+"""The rules of tenants' own locations: whether one may be there, what was approved, and when the Secret is read."""
+
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from foresail.api import velero
+from foresail.api.specs import BackupStorageLocationSpec
+from foresail.selfservice.access.rules import requester_problem
+from foresail.selfservice.locations.observe import CredentialsCheck, CredentialsChecked, LocationView
+from foresail.selfservice.policy.observe import PolicyRow
+from foresail.selfservice.policy.rules import no_policy
+from foresail.selfservice.reasons import Reason, Refused
+from foresail.selfservice.requests.build import nacuuid_of
+from foresail.selfservice.rows.locations import LocationRow
+from foresail.selfservice.rows.tenant_locations import ApprovalRow, TenantLocationRow
+from foresail.selfservice.specs.credentials import Credentials
+from foresail.selfservice.specs.location import location_spec, not_allowed
+from foresail.selfservice.specs.values import as_json
+
+REREAD = timedelta(hours=1)
+"""After which the Secret is read again, if nothing asks for it before."""
+
+_PAUSES = tuple(timedelta(seconds=each) for each in (5, 15, 30, 60, 120, 300, 600))
+"""How long a problem with the Secret stands before it is read again; the last pause repeats."""
+
+APPROVED, PENDING, REJECTED = "Approved", "Pending", "Rejected"
+WAITS = (Reason.NO_POLICY, Reason.RESTORED_FROM_BACKUP)
+
+
+# Whose it is
+
+
+def nacuuid(location: TenantLocationRow) -> str:
+    """Return the name of everything that is made for a location."""
+    return nacuuid_of(location.key.namespace, location.key.name, location.uid)
+
+
+def has_nacuuid(location: TenantLocationRow) -> bool:
+    """Whether the name is written down, so that the spec is fixed."""
+    return location.status.velero.nacuuid == nacuuid(location)
+
+
+def own_velero(view: LocationView) -> LocationRow | None:
+    """Return the Velero location that was made for this very location."""
+    row = view.velero
+    return row if row is not None and _is_own(view, row) else None
+
+
+def own_approval(view: LocationView) -> ApprovalRow | None:
+    """Return the request for approval that was made for this very location."""
+    row = view.approval
+    return row if row is not None and _is_own(view, row) else None
+
+
+def _is_own(view: LocationView, row: LocationRow | ApprovalRow) -> bool:
+    location, namespace = view.location, view.namespace
+    is_here = namespace is not None and row.namespace_uid == namespace.uid
+    return is_here and row.owner == location.key and row.request_uid == location.uid
+
+
+# Whether it may be there
+
+
+def wanted_spec(view: LocationView) -> BackupStorageLocationSpec | Refused:
+    """Return the spec that a location comes to, or why there is none."""
+    location, policy = view.location, view.policy
+    if location.restored_by:
+        return _brought_back(location)
+    if policy is None:
+        return no_policy(location.key.namespace)
+    rules = policy.spec.locations
+    if not rules.allowed:
+        return not_allowed(policy)
+    found = _valid_spec(location, policy)
+    if isinstance(found, Refused):
+        return found
+    return _too_many(view, rules.maximum, policy.name) or _requester_problem(view) or found
+
+
+def _valid_spec(location: TenantLocationRow, policy: PolicyRow) -> BackupStorageLocationSpec | Refused:
+    if location.is_oversized:
+        return Refused(Reason.BSL_SPEC_VALIDATION, "spec.backupStorageLocationSpec is too large; shorten it")
+    try:
+        tenant = msgspec.json.decode(location.spec or "{}", type=dict[str, Any])
+    except RecursionError:
+        return Refused(Reason.BSL_SPEC_VALIDATION, "spec.backupStorageLocationSpec is nested too deeply; flatten it")
+    return location_spec(tenant, location.key.namespace, policy)
+
+
+def _too_many(view: LocationView, most: int, policy: str) -> Refused | None:
+    if has_nacuuid(view.location) or view.earlier < most:
+        return None
+    text = f"Limit of {most} storage locations reached; delete one with foresail location delete"
+    more = f"or ask a cluster administrator to raise locations.maximum of SelfServicePolicy {policy}"
+    return Refused(Reason.QUOTA_EXCEEDED, f"{text}, {more}")
+
+
+def _requester_problem(view: LocationView) -> Refused | None:
+    found = requester_problem(view.location.requester, view.reserved)
+    if found is None:
+        return None
+    text = "The location has no requester whose permissions count; create it again as yourself"
+    return Refused(found.reason, f"{text} with foresail location create")
+
+
+def _brought_back(location: TenantLocationRow) -> Refused:
+    key = location.key
+    text = f"Velero Restore {location.restored_by} restored this location, so it is not used"
+    ask = f"kubectl label nabsl {key.name} --namespace {key.namespace} {velero.RESTORE_NAME_LABEL}-"
+    return Refused(Reason.RESTORED_FROM_BACKUP, f"{text}. To use it: {ask}")
+
+
+# The credentials
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """What is to be in place, the hash that an approval is bound to, and when the Secret is read next."""
+
+    spec: BackupStorageLocationSpec
+    credentials: Credentials
+    hash: str
+    reread: datetime
+
+
+class ReadAgain(msgspec.Struct, frozen=True):
+    """The Secret is to be read now."""
+
+    query: CredentialsCheck
+
+
+class SecretProblem(msgspec.Struct, frozen=True):
+    """Why there are no credentials, and when the Secret is read next."""
+
+    message: str
+    at: datetime
+
+
+def credentials(
+    view: LocationView, spec: BackupStorageLocationSpec, now: datetime
+) -> Wanted | ReadAgain | SecretProblem:
+    """Return what is to be in place, or what is to be done first.
+
+    Nobody watches Secrets. One is read when its location is new, its annotation asks for it, Velero begins or ceases
+    to reach the bucket, the operator starts, and an hour after the last time.
+    """
+    query, result = secret_check(view, spec), view.read_result
+    if result is None or result.query != query or not isinstance(result.found, CredentialsChecked):
+        return ReadAgain(query)
+    found = result.found
+    if found.credentials is not None:
+        at = result.started + REREAD
+        wanted = Wanted(spec, found.credentials, request_hash(view, spec, found.credentials), at)
+        return wanted if now < at else ReadAgain(query)
+    at = result.started + _PAUSES[min(result.attempts, len(_PAUSES)) - 1]
+    return SecretProblem(found.problem, at) if now < at else ReadAgain(query)
+
+
+def secret_check(view: LocationView, spec: BackupStorageLocationSpec) -> CredentialsCheck:
+    """Return the question about the Secret of a location."""
+    location, credential, row = view.location, spec.credential, own_velero(view)
+    is_reached = row is not None and row.is_available
+    return CredentialsCheck(
+        location.key.namespace,
+        (credential.name if credential is not None else None) or "",
+        credential.key if credential is not None else "",
+        location.requester,
+        location.requester_groups,
+        f"{is_reached} {location.refresh}",
+    )
+
+
+# The approval
+
+
+def request_hash(view: LocationView, spec: BackupStorageLocationSpec, found: Credentials) -> str:
+    """Return what an approval is bound to: the namespace, the location, its spec and its credentials."""
+    uid = view.namespace.uid if view.namespace is not None else ""
+    parts = [uid, view.location.uid, as_json(spec), found.digest]
+    return sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()
+
+
+def verdict(view: LocationView, approval: ApprovalRow, wanted: str) -> tuple[str, str]:
+    """Return the phase of a request for approval, and the hash that is approved; empty if none is.
+
+    Whoever approves without naming a hash approves the one that the status showed.
+    """
+    rules = view.policy.spec.locations if view.policy is not None else None
+    if approval.decision == "reject" or rules is None:
+        return REJECTED, ""
+    if rules.approval == "NotRequired":
+        return APPROVED, wanted
+    if approval.decision != "approve":
+        return PENDING, ""
+    approved = approval.approved_request or approval.approved_hash or approval.request_hash
+    return (APPROVED if approved == wanted else PENDING), approved

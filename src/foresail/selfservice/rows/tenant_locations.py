@@ -1,0 +1,113 @@
+"""Rows of tenants' own locations and of the requests to approve them."""
+
+import sys
+from datetime import datetime
+
+from foresail.api import nonadmin, velero
+from foresail.api.marks import NAMESPACE_UID, REFRESH, REQUEST_UID
+from foresail.plan import Key, Keyed
+from foresail.selfservice.rows.locations import ORIGIN_NAME, ORIGIN_NAMESPACE
+from foresail.selfservice.rows.requests import (
+    LARGEST_SPEC,
+    Status,
+    conditions_of,
+    copy_of,
+    requester_of,
+)
+from foresail.selfservice.rows.text import LONGEST_NAME
+
+FINALIZER = "nonadminbackupstoragelocation.oadp.openshift.io/finalizer"
+LARGEST_AUTHORITY = 128 << 10
+"""Bytes of JSON that the CA certificates may add to a spec."""
+
+
+class TenantLocationRow(Keyed, frozen=True):
+    """A NonAdminBackupStorageLocation."""
+
+    uid: str
+    version: str
+    generation: int
+    created: datetime
+    is_terminating: bool
+    finalizer_index: int  # of our finalizer among all of them; -1 if it is not there
+    has_others_finalizers: bool
+    spec: str  # what the tenant asks for, as it came; empty if it is oversized
+    status: Status
+    requester: str = ""
+    requester_groups: tuple[str, ...] = ()
+    refresh: str = ""  # a new value asks for the Secret to be read again
+    restored_by: str = ""  # the Velero Restore that brought it back; empty if nobody restored it
+    is_oversized: bool = False
+
+    @property
+    def has_finalizer(self) -> bool:
+        """Whether our finalizer is on it."""
+        return self.finalizer_index >= 0
+
+
+class ApprovalRow(Keyed, frozen=True):
+    """A NonAdminBackupStorageLocationRequest, with the record of whose it is."""
+
+    uid: str
+    version: str
+    owner: Key | None
+    request_uid: str
+    namespace_uid: str
+    decision: str
+    approved_request: str  # the hash that the administrator named; empty if none
+    phase: str
+    requested_spec: str  # the snapshot in its status, as it came
+    request_hash: str
+    approved_hash: str
+
+
+def tenant_location_row(wire: nonadmin.Location) -> TenantLocationRow:
+    """Return what is kept of a NonAdminBackupStorageLocation."""
+    meta, status = wire.metadata, wire.status
+    if meta.creation_timestamp is None:
+        raise ValueError("it has no creationTimestamp")
+    annotations, asked = meta.annotations or {}, wire.spec.backup_storage_location_spec
+    requester, groups = requester_of(annotations)
+    is_oversized = memoryview(asked).nbytes > LARGEST_SPEC + LARGEST_AUTHORITY
+    return TenantLocationRow(
+        key=Key(sys.intern(meta.namespace), meta.name),
+        uid=meta.uid,
+        version=meta.resource_version,
+        generation=meta.generation,
+        created=meta.creation_timestamp,
+        is_terminating=meta.deletion_timestamp is not None,
+        finalizer_index=meta.finalizers.index(FINALIZER) if FINALIZER in meta.finalizers else -1,
+        has_others_finalizers=any(each != FINALIZER for each in meta.finalizers),
+        spec="" if is_oversized else bytes(asked).decode(),
+        status=Status(
+            phase=sys.intern(status.phase),
+            conditions=conditions_of(status.conditions or []),
+            velero=copy_of(status.velero_backup_storage_location),
+        ),
+        requester=requester,
+        requester_groups=groups,
+        refresh=annotations.get(REFRESH, "")[:LONGEST_NAME],
+        restored_by=(meta.labels or {}).get(velero.RESTORE_NAME_LABEL, ""),
+        is_oversized=is_oversized,
+    )
+
+
+def approval_row(wire: nonadmin.Approval) -> ApprovalRow:
+    """Return what is kept of a NonAdminBackupStorageLocationRequest."""
+    meta, asked = wire.metadata, wire.status.non_admin_backup_storage_location or nonadmin.RequestedLocation()
+    annotations = meta.annotations or {}
+    name, namespace = annotations.get(ORIGIN_NAME), annotations.get(ORIGIN_NAMESPACE)
+    return ApprovalRow(
+        key=Key(meta.namespace, meta.name),
+        uid=meta.uid,
+        version=meta.resource_version,
+        owner=Key(sys.intern(namespace), name) if name and namespace else None,
+        request_uid=annotations.get(REQUEST_UID, ""),
+        namespace_uid=annotations.get(NAMESPACE_UID, ""),
+        decision=sys.intern(wire.spec.approval_decision),
+        approved_request=wire.spec.approved_request,
+        phase=sys.intern(wire.status.phase),
+        requested_spec=bytes(asked.requested_spec).decode(),
+        request_hash=asked.request_hash,
+        approved_hash=asked.approved_hash,
+    )

@@ -1,0 +1,451 @@
+"""Tenants' own locations: approval, credentials, revocation and deletion, and a death at every write."""
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from foresail.api import core, velero
+from foresail.api.marks import REFRESH
+from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_LOCATION, NON_ADMIN_RESTORE
+from foresail.plan import Key
+from tests.worlds.own_locations import FIRST, KEYS, OWN, SECOND, OwnLocations, live
+from tests.worlds.process import Moment
+from tests.worlds.tenancy import VELERO
+from tests.worlds.virtual_time import run
+from tests.worlds.world import done
+
+NAB, NAR = Key("red", "daily"), Key("red", "back")
+Story = Callable[[OwnLocations], Awaitable[None]]
+
+
+async def opened(tenancy: OwnLocations) -> str:
+    """Let a tenant have a location; return its name in Velero's namespace."""
+    tenancy.write_secret()
+    tenancy.ask()
+    await tenancy.settle(5)
+    tenancy.decide("approve")
+    await tenancy.settle(5)
+    made = tenancy.made()
+    assert made is not None
+    return str(made["metadata"]["name"])
+
+
+async def stored(tenancy: OwnLocations) -> str:
+    """Let a backup be in that location."""
+    name = await opened(tenancy)
+    tenancy.back_up(NAB, storageLocation=OWN.name)
+    await tenancy.settle(5)
+    tenancy.velero_says(NAB, "Completed", progress={"totalItems": 2})
+    await tenancy.settle(5)
+    return name
+
+
+# Approval
+
+
+def test_a_location_waits_for_approval_and_then_takes_the_backups_of_its_namespace_alone() -> None:
+    async def story(tenancy: OwnLocations) -> None:
+        tenancy.write_secret()
+        uid = tenancy.ask()
+        await tenancy.settle(5)
+        assert tenancy.location()["phase"] == "New"
+        assert tenancy.said("Accepted")[:2] == ("True", "BslSpecValidation")
+        assert tenancy.said("ClusterAdminApproved")[:2] == ("False", "BslSpecApprovalPending")
+        assert (tenancy.made(), tenancy.copied()) == (None, "")
+        asked = tenancy.approval()
+        assert asked is not None
+        assert asked["spec"] == {"approvalDecision": "pending"}
+        shown = asked["status"]["nonAdminBackupStorageLocation"]
+        assert (shown["namespace"], shown["name"]) == ("red", "mine")
+        assert shown["requestedSpec"]["objectStorage"] == {"bucket": "red-backups"}
+        assert (
+            shown["nacuuid"] == asked["metadata"]["name"] == tenancy.location()["veleroBackupStorageLocation"]["name"]
+        )
+        assert FIRST not in str(asked)
+
+        tenancy.decide("approve")
+        await tenancy.settle(5)
+        assert tenancy.location()["phase"] == "Created"
+        assert tenancy.said("ClusterAdminApproved")[:2] == ("True", "BslSpecApproved")
+        assert tenancy.said("SecretSynced")[:2] == ("True", "SecretCreated")
+        assert tenancy.said("BackupStorageLocationSynced")[:2] == ("True", "BackupStorageLocationCreated")
+        assert tenancy.location()["veleroBackupStorageLocation"]["status"] == {"phase": "Available"}
+        made = tenancy.made()
+        assert made is not None
+        assert made["metadata"]["annotations"]["foresail.dev/request-uid"] == uid
+        assert made["spec"]["objectStorage"] == {"bucket": "red-backups", "prefix": "red"}
+        assert (made["spec"]["accessMode"], made["spec"]["backupSyncPeriod"]) == ("ReadWrite", "0s")
+        assert made["spec"]["credential"] == {"name": made["metadata"]["name"], "key": "cloud"}
+        assert tenancy.copied() == KEYS.format(FIRST)
+
+        tenancy.back_up(NAB, storageLocation=OWN.name)
+        other = Key("blue", "theft")
+        tenancy.back_up(other, storageLocation=OWN.name)
+        third = Key("blue", "guess")
+        tenancy.back_up(third, storageLocation=made["metadata"]["name"])
+        await tenancy.settle(5)
+        found = tenancy.made_for(NAB)
+        assert found is not None
+        assert found["spec"]["storageLocation"] == made["metadata"]["name"]
+        for key in (other, third):
+            assert tenancy.made_for(key) is None
+            assert tenancy.condition(key, "Accepted")[1] == "LocationUnavailable"
+
+    live(story)
+
+
+def test_without_a_policy_that_allows_it_there_is_no_location_and_no_secret_is_read() -> None:
+    async def story(tenancy: OwnLocations) -> None:
+        tenancy.set_rules(allowed=False)
+        tenancy.write_secret()
+        tenancy.ask()
+        await tenancy.settle(5)
+        assert tenancy.said("Accepted")[:2] == ("False", "PolicyViolation")
+        assert (tenancy.approval(), tenancy.made(), tenancy.secrets_read) == (None, None, 0)
+        tenancy.set_rules(allowed=True, approval="NotRequired")
+        await tenancy.settle(5)
+        assert tenancy.location()["phase"] == "Created"
+
+    live(story)
+
+
+def test_a_rejected_location_is_never_made_and_an_approval_later_makes_it() -> None:
+    async def story(tenancy: OwnLocations) -> None:
+        tenancy.write_secret()
+        tenancy.ask()
+        await tenancy.settle(5)
+        tenancy.decide("reject")
+        await tenancy.settle(5)
+        assert tenancy.location()["phase"] == "BackingOff"
+        assert tenancy.said("ClusterAdminApproved")[:2] == ("False", "BslSpecRejected")
+        assert (tenancy.made(), tenancy.copied()) == (None, "")
+        tenancy.decide("approve")
+        await tenancy.settle(5)
+        assert tenancy.location()["phase"] == "Created"
+
+    live(story)
+
+
+@pytest.mark.parametrize("decision", ["pending", "reject"])
+def test_a_revoked_location_takes_nothing_new_and_keeps_what_it_has_for_the_administrator(decision: str) -> None:
+    async def story(tenancy: OwnLocations) -> None:
+        name = await stored(tenancy)
+        tenancy.decide(decision)
+        await tenancy.settle(5)
+        made = tenancy.made()
+        assert made is not None
+        assert made["spec"]["accessMode"] == "ReadOnly"
+        assert tenancy.copied() == KEYS.format(FIRST), "the administrator restores with it"
+        assert tenancy.location()["phase"] == "Created", "a phase never goes back"
+        assert name in tenancy.velero_objects(velero.LOCATION)
+        late = Key("red", "late")
+        tenancy.back_up(late, storageLocation=OWN.name)
+        tenancy.restore(NAR, NAB.name)
+        await tenancy.settle(5)
+        for key, kind in ((late, NON_ADMIN_BACKUP), (NAR, NON_ADMIN_RESTORE)):
+            status, reason, message = tenancy.condition(key, "Accepted", kind)
+            assert (status, reason) == ("False", "LocationUnavailable")
+            assert "not approved any more" in message
+        assert not tenancy.velero_objects(velero.RESTORE)
+        tenancy.decide("approve")
+        await tenancy.settle(5)
+        assert tenancy.made_for(late) is not None
+        assert tenancy.made_for(NAR, NON_ADMIN_RESTORE) is not None
+
+    live(story)
+
+
+def test_a_policy_that_no_longer_allows_locations_suspends_them() -> None:
+    async def story(tenancy: OwnLocations) -> None:
+        await opened(tenancy)
+        tenancy.set_rules(allowed=False)
+        await tenancy.settle(5)
+        made = tenancy.made()
+        assert made is not None
+        assert made["spec"]["accessMode"] == "ReadOnly"
+        tenancy.set_rules(allowed=True)
+        await tenancy.settle(5)
+        made = tenancy.made()
+        assert made is not None
+        assert made["spec"]["accessMode"] == "ReadWrite"
+
+    live(story)
+
+
+# Credentials
+
+
+def test_changed_credentials_wait_for_another_approval_and_the_approved_ones_stay() -> None:
+    async def story(tenancy: OwnLocations) -> None:
+        await opened(tenancy)
+        tenancy.write_secret(SECOND)
+        await tenancy.settle(3700)  # nobody watches Secrets: it is read once an hour
+        assert tenancy.copied() == KEYS.format(FIRST)
+        assert tenancy.said("SecretSynced")[:2] == ("False", "BslSpecApprovalPending")
+        asked = tenancy.approval()
+        assert asked is not None
+        assert asked["status"]["phase"] == "Pending"
+        made = tenancy.made()
+        assert made is not None
+        assert made["spec"]["accessMode"] == "ReadWrite"
+        seen = asked["status"]["nonAdminBackupStorageLocation"]["requestHash"]
+        tenancy.decide("approve", approvedRequest=seen)
+        await tenancy.settle(5)
+        assert tenancy.copied() == KEYS.format(SECOND)
+        assert tenancy.said("SecretSynced")[:2] == ("True", "SecretUpdated")
+
+    live(story)
+
+
+def test_an_approval_of_what_was_seen_does_not_approve_what_came_after() -> None:
+    async def story(tenancy: OwnLocations) -> None:
+        tenancy.write_secret()
+        tenancy.ask()
+        await tenancy.settle(5)
+        asked = tenancy.approval()
+        assert asked is not None
+        seen = asked["status"]["nonAdminBackupStorageLocation"]["requestHash"]
+        tenancy.write_secret(SECOND)
+        body = {"metadata": {"annotations": {REFRESH: "1"}}}
+        done(tenancy.world.merge(NON_ADMIN_LOCATION, OWN, body, "tenant"))
+        await tenancy.settle(5)
+        tenancy.decide("approve", approvedRequest=seen)
+        await tenancy.settle(5)
+        assert (tenancy.made(), tenancy.copied()) == (None, "")
+
+    live(story)
+
+
+def test_the_annotation_has_the_secret_read_at_once_and_without_approval_it_is_copied() -> None:
+    async def story(tenancy: OwnLocations) -> None:
+        tenancy.write_secret()
+        tenancy.ask()
+        await tenancy.settle(5)
+        assert tenancy.copied() == KEYS.format(FIRST)
+        tenancy.write_secret(SECOND)
+        await tenancy.settle(5)
+        assert tenancy.copied() == KEYS.format(FIRST)
+        done(tenancy.world.merge(NON_ADMIN_LOCATION, OWN, {"metadata": {"annotations": {REFRESH: "1"}}}, "tenant"))
+        await tenancy.settle(5)
+        assert tenancy.copied() == KEYS.format(SECOND)
+        tenancy.decide("reject")
+        await tenancy.settle(5)
+        made = tenancy.made()
+        assert made is not None
+        assert made["spec"]["accessMode"] == "ReadOnly", "an administrator can always reject"
+
+    live(story, "NotRequired")
+
+
+def test_an_idle_location_is_read_once_an_hour_and_nothing_is_written() -> None:
+    async def story(tenancy: OwnLocations) -> None:
+        await opened(tenancy)
+        read, revision = tenancy.secrets_read, tenancy.world.history.revision
+        await tenancy.settle(6 * 3600)
+        assert tenancy.secrets_read - read == 6
+        assert tenancy.world.history.revision == revision
+
+    live(story)
+
+
+@pytest.mark.parametrize(
+    ("prepare", "word"),
+    [
+        (lambda tenancy: tenancy.granted.clear(), "The operator may not read Secret keys"),
+        (lambda tenancy: setattr(tenancy.reviews, "may", lambda *_: False), "tenant may not read Secret keys"),
+        (
+            lambda tenancy: tenancy.write_secret(content="[default]\ncredential_process=/bin/sh\n"),
+            "Key cloud of Secret keys in namespace red cannot be used",
+        ),
+    ],
+)
+def test_a_secret_that_cannot_be_used_is_reported_and_read_again_later(
+    prepare: Callable[[OwnLocations], object], word: str
+) -> None:
+    async def story(tenancy: OwnLocations) -> None:
+        tenancy.write_secret()
+        prepare(tenancy)
+        tenancy.ask()
+        await tenancy.settle(5)
+        status, reason, message = tenancy.said("SecretSynced")
+        assert (status, reason) == ("False", "SecretSyncFailed")
+        assert message.startswith(word)
+        assert (tenancy.approval(), tenancy.made()) == (None, None)
+        tenancy.granted.add(Key("red", "keys"))
+        tenancy.reviews.may = lambda *_: True
+        tenancy.write_secret(FIRST)
+        await tenancy.settle(60)
+        assert tenancy.approval() is not None
+
+    live(story)
+
+
+def test_a_location_without_credential_or_secret_harms_nobody() -> None:
+    async def story(tenancy: OwnLocations) -> None:
+        tenancy.ask(credential=None)
+        tenancy.ask(Key("red", "no-secret"))
+        await tenancy.settle(5)
+        assert "credential is not set" in tenancy.said("Accepted")[2]
+        assert "does not exist" in tenancy.said("SecretSynced", Key("red", "no-secret"))[2]
+        tenancy.write_secret(namespace="blue")
+        tenancy.ask(Key("blue", "good"))
+        await tenancy.settle(5)
+        assert tenancy.approval(Key("blue", "good")) is not None
+
+    live(story)
+
+
+def test_the_policy_bounds_how_many_locations_a_namespace_has() -> None:
+    async def story(tenancy: OwnLocations) -> None:
+        tenancy.write_secret()
+        for name in ("a", "b", "c"):
+            tenancy.ask(Key("red", name))
+        await tenancy.settle(5)
+        assert tenancy.said("Accepted", Key("red", "c"))[:2] == ("False", "QuotaExceeded")
+        tenancy.delete(Key("red", "a"), NON_ADMIN_LOCATION)
+        await tenancy.settle(5)
+        assert tenancy.approval(Key("red", "c")) is not None
+
+    live(story, maximum=2)
+
+
+# Restores from a bucket that its tenant can rewrite
+
+
+def test_a_restore_brings_back_neither_pods_nor_volumes() -> None:
+    async def story(tenancy: OwnLocations) -> None:
+        await stored(tenancy)
+        tenancy.restore(NAR, NAB.name)
+        await tenancy.settle(5)
+        made = tenancy.made_for(NAR, NON_ADMIN_RESTORE)
+        assert made is not None
+        assert made["spec"]["includedResources"] == ["configmaps", "deployments.apps"]
+        assert {"pods", "persistentvolumes", "persistentvolumeclaims"} <= set(made["spec"]["excludedResources"])
+        assert made["spec"]["restorePVs"] is False
+        only = Key("red", "only-pods")
+        tenancy.restore(only, NAB.name, includedResources=["pods"])
+        await tenancy.settle(5)
+        assert tenancy.condition(only, "Accepted", NON_ADMIN_RESTORE)[1] == "PolicyViolation"
+
+    live(story)
+
+
+def test_a_policy_can_allow_everything_or_refuse_restores() -> None:
+    async def story(tenancy: OwnLocations) -> None:
+        await stored(tenancy)
+        tenancy.set_rules(restores="Refused")
+        await tenancy.settle(1)
+        tenancy.restore(NAR, NAB.name)
+        await tenancy.settle(5)
+        assert tenancy.condition(NAR, "Accepted", NON_ADMIN_RESTORE)[1] == "PolicyViolation"
+        tenancy.set_rules(restores="Full")
+        await tenancy.settle(5)
+        made = tenancy.made_for(NAR, NON_ADMIN_RESTORE)
+        assert made is not None
+        assert "pods" in made["spec"]["includedResources"]
+
+    live(story)
+
+
+# Deletion
+
+
+def test_a_deleted_location_takes_its_backups_and_its_credentials_with_it_and_no_data() -> None:
+    async def story(tenancy: OwnLocations) -> None:
+        await stored(tenancy)
+        tenancy.delete(OWN, NON_ADMIN_LOCATION)
+        await tenancy.settle(10)
+        assert tenancy.request(OWN, NON_ADMIN_LOCATION) is None
+        assert tenancy.request(NAB) is None
+        assert (tenancy.approval(), tenancy.made(), tenancy.copied()) == (None, None, "")
+        assert not tenancy.velero_objects(velero.BACKUP)
+        assert not tenancy.velero_objects(velero.DELETE_REQUEST), "nobody asks Velero to delete data"
+
+    live(story)
+
+
+def test_a_location_stays_for_the_administrator_while_backups_of_a_deleted_namespace_are_in_it() -> None:
+    async def story(tenancy: OwnLocations) -> None:
+        name = await stored(tenancy)
+        tenancy.delete_namespace("red")
+        await tenancy.settle(10)
+        assert Key("", "red") not in tenancy.world.history.present(tenancy.world.kinds[-1])
+        assert tenancy.velero_objects(velero.LOCATION)[name]["spec"]["accessMode"] == "ReadOnly"
+        assert Key(VELERO, name) in tenancy.world.history.present(core.SECRET)
+        assert tenancy.approval() is None
+
+    live(story)
+
+
+def test_a_location_of_the_same_name_inherits_neither_approval_nor_credentials() -> None:
+    async def story(tenancy: OwnLocations) -> None:
+        first = await opened(tenancy)
+        tenancy.delete(OWN, NON_ADMIN_LOCATION)
+        await tenancy.settle(10)
+        tenancy.ask()
+        await tenancy.settle(10)
+        asked = tenancy.approval()
+        assert asked is not None
+        assert asked["metadata"]["name"] != first
+        assert asked["spec"]["approvalDecision"] == "pending"
+        assert tenancy.made() is None
+
+    live(story)
+
+
+def test_names_that_somebody_else_has_are_left_alone() -> None:
+    async def story(tenancy: OwnLocations) -> None:
+        tenancy.write_secret()
+        tenancy.ask()
+        await tenancy.settle(5)
+        asked = tenancy.approval()
+        assert asked is not None
+        name = asked["metadata"]["name"]
+        tenancy.make_location(name, provider="aws")
+        tenancy.decide("approve")
+        await tenancy.settle(5)
+        assert tenancy.said("BackupStorageLocationSynced")[:2] == ("False", "BackupStorageLocationSyncError")
+        assert tenancy.velero_objects(velero.LOCATION)[name]["spec"] == {"provider": "aws"}
+        assert tenancy.copied() == ""
+
+    live(story)
+
+
+# A death at every write
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("number", range(1, 15))
+def test_a_death_at_any_write_leaves_one_location_with_the_right_credentials_and_none_after_deletion(
+    number: int, after: bool
+) -> None:
+    async def whole() -> None:
+        tenancy = OwnLocations()
+        died = False
+        process = tenancy.start(Moment(after=after, write=number))
+        tenancy.write_secret()
+        tenancy.ask()
+
+        async def go_on(seconds: float) -> None:
+            nonlocal died, process
+            for _ in range(int(seconds * 10)):
+                await tenancy.settle(0.1)
+                if process.died:
+                    died = True
+                    await process.kill()
+                    process = tenancy.start()
+
+        await go_on(5)
+        tenancy.decide("approve")
+        await go_on(5)
+        assert tenancy.location()["phase"] == "Created"
+        assert tenancy.copied() == KEYS.format(FIRST)
+        tenancy.delete(OWN, NON_ADMIN_LOCATION)
+        await go_on(5)
+        assert tenancy.request(OWN, NON_ADMIN_LOCATION) is None
+        assert (tenancy.approval(), tenancy.made(), tenancy.copied()) == (None, None, "")
+        assert died or number > 13
+        tenancy.check()
+        await tenancy.stop()
+
+    run(whole())
