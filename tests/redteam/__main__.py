@@ -13,7 +13,7 @@ import traceback
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.redteam import annotations, direct, exhaustion, fence, identity, namespaces, replays  # noqa: F401
+from tests.redteam import annotations, direct, exhaustion, fence, identity, namespaces, replays, schedules  # noqa: F401
 from tests.redteam.attack import ATTACKS, Attack
 from tests.redteam.fields import attack_fields
 from tests.redteam.world import CLOSED, World, attacked, changes

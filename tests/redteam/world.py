@@ -39,6 +39,7 @@ SCARCE, PROTECTED, IDLE = "scarce", "protected", "idle"
 """More of the hostile tenant's namespaces: a quota of one, protected backups, and no restores."""
 
 NAB, NAR, NADR = "nonadminbackups", "nonadminrestores", "nonadmindownloadrequests"
+NAS = "nonadminschedules"
 NIGHTLY = "nightly"
 TREASURE = "treasure"
 OLD = "old"
@@ -47,7 +48,7 @@ OLD = "old"
 OPERATOR = f"system:serviceaccount:{VELERO}:foresail"
 EXCEPTIONS = "policyexceptions"
 _GROUPS = {
-    "oadp.openshift.io/v1alpha1": (NAB, NAR, NADR),
+    "oadp.openshift.io/v1alpha1": (NAB, NAR, NADR, NAS),
     "velero.io/v1": ("backups", "restores", "deletebackuprequests", "downloadrequests", "backupstoragelocations"),
     "foresail.dev/v1alpha1": ("selfservicepolicies",),
     "rbac.authorization.k8s.io/v1": ("roles", "rolebindings", "clusterroles", "clusterrolebindings"),
@@ -150,7 +151,7 @@ class Caller:
 
 def body_of(plural: str, name: str, spec: object = None, **metadata: object) -> Json:
     """Return one of our objects, or any other, as it is sent."""
-    kinds = {NAB: "NonAdminBackup", NAR: "NonAdminRestore", NADR: "NonAdminDownloadRequest"}
+    kinds = {NAB: "NonAdminBackup", NAR: "NonAdminRestore", NADR: "NonAdminDownloadRequest", NAS: "NonAdminSchedule"}
     velero = {"backups": "Backup", "restores": "Restore", "downloadrequests": "DownloadRequest"}
     kind = kinds.get(plural) or velero.get(plural, plural)
     version = _ROOTS.get(plural, "/api/v1").removeprefix("/apis/").removeprefix("/api/")
