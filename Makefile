@@ -18,7 +18,7 @@ VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"$$/\1/p' src/foresail/__init
 IMAGE ?= foresail:$(VERSION)$(TAG_SUFFIX)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lint format test test-python test-shells test-node node-rounds test-cluster cluster-build cluster-up cluster-down \
+.PHONY: disaster help setup lint format test test-python test-shells test-node node-rounds test-cluster cluster-build cluster-up cluster-down \
   cron-oracle retention-oracle cron-shift cron-fuzz schedule-year tenant-schedule-kills bench-tenant-schedules schedule-gitops schedule-kills schedule-clusters matrix selfservice-specs \
   crds manifests docs docs-site licences sbom charts arm-wheels wheel image image-size audit lint-workflows bench-cron bench-runtime bench-schedules bench-selfservice bench-primers bench-scale primer-year primer-kills primer-kept primer-admission \
   runtime-kills takeover selfservice-kills selfservice-queue restore-authorization redteam chart-upgrade soak lock ci
@@ -223,6 +223,9 @@ chart-upgrade: setup cluster-build ## upgrade the kinds and roll back among 1,00
 
 soak: setup cluster-build ## all three capabilities for an hour while the API server, Velero, S3 and the leader are killed
 	$(BIN)/python -m bench.soak --size $(SIZE) --minutes $(MINUTES)
+
+disaster: setup cluster-build ## lose a cluster with 10,000 backups of 100 tenants and adopt all from the bucket; SIZE=0.1 for a tenth
+	$(BIN)/python -m bench.disaster --size $(SIZE)
 
 lock: setup ## pin every dependency again, with hashes, after a change in pyproject.toml
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \

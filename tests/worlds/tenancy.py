@@ -83,6 +83,7 @@ class Tenancy:
         self.outcome: Document = {"phase": velero.COMPLETED, "progress": {"totalItems": 2}}
         self.taken_for_running: set[str] = set()  # Backups that Velero will not delete before it has ended them again
         self.process: Process | None = None
+        self.controller: SelfService | None = None
         self.reader: AccessReader | None = None
         self.world.history.listeners.append(self._heard)
         for name in ("red", "blue", VELERO):
@@ -245,9 +246,10 @@ class Tenancy:
     def start(self, dies: Moment | None = None, workers: int = 16) -> Process:
         visitor = Visitor(self.world, weather=self.weather, role=Role("self-service"))
         reader = self.reader = AccessReader(Reviewer(visitor, self.reviews), self.reviews.contents)
+        self.controller = SelfService(VELERO, fetch=self._fetched, limits=self.limits, access=reader)
         self.process = Process(
             visitor,
-            SelfService(VELERO, fetch=self._fetched, limits=self.limits, access=reader),
+            self.controller,
             dies=dies,
             workers=workers,
             emit=self.notes.add,

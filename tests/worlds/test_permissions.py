@@ -14,6 +14,7 @@ from tests.worlds import test_primers as primers
 from tests.worlds import test_primers_buffer as buffers
 from tests.worlds import test_schedules as schedules
 from tests.worlds import test_schedules_retention as retention
+from tests.worlds import test_selfservice_adoption as adoption
 from tests.worlds import test_selfservice_downloads as downloads
 from tests.worlds import test_selfservice_paths as paths
 from tests.worlds import test_selfservice_schedules as tenant_schedules
@@ -67,6 +68,7 @@ STORIES: dict[str, tuple[Story, ...]] = {
         paths.test_a_namespace_is_deleted_with_requests_in_every_phase_and_its_backups_stay_marked,
         paths.test_a_restore_is_made_from_the_tenant_s_own_complete_backup,
         turns.test_finished_restores_beyond_the_history_go_with_their_velero_restores,
+        adoption.test_a_verified_backup_of_the_same_namespace_is_adopted_automatically,
         downloads.test_a_download_request_is_deleted_with_veleros_when_its_url_expires,
         a_schedule_skips_and_runs,
     ),

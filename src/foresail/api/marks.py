@@ -26,6 +26,12 @@ The annotations of the existing controller have the names, which someone else ca
 RECORD_SIGNATURE = "foresail.dev/record-signature"
 """On a Velero Backup: the signature of the record above, by which it is trusted when it comes back from a bucket."""
 
+ADOPT = "foresail.dev/adopt"
+"""On a Velero Backup, by an administrator: adopt it, as this very object and in the namespace with this UID."""
+
+ADOPTED = "foresail.dev/adopted"
+"""On a Velero Backup that was adopted, and on the NonAdminBackup that it got: the UID of the Velero Backup."""
+
 REQUESTER = "foresail.dev/requester"
 REQUESTER_GROUPS = "foresail.dev/requester-groups"
 """On a request, and on the Velero object made for it: the requester and the requester's groups, one per line.

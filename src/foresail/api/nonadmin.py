@@ -9,6 +9,9 @@ from foresail.api.metadata import Metadata
 LABELS = {"openshift.io/oadp": "True", "app.kubernetes.io/managed-by": "oadp-nac-controller"}
 """On every Velero object of a tenant, by whichever controller."""
 
+SYNCED_FROM = "openshift.io/oadp-nab-synced-from-nacuuid"
+"""The label of a NonAdminBackup that was made for an existing Velero Backup, with the name of that."""
+
 _NOTHING = msgspec.Raw(b"{}")
 
 

@@ -300,6 +300,9 @@ class LocationPolicy(Wire, frozen=True):
     maximum: Annotated[Count, _described("Locations that one namespace may have.")] = 3
 
 
+Adoption = Literal["Automatic", "Approved", "Never"]
+
+
 class SelfServicePolicySpec(Wire, frozen=True):
     """The namespaces of the policy, and the rules for them."""
 
@@ -324,6 +327,13 @@ class SelfServicePolicySpec(Wire, frozen=True):
     downloads: DownloadPolicy = DownloadPolicy()
     schedules: SchedulesPolicy = SchedulesPolicy()
     locations: LocationPolicy = LocationPolicy()
+    adoption: Annotated[
+        Adoption,
+        _described(
+            "Whether Velero Backups of the namespace that have no NonAdminBackup get one. Automatic: if the record is"
+            " signed and names this very namespace. Approved: if an administrator runs foresail backup adopt."
+        ),
+    ] = "Approved"
     velero_annotations: Annotated[
         VeleroAnnotations,
         _described("Whether objects may have annotations that make Velero run commands or restore a status."),

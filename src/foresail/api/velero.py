@@ -41,6 +41,9 @@ DELETING = "Deleting"
 AVAILABLE = "Available"
 WAITING = frozenset({"", "New", "Queued"})
 RUNNING = frozenset({"ReadyToStart", "InProgress"})
+RESTORABLE = (COMPLETED, PARTIALLY_FAILED)
+"""Phases of a Backup that can be restored from."""
+
 TERMINAL = frozenset({COMPLETED, PARTIALLY_FAILED, FAILED, FAILED_VALIDATION, DELETING})
 """The phases of a Backup in which nothing runs any more; every other, one that we have never heard of too, is busy."""
 

@@ -1,7 +1,7 @@
 """The controller of self-service: what it watches, and which part answers for which key.
 
 A key's name says what is reconciled: a request (`nonadminbackups/x`), a download, the results of a failed request, a
-waiting Velero object whose namespace may be deleted, or the window of a family.
+waiting Velero object whose namespace may be deleted, a Velero Backup to adopt, or the window of a family.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -20,6 +20,10 @@ from foresail.kube.store import Store
 from foresail.plan import Key, Kind, Plan
 from foresail.selfservice.access.observe import Check, Checked, PodCheck, PodsChecked, SecretsCheck, SecretsChecked
 from foresail.selfservice.access.reader import AccessReader
+from foresail.selfservice.adoption import decide as adoption
+from foresail.selfservice.adoption.controller import Adoption
+from foresail.selfservice.adoption.observe import WORD as ADOPTION
+from foresail.selfservice.adoption.observe import AdoptionView
 from foresail.selfservice.downloads import decide as downloads
 from foresail.selfservice.downloads.controller import Downloads
 from foresail.selfservice.downloads.observe import DownloadView, download_row
@@ -61,7 +65,9 @@ from foresail.selfservice.state.reservations import Reservations
 _FILES = 4  # read from buckets at once
 _QUESTIONS = 8  # to the API server at once: a consistent list waits up to 100 ms for the server's cache
 
-Observed = RequestView | DownloadView | ResultsView | DanglingView | WindowView | ScheduleView | LocationView
+Observed = (
+    RequestView | DownloadView | ResultsView | DanglingView | WindowView | ScheduleView | LocationView | AdoptionView
+)
 Keys = Callable[[Change[Any]], Iterable[Key | LowPriority]]
 
 
@@ -88,10 +94,11 @@ class SelfService:
         self.schedules = TenantSchedules(self.cluster)
         self.locations = Locations(self.cluster, self.background_reads)
         self._secrets = secrets  # None: tenants have no locations of their own
+        self.adoption = Adoption(self.cluster)
         self.results = Results(self.cluster, self.background_reads)
         ledger = self.cluster.backups.ledger
         self.metrics = SelfServiceMetrics(
-            self.cluster.namespaces, ledger, self.cluster.policy, self.cluster.expirations
+            self.cluster.namespaces, ledger, self.cluster.policy, self.cluster.expirations, self.adoption.counts
         )
         self.metrics.schedules = self.schedules.counts
         self._fetch = fetch
@@ -168,7 +175,7 @@ class SelfService:
         """Watch one Secret by its name: the ServiceAccount may read no other."""
         where, name = self.cluster.velero_namespace, SECRET_NAME
         spec = WatchSpec(SECRET, KeySecret, keyring_row, where, fields=f"metadata.name={name}")
-        return Informer(spec, self.cluster.keyrings, _no_keys)
+        return Informer(spec, self.cluster.keyrings, self.adoption.keys_for_keyring)
 
     def _velero(
         self, kind: Kind, wire: type[Any], row: Callable[[Any], Any], store: Store[Any]
@@ -187,6 +194,8 @@ class SelfService:
 
     def _velero_changed(self, family: FamilyState, change: Change[VeleroRow]) -> Iterable[Key | LowPriority]:
         self.metrics.waited(family.family, change)
+        if family is self.cluster.backups:
+            self.adoption.velero_changed(change)
         if change.new is None and change.old is not None:
             self.access.discard(change.old.uid)
         return self._bookkeeping.velero_changed(family, change)
@@ -207,30 +216,36 @@ class SelfService:
 
     # Events to keys
 
-    def _keys_for_request(self, family: FamilyState, change: Change[RequestRow]) -> Iterator[Key]:
+    def _keys_for_request(self, family: FamilyState, change: Change[RequestRow]) -> Iterator[Key | LowPriority]:
         yield from self._keys.for_request(family, change)
+        if family is self.cluster.backups:
+            yield from self.adoption.keys_for_request(change)
         yield from self.downloads.keys_about(family.family, change.key)
         yield from self.results.keys_for_request(family.key(change.key), change)
         yield from self.schedules.keys_for_run(change)
 
-    def _keys_for_velero(self, family: FamilyState, change: Change[VeleroRow]) -> Iterator[Key]:
+    def _keys_for_velero(self, family: FamilyState, change: Change[VeleroRow]) -> Iterator[Key | LowPriority]:
         yield from self._keys.for_velero(family, change)
+        if family is self.cluster.backups:
+            yield from self.adoption.keys_for_velero(change)
         row = change.new or change.old
         if row is not None and row.owner is not None:
             yield from self.downloads.keys_about(family.family, row.owner)
         if family is self.cluster.backups:
             yield from self.locations.keys_for_backup(change)
 
-    def _keys_for_location(self, change: Change[LocationRow]) -> Iterator[Key]:
+    def _keys_for_location(self, change: Change[LocationRow]) -> Iterator[Key | LowPriority]:
         yield from self._keys.for_location(change)
         yield from self.locations.keys_for_velero(change)
+        yield from self.adoption.keys_for_location(change)
 
     def _keys_for_download_request(self, change: Change[DownloadRequestRow]) -> Iterator[Key]:
         yield from self.downloads.keys_for_answer(change)
         yield from self.results.keys_for_answer(change)
         yield from self._keys.for_download_request(change)
 
-    def _keys_for_namespace(self, change: Change[NamespaceRow]) -> Iterator[Key]:
+    def _keys_for_namespace(self, change: Change[NamespaceRow]) -> Iterator[Key | LowPriority]:
+        yield from self.adoption.keys_for_namespace(change)
         yield from self.downloads.open_keys_in(change.key.name)
         yield from self.schedules.keys_in(change.key.name)
         yield from self.locations.keys_in(change.key.name)
@@ -239,6 +254,7 @@ class SelfService:
     def _keys_for_policy(self, change: Change[PolicyRow]) -> Iterator[Key | LowPriority]:
         yield from self._keys.for_policy(change)
         yield from self.locations.all_keys()
+        yield from self.adoption.keys_for_policy(change)
         yield from self.downloads.open_keys()
         yield from self.schedules.all_keys()
 
@@ -250,8 +266,9 @@ class SelfService:
         at = Key(key.namespace, name)
         if word == WINDOW:
             return self._observer.window(name, now)
-        if word == dangling.WORD:
-            return self._observer.dangling(key.namespace, name)
+        if word in (ADOPTION, dangling.WORD):
+            is_adoption = word == ADOPTION
+            return self.adoption.observe(name) if is_adoption else self._observer.dangling(key.namespace, name)
         if word == WORD:
             return self.results.observe(key, at)
         for part in (self.downloads, self.schedules, self.locations):
@@ -264,6 +281,8 @@ class SelfService:
         match view:
             case WindowView():
                 plan = window.decide(view)
+            case AdoptionView():
+                plan = adoption.decide(view, now)
             case DanglingView():
                 plan = dangling.decide(view, now)
             case ResultsView():
@@ -282,6 +301,8 @@ class SelfService:
         """Reserve the quota and the turn that a Plan takes."""
         if isinstance(view, WindowView):
             return self._reservations.expire(view.plural, now)
+        if isinstance(view, AdoptionView):
+            self.adoption.begin(view, plan)
         return self._reservations.reserve(view, plan, now) if isinstance(view, RequestView) else ()
 
     def settled(self, key: Key, view: Observed | None, plan: Plan, result: Result, now: datetime) -> Iterable[Key]:

@@ -69,6 +69,7 @@ class SelfServiceMetrics(Collector):
         ledger: QuotaLedger,
         policy: Callable[[str], PolicyRow | None],
         expirations: Callable[[str], Iterable[datetime]],
+        adoptable: Callable[[], Mapping[str, int]] = dict,
     ) -> None:
         self._namespaces = namespaces
         self._ledger = ledger
@@ -76,6 +77,7 @@ class SelfServiceMetrics(Collector):
         self._quotas: dict[Key, tuple[NamespaceRow, Quotas | None]] = {}  # of the namespace as it was then
         self.now = now
         self._expirations = expirations  # of the ended backups of a namespace, by its UID
+        self._adoptable = adoptable  # Velero Backups without a NonAdminBackup, by what their records are
         self._counts: dict[str, Counter[Labels]] = {name: Counter() for name in _MEANING}
         self._waited: dict[Labels, tuple[int, float]] = {}  # how many, and how long in all
         self._labels: dict[str, set[tuple[str, Labels]]] = {}  # by namespace, what of it is counted and waited
@@ -162,6 +164,7 @@ class SelfServiceMetrics(Collector):
             dict(self._waiting_requests),
             dict(self._failing),
             tuple(self._wait.collect()),
+            {(record,): number for record, number in self._adoptable().items()},
         ).families()
         yield (_schedules_family(self.schedules),)
         yield from self._fullness()
@@ -247,6 +250,7 @@ class _Counted(NamedTuple):
     waiting_requests: Mapping[Labels, int]
     failing: Mapping[Labels, int]
     wait: tuple[Metric, ...]
+    adoptable: Mapping[Labels, int]
 
     def families(self) -> Iterable[Metric]:
         """Return what a scrape shows."""
@@ -269,6 +273,8 @@ class _Counted(NamedTuple):
         yield _gauge("waiting_requests", meaning, ("namespace", "kind", "reason"), self.waiting_requests)
         meaning = "Backups whose last deletion attempt by Velero failed."
         yield _gauge("failing_deletions", meaning, ("namespace",), self.failing)
+        meaning = "Velero Backups without a NonAdminBackup that wait for an administrator."
+        yield _gauge("adoptable_backups", meaning, ("record",), self.adoptable)
 
 
 def _gauge(name: str, meaning: str, names: Sequence[str], counts: Mapping[Labels, int]) -> Metric:

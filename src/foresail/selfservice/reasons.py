@@ -83,6 +83,9 @@ class Reason(StrEnum):
     BACKUP_ORPHANED = "BackupOrphaned"
     NAMESPACE_GONE = "NamespaceGone"
 
+    BACKUP_ADOPTED = "BackupAdopted"
+    BACKUPS_ADOPTABLE = "BackupsAdoptable"
+
 
 class Refused(msgspec.Struct, frozen=True):
     """Why something is not done for a tenant, and in a sentence what the tenant can do about it."""

@@ -65,6 +65,7 @@ HEALTHY = Evidence(
     permissions=dict.fromkeys(needed(schedules=True, self_service=True, primers=True), True),
     is_requester_set=True,
     is_requester_checked=True,
+    signs_records=True,
 )
 
 
@@ -102,6 +103,7 @@ def test_nothing_is_wrong_with_what_is_as_it_should_be() -> None:
     assert summary(findings(HEALTHY)) == "No problems found."
     assert {each.about for each in findings(HEALTHY)} == {
         "kinds", "clock", "zones", "velero", "schedules", "primers", "locations", "permissions", "requester",
+        "recovery",
     }  # fmt: skip
 
 
@@ -489,3 +491,10 @@ def test_a_dry_run_of_install_counts_the_schedules_that_need_attention() -> None
     assert "tag (main) is not a version" in lines[-1]
     known = schedule_lines(replace(HEALTHY, schedules={"friday": others["friday"]}))
     assert known == ["1 Schedule: each can run, and none changes meaning"]
+
+
+def test_without_a_recovery_key_nothing_can_be_verified_after_a_disaster() -> None:
+    [found] = wrong(replace(HEALTHY, signs_records=False))
+    assert found.says == "no recovery key: after a disaster no tenant's backup can be verified"
+    assert found.fix.startswith("foresail recovery-key create")
+    assert wrong(replace(HEALTHY, signs_records=None)) == [], "self-service is off"

@@ -351,6 +351,18 @@ SENTENCES = {
             "namespace that exists now"
         ),
     ),
+    "BackupAdopted": (
+        (
+            "The backup was made before, and the operator has given it to the namespace. Restore from it with "
+            "foresail restore create --from-backup daily -n shop"
+        ),
+    ),
+    "BackupsAdoptable": (
+        (
+            "Velero has backups of namespace shop without a NonAdminBackup. Ask a cluster administrator to run "
+            "foresail backup adopt -n shop --all"
+        ),
+    ),
 }
 """A backup's sentence, and a restore's where that has one of its own; of InvalidRestoreSpec and so on, a restore's."""
 

@@ -25,6 +25,8 @@ from foresail.cli.access.lease import Lease
 from foresail.cli.access.refused_writes import RefusedWrite, all_refused_writes
 from foresail.cli.doctor.permissions import Permission, needed
 from foresail.cli.errors import CommandError, UnreachableError
+from foresail.cli.recovery_key.keys import read_keyring
+from foresail.cli.tenant.adoptable import Adoptable, Scope, read_adoptable
 from foresail.kube.clock import now
 from foresail.kube.lease import LEASE
 from foresail.plan import Key, Kind
@@ -147,6 +149,8 @@ class Evidence:
     is_requester_set: bool = False  # the API server sets the requester
     is_requester_checked: bool = False  # the API server refuses a wrong one
     policies: tuple[SelfServicePolicy, ...] = ()
+    signs_records: bool | None = None  # whether there is a recovery key; None if self-service is off
+    adoptable: tuple[Adoptable, ...] = ()  # Velero Backups without a NonAdminBackup
     primers_lease: Lease | None = None
     pods: tuple[Pod, ...] = ()  # of the operators
     refused_writes: Mapping[tuple[str, Key], RefusedWrite] = field(default_factory=dict)  # by kind and object
@@ -171,6 +175,7 @@ async def gather(cluster: Cluster, namespace: str, account: str | None) -> Evide
     others = tuple(Key(each.metadata.namespace, each.metadata.name) for each in deployments if is_other(each))
     has_policies = f"{SELF_SERVICE_POLICY.plural}.{SELF_SERVICE_POLICY.group}" in (definitions or ())
     pods = [await reader.all(POD, each.key.namespace, Pod, f"{_NAME}={each.name}") for each in operators]
+    serves = has_policies and any(each.self_service for each in operators)
     is_bare, alert = bool(deployments) and not operators, Key(namespace, UNATTENDED)
     return Evidence(
         namespace=namespace,
@@ -193,6 +198,8 @@ async def gather(cluster: Cluster, namespace: str, account: str | None) -> Evide
         is_requester_set=bool(await reader.tried(cluster.if_there(_STAMP, _REQUESTER, _Named))),
         is_requester_checked=bool(await reader.tried(cluster.if_there(_CHECK, _REQUESTER, _Named))),
         policies=tuple(await reader.all(SELF_SERVICE_POLICY, "", SelfServicePolicy) if has_policies else ()),
+        signs_records=await reader.tried(_signs_records(cluster, namespace)) if serves else None,
+        adoptable=tuple(await reader.tried(read_adoptable(cluster, Scope(namespace), asked)) or ()) if serves else (),
         pods=tuple(chain.from_iterable(pods)),
         refused_writes=await reader.tried(all_refused_writes(cluster, server_time or asked)) or {},
         unserved=await reader.tried(_unserved(cluster, definitions or {}, operators, others)) or {},
@@ -221,6 +228,11 @@ class _Reader:
         decoder = msgspec.json.Decoder(of)
         found = await self.tried(self._cluster.listed(kind, namespace, labels))
         return [decoder.decode(each) for each in found or ()]
+
+
+async def _signs_records(cluster: Cluster, namespace: str) -> bool:
+    keyring = await read_keyring(cluster, namespace)
+    return keyring is not None and keyring.signing_key is not None
 
 
 def _schedules(found: Iterable[msgspec.Raw]) -> dict[str, ScheduleRow | Unread]:

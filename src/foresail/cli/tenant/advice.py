@@ -125,6 +125,14 @@ ADVICE = {
         "a recorded time of the schedule is in the future, so runs count from now",
         "ask a cluster administrator to check the clocks",
     ),
+    Reason.BACKUP_ADOPTED: Advice(
+        "the backup was made before, and the operator has given it to the namespace",
+        "restore from it with foresail restore create --from-backup {name} -n {namespace}",
+    ),
+    Reason.BACKUPS_ADOPTABLE: Advice(
+        "Velero has backups of namespace {namespace} without a NonAdminBackup",
+        "ask a cluster administrator to run foresail backup adopt -n {namespace} --all",
+    ),
     Reason.NO_POLICY: Advice(
         "self-service is not enabled in namespace {namespace}",
         "ask a cluster administrator to enable it; the {word} then starts automatically",

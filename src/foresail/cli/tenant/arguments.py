@@ -34,6 +34,11 @@ _EXAMPLES = {
         "delete": ("foresail backup delete before-upgrade --wait", "foresail backup delete -l app=db --confirm"),
         "wait": ("foresail backup wait before-upgrade --timeout 30m",),
         "logs": ("foresail backup logs before-upgrade", "foresail backup logs before-upgrade --results"),
+        "adopt": (
+            "foresail backup adopt -n shop",
+            "foresail backup adopt -n shop --all",
+            "foresail backup adopt -A --all --wait",
+        ),
     },
     "restore": {
         "create": (
@@ -77,6 +82,7 @@ def _filling(word: str) -> Callable[[argparse.ArgumentParser], None]:
             from foresail.cli.tenant.schedule.arguments import add_tenant_schedule  # noqa: PLC0415 - only for backup
 
             add_tenant_schedule(words)
+            _add_adopt(words, word)
 
     return fill
 
@@ -169,6 +175,31 @@ def _add_logs(words: Any, word: str) -> None:  # noqa: ANN401
 def _add_bucket(one: argparse.ArgumentParser) -> None:
     one.add_argument("--cacert", metavar="FILE", help="additional CA certificates for the bucket, in PEM")
     one.add_argument("--insecure-skip-tls-verify", action="store_true", help="do not verify the bucket's certificate")
+
+
+def _add_adopt(words: Any, word: str) -> None:  # noqa: ANN401
+    one = _word(
+        words,
+        word,
+        "adopt",
+        "for administrators: list the Velero Backups without a NonAdminBackup, and give them to their namespaces",
+    )
+    one.add_argument("names", nargs="*", metavar="NAME", help="adopt these backups of the namespace")
+    one.add_argument("-A", "--all-namespaces", action="store_true", help="all namespaces")
+    one.add_argument("--all", action="store_true", help="adopt all whose record is verified")
+    one.add_argument(
+        "--include-unverified",
+        action="store_true",
+        help="with --all: also those that anybody who writes to the bucket could have put there",
+    )
+    one.add_argument("-w", "--wait", action="store_true", help="wait until the operator has adopted them")
+    _add_timeout(one)
+    add_output(one, "table", "json", "yaml")
+    add_dry_run(one)
+    one.add_argument("--velero-namespace", default="velero", metavar="NAMESPACE", help="Velero's (default: velero)")
+    one.add_argument(
+        "--operator-namespace", default="foresail", metavar="NAMESPACE", help="Foresail's (default: foresail)"
+    )
 
 
 def _word(words: Any, word: str, verb: str, meaning: str) -> argparse.ArgumentParser:  # noqa: ANN401

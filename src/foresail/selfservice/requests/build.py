@@ -36,9 +36,9 @@ def nacuuid(request: RequestRow) -> str:
     """Return the name of the Velero object of a request: `<namespace>-<name>-<uuid>`, cut to 63 characters.
 
     The UUID comes from the request's own: whoever asks, and however often, the name is the same, and a request that
-    is made again under its old name gets another.
+    is made again under its old name gets another. The Velero Backup of an adopted request has the name that it had.
     """
-    return nacuuid_of(request.key.namespace, request.key.name, request.uid)
+    return request.adopted or nacuuid_of(request.key.namespace, request.key.name, request.uid)
 
 
 @lru_cache(maxsize=4096)  # a reconcile calls it a dozen times with the same arguments

@@ -58,6 +58,9 @@ def create_or_update(view: RequestView, namespace: NamespaceRow, now: datetime) 
 
 def validate(view: RequestView, now: datetime) -> Plan:
     """Accept a request and record the name of its Velero object, or refuse it; each reconcile decides again."""
+    recorded_at = view.request.created + rules.UNSEEN
+    if view.request.adopted_uid and now < recorded_at:
+        return Plan(wake_at=recorded_at)  # the record on its Velero Backup is written next
     spec = rules.velero_spec(view, now)
     if not isinstance(spec, Refused) and authorization.is_still_refused(view):
         return wait_for_access(view, spec, now) if authorization.waits_for_access(view) else Plan()

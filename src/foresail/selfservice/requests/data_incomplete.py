@@ -18,6 +18,8 @@ _NAMED = 5
 def is_newly_complete(view: RequestView) -> bool:
     """Whether a backup is complete and its request does not say so yet."""
     row, succeeded = view.velero, view.request.status.condition(SUCCEEDED)
+    if view.request.adopted:
+        return False  # the volumes of today say nothing about those of then
     return row is not None and row.phase == velero.COMPLETED and (succeeded is None or succeeded.status != TRUE)
 
 

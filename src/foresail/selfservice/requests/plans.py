@@ -12,6 +12,7 @@ from foresail.selfservice.requests import build, data_incomplete, outcome, rules
 from foresail.selfservice.requests.observe import RequestView
 from foresail.selfservice.requests.status import (
     ACCEPTED,
+    ADOPTED,
     AUTHORIZED,
     CREATED,
     DATA_INCOMPLETE,
@@ -60,9 +61,16 @@ def status_plan(
             Level.WARNING if each.status == FALSE else Level.NORMAL,
         )
         for each in changed(before, after)
-        if each.status != UNKNOWN and (each.type, each.status) not in _WITHOUT_EVENT
+        if each.status != UNKNOWN
+        and (each.type, each.status) not in _WITHOUT_EVENT
+        and not _is_older(view, before, each)
     )
     return Plan(actions, status, notes, wake_at, subject_of(view))
+
+
+def _is_older(view: RequestView, before: Status, condition: Condition) -> bool:
+    """Whether a condition of an adopted backup reports what happened before the adoption."""
+    return bool(view.request.adopted) and before.condition(ADOPTED) is None and condition.type in (QUEUED, SUCCEEDED)
 
 
 def _event_message(view: RequestView, condition: Condition) -> str:
@@ -115,7 +123,10 @@ def created_status(view: RequestView, mirror: str, spec: str, now: datetime) -> 
     )
     made = NewCondition(QUEUED, TRUE, family.scheduled, f"Created Velero {family.word.capitalize()} object")
     status = with_condition(view, status, made, now)
-    if rules.was_missing(before, family):
+    if view.request.adopted_uid:
+        adopted = NewCondition(ADOPTED, TRUE, Reason.BACKUP_ADOPTED, f"Adopted Velero Backup {name}")
+        status = with_condition(view, status, adopted, now)
+    if rules.was_missing(before, family) or (view.request.adopted_uid and before.condition(ACCEPTED) is None):
         status = with_condition(
             view, status, NewCondition(ACCEPTED, TRUE, family.accepted, f"{family.word} accepted"), now
         )

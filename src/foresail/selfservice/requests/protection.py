@@ -19,7 +19,6 @@ from foresail.selfservice.rows.requests import Status
 from foresail.selfservice.rows.velero import VeleroRow, glimpse
 from foresail.selfservice.specs.kinds import NEVER_BACKED_UP
 
-_USABLE = (velero.COMPLETED, velero.PARTIALLY_FAILED)
 _EXCLUDED = "excludedNamespaceScopedResources"
 _FILTERS = ("labelSelector", "orLabelSelectors", "includedNamespaceScopedResources", _EXCLUDED)
 _COPIES = ("snapshotMoveData", "defaultVolumesToFsBackup")  # each copies the data of volumes if it is true
@@ -100,7 +99,7 @@ def began_at(row: VeleroRow) -> datetime:
 
 def _too_young(view: RequestView, row: VeleroRow, policy: PolicyRow, now: datetime) -> Protected | None:
     length = nanoseconds(policy.spec.deletion.minimum_age or "0s")
-    if not length or (row.phase not in _USABLE and not is_busy(row)):
+    if not length or (row.phase not in velero.RESTORABLE and not is_busy(row)):
         return None
     until = view.request.created + timedelta(microseconds=length // 1000)
     if now >= until:

@@ -44,7 +44,6 @@ UNSEEN = timedelta(seconds=10)
 """How long a Velero object that an earlier leader created may be missing from the store."""
 
 _FIRST_PAUSE, _LONGEST_PAUSE = timedelta(seconds=30), timedelta(hours=1)
-_RESTORABLE = (velero.COMPLETED, velero.PARTIALLY_FAILED)
 WAITS = (
     Reason.NO_POLICY,
     Reason.QUOTA_EXCEEDED,
@@ -106,6 +105,10 @@ def absence_counts_at(request: RequestRow, unobserved_since: datetime | None = N
     return max(times) + UNSEEN if times else None
 
 
+NOT_ADOPTED = "related Velero Backup to be synced from does not exist"
+"""The message about a request with the label of an adopted one and without its backup: the existing controller's."""
+
+
 # Whether it may proceed
 
 
@@ -137,8 +140,9 @@ def waiting_for(request: RequestRow) -> str:
 def velero_spec(view: RequestView, now: datetime) -> dict[str, Any] | Refused:
     """Return the spec of the Velero object for a request, or why there is none."""
     request, policy = view.request, view.policy
-    if request.restored_by or request.is_oversized:
-        return _brought_back(view) if request.restored_by else _oversized(view.family)
+    held = _held(view)
+    if held is not None:
+        return held
     if policy is None:
         return no_policy(request.key.namespace)
     try:
@@ -191,6 +195,15 @@ def _restore_spec(
     is_own = view.source_location is not None and view.source_location.owner is not None
     made = limited(found, policy) if is_own else found
     return _requester_problem(view) or _not_restorable(view, now) or shut or over or made
+
+
+def _held(view: RequestView) -> Refused | None:
+    """Say why nothing is made for a request, whatever its spec asks for; None if something may be."""
+    if view.request.restored_by:
+        return _brought_back(view)
+    if view.request.adopted:
+        return Refused(view.family.not_found, NOT_ADOPTED)
+    return _oversized(view.family) if view.request.is_oversized else None
 
 
 def _oversized(family: Family) -> Refused:
@@ -246,7 +259,7 @@ def is_being_deleted(backup: RequestRow) -> bool:
 def _not_ready(backup: RequestRow, row: VeleroRow | None) -> Refused | None:
     """Report why there is nothing to restore, now or ever."""
     name, text = backup.key.name, "NonAdminBackup is not ready to be restored"
-    if row is not None and row.phase in _RESTORABLE:
+    if row is not None and row.phase in velero.RESTORABLE:
         return None
     if row is None and backup.status.phase == CREATED:
         return _invalid(f"{text}: the Velero Backup of {name} does not exist")
@@ -268,8 +281,11 @@ def why_deleted(view: RequestView) -> str:
     kind, word = view.family.kind.name, view.family.word
     again = f"Please create a new {kind} to initiate a new {word}"
     if not has_nacuuid(view.request):
-        made = f"Velero {word.capitalize()} of this {kind}"
-        return f"Another controller created the {made}, so Foresail leaves it alone. {again}"
+        made = f"Another controller created the Velero {word.capitalize()} of this {kind}"
+        if view.family is RESTORES:
+            return f"{made}, so Foresail leaves it alone. {again}"
+        adopt = f"foresail backup adopt {view.request.key.name} -n {view.request.key.namespace}"
+        return f"{made}; to restore from it, ask a cluster administrator to run: {adopt}"
     return f"{kind} is finalized and its associated Velero {word.capitalize()} has been removed. {again}"
 
 

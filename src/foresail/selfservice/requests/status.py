@@ -17,7 +17,7 @@ NEW, BACKING_OFF, CREATED, DELETING = "New", "BackingOff", "Created", "Deleting"
 _ORDER = ("", NEW, BACKING_OFF, CREATED, DELETING)
 
 ACCEPTED, AUTHORIZED, QUEUED, SUCCEEDED = "Accepted", "Authorized", "Queued", "Succeeded"
-DATA_INCOMPLETE, IN_DELETION = "DataIncomplete", "Deleting"
+DATA_INCOMPLETE, IN_DELETION, ADOPTED = "DataIncomplete", "Deleting", "Adopted"
 TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
 
 _LONGEST_MESSAGE = 2048

@@ -13,8 +13,8 @@ import msgspec
 
 from foresail.api import nonadmin, velero
 from foresail.api.instants import instant
-from foresail.api.marks import REQUESTER, REQUESTER_GROUPS, SCHEDULE_UID, SLOT
-from foresail.api.nonadmin import Condition
+from foresail.api.marks import ADOPTED, REQUESTER, REQUESTER_GROUPS, SCHEDULE_UID, SLOT
+from foresail.api.nonadmin import SYNCED_FROM, Condition
 from foresail.plan import Key, Keyed
 from foresail.selfservice.families import BACKUPS, Family
 from foresail.selfservice.rows.text import LONGEST_NAME, interned, up_to
@@ -81,6 +81,8 @@ class RequestRow(Keyed, frozen=True, gc=False):
     is_oversized: bool = False  # whether the spec is larger than LARGEST_SPEC
     schedule_uid: str = ""  # of a backup, the NonAdminSchedule that it was created for
     slot: datetime | None = None  # the instant at which that was due
+    adopted: str = ""  # the name of the Velero Backup that it was adopted from; empty if we made that ourselves
+    adopted_uid: str = ""  # the UID of that Backup; the operator alone writes it
 
     @property
     def is_being_removed(self) -> bool:
@@ -123,6 +125,8 @@ def request_row(wire: nonadmin.Request, family: Family) -> RequestRow:
         is_oversized=is_oversized,
         schedule_uid=sys.intern(annotations.get(SCHEDULE_UID, "")) if is_backup else "",
         slot=instant(annotations[SLOT]) if is_backup and SLOT in annotations else None,
+        adopted=(meta.labels or {}).get(SYNCED_FROM, "") if is_backup else "",
+        adopted_uid=annotations.get(ADOPTED, "") if is_backup else "",
     )
 
 

@@ -6,9 +6,11 @@ from datetime import datetime
 import msgspec
 
 from foresail.api import mirrored, nonadmin, velero
-from foresail.api.marks import ATTEMPT, NAMESPACE_UID, ORPHANED, REOPENED, REQUEST_UID
+from foresail.api.marks import ADOPT, ADOPTED, ATTEMPT, NAMESPACE_UID, ORPHANED, RECORD_SIGNATURE, REOPENED, REQUEST_UID
+from foresail.api.metadata import Metadata
 from foresail.plan import Key, Keyed
 from foresail.selfservice.families import BACKUPS, Family
+from foresail.selfservice.records.signature import LONGEST as LONGEST_SIGNATURE
 from foresail.selfservice.rows.text import interned
 
 Counts = tuple[tuple[str, int], ...]
@@ -23,6 +25,19 @@ _location = msgspec.json.Decoder(mirrored.Stored)
 _encoder = msgspec.json.Encoder()
 
 _VELEROS_OWN = "queuePosition"  # it does not count those that run, and it changes for all whenever one is done
+
+
+_LONGEST_APPROVAL = 128  # two UIDs
+_LONGEST_LABEL = 63  # the name is the value of a label
+
+
+class Claim(msgspec.Struct, frozen=True, gc=False):
+    """Of a Backup that may be adopted: how it came here, and what is said for it."""
+
+    is_synced: bool  # Velero's sync created the object, after the backup had ended
+    signature: str = ""
+    approval: str = ""  # by an administrator
+    is_adopted: bool = False  # this very object was adopted before
 
 
 class VeleroRow(Keyed, frozen=True, gc=False):
@@ -43,11 +58,26 @@ class VeleroRow(Keyed, frozen=True, gc=False):
     source: str = ""  # of a Restore, the Velero Backup that it is made from
     is_scheduled: bool = False  # of a Backup, whether a Schedule made it
     reopened: str = ""  # of a Backup, the UID of the refused deletion for which Velero was made to end it once more
+    claim: Claim | None = None  # of a Backup that Velero's sync brought, or that an administrator gives to its tenant
 
     @property
     def is_terminal(self) -> bool:
         """Whether nothing happens in it any more."""
         return self.phase in velero.TERMINAL
+
+    @property
+    def is_adoptable(self) -> bool:
+        """Whether a tenant could restore from it if it had a NonAdminBackup."""
+        is_kept = self.owner is not None and not self.is_terminating and not self.is_scheduled
+        return is_kept and self.phase in velero.RESTORABLE and len(self.key.name) <= _LONGEST_LABEL
+
+    @property
+    def may_be_adopted(self) -> bool:
+        """Whether it is adoptable and may be without a NonAdminBackup.
+
+        A Backup that we made in this cluster has one, unless its tenant gave that up; only an administrator asks then.
+        """
+        return self.is_adoptable and (self.claim is not None or not self.request_uid)
 
     @property
     def is_waiting(self) -> bool:
@@ -104,7 +134,20 @@ def velero_row(wire: mirrored.Mirrored, family: Family) -> VeleroRow:
         source="" if family is BACKUPS else sys.intern(_source.decode(wire.spec).backup_name or ""),
         is_scheduled=velero.SCHEDULE_LABEL in (meta.labels or {}),
         reopened=annotations.get(REOPENED, ""),
+        claim=_claim(meta, status) if family is BACKUPS else None,
     )
+
+
+def _claim(meta: Metadata, status: mirrored.Glimpse) -> Claim | None:
+    """Return what adoption goes by; None for a Backup that was made in this cluster and that nobody gives away."""
+    annotations, ended = meta.annotations or {}, status.completion_timestamp
+    is_synced = ended is not None and meta.creation_timestamp is not None and ended < meta.creation_timestamp
+    approval = annotations.get(ADOPT, "")[:_LONGEST_APPROVAL]
+    if not (is_synced or approval):
+        return None
+    signature = annotations.get(RECORD_SIGNATURE, "") if is_synced else ""
+    is_adopted = annotations.get(ADOPTED) == meta.uid
+    return Claim(is_synced, signature if len(signature) <= LONGEST_SIGNATURE else "", approval, is_adopted)
 
 
 def deletion_row(wire: mirrored.Mirrored) -> DeletionRow:

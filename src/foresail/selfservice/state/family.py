@@ -45,7 +45,9 @@ class FamilyState:
                 "restores": lambda row: _source_of(row) if not row.status.velero.nacuuid else [],
             }
         )
-        self.velero = Store[VeleroRow]({"waits in": self._waits_in, "namespace uid": self._namespace_uid})
+        self.velero = Store[VeleroRow](
+            {"waits in": self._waits_in, "namespace uid": self._namespace_uid, "adoptable": _adoptable}
+        )
         kinds = _MOVEMENTS[family.word]
         self.movements = {kind: Store[MovementRow]({"of": lambda row: [row.of]}) for kind in kinds}
         self.velero_queue, self.reports = VeleroQueue(), PositionReports()
@@ -117,6 +119,11 @@ class FamilyState:
 
     def _namespace_uid(self, row: VeleroRow) -> list[Hashable]:
         return [row.namespace_uid] if self.family is BACKUPS and dangling.is_recorded(row) else []
+
+
+def _adoptable(row: VeleroRow) -> list[Hashable]:
+    """Return by what a Backup that may be adopted is found: its namespace, its NonAdminBackup, or all of them."""
+    return [True, row.owner.namespace, row.owner] if row.may_be_adopted and row.owner is not None else []
 
 
 _MOVEMENTS = {

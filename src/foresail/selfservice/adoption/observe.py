@@ -1,0 +1,32 @@
+"""What a decision about a Velero Backup without a NonAdminBackup depends on."""
+
+import msgspec
+
+from foresail.plan import Key
+from foresail.selfservice.policy.observe import PolicyRow
+from foresail.selfservice.records.keyring import NO_KEYS, Keyring
+from foresail.selfservice.rows.namespaces import NamespaceRow
+from foresail.selfservice.rows.requests import RequestRow
+from foresail.selfservice.rows.velero import VeleroRow
+
+WORD = "adoption"
+"""How the name of the key begins under which a Velero Backup is adopted."""
+
+
+class AdoptionView(msgspec.Struct, frozen=True):
+    """Everything that the decision depends on, but the time."""
+
+    backup: VeleroRow
+    owner: Key  # the NonAdminBackup that the record names
+    namespace: NamespaceRow | None  # as it is now
+    policy: PolicyRow | None = None
+    request: RequestRow | None = None  # what has that name now
+    keyring: Keyring = NO_KEYS
+    storage: str = ""  # bucket and prefix of the location that the Backup is in
+    is_force_deleted: bool = False  # its tenant deleted it by force, and it came back
+    is_announced: bool = False  # an Event about the namespace was emitted
+
+
+def key_for(row: VeleroRow) -> Key | None:
+    """Return the key under which a Velero Backup is adopted; None if it needs no reconcile."""
+    return Key(row.owner.namespace, f"{WORD}/{row.key.name}") if row.may_be_adopted and row.owner is not None else None

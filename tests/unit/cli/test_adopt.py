@@ -1,0 +1,79 @@
+"""`foresail backup adopt`: what is listed, and what `--all` leaves out."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from foresail.api.marks import ADOPT
+from foresail.cli.errors import CommandError
+from foresail.cli.tenant.adopt import approving, as_data, select
+from foresail.cli.tenant.adoptable import Adoptable
+from foresail.plan import Key
+from foresail.selfservice.adoption.observe import AdoptionView
+from foresail.selfservice.adoption.rules import Offer
+from foresail.selfservice.rows.namespaces import NamespaceRow
+from foresail.selfservice.rows.velero import VeleroRow
+
+LIVE = NamespaceRow("live-uid", {}, is_terminating=False)
+
+
+def adoptable(name: str, *, verified: bool = True, taken: bool = False, made_for: str = "old-uid") -> Adoptable:
+    row = VeleroRow(
+        key=Key("velero", f"shop-{name}"),
+        uid=f"uid-of-{name}",
+        created=datetime(2026, 11, 16, tzinfo=UTC),
+        owner=Key("shop", name),
+        request_uid="request",
+        namespace_uid=made_for,
+        is_orphaned=False,
+        is_terminating=False,
+        phase="Completed",
+        queue_position=0,
+        expires=None,
+        mirror='{"startTimestamp":"2026-11-15T03:00:00Z"}',
+        spec="{}",
+    )
+    view = AdoptionView(row, Key("shop", name), LIVE)
+    return Adoptable(view, LIVE, Offer(verified, is_permitted=False, is_name_taken=taken))
+
+
+GOOD, FORGED, TAKEN = adoptable("good"), adoptable("forged", verified=False), adoptable("taken", taken=True)
+
+
+def test_all_takes_the_verified_ones_unless_more_is_asked_for() -> None:
+    every = [GOOD, FORGED, TAKEN]
+    assert select(every, (), include_unverified=False) == [GOOD]
+    assert select(every, (), include_unverified=True) == [GOOD, FORGED]
+
+
+def test_a_name_takes_what_it_names_verified_or_not() -> None:
+    assert select([GOOD, FORGED], ["forged"], include_unverified=False) == [FORGED]
+    with pytest.raises(CommandError, match="no backup other can be adopted"):
+        select([GOOD], ["other"], include_unverified=False)
+    with pytest.raises(CommandError, match="no backup taken can be adopted"):
+        select([TAKEN], ["taken"], include_unverified=False)
+
+
+def test_a_name_that_two_velero_backups_claim_is_not_guessed() -> None:
+    with pytest.raises(CommandError, match="several Velero Backups have this name"):
+        select([GOOD, adoptable("good", verified=False)], ["good"], include_unverified=False)
+
+
+def test_an_approval_is_for_this_object_in_this_namespace() -> None:
+    body = approving(GOOD)
+    assert body == {"metadata": {"uid": "uid-of-good", "annotations": {ADOPT: "uid-of-good.live-uid"}}}
+
+
+def test_what_is_listed() -> None:
+    assert as_data(FORGED) == {
+        "namespace": "shop",
+        "name": "forged",
+        "record": "unverified",
+        "madeFor": "an earlier namespace",
+        "state": "Adoptable",
+        "started": "2026-11-15T03:00:00Z",
+        "veleroBackup": "shop-forged",
+    }
+    assert as_data(TAKEN)["state"] == "NameTaken"
+    assert as_data(adoptable("same", made_for="live-uid"))["madeFor"] == "this namespace"
+    assert as_data(adoptable("theirs", made_for=""))["madeFor"] == "unknown"
