@@ -14,7 +14,7 @@ from foresail.api.policy import SELF_SERVICE_POLICY, SelfServicePolicy
 from foresail.api.requests import NON_ADMIN_LOCATION_REQUEST
 from foresail.kube.background_reads import BackgroundReads
 from foresail.kube.controller import Informer, LowPriority
-from foresail.kube.execute import Result
+from foresail.kube.execute import Outcome, Result
 from foresail.kube.reflector import Change, WatchSpec
 from foresail.kube.store import Store
 from foresail.plan import Key, Kind, Plan
@@ -36,9 +36,10 @@ from foresail.selfservice.policy.observe import PolicyRow, policy_row
 from foresail.selfservice.queue import window
 from foresail.selfservice.queue.window import UNLIMITED, Limits, WindowView
 from foresail.selfservice.records.keyring import SECRET, SECRET_NAME, KeySecret, keyring_row
-from foresail.selfservice.requests import authorization, dangling, rules
+from foresail.selfservice.requests import authorization, dangling, garbage, rules
 from foresail.selfservice.requests.dangling import DanglingView
 from foresail.selfservice.requests.decide import decide
+from foresail.selfservice.requests.garbage import GarbageView
 from foresail.selfservice.requests.observe import RequestView
 from foresail.selfservice.requests.plan_effects import creates
 from foresail.selfservice.results import decide as results
@@ -50,7 +51,7 @@ from foresail.selfservice.rows.namespaces import NamespaceRow, claim_row, namesp
 from foresail.selfservice.rows.requests import RequestRow, request_row
 from foresail.selfservice.rows.schedules import ScheduleRow, schedule_row
 from foresail.selfservice.rows.tenant_locations import approval_row, tenant_location_row
-from foresail.selfservice.rows.velero import VeleroRow, deletion_row, movement_row, velero_row
+from foresail.selfservice.rows.velero import DeletionRow, VeleroRow, deletion_row, movement_row, velero_row
 from foresail.selfservice.schedules.controller import TenantSchedules
 from foresail.selfservice.schedules.decide import decide as decide_schedule
 from foresail.selfservice.schedules.observe import ScheduleView
@@ -59,6 +60,7 @@ from foresail.selfservice.state.bookkeeping import Bookkeeping
 from foresail.selfservice.state.cluster import ClusterState
 from foresail.selfservice.state.event_keys import EventKeys
 from foresail.selfservice.state.family import WINDOW, FamilyState
+from foresail.selfservice.state.garbage import Garbage
 from foresail.selfservice.state.observer import Observer
 from foresail.selfservice.state.reservations import Reservations
 
@@ -66,7 +68,15 @@ _FILES = 4  # read from buckets at once
 _QUESTIONS = 8  # to the API server at once: a consistent list waits up to 100 ms for the server's cache
 
 Observed = (
-    RequestView | DownloadView | ResultsView | DanglingView | WindowView | ScheduleView | LocationView | AdoptionView
+    RequestView
+    | DownloadView
+    | ResultsView
+    | DanglingView
+    | GarbageView
+    | WindowView
+    | ScheduleView
+    | LocationView
+    | AdoptionView
 )
 Keys = Callable[[Change[Any]], Iterable[Key | LowPriority]]
 
@@ -101,6 +111,7 @@ class SelfService:
             self.cluster.namespaces, ledger, self.cluster.policy, self.cluster.expirations, self.adoption.counts
         )
         self.metrics.schedules = self.schedules.counts
+        self.garbage = Garbage(self.cluster)
         self._fetch = fetch
         self._keys = EventKeys(self.cluster)
         self._bookkeeping = Bookkeeping(self.cluster, self._now)
@@ -141,7 +152,9 @@ class SelfService:
             _watch(SELF_SERVICE_POLICY, SelfServicePolicy, policy_row, known.policies)(
                 self._keys_for_policy, self._policy_changed
             ),
-            self._velero(velero.DELETE_REQUEST, mirrored.Mirrored, deletion_row, known.deletions)(keys.for_deletion),
+            self._velero(velero.DELETE_REQUEST, mirrored.Mirrored, deletion_row, known.deletions)(
+                self._keys_for_deletion
+            ),
             self._velero(velero.LOCATION, mirrored.Location, location_row, known.locations)(
                 self._keys_for_location, self._location_changed
             ),
@@ -223,6 +236,7 @@ class SelfService:
         yield from self.downloads.keys_about(family.family, change.key)
         yield from self.results.keys_for_request(family.key(change.key), change)
         yield from self.schedules.keys_for_run(change)
+        yield from self.garbage.keys_for_request(family, change)
 
     def _keys_for_velero(self, family: FamilyState, change: Change[VeleroRow]) -> Iterator[Key | LowPriority]:
         yield from self._keys.for_velero(family, change)
@@ -233,16 +247,22 @@ class SelfService:
             yield from self.downloads.keys_about(family.family, row.owner)
         if family is self.cluster.backups:
             yield from self.locations.keys_for_backup(change)
+        yield from self.garbage.keys_for_velero(family, change)
 
     def _keys_for_location(self, change: Change[LocationRow]) -> Iterator[Key | LowPriority]:
         yield from self._keys.for_location(change)
         yield from self.locations.keys_for_velero(change)
         yield from self.adoption.keys_for_location(change)
 
+    def _keys_for_deletion(self, change: Change[DeletionRow]) -> Iterator[Key]:
+        yield from self._keys.for_deletion(change)
+        yield from self.garbage.keys_for_deletion(change)
+
     def _keys_for_download_request(self, change: Change[DownloadRequestRow]) -> Iterator[Key]:
         yield from self.downloads.keys_for_answer(change)
         yield from self.results.keys_for_answer(change)
         yield from self._keys.for_download_request(change)
+        yield from self.garbage.keys_for_download_request(change)
 
     def _keys_for_namespace(self, change: Change[NamespaceRow]) -> Iterator[Key | LowPriority]:
         yield from self.adoption.keys_for_namespace(change)
@@ -269,6 +289,8 @@ class SelfService:
         if word in (ADOPTION, dangling.WORD):
             is_adoption = word == ADOPTION
             return self.adoption.observe(name) if is_adoption else self._observer.dangling(key.namespace, name)
+        if word == garbage.WORD:
+            return self.garbage.observe(name)
         if word == WORD:
             return self.results.observe(key, at)
         for part in (self.downloads, self.schedules, self.locations):
@@ -285,6 +307,8 @@ class SelfService:
                 plan = adoption.decide(view, now)
             case DanglingView():
                 plan = dangling.decide(view, now)
+            case GarbageView():
+                plan = garbage.decide(view, now)
             case ResultsView():
                 plan = results.decide(view, now)
             case LocationView():
@@ -312,6 +336,8 @@ class SelfService:
         if key.name.startswith(self.schedules.kind.plural):
             verdict = plan.verdict if isinstance(plan.verdict, Verdict) else None
             self.schedules.settled(key, verdict)
+        if isinstance(view, GarbageView) and plan.actions and result.outcome is Outcome.DONE:
+            self.metrics.removed(view.kind)
         woken = self._bookkeeping.forget_collected(now)
         return woken + self._reservations.release(view, result) if isinstance(view, RequestView) else woken
 

@@ -18,12 +18,13 @@ from foresail.api.policy import Quotas
 from foresail.kube.clock import now
 from foresail.kube.reflector import Change
 from foresail.kube.store import Store
-from foresail.plan import Key
+from foresail.plan import Key, Kind
 from foresail.selfservice.families import BACKUPS, RESTORES, Family
 from foresail.selfservice.policy.observe import PolicyRow
 from foresail.selfservice.policy.quota_ledger import QuotaLedger
 from foresail.selfservice.policy.quotas import counted
 from foresail.selfservice.reasons import Reason
+from foresail.selfservice.requests.garbage import KINDS as GARBAGE
 from foresail.selfservice.requests.rules import waiting_for
 from foresail.selfservice.requests.status import (
     ACCEPTED,
@@ -82,6 +83,7 @@ class SelfServiceMetrics(Collector):
         self._waited: dict[Labels, tuple[int, float]] = {}  # how many, and how long in all
         self._labels: dict[str, set[tuple[str, Labels]]] = {}  # by namespace, what of it is counted and waited
         self._failing: Counter[Labels] = Counter()
+        self._removed: Counter[Labels] = Counter({(kind.name,): 0 for kind in GARBAGE})
         self._waiting: Counter[Labels] = Counter()
         self._waiting_requests: Counter[Labels] = Counter()
         self.schedules: Counter[str] = Counter()  # NonAdminSchedules, by what they wait for
@@ -130,6 +132,10 @@ class SelfServiceMetrics(Collector):
         self._waited[before] = count + 1, total + seconds
         self._labels.setdefault(before[0], set()).add(("", before))
 
+    def removed(self, kind: Kind) -> None:
+        """Count an object without an owner that was deleted."""
+        self._removed[(kind.name,)] += 1
+
     def policies_changed(self) -> None:
         """Forget which quotas namespaces have."""
         self._quotas.clear()
@@ -163,6 +169,7 @@ class SelfServiceMetrics(Collector):
             dict(self._waiting),
             dict(self._waiting_requests),
             dict(self._failing),
+            dict(self._removed),
             tuple(self._wait.collect()),
             {(record,): number for record, number in self._adoptable().items()},
         ).families()
@@ -249,6 +256,7 @@ class _Counted(NamedTuple):
     waiting: Mapping[Labels, int]
     waiting_requests: Mapping[Labels, int]
     failing: Mapping[Labels, int]
+    removed: Mapping[Labels, int]
     wait: tuple[Metric, ...]
     adoptable: Mapping[Labels, int]
 
@@ -259,6 +267,11 @@ class _Counted(NamedTuple):
             for labels, count in self.counts[name].items():
                 counter.add_metric(labels, count)
             yield counter
+        meaning = "Velero objects deleted because their owner did not exist for an hour; never a Backup."
+        removed = CounterMetricFamily("foresail_selfservice_garbage_removed", meaning, labels=("kind",))
+        for labels, count in self.removed.items():
+            removed.add_metric(labels, count)
+        yield removed
         yield from self.wait
         waited = SummaryMetricFamily(
             "foresail_selfservice_waited_seconds",

@@ -82,6 +82,7 @@ class Reason(StrEnum):
     BACKUP_EXPIRED = "BackupExpired"
     BACKUP_ORPHANED = "BackupOrphaned"
     NAMESPACE_GONE = "NamespaceGone"
+    OWNER_GONE = "OwnerGone"
 
     BACKUP_ADOPTED = "BackupAdopted"
     BACKUPS_ADOPTABLE = "BackupsAdoptable"

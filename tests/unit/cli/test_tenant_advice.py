@@ -363,6 +363,12 @@ SENTENCES = {
             "foresail backup adopt -n shop --all"
         ),
     ),
+    "OwnerGone": (
+        (
+            "A Velero object had no owner for an hour, so it was deleted; backups are never deleted this way. "
+            "No action is needed for it or its backup"
+        ),
+    ),
 }
 """A backup's sentence, and a restore's where that has one of its own; of InvalidRestoreSpec and so on, a restore's."""
 

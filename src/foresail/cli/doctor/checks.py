@@ -11,6 +11,7 @@ from foresail.api.primer import PRIMER
 from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
 from foresail.cli.doctor.evidence import Evidence
 from foresail.cli.doctor.finding import Finding, good, minutes, problem, some, warning
+from foresail.cli.doctor.ownerless import garbage
 from foresail.cli.doctor.recovery_checks import recovery
 from foresail.cli.doctor.velero_checks import (
     attended,
@@ -36,7 +37,7 @@ def findings(seen: Evidence) -> list[Finding]:
     """Say everything that there is to say, in the order in which it should be mended."""
     checks = (
         unread, kinds, unserved, clocks, zones, veleros, attended, runnable, primed, locations, strangers, rivals,
-        stuck, undeletable, permissions, stores, refusals, requesters, recovery,
+        stuck, undeletable, garbage, permissions, stores, refusals, requesters, recovery,
     )  # fmt: skip
     return [each for check in checks for each in check(seen)]
 

@@ -23,6 +23,7 @@ from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.access.lease import Lease
 from foresail.cli.access.refused_writes import RefusedWrite, all_refused_writes
+from foresail.cli.doctor.ownerless import Ownerless, read_ownerless
 from foresail.cli.doctor.permissions import Permission, needed
 from foresail.cli.errors import CommandError, UnreachableError
 from foresail.cli.recovery_key.keys import read_keyring
@@ -155,6 +156,7 @@ class Evidence:
     pods: tuple[Pod, ...] = ()  # of the operators
     refused_writes: Mapping[tuple[str, Key], RefusedWrite] = field(default_factory=dict)  # by kind and object
     unserved: Mapping[Kind, int] = field(default_factory=dict)  # objects of kinds that no operator's Deployment serves
+    ownerless: Ownerless = field(default_factory=Ownerless)  # Velero objects of tenants without a request
     doubt: timedelta = timedelta()  # by how much the two may differ because the answer took its time
 
 
@@ -203,6 +205,7 @@ async def gather(cluster: Cluster, namespace: str, account: str | None) -> Evide
         pods=tuple(chain.from_iterable(pods)),
         refused_writes=await reader.tried(all_refused_writes(cluster, server_time or asked)) or {},
         unserved=await reader.tried(_unserved(cluster, definitions or {}, operators, others)) or {},
+        ownerless=await reader.tried(_ownerless(cluster, namespace, operators)) or Ownerless(),
         unread=tuple(reader.unread),
         doubt=doubt,
     )
@@ -257,6 +260,11 @@ async def _unserved(
         unserved.append(PRIMER)
     known = [kind for kind in unserved if f"{kind.plural}.{kind.group}" in definitions]
     return {kind: await cluster.count(kind) for kind in known}
+
+
+async def _ownerless(cluster: Cluster, namespace: str, operators: Sequence[Operator]) -> Ownerless:
+    """Read the objects without an owner, where self-service is on."""
+    return await read_ownerless(cluster, namespace) if any(each.self_service for each in operators) else Ownerless()
 
 
 async def _definitions(cluster: Cluster) -> dict[str, dict[str, Any]]:

@@ -250,6 +250,10 @@ ADVICE = {
         "namespace {namespace} was deleted, and the backup remains until it expires",
         "ask a cluster administrator to restore it",
     ),
+    Reason.OWNER_GONE: Advice(
+        "a Velero object had no owner for an hour, so it was deleted; backups are never deleted this way",
+        "no action is needed for it or its backup",
+    ),
     Reason.NAMESPACE_GONE: Advice(
         "namespace {namespace} was deleted while the {word} waited for Velero",
         "create a new {kind} in the namespace that exists now",

@@ -5,7 +5,7 @@ from datetime import datetime
 import msgspec
 
 from foresail.api import mirrored
-from foresail.api.marks import REQUEST_UID
+from foresail.api.marks import BACKUP_UID, REQUEST_UID
 from foresail.plan import Key, Keyed
 from foresail.selfservice.families import FAMILIES
 
@@ -34,6 +34,7 @@ class DownloadRequestRow(Keyed, frozen=True):
     expires: datetime | None
     mirror: str
     results_of: Key | None = None  # if it is for the operator itself: the request that has failed
+    backup_uid: str = ""  # the same: the Velero Backup whose contents it lists
 
 
 def download_request_row(wire: mirrored.Download) -> DownloadRequestRow:
@@ -54,6 +55,7 @@ def download_request_row(wire: mirrored.Download) -> DownloadRequestRow:
         expires=status.expiration,
         mirror=bytes(wire.status).decode(),
         results_of=_results_of(annotations),
+        backup_uid=annotations.get(BACKUP_UID, ""),
     )
 
 

@@ -1,0 +1,84 @@
+"""Velero objects without an owner: what the operator is about to remove, what it has not, and what it leaves alone."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from foresail.api import mirrored, velero
+from foresail.api.metadata import Metadata
+from foresail.cli.access.cluster import Cluster
+from foresail.cli.doctor.finding import Finding, good, some, warning
+from foresail.plan import Key
+from foresail.selfservice.families import BACKUPS, FAMILIES, RESTORES, Family
+from foresail.selfservice.requests.garbage import CYCLE, GRACE, GarbageView, deletion_view, restore_view
+from foresail.selfservice.rows.velero import DeletionRow, VeleroRow, deletion_row, velero_row
+
+if TYPE_CHECKING:
+    from foresail.cli.doctor.evidence import Evidence
+
+_LATE = GRACE + CYCLE + timedelta(minutes=10)
+Uids = Mapping[Key, str]
+
+
+class Ownerless(msgspec.Struct, frozen=True):
+    """Restores and DeleteBackupRequests whose request does not exist."""
+
+    ours: tuple[GarbageView, ...] = ()
+    others: tuple[str, ...] = ()  # without UIDs in their record: of the existing controller
+
+
+class _Request(msgspec.Struct, frozen=True):
+    metadata: Metadata
+
+
+async def read_ownerless(cluster: Cluster, namespace: str) -> Ownerless:
+    """Read the Velero objects of tenants and their requests, and return those without one."""
+    uids = {family.word: await _uids(cluster, family) for family in FAMILIES}
+    decode = msgspec.json.Decoder(mirrored.Mirrored).decode
+    restores = [velero_row(decode(each), RESTORES) for each in await cluster.listed_if_known(velero.RESTORE, namespace)]
+    deletions = [deletion_row(decode(each)) for each in await cluster.listed_if_known(velero.DELETE_REQUEST, namespace)]
+    return ownerless(restores, deletions, uids)
+
+
+async def _uids(cluster: Cluster, family: Family) -> Uids:
+    decode = msgspec.json.Decoder(_Request).decode
+    found = [decode(each).metadata for each in await cluster.listed_if_known(family.kind)]
+    return {Key(each.namespace, each.name): each.uid for each in found}
+
+
+def ownerless(restores: Iterable[VeleroRow], deletions: Iterable[DeletionRow], uids: Mapping[str, Uids]) -> Ownerless:
+    """Return the objects whose request does not exist, by the UID in their record or, without one, by name."""
+    ours: list[GarbageView] = []
+    others: list[str] = []
+    found: list[tuple[VeleroRow | DeletionRow, GarbageView | None]] = [(each, restore_view(each)) for each in restores]
+    found += [(each, deletion_view(each)) for each in deletions]
+    for row, view in found:
+        known = uids[RESTORES.word if isinstance(row, VeleroRow) else BACKUPS.word]
+        if view is not None and row.owner is not None and known.get(row.owner) != row.request_uid:
+            ours.append(view)
+        elif row.owner is not None and not row.request_uid and row.owner not in known:
+            kind = RESTORES.velero if isinstance(row, VeleroRow) else velero.DELETE_REQUEST
+            others.append(f"{kind.name} {row.key.name}")
+    return Ownerless(tuple(ours), tuple(others))
+
+
+def garbage(seen: "Evidence") -> Iterator[Finding]:
+    """Report objects without an owner: a few wait for the operator, old ones should be gone."""
+    now = seen.server_time or seen.instant
+    late = [each for each in seen.ownerless.ours if now - each.since > _LATE]
+    if late:
+        fix = "check that the operator runs with --self-service; delete them with kubectl delete if it is removed"
+        yield warning("garbage", f"{_names(late)}: no owner for more than two hours, and not deleted", fix)
+    elif seen.ownerless.ours:
+        yield good("garbage", f"{_names(seen.ownerless.ours)}: no owner; the operator deletes them within two hours")
+    if seen.ownerless.others:
+        says = f"{some(seen.ownerless.others)}: made by another controller, no owner, and left alone by Foresail"
+        yield warning(
+            "garbage", says, f"delete those that you do not need: kubectl delete -n {seen.namespace} KIND NAME"
+        )
+
+
+def _names(found: Iterable[GarbageView]) -> str:
+    return some([f"{each.kind.name} {each.key.name}" for each in found])

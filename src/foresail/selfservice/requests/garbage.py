@@ -1,0 +1,103 @@
+"""Velero objects of ours without an owner are removed, an hour later at the earliest.
+
+A Backup is never garbage, because it can be adopted. Only objects with our complete record count: the name and the
+UIDs in it must agree. Objects of the existing controller have no UIDs and are only reported, by `foresail doctor`.
+"""
+
+from datetime import UTC, datetime, timedelta
+from zlib import crc32
+
+import msgspec
+
+from foresail.api import velero
+from foresail.plan import Delete, Key, Kind, Note, Plan, Subject
+from foresail.selfservice.families import BACKUPS, RESTORES
+from foresail.selfservice.reasons import Reason
+from foresail.selfservice.requests.build import nacuuid_of
+from foresail.selfservice.requests.dangling import is_recorded
+from foresail.selfservice.requests.file_requests import file_name
+from foresail.selfservice.rows.download_requests import DownloadRequestRow
+from foresail.selfservice.rows.velero import DeletionRow, VeleroRow, glimpse
+
+WORD = "garbage"
+"""How the names of the keys of objects that may have no owner begin."""
+
+KINDS = (velero.RESTORE, velero.DELETE_REQUEST, velero.DOWNLOAD_REQUEST)
+"""The kinds of which objects may be garbage."""
+
+GRACE = timedelta(hours=1)
+"""How long an object without an owner is kept, from its end or its creation."""
+
+CYCLE = timedelta(hours=1)
+"""How often an object has its turn; when in the hour follows from its UID, so that thousands take an hour."""
+
+_TURN = timedelta(minutes=1)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_IN_PROGRESS = "InProgress"
+
+
+class GarbageView(msgspec.Struct, frozen=True):
+    """An object that was made for an owner that does not exist; other kinds of owned objects plug in here."""
+
+    kind: Kind
+    key: Key
+    uid: str
+    since: datetime  # when it ended, or was created
+    owner: str  # in words
+
+
+def decide(view: GarbageView, now: datetime) -> Plan:
+    """Delete an object without an owner at its turn; until then, wait."""
+    turn, later = turns(view, now)
+    if turn is None or now >= turn + _TURN:
+        return Plan(wake_at=later)
+    text = f"Deleted {view.kind.name} {view.key.name}: {view.owner} does not exist. Backups are never deleted this way"
+    note = Note(view.kind, view.key, view.uid, Reason.OWNER_GONE.value, text)
+    return Plan(
+        (Delete(view.kind, view.key, view.uid),),
+        notes=(note,),
+        wake_at=later,
+        subject=Subject(view.kind, view.key, view.uid),
+    )
+
+
+def turns(view: GarbageView, now: datetime) -> tuple[datetime | None, datetime]:
+    """Return the last turn of an object up to now, None if there was none, and the next one."""
+    due = view.since + GRACE
+    offset = timedelta(seconds=crc32(view.uid.encode()) % CYCLE.total_seconds())
+    first = due + (offset - (due - _EPOCH)) % CYCLE
+    if now < first:
+        return None, first
+    last = now - (now - first) % CYCLE
+    return last, last + CYCLE
+
+
+# Which objects may be garbage: the owner is for the observer to look up
+
+
+def restore_view(row: VeleroRow) -> GarbageView | None:
+    """Return the view of a finished Velero Restore that we made; None for any other."""
+    owner = row.owner
+    if owner is None or not is_recorded(row) or not row.is_terminal or row.is_terminating:
+        return None
+    if row.key.name != nacuuid_of(owner.namespace, owner.name, row.request_uid):
+        return None
+    ended = glimpse(row.mirror).completion_timestamp or row.created
+    return GarbageView(RESTORES.velero, row.key, row.uid, max(row.created, ended), f"{RESTORES.kind.name} {owner}")
+
+
+def deletion_view(row: DeletionRow) -> GarbageView | None:
+    """Return the view of a DeleteBackupRequest that we made and Velero is not working on; None for any other."""
+    owner = row.owner
+    if owner is None or not row.request_uid or row.phase == _IN_PROGRESS:
+        return None
+    if row.key.name != nacuuid_of(owner.namespace, owner.name, row.request_uid):
+        return None
+    return GarbageView(velero.DELETE_REQUEST, row.key, row.uid, row.created, f"{BACKUPS.kind.name} {owner}")
+
+
+def file_view(row: DownloadRequestRow, prefix: str) -> GarbageView | None:
+    """Return the view of a DownloadRequest that the operator made about a Velero Backup; None for any other."""
+    if not row.backup_uid or row.owner is not None or row.key.name != file_name(prefix, row.backup_uid):
+        return None
+    return GarbageView(velero.DOWNLOAD_REQUEST, row.key, row.uid, row.created, f"Velero Backup {row.target.name}")
