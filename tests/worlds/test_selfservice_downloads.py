@@ -10,6 +10,7 @@ from foresail.api import velero
 from foresail.api.marks import NAMESPACE_UID, REQUEST_UID
 from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_DOWNLOAD_REQUEST, NON_ADMIN_RESTORE
 from foresail.plan import Key
+from foresail.selfservice.downloads.decide import MOST_UNANSWERED
 from foresail.selfservice.downloads.targets import SERVED, TARGETS
 from tests.worlds.process import Moment
 from tests.worlds.tenancy import VELERO, Tenancy
@@ -296,6 +297,41 @@ def test_a_download_that_nobody_is_recorded_for_gets_no_contents() -> None:
         await tenancy.settle()
         assert said(tenancy, "Processed")[:2] == ("False", "ContentsDenied")
         assert asked(tenancy) == []
+
+    tell(story)
+
+
+def test_a_flood_of_downloads_leaves_velero_to_others_and_all_are_served_in_the_end() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        await backed_up(tenancy)
+        flood = [Key("red", f"log-{number:02}") for number in range(35)]
+        for key in flood:
+            tenancy.download(key, "BackupLog", NAB.name)
+        await tenancy.settle()
+        assert len(asked(tenancy)) == MOST_UNANSWERED
+        waiting = [key for key in flood if said(tenancy, "Processed", key)[1] == "WaitingForTurn"]
+        assert len(waiting) == len(flood) - MOST_UNANSWERED
+        for _ in range(4):
+            tenancy.velero_answers()
+            await tenancy.settle(5)
+        assert [phase(tenancy, key) for key in flood] == ["Created"] * len(flood)
+
+    tell(story)
+
+
+def test_a_download_that_is_deleted_makes_room_for_the_next() -> None:
+    async def story(tenancy: Tenancy) -> None:
+        await backed_up(tenancy)
+        flood = [Key("red", f"log-{number:02}") for number in range(MOST_UNANSWERED + 1)]
+        for key in flood:
+            tenancy.download(key, "BackupLog", NAB.name)
+        await tenancy.settle()
+        (last,) = [key for key in flood if said(tenancy, "Processed", key)[1] == "WaitingForTurn"]
+        tenancy.delete(next(key for key in flood if key != last), NON_ADMIN_DOWNLOAD_REQUEST)
+        await tenancy.settle(5)
+        assert said(tenancy, "Processed", last)[1] == "Waiting"
+        assert len(asked(tenancy)) == MOST_UNANSWERED
+        await tenancy.settle(120)  # until all of them say that Velero is silent
 
     tell(story)
 

@@ -134,7 +134,7 @@ class SelfService:
     @property
     def informers(self) -> tuple[Informer, ...]:
         """Requests, namespaces, claims and policies everywhere; Velero's objects in Velero's namespace."""
-        known, keys = self.cluster, self._keys
+        known = self.cluster
         return (
             _watch(self.downloads.kind, nonadmin.Download, download_row, self.downloads.requests)(
                 self.downloads.keys_for_request
@@ -280,7 +280,7 @@ class SelfService:
 
     # One reconcile
 
-    def observe(self, key: Key, now: datetime) -> Observed | None:
+    def observe(self, key: Key, now: datetime) -> Observed | None:  # noqa: PLR0911 - one per kind of key
         """Collect what is known about what a key names."""
         word, _, name = key.name.partition("/")
         at = Key(key.namespace, name)
@@ -293,7 +293,9 @@ class SelfService:
             return self.garbage.observe(name)
         if word == WORD:
             return self.results.observe(key, at)
-        for part in (self.downloads, self.schedules, self.locations):
+        if word == self.downloads.kind.plural:
+            return self.downloads.observe(at, now)
+        for part in (self.schedules, self.locations):
             if word == part.kind.plural:
                 return part.observe(at)
         return self._observer.request(self.cluster.of_plural(word), at, now)
@@ -327,6 +329,8 @@ class SelfService:
             return self._reservations.expire(view.plural, now)
         if isinstance(view, AdoptionView):
             self.adoption.begin(view, plan)
+        if isinstance(view, DownloadView):
+            self.downloads.begin(view, plan, now)
         return self._reservations.reserve(view, plan, now) if isinstance(view, RequestView) else ()
 
     def settled(self, key: Key, view: Observed | None, plan: Plan, result: Result, now: datetime) -> Iterable[Key]:
@@ -339,6 +343,8 @@ class SelfService:
         if isinstance(view, GarbageView) and plan.actions and result.outcome is Outcome.DONE:
             self.metrics.removed(view.kind)
         woken = self._bookkeeping.forget_collected(now)
+        if isinstance(view, DownloadView) and result.outcome is not Outcome.DONE:
+            woken = [*woken, *self.downloads.release(view, plan)]
         return woken + self._reservations.release(view, result) if isinstance(view, RequestView) else woken
 
     def start_term(self) -> Iterable[Key]:

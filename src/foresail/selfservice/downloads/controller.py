@@ -1,16 +1,20 @@
 """NonAdminDownloadRequests: what is known of them, which events concern them, and what a decision about one sees."""
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 from foresail.api.requests import NON_ADMIN_DOWNLOAD_REQUEST
 from foresail.kube.background_reads import BackgroundReads
 from foresail.kube.reflector import Change
 from foresail.kube.store import Store
-from foresail.plan import Key
-from foresail.selfservice.downloads.decide import family_of
+from foresail.plan import Create, Key, Plan
+from foresail.selfservice.downloads.contents import PROCESSED
+from foresail.selfservice.downloads.decide import MOST_UNANSWERED, family_of
 from foresail.selfservice.downloads.observe import DownloadRow, DownloadView
 from foresail.selfservice.families import Family
+from foresail.selfservice.reasons import Reason
+from foresail.selfservice.requests.rules import UNSEEN
 from foresail.selfservice.rows.download_requests import DownloadRequestRow
 from foresail.selfservice.state.cluster import ClusterState
 
@@ -23,10 +27,12 @@ class Downloads:
     def __init__(self, cluster: ClusterState, background_reads: BackgroundReads[Any, Any]) -> None:
         self._cluster = cluster
         self._background_reads = background_reads
+        self._asked: dict[str, dict[Key, datetime]] = {}  # by namespace: asked for, and until when it need not be seen
         self.requests = Store[DownloadRow](
             {
                 "open in": lambda row: [] if row.url else [row.key.namespace],
                 "open about": lambda row: [] if row.url else [_about(row)],
+                "queued in": lambda row: [row.key.namespace] if _is_queued(row) else [],
             }
         )
 
@@ -41,10 +47,15 @@ class Downloads:
         yield self.key(change.key)
 
     def keys_for_answer(self, change: Change[DownloadRequestRow]) -> Iterator[Key]:
-        """Return the request that a DownloadRequest was made for."""
-        row = change.new or change.old
-        if row is not None and row.owner is not None:
-            yield self.key(row.owner)
+        """Return the request that a DownloadRequest was made for, and those that an answer makes room for."""
+        old, new = change.old, change.new
+        row = new or old
+        if row is None or row.owner is None:
+            return
+        yield self.key(row.owner)
+        if old is not None and not old.url and (new is None or new.url):
+            queued = self.requests.by("queued in", row.owner.namespace)
+            yield from (self.key(each.key) for each in queued[:MOST_UNANSWERED])
 
     def keys_about(self, family: Family, key: Key) -> Iterator[Key]:
         """Return those that have no URL yet and wait for one of a backup or a restore."""
@@ -58,9 +69,37 @@ class Downloads:
         """Return those of a namespace that have no URL yet."""
         return (self.key(row.key) for row in self.requests.by("open in", namespace))
 
+    # What Velero was asked for and is not observed yet
+
+    def begin(self, view: DownloadView, plan: Plan, now: datetime) -> None:
+        """Count a file as asked for before the request is written."""
+        made = {each.key: now + UNSEEN for each in plan.actions if isinstance(each, Create)}
+        if view.request is not None and made:
+            namespace = view.request.key.namespace
+            self._asked[namespace] = {**self._unseen(namespace, now), **made}
+
+    def release(self, view: DownloadView, plan: Plan) -> Iterator[Key]:
+        """Forget a file that was not asked for after all; return who may ask instead."""
+        if view.request is None:
+            return
+        namespace = view.request.key.namespace
+        made = [each.key for each in plan.actions if isinstance(each, Create)]
+        for key in made:
+            self._asked.get(namespace, {}).pop(key, None)
+        if made:
+            yield from (self.key(each.key) for each in self.requests.by("queued in", namespace)[:1])
+
+    def _unanswered(self, namespace: str, now: datetime) -> int:
+        rows = self._cluster.download_requests
+        return len(rows.by("unanswered in", namespace)) + len(self._unseen(namespace, now))
+
+    def _unseen(self, namespace: str, now: datetime) -> dict[Key, datetime]:
+        asked, rows = self._asked.get(namespace, {}), self._cluster.download_requests
+        return {key: until for key, until in asked.items() if until > now and key not in rows}
+
     # What a decision sees
 
-    def observe(self, key: Key) -> DownloadView | None:
+    def observe(self, key: Key, now: datetime) -> DownloadView | None:
         """Collect what is known about a download; of one that cannot be read, nothing."""
         cluster, request = self._cluster, self.requests.get(key)
         answers = tuple(cluster.download_requests.by("for", key))
@@ -80,10 +119,16 @@ class Downloads:
             backup=backup,
             answers=answers,
             has_policy=policy is not None,
+            unanswered=self._unanswered(key.namespace, now),
             allows_contents=policy is not None and policy.spec.downloads.contents == "Allowed",
             reserved=cluster.reserved,
             read_result=self._background_reads.result(self.key(key)),
         )
+
+
+def _is_queued(row: DownloadRow) -> bool:
+    stands = row.status.condition(PROCESSED)
+    return not row.url and stands is not None and stands.reason == Reason.WAITING_FOR_TURN
 
 
 def _about(row: DownloadRow) -> tuple[str, Key]:

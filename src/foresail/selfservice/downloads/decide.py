@@ -59,6 +59,9 @@ PREFIX = "nadr-"
 SILENCE = timedelta(minutes=1)
 """The time after which the status reports that Velero does not answer."""
 
+MOST_UNANSWERED = 10
+"""How many files of one namespace Velero is asked for at a time: it starts a process for each."""
+
 HAS_FILES = (velero.COMPLETED, velero.PARTIALLY_FAILED, velero.FAILED)
 """The phases in which Velero has written its files."""
 
@@ -104,6 +107,9 @@ def hand_out(view: DownloadView, request: DownloadRow, namespace: NamespaceRow, 
     if access is not None:
         return access
     answer = file_requests(view).current
+    if answer is None and view.unanswered >= MOST_UNANSWERED:
+        text = f"Limit of {MOST_UNANSWERED} concurrent downloads reached; starts automatically when Velero answers one"
+        return _plan(request, refused(request, NewCondition(PROCESSED, FALSE, Reason.WAITING_FOR_TURN, text), now))
     if answer is None:
         return ask_velero(view, request, namespace, wanted, now)
     if answer.target != wanted:
@@ -241,7 +247,7 @@ def refused(request: DownloadRow, why: NewCondition, now: datetime) -> Status:
     return _with_condition(request, NEW if why.reason in _WAITING else BACKING_OFF, why, now)
 
 
-_WAITING = (Reason.WAITING, Reason.NO_POLICY, Reason.CHECKING_ACCESS)
+_WAITING = (Reason.WAITING, Reason.WAITING_FOR_TURN, Reason.NO_POLICY, Reason.CHECKING_ACCESS)
 
 
 def _with_condition(request: DownloadRow, phase: str, condition: NewCondition, now: datetime) -> Status:

@@ -46,6 +46,7 @@ class DownloadView(msgspec.Struct, frozen=True):
     backup: VeleroRow | None = None  # the Velero Backup whose location has the file
     answers: tuple[DownloadRequestRow, ...] = ()
     has_policy: bool = True  # whether a SelfServicePolicy selects the namespace
+    unanswered: int = 0  # files of the namespace that Velero was asked for and has not answered
     allows_contents: bool = False  # whether that policy allows downloads of contents
     reserved: frozenset[str] = frozenset()  # namespaces whose ServiceAccounts are never requesters
     read_result: ReadResult[SecretsCheck, SecretsChecked] | None = None

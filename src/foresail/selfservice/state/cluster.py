@@ -45,6 +45,7 @@ class ClusterState:
         self.download_requests = Store[DownloadRequestRow](
             {
                 "for": lambda row: [row.owner] if row.owner is not None else [],
+                "unanswered in": lambda row: [row.owner.namespace] if row.owner is not None and not row.url else [],
                 "results of": lambda row: [row.results_of] if row.results_of is not None else [],
                 "contents of": lambda row: [row.target.name] if _is_about_contents(row) else [],
             }
