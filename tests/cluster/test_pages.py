@@ -16,13 +16,19 @@ from tests.cluster.tenants import Eventually
 from tests.gitops.recorded import health_checks
 
 DOCS = ROOT / "docs"
+SAME_STEPS = {
+    "how-to/back-up-on-a-schedule.md": "tests/cluster/test_tenant_schedules.py",
+    "how-to/retention.md": "tests/cluster/test_schedules_retention.py",
+}
+"""Pages with manifests to adapt: a test does the same steps with its own values."""
+
 PAGES = [
     "../README.md",
     *(
         str(page.relative_to(DOCS))
         for folder in ("how-to", "tutorial")
         for page in sorted((DOCS / folder).glob("*.md"))
-        if "```" in page.read_text()
+        if "```" in page.read_text() and str(page.relative_to(DOCS)) not in SAME_STEPS
     ),
 ]
 WHOLE = ("how-to/from-oadp.md", "how-to/gitops.md", "how-to/upgrade.md", "tutorial/warm-cronjobs.md")
@@ -39,6 +45,12 @@ def served(own_velero_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory
     apart = ("--lease-name=foresail-primers", "--schedules=false", "--primers", "--primer-pause-image=pause@sha256:0")
     with operators.running(cluster, folder, "--self-service"), operators.running(cluster, folder, *apart):
         yield cluster
+
+
+@pytest.mark.parametrize(("page", "test"), SAME_STEPS.items())
+def test_a_page_with_manifests_to_adapt_names_the_test_of_its_steps(page: str, test: str) -> None:
+    assert f"`{test}`" in (DOCS / page).read_text()
+    assert (ROOT / test).exists()
 
 
 @pytest.mark.parametrize("page", PAGES)
