@@ -227,6 +227,7 @@ def test_every_verb_that_lists_or_changes_objects_is_known_here() -> None:
         "preview",
         "test",
         "adopt",
+        "retention",
     }
     assert set(verbs) == {each for verbs in PRINTS_OBJECTS.values() for each in verbs} | others
 
