@@ -19,6 +19,7 @@ import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from bench import MeasurementError
 from bench.operator import operator
@@ -28,7 +29,7 @@ from foresail.api.policy import OPT_IN_LABEL, OPT_IN_VALUE
 from foresail.cli.recovery_key.keys import manifest
 from foresail.selfservice.records.keyring import KEY_BYTES, NO_KEYS, Keyring
 from foresail.selfservice.records.signature import Record, sign
-from testbed import Cluster, Options
+from testbed import Cluster, Options, TestbedError
 from tests.cluster.buckets import ORIGIN_NAME, ORIGIN_NAMESPACE, annotations_in, copy_backup, move_bucket
 from tests.cluster.tenants import API, VELERO, install
 
@@ -123,11 +124,23 @@ def _back_up(cluster: Cluster, names: list[str]) -> None:
         for name in names
     ]
     body = {"backupSpec": {"includedResources": ["configmaps"]}}
-    backups = [
+    backups: list[dict[str, Any]] = [
         {"apiVersion": API, "kind": "NonAdminBackup", "metadata": _at(name, "real"), "spec": body} for name in names
     ]
-    cluster.apply(*maps, *backups)
+    cluster.apply(*maps)
+    _wait(lambda: _is_applied(cluster, backups), "the admission policies")
     _wait(lambda: _succeeded(cluster, "nonadminbackups") >= len(names), "the real backups")
+
+
+def _is_applied(cluster: Cluster, objects: list[dict[str, Any]]) -> bool:
+    """Apply objects, unless the API server's admission does not know their kind yet."""
+    try:
+        cluster.apply(*objects)
+    except TestbedError as error:
+        if "not found" not in str(error):
+            raise
+        return False
+    return True
 
 
 def _at(namespace: str, name: str) -> dict[str, str]:
