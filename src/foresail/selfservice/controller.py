@@ -342,6 +342,8 @@ class SelfService:
             self.schedules.settled(key, verdict)
         if isinstance(view, GarbageView) and plan.actions and result.outcome is Outcome.DONE:
             self.metrics.removed(view.kind)
+        if key.name.startswith(self.downloads.kind.plural):
+            self.downloads.forget_seen(key.namespace, now)
         woken = self._bookkeeping.forget_collected(now)
         if isinstance(view, DownloadView) and result.outcome is not Outcome.DONE:
             woken = [*woken, *self.downloads.release(view, plan)]

@@ -30,6 +30,7 @@ class Downloads:
         self._asked: dict[str, dict[Key, datetime]] = {}  # by namespace: asked for, and until when it need not be seen
         self.requests = Store[DownloadRow](
             {
+                "in": lambda row: [row.key.namespace],
                 "open in": lambda row: [] if row.url else [row.key.namespace],
                 "open about": lambda row: [] if row.url else [_about(row)],
                 "queued in": lambda row: [row.key.namespace] if _is_queued(row) else [],
@@ -77,6 +78,14 @@ class Downloads:
         if view.request is not None and made:
             namespace = view.request.key.namespace
             self._asked[namespace] = {**self._unseen(namespace, now), **made}
+
+    def forget_seen(self, namespace: str, now: datetime) -> None:
+        """Forget what was asked for and is observed, or is of a namespace without downloads."""
+        unseen = self._unseen(namespace, now) if self.requests.by("in", namespace) else {}
+        if unseen:
+            self._asked[namespace] = unseen
+        else:
+            self._asked.pop(namespace, None)
 
     def release(self, view: DownloadView, plan: Plan) -> Iterator[Key]:
         """Forget a file that was not asked for after all; return who may ask instead."""
