@@ -64,8 +64,11 @@ def test_kinds_without_an_operator_are_found_by_the_deployments(
         "/version": {},
         "/apis/apiextensions.k8s.io/v1/customresourcedefinitions": {"metadata": {}, "items": definitions},
         "/apis/apps/v1/deployments": {"metadata": {}, "items": deployments},
-        "/apis/oadp.openshift.io/v1alpha1/nonadminbackups": {"metadata": {"remainingItemCount": 4}, "items": [{}]},
-        "/apis/foresail.dev/v1alpha1/primers": {"metadata": {}, "items": [{}]},
+        "/apis/oadp.openshift.io/v1alpha1/nonadminbackups": {
+            "metadata": {"remainingItemCount": 4},
+            "items": [{"metadata": {"name": "first", "namespace": "red"}}],
+        },
+        "/apis/foresail.dev/v1alpha1/primers": {"metadata": {}, "items": [{"metadata": {"name": "daily"}}]},
     }
     with canned(tmp_path, answers) as server:
         args = Namespace(kubeconfig=str(server.kubeconfig), context=None)

@@ -74,7 +74,7 @@ def test_a_deletion_wakes_the_oldest_ones_and_compares_few() -> None:
     service, rows = crowded()
     Counted.comparisons = 0
     for number in range(200):
-        woken = fed(service, rows[number], None)
+        woken = [each for each in fed(service, rows[number], None) if not each.name.startswith("garbage/")]
         assert woken == list(keys(service.cluster.backups, rows[number + 1 : number + 1 + WOKEN]))
     assert Counted.comparisons < 200 * 100, "a search in a sorted list, not a sort"
     for each in rows[200:]:
