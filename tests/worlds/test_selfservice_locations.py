@@ -6,6 +6,7 @@ import pytest
 
 from foresail.api import core, velero
 from foresail.api.marks import REFRESH
+from foresail.api.policy import SELF_SERVICE_POLICY
 from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_LOCATION, NON_ADMIN_RESTORE
 from foresail.plan import Key
 from tests.worlds.own_locations import FIRST, KEYS, OWN, SECOND, OwnLocations, live
@@ -360,6 +361,63 @@ def test_a_deleted_location_takes_its_backups_and_its_credentials_with_it_and_no
         assert (tenancy.approval(), tenancy.made(), tenancy.copied()) == (None, None, "")
         assert not tenancy.velero_objects(velero.BACKUP)
         assert not tenancy.velero_objects(velero.DELETE_REQUEST), "nobody asks Velero to delete data"
+
+    live(story)
+
+
+def test_velero_is_never_asked_to_delete_what_is_in_a_bucket_that_its_tenant_can_rewrite() -> None:
+    async def story(tenancy: OwnLocations) -> None:
+        await stored(tenancy)
+        tenancy.edit(NAB, deleteBackup=True)
+        await tenancy.settle(10)
+        assert tenancy.request(NAB) is None
+        assert not tenancy.velero_objects(velero.BACKUP)
+        asked = [each for each in tenancy.world.history.happenings if each.kind == velero.DELETE_REQUEST]
+        assert not asked, "Velero would act on the archive in the bucket with its own rights"
+
+    live(story)
+
+
+def test_a_backup_in_a_bucket_of_its_tenant_is_deleted_when_it_finishes() -> None:
+    async def story(tenancy: OwnLocations) -> None:
+        await opened(tenancy)
+        tenancy.back_up(NAB, storageLocation=OWN.name)
+        await tenancy.settle(5)
+        tenancy.velero_says(NAB, "InProgress")
+        tenancy.edit(NAB, deleteBackup=True)
+        await tenancy.settle(5)
+        assert tenancy.made_for(NAB) is not None
+        message = tenancy.condition(NAB, "Deleting")[2]
+        assert "deleted when it finishes" in message
+        tenancy.velero_says(NAB, "Completed", progress={"totalItems": 2})
+        await tenancy.settle(5)
+        assert tenancy.request(NAB) is None
+
+    live(story)
+
+
+def test_a_policy_protects_a_backup_in_a_bucket_of_its_tenant_too() -> None:
+    async def story(tenancy: OwnLocations) -> None:
+        await stored(tenancy)
+        rules = {"spec": {"deletion": {"minimumAge": "24h"}}}
+        done(tenancy.world.merge(SELF_SERVICE_POLICY, Key("", "default"), rules, "admin"))
+        await tenancy.settle(1)
+        tenancy.edit(NAB, deleteBackup=True)
+        await tenancy.settle(5)
+        assert tenancy.condition(NAB, "Deleting")[:2] == ("False", "DeletionProtected")
+        assert tenancy.made_for(NAB) is not None
+
+    live(story)
+
+
+def test_velero_never_expires_a_backup_in_a_bucket_of_its_tenant() -> None:
+    async def story(tenancy: OwnLocations) -> None:
+        await opened(tenancy)
+        tenancy.back_up(NAB, storageLocation=OWN.name, ttl="1h")
+        await tenancy.settle(5)
+        made = tenancy.made_for(NAB)
+        assert made is not None
+        assert made["spec"]["ttl"] == "876000h"
 
     live(story)
 

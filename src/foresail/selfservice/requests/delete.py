@@ -1,7 +1,7 @@
 """The three ways to delete a request, and the deletion of its namespace.
 
 A plain delete waits for the tenant's choice. `deleteBackup` lets Velero delete the data. `forceDeleteBackup` deletes
-the objects only. A policy may protect a backup from both.
+the objects only, and so does `deleteBackup` in a tenant's own bucket. A policy may protect a backup from both.
 """
 
 from datetime import datetime
@@ -109,9 +109,7 @@ def accept_deletion(view: RequestView, now: datetime) -> Plan | None:
     request = view.request
     kept = request.status.condition(IN_DELETION)
     is_reported = request.status.phase == DELETING and kept is not None and kept.message != rules.HOW_TO_DELETE
-    after = (
-        None if is_reported else _deleting_status(view, Reason.DELETION_PENDING, "backup accepted for deletion", now)
-    )
+    after = None if is_reported else _accepted_status(view, now)
     if request.is_terminating:
         return None if after is None else status_plan(view, after)
     if rules.own(view) is not None and not request.has_finalizer:
@@ -136,6 +134,8 @@ def delete_velero_objects(row: VeleroRow | None, deletion: DeletionRow | None) -
 def delete_backup(view: RequestView, namespace: NamespaceRow, now: datetime) -> Plan:
     """Have Velero delete a backup with its data, and let the request go when it has."""
     del namespace
+    if rules.is_in_own_location(view):
+        return _leave_data(view, now)
     accepted = accept_deletion(view, now)
     if accepted is not None:
         return accepted
@@ -147,18 +147,30 @@ def delete_backup(view: RequestView, namespace: NamespaceRow, now: datetime) -> 
     if row is None:
         # Velero deletes its request with the backup. If that was observed first, ours was sent again in vain.
         return wait_for_absence(view, now) or release_plan(view, delete_velero_objects(None, deletion))
-    if deletion is None:
-        return request_deletion(view, row, now)
-    return update_from_deletion(view, row, deletion, now)
+    return request_deletion(view, row, now) if deletion is None else update_from_deletion(view, row, deletion, now)
+
+
+def _leave_data(view: RequestView, now: datetime) -> Plan:
+    """Delete a backup in a tenant's own bucket without its data.
+
+    To delete data, Velero reads the archive and deletes what it names, with its own rights: volume snapshots of any
+    tenant, if this tenant has rewritten the archive.
+    """
+    accepted = accept_deletion(view, now)
+    if accepted is not None:
+        return accepted
+    row = rules.own(view)
+    if row is not None and force_deleted.is_busy(row):
+        return status_plan(view, _waiting_for_end(view, row, now))
+    return release_plan(view, delete_velero_objects(row, rules.own_deletion(view)))
 
 
 def request_deletion(view: RequestView, row: VeleroRow, now: datetime) -> Plan:
     """Ask Velero to delete a backup; while it still works on it, it would only refuse."""
     if not row.is_terminal and not row.is_waiting:
         return status_plan(view, _waiting_for_end(view, row, now))
-    status = _deleting_status(view, Reason.DELETION_PENDING, "backup accepted for deletion", now)
     copy = Copy(row.key.name, row.key.name, view.velero_namespace)
-    after = msgspec.structs.replace(status, deletion=copy)
+    after = msgspec.structs.replace(_accepted_status(view, now), deletion=copy)
     return status_plan(view, after, (build.create_deletion(view, row, 1),), is_versioned=False)
 
 
@@ -211,6 +223,13 @@ def namespace_deleted(view: RequestView, namespace: NamespaceRow, now: datetime)
     note = Note(view.family.velero, row.key, row.uid, Reason.BACKUP_ORPHANED.value, text, Level.WARNING)
     writes = (*unasked, build.mark_orphaned(view, row, now), build.release(view))
     return Plan(writes, notes=(note,), subject=subject_of(view))
+
+
+def _accepted_status(view: RequestView, now: datetime) -> Status:
+    if rules.is_in_own_location(view):
+        text = "backup accepted for deletion; its data stays in your bucket, delete it there"
+        return _deleting_status(view, Reason.DELETION_PENDING, text, now)
+    return _deleting_status(view, Reason.DELETION_PENDING, "backup accepted for deletion", now)
 
 
 def _deleting_status(view: RequestView, reason: Reason, text: str, now: datetime) -> Status:

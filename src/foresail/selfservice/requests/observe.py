@@ -37,6 +37,7 @@ class RequestView(msgspec.Struct, frozen=True):
     stored: int = 0  # backups, or restores, of this namespace, without this one
     expirations: tuple[datetime, ...] = ()  # of the ended backups among them; only if the quota is reached
     active: int = 0
+    location: LocationRow | None = None  # where a backup is that is to be deleted
     locations: tuple[LocationRow, ...] = ()  # of a backup that Velero does not have yet, or that is deleted by force
     keyring: Keyring = NO_KEYS
     transfers: Counts = ()

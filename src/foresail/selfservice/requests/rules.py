@@ -80,6 +80,11 @@ def own(view: RequestView) -> VeleroRow | None:
     return row
 
 
+def is_in_own_location(view: RequestView) -> bool:
+    """Whether a backup that is to be deleted is in a bucket that its tenant can rewrite."""
+    return view.location is not None and view.location.owner is not None and own(view) is not None
+
+
 def came_back(view: RequestView) -> bool:
     """Whether Velero's sync brought back a backup that was deleted by force."""
     condition = view.request.status.condition(IN_DELETION)

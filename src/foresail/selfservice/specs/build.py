@@ -31,6 +31,12 @@ from foresail.selfservice.specs.values import (
     shown,
 )
 
+NO_EXPIRY = "876000h"
+"""The ttl of a backup in a tenant's own bucket, 100 years.
+
+When a backup expires, Velero deletes what its archive names, and the tenant can rewrite that.
+"""
+
 LONGEST_SNAPSHOT = "4h"
 LONGEST_OPERATION = "24h"
 """How long Velero may wait for a snapshot, and for the data of a volume, where the policy has no maximum."""
@@ -71,7 +77,7 @@ def backup_spec(
 ) -> dict[str, Any] | Refused:
     """Return the spec of the Velero Backup for a tenant's backupSpec, or why there is none.
 
-    `own_location` is the Velero location of the tenant's own that `storageLocation` names.
+    `own_location` is the Velero location of the tenant's own that `storageLocation` names. There, nothing expires.
     """
     is_own = bool(own_location) and policy.spec.backup.required.storage_location is None
     try:
@@ -80,7 +86,7 @@ def backup_spec(
         made = _backup(spec, namespace, policy.spec.backup, policy.name)
     except Refusal as refusal:
         return _refused(refusal, Reason.INVALID_BACKUP_SPEC)
-    return _written(msgspec.structs.replace(made, storage_location=own_location) if is_own else made)
+    return _written(msgspec.structs.replace(made, storage_location=own_location, ttl=NO_EXPIRY) if is_own else made)
 
 
 def restore_spec(

@@ -18,7 +18,7 @@ from foresail.selfservice.requests.force_deleted import forced_at
 from foresail.selfservice.requests.observe import RequestView, Source
 from foresail.selfservice.requests.status import CREATED, DELETING
 from foresail.selfservice.rows.requests import RequestRow
-from foresail.selfservice.rows.velero import VeleroRow, movements
+from foresail.selfservice.rows.velero import VeleroRow, location_of, movements
 from foresail.selfservice.state.cluster import ClusterState
 from foresail.selfservice.state.family import FamilyState
 
@@ -55,14 +55,14 @@ class Observer:
         at, namespace = family.velero_key(name), cluster.namespace(key.namespace)
         uid = namespace.uid if namespace is not None else ""
         transfers, copies = family.movements.values()
-        is_backup = family is cluster.backups
+        is_backup, row = family is cluster.backups, family.velero.get(at)
         view = RequestView(
             family=family.family,
             request=request,
             velero_namespace=cluster.velero_namespace,
             namespace=namespace,
             policy=cluster.policy(key.namespace) if _needs_policy(request) else None,
-            velero=family.velero.get(at),
+            velero=row,
             deletion=cluster.deletions.get(at) if is_backup else None,
             source=None if is_backup else cluster.source(request),
             source_location=None if is_backup else cluster.source_location(request),
@@ -71,6 +71,7 @@ class Observer:
             expirations=self._expirations(request, uid) if is_backup else (),
             history=None if is_backup else self._history(request),
             good=self._good_backups(request, uid) if is_backup else (),
+            location=cluster.location(location_of(row)) if is_backup and request.is_to_be_deleted else None,
             locations=cluster.location_rows(key.namespace) if is_backup and _needs_locations(request) else (),
             keyring=cluster.keyring,
             transfers=movements(transfers.by("of", name)),
