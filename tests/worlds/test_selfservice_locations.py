@@ -156,6 +156,31 @@ def test_a_revoked_location_takes_nothing_new_and_keeps_what_it_has_for_the_admi
     live(story)
 
 
+@pytest.mark.parametrize("decision", ["pending", "reject"])
+def test_an_approval_is_revoked_although_the_tenant_has_taken_the_secret_away(decision: str) -> None:
+    async def story(tenancy: OwnLocations) -> None:
+        await stored(tenancy)
+        tenancy.granted.clear()
+        await tenancy.settle(3700)
+        assert tenancy.said("SecretSynced")[1] == "SecretSyncFailed"
+        tenancy.decide(decision)
+        await tenancy.settle(5)
+        made = tenancy.made()
+        assert made is not None
+        assert made["spec"]["accessMode"] == "ReadOnly"
+        assert tenancy.said("ClusterAdminApproved")[0] == "False"
+        late = Key("red", "late")
+        tenancy.back_up(late, storageLocation=OWN.name)
+        await tenancy.settle(5)
+        assert "not approved any more" in tenancy.condition(late, "Accepted")[2]
+        tenancy.granted.add(Key("red", "keys"))
+        tenancy.decide("approve")
+        await tenancy.settle(700)
+        assert tenancy.made_for(late) is not None
+
+    live(story)
+
+
 def test_a_policy_that_no_longer_allows_locations_suspends_them() -> None:
     async def story(tenancy: OwnLocations) -> None:
         await opened(tenancy)

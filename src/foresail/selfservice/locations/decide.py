@@ -50,10 +50,13 @@ def decide(view: LocationView, now: datetime) -> Plan:
 
 
 def create_or_update(view: LocationView, namespace: NamespaceRow, now: datetime) -> Plan:
-    """Validate the spec and the credentials; then fix the spec, and go on to approval."""
+    """Validate the spec, carry out a revocation, validate the credentials; then fix the spec, and go on to approval."""
     spec = rules.wanted_spec(view)
     if isinstance(spec, Refused):
         return refuse(view, spec, now)
+    revoked = revoke(view, now)
+    if revoked is not None:
+        return revoked
     found = rules.credentials(view, spec, now)
     if isinstance(found, ReadAgain):
         return Plan(reads=(found.query,), subject=subject_of(view))
@@ -61,8 +64,6 @@ def create_or_update(view: LocationView, namespace: NamespaceRow, now: datetime)
         return report_secret(view, found, now)
     if not rules.has_nacuuid(view.location):
         return accept(view, now)
-    if not view.location.has_finalizer:
-        return Plan((build.add_finalizer(view),), subject=subject_of(view))
     return approve_and_open(view, namespace, found, now)
 
 
@@ -90,6 +91,8 @@ def accept(view: LocationView, now: datetime) -> Plan:
 
 def approve_and_open(view: LocationView, namespace: NamespaceRow, wanted: Wanted, now: datetime) -> Plan:
     """Ask for approval, show what is asked for, and do what was decided."""
+    if not view.location.has_finalizer:
+        return Plan((build.add_finalizer(view),), subject=subject_of(view))
     if view.approval is None:
         return Plan((build.create_approval(view, namespace),), subject=subject_of(view))
     approval = rules.own_approval(view)
@@ -102,7 +105,7 @@ def approve_and_open(view: LocationView, namespace: NamespaceRow, wanted: Wanted
     elif phase == rules.PENDING and _has_approved(rules.own_velero(view), approved):
         plan = keep_approved(view, wanted, now)
     else:
-        plan = wait_for_approval(view, phase, wanted, now)
+        plan = wait_for_approval(view, phase, wanted.reread, now)
     return replace(plan, actions=(*shown, *plan.actions))
 
 
@@ -110,7 +113,17 @@ def _has_approved(row: LocationRow | None, approved: str) -> bool:
     return row is not None and bool(approved) and row.request_hash == approved
 
 
-def wait_for_approval(view: LocationView, phase: str, wanted: Wanted, now: datetime) -> Plan:
+def revoke(view: LocationView, now: datetime) -> Plan | None:
+    """Suspend a location without a valid decision; None if none is open.
+
+    It needs no credentials: otherwise a tenant who deletes the Secret would keep the location.
+    """
+    phase = rules.withdrawn(view)
+    plan = wait_for_approval(view, phase, None, now) if phase is not None else Plan()
+    return plan if plan.actions else None
+
+
+def wait_for_approval(view: LocationView, phase: str, reread: datetime | None, now: datetime) -> Plan:
     """Report that nothing is approved; a location that was approved before becomes read-only."""
     if phase == rules.REJECTED:
         reason, text = Reason.BSL_SPEC_REJECTED, "approval decision set to Reject"
@@ -118,7 +131,7 @@ def wait_for_approval(view: LocationView, phase: str, wanted: Wanted, now: datet
         reason, text = Reason.BSL_SPEC_APPROVAL_PENDING, "approval pending"
     said = (_valid(), NewCondition(APPROVED, FALSE, reason, f"NonAdminBackupStorageLocationRequest {text}"))
     expected = BACKING_OFF if phase == rules.REJECTED else NEW
-    return status_plan(view, expected, said, now, suspended(view, reason), wake_at=wanted.reread)
+    return status_plan(view, expected, said, now, suspended(view, reason), wake_at=reread)
 
 
 def keep_approved(view: LocationView, wanted: Wanted, now: datetime) -> Plan:

@@ -182,17 +182,27 @@ def request_hash(view: LocationView, spec: BackupStorageLocationSpec, found: Cre
     return sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()
 
 
+def withdrawn(view: LocationView) -> str | None:
+    """Return the phase of a request whose decision lets nothing be used, whatever the credentials are; None if it may.
+
+    If a decision is required and there is no request, nothing is decided.
+    """
+    approval, rules = own_approval(view), view.policy.spec.locations if view.policy is not None else None
+    decision = approval.decision if approval is not None else ""
+    if decision == "reject" or rules is None:
+        return REJECTED
+    return PENDING if rules.approval != "NotRequired" and decision != "approve" else None
+
+
 def verdict(view: LocationView, approval: ApprovalRow, wanted: str) -> tuple[str, str]:
     """Return the phase of a request for approval, and the hash that is approved; empty if none is.
 
     Whoever approves without naming a hash approves the one that the status showed.
     """
-    rules = view.policy.spec.locations if view.policy is not None else None
-    if approval.decision == "reject" or rules is None:
-        return REJECTED, ""
-    if rules.approval == "NotRequired":
+    phase = withdrawn(view)
+    if phase is not None:
+        return phase, ""
+    if view.policy is not None and view.policy.spec.locations.approval == "NotRequired":
         return APPROVED, wanted
-    if approval.decision != "approve":
-        return PENDING, ""
     approved = approval.approved_request or approval.approved_hash or approval.request_hash
     return (APPROVED if approved == wanted else PENDING), approved
