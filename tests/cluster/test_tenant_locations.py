@@ -67,7 +67,12 @@ def served(own_velero_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory
     """Velero with both charts, a policy that allows locations, and the operator at work."""
     cluster = own_velero_cluster
     install(cluster, locations=True)
-    rules = {"allowed": True, "endpoints": [endpoint(cluster)], "buckets": ["bucket-of-*"]}
+    rules = {
+        "allowed": True,
+        "restores": "Limited",
+        "endpoints": [endpoint(cluster)],
+        "buckets": ["bucket-of-*"],
+    }
     spec = {"namespaceSelector": {"matchLabels": {"foresail.dev/self-service": "enabled"}}, "locations": rules}
     meta = {"name": "own-buckets"}
     cluster.apply({"apiVersion": "foresail.dev/v1alpha1", "kind": "SelfServicePolicy", "metadata": meta, "spec": spec})

@@ -72,7 +72,8 @@ class OwnLocations(Tenancy):
         self.secrets_read = 0
         self.reachable = True  # whether Velero reaches the buckets
         self.seen: dict[str, list[str]] = {}  # the phases of each location, in their order
-        self.set_rules(allowed=True, approval=approval, endpoints=["s3.corp.example"], **rules)
+        open_rules = {"allowed": True, "approval": approval, "endpoints": ["s3.corp.example"], "restores": "Limited"}
+        self.set_rules(**{**open_rules, **rules})
         self.world.history.listeners.append(self._noticed)
 
     def set_rules(self, **rules: Any) -> None:  # noqa: ANN401 - JSON

@@ -261,7 +261,7 @@ class DownloadPolicy(Wire, frozen=True):
 
 
 Approval = Literal["Required", "NotRequired"]
-RestoresFromOwn = Literal["Limited", "Full", "Refused"]
+RestoresFromOwn = Literal["Refused", "Limited", "Full"]
 
 
 class LocationPolicy(Wire, frozen=True):
@@ -274,10 +274,12 @@ class LocationPolicy(Wire, frozen=True):
     restores: Annotated[
         RestoresFromOwn,
         _described(
-            "What comes back from a bucket that its tenant can rewrite. Limited: no pods and no volumes."
-            " Full: everything that the requester may create. Refused: nothing."
+            "What tenants restore from a bucket that they can rewrite. Refused: nothing. Limited: no pods and no"
+            " volumes, but a forged archive still creates DataUploads and Namespaces with Velero's rights. Full: all"
+            " kinds that the requester may create; a forged archive creates anything. Set it only for tenants"
+            " that you trust."
         ),
-    ] = "Limited"
+    ] = "Refused"
     providers: Annotated[Names, _described("Allowed providers; aws is the only one that self-service supports.")] = (
         "aws",
     )

@@ -73,7 +73,7 @@ def test_the_form_of_the_upstream_documentation_is_accepted() -> None:
 def test_the_default_policy_allows_nothing() -> None:
     assert LocationPolicy().allowed is False
     assert LocationPolicy().approval == "Required"
-    assert LocationPolicy().restores == "Limited"
+    assert LocationPolicy().restores == "Refused", "Velero takes DataUploads and Namespaces from any archive"
 
 
 @pytest.mark.parametrize(
