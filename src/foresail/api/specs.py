@@ -241,7 +241,7 @@ class ObjectStorageLocation(Wire, frozen=True):
         Annotated[
             str,
             msgspec.Meta(
-                max_length=131_072,
+                max_length=16_384,
                 description="CA certificates of the endpoint: PEM in base64.",
                 extra_json_schema={"format": "byte"},
             ),

@@ -168,7 +168,9 @@ class SelfService:
         if self._secrets is None:
             return
         known, own = self.cluster, self.locations
-        yield _watch(own.kind, nonadmin.Location, tenant_location_row, known.tenant_locations)(own.keys_for_location)
+        yield _watch(own.kind, nonadmin.Location, tenant_location_row, known.tenant_locations)(
+            own.keys_for_location, own.location_changed
+        )
         kind = NON_ADMIN_LOCATION_REQUEST
         yield self._velero(kind, nonadmin.Approval, approval_row, known.approvals)(own.keys_for_approval)
 

@@ -1,6 +1,6 @@
 """Tenants' own locations: which events concern them, and what a decision about one sees."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from foresail.api.requests import NON_ADMIN_LOCATION
@@ -9,6 +9,7 @@ from foresail.kube.reflector import Change
 from foresail.plan import Key
 from foresail.selfservice.locations import rules
 from foresail.selfservice.locations.observe import LocationView
+from foresail.selfservice.queue.quota_queue import QuotaQueue
 from foresail.selfservice.rows.locations import LocationRow
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.tenant_locations import ApprovalRow, TenantLocationRow
@@ -24,18 +25,32 @@ class Locations:
     def __init__(self, cluster: ClusterState, background_reads: BackgroundReads[Any, Any]) -> None:
         self._cluster = cluster
         self._background_reads = background_reads
+        self._by_age = QuotaQueue()
 
     def key(self, key: Key) -> Key:
         """Return the key under which a location is reconciled."""
         return Key(key.namespace, f"{self.kind.plural}/{key.name}")
 
+    # What is learned from an event
+
+    def location_changed(self, change: Change[TenantLocationRow]) -> Iterable[Key]:
+        """Keep the locations of a namespace in order."""
+        old, new = change.old, change.new
+        if old is None or new is None or old.created != new.created:
+            self._by_age.leave(change.key)
+            if new is not None:
+                self._by_age.enter(change.key, new.created)
+        return ()
+
     # Events to keys
 
     def keys_for_location(self, change: Change[TenantLocationRow]) -> Iterator[Key]:
-        """Return the key of a location that has changed; if one is deleted, those that wait for its place too."""
+        """Return the key of a location that has changed; if one is deleted, the one that is within the limit now."""
         yield self.key(change.key)
-        if change.new is None:
-            yield from self.keys_in(change.key.namespace)
+        policy = self._cluster.policy(change.key.namespace) if change.new is None else None
+        if policy is not None:
+            most = policy.spec.locations.maximum
+            yield from (self.key(each) for each in self._by_age.first(change.key.namespace, most)[most - 1 :])
 
     def keys_for_approval(self, change: Change[ApprovalRow]) -> Iterator[Key]:
         """Return the location that a request for approval is about."""
@@ -84,17 +99,12 @@ class Locations:
             policy=cluster.policy(key.namespace),
             approval=cluster.approvals.get(Key(cluster.velero_namespace, name)),
             velero=cluster.location(name),
-            earlier=self._earlier(location),
+            earlier=self._by_age.earlier(key),
             holds_backups=bool(held),
             backups=tuple(self._requests(held)),
             reserved=cluster.reserved,
             read_result=self._background_reads.result(self.key(key)),
         )
-
-    def _earlier(self, location: TenantLocationRow) -> int:
-        rows = self._cluster.tenant_locations.by("namespace", location.key.namespace)
-        mine = location.created, location.key
-        return sum((row.created, row.key) < mine for row in rows)
 
     def _held(self, name: str, namespace_uid: str) -> list[VeleroRow]:
         rows = self._cluster.backups.velero.by("namespace uid", namespace_uid)

@@ -34,6 +34,11 @@ class QuotaQueue:
         if not waiting:
             del self._waiting[key.namespace]
 
+    def earlier(self, key: Key) -> int:
+        """Return how many requests of its namespace are before one; 0 if it does not wait."""
+        created = self._created.get(key)
+        return 0 if created is None else bisect_left(self._waiting[key.namespace], (created, key))
+
     def first(self, namespace: str, count: int) -> list[Key]:
         """Return the oldest requests of a namespace."""
         return [key for _, key in self._waiting.get(namespace, ())[:count]]

@@ -17,7 +17,7 @@ from foresail.selfservice.rows.requests import (
 from foresail.selfservice.rows.text import LONGEST_NAME
 
 FINALIZER = "nonadminbackupstoragelocation.oadp.openshift.io/finalizer"
-LARGEST_AUTHORITY = 128 << 10
+LARGEST_AUTHORITY = 16 << 10
 """Bytes of JSON that the CA certificates may add to a spec."""
 
 
