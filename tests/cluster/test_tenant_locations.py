@@ -290,6 +290,40 @@ def test_a_revoked_location_takes_nothing_new_and_the_administrator_can_restore(
     assert red.kubectl("get", "configmap", "settings", "--output=jsonpath={.data.currency}") == "EUR"
 
 
+def test_whoever_may_not_delete_backups_does_not_delete_a_location_with_them(
+    served: Cluster, owners: tuple[Owner, Owner]
+) -> None:
+    _, blue = owners
+    where = "--namespace=blue"
+    served.kubectl("create", "serviceaccount", "cleaner", where)
+    kind = "--resource=nonadminbackupstoragelocations.oadp.openshift.io"
+    served.kubectl("create", "role", "cleaner", "--verb=get,list,watch,delete", kind, where)
+    served.kubectl("create", "rolebinding", "cleaner", "--role=cleaner", "--serviceaccount=blue:cleaner", where)
+    cleaner = Tenant(served.service_account_kubeconfig("blue", "cleaner"), "blue")
+    with pytest.raises(AssertionError, match="you may not delete the NonAdminBackups in it"):
+        cleaner.kubectl("delete", "nabsl", "mine", "--wait=false")
+    assert "deletionTimestamp" not in served.get("nabsl", "mine", where)["metadata"]
+    assert blue.status("nonadminbackup/daily")["phase"] == "Created"
+
+
+def test_a_deleted_backup_leaves_every_byte_in_the_bucket_and_velero_is_not_asked(
+    served: Cluster, owners: tuple[Owner, Owner]
+) -> None:
+    _, blue = owners
+    blue.back_up("spare", storageLocation="mine")
+    blue.wait("nonadminbackup/spare", "--for=condition=Succeeded")
+    name, before = blue.status("nonadminbackup/spare")["veleroBackup"]["name"], blue.objects()
+    made = served.get("backups.velero.io", name, f"--namespace={VELERO}")
+    expiration = instant(made["status"]["expiration"])
+    assert expiration is not None
+    assert expiration > now() + timedelta(days=99 * 365), "Velero would delete the data when it expires"
+    blue.kubectl("patch", "nonadminbackup", "spare", "--type=merge", '--patch={"spec":{"deleteBackup":true}}')
+    blue.wait("nonadminbackup/spare", "--for=delete")
+    assert name not in backups(served)
+    assert blue.objects() == before
+    assert not served.get("deletebackuprequests.velero.io", f"--namespace={VELERO}")["items"]
+
+
 def test_a_deleted_location_leaves_every_byte_in_the_bucket(
     served: Cluster, owners: tuple[Owner, Owner], eventually: Eventually
 ) -> None:
