@@ -4,6 +4,8 @@ Velero stores both beside a backup: the names of all objects by kind, and how ea
 backup never changes, so they are read once. The files come from a bucket and may hold anything.
 """
 
+from collections.abc import Iterable
+
 import msgspec
 
 MOST_BYTES = 16 << 20
@@ -11,6 +13,9 @@ MOST_BYTES = 16 << 20
 
 _MOST_KINDS = 2000
 _MOST_VOLUMES = 10_000
+_LONGEST_KIND = 384  # a group of 253 characters, a version and a kind of 63
+_LONGEST_NAME = 253  # of an object
+_PER_NAME = 100  # what Python stores beside the characters of a name
 _VOLUMES = "v1/PersistentVolume"
 _SAFE = ("PodVolumeBackup", "CSISnapshot")  # Velero provisions a new volume for these
 _NATIVE = "NativeSnapshot"
@@ -42,6 +47,12 @@ class Contents(msgspec.Struct, frozen=True):
     cluster_kinds: tuple[ContentKind, ...] = ()
     volumes: tuple[VolumeRow, ...] = ()
 
+    @property
+    def characters(self) -> int:
+        """How much memory they need, about, counted in characters."""
+        kinds = sum(len(each.group) + len(each.kind) + _PER_NAME for each in (*self.kinds, *self.cluster_kinds))
+        return kinds + sum(len(each.name) + len(each.claim) + _PER_NAME for each in self.volumes)
+
 
 class _VolumeDetails(msgspec.Struct, rename="camel"):
     reclaim_policy: str = ""
@@ -71,6 +82,9 @@ def contents_of(namespace: str, resources: bytes, volumes: bytes | None) -> Cont
         return None
     if len(lists) > _MOST_KINDS or len(names) > _MOST_VOLUMES or len(infos) > _MOST_VOLUMES:
         return None
+    claims = (each.pvc_name for each in infos)
+    if _longest(lists) > _LONGEST_KIND or _longest(names) > _LONGEST_NAME or _longest(claims) > _LONGEST_NAME:
+        return None
     here, elsewhere = f'"{namespace}/'.encode(), b"/"
     found = {_kind(each): bytes(raw) for each, raw in lists.items()}
     return Contents(
@@ -78,6 +92,10 @@ def contents_of(namespace: str, resources: bytes, volumes: bytes | None) -> Cont
         cluster_kinds=tuple(sorted(kind for kind, raw in found.items() if elsewhere not in raw)),
         volumes=tuple(sorted(_as_they_were(names, infos))),
     )
+
+
+def _longest(names: Iterable[str]) -> int:
+    return max(map(len, names), default=0)
 
 
 def _as_they_were(names: list[str], infos: list[_VolumeInfo]) -> list[VolumeRow]:

@@ -16,6 +16,7 @@ from foresail.bucket import DownloadError, MissingFileError, TooLargeError, down
 from foresail.kube.failures import Failure
 from foresail.plan import Body, Key, Kind
 from foresail.selfservice.access import rules as access
+from foresail.selfservice.access.cache import ContentsCache
 from foresail.selfservice.access.contents import MOST_BYTES, Contents, contents_of
 from foresail.selfservice.access.discovery import (
     BUILT_IN,
@@ -34,7 +35,6 @@ T = TypeVar("T")
 _SECONDS = 60.0  # for one file
 _SERVED_SECONDS = 300.0
 _NEW_KINDS_SECONDS = 10.0  # how often discovery is read again at most because of a name that it does not have
-_MOST_BACKUPS = 1024
 _AT_ONCE = 8  # access reviews of one restore
 _DENIED_SECONDS = 60.0
 _MOST_DENIED = 4096
@@ -84,7 +84,7 @@ class AccessReader:
     def __init__(self, server: ApiServer | None, read: Read | None = None) -> None:
         self._server = server
         self._read = read or read_contents
-        self._contents: OrderedDict[str, Contents] = OrderedDict()
+        self._contents = ContentsCache()
         self._served: tuple[ApiResource, ...] = ()
         self._served_at = -inf  # by the event loop's clock
         self._discovering = asyncio.Lock()
@@ -100,7 +100,7 @@ class AccessReader:
 
     def discard(self, backup_uid: str) -> None:
         """Forget the contents of a backup that was deleted."""
-        self._contents.pop(backup_uid, None)
+        self._contents.discard(backup_uid)
 
     async def run(self, check: Check | PodCheck | SecretsCheck) -> Checked | PodsChecked | SecretsChecked:
         """Run one check; a failure is a result too."""
@@ -130,10 +130,8 @@ class AccessReader:
     async def _contents_for(self, check: Check) -> Contents:
         known = self._contents.get(check.backup_uid)
         if known is None:
-            known = self._contents[check.backup_uid] = await self._read(check)
-        self._contents.move_to_end(check.backup_uid)
-        if len(self._contents) > _MOST_BACKUPS:
-            self._contents.popitem(last=False)
+            known = await self._read(check)
+            self._contents.add(check.backup_uid, known)
         return known
 
     # What the requester may create
