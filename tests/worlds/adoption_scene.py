@@ -65,7 +65,7 @@ def of_other_controller(name: str, owner: Key) -> Document:
     return {"name": name, "labels": {**LABELS, NACUUID: name}, "annotations": annotations}
 
 
-def sync(tenancy: Tenancy, metadata: Document, **status: Any) -> Document:  # noqa: ANN401 - JSON
+def sync(tenancy: Tenancy, metadata: Document, location: str = "default", **status: Any) -> Document:  # noqa: ANN401 - JSON
     """Let Velero's sync create a Backup from what is in the bucket."""
     ended, expires = tenancy.clock() - timedelta(hours=1), tenancy.clock() + timedelta(days=30)
     status = {
@@ -76,7 +76,7 @@ def sync(tenancy: Tenancy, metadata: Document, **status: Any) -> Document:  # no
         "progress": {"totalItems": 3, "itemsBackedUp": 3},
         **status,
     }
-    spec = {"storageLocation": "default", "includedNamespaces": ["red"], "ttl": "720h0m0s"}
+    spec = {"storageLocation": location, "includedNamespaces": ["red"], "ttl": "720h0m0s"}
     body = {"metadata": metadata, "spec": spec, "status": status}
     return done(tenancy.world.create(velero.BACKUP, body, "velero", VELERO))
 

@@ -141,6 +141,7 @@ class OwnLocations(Tenancy):
         reader = AccessReader(Reviewer(visitor, self.reviews), self.reviews.contents)
         secrets = SecretReader(_Reader(visitor, self.reviews, self))
         controller = SelfService(VELERO, fetch=self._fetched, limits=self.limits, access=reader, secrets=secrets)
+        self.controller = controller
         self.process = Process(visitor, controller, dies=dies, workers=workers, emit=self.notes.add)
         return self.process
 

@@ -24,7 +24,7 @@ class LocationRow(msgspec.Struct, frozen=True):
     is_read_only: bool = False
     is_available: bool = True
     last_synced: datetime | None = None  # when Velero last compared its Backups with the bucket
-    storage: str = ""  # bucket and prefix: what stays the same when the location is created again
+    storage: str = ""  # the bucket and prefix that records are signed for; empty if it is a tenant's own
     is_synced: bool = True  # whether Velero ever does
     phase: str = ""
     uid: str = ""
@@ -39,7 +39,7 @@ def location_row(wire: mirrored.Location) -> LocationRow:
     """Return what is kept of a BackupStorageLocation."""
     stored, annotations = wire.spec.object_storage, wire.metadata.annotations or {}
     name, namespace = annotations.get(ORIGIN_NAME), annotations.get(ORIGIN_NAMESPACE)
-    period = wire.spec.backup_sync_period
+    period, owner = wire.spec.backup_sync_period, Key(sys.intern(namespace), name) if name and namespace else None
     return LocationRow(
         name=wire.metadata.name,
         authority=stored.ca_cert.decode(errors="replace") if stored is not None and stored.ca_cert else "",
@@ -47,11 +47,11 @@ def location_row(wire: mirrored.Location) -> LocationRow:
         is_read_only=wire.spec.is_read_only,
         is_available=wire.status.phase == velero.AVAILABLE,
         last_synced=wire.status.last_synced_time,
-        storage=storage_of(wire),
+        storage=storage_of(wire) if owner is None else "",
         is_synced=period is None or nanoseconds(period) != 0,
         phase=sys.intern(wire.status.phase),
         uid=wire.metadata.uid,
-        owner=Key(sys.intern(namespace), name) if name and namespace else None,
+        owner=owner,
         request_uid=annotations.get(REQUEST_UID, ""),
         namespace_uid=annotations.get(NAMESPACE_UID, ""),
         request_hash=annotations.get(REQUEST_HASH, ""),
@@ -60,6 +60,9 @@ def location_row(wire: mirrored.Location) -> LocationRow:
 
 
 def storage_of(wire: mirrored.Location) -> str:
-    """Return bucket and prefix of a location; a bucket's name has no slash."""
+    """Return bucket and prefix of a location, which stay the same when it is created again.
+
+    A bucket's name has no slash.
+    """
     stored = wire.spec.object_storage
     return f"{stored.bucket}/{stored.prefix.strip('/')}" if stored is not None and stored.bucket else ""
