@@ -373,6 +373,24 @@ def test_a_policy_can_allow_everything_or_refuse_restores() -> None:
     live(story)
 
 
+def test_a_restore_waits_while_nobody_knows_whose_its_location_is() -> None:
+    async def story(tenancy: OwnLocations) -> None:
+        place = Key(VELERO, await stored(tenancy))
+        done(tenancy.world.merge(velero.LOCATION, place, {"status": {"lastSyncedTime": "unreadable"}}, "velero"))
+        await tenancy.settle(1)
+        tenancy.restore(NAR, NAB.name)
+        await tenancy.settle(5)
+        assert tenancy.made_for(NAR, NON_ADMIN_RESTORE) is None
+        assert tenancy.condition(NAR, "Accepted", NON_ADMIN_RESTORE)[1] == "LocationUnavailable"
+        done(tenancy.world.merge(velero.LOCATION, place, {"status": {"lastSyncedTime": None}}, "velero"))
+        await tenancy.settle(5)
+        made = tenancy.made_for(NAR, NON_ADMIN_RESTORE)
+        assert made is not None
+        assert "pods" in made["spec"]["excludedResources"]
+
+    live(story)
+
+
 # Deletion
 
 

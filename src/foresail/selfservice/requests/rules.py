@@ -35,7 +35,7 @@ from foresail.selfservice.requests.status import (
 from foresail.selfservice.rows.locations import LocationRow
 from foresail.selfservice.rows.namespaces import NamespaceRow
 from foresail.selfservice.rows.requests import LARGEST_SPEC, RequestRow, Status
-from foresail.selfservice.rows.velero import DeletionRow, VeleroRow, glimpse
+from foresail.selfservice.rows.velero import DeletionRow, VeleroRow, glimpse, location_of
 from foresail.selfservice.specs import annotations
 from foresail.selfservice.specs.build import backup_spec, limited, restore_spec
 from foresail.selfservice.specs.values import shown
@@ -196,10 +196,27 @@ def _restore_spec(
     if isinstance(found, Refused):
         return found
     over = None if has_nacuuid(request) else over_restore_quota(policy, view.stored, view.active)
-    shut = not_restorable(view.source_location, policy)
-    is_own = view.source_location is not None and view.source_location.owner is not None
-    made = limited(found, policy) if is_own else found
+    shut = _unknown_location(view) or not_restorable(view.source_location, policy)
+    made = limited(found, policy) if is_from_own_location(view) else found
     return _requester_problem(view) or _not_restorable(view, now) or shut or over or made
+
+
+def is_from_own_location(view: RequestView) -> bool:
+    """Whether the backup of a restore is in a bucket of its tenant, who can rewrite it at any moment."""
+    return view.source_location is not None and view.source_location.owner is not None
+
+
+def _unknown_location(view: RequestView) -> Refused | None:
+    """Say that a restore waits until it is known whose its location is; None if it is, or Velero has named none yet.
+
+    Velero names the location of every backup that it has ended, and we name each location of a tenant.
+    """
+    backup = view.source.velero if view.source is not None else None
+    if backup is None or view.source_location is not None or not location_of(backup):
+        return None
+    text = f"The storage location of NonAdminBackup {shown(view.request.source)} does not exist or cannot be read"
+    again = "the restore starts automatically when it can be used"
+    return Refused(Reason.LOCATION_UNAVAILABLE, f"{text}; {again}. If this persists, ask a cluster administrator")
 
 
 def _held(view: RequestView) -> Refused | None:
