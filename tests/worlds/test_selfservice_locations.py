@@ -11,6 +11,7 @@ from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_LOCATION, NON_ADMI
 from foresail.plan import Key
 from tests.worlds.own_locations import FIRST, KEYS, OWN, SECOND, OwnLocations, live
 from tests.worlds.process import Moment
+from tests.worlds.reviews import everything
 from tests.worlds.tenancy import VELERO
 from tests.worlds.virtual_time import run
 from tests.worlds.world import done
@@ -387,6 +388,41 @@ def test_a_restore_waits_while_nobody_knows_whose_its_location_is() -> None:
         made = tenancy.made_for(NAR, NON_ADMIN_RESTORE)
         assert made is not None
         assert "pods" in made["spec"]["excludedResources"]
+
+    live(story)
+
+
+@pytest.mark.parametrize("restores", ["Limited", "Full"])
+def test_a_restore_brings_back_only_what_its_requester_may_create_whatever_the_policy_says(restores: str) -> None:
+    async def story(tenancy: OwnLocations) -> None:
+        rules = {"authorization": "Policy", "volumes": "AsIs"}
+        done(tenancy.world.merge(SELF_SERVICE_POLICY, Key("", "default"), {"spec": {"restore": rules}}, "admin"))
+        tenancy.reviews.may = lambda _user, _verb, resource, _namespace: resource != "deployments.apps"
+        await stored(tenancy)
+        tenancy.restore(NAR, NAB.name, includedResources=["deployments.apps"])
+        await tenancy.settle(30)
+        assert tenancy.made_for(NAR, NON_ADMIN_RESTORE) is None
+        assert tenancy.condition(NAR, "Authorized", NON_ADMIN_RESTORE)[:2] == ("False", "AccessDenied")
+        tenancy.reviews.may = everything
+        await tenancy.settle(11 * 60)
+        made = tenancy.made_for(NAR, NON_ADMIN_RESTORE)
+        assert made is not None, "new access was not noticed"
+        assert made["spec"]["includedResources"] == ["deployments.apps"]
+
+    live(story, restores=restores)
+
+
+def test_a_restore_from_an_own_location_needs_a_requester_whatever_the_policy_says() -> None:
+    async def story(tenancy: OwnLocations) -> None:
+        rules = {"authorization": "Policy"}
+        done(tenancy.world.merge(SELF_SERVICE_POLICY, Key("", "default"), {"spec": {"restore": rules}}, "admin"))
+        await stored(tenancy)
+        spec = {"restoreSpec": {"backupName": NAB.name}}
+        body = {"metadata": {"name": NAR.name}, "spec": spec}
+        done(tenancy.world.create(NON_ADMIN_RESTORE, body, "tenant", NAR.namespace))
+        await tenancy.settle(5)
+        assert tenancy.made_for(NAR, NON_ADMIN_RESTORE) is None
+        assert tenancy.condition(NAR, "Accepted", NON_ADMIN_RESTORE)[1] == "RequesterUnknown"
 
     live(story)
 

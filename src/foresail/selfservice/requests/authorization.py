@@ -101,12 +101,12 @@ def is_still_refused(view: RequestView) -> bool:
         return True
     rules = policy.spec.restore
     if condition.reason == Reason.BACKUP_TOO_LARGE:
-        return rules.authorization == "Requester" or rules.volumes != "AsIs"
+        return view.is_by_requester or rules.volumes != "AsIs"
     if condition.reason == Reason.VOLUME_NOT_BACKED_UP:
         return rules.volumes != "AsIs"
     if condition.reason == Reason.POLICY_VIOLATION:
         return annotations.are_refused(policy)
-    return rules.authorization == "Requester"
+    return view.is_by_requester
 
 
 # Restores that were denied: new access is noticed without watching RBAC
@@ -114,11 +114,11 @@ def is_still_refused(view: RequestView) -> bool:
 
 def waits_for_access(view: RequestView) -> bool:
     """Whether a restore was denied for what its requester may not create, so that new access changes the answer."""
-    condition, policy = view.request.status.condition(AUTHORIZED), view.policy
-    is_requesters = policy is not None and policy.spec.restore.authorization == "Requester"
+    condition = view.request.status.condition(AUTHORIZED)
     return (
         condition is not None
-        and is_requesters
+        and view.policy is not None
+        and view.is_by_requester
         and condition.reason in (Reason.ACCESS_DENIED, Reason.VOLUME_NOT_BACKED_UP)
     )
 
@@ -227,8 +227,7 @@ def _authorize_restore(
 
 def options_of(view: RequestView, policy: PolicyRow, spec: dict[str, Any]) -> Options:
     """Return what access depends on in a restore."""
-    request, rules = view.request, policy.spec.restore
-    is_by_requester = rules.authorization == "Requester"
+    request, rules, is_by_requester = view.request, policy.spec.restore, view.is_by_requester
     return Options(
         namespace=request.key.namespace,
         user=request.requester if is_by_requester else "",

@@ -50,3 +50,14 @@ class RequestView(msgspec.Struct, frozen=True):
     good: tuple[VeleroRow, ...] = ()  # the complete backups of the namespace; only if a deletion is requested
     access: AccessView | None = None  # None: a backup is not checked, a restore waits
     saved: frozenset[str] = frozenset()  # the UIDs of those whose data was copied or moved
+
+    @property
+    def is_from_own_location(self) -> bool:
+        """Whether the backup of a restore is in a bucket of its tenant, who can rewrite it at any moment."""
+        return self.source_location is not None and self.source_location.owner is not None
+
+    @property
+    def is_by_requester(self) -> bool:
+        """Whether a restore contains only what its requester may create; from an own bucket it always does."""
+        is_in_policy = self.policy is not None and self.policy.spec.restore.authorization == "Requester"
+        return is_in_policy or self.is_from_own_location

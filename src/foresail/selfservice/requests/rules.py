@@ -197,13 +197,8 @@ def _restore_spec(
         return found
     over = None if has_nacuuid(request) else over_restore_quota(policy, view.stored, view.active)
     shut = _unknown_location(view) or not_restorable(view.source_location, policy)
-    made = limited(found, policy) if is_from_own_location(view) else found
+    made = limited(found, policy) if view.is_from_own_location else found
     return _requester_problem(view) or _not_restorable(view, now) or shut or over or made
-
-
-def is_from_own_location(view: RequestView) -> bool:
-    """Whether the backup of a restore is in a bucket of its tenant, who can rewrite it at any moment."""
-    return view.source_location is not None and view.source_location.owner is not None
 
 
 def _unknown_location(view: RequestView) -> Refused | None:
@@ -242,8 +237,8 @@ def _brought_back(view: RequestView) -> Refused:
 
 
 def _requester_problem(view: RequestView) -> Refused | None:
-    """Report why a restore has no requester to authorize; None if it has one, or the policy needs none."""
-    if view.policy is None or view.policy.spec.restore.authorization != "Requester":
+    """Report why a restore has no requester to authorize; None if it has one, or needs none."""
+    if view.policy is None or not view.is_by_requester:
         return None
     reserved = view.access.reserved if view.access is not None else frozenset({view.velero_namespace})
     return requester_problem(view.request.requester, reserved)
