@@ -169,6 +169,24 @@ def test_deleting_a_schedule_keeps_its_backups() -> None:
     tell(story)
 
 
+def test_nothing_is_remembered_of_runs_that_are_deleted_after_their_schedule() -> None:
+    async def story(scene: TenantScene) -> None:
+        scene.schedule(NAS, "@every 1h")
+        await scene.settle(2.5 * HOUR)
+        scene.delete(NAS, NON_ADMIN_SCHEDULE)
+        await scene.settle(5)
+        for name in scene.backups():
+            scene.edit(Key(NAS.namespace, name), deleteBackup=True)
+        await scene.settle(60)
+        scene.velero_deletes()
+        await scene.settle(60)
+        assert scene.backups() == []
+        assert scene.controller is not None
+        assert scene.controller.schedules._deleted == {}  # noqa: SLF001
+
+    tell(story)
+
+
 def test_a_schedule_made_again_under_its_old_name_does_not_count_the_old_runs() -> None:
     async def story(scene: TenantScene) -> None:
         scene.schedule(NAS, "0 * * * *")
@@ -309,6 +327,25 @@ def test_marks_that_a_tenant_of_another_namespace_forges_concern_nobody() -> Non
         assert [each["name"] for each in scene.found()["status"]["recentBackups"]] == [
             key.name for key, _, _, _ in reversed(scene.runs) if key.namespace == "red"
         ]
+
+    tell(story)
+
+
+def test_a_forged_run_that_is_deleted_in_another_namespace_takes_no_slot() -> None:
+    async def story(scene: TenantScene) -> None:
+        uid = scene.schedule(NAS, "@every 1h")
+        await scene.settle(5)
+        forged = {SCHEDULE_UID: uid, "foresail.dev/slot": stamp(scene.clock())}
+        refused = {"backupSpec": {"includedNamespaces": ["red"]}}
+        body = {"metadata": {"name": "forged", "annotations": forged}, "spec": refused}
+        done(scene.world.create(NON_ADMIN_BACKUP, body, "tenant", "blue"))
+        await scene.settle(5)
+        done(scene.world.delete(NON_ADMIN_BACKUP, Key("blue", "forged")))
+        await scene.settle(5)
+        assert scene.controller is not None
+        view = scene.controller.schedules.observe(NAS)
+        assert view is not None
+        assert view.deleted is None
 
     tell(story)
 

@@ -3,7 +3,7 @@
 import hashlib
 from datetime import datetime, timedelta
 from functools import lru_cache
-from itertools import islice, pairwise
+from itertools import islice, pairwise, takewhile
 
 from foresail.cron import Schedule, fires_after
 
@@ -21,7 +21,8 @@ def shortest_gap(cron: Schedule, now: datetime) -> timedelta | None:
 
 @lru_cache(20_000)
 def _shortest_gap(cron: Schedule, start: datetime) -> timedelta | None:
-    fires = (each for each in islice(fires_after(cron, start), COMPARED_FIRES) if each - start <= COMPARED_AHEAD)
+    ahead = takewhile(lambda each: each - start <= COMPARED_AHEAD, fires_after(cron, start))
+    fires = islice(ahead, COMPARED_FIRES)
     return min((later - earlier for earlier, later in pairwise(fires)), default=None)
 
 

@@ -1,11 +1,13 @@
 """How close together fires are, by how much schedules are delayed, and how their runs are named."""
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from foresail.cron import Dialect, parse
+from foresail.cron import Dialect, Schedule, fires_after, parse
 from foresail.selfservice.rows.run_names import run_name, stem, stem_of_run
+from foresail.slots import interval
 from foresail.slots.expression import Unusable, read_expression
 from foresail.slots.interval import shortest_gap, stable_delay
 
@@ -29,6 +31,20 @@ NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
 def test_the_shortest_gap_is_that_of_the_year_ahead(text: str, minutes: float) -> None:
     found = shortest_gap(parse(text, Dialect.ROBFIG, "UTC"), NOW)
     assert found == (timedelta(minutes=minutes) if text != "@yearly" else None)
+
+
+@pytest.mark.parametrize(("text", "most"), [("@yearly", 3), ("0 0 29 2 *", 2), ("@monthly", 16), ("* * * * *", 1_000)])
+def test_no_fire_is_asked_for_beyond_the_time_ahead(monkeypatch: pytest.MonkeyPatch, text: str, most: int) -> None:
+    asked: list[datetime] = []
+
+    def counted(schedule: Schedule, anchor: datetime) -> Iterator[datetime]:
+        for each in fires_after(schedule, anchor):
+            asked.append(each)
+            yield each
+
+    monkeypatch.setattr(interval, "fires_after", counted)
+    shortest_gap(parse(text, Dialect.ROBFIG, "UTC"), datetime(2031, 3, 4, tzinfo=UTC))
+    assert 0 < len(asked) <= most
 
 
 def test_a_delay_is_the_same_each_time_and_no_longer_than_the_policy_says() -> None:

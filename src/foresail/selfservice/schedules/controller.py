@@ -50,9 +50,11 @@ class TenantSchedules:
             insort(self._by_age.setdefault(new.key.namespace, []), (new.created, new.key.name))
 
     def run_changed(self, change: Change[RequestRow]) -> None:
-        """Remember the slot of a run that is deleted: status.lastBackup may not record it yet."""
+        """Remember the slot of a run that is deleted: status.lastBackup of its schedule may not record it yet."""
         row = change.old
-        if change.new is None and row is not None and row.slot is not None and row.schedule_uid:
+        if change.new is not None or row is None or row.slot is None or not row.schedule_uid:
+            return
+        if self.schedules.by("uid", (row.key.namespace, row.schedule_uid)):
             self._deleted[row.schedule_uid] = max(row.slot, self._deleted.get(row.schedule_uid, row.slot))
 
     def _forget(self, row: ScheduleRow) -> None:
