@@ -248,8 +248,9 @@ def test_A1_even_where_such_a_label_stands_it_comes_to_nothing(served: Cluster, 
     label = {"metadata": {"labels": {SYNCED_FROM: ADMINS}}}
     assert written_by_operator(ours, NON_ADMIN_BACKUP, thief, label) is None
     ann.wants("thief", backupSpec={"includedNamespaces": [ann.namespace]})
-    ann.wait("nonadminbackup/thief", "--for=condition=Succeeded")
-    assert ann.status("nonadminbackup/thief")["veleroBackup"]["name"].startswith("attacker-thief-")
+    reason = "{.status.conditions[?(@.type=='Accepted')].reason}"
+    ann.wait("nonadminbackup/thief", f"--for=jsonpath={reason}=VeleroBackupNotFound")
+    assert "veleroBackup" not in ann.status("nonadminbackup/thief")
     ann.wants("thief", deleteBackup=True)
     ann.wait("nonadminbackup/thief", "--for=delete")
     assert phase_of_admins(served) == "Completed"
