@@ -35,7 +35,13 @@ Values = tuple[Any, ...]
 Table = Mapping[str, Values]
 
 REQUESTS = (NAB, NAR, NADR)
-SERVED = {"BackupLog", "BackupResults", "RestoreLog", "RestoreResults"}
+SERVED = {
+    f"{of}{what}"
+    for of in ("Backup", "Restore")
+    for what in ("Log", "Results", "ResourceList", "ItemOperations", "VolumeInfo" if of == "Restore" else "VolumeInfos")
+}
+"""What a tenant may have about an own backup or restore: how it went, and names; never the objects themselves."""
+
 _DECISION_SECONDS = 150.0
 _LARGEST = 50_000
 _WAITS_FOR_OWN_BACKUP = {"BackupNotReady", "BackupNotFound"}
