@@ -152,22 +152,27 @@ def _newest_first(copy: Copy) -> tuple[float, str]:
     return -copy.started.timestamp(), copy.name
 
 
-def why_not_kept(name: str, copies: Iterable[Copy], rules: Rules) -> str:
-    """Return, for a copy that no rule keeps, by which rule it was the next to keep; for people."""
-    copies = sorted(copies, key=_newest_first)
-    good = [each for each in copies if each.is_finished and each.is_good]
-    if all(each.name != name for each in good):
-        return "it is not Completed, and a newer Backup is"
-    beyond = []
-    for rule, period in _PERIODS.items():
-        newest = _of_periods(good, period, rules)
-        if name in newest and rules.counts[rule]:
-            beyond.append(f"{rule.value} {rules.counts[rule]} keeps newer ones")
-    if beyond:
-        return ", ".join(beyond)
-    if any(rules.counts[rule] for rule in _PERIODS):
-        return "newer Backups of the same periods are kept"
-    return f"{Rule.LAST.value} {rules.last} keeps newer ones" if rules.last else f"it is older than {Rule.WITHIN.value}"
+def why_not_kept(copies: Iterable[Copy], rules: Rules) -> Callable[[Copy], str]:
+    """Return what says of a copy that no rule keeps by which rule it was the next to keep; for people."""
+    good = [each for each in sorted(copies, key=_newest_first) if each.is_finished and each.is_good]
+    counted = [rule for rule in _PERIODS if rules.counts[rule]]
+    newest = {rule: set(_of_periods(good, _PERIODS[rule], rules)) for rule in counted}
+
+    def why(copy: Copy) -> str:
+        if not (copy.is_finished and copy.is_good):
+            return "it is not Completed, and a newer Backup is"
+        beyond = [
+            f"{rule.value} {rules.counts[rule]} keeps newer ones" for rule in counted if copy.name in newest[rule]
+        ]
+        if beyond:
+            return ", ".join(beyond)
+        if counted:
+            return "newer Backups of the same periods are kept"
+        if rules.last:
+            return f"{Rule.LAST.value} {rules.last} keeps newer ones"
+        return f"it is older than {Rule.WITHIN.value}"
+
+    return why
 
 
 def horizon(rules: Rules, interval: timedelta) -> timedelta:

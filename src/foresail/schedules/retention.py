@@ -55,7 +55,8 @@ def retain(view: ScheduleView, observed: str, now: datetime) -> Retained | None:
     copies = [_copy(each, view) for each in view.backups if counts(each, view.schedule, now)]
     reasons = kept(copies, rules)
     oldest_first = sorted(copies, key=lambda each: (each.started, each.name))
-    goes = {each.name: why_not_kept(each.name, copies, rules) for each in oldest_first if not reasons[each.name]}
+    why = why_not_kept(copies, rules)
+    goes = {each.name: why(each) for each in oldest_first if not reasons[each.name]}
     digest = digest_of(rules)
     is_approved = _is_approved(view.schedule, digest, observed, len(goes), len(copies))
     blocked_by = _in_doubt(view, now) if goes else None
