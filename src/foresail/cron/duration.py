@@ -1,6 +1,7 @@
 """Parses a Go duration such as `1h30m`, to the nanosecond as Go does."""
 
 import re
+from datetime import timedelta
 
 _NANOSECONDS = {
     "ns": 1,
@@ -38,6 +39,12 @@ def nanoseconds(text: str) -> int | None:
     if text.startswith("-"):
         return -total
     return total if total < _LIMIT else None
+
+
+def length_of(text: str) -> timedelta | None:
+    """Return the length of a Go duration, cut to microseconds, or None where Go refuses the text."""
+    length = nanoseconds(text)
+    return None if length is None else timedelta(microseconds=length // 1000)
 
 
 def _length(part: re.Match[str]) -> int | None:

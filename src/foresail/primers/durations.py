@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from foresail.cron.duration import nanoseconds
+from foresail.cron.duration import length_of
 
 
 def warm_up_of(value: int | str) -> timedelta:
@@ -12,10 +12,10 @@ def warm_up_of(value: int | str) -> timedelta:
 
 def duration(text: str) -> timedelta:
     """Return a duration; raise ValueError if it is none."""
-    length = nanoseconds(text)
+    length = length_of(text)
     if length is None:
         raise ValueError(f"{text!r} is no duration")
-    return timedelta(microseconds=length // 1000)
+    return length
 
 
 def minutes(length: timedelta) -> str:

@@ -7,8 +7,8 @@ import msgspec
 
 from foresail.api.schedule_policy import Retention, SchedulePolicy, SchedulePolicySpec, ScheduleSelector
 from foresail.api.selectors import problem_of, selects
-from foresail.cron.duration import nanoseconds
-from foresail.cron.tz.tzdata_reader import zone_names
+from foresail.cron.duration import length_of
+from foresail.cron.tz.zone_name import is_zone
 from foresail.plan import Key, Keyed
 from foresail.retention import Rules
 from foresail.schedules.settings import Settings
@@ -58,11 +58,6 @@ def problem_with(policy: PolicyRow) -> str | None:
     return f"spec.selector: {problem}" if problem else None
 
 
-def is_zone(name: str) -> bool:
-    """Whether a time zone has this name."""
-    return name == "UTC" or name in zone_names()
-
-
 def retention_rules(policy: PolicyRow | None, zone: str) -> Rules | None:
     """Return the rules by which Backups are kept; None if nothing is deleted."""
     wire = policy.spec.retention if policy is not None else None
@@ -83,5 +78,5 @@ def retention_rules(policy: PolicyRow | None, zone: str) -> Rules | None:
 
 
 def _within(wire: Retention) -> timedelta | None:
-    length = nanoseconds(wire.keep_within) if wire.keep_within else None
-    return timedelta(microseconds=length // 1000) if length is not None and length > 0 else None
+    length = length_of(wire.keep_within) if wire.keep_within else None
+    return length if length is not None and length > timedelta() else None

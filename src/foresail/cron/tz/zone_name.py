@@ -9,9 +9,14 @@ _MAX_LENGTH = 64
 _ALLOWED = "a zone of the IANA database in its own spelling, such as Europe/Berlin or UTC"
 
 
+def is_zone(name: str) -> bool:
+    """Whether a zone of the IANA database has this name."""
+    return name == "UTC" or name in zone_names()
+
+
 def validate_zone_name(name: str) -> str:
     """Return the name of a setting or a `timeZone` field if it is valid; `Local` is refused as ambiguous."""
-    if name == "UTC" or name in zone_names():
+    if is_zone(name):
         return name
     raise CronError(f"{name!r} is not a time zone", text=name, field="time zone", allowed=_ALLOWED)
 

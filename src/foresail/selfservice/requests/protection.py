@@ -1,14 +1,14 @@
 """Backups that a policy protects from deletion: the young ones, and the newest good ones of a namespace."""
 
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import msgspec
 
 from foresail.api import velero
 from foresail.api.instants import stamp
-from foresail.cron.duration import nanoseconds
+from foresail.cron.duration import length_of
 from foresail.selfservice.policy.observe import PolicyRow
 from foresail.selfservice.reasons import Reason
 from foresail.selfservice.requests.force_deleted import forced_at, is_busy
@@ -98,10 +98,10 @@ def began_at(row: VeleroRow) -> datetime:
 
 
 def _too_young(view: RequestView, row: VeleroRow, policy: PolicyRow, now: datetime) -> Protected | None:
-    length = nanoseconds(policy.spec.deletion.minimum_age or "0s")
+    length = length_of(policy.spec.deletion.minimum_age or "0s")
     if not length or (row.phase not in velero.RESTORABLE and not is_busy(row)):
         return None
-    until = view.request.created + timedelta(microseconds=length // 1000)
+    until = view.request.created + length
     if now >= until:
         return None
     text = f"SelfServicePolicy {policy.name} keeps backups for {policy.spec.deletion.minimum_age}"

@@ -12,7 +12,7 @@ import msgspec
 from foresail.api import velero
 from foresail.api.instants import stamp, whole
 from foresail.cron import Dialect, Schedule
-from foresail.cron.duration import nanoseconds
+from foresail.cron.duration import length_of
 from foresail.selfservice.policy.locations import missing
 from foresail.selfservice.policy.observe import PolicyRow
 from foresail.selfservice.policy.rules import no_policy
@@ -38,7 +38,7 @@ ZONE = "UTC"
 """Of expressions that name no zone."""
 
 WAITS = (Reason.NO_POLICY, Reason.TOO_MANY_SCHEDULES, Reason.RESTORED_FROM_BACKUP)
-"""What is refused for these is not wrong: it goes ahead by itself when the reason is gone."""
+"""Reasons that do not make a schedule invalid: it starts automatically when the reason is gone."""
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -104,7 +104,7 @@ def delay_of(view: ScheduleView) -> timedelta:
 
 def duration(text: str | None) -> timedelta:
     """Return the length of a duration of a policy."""
-    return timedelta(microseconds=(nanoseconds(text or "0s") or 0) // 1000)
+    return length_of(text or "0s") or timedelta()
 
 
 # Whether it is accepted
