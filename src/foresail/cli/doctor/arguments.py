@@ -1,4 +1,4 @@
-"""The words of `foresail doctor`; what it does is imported only when it is args."""
+"""The words of `foresail doctor`; what it does is imported only when it is used."""
 
 import argparse
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""The options of `foresail policy`; what a verb does is imported only when it is args."""
+"""The options of `foresail policy`; what a verb does is imported only when it is used."""
 
 import argparse
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The verbs of `foresail primer`; what they do is imported only when one of them is args."""
+"""The verbs of `foresail primer`; what they do is imported only when one of them is used."""
 
 import argparse
 from collections.abc import Callable

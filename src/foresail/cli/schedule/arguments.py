@@ -1,4 +1,4 @@
-"""The words of `foresail schedule`; what they do is imported only when one of them is args."""
+"""The words of `foresail schedule`; what they do is imported only when one of them is used."""
 
 import argparse
 from collections.abc import Callable
