@@ -48,8 +48,8 @@ def policy(name: str, schedule: str, **spec: Any) -> dict[str, Any]:  # noqa: AN
     }
 
 
-def foresail(cluster: Cluster, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "foresail", "schedule", *words]
+def foresail(cluster: Cluster, *words: str, group: str = "schedule") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "foresail", group, *words]
     environment = {**os.environ, "KUBECONFIG": str(cluster.kubeconfig)}
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
 
@@ -78,7 +78,7 @@ def test_what_goes_leaves_the_bucket_after_approval_and_what_stays_restores(
 ) -> None:
     cluster.apply(schedule("tides", NEVER, TEMPLATE))
     names = back_up(cluster, "tides", 5)
-    cluster.kubectl("annotate", "backups.velero.io", names[0], "--namespace=velero", "foresail.dev/pinned=true")
+    assert "pinned" in foresail(cluster, "pin", names[0], group="backup").stderr
     cluster.apply(policy("tides", "tides", retention={"keepLast": 2}))
     eventually(lambda: "RetentionNotApproved" in reasons(cluster, "tides"), 60)
     assert existing(cluster, "tides") == set(names)

@@ -12,6 +12,7 @@ from tests.unit.cli.canned import canned
 BACKUPS = "/apis/oadp.openshift.io/v1alpha1/namespaces/shop/nonadminbackups"
 RESTORE = "/apis/oadp.openshift.io/v1alpha1/namespaces/shop/nonadminrestores/daily"
 SCHEDULE = "/apis/velero.io/v1/namespaces/shop/schedules/daily"
+VELERO_BACKUP = "/apis/velero.io/v1/namespaces/shop/backups/daily"
 PRIMER = "/apis/foresail.dev/v1alpha1/namespaces/shop/primers/daily"
 MADE = {
     "apiVersion": "oadp.openshift.io/v1alpha1",
@@ -46,6 +47,7 @@ def test_a_client_dry_run_needs_no_cluster(option: str, capsys: pytest.CaptureFi
         (["schedule", "pause", "daily"], SCHEDULE, {"spec": {"paused": True}}),
         (["schedule", "delete", "daily"], SCHEDULE, None),
         (["backup", "delete", "daily"], f"{BACKUPS}/daily", {"metadata": {"uid": "7"}, "spec": {"deleteBackup": True}}),
+        (["backup", "pin", "daily"], VELERO_BACKUP, {"metadata": {"annotations": {"foresail.dev/pinned": "true"}}}),
         (["restore", "delete", "daily"], RESTORE, None),
         (["primer", "suspend", "daily"], PRIMER, {"spec": {"suspend": True}}),
         (["primer", "delete", "daily"], PRIMER, None),

@@ -228,6 +228,8 @@ def test_every_verb_that_lists_or_changes_objects_is_known_here() -> None:
         "test",
         "adopt",
         "retention",
+        "pin",  # by name only
+        "unpin",
     }
     assert set(verbs) == {each for verbs in PRINTS_OBJECTS.values() for each in verbs} | others
 
@@ -249,7 +251,7 @@ def test_verbs_that_print_objects_take_the_same_options(words: str) -> None:
 @pytest.mark.parametrize("words", EVERY)
 def test_every_verb_that_writes_has_both_dry_runs(words: str) -> None:
     options = {text: each for each in EVERY[words].get_actions() for text in each.option_strings}
-    writes = ("create", "pause", "unpause", "delete", "run", "suspend", "resume", " install")
+    writes = ("create", "pause", "unpause", "delete", "run", "suspend", "resume", " install", " pin", "unpin")
     if words.endswith(writes) and words != "foresail operator run":
         assert options["--dry-run"].choices == ["client", "server"]
 

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any
 
 from foresail.cli.options.booleans import add_dry_run
-from foresail.cli.options.connection import add_cluster
+from foresail.cli.options.connection import add_cluster, add_velero_and_cluster
 from foresail.cli.options.output import add_object_output, add_output
 from foresail.cli.options.parser import CommandParser, examples
 
@@ -39,6 +39,8 @@ _EXAMPLES = {
             "foresail backup adopt -n shop --all",
             "foresail backup adopt -A --all --wait",
         ),
+        "pin": ("foresail backup pin nightly-20260301020000-0f8fad5b",),
+        "unpin": ("foresail backup unpin nightly-20260301020000-0f8fad5b",),
     },
     "restore": {
         "create": (
@@ -83,6 +85,7 @@ def _filling(word: str) -> Callable[[argparse.ArgumentParser], None]:
 
             add_tenant_schedule(words)
             _add_adopt(words, word)
+            _add_pin(words)
 
     return fill
 
@@ -202,6 +205,21 @@ def _add_adopt(words: Any, word: str) -> None:  # noqa: ANN401
     )
 
 
+def _add_pin(words: Any) -> None:  # noqa: ANN401
+    for verb, meaning in (
+        ("pin", "for administrators: keep Velero Backups whatever the retention of a SchedulePolicy says"),
+        ("unpin", "for administrators: let the retention of a SchedulePolicy delete Velero Backups again"),
+    ):
+        one: argparse.ArgumentParser = words.add_parser(
+            verb, help=meaning, description=meaning, epilog=examples(*_EXAMPLES["backup"][verb])
+        )
+        add_velero_and_cluster(one.add_argument_group("where"))
+        one.add_argument("names", nargs="+", metavar="NAME", help="names of Velero Backups")
+        add_object_output(one)
+        add_dry_run(one)
+        one.set_defaults(run=_command(verb, "pin"), word="backup")
+
+
 def _word(words: Any, word: str, verb: str, meaning: str) -> argparse.ArgumentParser:  # noqa: ANN401
     one: argparse.ArgumentParser = words.add_parser(
         verb, help=meaning, description=meaning, epilog=examples(*_EXAMPLES[word][verb])
@@ -229,9 +247,9 @@ def _add_timeout(one: argparse.ArgumentParser) -> None:
     one.add_argument("--timeout", metavar="DURATION", help="maximum time to wait, such as 30m (default: no limit)")
 
 
-def _command(verb: str) -> Callable[[argparse.Namespace], int]:
+def _command(verb: str, module: str = "") -> Callable[[argparse.Namespace], int]:
     def run(args: argparse.Namespace) -> int:
-        code: int = getattr(import_module(f"foresail.cli.tenant.{verb}"), verb)(args)
+        code: int = getattr(import_module(f"foresail.cli.tenant.{module or verb}"), verb)(args)
         return code
 
     return run
