@@ -92,7 +92,8 @@ def test_every_minute_has_one_backup_whoever_runs_the_schedules(
     wait_for_another(cluster, ours=True)
     said = foresail_fails(cluster, "install", f"--image={BROKEN}", "--timeout=20s")
     assert "the previous operator still runs the Schedules" in said
-    foresail(cluster, "install", f"--image={NEWER}", "--timeout=5m")
+    assert f"to go back: foresail install -n velero --image {NEWER}" in said
+    foresail(cluster, "install", "-n", "velero", "--image", NEWER, "--timeout=5m")
     wait_for_another(cluster, ours=True)
     early_in_a_minute()
     foresail(cluster, "uninstall", "--timeout=5m")

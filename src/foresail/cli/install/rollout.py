@@ -1,5 +1,7 @@
 """How far a Deployment is rolled out, and why its pods do not run."""
 
+from collections.abc import Iterable
+
 import msgspec
 
 from foresail.api.apps import DEPLOYMENT, Deployment
@@ -41,10 +43,19 @@ class _Name(msgspec.Struct, frozen=True):
     name: str = ""
 
 
+class _Image(msgspec.Struct, frozen=True):
+    image: str = ""
+
+
+class _PodSpec(msgspec.Struct, frozen=True):
+    containers: tuple[_Image, ...] = ()
+
+
 class PodOnTheWire(msgspec.Struct, frozen=True):
-    """As much of a pod as tells why it does not run."""
+    """As much of a pod as tells what it runs, and why it does not run."""
 
     metadata: _Name
+    spec: _PodSpec = _PodSpec()
     status: _PodStatus = _PodStatus()
 
 
@@ -61,11 +72,23 @@ async def is_rolled_out(cluster: Cluster, key: Key) -> bool:
     )
 
 
-async def pods_problem(cluster: Cluster, key: Key) -> str:
-    """Return why a pod of a Deployment does not run, with its name; empty if nothing tells."""
+async def pods_of(cluster: Cluster, key: Key) -> list[PodOnTheWire]:
+    """Return the pods of a Deployment of ours."""
     raw = await cluster.listed(POD, key.namespace, f"app.kubernetes.io/name={key.name}")
-    found = (pod_problem(msgspec.json.decode(each, type=PodOnTheWire)) for each in raw)
-    return next((each for each in found if each), "")
+    return [msgspec.json.decode(each, type=PodOnTheWire) for each in raw]
+
+
+def first_problem(pods: Iterable[PodOnTheWire]) -> str:
+    """Return why one of the pods does not run, with its name; empty if nothing tells."""
+    return next((problem for each in pods if (problem := pod_problem(each))), "")
+
+
+def previous_image(pods: Iterable[PodOnTheWire], image: str) -> str:
+    """Return the image of a Ready pod that has another one than this; empty if there is no such pod."""
+    ready = (
+        each for each in pods if any(one.type == "Ready" and one.status == "True" for one in each.status.conditions)
+    )
+    return next((one.image for each in ready for one in each.spec.containers[:1] if one.image != image), "")
 
 
 def pod_problem(pod: PodOnTheWire) -> str:

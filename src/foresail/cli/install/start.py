@@ -14,7 +14,7 @@ from foresail.cli.install.hand_over import hand_over, with_problem
 from foresail.cli.install.manifests import InstallOptions, Piece
 from foresail.cli.install.objects import applied, leading
 from foresail.cli.install.patience import Patience
-from foresail.cli.install.rollout import is_rolled_out, pods_problem
+from foresail.cli.install.rollout import first_problem, is_rolled_out, pods_of, previous_image
 from foresail.cli.install.velero import Server
 from foresail.plan import Key
 
@@ -65,13 +65,19 @@ async def _wait_for_leader(cluster: Cluster, options: InstallOptions, key: Key, 
     except CommandError as error:
         if error is not late:
             raise
+        found = await pods_of(cluster, key)
         if await is_rolled_out(cluster, key):
             problem = "is rolled out, and no replica of the operator holds the Lease"
         else:
-            cause = await pods_problem(cluster, key) or "its new pods are not ready"
-            problem = f"is not rolled out: {cause}"
-        raise CommandError(f"{error.problem} {problem}", error.hint) from error
+            problem = f"is not rolled out: {first_problem(found) or 'its new pods are not ready'}"
+        back = way_back(options.namespace, previous_image(found, options.image))
+        raise CommandError(f"{error.problem} {problem}", f"{error.hint}{back}") from error
     print(f"{await leading(cluster, key)} holds the Lease {key}", file=sys.stderr)
+
+
+def way_back(namespace: str, image: str) -> str:
+    """Return, as the end of a hint, the command that goes back to an image; empty without one."""
+    return f"; to go back: foresail install -n {namespace} --image {image}" if image else ""
 
 
 async def _with_who_runs_them(cluster: Cluster, server: Server, error: CommandError) -> CommandError:
