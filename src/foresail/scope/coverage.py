@@ -1,0 +1,182 @@
+"""Which objects a Velero Backup covers, item by item."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from foresail.api.selectors import problem_of, selects
+from foresail.api.specs import BackupSpec, LabelSelector
+from foresail.scope.discovery import DEFINITIONS, NAMESPACES, SHARED_KINDS, Discovery, ResourceKind
+from foresail.scope.kinds import KindFilter, global_kinds, scoped_kinds, uses_old_lists
+from foresail.scope.namespaces import NamespaceFilter, namespace_filter
+from foresail.scope.policies import ObjectFilters, Policies, combined
+from foresail.scope.validation import problems
+from foresail.scope.world import Item, ItemKey, World
+
+EXCLUDE_LABEL = "velero.io/exclude-from-backup"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a spec covers in a cluster with these kinds and namespaces."""
+
+    spec: BackupSpec
+    discovery: Discovery
+    namespaces: NamespaceFilter
+    kinds: KindFilter
+    filters: ObjectFilters
+    refused: tuple[str, ...] = ()
+    """Why Velero refuses the spec, if it does."""
+
+    def takes(self, item: Item) -> bool:
+        """Whether Velero backs up an object that it has collected or that a backed up object refers to."""
+        kind = self.discovery.resolve(item.key.kind)
+        if item.labels.get(EXCLUDE_LABEL) == "true" or item.is_terminating or kind is None:
+            return False
+        key = item.key
+        if not key.namespace:
+            named = (self.filters.cluster or {}).get(key.kind)
+            return (key.kind == NAMESPACES or not self.kinds.excludes(kind)) and (
+                named is None or named.has_name(key.name)
+            )
+        filters = self.filters.of_namespace(key.namespace) or {}
+        named = filters.get(key.kind) or filters.get("*")
+        return (
+            self.namespaces.includes_name(key.namespace)
+            and self.kinds.includes(kind)
+            and (named is None or named.has_name(key.name))
+        )
+
+
+def scope_of(
+    spec: BackupSpec, discovery: Discovery, namespaces: Iterable[Item], policies: Policies | None = None
+) -> Scope:
+    """Return what a spec covers in a cluster with these kinds and namespaces."""
+    rows = list(namespaces)
+    labelled = [each.key.name for each in rows if each.labels.get(EXCLUDE_LABEL) == "true"]
+    names = namespace_filter(
+        spec.included_namespaces or (),
+        (*(spec.excluded_namespaces or ()), *labelled),
+        [each.key.name for each in rows],
+    )
+    kinds: KindFilter
+    if uses_old_lists(spec):
+        kinds = global_kinds(spec, discovery, names)
+    else:
+        lists = policies.include_exclude_policy if policies else None
+        kinds = combined(scoped_kinds(spec, discovery, names), lists, discovery)
+    refused = tuple(problems(spec, labelled, policies))
+    return Scope(spec, discovery, names, kinds, ObjectFilters(policies, discovery), refused)
+
+
+def covered(spec: BackupSpec, world: World, policies: Policies | None = None) -> frozenset[ItemKey]:
+    """Return the objects that a Backup with this spec has in its archive."""
+    scope = scope_of(spec, world.discovery, world.namespaces, policies)
+    if scope.refused:
+        return frozenset()
+    collected = _collected(scope, world)
+    taken: set[ItemKey] = set()
+    waiting = [each for each in collected if scope.takes(each)]
+    while waiting:
+        item = waiting.pop()
+        if item.key in taken:
+            continue
+        taken.add(item.key)
+        related = (world.by_key.get(each) for each in item.related)
+        waiting += [each for each in related if each is not None and scope.takes(each)]
+    return frozenset(taken | _definitions(scope, world, taken))
+
+
+def _collected(scope: Scope, world: World) -> list[Item]:
+    listed_kinds = {each.full_name: each for each in _listed_kinds(scope)}
+    found: list[Item] = []
+    tracked: set[str] = set()
+    for item in world.items:
+        kind = listed_kinds.get(item.key.kind)
+        if kind is None or kind.full_name == NAMESPACES or not _is_listed(scope, kind, item):
+            continue
+        found.append(item)
+        if item.key.namespace:
+            tracked.add(item.key.namespace)
+    if NAMESPACES in listed_kinds:
+        found += [each for each in world.namespaces if each.key.name in tracked or _is_named(scope, each)]
+    return found
+
+
+def _listed_kinds(scope: Scope) -> Iterable[ResourceKind]:
+    seen: set[str] = set()
+    for kind in scope.discovery.kinds:
+        if not scope.kinds.includes(kind):
+            continue
+        if any(kind.name == name and kind.group in groups for groups, name in SHARED_KINDS):
+            if kind.name in seen:
+                continue
+            seen.add(kind.name)
+        yield kind
+
+
+def _is_listed(scope: Scope, kind: ResourceKind, item: Item) -> bool:
+    """Whether Velero finds an object when it lists its kind."""
+    if kind.namespaced and not scope.namespaces.listed(item.key.namespace):
+        return False
+    across = not kind.namespaced or scope.namespaces.lists_all or "" in scope.namespaces.includes
+    place = "" if across else item.key.namespace
+    filters = scope.filters.of_namespace(place)
+    chosen = None if filters is None else filters.get(kind.full_name) or filters.get("*")
+    if filters is not None and chosen is None:
+        return False
+    if not kind.namespaced and scope.filters.cluster is not None:
+        chosen = scope.filters.cluster.get(kind.full_name)
+    if chosen is not None:
+        selectors = chosen.selectors()
+        if selectors and not any(selects(each, item.labels) for each in selectors):
+            return False
+    elif not _is_selected(scope.spec, item):
+        return False
+    return not across or not kind.namespaced or _meets_own_filter(scope, kind, item)
+
+
+def _meets_own_filter(scope: Scope, kind: ResourceKind, item: Item) -> bool:
+    """Whether an object of a list across namespaces meets the filter of its own namespace."""
+    filters = scope.filters.of_namespace(item.key.namespace)
+    if filters is None:
+        return True
+    chosen = filters.get(kind.full_name) or filters.get("*")
+    if chosen is None:
+        return False
+    selectors = chosen.selectors()
+    return not selectors or any(selects(each, item.labels) for each in selectors)
+
+
+def _is_selected(spec: BackupSpec, item: Item) -> bool:
+    """Whether the labels of an object meet the selectors; an empty selector makes Velero's lists fail."""
+    selectors = spec.or_label_selectors or (() if spec.label_selector is None else (spec.label_selector,))
+    if any(_is_unusable(each) for each in selectors):
+        return False
+    return not selectors or any(selects(each, item.labels) for each in selectors)
+
+
+def _is_unusable(selector: LabelSelector) -> bool:
+    return not (selector.match_labels or selector.match_expressions) or problem_of(selector) is not None
+
+
+def _is_named(scope: Scope, namespace: Item) -> bool:
+    """Whether a namespace is in the backup on its own, not for the objects in it."""
+    if not namespace.is_active:
+        return False
+    spec, single = scope.spec, scope.spec.label_selector
+    single = None if single is not None and problem_of(single) else single
+    alternatives = (single,) if single is not None else spec.or_label_selectors or ()
+    if any(selects(each, namespace.labels) for each in alternatives):
+        return True
+    if scope.namespaces.everything and alternatives:
+        return False
+    return scope.namespaces.includes_name(namespace.key.name)
+
+
+def _definitions(scope: Scope, world: World, taken: set[ItemKey]) -> set[ItemKey]:
+    """Return the definitions that Velero adds for the custom resources in a backup."""
+    kind = scope.discovery.resolve(DEFINITIONS)
+    if kind is None or scope.kinds.excludes(kind) or scope.kinds.includes(kind):
+        return set()
+    keys = {ItemKey(DEFINITIONS, "", each.kind) for each in taken}
+    return {key for key in keys if key in world.by_key and scope.takes(world.by_key[key])}

@@ -1,0 +1,104 @@
+"""The kinds that a cluster serves, and which of them a name in a spec means."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+NAMESPACES = "namespaces"
+PODS = "pods"
+CLAIMS = "persistentvolumeclaims"
+VOLUMES = "persistentvolumes"
+SERVICE_ACCOUNTS = "serviceaccounts"
+PRIORITY_CLASSES = "priorityclasses.scheduling.k8s.io"
+CLUSTER_ROLES = "clusterroles.rbac.authorization.k8s.io"
+CLUSTER_ROLE_BINDINGS = "clusterrolebindings.rbac.authorization.k8s.io"
+DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
+BACKED_UP_VERBS = frozenset({"list", "create", "get", "delete"})
+"""Velero backs up the kinds that have all of these verbs."""
+
+SHARED_KINDS = ((frozenset({"", "events.k8s.io"}), "events"),)
+"""Kinds that two groups serve with the same objects; Velero takes the first included one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceKind:
+    """A kind as discovery lists it."""
+
+    group: str
+    name: str
+    kind: str
+    namespaced: bool
+    singular: str = ""
+    short_names: tuple[str, ...] = ()
+
+    @property
+    def full_name(self) -> str:
+        """Its name with the group, as in `deployments.apps`."""
+        return f"{self.name}.{self.group}" if self.group else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """The kinds of a cluster that Velero can back up, in the order of its groups, and those that it cannot."""
+
+    kinds: tuple[ResourceKind, ...]
+    others: tuple[ResourceKind, ...] = ()
+    _resolved: dict[str, ResourceKind | None] = field(default_factory=dict, compare=False, repr=False)
+
+    def resolve(self, name: str) -> ResourceKind | None:
+        """Return the kind that a name such as `deploy`, `Deployment` or `deployments.apps` means."""
+        if name not in self._resolved:
+            resource, _, group = name.partition(".")
+            self._resolved[name] = self._find(resource, group)
+        return self._resolved[name]
+
+    def resolve_plain(self, resource: str) -> ResourceKind | None:
+        """Return the kind that a name without a group means; dots in it mean nothing."""
+        return self._find(resource, "")
+
+    def _find(self, resource: str, group: str) -> ResourceKind | None:
+        resource, group = self._expanded(resource, group)
+        resource = resource.lower()
+        named = [each for each in (*self.kinds, *self.others) if resource in (each.name, each.singular)]
+        if group:
+            exact = [each for each in named if each.group == group]
+            named = exact or [each for each in named if each.group.startswith(group)]
+        found = min(named, key=self._group_order, default=None)
+        return found if found in self.kinds else None
+
+    def _expanded(self, resource: str, group: str) -> tuple[str, str]:
+        short = [each for each in self.kinds if resource in each.short_names]
+        for each in short:
+            if not group or group == each.group:
+                return each.name, each.group
+        for each in short:
+            if each.group.startswith(group):
+                return each.name, each.group
+        return resource, group
+
+    def _group_order(self, kind: ResourceKind) -> int:
+        groups = [each.group for each in self.kinds]
+        return groups.index(kind.group) if kind.group in groups else len(groups)
+
+
+def kinds_of(lists: Iterable[tuple[str, Iterable[dict[str, object]]]]) -> Discovery:
+    """Return the kinds of discovery's lists of the preferred versions: pairs of a group and its resources."""
+    kinds: list[ResourceKind] = []
+    others: list[ResourceKind] = []
+    for group, resources in lists:
+        for each in resources:
+            name, kind = str(each["name"]), str(each.get("kind", ""))
+            if "/" in name:
+                continue
+            short = each.get("shortNames")
+            verbs = each.get("verbs")
+            row = ResourceKind(
+                group,
+                name,
+                kind,
+                bool(each.get("namespaced")),
+                str(each.get("singularName") or kind.lower()),
+                tuple(map(str, short)) if isinstance(short, list) else (),
+            )
+            backed_up = isinstance(verbs, list) and BACKED_UP_VERBS.issubset(verbs)
+            (kinds if backed_up else others).append(row)
+    return Discovery(tuple(kinds), tuple(others))

@@ -1,0 +1,209 @@
+"""Velero's resource policies: volume policies and the filters that a ConfigMap adds to a spec."""
+
+from collections.abc import Collection, Mapping
+from typing import Any, Literal
+
+import msgspec
+import yaml
+
+from foresail.api.quantities import quantity
+from foresail.api.specs import LabelSelector
+from foresail.scope.discovery import Discovery
+from foresail.scope.globs import compiled, has_wildcard, matches
+from foresail.scope.kinds import Lists, ScopedKinds, scoped_names
+
+
+class PolicyError(ValueError):
+    """A resource policy that Velero refuses."""
+
+
+class _Strict(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """Velero refuses a policy with an unknown field."""
+
+
+class Nfs(_Strict, frozen=True):
+    """An NFS server and a path."""
+
+    server: str = ""
+    path: str = ""
+
+
+class Csi(_Strict, frozen=True):
+    """A CSI driver and attributes of its volumes."""
+
+    driver: str = ""
+    volume_attributes: dict[str, str] | None = None
+
+
+class Conditions(_Strict, frozen=True):
+    """What a volume must meet; all of them."""
+
+    capacity: str = ""
+    storage_class: tuple[str, ...] = ()
+    nfs: Nfs | None = None
+    csi: Csi | None = None
+    volume_types: tuple[str, ...] = ()
+    pvc_labels: dict[str, str] = msgspec.field(default_factory=dict)
+    pvc_phase: tuple[str, ...] = ()
+    pvc_volume_mode: str = ""
+    pvc_access_modes: tuple[str, ...] = ()
+
+
+class Action(_Strict, frozen=True):
+    """What happens to the data of a volume."""
+
+    type: Literal["skip", "snapshot", "fs-backup", "custom"]
+    parameters: dict[str, Any] | None = None
+
+
+class VolumePolicy(_Strict, frozen=True):
+    """An action for the volumes that meet the conditions."""
+
+    action: Action
+    conditions: Conditions = Conditions()
+
+
+class ScopedLists(_Strict, frozen=True):
+    """Lists of kinds that complete those of a spec."""
+
+    included_cluster_scoped_resources: tuple[str, ...] = ()
+    excluded_cluster_scoped_resources: tuple[str, ...] = ()
+    included_namespace_scoped_resources: tuple[str, ...] = ()
+    excluded_namespace_scoped_resources: tuple[str, ...] = ()
+
+
+class ResourceFilter(_Strict, frozen=True):
+    """Which objects of some kinds."""
+
+    kinds: tuple[str, ...] = ()
+    label_selector: LabelSelector | None = None
+    or_label_selectors: tuple[LabelSelector, ...] = ()
+    names: tuple[str, ...] = ()
+    excluded_names: tuple[str, ...] = ()
+
+    @property
+    def is_catch_all(self) -> bool:
+        """Whether it is for every kind without a filter of its own."""
+        return self.kinds in ((), ("*",))
+
+    def has_name(self, name: str) -> bool:
+        """Whether the names include one."""
+        return Lists(frozenset(self.names), frozenset(self.excluded_names)).includes(name)
+
+    def selectors(self) -> tuple[LabelSelector, ...]:
+        """Return the label selectors, one of which an object must meet; none means every object."""
+        given = self.or_label_selectors or ((self.label_selector,) if self.label_selector else ())
+        return tuple(each for each in given if each.match_labels or each.match_expressions)
+
+
+class ClusterFilter(_Strict, frozen=True):
+    """Filters for cluster-scoped objects."""
+
+    resource_filters: tuple[ResourceFilter, ...]
+
+
+class NamespacedFilter(_Strict, frozen=True):
+    """Filters for objects in some namespaces."""
+
+    namespaces: tuple[str, ...]
+    resource_filters: tuple[ResourceFilter, ...]
+
+
+class Policies(_Strict, frozen=True):
+    """A resource policy."""
+
+    version: Literal["v1"]
+    volume_policies: tuple[VolumePolicy, ...] = ()
+    include_exclude_policy: ScopedLists | None = None
+    cluster_scoped_filter_policy: ClusterFilter | None = None
+    namespaced_filter_policies: tuple[NamespacedFilter, ...] = ()
+
+    @property
+    def filters_kinds(self) -> bool:
+        """Whether it adds filters, which the old lists of kinds cannot be combined with."""
+        return bool(self.include_exclude_policy or self.cluster_scoped_filter_policy or self.namespaced_filter_policies)
+
+
+def policies_of(data: Mapping[str, str] | None) -> Policies:
+    """Return the policy in a ConfigMap's data; raise PolicyError if Velero refuses it."""
+    if not data or len(data) != 1:
+        raise PolicyError("the ConfigMap must have exactly one key")
+    try:
+        policies = msgspec.convert(yaml.safe_load(next(iter(data.values()))), Policies)
+        for each in policies.volume_policies:
+            capacity_range(each.conditions.capacity)
+    except (yaml.YAMLError, msgspec.ValidationError, ValueError, RecursionError) as error:
+        raise PolicyError(str(error)) from error
+    return policies
+
+
+def capacity_range(text: str) -> tuple[Any, Any]:
+    """Return the least and the greatest capacity of a condition such as `1Gi,10Gi`; zero is no bound."""
+    bounds = [quantity(each.strip() or "0") for each in (text or ",").split(",")]
+    if len(bounds) != 2 or (bounds[1] < bounds[0] and bounds[1] != 0):  # noqa: PLR2004  a lower and an upper bound
+        raise ValueError(f"capacity {text!r} is no range")
+    return bounds[0], bounds[1]
+
+
+def combined(kinds: ScopedKinds, lists: ScopedLists | None, discovery: Discovery) -> ScopedKinds:
+    """Return a spec's lists with those of a policy added; the spec wins."""
+    if lists is None:
+        return kinds
+    return ScopedKinds(
+        _merged(
+            kinds.namespaced,
+            scoped_names(lists.excluded_namespace_scoped_resources, discovery, namespaced=True),
+            scoped_names(lists.included_namespace_scoped_resources, discovery, namespaced=True),
+        ),
+        _merged(
+            kinds.cluster,
+            scoped_names(lists.excluded_cluster_scoped_resources, discovery, namespaced=False),
+            scoped_names(lists.included_cluster_scoped_resources, discovery, namespaced=False),
+        ),
+        kinds.namespaces,
+    )
+
+
+def _merged(lists: Lists, excluded: Collection[str], included: Collection[str]) -> Lists:
+    for each in excluded:
+        if not matches(lists.included, each) and not matches(lists.excluded, each):
+            lists = Lists(lists.included, lists.excluded | {each})
+    for each in included:
+        if not matches(lists.included, each) and not matches(lists.excluded, each):
+            lists = Lists(lists.included | {each}, lists.excluded)
+    return lists
+
+
+class ObjectFilters:
+    """The filters of a policy by kind, and by namespace and kind."""
+
+    def __init__(self, policies: Policies | None, discovery: Discovery) -> None:
+        cluster = policies.cluster_scoped_filter_policy if policies else None
+        self.cluster = _by_kind(cluster.resource_filters, discovery) if cluster else None
+        self.namespaced = {
+            pattern: _by_kind(each.resource_filters, discovery)
+            for each in (policies.namespaced_filter_policies if policies else ())
+            for pattern in each.namespaces
+        }
+
+    def of_namespace(self, namespace: str) -> dict[str, ResourceFilter] | None:
+        """Return the filters of a namespace by kind, with the catch-all at `*`; None if there are none."""
+        if namespace in self.namespaced:
+            return self.namespaced[namespace]
+        for pattern, filters in self.namespaced.items():
+            expression = compiled(pattern) if has_wildcard(pattern) else None
+            if expression is not None and expression.fullmatch(namespace):
+                return filters
+        return None
+
+
+def _by_kind(filters: Collection[ResourceFilter], discovery: Discovery) -> dict[str, ResourceFilter]:
+    found: dict[str, ResourceFilter] = {}
+    for each in filters:
+        if each.is_catch_all:
+            found["*"] = each
+            continue
+        for name in each.kinds:
+            kind = discovery.resolve_plain(name)
+            found[kind.full_name if kind else name] = each
+    return found

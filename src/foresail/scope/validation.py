@@ -1,0 +1,58 @@
+"""Why Velero refuses a spec: a Backup with such a spec covers nothing."""
+
+import re
+from collections.abc import Collection
+
+from foresail.api.specs import BackupSpec
+from foresail.scope.kinds import uses_new_lists, uses_old_lists
+from foresail.scope.policies import Policies
+
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_LONGEST_NAME = 63
+_NOT_IN_PATTERNS = frozenset("|()!{},")
+
+
+def problems(spec: BackupSpec, excluded_by_label: Collection[str], policies: Policies | None) -> list[str]:
+    """Return why Velero refuses a spec; an empty list if it does not."""
+    found: list[str] = []
+    if uses_old_lists(spec):
+        if uses_new_lists(spec):
+            found.append("old and new lists of resources cannot be combined")
+        if policies and policies.filters_kinds:
+            found.append("old lists of resources cannot be combined with the filters of a resource policy")
+        found += _in_both("resources", spec.included_resources, spec.excluded_resources, star=False)
+    else:
+        for what, included, excluded in (
+            ("cluster-scoped", spec.included_cluster_scoped_resources, spec.excluded_cluster_scoped_resources),
+            ("namespace-scoped", spec.included_namespace_scoped_resources, spec.excluded_namespace_scoped_resources),
+        ):
+            found += _in_both(f"{what} resources", included, excluded, star=True)
+    if spec.label_selector is not None and spec.or_label_selectors:
+        found.append("labelSelector and orLabelSelectors cannot be combined")
+    excluded_namespaces = (*(spec.excluded_namespaces or ()), *excluded_by_label)
+    found += _in_both("namespaces", spec.included_namespaces, excluded_namespaces, star=False)
+    names = {*(spec.included_namespaces or ()), *excluded_namespaces}
+    return found + [f"{each!r} is no namespace name or pattern" for each in sorted(names) if not is_pattern(each)]
+
+
+def is_pattern(name: str) -> bool:
+    """Whether a name in a list of namespaces is a valid name or pattern."""
+    if not name:
+        return True
+    if not _NOT_IN_PATTERNS.isdisjoint(name) or "**" in name:
+        return False
+    without_classes = re.sub(r"\[[^\]]+\]", "x", name)
+    if "[" in without_classes or "]" in without_classes:
+        return False
+    plain = re.sub(r"[*?\[\]]", "x", name)
+    return len(plain) <= _LONGEST_NAME and _LABEL.fullmatch(plain) is not None
+
+
+def _in_both(what: str, included: Collection[str] | None, excluded: Collection[str] | None, *, star: bool) -> list[str]:
+    includes, excludes = set(included or ()), set(excluded or ())
+    found = []
+    if "*" in includes and len(includes) > 1:
+        found.append(f"the included {what} have names beside *")
+    if "*" in excludes and (not star or len(excludes) > 1 or includes):
+        found.append(f"the excluded {what} have *")
+    return found + [f"{each!r} is among the included and the excluded {what}" for each in sorted(includes & excludes)]

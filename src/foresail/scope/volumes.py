@@ -1,0 +1,166 @@
+"""How a backup saves the data of a claim: by the file system, by a snapshot, or not at all and why."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from foresail.api.quantities import quantity
+from foresail.api.specs import BackupSpec
+from foresail.scope.policies import Conditions, Policies, capacity_range
+
+OPT_IN = "backup.velero.io/backup-volumes"
+OPT_OUT = "backup.velero.io/backup-volumes-excludes"
+_WITHOUT_DATA = ("hostPath", "secret", "configMap", "projected", "downwardAPI")
+_TYPES = (
+    "awsElasticBlockStore", "azureDisk", "azureFile", "cephfs", "cinder", "csi", "fc", "flocker", "flexVolume",
+    "gcePersistentDisk", "glusterfs", "hostPath", "iscsi", "local", "nfs", "photonPersistentDisk", "portworxVolume",
+    "quobyte", "rbd", "scaleIO", "storageos", "vsphereVolume",
+)  # fmt: skip
+
+
+class Method(StrEnum):
+    """How the data of a claim is saved."""
+
+    FILE_SYSTEM = "FileSystem"
+    SNAPSHOT = "Snapshot"
+    CUSTOM = "Custom"
+    NONE = "None"
+
+
+@dataclass(frozen=True, slots=True)
+class DataBackup:
+    """How a backup saves the data of a claim, and why it does not."""
+
+    method: Method
+    reason: str = ""
+
+
+Body = Mapping[str, Any]
+
+
+def data_backup(
+    spec: BackupSpec, claim: Body, volume: Body | None, pods: Collection[Body], policies: Policies | None = None
+) -> DataBackup:
+    """Return how a Backup with this spec saves the data of a claim that these pods mount.
+
+    Whether a snapshot succeeds depends on the storage: a snapshot here means that Velero asks for one.
+    """
+    action = matched_action(policies, claim, volume)
+    mounted = [(pod, each) for pod in pods for each in _mounts(pod, claim["metadata"]["name"])]
+    if action in ("skip", "custom"):
+        skipped = action == "skip"
+        return DataBackup(Method.NONE, "a volume policy skips it") if skipped else DataBackup(Method.CUSTOM)
+    opted_in = action is None and any(uses_file_system(spec, pod, name) for pod, name in mounted)
+    if opted_in or action == "fs-backup":
+        return _file_system(mounted)
+    if volume is None:
+        return DataBackup(Method.NONE, "it has no volume yet")
+    if action is None and spec.snapshot_volumes is False:
+        return DataBackup(Method.NONE, _why_no_file_system(spec, mounted))
+    return DataBackup(Method.SNAPSHOT)
+
+
+def uses_file_system(spec: BackupSpec, pod: Body, volume: str) -> bool:
+    """Whether the annotations of a pod and the default of a spec ask for a file-system backup of a volume."""
+    annotations = pod["metadata"].get("annotations") or {}
+    if by_default(spec):
+        return volume not in annotations.get(OPT_OUT, "").split(",")
+    return volume in annotations.get(OPT_IN, "").split(",")
+
+
+def by_default(spec: BackupSpec) -> bool:
+    """Whether volumes are saved by the file system unless a pod opts out."""
+    return bool(spec.default_volumes_to_restic) or bool(spec.default_volumes_to_fs_backup)
+
+
+def pod_volumes(spec: BackupSpec, pod: Body) -> list[str]:
+    """Return the volumes of a pod that Velero saves by the file system, without resource policies."""
+    volumes = [each for each in pod["spec"].get("volumes") or () if not any(kind in each for kind in _WITHOUT_DATA)]
+    return [
+        each["name"]
+        for each in volumes
+        if not each["name"].startswith("default-token") and uses_file_system(spec, pod, each["name"])
+    ]
+
+
+def matched_action(policies: Policies | None, claim: Body, volume: Body | None) -> str | None:
+    """Return the action of the first volume policy that matches; None if none does."""
+    for each in policies.volume_policies if policies else ():
+        if _meets(each.conditions, claim, volume):
+            return each.action.type
+    return None
+
+
+def _file_system(mounted: Collection[tuple[Body, str]]) -> DataBackup:
+    if any((pod.get("status") or {}).get("phase") == "Running" for pod, _ in mounted):
+        return DataBackup(Method.FILE_SYSTEM)
+    return DataBackup(Method.NONE, "no running pod mounts it")
+
+
+def _why_no_file_system(spec: BackupSpec, mounted: Collection[tuple[Body, str]]) -> str:
+    if not mounted:
+        return "snapshotVolumes is false and no pod mounts it"
+    if by_default(spec):
+        return "a pod opts out and snapshotVolumes is false"
+    return "no pod opts in and snapshotVolumes is false"
+
+
+def _mounts(pod: Body, claim: str) -> list[str]:
+    volumes = pod["spec"].get("volumes") or ()
+    return [each["name"] for each in volumes if (each.get("persistentVolumeClaim") or {}).get("claimName") == claim]
+
+
+def _meets(conditions: Conditions, claim: Body, volume: Body | None) -> bool:
+    of_volume = (volume or {}).get("spec") or {}
+    return _meets_volume(conditions, of_volume) and _meets_claim(conditions, claim)
+
+
+def _meets_volume(conditions: Conditions, volume: Body) -> bool:
+    lower, upper = capacity_range(conditions.capacity)
+    size = quantity(str((volume.get("capacity") or {}).get("storage", "0")))
+    if size < lower or (size > upper and upper != 0):
+        return False
+    storage_class = volume.get("storageClassName") or ""
+    if conditions.storage_class and (not storage_class or storage_class not in conditions.storage_class):
+        return False
+    kind = next((each for each in _TYPES if each in volume), "")
+    if conditions.volume_types and kind.lower() not in {each.lower() for each in conditions.volume_types}:
+        return False
+    return _meets_nfs(conditions, volume.get("nfs")) and _meets_csi(conditions, volume.get("csi"))
+
+
+def _meets_nfs(conditions: Conditions, nfs: Body | None) -> bool:
+    wanted = conditions.nfs
+    if wanted is None:
+        return True
+    if nfs is None:
+        return False
+    return wanted.path in ("", nfs.get("path")) and wanted.server in ("", nfs.get("server"))
+
+
+def _meets_csi(conditions: Conditions, csi: Body | None) -> bool:
+    wanted = conditions.csi
+    if wanted is None:
+        return True
+    if csi is None or wanted.driver not in ("", csi.get("driver")):
+        return False
+    attributes = csi.get("volumeAttributes") or {}
+    return all(attributes.get(key, "") == value for key, value in (wanted.volume_attributes or {}).items()) and (
+        not wanted.volume_attributes or bool(attributes)
+    )
+
+
+def _meets_claim(conditions: Conditions, claim: Body) -> bool:
+    labels = claim["metadata"].get("labels") or {}
+    spec, phase = claim.get("spec") or {}, (claim.get("status") or {}).get("phase", "")
+    if any(labels.get(key) != value for key, value in conditions.pvc_labels.items()):
+        return False
+    if conditions.pvc_phase and phase not in conditions.pvc_phase:
+        return False
+    if conditions.pvc_volume_mode and spec.get("volumeMode", "") != conditions.pvc_volume_mode:
+        return False
+    modes = spec.get("accessModes") or ()
+    return not conditions.pvc_access_modes or (
+        len(modes) == len(conditions.pvc_access_modes) and set(modes) == set(conditions.pvc_access_modes)
+    )

@@ -1,0 +1,130 @@
+"""The objects of a cluster, with only what decides whether a backup covers them."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from foresail.scope.discovery import (
+    CLAIMS,
+    CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    NAMESPACES,
+    PODS,
+    PRIORITY_CLASSES,
+    SERVICE_ACCOUNTS,
+    VOLUMES,
+    Discovery,
+)
+
+
+class ItemKey(NamedTuple):
+    """An object: the full name of its kind, its namespace and its name."""
+
+    kind: str
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An object that may be backed up."""
+
+    key: ItemKey
+    labels: Mapping[str, str]
+    is_terminating: bool = False
+    is_active: bool = True
+    """Of a namespace: whether its phase is Active."""
+
+    related: tuple[ItemKey, ...] = ()
+    """The objects that Velero adds when it backs up this one."""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """All objects of a cluster and the kinds that it serves."""
+
+    discovery: Discovery
+    items: tuple[Item, ...]
+    by_key: Mapping[ItemKey, Item] = field(repr=False, compare=False)
+
+    @property
+    def namespaces(self) -> list[Item]:
+        """The namespaces."""
+        return [each for each in self.items if each.key.kind == NAMESPACES]
+
+
+def world_of(discovery: Discovery, objects: Iterable[tuple[str, Mapping[str, Any]]]) -> World:
+    """Return the world of these objects: pairs of the full name of a kind and an object as JSON has it."""
+    pairs = [(kind, each) for kind, each in objects]
+    links = _Links(pairs)
+    items = tuple(_item(kind, each, links) for kind, each in pairs)
+    return World(discovery, items, {each.key: each for each in items})
+
+
+def _item(kind: str, body: Mapping[str, Any], links: "_Links") -> Item:
+    metadata = body["metadata"]
+    key = ItemKey(kind, metadata.get("namespace", ""), metadata["name"])
+    return Item(
+        key,
+        metadata.get("labels") or {},
+        is_terminating="deletionTimestamp" in metadata,
+        is_active=kind != NAMESPACES or (body.get("status") or {}).get("phase") == "Active",
+        related=tuple(links.related(key, body)),
+    )
+
+
+class _Links:
+    """Which object refers to which."""
+
+    def __init__(self, objects: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
+        self.bindings: dict[tuple[str, str], list[ItemKey]] = defaultdict(list)
+        self.running_pods: dict[tuple[str, str], list[ItemKey]] = defaultdict(list)
+        self.groups: dict[tuple[str, str], list[ItemKey]] = defaultdict(list)
+        for kind, body in objects:
+            namespace, name = body["metadata"].get("namespace", ""), body["metadata"]["name"]
+            if kind == CLUSTER_ROLE_BINDINGS:
+                self._bind(name, body)
+            elif kind == PODS and (body.get("status") or {}).get("phase") == "Running":
+                for claim in claims_of(body):
+                    self.running_pods[namespace, claim].append(ItemKey(PODS, namespace, name))
+            elif kind == CLAIMS and _group(body):
+                self.groups[namespace, _group(body)].append(ItemKey(CLAIMS, namespace, name))
+
+    def _bind(self, name: str, body: Mapping[str, Any]) -> None:
+        for subject in body.get("subjects") or ():
+            if subject.get("kind") == "ServiceAccount":
+                self.bindings[subject.get("namespace", ""), subject.get("name", "")] += [
+                    ItemKey(CLUSTER_ROLE_BINDINGS, "", name),
+                    ItemKey(CLUSTER_ROLES, "", body["roleRef"]["name"]),
+                ]
+
+    def related(self, key: ItemKey, body: Mapping[str, Any]) -> Iterable[ItemKey]:
+        """Return what Velero's own plugins add to an object."""
+        if key.kind == PODS:
+            if priority := body["spec"].get("priorityClassName"):
+                yield ItemKey(PRIORITY_CLASSES, "", priority)
+            yield from (ItemKey(CLAIMS, key.namespace, claim) for claim in claims_of(body))
+        elif key.kind == CLAIMS and is_bound(body):
+            yield ItemKey(VOLUMES, "", body["spec"]["volumeName"])
+            yield from self.running_pods[key.namespace, key.name]
+            yield from (each for each in self.groups[key.namespace, _group(body)] if each != key)
+        elif key.kind == SERVICE_ACCOUNTS:
+            yield from self.bindings[key.namespace, key.name]
+
+
+def claims_of(pod: Mapping[str, Any]) -> list[str]:
+    """Return the names of the claims that a pod mounts."""
+    volumes = pod["spec"].get("volumes") or ()
+    names = [(each.get("persistentVolumeClaim") or {}).get("claimName") for each in volumes]
+    return [each for each in names if each]
+
+
+def is_bound(claim: Mapping[str, Any]) -> bool:
+    """Whether a claim has its volume."""
+    phase = (claim.get("status") or {}).get("phase")
+    return phase == "Bound" and bool((claim.get("spec") or {}).get("volumeName"))
+
+
+def _group(claim: Mapping[str, Any]) -> str:
+    return str((claim["metadata"].get("labels") or {}).get("velero.io/volume-group", ""))

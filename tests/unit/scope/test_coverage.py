@@ -1,0 +1,200 @@
+from typing import Any
+
+import msgspec
+import pytest
+
+from foresail.api.specs import BackupSpec
+from foresail.scope.coverage import covered
+from foresail.scope.discovery import Discovery, ResourceKind
+from foresail.scope.policies import PolicyError, policies_of
+from foresail.scope.world import World, world_of
+
+KINDS = Discovery(
+    (
+        ResourceKind("", "configmaps", "ConfigMap", namespaced=True, singular="configmap", short_names=("cm",)),
+        ResourceKind("", "events", "Event", namespaced=True, singular="event"),
+        ResourceKind("", "namespaces", "Namespace", namespaced=False, singular="namespace", short_names=("ns",)),
+        ResourceKind("", "persistentvolumeclaims", "PersistentVolumeClaim", namespaced=True, short_names=("pvc",)),
+        ResourceKind("", "persistentvolumes", "PersistentVolume", namespaced=False, short_names=("pv",)),
+        ResourceKind("", "pods", "Pod", namespaced=True, singular="pod", short_names=("po",)),
+        ResourceKind("", "serviceaccounts", "ServiceAccount", namespaced=True, short_names=("sa",)),
+        ResourceKind("apps", "deployments", "Deployment", namespaced=True, short_names=("deploy",)),
+        ResourceKind("events.k8s.io", "events", "Event", namespaced=True, singular="event"),
+        ResourceKind("rbac.authorization.k8s.io", "clusterrolebindings", "ClusterRoleBinding", namespaced=False),
+        ResourceKind("rbac.authorization.k8s.io", "clusterroles", "ClusterRole", namespaced=False),
+        ResourceKind("scheduling.k8s.io", "priorityclasses", "PriorityClass", namespaced=False),
+        ResourceKind("apiextensions.k8s.io", "customresourcedefinitions", "CRD", namespaced=False),
+        ResourceKind("shop.example", "orders", "Order", namespaced=True, singular="order"),
+    )
+)
+
+
+def body(name: str, namespace: str = "", labels: dict[str, str] | None = None, **rest: object) -> dict[str, Any]:
+    metadata: dict[str, Any] = {"name": name, "labels": labels or {}}
+    return {"metadata": metadata | ({"namespace": namespace} if namespace else {}), **rest}
+
+
+def namespace(name: str, **labels: str) -> tuple[str, dict[str, Any]]:
+    return "namespaces", body(name, labels=labels, status={"phase": "Active"})
+
+
+def world(*extra: tuple[str, dict[str, Any]]) -> World:
+    pod_spec = {"volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}], "priorityClassName": "vip"}
+    subject = {"kind": "ServiceAccount", "namespace": "shop", "name": "clerk"}
+    return world_of(
+        KINDS,
+        [
+            namespace("shop", tier="gold"),
+            namespace("bank"),
+            ("configmaps", body("settings", "shop", {"app": "web"})),
+            ("configmaps", body("settings", "bank")),
+            ("events", body("e1", "shop")),
+            ("events.events.k8s.io", body("e1", "shop")),
+            ("pods", body("web-0", "shop", {"app": "web"}, spec=pod_spec)),
+            (
+                "persistentvolumeclaims",
+                body("data", "shop", spec={"volumeName": "pv-1"}, status={"phase": "Bound"}),
+            ),
+            ("persistentvolumes", body("pv-1")),
+            ("persistentvolumes", body("pv-2")),
+            ("priorityclasses.scheduling.k8s.io", body("vip")),
+            ("serviceaccounts", body("clerk", "shop", {"app": "web"})),
+            (
+                "clusterrolebindings.rbac.authorization.k8s.io",
+                body("clerks", subjects=[subject], roleRef={"name": "clerk-role"}),
+            ),
+            ("clusterroles.rbac.authorization.k8s.io", body("clerk-role")),
+            ("clusterroles.rbac.authorization.k8s.io", body("other-role")),
+            ("orders.shop.example", body("order-1", "shop")),
+            ("customresourcedefinitions.apiextensions.k8s.io", body("orders.shop.example")),
+            ("customresourcedefinitions.apiextensions.k8s.io", body("bills.shop.example")),
+            *extra,
+        ],
+    )
+
+
+def names(spec: dict[str, Any], *extra: tuple[str, dict[str, Any]], policy: str = "") -> set[str]:
+    policies = policies_of({"policy": policy}) if policy else None
+    found = covered(msgspec.convert(spec, BackupSpec), world(*extra), policies)
+    return {f"{each.kind.partition('.')[0]}:{each.namespace}/{each.name}" for each in found}
+
+
+SHOP = {
+    "namespaces:/shop",
+    "configmaps:shop/settings",
+    "events:shop/e1",
+    "pods:shop/web-0",
+    "persistentvolumeclaims:shop/data",
+    "persistentvolumes:/pv-1",
+    "priorityclasses:/vip",
+    "serviceaccounts:shop/clerk",
+    "clusterrolebindings:/clerks",
+    "clusterroles:/clerk-role",
+    "orders:shop/order-1",
+    "customresourcedefinitions:/orders.shop.example",
+}
+
+
+def test_a_namespace_brings_the_cluster_objects_that_its_own_refer_to_and_no_others() -> None:
+    assert names({"includedNamespaces": ["shop"]}) == SHOP
+
+
+def test_a_pattern_covers_the_namespaces_that_it_matches() -> None:
+    assert names({"includedNamespaces": ["sh*"]}) == SHOP
+    assert names({"includedNamespaces": ["x*"]}) == set()
+
+
+def test_cluster_resources_true_brings_all_of_them_and_false_none() -> None:
+    assert "persistentvolumes:/pv-2" in names({"includedNamespaces": ["shop"], "includeClusterResources": True})
+    assert names({"includedNamespaces": ["bank"], "includeClusterResources": False}) == {"configmaps:bank/settings"}
+
+
+def test_only_named_kinds_are_covered_and_short_names_are_understood() -> None:
+    assert names({"includedNamespaces": ["shop"], "includedResources": ["cm"]}) == {"configmaps:shop/settings"}
+
+
+def test_a_pod_brings_only_related_kinds_that_the_old_list_includes() -> None:
+    assert names({"includedNamespaces": ["shop"], "includedResources": ["pods", "pvc"]}) == {
+        "pods:shop/web-0",
+        "persistentvolumeclaims:shop/data",
+    }
+
+
+def test_the_new_lists_let_related_cluster_objects_through_unless_excluded() -> None:
+    spec = {"includedNamespaces": ["shop"], "includedNamespaceScopedResources": ["pods", "pvc"]}
+    pods = {"namespaces:/shop", "pods:shop/web-0", "persistentvolumeclaims:shop/data"}
+    assert names(spec) == pods | {"persistentvolumes:/pv-1", "priorityclasses:/vip"}
+    assert names({**spec, "excludedClusterScopedResources": ["*"]}) == {"pods:shop/web-0", *pods} - {"namespaces:/shop"}
+
+
+def test_a_label_selector_covers_what_it_selects_and_what_that_refers_to() -> None:
+    selected = names({"labelSelector": {"matchLabels": {"app": "web"}}})
+    assert selected == SHOP - {
+        "events:shop/e1",
+        "orders:shop/order-1",
+        "customresourcedefinitions:/orders.shop.example",
+    }
+
+
+def test_a_selected_namespace_is_covered_even_if_the_list_leaves_it_out() -> None:
+    assert names({"includedNamespaces": ["bank"], "labelSelector": {"matchLabels": {"tier": "gold"}}}) == {
+        "namespaces:/bank",
+        "namespaces:/shop",
+    }
+
+
+def test_an_empty_label_selector_covers_no_object() -> None:
+    assert names({"includedNamespaces": ["shop"], "labelSelector": {}}) == {"namespaces:/shop", "namespaces:/bank"}
+
+
+def test_one_of_several_selectors_is_enough() -> None:
+    spec = {"orLabelSelectors": [{"matchLabels": {"app": "no"}}, {"matchLabels": {"app": "web"}}]}
+    assert "configmaps:shop/settings" in names(spec)
+
+
+def test_the_exclusion_label_leaves_an_object_out() -> None:
+    left_out = ("configmaps", body("secret", "bank", {"velero.io/exclude-from-backup": "true"}))
+    assert names({"includedNamespaces": ["bank"]}, left_out) == {"namespaces:/bank", "configmaps:bank/settings"}
+
+
+def test_a_namespace_with_the_exclusion_label_cannot_be_named() -> None:
+    vault = namespace("vault", **{"velero.io/exclude-from-backup": "true"})
+    inside = ("configmaps", body("settings", "vault"))
+    assert names({"includedNamespaces": ["vault"]}, vault, inside) == set()
+    assert "configmaps:vault/settings" not in names({}, vault, inside)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"includedResources": ["pods"], "includedNamespaceScopedResources": ["pods"]},
+        {"includedNamespaces": ["shop"], "excludedNamespaces": ["shop"]},
+        {"includedNamespaces": ["shop", "*"]},
+        {"includedNamespaces": ["a**"]},
+        {"includedNamespaces": ["Shop"]},
+        {"labelSelector": {}, "orLabelSelectors": [{}]},
+        {"excludedResources": ["*"]},
+    ],
+)
+def test_a_spec_that_velero_refuses_covers_nothing(spec: dict[str, Any]) -> None:
+    assert names(spec) == set()
+
+
+def test_a_policy_can_leave_kinds_and_names_out() -> None:
+    policy = "version: v1\nincludeExcludePolicy: {excludedNamespaceScopedResources: [cm]}"
+    assert "configmaps:shop/settings" not in names({}, policy=policy)
+    named = """
+version: v1
+namespacedFilterPolicies:
+- namespaces: [shop]
+  resourceFilters: [{kinds: [configmaps], excludedNames: [set*]}, {kinds: ["*"]}]
+"""
+    left = names({"includedNamespaces": ["shop", "bank"]}, policy=named)
+    assert "configmaps:shop/settings" not in left
+    assert {"configmaps:bank/settings", "pods:shop/web-0"} <= left
+
+
+@pytest.mark.parametrize("text", ["version: v2", "version: v1\nextra: 1", "[", "version: v1\nvolumePolicies: [{}]"])
+def test_a_policy_that_velero_refuses_is_an_error(text: str) -> None:
+    with pytest.raises(PolicyError):
+        policies_of({"policy": text})
