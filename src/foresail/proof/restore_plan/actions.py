@@ -1,0 +1,212 @@
+"""What Velero's built-in restore item actions change in an item before it is created."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from foresail.api.specs import RestoreSpec
+from foresail.proof.restore_plan.items import Document, at, mapping, metadata, sequence, texts
+
+_CONTROLLER_LABELS = ("batch.kubernetes.io/controller-uid", "controller-uid")
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_CLAIM_ANNOTATIONS = (
+    "pv.kubernetes.io/bind-completed",
+    "pv.kubernetes.io/bound-by-controller",
+    "volume.kubernetes.io/storage-provisioner",
+    "volume.beta.kubernetes.io/storage-provisioner",
+    "volume.kubernetes.io/selected-node",
+    "velero.io/volume-snapshot-name",
+    "velero.io/data-upload-name",
+)
+_DRY_RUN_SAFE = ("None", "NoneOnDryRun")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the actions depend on beside the item: the restore, and the ConfigMaps that configure them."""
+
+    spec: RestoreSpec
+    storage_classes: Mapping[str, str] = field(default_factory=dict)
+    image_names: tuple[str, ...] = ()
+
+    @property
+    def namespaces(self) -> Mapping[str, str]:
+        """The new name of each namespace that the restore renames."""
+        return self.spec.namespace_mapping or {}
+
+
+def act(resource: str, body: Document, settings: Settings) -> None:
+    """Change an item as the actions for its resource do."""
+    for action in _ACTIONS.get(resource, ()):
+        action(body, settings)
+
+
+def _service(body: Document, settings: Settings) -> None:
+    spec = mapping(body.get("spec"))
+    if spec.get("clusterIP") != "None":
+        spec.pop("clusterIP", None)
+        spec.pop("clusterIPs", None)
+    if settings.spec.preserve_node_ports or spec.get("type") == "ExternalName":
+        return
+    asked = _asked_ports(body)
+    for port in sequence(spec.get("ports")):
+        if isinstance(port, dict) and not asked(port):
+            port.pop("nodePort", None)
+    is_local = spec.get("type") == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local"
+    if is_local and not _asked_health_port(body):
+        spec.pop("healthCheckNodePort", None)
+
+
+def _asked_ports(body: Document) -> Callable[[Document], bool]:
+    """Return which ports have a node port that somebody asked for."""
+    applied = _last_applied(body)
+    if applied is not None:
+        ports = [each for each in sequence(at(applied, "spec", "ports")) if isinstance(each, dict)]
+        asked = [each for each in ports if _number(each.get("nodePort")) > 0]
+        names = {each["name"] for each in asked if isinstance(each.get("name"), str)}
+        numbers = {_number(each["nodePort"]) for each in asked if "name" not in each}
+        return lambda port: port["name"] in names if port.get("name") else _number(port.get("nodePort")) in numbers
+    owned = {
+        name
+        for entry in sequence(metadata(body).get("managedFields"))
+        for name, fields in mapping(at(mapping(entry), "fieldsV1", "f:spec", "f:ports")).items()
+        if "f:nodePort" in mapping(fields)
+    }
+    return lambda port: f'k:{{"port":{port.get("port")},"protocol":"{port.get("protocol", "")}"}}' in owned
+
+
+def _asked_health_port(body: Document) -> bool:
+    applied = _last_applied(body)
+    if applied is not None and _number(at(applied, "spec", "healthCheckNodePort")) > 0:
+        return True
+    entries = sequence(metadata(body).get("managedFields"))
+    return any(at(mapping(each), "fieldsV1", "f:spec", "f:healthCheckNodePort") is not None for each in entries)
+
+
+def _last_applied(body: Document) -> Document | None:
+    text = texts(metadata(body).get("annotations")).get(_LAST_APPLIED)
+    if text is None:
+        return None
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return mapping(found)
+
+
+def _number(value: object) -> int:
+    if isinstance(value, str) and value.isdecimal():
+        return int(value)
+    return int(value) if isinstance(value, int | float) else 0
+
+
+def _job(body: Document, _: Settings) -> None:
+    selected = mapping(at(body, "spec", "selector", "matchLabels"))
+    labels = mapping(at(body, "spec", "template", "metadata", "labels"))
+    for name in _CONTROLLER_LABELS:
+        selected.pop(name, None)
+        labels.pop(name, None)
+
+
+def _pod(body: Document, _: Settings) -> None:
+    spec = mapping(body.get("spec"))
+    spec.pop("nodeName", None)
+    spec.pop("priority", None)
+    prefix = f"{spec.get('serviceAccountName', '')}-token-"
+    lists = [(spec, "volumes")]
+    for field_name in ("containers", "initContainers"):
+        lists += [(each, "volumeMounts") for each in sequence(spec.get(field_name)) if isinstance(each, dict)]
+    for owner, name in lists:
+        if name in owner:
+            kept = [each for each in sequence(owner[name]) if not str(mapping(each).get("name", "")).startswith(prefix)]
+            owner[name] = kept
+
+
+def _service_account(body: Document, _: Settings) -> None:
+    prefix = f"{metadata(body).get('name', '')}-token-"
+    secrets = sequence(body.get("secrets"))
+    tokens = [each for each in secrets if str(mapping(each).get("name", "")).startswith(prefix)]
+    if tokens:
+        secrets.remove(tokens[-1])
+
+
+def _secret(body: Document, _: Settings) -> None:
+    if body.get("type") == "kubernetes.io/service-account-token":
+        mapping(metadata(body).get("annotations")).pop("kubernetes.io/service-account.uid", None)
+        for name in ("token", "ca.crt"):
+            mapping(body.get("data")).pop(name, None)
+
+
+def _claim(body: Document, _: Settings) -> None:
+    for name in _CLAIM_ANNOTATIONS:
+        mapping(metadata(body).get("annotations")).pop(name, None)
+
+
+def _binding(body: Document, settings: Settings) -> None:
+    for each in sequence(body.get("subjects")):
+        if isinstance(each, dict) and each.get("namespace") in settings.namespaces:
+            each["namespace"] = settings.namespaces[each["namespace"]]
+
+
+def _storage_class(body: Document, settings: Settings) -> None:
+    templates = [mapping(each) for each in sequence(at(body, "spec", "volumeClaimTemplates"))]
+    for each in templates if body.get("kind") == "StatefulSet" else [body]:
+        spec = mapping(each.get("spec"))
+        if spec.get("storageClassName") in settings.storage_classes:
+            spec["storageClassName"] = settings.storage_classes[spec["storageClassName"]]
+
+
+def _images(body: Document, settings: Settings) -> None:
+    path = {"Pod": ("spec",), "CronJob": ("spec", "jobTemplate", "spec", "template", "spec")}
+    pod = mapping(at(body, *path.get(str(body.get("kind")), ("spec", "template", "spec"))))
+    for name in ("containers", "initContainers"):
+        for each in sequence(pod.get(name)):
+            if isinstance(each, dict) and isinstance(each.get("image"), str):
+                each["image"] = _renamed_image(each["image"], settings.image_names)
+
+
+def _renamed_image(image: str, rules: tuple[str, ...]) -> str:
+    for rule in rules:
+        old, comma, new = rule.partition(",")
+        if comma and new and old.strip() in image:
+            return image.replace(old.strip(), new.strip())
+    return image
+
+
+def _webhooks(body: Document, _: Settings) -> None:
+    for each in sequence(body.get("webhooks")):
+        if isinstance(each, dict) and each.get("sideEffects") not in _DRY_RUN_SAFE:
+            each["sideEffects"] = "None"
+
+
+def _definition(body: Document, _: Settings) -> None:
+    spec = mapping(body.get("spec"))
+    if body.get("apiVersion") == "apiextensions.k8s.io/v1" and spec.get("preserveUnknownFields"):
+        spec["preserveUnknownFields"] = False
+        for version in sequence(spec.get("versions")):
+            schema = at(mapping(version), "schema", "openAPIV3Schema")
+            if isinstance(schema, dict):
+                schema["x-kubernetes-preserve-unknown-fields"] = True
+
+
+_Action = Callable[[Document, Settings], None]
+_ACTIONS: dict[str, tuple[_Action, ...]] = {
+    "jobs.batch": (_job, _images),
+    "pods": (_pod, _images),
+    "services": (_service,),
+    "serviceaccounts": (_service_account,),
+    "secrets": (_secret,),
+    "persistentvolumeclaims": (_storage_class, _claim),
+    "persistentvolumes": (_storage_class,),
+    "statefulsets.apps": (_storage_class, _images),
+    "deployments.apps": (_images,),
+    "daemonsets.apps": (_images,),
+    "replicasets.apps": (_images,),
+    "replicationcontrollers": (_images,),
+    "cronjobs.batch": (_images,),
+    "rolebindings.rbac.authorization.k8s.io": (_binding,),
+    "clusterrolebindings.rbac.authorization.k8s.io": (_binding,),
+    "customresourcedefinitions.apiextensions.k8s.io": (_definition,),
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io": (_webhooks,),
+    "validatingwebhookconfigurations.admissionregistration.k8s.io": (_webhooks,),
+}

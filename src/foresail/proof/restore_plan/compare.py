@@ -1,0 +1,141 @@
+"""How an item differs from the object in the cluster, as Velero compares them."""
+
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from foresail.api.velero import BACKUP_NAME_LABEL, RESTORE_NAME_LABEL
+from foresail.proof.restore_plan.items import Document, mapping, metadata, sequence
+
+_CLUSTERS_OWN = (
+    "generateName",
+    "selfLink",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "ownerReferences",
+)
+RESTORE_LABELS = (BACKUP_NAME_LABEL, RESTORE_NAME_LABEL)
+_LONGEST = 60
+_MOST_FIELDS = 20
+_LONGEST_LIST = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A field that differs; None stands for an absent one."""
+
+    path: str
+    in_backup: str | None
+    in_cluster: str | None
+
+
+def stripped(body: Document) -> Document:
+    """Return an object without the metadata that the cluster sets, and without its status."""
+    found = {name: value for name, value in body.items() if name != "status"}
+    found["metadata"] = {name: value for name, value in metadata(body).items() if name not in _CLUSTERS_OWN}
+    return found
+
+
+def labelled(body: Document, backup: str, restore: str) -> Document:
+    """Return an object with the labels that Velero gives to what it restores."""
+    about = dict(metadata(body))
+    about["labels"] = {**mapping(about.get("labels")), BACKUP_NAME_LABEL: backup, RESTORE_NAME_LABEL: restore}
+    return {**body, "metadata": about}
+
+
+def is_same(prepared: Document, live: Document) -> bool:
+    """Whether Velero takes the object in the cluster for the same as the item."""
+    return _unlabelled(prepared) == _unlabelled(stripped(live))
+
+
+def update_patch(prepared: Document, live: Document) -> Document:
+    """Return the merge patch with which Velero updates the object to the item."""
+    patch = merge_patch(_unlabelled(stripped(live)), prepared)
+    return mapping(patch)
+
+
+def account_patch(prepared: Document, live: Document) -> Document:
+    """Return the merge patch with which Velero adds the item's entries to an existing ServiceAccount."""
+    current = _unlabelled(stripped(live))
+    desired = copy.deepcopy(current)
+    for name in ("secrets", "imagePullSecrets"):
+        known = {mapping(each).get("name") for each in sequence(current.get(name))}
+        added = [each for each in sequence(prepared.get(name)) if mapping(each).get("name") not in known]
+        if added:
+            desired[name] = [*sequence(current.get(name)), *added]
+    source = metadata(_unlabelled(prepared))
+    for name in ("labels", "annotations"):
+        both = {**mapping(source.get(name)), **mapping(metadata(current).get(name))}
+        if both:
+            desired["metadata"][name] = both
+    return mapping(merge_patch(current, desired))
+
+
+def merge_patch(before: Document, after: Document) -> Document:
+    """Return the merge patch that leads from one object to the other."""
+    patch: Document = {name: None for name in before if name not in after}
+    for name, value in after.items():
+        if name not in before:
+            patch[name] = value
+        elif isinstance(value, dict) and isinstance(before[name], dict):
+            inner = merge_patch(before[name], value)
+            if inner:
+                patch[name] = inner
+        elif value != before[name]:
+            patch[name] = value
+    return patch
+
+
+def changes(prepared: Document, live: Document) -> tuple[Change, ...]:
+    """Return the fields that differ, for people: without owners of fields, and never a value of a Secret."""
+    is_secret = prepared.get("kind") == "Secret"
+    found: list[Change] = []
+    for path, ours, theirs in _differences(_shown(prepared), _shown(stripped(live)), ""):
+        if len(found) == _MOST_FIELDS:
+            found.append(Change("…", None, None))
+            break
+        hidden = is_secret and path.startswith(("data", "stringData"))
+        found.append(Change(path, _text(ours, is_hidden=hidden), _text(theirs, is_hidden=hidden)))
+    return tuple(found)
+
+
+_ABSENT = object()
+
+
+def _differences(ours: Any, theirs: Any, path: str) -> Iterator[tuple[str, Any, Any]]:  # noqa: ANN401
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        for name in sorted({*ours, *theirs}):
+            at = f"{path}.{name}" if path else str(name)
+            yield from _differences(ours.get(name, _ABSENT), theirs.get(name, _ABSENT), at)
+    elif isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs) <= _LONGEST_LIST:
+        for index, (one, other) in enumerate(zip(ours, theirs, strict=True)):
+            yield from _differences(one, other, f"{path}[{index}]")
+    elif ours != theirs:
+        yield path, ours, theirs
+
+
+def _text(value: Any, *, is_hidden: bool) -> str | None:  # noqa: ANN401
+    if value is _ABSENT:
+        return None
+    text = "(not shown)" if is_hidden else str(value)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def _shown(body: Document) -> Document:
+    found = _unlabelled(body)
+    metadata(found).pop("managedFields", None)
+    return found
+
+
+def _unlabelled(body: Document) -> Document:
+    about = dict(metadata(body))
+    if isinstance(about.get("labels"), dict):
+        about["labels"] = {name: value for name, value in about["labels"].items() if name not in RESTORE_LABELS}
+        if not about["labels"]:
+            del about["labels"]
+    return {**body, "metadata": about}

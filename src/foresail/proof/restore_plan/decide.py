@@ -1,0 +1,207 @@
+"""From what exists and what dry runs answered to the outcome of each item."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from foresail.proof.restore_plan.compare import Change, account_patch, changes, is_same, update_patch
+from foresail.proof.restore_plan.items import Document, ItemKey, Served, at, mapping
+from foresail.proof.restore_plan.prepare import ALWAYS_DIFFERENT, Preparation, Step
+from foresail.proof.restore_plan.quota import QuotaLedger
+from foresail.proof.restore_plan.refusals import Answer, By, missing_account, refused_by, webhook_without_dry_run
+
+ACCOUNTS = "serviceaccounts"
+DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
+CLASSES = "storageclasses.storage.k8s.io"
+_CLUSTER_MADE = {
+    ("configmaps", "kube-root-ca.crt"): "Kubernetes creates it in every new namespace",
+    ("serviceaccounts", "default"): "Kubernetes creates it in every new namespace",
+}
+
+
+class Outcome(Enum):
+    """What a restore does to an item."""
+
+    CREATE = "create"
+    UNCHANGED = "unchanged"
+    UPDATE = "differs"  # the restore changes the existing object
+    EXISTS = "exists"  # it differs too, and is skipped
+    REFUSED = "refused"
+    UNPREDICTABLE = "not predictable"
+    NOT_RESTORED = "not restored"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A dry run: to create an object, or to patch the existing one."""
+
+    body: Document = field(hash=False)
+    is_patch: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What the cluster has of an item, and what it answered to the dry run; None if nothing was asked."""
+
+    live: Document | None = field(default=None, hash=False)
+    answer: Answer | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What a plan must know of the cluster beside the items themselves."""
+
+    served: Served
+    namespaces: frozenset[str]
+    quotas: Sequence[Document] = ()
+    storage_classes: frozenset[str] | None = None
+    """The names of the StorageClasses; None if the caller may not list them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The outcome of one item, with the reason, who refused it, and the fields that differ."""
+
+    target: ItemKey
+    outcome: Outcome
+    reason: str = ""
+    by: By | None = None
+    changes: tuple[Change, ...] = ()
+    warning: str = ""
+
+
+def question(step: Step, live: Document | None, policy: str) -> Question | None:
+    """Return the dry run that decides about a step; None if it is decided without one."""
+    if step.not_restored or step.problem or step.plugin:
+        return None
+    if live is None:
+        return Question(step.body)
+    if _is_same(step, live):
+        return None
+    if step.target.resource == ACCOUNTS:
+        patch = account_patch(step.body, live)
+        return Question(patch, is_patch=True) if patch else None
+    return Question(update_patch(step.body, live), is_patch=True) if policy == "update" else None
+
+
+def question_again(step: Step, answer: Answer, planned: Iterable[ItemKey]) -> Question | None:
+    """Return a second dry run of a pod whose ServiceAccount the restore creates first; None if that is not why."""
+    account = missing_account(answer)
+    if not account or ItemKey(ACCOUNTS, step.target.namespace, account) not in set(planned):
+        return None
+    spec = {name: value for name, value in mapping(step.body.get("spec")).items() if not name.startswith("serviceAcc")}
+    return Question({**step.body, "spec": spec})
+
+
+def decide(
+    preparation: Preparation, observed: Mapping[ItemKey, Observed], world: World, policy: str
+) -> tuple[Verdict, ...]:
+    """Return the verdict of each item, in the order of the restore; namespaces that it creates come first."""
+    judge = _Judge(preparation, world, policy)
+    namespaces = [
+        Verdict(ItemKey("namespaces", "", name), Outcome.CREATE)
+        for name in preparation.namespaces
+        if name not in world.namespaces
+    ]
+    items = [judge.verdict(step, observed.get(step.target, Observed())) for step in preparation.steps]
+    return (*namespaces, *items)
+
+
+class _Judge:
+    def __init__(self, preparation: Preparation, world: World, policy: str) -> None:
+        self._world = world
+        self._policy = policy
+        self._ledger = QuotaLedger(world.quotas)
+        self._classes = {step.target.name for step in preparation.steps if step.target.resource == CLASSES}
+        self._defined = {
+            f"{at(step.body, 'spec', 'names', 'plural')}.{at(step.body, 'spec', 'group')}"
+            for step in preparation.steps
+            if step.target.resource == DEFINITIONS
+        }
+        self._new_quotas: set[str] = set()
+
+    def verdict(self, step: Step, observed: Observed) -> Verdict:
+        target = step.target
+        if step.not_restored:
+            return Verdict(target, Outcome.NOT_RESTORED, step.not_restored)
+        if step.problem:
+            return Verdict(target, Outcome.REFUSED, step.problem, By.BACKUP)
+        if step.plugin:
+            return Verdict(target, Outcome.UNPREDICTABLE, f"changed by {step.plugin}")
+        is_new = bool(target.namespace) and target.namespace not in self._world.namespaces
+        made = _CLUSTER_MADE.get((target.resource, target.name))
+        if is_new and made:
+            return Verdict(target, Outcome.UNPREDICTABLE, made)
+        if observed.live is not None:
+            return self._existing(step, observed.live, observed.answer)
+        return self._new(step, observed.answer or Answer())
+
+    def _existing(self, step: Step, live: Document, answer: Answer | None) -> Verdict:
+        target = step.target
+        if _is_same(step, live):
+            return Verdict(target, Outcome.UNCHANGED)
+        is_account = target.resource == ACCOUNTS
+        if is_account and not account_patch(step.body, live):
+            return Verdict(target, Outcome.UNCHANGED, "nothing to add to the ServiceAccount")
+        found = changes(step.body, live)
+        if not is_account and self._policy != "update":
+            reason = "it exists and is not changed" if found else "it exists; Velero reports a difference for this kind"
+            return Verdict(target, Outcome.EXISTS, reason, changes=found)
+        if answer is not None and not answer.is_accepted:
+            return _refused(target, answer, found)
+        return Verdict(target, Outcome.UPDATE, changes=found, warning=step.warning)
+
+    def _new(self, step: Step, answer: Answer) -> Verdict:
+        target = step.target
+        verdict = self._unserved(step) or _without_answer(target, answer)
+        if verdict is not None:
+            return verdict
+        if not answer.is_accepted:
+            return _refused(target, answer, ())
+        lacking = self._ledger.take(target, step.body)
+        if lacking:
+            return Verdict(target, Outcome.REFUSED, lacking, By.QUOTA)
+        if target.namespace in self._new_quotas:
+            reason = "would be created, unless a ResourceQuota restored before it refuses it"
+            return Verdict(target, Outcome.UNPREDICTABLE, reason)
+        if target.resource == "resourcequotas":
+            self._new_quotas.add(target.namespace)
+        return Verdict(target, Outcome.CREATE, warning=step.warning or self._missing_class(step))
+
+    def _unserved(self, step: Step) -> Verdict | None:
+        target = step.target
+        kind = self._world.served.kind(target.resource)
+        version = str(step.body.get("apiVersion", "")).rpartition("/")[2]
+        if kind is not None and version in kind.versions:
+            return None
+        if kind is None and target.resource in self._defined:
+            reason = "the restore creates its CustomResourceDefinition first, so no dry run can check it"
+            return Verdict(target, Outcome.UNPREDICTABLE, reason)
+        reason = f"the cluster does not serve {target.resource} in version {version or '(none)'}"
+        return Verdict(target, Outcome.REFUSED, reason, By.MISSING_KIND)
+
+    def _missing_class(self, step: Step) -> str:
+        name = at(step.body, "spec", "storageClassName")
+        known = self._world.storage_classes
+        if step.target.resource != "persistentvolumeclaims" or not name or known is None:
+            return ""
+        if name in known or name in self._classes or at(step.body, "spec", "volumeName"):
+            return ""
+        return f"StorageClass {name} does not exist: the claim stays pending"
+
+
+def _is_same(step: Step, live: Document) -> bool:
+    return step.target.resource not in ALWAYS_DIFFERENT and is_same(step.body, live)
+
+
+def _without_answer(target: ItemKey, answer: Answer) -> Verdict | None:
+    webhook = webhook_without_dry_run(answer)
+    if webhook:
+        return Verdict(target, Outcome.UNPREDICTABLE, f"the webhook {webhook} takes no dry runs")
+    if answer.reason == "AlreadyExists":
+        return Verdict(target, Outcome.EXISTS, "it exists, and you may not read it to compare")
+    return None
+
+
+def _refused(target: ItemKey, answer: Answer, found: tuple[Change, ...]) -> Verdict:
+    return Verdict(target, Outcome.REFUSED, answer.message or answer.reason, refused_by(answer), found)

@@ -1,0 +1,229 @@
+"""Velero's resource modifiers: rules that patch items before they are created."""
+
+import copy
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+import msgspec
+
+from foresail.api.selectors import selects
+from foresail.api.specs import LabelSelector
+from foresail.proof.restore_plan.items import Document, metadata, texts
+
+_KEYWORDS = {"null": None, "true": True, "false": False}
+
+
+class ModifierError(Exception):
+    """Why the modifiers, or one patch of them, cannot be applied."""
+
+
+class _Match(msgspec.Struct, forbid_unknown_fields=True):
+    path: str = ""
+    value: str = ""
+
+
+class _Conditions(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    group_resource: str = ""
+    namespaces: list[str] = []
+    resource_name_regex: str = ""
+    label_selector: LabelSelector | None = None
+    matches: list[_Match] = []
+
+
+class _Patch(msgspec.Struct, forbid_unknown_fields=True):
+    operation: str = ""
+    path: str = ""
+    value: str = ""
+    origin: str = msgspec.field(default="", name="from")
+
+
+class _MergePatch(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    patch_data: str = ""
+
+
+class _Rule(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    conditions: _Conditions = msgspec.field(default_factory=_Conditions)
+    patches: list[_Patch] = []
+    merge_patches: list[_MergePatch] = []
+    strategic_patches: list[_MergePatch] = []
+
+
+class _Rules(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    version: str = ""
+    resource_modifier_rules: list[_Rule] = []
+
+
+@dataclass(frozen=True, slots=True)
+class Modified:
+    """An item after the modifiers: `problem` if one failed, `is_unpredictable` if one is a strategic merge patch."""
+
+    body: Document
+    problem: str = ""
+    is_unpredictable: bool = False
+
+
+class Modifiers:
+    """The rules of a ConfigMap with resource modifiers."""
+
+    def __init__(self, rules: Sequence[_Rule] = ()) -> None:
+        self._rules = rules
+
+    def applied(self, resource: str, body: Document) -> Modified:
+        """Return an item as the rules change it; every rule is matched against the item as it was."""
+        found, problem, is_unpredictable = body, "", False
+        for rule in self._rules:
+            try:
+                if not _is_match(rule.conditions, resource, body):
+                    continue
+                if rule.patches:
+                    found = _patched(found, rule.patches)
+                elif rule.merge_patches:
+                    for each in rule.merge_patches:
+                        found = merged(found, _yaml_object(each.patch_data))
+                else:
+                    is_unpredictable = True
+            except (ModifierError, re.error) as error:
+                problem = problem or f"a resource modifier cannot be applied: {error}"
+        return Modified(found, problem, is_unpredictable)
+
+
+def read_modifiers(rules: Mapping[str, Any]) -> Modifiers:
+    """Return the rules of a ConfigMap, already read from YAML."""
+    try:
+        return Modifiers(msgspec.convert(rules, _Rules).resource_modifier_rules)
+    except msgspec.ValidationError as error:
+        raise ModifierError(f"the resource modifiers are not in Velero's format: {error}") from error
+
+
+def merged(target: Any, patch: Any) -> Any:  # noqa: ANN401 - JSON is any
+    """Return a JSON value after a merge patch."""
+    if not isinstance(patch, dict):
+        return copy.deepcopy(patch)
+    found = dict(target) if isinstance(target, dict) else {}
+    for name, value in patch.items():
+        if value is None:
+            found.pop(name, None)
+        else:
+            found[name] = merged(found.get(name), value)
+    return found
+
+
+def _is_match(conditions: _Conditions, resource: str, body: Document) -> bool:
+    about = metadata(body)
+    namespace, name = str(about.get("namespace", "")), str(about.get("name", ""))
+    if namespace and conditions.namespaces and not any(fnmatchcase(namespace, each) for each in conditions.namespaces):
+        return False
+    pattern = re.escape(conditions.group_resource).replace(r"\*\*", ".*").replace(r"\*", "[^.]*").replace(r"\?", "[^.]")
+    if not re.fullmatch(pattern, resource):
+        return False
+    if conditions.resource_name_regex and not re.search(conditions.resource_name_regex, name):
+        return False
+    if conditions.label_selector is not None and not selects(conditions.label_selector, texts(about.get("labels"))):
+        return False
+    try:
+        return all(_found(body, each.path) == _value(each.value) for each in conditions.matches)
+    except ModifierError:
+        return False
+
+
+class _TestFailedError(Exception):
+    pass
+
+
+def _patched(body: Document, patches: Sequence[_Patch]) -> Document:
+    found: Any = copy.deepcopy(body)
+    try:
+        for each in patches:
+            _apply(found, each)
+    except _TestFailedError:
+        return body
+    return found if isinstance(found, dict) else body
+
+
+def _apply(body: Any, patch: _Patch) -> None:  # noqa: ANN401
+    match patch.operation:
+        case "test":
+            if _found(body, patch.path) != _value(patch.value):
+                raise _TestFailedError
+        case "add":
+            _put(body, patch.path, _value(patch.value))
+        case "replace":
+            _found(body, patch.path)
+            _remove(body, patch.path)
+            _put(body, patch.path, _value(patch.value))
+        case "remove":
+            _remove(body, patch.path)
+        case "move" | "copy":
+            value = copy.deepcopy(_found(body, patch.origin))
+            if patch.operation == "move":
+                _remove(body, patch.origin)
+            _put(body, patch.path, value)
+        case other:
+            raise ModifierError(f"unknown operation {other!r}")
+
+
+def _steps(path: str) -> list[str]:
+    if not path.startswith("/"):
+        raise ModifierError(f"the path {path!r} does not begin with /")
+    return [each.replace("~1", "/").replace("~0", "~") for each in path[1:].split("/")]
+
+
+def _parent(body: Any, path: str) -> tuple[Any, str]:  # noqa: ANN401
+    *steps, last = _steps(path)
+    for step in steps:
+        body = _child(body, step, path)
+    return body, last
+
+
+def _child(parent: Any, step: str, path: str) -> Any:  # noqa: ANN401
+    if isinstance(parent, dict) and step in parent:
+        return parent[step]
+    if isinstance(parent, list) and step.isdecimal() and int(step) < len(parent):
+        return parent[int(step)]
+    raise ModifierError(f"the item has no {path}")
+
+
+def _found(body: Any, path: str) -> Any:  # noqa: ANN401
+    parent, last = _parent(body, path)
+    return _child(parent, last, path)
+
+
+def _put(body: Any, path: str, value: Any) -> None:  # noqa: ANN401
+    parent, last = _parent(body, path)
+    if isinstance(parent, dict):
+        parent[last] = value
+    elif isinstance(parent, list) and (last == "-" or (last.isdecimal() and int(last) <= len(parent))):
+        parent.insert(len(parent) if last == "-" else int(last), value)
+    else:
+        raise ModifierError(f"the item has no {path}")
+
+
+def _remove(body: Any, path: str) -> None:  # noqa: ANN401
+    parent, last = _parent(body, path)
+    _child(parent, last, path)
+    del parent[int(last) if isinstance(parent, list) else last]
+
+
+def _value(text: str) -> Any:  # noqa: ANN401
+    """Return the value that Velero reads from a text: JSON if it looks like it, else the text."""
+    if text.startswith('"') and text.endswith('"') and len(text) > 1:
+        return text[1:-1]
+    if text.lower() in _KEYWORDS:
+        return _KEYWORDS[text.lower()]
+    if text.startswith(("{", "[")) or re.fullmatch(r"-?\d+(\.\d+)?([eE][+-]?\d+)?", text):
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise ModifierError(f"the value {text[:40]!r} is not JSON") from error
+    return text
+
+
+def _yaml_object(text: str) -> Any:  # noqa: ANN401
+    try:
+        return msgspec.yaml.decode(text)
+    except msgspec.DecodeError as error:
+        raise ModifierError("a merge patch is not YAML") from error

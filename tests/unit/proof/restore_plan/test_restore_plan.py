@@ -1,0 +1,433 @@
+"""What a restore would do to each item, from its items, the spec, what exists and what dry runs answered."""
+
+import io
+import json
+import tarfile
+from typing import Any
+
+import msgspec
+import pytest
+
+from foresail.api.specs import RestoreSpec
+from foresail.proof.restore_plan.actions import Settings
+from foresail.proof.restore_plan.archive import ArchiveError, key_of, read_archive
+from foresail.proof.restore_plan.decide import Observed, Outcome, Verdict, World, decide, question, question_again
+from foresail.proof.restore_plan.items import Document, Item, ItemKey, Served, ServedKind
+from foresail.proof.restore_plan.modifiers import read_modifiers
+from foresail.proof.restore_plan.prepare import Backup, Preparation, prepare
+from foresail.proof.restore_plan.refusals import Answer, By, refused_by
+
+SERVED = Served(
+    [
+        ServedKind("", "configmaps", "ConfigMap", is_namespaced=True, aliases=("cm",)),
+        ServedKind("", "secrets", "Secret", is_namespaced=True),
+        ServedKind("", "services", "Service", is_namespaced=True, aliases=("svc",)),
+        ServedKind("", "serviceaccounts", "ServiceAccount", is_namespaced=True, aliases=("sa",)),
+        ServedKind("", "pods", "Pod", is_namespaced=True, aliases=("po",)),
+        ServedKind("", "persistentvolumeclaims", "PersistentVolumeClaim", is_namespaced=True, aliases=("pvc",)),
+        ServedKind("", "persistentvolumes", "PersistentVolume", is_namespaced=False, aliases=("pv",)),
+        ServedKind("", "resourcequotas", "ResourceQuota", is_namespaced=True),
+        ServedKind("", "namespaces", "Namespace", is_namespaced=False, aliases=("ns",)),
+        ServedKind("", "nodes", "Node", is_namespaced=False),
+        ServedKind("apps", "deployments", "Deployment", is_namespaced=True, aliases=("deploy",)),
+        ServedKind("batch", "jobs", "Job", is_namespaced=True),
+    ]
+)
+
+
+def item(resource: str, name: str, namespace: str = "shop", **fields: Any) -> Item:  # noqa: ANN401
+    plural, _, group = resource.partition(".")
+    about: Document = {"name": name, "uid": "1", "resourceVersion": "7", **fields.pop("metadata", {})}
+    if namespace:
+        about["namespace"] = namespace
+    version = f"{group}/v1" if group else "v1"
+    return Item(
+        ItemKey(resource, namespace, name), {"apiVersion": version, "kind": plural, "metadata": about, **fields}
+    )
+
+
+def spec(**fields: Any) -> RestoreSpec:  # noqa: ANN401
+    return msgspec.convert(fields, RestoreSpec)
+
+
+def prepared(*items: Item, backup: dict[str, Any] | None = None, **fields: Any) -> Preparation:  # noqa: ANN401
+    return prepare(Backup("nightly", items, **(backup or {})), Settings(spec(**fields)), SERVED)
+
+
+def names(preparation: Preparation) -> list[str]:
+    return [str(step.target) for step in preparation.steps]
+
+
+def only(preparation: Preparation) -> Document:
+    [step] = preparation.steps
+    return step.body
+
+
+def judged(
+    preparation: Preparation,
+    live: Document | None = None,
+    answer: Answer | None = None,
+    policy: str = "",
+    **world: Any,  # noqa: ANN401
+) -> list[Verdict]:
+    observed = {step.target: Observed(live, answer) for step in preparation.steps}
+    known = World(SERVED, frozenset({"shop", "other"}), **world)
+    return list(decide(preparation, observed, known, policy))
+
+
+def archive(files: dict[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        for name, content in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+class TestArchive:
+    def test_items_are_read_from_their_paths(self) -> None:
+        body = json.dumps({"metadata": {"name": "a"}}).encode()
+        found = read_archive(
+            archive(
+                {
+                    "metadata/version": b"1.1.0",
+                    "resources/configmaps/namespaces/shop/a.json": body,
+                    "resources/configmaps/v1-preferredversion/namespaces/shop/a.json": body,
+                    "resources/persistentvolumes/cluster/pv-1.json": body,
+                }
+            )
+        )
+        assert [each.key for each in found] == [
+            ItemKey("configmaps", "shop", "a"),
+            ItemKey("persistentvolumes", "", "pv-1"),
+        ]
+
+    @pytest.mark.parametrize("path", ["../resources/x/cluster/a.json", "resources/x/a.json", "resources/x/cluster/a"])
+    def test_other_paths_are_no_items(self, path: str) -> None:
+        assert key_of(path) is None
+
+    @pytest.mark.parametrize("content", [b"{", b"[]", b'{"metadata": 1}', b"[" * 100_000])
+    def test_a_file_that_holds_no_object_has_a_problem(self, content: bytes) -> None:
+        [found] = read_archive(archive({"resources/configmaps/namespaces/shop/a.json": content}))
+        assert found.problem
+
+    def test_a_damaged_archive_is_an_error(self) -> None:
+        with pytest.raises(ArchiveError, match="damaged"):
+            read_archive(b"x" * 600)
+
+
+class TestSelection:
+    def test_kinds_come_in_veleros_order(self) -> None:
+        found = prepared(
+            item("deployments.apps", "a"), item("services", "a"), item("configmaps", "a"), item("serviceaccounts", "a")
+        )
+        assert names(found) == [
+            "serviceaccounts/shop/a",
+            "configmaps/shop/a",
+            "services/shop/a",
+            "deployments.apps/shop/a",
+        ]
+
+    def test_nodes_and_backups_are_never_restored(self) -> None:
+        found = prepared(item("nodes", "n", ""), item("backups.velero.io", "b", "velero"))
+        assert not found.steps
+        assert [why for _, why in found.left_out] == [
+            "Velero never restores backups.velero.io",
+            "Velero never restores nodes",
+        ]
+
+    def test_short_names_are_completed(self) -> None:
+        found = prepared(item("configmaps", "a"), item("deployments.apps", "a"), includedResources=["deploy"])
+        assert names(found) == ["deployments.apps/shop/a"]
+
+    def test_cluster_scoped_items_are_left_out_of_a_restore_of_namespaces(self) -> None:
+        found = prepared(item("persistentvolumes", "pv", ""), item("configmaps", "a"), includedNamespaces=["shop"])
+        assert names(found) == ["configmaps/shop/a"]
+
+    def test_globs_select_namespaces(self) -> None:
+        found = prepared(
+            item("configmaps", "a", "team-1"), item("configmaps", "b", "shop"), includedNamespaces=["team-*"]
+        )
+        assert names(found) == ["configmaps/team-1/a"]
+
+    def test_a_glob_that_matches_nothing_takes_nothing(self) -> None:
+        found = prepared(item("configmaps", "a"), includedNamespaces=["team-*"])
+        assert names(found) == []
+
+    def test_labels_select(self) -> None:
+        labelled = item("configmaps", "a", metadata={"labels": {"app": "db"}})
+        found = prepared(labelled, item("configmaps", "b"), labelSelector={"matchLabels": {"app": "db"}})
+        assert names(found) == ["configmaps/shop/a"]
+
+
+class TestPrepare:
+    def test_the_clusters_own_metadata_and_status_go(self) -> None:
+        body = only(prepared(item("configmaps", "a", metadata={"ownerReferences": [{}]}, status={"x": 1})))
+        assert "status" not in body
+        assert set(body["metadata"]) == {"name", "namespace", "labels"}
+
+    def test_a_mapped_namespace_is_the_target(self) -> None:
+        found = prepared(item("configmaps", "a"), namespaceMapping={"shop": "copy"})
+        assert names(found) == ["configmaps/copy/a"]
+        assert only(found)["metadata"]["namespace"] == "copy"
+        assert list(found.namespaces) == ["copy"]
+
+    def test_a_new_namespace_has_the_labels_of_the_backup(self) -> None:
+        space = item("namespaces", "shop", "", metadata={"labels": {"pod-security": "restricted"}})
+        found = prepared(space, item("configmaps", "a"), includedNamespaces=["shop"])
+        assert found.namespaces["shop"]["metadata"]["labels"] == {"pod-security": "restricted"}
+
+    def test_a_service_loses_its_addresses_and_generated_node_ports(self) -> None:
+        ports = [{"port": 80, "protocol": "TCP", "nodePort": 30080}]
+        service = {"clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"], "type": "NodePort", "ports": ports}
+        body = only(prepared(item("services", "a", spec=service)))
+        assert body["spec"] == {"type": "NodePort", "ports": [{"port": 80, "protocol": "TCP"}]}
+
+    def test_a_headless_service_stays_headless(self) -> None:
+        assert only(prepared(item("services", "a", spec={"clusterIP": "None"})))["spec"] == {"clusterIP": "None"}
+
+    def test_node_ports_that_were_asked_for_stay(self) -> None:
+        owned: Document = {"fieldsV1": {"f:spec": {"f:ports": {'k:{"port":80,"protocol":"TCP"}': {"f:nodePort": {}}}}}}
+        ports = [{"port": 80, "protocol": "TCP", "nodePort": 30080}]
+        body = only(prepared(item("services", "a", metadata={"managedFields": [owned]}, spec={"ports": ports})))
+        assert body["spec"]["ports"][0]["nodePort"] == 30080
+
+    def test_node_ports_stay_if_the_restore_preserves_them(self) -> None:
+        ports = [{"port": 80, "nodePort": 30080}]
+        body = only(prepared(item("services", "a", spec={"ports": ports}), preserveNodePorts=True))
+        assert body["spec"]["ports"] == ports
+
+    @pytest.mark.parametrize(
+        ("resource", "status"),
+        [("pods", {"phase": "Succeeded"}), ("pods", {"phase": "Failed"}), ("jobs.batch", {"completionTime": "x"})],
+    )
+    def test_completed_pods_and_jobs_are_not_restored(self, resource: str, status: Document) -> None:
+        [verdict] = judged(prepared(item(resource, "a", status=status)))
+        assert verdict.outcome is Outcome.NOT_RESTORED
+
+    def test_a_volume_without_snapshot_is_provisioned_again(self) -> None:
+        volume = item("persistentvolumes", "pv", "", spec={"persistentVolumeReclaimPolicy": "Delete"})
+        claim = item("persistentvolumeclaims", "data", spec={"volumeName": "pv"}, status={"phase": "Bound"})
+        found = prepared(volume, claim, includedNamespaces=["shop"])
+        assert names(found) == ["persistentvolumes/pv", "persistentvolumeclaims/shop/data"]
+        assert found.steps[0].not_restored
+        assert "volumeName" not in found.steps[1].body["spec"]
+        assert not found.left_out
+
+    def test_a_retained_volume_is_restored_unbound(self) -> None:
+        claim = {"namespace": "shop", "name": "data", "uid": "u", "resourceVersion": "1"}
+        volume = item(
+            "persistentvolumes", "pv", "", spec={"persistentVolumeReclaimPolicy": "Retain", "claimRef": claim}
+        )
+        body = only(prepared(volume, namespaceMapping={"shop": "copy"}))
+        assert body["spec"]["claimRef"] == {"namespace": "copy", "name": "data"}
+
+    def test_a_pod_brings_its_claims_along_before_itself(self) -> None:
+        volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
+        pod = item("pods", "a", metadata={"labels": {"app": "db"}}, spec={"volumes": volumes})
+        selector = {"matchLabels": {"app": "db"}}
+        found = prepared(pod, item("persistentvolumeclaims", "data"), labelSelector=selector)
+        assert names(found) == ["persistentvolumeclaims/shop/data", "pods/shop/a"]
+
+    def test_pods_with_file_system_backups_are_not_predictable(self) -> None:
+        found = prepared(item("pods", "a"), backup={"pods_with_data": frozenset({("shop", "a")})})
+        [verdict] = judged(found)
+        assert (verdict.outcome, verdict.reason) == (
+            Outcome.UNPREDICTABLE,
+            "changed by velero.io/pod-volume-restore",
+        )
+
+    @pytest.mark.parametrize("field", ["spec", "metadata"])
+    def test_fields_of_the_wrong_type_raise_nothing(self, field: str) -> None:
+        for value in (None, 1, "x", [1], {"ports": 1, "containers": [1], "labels": 1, "annotations": [], "volumes": 7}):
+            for resource in ("pods", "services", "jobs.batch", "secrets", "persistentvolumeclaims", "serviceaccounts"):
+                key = ItemKey(resource, "shop", "a")
+                body = {"metadata": {"name": "a"}, field: value}
+                prepared(Item(key, body if isinstance(body["metadata"], dict) else {"metadata": {}}))
+
+
+class TestModifiers:
+    @staticmethod
+    def modified(rule: Document) -> Document:
+        conditions = {"groupResource": "configmaps", **rule.pop("conditions", {})}
+        rules = {"version": "v1", "resourceModifierRules": [{"conditions": conditions, **rule}]}
+        source = Backup("nightly", [item("configmaps", "a", data={"x": "1", "y": "2"})])
+        data: Document = only(prepare(source, Settings(spec()), SERVED, read_modifiers(rules)))["data"]
+        return data
+
+    @pytest.mark.parametrize(
+        ("patch", "expected"),
+        [
+            ({"operation": "replace", "path": "/data/x", "value": '"7"'}, {"x": "7", "y": "2"}),
+            ({"operation": "remove", "path": "/data/x"}, {"y": "2"}),
+            ({"operation": "add", "path": "/data/z", "value": "true"}, {"x": "1", "y": "2", "z": True}),
+            ({"operation": "move", "from": "/data/x", "path": "/data/z"}, {"y": "2", "z": "1"}),
+            ({"operation": "remove", "path": "/data/absent"}, {"x": "1", "y": "2"}),
+        ],
+    )
+    def test_json_patches(self, patch: Document, expected: Document) -> None:
+        assert self.modified({"patches": [patch]}) == expected
+
+    def test_a_failed_test_leaves_the_item_as_it_is(self) -> None:
+        patches = [
+            {"operation": "remove", "path": "/data/x"},
+            {"operation": "test", "path": "/data/y", "value": "other"},
+        ]
+        assert self.modified({"patches": patches}) == {"x": "1", "y": "2"}
+
+    def test_merge_patches(self) -> None:
+        assert self.modified({"mergePatches": [{"patchData": "data: {x: null, z: q}"}]}) == {"y": "2", "z": "q"}
+
+    def test_other_items_are_not_patched(self) -> None:
+        conditions = {"resourceNameRegex": "^b"}
+        patch = {"operation": "remove", "path": "/data/x"}
+        assert self.modified({"conditions": conditions, "patches": [patch]}) == {"x": "1", "y": "2"}
+
+    def test_a_strategic_patch_is_not_predictable(self) -> None:
+        rules = {
+            "version": "v1",
+            "resourceModifierRules": [
+                {"conditions": {"groupResource": "configmaps"}, "strategicPatches": [{"patchData": "{}"}]}
+            ],
+        }
+        source = Backup("nightly", [item("configmaps", "a")])
+        [verdict] = judged(prepare(source, Settings(spec()), SERVED, read_modifiers(rules)))
+        assert verdict.outcome is Outcome.UNPREDICTABLE
+
+
+class TestDecide:
+    def test_what_does_not_exist_is_created(self) -> None:
+        [verdict] = judged(prepared(item("configmaps", "a")))
+        assert verdict.outcome is Outcome.CREATE
+
+    def test_a_namespace_that_does_not_exist_is_created_first(self) -> None:
+        found = judged(prepared(item("configmaps", "a"), namespaceMapping={"shop": "new"}))
+        assert [(str(each.target), each.outcome.value) for each in found] == [
+            ("namespaces/new", "create"),
+            ("configmaps/new/a", "create"),
+        ]
+
+    def test_the_same_object_is_unchanged_whatever_the_cluster_set(self) -> None:
+        source = item("configmaps", "a", data={"x": "1"})
+        live = {**source.copied(), "status": {}}
+        live["metadata"] |= {"uid": "2", "resourceVersion": "9", "labels": {"velero.io/restore-name": "old"}}
+        [verdict] = judged(prepared(source), live)
+        assert verdict.outcome is Outcome.UNCHANGED
+
+    @pytest.mark.parametrize(("policy", "outcome"), [("", "exists"), ("none", "exists"), ("update", "differs")])
+    def test_another_object_is_skipped_or_updated_with_its_diff(self, policy: str, outcome: str) -> None:
+        source = item("configmaps", "a", data={"x": "1"})
+        live = {**source.copied(), "data": {"x": "2", "y": "3"}}
+        [verdict] = judged(prepared(source), live, Answer(), policy)
+        assert verdict.outcome.value == outcome
+        assert [(each.path, each.in_backup, each.in_cluster) for each in verdict.changes] == [
+            ("data.x", "1", "2"),
+            ("data.y", None, "3"),
+        ]
+
+    def test_an_update_asks_for_the_patch_that_velero_sends(self) -> None:
+        source = item("configmaps", "a", data={"x": "1"})
+        [step] = prepared(source).steps
+        asked = question(step, {**source.copied(), "data": {"y": "3"}}, "update")
+        assert asked is not None
+        assert asked.is_patch
+        assert asked.body["data"] == {"x": "1", "y": None}
+
+    def test_the_values_of_secrets_are_not_shown(self) -> None:
+        source = item("secrets", "a", data={"x": "c2VjcmV0"})
+        source.body["kind"] = "Secret"
+        [verdict] = judged(prepared(source), {**source.copied(), "data": {"x": "b3RoZXI="}})
+        assert [(each.path, each.in_backup, each.in_cluster) for each in verdict.changes] == [
+            ("data.x", "(not shown)", "(not shown)")
+        ]
+
+    def test_an_account_is_merged_whatever_the_policy(self) -> None:
+        source = item("serviceaccounts", "a", imagePullSecrets=[{"name": "pull"}])
+        live = {**source.copied(), "imagePullSecrets": [{"name": "other"}]}
+        [step] = prepared(source).steps
+        asked = question(step, live, "none")
+        assert asked is not None
+        assert asked.body == {"imagePullSecrets": [{"name": "other"}, {"name": "pull"}]}
+        [verdict] = judged(prepared(source), live, Answer())
+        assert verdict.outcome is Outcome.UPDATE
+
+    def test_an_account_with_everything_already_is_unchanged(self) -> None:
+        source = item("serviceaccounts", "a")
+        [verdict] = judged(prepared(source), {**source.copied(), "imagePullSecrets": [{"name": "other"}]})
+        assert verdict.outcome is Outcome.UNCHANGED
+
+    def test_velero_never_takes_an_existing_service_for_the_same(self) -> None:
+        source = item("services", "a", spec={"ports": []})
+        [verdict] = judged(prepared(source), source.copied())
+        assert verdict.outcome is Outcome.EXISTS
+
+    def test_a_kind_that_is_not_served_is_refused(self) -> None:
+        [verdict] = judged(prepared(item("widgets.example.com", "a")))
+        assert (verdict.outcome, verdict.by) == (Outcome.REFUSED, By.MISSING_KIND)
+
+    def test_a_kind_that_the_restore_defines_is_not_predictable(self) -> None:
+        names_ = {"plural": "widgets"}
+        crd = item(
+            "customresourcedefinitions.apiextensions.k8s.io",
+            "widgets.example.com",
+            "",
+            spec={"group": "example.com", "names": names_},
+        )
+        found = judged(prepared(crd, item("widgets.example.com", "a")))
+        assert found[-1].outcome is Outcome.UNPREDICTABLE
+
+    def test_quotas_add_up(self) -> None:
+        quota = {
+            "metadata": {"namespace": "shop", "name": "few"},
+            "status": {"hard": {"count/configmaps": "3"}, "used": {"count/configmaps": "2"}},
+        }
+        found = judged(prepared(item("configmaps", "a"), item("configmaps", "b")), quotas=[quota])
+        assert [(each.outcome, each.by) for each in found] == [(Outcome.CREATE, None), (Outcome.REFUSED, By.QUOTA)]
+
+    def test_a_pod_is_asked_for_again_without_an_account_that_the_restore_creates(self) -> None:
+        found = prepared(item("serviceaccounts", "web"), item("pods", "a", spec={"serviceAccountName": "web"}))
+        message = 'pods "a" is forbidden: error looking up service account shop/web: serviceaccount "web" not found'
+        planned = [step.target for step in found.steps]
+        asked = question_again(found.steps[1], Answer(403, "Forbidden", message), planned)
+        assert asked is not None
+        assert "serviceAccountName" not in asked.body["spec"]
+        assert question_again(found.steps[1], Answer(403, "Forbidden", message), []) is None
+
+    def test_a_claim_without_its_class_is_created_with_a_warning(self) -> None:
+        claim = item("persistentvolumeclaims", "data", spec={"storageClassName": "fast"})
+        [verdict] = judged(prepared(claim), storage_classes=frozenset({"slow"}))
+        assert (verdict.outcome, verdict.warning) == (
+            Outcome.CREATE,
+            "StorageClass fast does not exist: the claim stays pending",
+        )
+
+    def test_a_webhook_that_takes_no_dry_runs_is_named(self) -> None:
+        answer = Answer(400, "BadRequest", 'admission webhook "x.example.com" does not support dry run')
+        [verdict] = judged(prepared(item("configmaps", "a")), answer=answer)
+        assert (verdict.outcome, verdict.reason) == (
+            Outcome.UNPREDICTABLE,
+            "the webhook x.example.com takes no dry runs",
+        )
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "by"),
+    [
+        (403, 'configmaps is forbidden: User "eve" cannot create resource "configmaps"', By.RBAC),
+        (403, 'roles "a" is forbidden: user "eve" is attempting to grant RBAC permissions not currently held', By.RBAC),
+        (403, 'pods "a" is forbidden: exceeded quota: few, requested: pods=1', By.QUOTA),
+        (403, 'pods "a" is forbidden: violates PodSecurity "restricted:latest"', By.POD_SECURITY),
+        (422, "configmaps \"a\" is forbidden: ValidatingAdmissionPolicy 'x' denied request", By.ADMISSION_POLICY),
+        (403, 'admission webhook "x" denied the request: no', By.WEBHOOK),
+        (500, 'Internal error occurred: failed calling webhook "x"', By.WEBHOOK),
+        (422, 'Service "a" is invalid: spec.ports: Required value', By.SCHEMA),
+        (403, 'pods "a" is forbidden: no PriorityClass with name high was found', By.MISSING_CLASS),
+        (403, 'pods "a" is forbidden: maximum cpu usage per Container is 1', By.LIMITS),
+        (404, "the server could not find the requested resource", By.MISSING_KIND),
+        (403, "something else", By.ADMISSION),
+        (599, "", By.SERVER),
+    ],
+)
+def test_who_refused_is_told_by_the_answer(code: int, message: str, by: By) -> None:
+    assert refused_by(Answer(code, "", message)) is by
