@@ -4,7 +4,7 @@ Of the policies that select a Schedule, the one with the highest `priority` appl
 Policies are never merged. A Schedule that no policy selects behaves as if the kind did not exist.
 """
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -15,6 +15,7 @@ from foresail.plan import Kind
 SCHEDULE_POLICY = Kind(GROUP, "v1alpha1", "schedulepolicies", "SchedulePolicy", namespaced=False)
 
 MOST_KEPT = 10_000
+MOST_ATTEMPTS = 10
 
 
 def _described(text: str) -> msgspec.Meta:
@@ -55,6 +56,21 @@ class Retention(Wire, frozen=True):
         int,
         msgspec.Meta(ge=1, le=MOST_KEPT, description="The newest Completed Backups, whatever the other rules say."),
     ] = 1
+
+
+class Retry(Wire, frozen=True):
+    """How often a failed run is repeated for the same slot, before the next slot."""
+
+    attempts: Annotated[int, msgspec.Meta(ge=1, le=MOST_ATTEMPTS, description="Further attempts after a failed run.")]
+    backoff: Annotated[Duration, _described("The pause after the first failure.")] = "5m"
+    backoff_type: Annotated[
+        Literal["Exponential", "Fixed"],
+        _described("Exponential doubles the pause after each attempt; Fixed keeps it."),
+    ] = "Exponential"
+    on: Annotated[
+        tuple[Literal["Failed", "PartiallyFailed", "FailedValidation"], ...],
+        msgspec.Meta(min_length=1, max_length=3, description="The phases of a Backup after which it is repeated."),
+    ] = ("Failed", "PartiallyFailed")
 
 
 class SchedulePolicySpec(Wire, frozen=True):
@@ -106,6 +122,7 @@ class SchedulePolicySpec(Wire, frozen=True):
         ]
         | None
     ) = None
+    retry: Annotated[Retry, _described("How often a failed run is repeated; if absent, never.")] | None = None
 
 
 class SchedulePolicy(Wire, frozen=True):

@@ -17,16 +17,17 @@ _OURS = "foresail.dev/*"  # state of the Schedule, never of its Backups, whateve
 _SUFFIX = 8  # characters of the UID: two clusters that share a bucket must never choose the same name
 
 
-def backup_name(schedule: ScheduleRow, slot: datetime) -> str:
-    """Return the name of the Backup of a slot; the same slot always has the same name."""
-    return f"{schedule.key.name}-{slot.astimezone(UTC):%Y%m%d%H%M%S}-{schedule.uid[:_SUFFIX]}"
+def backup_name(schedule: ScheduleRow, slot: datetime, attempt: int = 0) -> str:
+    """Return the name of the Backup of a slot; the same attempt at the same slot always has the same name."""
+    name = f"{schedule.key.name}-{slot.astimezone(UTC):%Y%m%d%H%M%S}-{schedule.uid[:_SUFFIX]}"
+    return f"{name}-r{attempt}" if attempt else name
 
 
 def create_backup(
-    schedule: ScheduleRow, slot: datetime, settings: Settings, lifetime: timedelta | None = None
+    schedule: ScheduleRow, slot: datetime, settings: Settings, lifetime: timedelta | None = None, attempt: int = 0
 ) -> Create:
     """Return the creation of the Backup of a slot, recognisable by its marks; a lifetime replaces the template's."""
-    key = Key(schedule.key.namespace, backup_name(schedule, slot))
+    key = Key(schedule.key.namespace, backup_name(schedule, slot, attempt))
     mark = {SCHEDULE_UID: schedule.uid, SLOT: stamp(slot)}
     return Create(velero.BACKUP, key, backup_body(schedule, settings, lifetime), mark)
 

@@ -11,6 +11,7 @@ from foresail.schedules.build import create_backup
 from foresail.schedules.observe import ScheduleView
 from foresail.schedules.reasons import Because, Reason
 from foresail.schedules.retention import delete_first, failed_deletions, lifetime
+from foresail.schedules.retries import repeating
 from foresail.schedules.rules import Verdict, judge, next_reconcile
 from foresail.schedules.slots import last_slot
 from foresail.schedules.status import patch_body
@@ -41,6 +42,11 @@ def plan(view: ScheduleView, verdict: Verdict, now: datetime) -> Plan:
     if body and slot is not None:  # there is a patch anyway
         body = patch_body(schedule, msgspec.structs.replace(verdict.changes, last_backup=slot))
     made = () if slot is None else (create_backup(schedule, slot, view.settings, lifetime_of(view, verdict)),)
+    repeated = verdict.repeated
+    if repeated is not None:
+        made = (
+            create_backup(schedule, repeated.slot, view.settings, lifetime_of(view, verdict), attempt=repeated.made),
+        )
     deleted = delete_first(view, verdict.retained) if verdict.retained is not None else None
     reports = reasons_to_report(verdict) + ([deleted[1]] if deleted else [])
     failed = failed_deletions(view, verdict.retained) if verdict.retained is not None else None
@@ -57,9 +63,10 @@ def plan(view: ScheduleView, verdict: Verdict, now: datetime) -> Plan:
 
 def lifetime_of(view: ScheduleView, verdict: Verdict) -> timedelta | None:
     """Return the ttl of a Backup that retention deletes earlier; None, and the template decides."""
-    if verdict.due is None or verdict.upcoming is None:
+    slot = verdict.due or (verdict.attempts.slot if verdict.attempts else None)
+    if slot is None or verdict.upcoming is None:
         return None
-    return lifetime(view, verdict.upcoming - verdict.due)
+    return lifetime(view, verdict.upcoming - slot)
 
 
 def _left_to_velero(view: ScheduleView, verdict: Verdict, subject: Subject, now: datetime) -> Plan:
@@ -90,6 +97,10 @@ def reasons_to_report(verdict: Verdict) -> list[Because]:
         None if verdict.is_settling else verdict.blocked_by,
     ]
     found.append(verdict.ignored)
+    if verdict.repeated is not None:
+        found.append(repeating(verdict.repeated))
+    elif verdict.attempts is not None:
+        found.append(verdict.attempts.ended)
     if verdict.skipped:
         found.append(_skipped(verdict))
     if verdict.fires is not None and verdict.missed:

@@ -11,6 +11,7 @@ from heapq import nsmallest
 from math import inf
 from typing import NamedTuple
 
+from prometheus_client import Counter as Total
 from prometheus_client import Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -53,6 +54,7 @@ class Figures(NamedTuple):
     held: str  # the reason
     invalid: str  # the reason
     retention_blocked: str = ""  # the reason why nothing is deleted
+    attempts: float | None = None  # at the last slot, if failed runs are repeated
 
     def overdue(self, instant: float) -> float:
         """Return for how many seconds a run has been due."""
@@ -85,6 +87,9 @@ class ScheduleMetrics(Collector):
             buckets=_BUCKETS,
             registry=None,
         )
+        self._retries = Total(
+            "foresail_schedule_retries", "Backups that repeat a failed run for the same slot.", registry=None
+        )
 
     # What the controller reports
 
@@ -101,7 +106,10 @@ class ScheduleMetrics(Collector):
         self._figures.clear()
 
     def measure_lateness(self, backup: BackupRow) -> None:
-        """Measure how late a new Backup is."""
+        """Measure how late a new Backup is, or count it as a further attempt."""
+        if backup.is_repetition:
+            self._retries.inc()
+            return
         if backup.slot is not None and backup.is_waiting:
             self._lateness.observe(max((now() - backup.slot).total_seconds(), 0.0))
 
@@ -124,7 +132,7 @@ class ScheduleMetrics(Collector):
             dict(self._figures),
             tuple(self._locations.rows()),
             tuple(self._waiting()),
-            tuple(self._lateness.collect()),
+            (*self._lateness.collect(), *self._retries.collect()),
             self.shows_all,
         )
 
@@ -135,12 +143,12 @@ class _Snapshot(NamedTuple):
     figures: Mapping[Key, Figures]
     locations: tuple[LocationRow, ...]
     waiting: tuple[BackupRow, ...]  # that Velero has not begun
-    lateness: tuple[Metric, ...]
+    counted: tuple[Metric, ...]  # lateness, and further attempts
     shows_all: bool
 
     def families(self) -> Iterable[Metric]:
         """Return what a scrape shows."""
-        yield from self.lateness
+        yield from self.counted
         instant = now().timestamp()
         states = {key: each.state(instant) for key, each in self.figures.items()}
         yield from self._all(states)
@@ -259,6 +267,12 @@ class _Snapshot(NamedTuple):
             shown,
             lambda each: each.last_success,
         )
+        yield self._gauge(
+            "attempts",
+            "Attempts at the last slot, if a SchedulePolicy repeats failed runs.",
+            shown,
+            lambda each: each.attempts,
+        )
         yield self._named("last_result", "1 for the result of the last finished run.", "result", shown)
         yield self._named("held", "1 if a due run is held, by reason.", "held", shown, "reason")
         yield self._named("invalid", "1 if a Schedule can never run, by reason.", "invalid", shown, "reason")
@@ -295,6 +309,7 @@ def figures_of(view: ScheduleView, verdict: Verdict) -> Figures:
         held=verdict.blocked_by.reason.value if verdict.blocked_by is not None and not verdict.is_settling else "",
         invalid=blocker.reason.value if blocker is not None else "",
         retention_blocked=_retention_blocked(verdict),
+        attempts=float(verdict.attempts.made) if verdict.attempts is not None else None,
     )
 
 

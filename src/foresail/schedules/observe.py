@@ -1,5 +1,6 @@
 """What a decision about a Schedule depends on: flat rows of it, its Backups, its location and the Velero server."""
 
+import re
 import sys
 from collections.abc import Iterable
 from datetime import datetime
@@ -15,6 +16,7 @@ from foresail.schedules.policies import PolicyRow
 from foresail.schedules.settings import Settings
 from foresail.schedules.storage_errors import cause_of
 
+_REPETITION = re.compile("-[0-9]{14}-[^-]+-r[0-9]+$")  # the end of the name: its slot, its Schedule, the attempt
 _template = msgspec.json.Decoder(velero.Template)
 
 
@@ -51,6 +53,11 @@ class BackupRow(Keyed, frozen=True):
     expires: datetime | None
     location: str = ""
     is_pinned: bool = False
+
+    @property
+    def is_repetition(self) -> bool:
+        """Whether Foresail made it because an earlier attempt at its slot had failed."""
+        return self.slot is not None and _REPETITION.search(self.key.name) is not None
 
     @property
     def is_terminal(self) -> bool:

@@ -13,6 +13,8 @@ from foresail.plan import Key, Keyed
 from foresail.retention import Rules
 from foresail.schedules.settings import Settings
 
+MOST_BACKOFF = timedelta(hours=24)
+
 
 class PolicyRow(Keyed, frozen=True):
     """A SchedulePolicy, as decisions see it."""
@@ -54,6 +56,9 @@ def problem_with(policy: PolicyRow) -> str | None:
         return f"spec.timeZone {spec.time_zone!r} is not a time zone of the IANA database, such as Europe/Berlin"
     if spec.retention is not None and spec.retention.keep_within and _within(spec.retention) is None:
         return f"spec.retention.keepWithin {spec.retention.keep_within!r} is not a duration above zero, such as 720h"
+    backoff = length_of(spec.retry.backoff) if spec.retry is not None else timedelta()
+    if spec.retry is not None and (backoff is None or not timedelta() <= backoff <= MOST_BACKOFF):
+        return f"spec.retry.backoff {spec.retry.backoff!r} is not a duration of at most 24h, such as 5m"
     problem = problem_of(spec.selector)
     return f"spec.selector: {problem}" if problem else None
 

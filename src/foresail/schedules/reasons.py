@@ -76,6 +76,14 @@ class Reason(StrEnum):
     """Velero could not delete a Backup. Foresail tries again after Velero has removed the failed request, within a day.
     """
 
+    RETRYING = "Retrying"
+    """A run failed, and the SchedulePolicy repeats it for the same slot. Check the failed Backup."""
+
+    RETRIES_ENDED = "RetriesEnded"
+    """A failed run is not repeated: its attempts are used up, or the next slot, a pause, an edit or a deletion ended
+    them. Check the failed Backup.
+    """
+
     MISSED = "Missed"
     """Several slots passed while the operator was down or runs were blocked. Only the last one runs. No action is
     needed.

@@ -17,6 +17,7 @@ from foresail.schedules.observe import BackupRow, ScheduleRow, ScheduleView
 from foresail.schedules.policies import problem_with
 from foresail.schedules.reasons import Because, Reason
 from foresail.schedules.retention import Retained, retain
+from foresail.schedules.retries import Attempts, attempts_of, ended_slot
 from foresail.schedules.slots import last_slot, made_by_velero
 from foresail.schedules.status import UNKNOWN, Changes, last_observed
 from foresail.slots import rules
@@ -51,12 +52,19 @@ class Verdict(msgspec.Struct, frozen=True):
     is_settling: bool = False  # too early to tell: reconcile again in a moment
     in_future: Because | None = None  # a recorded time is in the future and ignored
     retained: Retained | None = None  # which Backups retention keeps
+    attempts: Attempts | None = None  # at the last slot, if failed runs are repeated
+    repeats: bool = False  # another attempt is due, blocked or not
     ignored: Because | None = None  # skipImmediately was set again without a pause, and that is not reported yet
 
     @property
     def fires(self) -> datetime | None:
         """The slot to make a Backup for now."""
         return None if self.blocked_by or self.is_settling else self.due
+
+    @property
+    def repeated(self) -> Attempts | None:
+        """The attempts at the slot to make another Backup for now."""
+        return self.attempts if self.repeats and not (self.blocked_by or self.is_settling) else None
 
     @property
     def next_run(self) -> datetime | None:
@@ -171,6 +179,8 @@ def judge(view: ScheduleView, now: datetime) -> Verdict:
             due, upcoming = due_and_upcoming(cron, base, now)
         if due is None and upcoming is None:
             cron = refusal(too_rare(schedule.text))
+    attempts = None if refused else attempts_of(view, observed, due or upcoming, previous)
+    observed = msgspec.structs.replace(observed, ended=ended_slot(attempts, previous, paused=schedule.paused))
     errors = (cron.message,) if isinstance(cron, Because) and not is_unknown else ()
     changes = Changes(
         observed=observed,
@@ -189,6 +199,7 @@ def judge(view: ScheduleView, now: datetime) -> Verdict:
         dialect_changed=_dialect_changed(view, previous, now),
         in_future=_in_future(found.future),
         retained=retained,
+        attempts=attempts,
         ignored=skip_not_applied() if observed.ignored and not (previous and previous.ignored) else None,
     )
     if isinstance(cron, Because):
@@ -198,13 +209,15 @@ def judge(view: ScheduleView, now: datetime) -> Verdict:
         return msgspec.structs.replace(verdict, blocked_by=blocked_by, is_settling=is_version_awaited(view, now))
     if schedule.paused:
         return verdict
-    if due is None:
+    repeats = due is None and attempts is not None and attempts.is_due(now)
+    if due is None and not repeats:
         return msgspec.structs.replace(verdict, upcoming=upcoming)
     return msgspec.structs.replace(
         verdict,
         due=due,
         upcoming=upcoming,
-        missed=missed_before(cron, base, due),
+        missed=missed_before(cron, base, due) if due is not None else 0,
+        repeats=repeats,
         blocked_by=next(filter(None, (blocker(view, now) for blocker in BLOCKERS)), None),
         is_settling=is_settling(view, now),
     )
@@ -224,7 +237,10 @@ def next_reconcile(verdict: Verdict, now: datetime) -> datetime | None:
         return now + timedelta(seconds=1)
     if verdict.refused is not None and verdict.refused.reason is Reason.NEVER_FIRES:
         return now + RARE_RECHECK  # a fire in eight years is found once it is within five
-    return verdict.upcoming
+    again = verdict.attempts.next_at if verdict.attempts else None
+    if again is None or verdict.due is not None or again <= now:
+        return verdict.upcoming
+    return min(again, verdict.upcoming or again)
 
 
 def _dialect(view: ScheduleView, previous: Observed | None, now: datetime, *, edited: bool) -> str:

@@ -17,6 +17,7 @@ from foresail.cli.schedule.describe import dialect_of
 from foresail.cli.schedule.snapshot import EvaluatedSchedule, read_selected
 from foresail.kube.refusals import WRITE_REFUSED
 from foresail.schedules.reasons import Reason
+from foresail.schedules.retries import Attempts
 from foresail.schedules.rules import BLOCKERS, skip_not_applied
 
 _QUESTIONS = {
@@ -94,6 +95,8 @@ def _steps(each: EvaluatedSchedule, instant: datetime) -> Iterator[Step]:
     yield Step("it is not paused", NO if schedule.paused else YES, since)
     yield Step("nothing is skipped", YES, _skip(each))
     yield _due(each, instant)
+    if verdict.attempts is not None:
+        yield _attempts(verdict.attempts, instant)
     for hold in BLOCKERS:
         because = hold(each.view, instant)
         yield Step(_QUESTIONS[hold.__name__], NO if because else YES, because.message if because else "")
@@ -112,6 +115,17 @@ def _due(each: EvaluatedSchedule, instant: datetime) -> Step:
     if verdict.upcoming is not None:
         return Step(rule, WAITS, f"not before {moment(verdict.upcoming, instant)}, {base}")
     return Step(rule, NOT_CHECKED)
+
+
+def _attempts(found: Attempts, instant: datetime) -> Step:
+    if found.ended is not None:
+        because = found.ended.message
+    elif found.next_at is not None:
+        because = f"Backup {found.last.key.name} is {found.last.phase}; the next attempt is at"
+        because = f"{because} {moment(found.next_at, instant)}"
+    else:
+        because = f"Backup {found.last.key.name} is {found.last.phase or 'New'}"
+    return Step("a failed run is repeated", YES, f"{found.shown} attempts made at {stamp(found.slot)}; {because}")
 
 
 def _skip(each: EvaluatedSchedule) -> str:
@@ -133,10 +147,23 @@ def as_data(each: EvaluatedSchedule, instant: datetime) -> dict[str, Any]:
         "nextRun": stamp(verdict.next_run) if verdict.next_run else None,
         "due": verdict.due is not None,
         "missed": verdict.missed,
+        "attempts": _as_attempts(verdict.attempts),
         "reason": because.reason.value if because else WRITE_REFUSED if each.refused else None,
         "message": because.message if because else each.refused.message if each.refused else None,
         "nextRunBlockedBy": {"reason": blocks.reason.value, "message": blocks.message} if blocks else None,
         "rules": [_as_rule(step) for step in chain_of(each, instant)],
+    }
+
+
+def _as_attempts(found: Attempts | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {
+        "slot": stamp(found.slot),
+        "made": found.made,
+        "allowed": found.allowed,
+        "next": stamp(found.next_at) if found.next_at else None,
+        "endedBecause": found.ended.message if found.ended else None,
     }
 
 

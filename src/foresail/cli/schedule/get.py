@@ -15,7 +15,7 @@ from foresail.cli.schedule.snapshot import EvaluatedSchedule, read_selected
 from foresail.schedules.metrics import last_ended
 
 VELERO = ("NAME", "STATUS", "CREATED", "SCHEDULE", "BACKUP TTL", "LAST BACKUP", "SELECTOR", "PAUSED")
-_WIDE = ("NEXT RUN", "LAST RESULT", "LOCATION", "SKIP IMMEDIATELY", "LAST SKIPPED", "WAITING")
+_WIDE = ("NEXT RUN", "LAST RESULT", "LOCATION", "SKIP IMMEDIATELY", "LAST SKIPPED", "ATTEMPTS", "WAITING")
 _SHORT = ("NAME", "SCHEDULE", "LAST RUN", "NEXT RUN", "WAITING")
 _SHRINKS = ("NAME", "SCHEDULE", "NAMESPACE", "LAST RUN")
 
@@ -82,6 +82,7 @@ def wide_cells(each: EvaluatedSchedule, instant: datetime) -> tuple[str, ...]:
         each.schedule.location or (location.key.name if location else "<none>"),
         "<unset>" if skip is None else str(skip).lower(),
         ago(each.schedule.last_skipped, instant),
+        attempts(each, instant),
         why(each, in_full=True),
     )
 
@@ -110,6 +111,16 @@ def last_result(each: EvaluatedSchedule) -> str:
     """Return how the last run that has ended did so."""
     last = last_ended(each.view)
     return last.phase if last is not None else "n/a"
+
+
+def attempts(each: EvaluatedSchedule, instant: datetime) -> str:
+    """Return how many attempts the last slot took, and when another one follows."""
+    found = each.verdict.attempts
+    if found is None:
+        return "n/a"
+    if found.next_at is None:
+        return found.shown
+    return f"{found.shown}, next {moment(found.next_at, instant)}"
 
 
 def why(each: EvaluatedSchedule, *, in_full: bool) -> str:

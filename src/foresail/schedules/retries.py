@@ -1,0 +1,115 @@
+"""Further attempts at a slot whose run failed, as the SchedulePolicy asks for them.
+
+The name of an attempt is derived from the slot and its number, so a crash after its creation makes no second one.
+Only the last slot is repeated, and only until the next one: a slot counts once, however many attempts it took.
+"""
+
+from datetime import datetime, timedelta
+
+import msgspec
+
+from foresail.api import schedule_policy as wire
+from foresail.api import velero
+from foresail.api.instants import instant, stamp
+from foresail.cron.duration import length_of
+from foresail.plan import Level
+from foresail.schedules.build import backup_name
+from foresail.schedules.observe import BackupRow, ScheduleView
+from foresail.schedules.reasons import Because, Reason
+from foresail.slots.observed import Observed
+
+
+class Attempts(msgspec.Struct, frozen=True):
+    """The attempts at the last slot: how many were made, and whether and when another one follows."""
+
+    slot: datetime
+    made: int  # the first run included
+    allowed: int  # the same
+    last: BackupRow
+    next_at: datetime | None = None  # None if no attempt follows
+    ended: Because | None = None  # why none follows a failed run
+
+    @property
+    def shown(self) -> str:
+        """The attempts in a few words."""
+        return f"{self.made} of {self.allowed}"
+
+    def is_due(self, now: datetime) -> bool:
+        """Whether the pause after the last attempt has passed."""
+        return self.next_at is not None and self.next_at <= now
+
+
+def attempts_of(
+    view: ScheduleView, observed: Observed, upcoming: datetime | None, previous: Observed | None
+) -> Attempts | None:
+    """Return the attempts at the last slot; None without a retry rule, or if there was no run.
+
+    `upcoming` is the next slot, by which an attempt must have started.
+    """
+    retry = view.policy.spec.retry if view.policy is not None else None
+    made = _made(view) if retry is not None else {}
+    if retry is None or not made:
+        return None
+    number = max(made)
+    last = made[number]
+    found = Attempts(last.slot or last.created, number + 1, retry.attempts + 1, last)
+    if any(each.phase == velero.COMPLETED for each in made.values()) or last.phase not in retry.on:
+        return found
+    at = (last.completed or last.created) + pause_before(number + 1, retry)
+    why = _end(view, found, observed, previous, at, upcoming)
+    if why is None:
+        return msgspec.structs.replace(found, next_at=at)
+    text = f"Backup {last.key.name} is {last.phase} after {found.shown} attempts and is not repeated: {why}."
+    return msgspec.structs.replace(found, ended=Because(Reason.RETRIES_ENDED, text))
+
+
+def ended_slot(attempts: Attempts | None, previous: Observed | None, *, paused: bool) -> str:
+    """Return the slot to remember as one whose failed run is not repeated after a pause; empty if there is none."""
+    if attempts is None or (attempts.next_at is None and attempts.ended is None):
+        return ""
+    slot = stamp(attempts.slot)
+    return slot if paused or (previous is not None and previous.ended == slot) else ""
+
+
+def repeating(attempts: Attempts) -> Because:
+    """Return the report of another attempt."""
+    text = f"Backup {attempts.last.key.name} is {attempts.last.phase}; attempt {attempts.made + 1} of"
+    return Because(Reason.RETRYING, f"{text} {attempts.allowed} starts for slot {stamp(attempts.slot)}.", Level.NORMAL)
+
+
+def pause_before(attempt: int, retry: wire.Retry) -> timedelta:
+    """Return how long to wait after a failure before an attempt; the first repetition is attempt 1."""
+    first = length_of(retry.backoff) or timedelta()
+    return first if retry.backoff_type == "Fixed" else first * 2 ** (attempt - 1)
+
+
+def _made(view: ScheduleView) -> dict[int, BackupRow]:
+    """Return the attempts at the last slot of this very Schedule by their number, 0 for the first run."""
+    ours = [each for each in view.backups if each.schedule_uid == view.schedule.uid and each.slot is not None]
+    last = max((each.slot for each in ours if each.slot is not None), default=None)
+    if last is None or (view.schedule.last_backup is not None and view.schedule.last_backup > last):
+        return {}
+    names = {backup_name(view.schedule, last, number): number for number in range(wire.MOST_ATTEMPTS + 1)}
+    return {names[each.key.name]: each for each in ours if each.slot == last and each.key.name in names}
+
+
+def _end(
+    view: ScheduleView,
+    found: Attempts,
+    observed: Observed,
+    previous: Observed | None,
+    at: datetime,
+    upcoming: datetime | None,
+) -> str | None:
+    """Return why no attempt follows a failed one."""
+    schedule, slot = view.schedule, found.slot
+    was_paused = instant(previous.ended if previous else "") == slot
+    conditions = (
+        (schedule.paused or was_paused, "the Schedule was paused"),
+        (found.made >= found.allowed, "its attempts are used up"),
+        (observed.edited is not None and observed.edited > slot, "the schedule was edited"),
+        (schedule.last_skipped is not None and schedule.last_skipped > slot, "skipImmediately was applied"),
+        (view.deleted is not None and view.deleted >= slot, "a Backup of the slot was deleted"),
+        (upcoming is not None and at >= upcoming, f"the next run is at {stamp(upcoming)}" if upcoming else ""),
+    )
+    return next((text for is_met, text in conditions if is_met), None)
