@@ -16,6 +16,7 @@ SCHEDULE_POLICY = Kind(GROUP, "v1alpha1", "schedulepolicies", "SchedulePolicy", 
 
 MOST_KEPT = 10_000
 MOST_ATTEMPTS = 10
+MOST_WINDOWS = 16
 
 
 def _described(text: str) -> msgspec.Meta:
@@ -31,6 +32,36 @@ _COUNTS = ("keepLast", "hourly", "daily", "weekly", "monthly", "yearly")
 
 def _is_positive(field: str) -> str:
     return f"(has(self.{field}) && self.{field} > 0)"
+
+
+def _length(text: str, least: str, most: str) -> msgspec.Meta:
+    return msgspec.Meta(
+        description=text,
+        extra_json_schema={
+            "x-kubernetes-validations": [
+                {
+                    "rule": f"duration(self) >= duration('{least}') && duration(self) <= duration('{most}')",
+                    "message": f"must be from {least} to {most}",
+                }
+            ]
+        },
+    )
+
+
+def _zone(text: str) -> msgspec.Meta:
+    return msgspec.Meta(
+        min_length=1,
+        max_length=64,
+        description=text,
+        extra_json_schema={
+            "x-kubernetes-validations": [
+                {
+                    "rule": "timestamp('2026-01-01T00:00:00Z').getHours(self) >= 0",
+                    "message": "not a time zone of the IANA database, such as Europe/Berlin",
+                }
+            ]
+        },
+    )
 
 
 class ScheduleSelector(LabelSelector, frozen=True):
@@ -73,6 +104,38 @@ class Retry(Wire, frozen=True):
     ] = ("Failed", "PartiallyFailed")
 
 
+class Spread(Wire, frozen=True):
+    """A delay of each Schedule, derived from its namespace and name, so that no other Schedule moves it."""
+
+    within: Annotated[Duration, _length("The longest delay of a Schedule.", "1s", "24h")]
+
+
+class ScheduleWindow(Wire, frozen=True):
+    """A recurring window: it opens at each fire of the expression, and closes after the duration."""
+
+    schedule: Annotated[
+        str, msgspec.Meta(min_length=1, max_length=256, description="When it opens, as a cron expression of 5 fields.")
+    ]
+    duration: Annotated[Duration, _length("For how long it is open.", "1m", "744h")]
+    time_zone: Annotated[str, _zone("The zone of the expression; if absent, that of the policy.")] | None = None
+
+
+_WINDOW_LIST = msgspec.Meta(
+    min_length=1, max_length=MOST_WINDOWS, extra_json_schema={"x-kubernetes-list-type": "atomic"}
+)
+
+
+class ScheduleWindows(Wire, frozen=True):
+    """When runs may start: inside an allowed window, if there is one, and outside every excluded one."""
+
+    allowed: Annotated[tuple[ScheduleWindow, ...], _WINDOW_LIST] | None = None
+    excluded: Annotated[tuple[ScheduleWindow, ...], _WINDOW_LIST] | None = None
+    outside: Annotated[
+        Literal["Delay", "Skip"],
+        _described("What becomes of a slot outside: Delay moves it to the next opening, Skip drops it."),
+    ] = "Delay"
+
+
 class SchedulePolicySpec(Wire, frozen=True):
     """Which Schedules, and what applies to them."""
 
@@ -88,19 +151,37 @@ class SchedulePolicySpec(Wire, frozen=True):
     time_zone: (
         Annotated[
             str,
+            _zone(
+                "The zone in which expressions and retention are read, such as Europe/Berlin."
+                " A zone in the expression itself comes first."
+            ),
+        ]
+        | None
+    ) = None
+    spread: Spread | None = None
+    windows: (
+        Annotated[
+            ScheduleWindows,
             msgspec.Meta(
-                min_length=1,
-                max_length=64,
-                description="The zone in which expressions and retention are read, such as Europe/Berlin."
-                " A zone in the expression itself comes first.",
                 extra_json_schema={
                     "x-kubernetes-validations": [
                         {
-                            "rule": "timestamp('2026-01-01T00:00:00Z').getHours(self) >= 0",
-                            "message": "not a time zone of the IANA database, such as Europe/Berlin",
+                            "rule": "has(self.allowed) || has(self.excluded)",
+                            "message": "no window: set allowed or excluded, or leave windows out",
                         }
                     ]
-                },
+                }
+            ),
+        ]
+        | None
+    ) = None
+    starting_deadline: (
+        Annotated[
+            Duration,
+            _length(
+                "A run that has not started this long after it could have is recorded as missed, not run later.",
+                "1m",
+                "8760h",
             ),
         ]
         | None

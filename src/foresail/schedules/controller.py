@@ -34,7 +34,7 @@ from foresail.schedules.observe import (
     restore_row,
     schedule_row,
 )
-from foresail.schedules.policies import PolicyRow, policy_for, policy_row, reaches, settings_under
+from foresail.schedules.policies import PolicyRow, policy_for, policy_row, reaches, settings_under, timing_under
 from foresail.schedules.retention import is_waiting_for_velero
 from foresail.schedules.rules import Verdict, judge
 from foresail.schedules.settings import Settings
@@ -144,7 +144,7 @@ class Schedules:
 
     def _learn_backup(self, change: Change[BackupRow]) -> Iterable[Key]:
         if change.old is None and change.new is not None and not change.initial:
-            self.metrics.measure_lateness(change.new)
+            self.metrics.measure_lateness(change.new, self._started(change.new))
         if change.new is None and change.old is not None:
             self._note_deleted(change.old)
         return ()
@@ -267,7 +267,7 @@ class Schedules:
             self._decided.add(key)
             self.metrics.record(view, verdict)
             self._note_deletions(key, view, verdict)
-            self._note_next(key, None if verdict.refused or view.schedule.paused else verdict.upcoming)
+            self._note_next(key, None if verdict.refused or view.schedule.paused else verdict.starts)
         return ()
 
     def start_term(self) -> Iterable[Key]:
@@ -287,6 +287,15 @@ class Schedules:
     def concurrency(self) -> int:
         """How many Backups Velero runs at a time, by the flags of its Deployment."""
         return max((row.concurrency for row in self._servers()), default=1)
+
+    def _started(self, backup: BackupRow) -> datetime | None:
+        """Return the first instant at which the run of a Backup could start: its slot, moved by a policy."""
+        schedule = self.schedules.get(Key(backup.key.namespace, backup.schedule))
+        if schedule is None or backup.slot is None:
+            return backup.slot
+        policy = policy_for(schedule.key.name, schedule.labels, self.policies.rows())
+        timing = timing_under(policy, schedule.key, settings_under(policy, self.settings).zone)
+        return backup.slot if timing is None else timing.starts(backup.slot)
 
     def _note_deletions(self, key: Key, view: ScheduleView, verdict: Verdict) -> None:
         retained = verdict.retained

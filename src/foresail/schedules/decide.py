@@ -17,6 +17,7 @@ from foresail.schedules.slots import last_slot
 from foresail.schedules.status import patch_body
 from foresail.slots.due import unrecorded_slot
 from foresail.slots.rules import missed_text, skipped_text
+from foresail.slots.timing import NotRun
 
 
 def decide(view: ScheduleView, now: datetime) -> Plan:
@@ -103,13 +104,29 @@ def reasons_to_report(verdict: Verdict) -> list[Because]:
         found.append(verdict.attempts.ended)
     if verdict.skipped:
         found.append(_skipped(verdict))
+    if verdict.not_run is not None:
+        found.append(not_run(verdict.not_run, verdict.base))
     if verdict.fires is not None and verdict.missed:
         found.append(_missed(verdict, verdict.fires))
     return [each for each in found if each is not None]
 
 
 def _skipped(verdict: Verdict) -> Because:
-    return Because(Reason.SKIPPED, skipped_text(verdict.base, verdict.upcoming), Level.NORMAL)
+    return Because(Reason.SKIPPED, skipped_text(verdict.base, verdict.starts), Level.NORMAL)
+
+
+def not_run(slots: NotRun, base: datetime) -> Because:
+    """Return which slots a policy left out, and why."""
+    words = {
+        "outside its windows": slots.outside,
+        "past startingDeadline": slots.expired,
+        "superseded by a newer one": slots.superseded,
+    }
+    counts = ", ".join(f"{count} {word}" for word, count in words.items() if count)
+    text = f"Slots since {stamp(base)} that are not run, up to {stamp(slots.last)}: {counts}."
+    if slots.expired:
+        return Because(Reason.DEADLINE_EXCEEDED, text)
+    return Because(Reason.OUTSIDE_WINDOW, text, Level.NORMAL)
 
 
 def _missed(verdict: Verdict, slot: datetime) -> Because:

@@ -105,13 +105,13 @@ class ScheduleMetrics(Collector):
         """Forget the verdicts on all Schedules."""
         self._figures.clear()
 
-    def measure_lateness(self, backup: BackupRow) -> None:
-        """Measure how late a new Backup is, or count it as a further attempt."""
+    def measure_lateness(self, backup: BackupRow, started: datetime | None) -> None:
+        """Measure how long after the instant at which it could start a Backup was made, or count a further attempt."""
         if backup.is_repetition:
             self._retries.inc()
             return
-        if backup.slot is not None and backup.is_waiting:
-            self._lateness.observe(max((now() - backup.slot).total_seconds(), 0.0))
+        if started is not None and backup.is_waiting:
+            self._lateness.observe(max((now() - started).total_seconds(), 0.0))
 
     # What a scrape reads
 

@@ -59,6 +59,21 @@ class Reason(StrEnum):
     POLICY_INVALID = "PolicyInvalid"
     """The SchedulePolicy that applies cannot be used, so the phase is FailedValidation. Correct the policy."""
 
+    OUTSIDE_WINDOW = "OutsideWindow"
+    """Slots were outside the windows of the SchedulePolicy, so they are skipped, merged into one run at the next
+    opening, or wait for it. No action is needed.
+    """
+
+    DEADLINE_EXCEEDED = "DeadlineExceeded"
+    """A run could not start within `startingDeadline` of the SchedulePolicy, so it is recorded as missed. Find out what
+    blocked it with `foresail schedule explain`.
+    """
+
+    NEVER_IN_WINDOW = "NeverInWindow"
+    """No slot of the Schedule is inside the windows of its SchedulePolicy, so the phase is FailedValidation. Correct
+    `spec.windows`, or the expression.
+    """
+
     RETENTION_DELETED = "RetentionDeleted"
     """A Backup was deleted because no rule of the SchedulePolicy keeps it. No action is needed."""
 
@@ -90,7 +105,13 @@ class Reason(StrEnum):
     """
 
 
-BLOCKING = (Reason.VELERO_SCHEDULES, Reason.DIALECT_UNKNOWN, Reason.BUSY, Reason.LOCATION_UNAVAILABLE)
+BLOCKING = (
+    Reason.VELERO_SCHEDULES,
+    Reason.DIALECT_UNKNOWN,
+    Reason.BUSY,
+    Reason.OUTSIDE_WINDOW,
+    Reason.LOCATION_UNAVAILABLE,
+)
 """What blocks a run that is due; the run starts when nothing blocks it."""
 
 

@@ -18,10 +18,10 @@ from foresail.schedules.policies import problem_with
 from foresail.schedules.reasons import Because, Reason
 from foresail.schedules.retention import Retained, retain
 from foresail.schedules.retries import Attempts, attempts_of, ended_slot
-from foresail.schedules.slots import last_slot, made_by_velero
+from foresail.schedules.slots import last_slot, made_by_velero, timing_of
 from foresail.schedules.status import UNKNOWN, Changes, last_observed
 from foresail.slots import rules
-from foresail.slots.due import due_and_upcoming, missed_before, unrecorded_slot
+from foresail.slots.due import missed_before, unrecorded_slot
 from foresail.slots.expression import too_rare
 from foresail.slots.observed import Observed
 from foresail.slots.rules import (
@@ -32,6 +32,8 @@ from foresail.slots.rules import (
     is_edited,
     skip_not_applied_text,
 )
+from foresail.slots.timing import NotRun, Placed, place
+from foresail.slots.windows import AHEAD, next_opening
 
 LONGEST_NAME = 63  # of a label's value: the name of a Schedule is in a label of each of its Backups
 
@@ -45,7 +47,11 @@ class Verdict(msgspec.Struct, frozen=True):
     skipped: bool = False  # skipImmediately was applied just now
     edited: bool = False
     due: datetime | None = None  # the slot whose run is due, blocked or not
-    upcoming: datetime | None = None  # the first slot after now
+    due_since: datetime | None = None  # the first instant at which that run could start
+    upcoming: datetime | None = None  # the first slot that has not come yet
+    starts: datetime | None = None  # the first instant at which that one may start
+    not_run: NotRun | None = None  # slots that a policy leaves out, to be recorded now
+    wake_at: datetime | None = None  # when the clock alone may change this
     missed: int = 0  # slots before the due one that will not run; at most a hundred are counted
     blocked_by: Because | None = None
     dialect_changed: Because | None = None  # another dialect, and with it other fires
@@ -68,8 +74,8 @@ class Verdict(msgspec.Struct, frozen=True):
 
     @property
     def next_run(self) -> datetime | None:
-        """The slot of the next run: the one that is due, or the one to come."""
-        return self.due or self.upcoming
+        """When the next run starts, or could have started: with a policy, later than its slot."""
+        return self.due_since or self.starts
 
 
 # What blocks a run that is due
@@ -115,6 +121,18 @@ def busy(view: ScheduleView, now: datetime) -> Because | None:
     return None
 
 
+def outside_window(view: ScheduleView, now: datetime) -> Because | None:
+    """Block a run that was blocked until the windows of the policy closed; it starts when they open."""
+    timing = timing_of(view)
+    windows = timing.windows if timing is not None else None
+    if windows is None or view.policy is None or windows.is_open(whole(now)):
+        return None
+    opening = next_opening(windows, whole(now))
+    when = f"the run starts at {stamp(opening)}" if opening is not None else "no opening follows; correct spec.windows"
+    text = f"it is outside the windows of SchedulePolicy {view.policy.name}; {when}."
+    return Because(Reason.OUTSIDE_WINDOW, text, Level.NORMAL)
+
+
 def location_unavailable(view: ScheduleView, _now: datetime) -> Because | None:
     """Block a run while its location is unavailable: Velero would fail the Backup for good."""
     return _location_problem(view)
@@ -137,6 +155,7 @@ def _location_problem(view: ScheduleView) -> Because | None:
 BLOCKERS: tuple[Callable[[ScheduleView, datetime], Because | None], ...] = (
     velero_schedules,
     busy,
+    outside_window,
     location_unavailable,
 )
 
@@ -145,7 +164,9 @@ def is_settling(view: ScheduleView, now: datetime) -> bool:
     """Whether the store does not have the Backup of the last run yet, so that its phase is unknown."""
     last = view.schedule.last_backup
     name = backup_name(view.schedule, last) if last is not None else ""
-    return rules.is_settling(last, now, is_known=any(each.key.name == name for each in view.backups))
+    timing = timing_of(view)
+    started = timing.starts(last) if timing is not None and last is not None else last
+    return rules.is_settling(started, now, is_known=any(each.key.name == name for each in view.backups))
 
 
 def is_version_awaited(view: ScheduleView, now: datetime) -> bool:
@@ -170,24 +191,29 @@ def judge(view: ScheduleView, now: datetime) -> Verdict:
     retained = None if refused else retain(view, previous.retention if previous else "", now)
     digest = retained.digest if retained and retained.is_approved else ""
     observed, base = msgspec.structs.replace(found.observed, dialect=dialect, retention=digest), found.base
-    upcoming = due = made = None
+    made, placed = None, Placed()
     if not isinstance(cron, Because):
-        due, upcoming = due_and_upcoming(cron, base, now)
-        made = made_by_velero(view, due) if due is not None else None
+        timing = timing_of(view)
+        placed = place(cron, base, now, timing)
+        made = made_by_velero(view, placed.due) if placed.due is not None else None
         if made is not None:
             base = max(base, made)
-            due, upcoming = due_and_upcoming(cron, base, now)
-        if due is None and upcoming is None:
-            cron = refusal(too_rare(schedule.text))
-    attempts = None if refused else attempts_of(view, observed, due or upcoming, previous)
+            placed = place(cron, base, now, timing)
+        if placed.due is None and placed.upcoming is None:
+            cron = _never_in_window(view) if placed.is_never_open else refusal(too_rare(schedule.text))
+            placed = Placed()
+    attempts = None if refused else attempts_of(view, observed, placed.since or placed.starts, previous)
     observed = msgspec.structs.replace(observed, ended=ended_slot(attempts, previous, paused=schedule.paused))
+    if schedule.paused:
+        placed = Placed()
+    not_run = placed.not_run
     errors = (cron.message,) if isinstance(cron, Because) and not is_unknown else ()
     changes = Changes(
         observed=observed,
         phase=schedule.phase if is_unknown else velero.FAILED_VALIDATION if errors else velero.ENABLED,
         errors=schedule.errors if is_unknown else errors,
         last_backup=made or unrecorded_slot(schedule, last, now),
-        last_skipped=whole(now) if found.skipped else None,
+        last_skipped=whole(now) if found.skipped else not_run.last if not_run else None,
         clears_skip=found.skipped and schedule.skip is True,
         clears=tuple(field for field in ("lastBackup", "lastSkipped") if field in found.future),
     )
@@ -200,6 +226,8 @@ def judge(view: ScheduleView, now: datetime) -> Verdict:
         in_future=_in_future(found.future),
         retained=retained,
         attempts=attempts,
+        not_run=not_run,
+        wake_at=placed.wake_at,
         ignored=skip_not_applied() if observed.ignored and not (previous and previous.ignored) else None,
     )
     if isinstance(cron, Because):
@@ -209,15 +237,18 @@ def judge(view: ScheduleView, now: datetime) -> Verdict:
         return msgspec.structs.replace(verdict, blocked_by=blocked_by, is_settling=is_version_awaited(view, now))
     if schedule.paused:
         return verdict
+    verdict = msgspec.structs.replace(verdict, upcoming=placed.upcoming, starts=placed.starts)
+    due = placed.due
     repeats = due is None and attempts is not None and attempts.is_due(now)
     if due is None and not repeats:
-        return msgspec.structs.replace(verdict, upcoming=upcoming)
+        return verdict
     return msgspec.structs.replace(
         verdict,
         due=due,
-        upcoming=upcoming,
-        missed=missed_before(cron, base, due) if due is not None else 0,
+        due_since=placed.since,
+        missed=missed_before(cron, not_run.last if not_run else base, due) if due is not None else 0,
         repeats=repeats,
+        wake_at=_wake_at(view, placed, now) if repeats else placed.wake_at,
         blocked_by=next(filter(None, (blocker(view, now) for blocker in BLOCKERS)), None),
         is_settling=is_settling(view, now),
     )
@@ -235,12 +266,12 @@ def next_reconcile(verdict: Verdict, now: datetime) -> datetime | None:
     """Return the instant at which the clock alone may change the verdict."""
     if verdict.is_settling:
         return now + timedelta(seconds=1)
-    if verdict.refused is not None and verdict.refused.reason is Reason.NEVER_FIRES:
+    if verdict.refused is not None and verdict.refused.reason in (Reason.NEVER_FIRES, Reason.NEVER_IN_WINDOW):
         return now + RARE_RECHECK  # a fire in eight years is found once it is within five
     again = verdict.attempts.next_at if verdict.attempts else None
     if again is None or verdict.due is not None or again <= now:
-        return verdict.upcoming
-    return min(again, verdict.upcoming or again)
+        return verdict.wake_at
+    return min(again, verdict.wake_at or again)
 
 
 def _dialect(view: ScheduleView, previous: Observed | None, now: datetime, *, edited: bool) -> str:
@@ -286,6 +317,21 @@ def _policy_problem(view: ScheduleView) -> Because | None:
     if view.policy is None or problem is None:
         return None
     return Because(Reason.POLICY_INVALID, f"SchedulePolicy {view.policy.name} cannot be used: {problem}. Correct it.")
+
+
+def _wake_at(view: ScheduleView, placed: Placed, now: datetime) -> datetime | None:
+    """Return when to reconcile a further attempt: at the next slot, or when the windows open."""
+    timing = timing_of(view)
+    windows = timing.windows if timing is not None else None
+    if windows is None or windows.is_open(whole(now)):
+        return placed.wake_at
+    return min((each for each in (placed.wake_at, next_opening(windows, whole(now))) if each), default=None)
+
+
+def _never_in_window(view: ScheduleView) -> Because:
+    name = view.policy.name if view.policy else ""
+    text = f"no slot of {view.schedule.text!r} is inside the windows of SchedulePolicy {name}"
+    return Because(Reason.NEVER_IN_WINDOW, f"{text} in the next {AHEAD.days} days. Correct spec.windows.")
 
 
 def _name_too_long(schedule: ScheduleRow) -> Because | None:

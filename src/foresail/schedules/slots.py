@@ -4,8 +4,10 @@ from datetime import UTC, datetime, timedelta
 
 from foresail.api import velero
 from foresail.schedules.observe import BackupRow, ScheduleView
+from foresail.schedules.policies import timing_under
 from foresail.slots import due
 from foresail.slots.observed import Observed
+from foresail.slots.timing import Timing
 
 _VELERO_LATENESS = timedelta(minutes=2)  # Velero looks for due Schedules once a minute
 _STAMP = "%Y%m%d%H%M%S"
@@ -15,6 +17,11 @@ _DIGITS = len("20260310120000")
 def base_of(view: ScheduleView, observed: Observed, now: datetime) -> datetime:
     """Return the instant that the next run is counted from; times in the future do not count."""
     return due.base_of(view.schedule, observed, last_slot(view, now), now)
+
+
+def timing_of(view: ScheduleView) -> Timing | None:
+    """Return what the policy of a Schedule says about its times."""
+    return timing_under(view.policy, view.schedule.key, view.settings.zone)
 
 
 def last_slot(view: ScheduleView, now: datetime) -> datetime | None:

@@ -32,6 +32,6 @@ def is_quiet(schedules: Iterable[ScheduleRow], zone: str, now: datetime) -> bool
 
 def _runs_soon(row: ScheduleRow, zone: str, now: datetime) -> bool:
     verdict = judge(ScheduleView(row, (), None, VeleroServer(None), Settings(zone=zone)), now)
-    if verdict.due is not None and now - verdict.due < _VELERO_LATENESS:
+    if verdict.due_since is not None and now - verdict.due_since < _VELERO_LATENESS:
         return True
-    return not row.paused and verdict.upcoming is not None and verdict.upcoming - now < RESTART_TIME
+    return not row.paused and verdict.starts is not None and verdict.starts - now < RESTART_TIME

@@ -6,7 +6,7 @@ from datetime import date, datetime, timedelta
 from functools import partial
 
 from foresail.cli.cron.calendar import write_picture
-from foresail.cli.cron.load import Load, Timetable, fires_between, load_of
+from foresail.cli.cron.load import Load, Timetable, load_of
 from foresail.cli.cron.load_lines import SHOWN, pile_line, week_lines
 from foresail.cli.cron.load_picture import load_picture
 from foresail.cli.cron.words import instant_of
@@ -17,6 +17,8 @@ from foresail.cron.tz.zone_name import validate_zone_name
 from foresail.cron.tz.zoneinfo_loader import load_zoneinfo
 from foresail.schedules.expression import parse_expression
 from foresail.schedules.reasons import Because
+from foresail.schedules.slots import timing_of
+from foresail.slots.timing import starts_between
 
 
 def calendar(args: argparse.Namespace) -> int:
@@ -43,10 +45,10 @@ def timetable(each: EvaluatedSchedule, now: datetime) -> Timetable:
 
 
 def fires_of(each: EvaluatedSchedule, start: datetime, end: datetime, now: datetime) -> Iterator[datetime]:
-    """Yield when a Schedule fires; one that counts from its last run is followed from there."""
+    """Yield when runs of a Schedule start; one that counts from its last run is followed from there."""
     cron = parse_expression(each.schedule.text, each.view.settings.zone, each.view.server.dialect, now)
     if not isinstance(cron, Because):
-        yield from fires_between(cron, each.verdict.base, start, end)
+        yield from starts_between(cron, each.verdict.base, timing_of(each.view), start, end)
 
 
 def draw(args: argparse.Namespace, load: Load) -> None:

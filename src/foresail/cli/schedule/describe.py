@@ -12,6 +12,7 @@ from foresail.cli.schedule.get import last_result, next_run
 from foresail.cli.schedule.hints import hint_who_fires, manager_of
 from foresail.cli.schedule.snapshot import NOTED, EvaluatedSchedule, read_selected
 from foresail.cli.schedule.velero_layout import veleros_lines
+from foresail.schedules.decide import not_run
 from foresail.schedules.observe import BackupRow
 from foresail.schedules.rules import skip_not_applied
 
@@ -50,6 +51,8 @@ def _our_lines(each: EvaluatedSchedule, instant: datetime) -> Iterator[str]:
         yield f"Missed:\t{runs(each.verdict.missed)} since {go_time(each.verdict.base)}; one late run at most follows"
     yield f"Dialect:\t{dialect_of(each)}"
     yield f"Policy:\t{each.view.policy.name if each.view.policy else '<none>'}"
+    if each.view.policy is not None and each.verdict.not_run is not None:
+        yield f"Not Run:\t{not_run(each.verdict.not_run, each.verdict.base).message}"
     retained = each.verdict.retained
     if retained is not None:
         deletes = f"{len(retained.goes)} of {len(retained.kept)} Backups are deleted"

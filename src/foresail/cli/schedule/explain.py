@@ -23,6 +23,7 @@ from foresail.schedules.rules import BLOCKERS, skip_not_applied
 _QUESTIONS = {
     "velero_schedules": "Velero's own schedule controller is off",
     "busy": "no Backup of it runs",
+    "outside_window": "it is inside the windows of its policy",
     "location_unavailable": "its storage location is available",
 }
 
@@ -65,7 +66,7 @@ def summary(each: EvaluatedSchedule, instant: datetime) -> str:
     if verdict.due is not None:
         idle = "" if each.operator else ", and Foresail's operator does not run"
         return f"the run of {stamp(verdict.due)} is due now{idle}"
-    return f"the next run is at {moment(verdict.upcoming, instant)}" if verdict.upcoming else "no run is planned"
+    return f"the next run is at {moment(verdict.starts, instant)}" if verdict.starts else "no run is planned"
 
 
 def chain_of(each: EvaluatedSchedule, instant: datetime) -> list[Step]:
@@ -111,9 +112,11 @@ def _due(each: EvaluatedSchedule, instant: datetime) -> Step:
     base = f"counted from {stamp(verdict.base)}"
     if verdict.due is not None:
         missed = f"; {runs(verdict.missed)} before it will not run" if verdict.missed else ""
-        return Step(rule, YES, f"{moment(verdict.due, instant)}, {base}{missed}")
-    if verdict.upcoming is not None:
-        return Step(rule, WAITS, f"not before {moment(verdict.upcoming, instant)}, {base}")
+        since = moved(verdict.due, verdict.due_since)
+        return Step(rule, YES, f"{moment(verdict.due, instant)}{since}, {base}{missed}")
+    if verdict.starts is not None:
+        since = moved(verdict.upcoming, verdict.starts)
+        return Step(rule, WAITS, f"not before {moment(verdict.starts, instant)}{since}, {base}")
     return Step(rule, NOT_CHECKED)
 
 
@@ -128,13 +131,20 @@ def _attempts(found: Attempts, instant: datetime) -> Step:
     return Step("a failed run is repeated", YES, f"{found.shown} attempts made at {stamp(found.slot)}; {because}")
 
 
+def moved(slot: datetime | None, starts: datetime | None) -> str:
+    """Return where a policy moved a slot; empty if it did not."""
+    if slot is None or starts is None or slot == starts:
+        return ""
+    return f" (slot {stamp(slot)}, moved by its policy to {stamp(starts)})"
+
+
 def _skip(each: EvaluatedSchedule) -> str:
     schedule = each.schedule
     field = "unset" if schedule.skip is None else str(schedule.skip).lower()
     applied = "; it is applied now, and earlier runs are skipped" if each.verdict.skipped else ""
     if each.verdict.changes.observed.ignored:
         applied = f"; {skip_not_applied().message}"
-    last = f"; last applied {stamp(schedule.last_skipped)}" if schedule.last_skipped else ""
+    last = f"; last skipped {stamp(schedule.last_skipped)}" if schedule.last_skipped else ""
     return f"skipImmediately is {field}{applied}{last}"
 
 

@@ -61,7 +61,7 @@ def schedule_table(
 
 def short_cells(each: EvaluatedSchedule, instant: datetime) -> tuple[str, ...]:
     """Return the cells of the short table."""
-    schedule, due, upcoming = each.schedule, each.verdict.due, each.verdict.upcoming
+    schedule, due, upcoming = each.schedule, each.verdict.due_since, each.verdict.starts
     ended = last_ended(each.view)
     age = ago(schedule.last_backup, instant) if schedule.last_backup else ""
     last = " ".join(filter(None, (ended.phase if ended else "", age))) or "n/a"

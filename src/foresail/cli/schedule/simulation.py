@@ -17,6 +17,7 @@ from foresail.api.marks import OBSERVED
 from foresail.cron import Schedule, fires_after, outlook
 from foresail.plan import Key
 from foresail.schedules.build import backup_name
+from foresail.schedules.decide import not_run
 from foresail.schedules.expression import parse_expression
 from foresail.schedules.observe import BackupRow, ScheduleRow, ScheduleView
 from foresail.schedules.reasons import Because, Reason
@@ -25,6 +26,7 @@ from foresail.schedules.slots import base_of
 from foresail.schedules.status import patch_body
 
 _RUNNING = "InProgress"
+_PASSES = (Reason.BUSY, Reason.OUTSIDE_WINDOW)  # what time alone ends
 
 
 class Outcome(StrEnum):
@@ -84,14 +86,21 @@ def simulated(view: ScheduleView, now: datetime, span: Span, takes: timedelta) -
             return
         yield from _skipped(view, verdict, cron, at, span)
         slot, blocked_by = verdict.fires, verdict.blocked_by
-        if blocked_by is not None and blocked_by.reason is not Reason.BUSY:
+        if blocked_by is not None and blocked_by.reason not in _PASSES:
             text = f"{blocked_by.reason}: {blocked_by.message}"
             yield from (Fate(each, Outcome.HELD, because=text) for each in span.slots(cron, verdict.base))
             return
+        recorded = verdict.not_run
+        if recorded is not None:
+            text = not_run(recorded, verdict.base).reason.value
+            end = recorded.last + timedelta(seconds=1)
+            yield from (Fate(each, Outcome.SKIPPED, because=text) for each in span.slots(cron, verdict.base, end))
         if slot is not None:
-            yield from (Fate(each, Outcome.MISSED) for each in span.slots(cron, verdict.base, slot))
+            base = recorded.last if recorded is not None else verdict.base
+            yield from (Fate(each, Outcome.MISSED) for each in span.slots(cron, base, slot))
             if at >= span.since:  # the run is in the span, even if its slot was before
-                yield Fate(slot, Outcome.LATE if at - slot >= timedelta(seconds=1) else Outcome.RUNS, at)
+                started = verdict.due_since or slot
+                yield Fate(slot, Outcome.LATE if at - started >= timedelta(seconds=1) else Outcome.RUNS, at)
             view = _fired(view, slot, at)
         view = _recorded(view, verdict, slot)
         following = _following(view, verdict, at, takes)
@@ -121,7 +130,7 @@ def _following(view: ScheduleView, verdict: Verdict, at: datetime, takes: timede
     if verdict.is_settling:
         return at + timedelta(seconds=1)
     ends = [end_of(each, takes) for each in view.backups if is_busy(each, view.schedule, at)]
-    moments = [*([verdict.upcoming] if verdict.upcoming else []), *(ends if verdict.blocked_by else [])]
+    moments = [*([verdict.wake_at] if verdict.wake_at else []), *(ends if verdict.blocked_by else [])]
     return min((each for each in moments if each > at), default=None)
 
 

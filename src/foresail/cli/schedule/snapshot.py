@@ -114,9 +114,9 @@ class EvaluatedSchedule:
     @property
     def blocks_next_run(self) -> Because | None:
         """What would block the next run if it were due now; a Backup that runs has ended by then."""
-        if self.blocked_by is not None or self.verdict.due is not None or self.verdict.upcoming is None:
+        if self.blocked_by is not None or self.verdict.due is not None or self.verdict.starts is None:
             return None
-        at = self.verdict.upcoming
+        at = self.verdict.starts
         blockers = (velero_schedules, location_unavailable) if self.operator else (location_unavailable,)
         return next(filter(None, (blocker(self.view, at) for blocker in blockers)), None)
 

@@ -1,0 +1,169 @@
+"""When the slots of a Schedule run under a policy: spread, windows and a deadline.
+
+The nominal slot stays the identity of a run. What a policy changes is the instant at which the run may start, so an
+edit of a policy never runs a slot twice.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from itertools import islice, takewhile
+
+import msgspec
+
+from foresail.api.instants import whole
+from foresail.cron import Schedule, fires_after, outlook
+from foresail.slots.due import due_and_upcoming
+from foresail.slots.windows import AHEAD, MOST_STEPS, SECOND, Windows, is_open_since, last_inside, next_opening
+
+_MOST_COUNTED = 100
+
+
+class Timing(msgspec.Struct, frozen=True):
+    """What a policy says about the times of one Schedule."""
+
+    offset: timedelta = timedelta()
+    windows: Windows | None = None
+    deadline: timedelta | None = None
+
+    def starts(self, slot: datetime) -> datetime | None:
+        """Return the first instant at which the run of a slot may start; None if it never may."""
+        effective = slot + self.offset
+        if self.windows is None:
+            return effective
+        if self.windows.skips:
+            return effective if self.windows.is_open(effective) else None
+        return next_opening(self.windows, effective)
+
+    def is_expired(self, start: datetime, now: datetime) -> bool:
+        """Whether a run that could start at an instant is too late by now."""
+        return self.deadline is not None and now - start > self.deadline
+
+
+class NotRun(msgspec.Struct, frozen=True):
+    """Slots that are never run, up to the last of them; at most a hundred are counted."""
+
+    last: datetime
+    outside: int = 0  # of the windows, or merged into a newer slot at the next opening
+    expired: int = 0  # past startingDeadline
+    superseded: int = 0  # by a newer slot
+
+
+class Placed(msgspec.Struct, frozen=True):
+    """The slot that is due and the one to come, with the first instants at which they may start."""
+
+    due: datetime | None = None
+    since: datetime | None = None
+    upcoming: datetime | None = None
+    starts: datetime | None = None
+    not_run: NotRun | None = None  # to be recorded now
+    wake_at: datetime | None = None  # when the clock alone changes this
+    is_never_open: bool = False  # the next slot has no opening
+
+
+def place(cron: Schedule, base: datetime, now: datetime, timing: Timing | None) -> Placed:
+    """Return what is due and what comes next, counted from the last slot that was run or skipped."""
+    if timing is None:
+        due, upcoming = due_and_upcoming(cron, base, now)
+        return Placed(due, due, upcoming, upcoming, wake_at=upcoming)
+    return _place(cron, base, now, timing)
+
+
+def _place(cron: Schedule, base: datetime, now: datetime, timing: Timing) -> Placed:
+    windows = timing.windows
+    reached = _reached(windows, base + timing.offset, now)
+    last, following = due_and_upcoming(cron, base, (reached or base + timing.offset) - timing.offset)
+    if reached is None:
+        last = None
+    since = timing.starts(last) if last is not None else None
+    due = last if since is not None and _may_run(timing, since, now) else None
+    upcoming = following
+    if windows is not None and windows.skips and following is not None:
+        upcoming = _first_inside(cron, following, now, timing)
+    starts = timing.starts(upcoming) if upcoming is not None else None
+    # A slot that is skipped is recorded when it comes, not when the next one runs.
+    wakes = [starts, following + timing.offset if following is not None and windows and windows.skips else None]
+    if due is not None and since is not None:
+        wakes += [since + timing.deadline + SECOND] if timing.deadline is not None else []
+        wakes += [next_opening(windows, whole(now))] if windows is not None and not windows.is_open(whole(now)) else []
+    return Placed(
+        due=due,
+        since=since if due is not None else None,
+        upcoming=upcoming if starts is not None else None,
+        starts=starts,
+        not_run=_not_run(cron, base, last, due, timing, now) if last is not None else None,
+        wake_at=min((each for each in wakes if each is not None and each > now), default=None),
+        is_never_open=following is not None and starts is None,
+    )
+
+
+def _reached(windows: Windows | None, after: datetime, now: datetime) -> datetime | None:
+    """Return the instant up to which slots have come: while closed, a slot that waits for the opening has not."""
+    at = whole(now)
+    if windows is None or windows.skips or windows.is_open(at):
+        return at
+    return last_inside(windows, at, after)
+
+
+def _may_run(timing: Timing, since: datetime, now: datetime) -> bool:
+    """Whether a slot that has come may still run: in time, and if outside means Skip, in the same open stretch."""
+    if timing.is_expired(since, now):
+        return False
+    windows = timing.windows
+    return windows is None or not windows.skips or is_open_since(windows, since, whole(now))
+
+
+def _first_inside(cron: Schedule, slot: datetime | None, now: datetime, timing: Timing) -> datetime | None:
+    """Return the first slot from one on that is inside the windows; None if none is found."""
+    windows = timing.windows
+    for _ in range(MOST_STEPS):
+        if slot is None or windows is None or slot - now > AHEAD:
+            return None
+        opening = next_opening(windows, slot + timing.offset)
+        if opening is None or opening == slot + timing.offset:
+            return slot if opening is not None else None
+        slot = outlook(cron, slot, opening - timing.offset - SECOND).upcoming
+    return None
+
+
+def _not_run(
+    cron: Schedule, base: datetime, last: datetime, due: datetime | None, timing: Timing, now: datetime
+) -> NotRun | None:
+    """Count the slots up to the last one that has come which are never run; those only superseded wait for the run."""
+    if due is not None:
+        before = outlook(cron, base, due - SECOND).due
+        if before is None:
+            return None
+        last = before
+    found = NotRun(last)
+    for slot in islice(takewhile(lambda each: each <= last, fires_after(cron, base)), _MOST_COUNTED):
+        field = _why(slot, timing, now)
+        found = msgspec.structs.replace(found, **{field: getattr(found, field) + 1})
+    return found if found.outside or found.expired else None
+
+
+def _why(slot: datetime, timing: Timing, now: datetime) -> str:
+    start = timing.starts(slot)
+    if start is None:
+        return "outside"
+    if timing.is_expired(start, now):
+        return "expired"
+    is_moved = start > slot + timing.offset
+    return "outside" if is_moved or not _may_run(timing, start, now) else "superseded"
+
+
+def starts_between(
+    cron: Schedule, base: datetime, timing: Timing | None, start: datetime, end: datetime
+) -> Iterator[datetime]:
+    """Yield the instants from one on, and before another, at which runs start; several slots may start as one."""
+    offset = timing.offset if timing is not None else timedelta()
+    before = outlook(cron, base, start - offset - SECOND).due or base
+    last: datetime | None = None
+    if timing is not None and timing.windows is not None and not timing.windows.skips:
+        # Slots before the span may have been moved into it.
+        inside = last_inside(timing.windows, start - SECOND, start - AHEAD)
+        before = base if inside is None else outlook(cron, base, inside - offset).due or base
+    for slot in takewhile(lambda each: each + offset < end, fires_after(cron, before)):
+        at = slot if timing is None else timing.starts(slot)
+        if at is not None and start <= at < end and at != last:
+            last = at
+            yield at

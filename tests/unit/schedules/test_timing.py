@@ -1,0 +1,267 @@
+"""Spread, windows and the starting deadline of a SchedulePolicy: when a slot runs, and what is recorded if not."""
+
+from datetime import datetime, timedelta
+from random import Random
+from typing import Any
+
+import msgspec
+import pytest
+
+from foresail.api.instants import stamp
+from foresail.cron import Dialect, fires_after, parse
+from foresail.plan import Key
+from foresail.schedules.build import backup_name
+from foresail.schedules.decide import decide, reasons_to_report
+from foresail.schedules.observe import ScheduleRow, ScheduleView
+from foresail.schedules.policies import PolicyRow, problem_with, timing_under
+from foresail.schedules.reasons import Reason
+from foresail.schedules.rules import Verdict, judge, next_reconcile
+from tests.unit.schedules.rows import AVAILABLE, DAY, HOUR, MINUTE, NOON, backup, schedule, view, watched
+from tests.unit.schedules.test_policies import policy
+
+MIDNIGHT = NOON - 12 * HOUR
+DOWN = msgspec.structs.replace(AVAILABLE, phase="Unavailable")
+NIGHT = {"schedule": "0 22 * * *", "duration": "8h"}
+WEEKEND = {"schedule": "0 0 * * 6", "duration": "48h"}
+
+
+def daily(text: str = "0 0 * * *", last: datetime = MIDNIGHT - DAY) -> ScheduleRow:
+    """Return a Schedule that ran at a slot."""
+    return watched(schedule(text=text, last_backup=last, created=NOON - 30 * DAY))
+
+
+def offset_of(rule: PolicyRow, name: str = "daily") -> timedelta:
+    """Return the delay of a Schedule."""
+    timing = timing_under(rule, Key("velero", name), "UTC")
+    assert timing is not None
+    return timing.offset
+
+
+def reasons(verdict: Verdict) -> list[Reason]:
+    """Return the reasons of the Events."""
+    return [each.reason for each in reasons_to_report(verdict)]
+
+
+# Spread
+
+
+def test_spread_run_starts_after_its_offset_and_keeps_the_name_of_its_slot() -> None:
+    rule = policy(spread={"within": "2h"})
+    starts = MIDNIGHT + offset_of(rule)
+    before = judge(view(daily(), policy=rule), starts - timedelta(seconds=1))
+    assert (before.fires, before.upcoming, before.next_run) == (None, MIDNIGHT, starts)
+    assert next_reconcile(before, starts - timedelta(seconds=1)) == starts
+    plan = decide(view(daily(), policy=rule), starts)
+    assert [each.key.name for each in plan.actions] == [backup_name(daily(), MIDNIGHT)]
+
+
+def test_spread_of_a_schedule_depends_on_its_name_alone() -> None:
+    rule = policy(spread={"within": "2h"})
+    offsets = [offset_of(rule, f"s{number}") for number in range(266)]
+    assert offsets == [offset_of(policy("b", spread={"within": "2h"}), f"s{number}") for number in range(266)]
+    assert all(timedelta() <= each <= 2 * HOUR for each in offsets)
+    assert len(set(offsets)) > 250
+
+
+def test_removing_the_spread_runs_no_slot_twice() -> None:
+    done = daily(last=MIDNIGHT)
+    assert judge(view(done), MIDNIGHT + HOUR).fires is None
+    assert judge(view(done, policy=policy(spread={"within": "2h"})), MIDNIGHT + 2 * HOUR).fires is None
+
+
+# Deadline
+
+
+def test_run_that_could_not_start_in_time_is_recorded_as_missed_and_never_run() -> None:
+    rule = policy(startingDeadline="4h")
+    blocked = view(daily(), policy=rule, location=DOWN)
+    within, after = MIDNIGHT + 4 * HOUR, MIDNIGHT + 4 * HOUR + timedelta(seconds=1)
+    verdict = judge(blocked, within)
+    assert (verdict.due, verdict.fires, verdict.changes.last_skipped) == (MIDNIGHT, None, None)
+    assert next_reconcile(verdict, within) == after
+    late = judge(view(daily(), policy=rule), after)
+    assert (late.fires, late.changes.last_skipped) == (None, MIDNIGHT)
+    assert reasons(late) == [Reason.DEADLINE_EXCEEDED]
+    recorded = watched(msgspec.structs.replace(daily(), last_skipped=MIDNIGHT))
+    again = judge(view(recorded, policy=rule), after)
+    assert (again.fires, again.not_run, again.next_run) == (None, None, MIDNIGHT + DAY)
+
+
+def test_deadline_counts_from_the_offset_of_the_spread() -> None:
+    rule = policy(spread={"within": "2h"}, startingDeadline="1h")
+    late = MIDNIGHT + offset_of(rule) + HOUR
+    assert judge(view(daily(), policy=rule), late).fires == MIDNIGHT
+    assert judge(view(daily(), policy=rule), late + timedelta(seconds=1)).fires is None
+
+
+def test_after_a_long_downtime_the_slot_in_time_runs_and_the_others_are_recorded() -> None:
+    rule = policy(startingDeadline="4h")
+    verdict = judge(view(daily(last=MIDNIGHT - 5 * DAY), policy=rule), MIDNIGHT + HOUR)
+    assert (verdict.fires, verdict.missed, verdict.changes.last_skipped) == (MIDNIGHT, 0, MIDNIGHT - DAY)
+    assert verdict.not_run is not None
+    assert verdict.not_run.expired == 4
+    assert reasons(verdict) == [Reason.DEADLINE_EXCEEDED]
+
+
+# Windows
+
+
+def test_slot_outside_moves_to_the_opening_and_keeps_its_name() -> None:
+    rule = policy(windows={"allowed": [NIGHT]})
+    row = daily("0 12 * * *", NOON - DAY)
+    verdict = judge(view(row, policy=rule), NOON)
+    assert (verdict.fires, verdict.upcoming, verdict.next_run) == (None, NOON, NOON + 10 * HOUR)
+    plan = decide(view(row, policy=rule), NOON + 10 * HOUR)
+    assert [each.key.name for each in plan.actions] == [backup_name(row, NOON)]
+
+
+def test_slots_of_one_closed_stretch_start_once_and_the_others_are_recorded() -> None:
+    rule = policy(windows={"allowed": [NIGHT]})
+    verdict = judge(view(daily("0 * * * *", NOON - 7 * HOUR), policy=rule), NOON + 10 * HOUR)
+    assert (verdict.fires, verdict.missed) == (NOON + 10 * HOUR, 0)
+    assert verdict.changes.last_skipped == NOON + 9 * HOUR
+    assert verdict.not_run is not None
+    assert verdict.not_run.outside == 16
+    assert reasons(verdict) == [Reason.OUTSIDE_WINDOW]
+
+
+def test_slot_outside_is_skipped_and_recorded_when_it_comes() -> None:
+    rule = policy(windows={"allowed": [NIGHT], "outside": "Skip"})
+    row = daily("0 12,23 * * *", NOON - 13 * HOUR)
+    verdict = judge(view(row, policy=rule), NOON - MINUTE)
+    assert (verdict.next_run, next_reconcile(verdict, NOON - MINUTE)) == (NOON + 11 * HOUR, NOON)
+    skipped = judge(view(row, policy=rule), NOON)
+    assert (skipped.fires, skipped.changes.last_skipped) == (None, NOON)
+    assert reasons(skipped) == [Reason.OUTSIDE_WINDOW]
+
+
+def test_blocked_run_waits_for_the_next_opening_or_is_skipped_when_the_window_closes() -> None:
+    closed = NOON
+    row = daily("0 5 * * *", NOON - 31 * HOUR)
+    delays = judge(view(row, policy=policy(windows={"allowed": [NIGHT]})), closed)
+    assert (delays.due, delays.fires) == (NOON - 7 * HOUR, None)
+    assert delays.blocked_by is not None
+    assert delays.blocked_by.reason is Reason.OUTSIDE_WINDOW
+    assert next_reconcile(delays, closed) == NOON + 10 * HOUR
+    skips = judge(view(row, policy=policy(windows={"allowed": [NIGHT], "outside": "Skip"})), closed)
+    assert (skips.due, skips.changes.last_skipped) == (None, NOON - 7 * HOUR)
+
+
+def test_deadline_counts_from_the_opening() -> None:
+    rule = policy(windows={"allowed": [NIGHT]}, startingDeadline="1h")
+    row = daily("0 12 * * *", NOON - DAY)
+    assert judge(view(row, policy=rule), NOON + 11 * HOUR).fires == NOON
+    assert judge(view(row, policy=rule), NOON + 11 * HOUR + timedelta(seconds=1)).fires is None
+
+
+@pytest.mark.parametrize("outside", ["Delay", "Skip"])
+def test_windows_that_never_open_are_a_reason_and_not_a_loop(outside: str) -> None:
+    always = {"schedule": "* * * * *", "duration": "1h"}
+    rule = policy(windows={"excluded": [always], "outside": outside})
+    verdict = judge(view(daily(), policy=rule), NOON)
+    assert verdict.refused is not None
+    assert verdict.refused.reason is Reason.NEVER_IN_WINDOW
+
+
+def test_schedule_whose_slots_are_never_inside_is_refused_if_they_are_skipped() -> None:
+    rule = policy(windows={"allowed": [NIGHT], "outside": "Skip"})
+    verdict = judge(view(daily("0 12 * * *", NOON - DAY), policy=rule), NOON - HOUR)
+    assert verdict.refused is not None
+    assert verdict.refused.reason is Reason.NEVER_IN_WINDOW
+
+
+@pytest.mark.parametrize(
+    ("spec", "problem"),
+    [
+        ({"spread": {"within": "30h"}}, "spec.spread.within"),
+        ({"spread": {"within": "1ms"}}, "spec.spread.within"),
+        ({"startingDeadline": "1ms"}, "spec.startingDeadline"),
+        ({"windows": {"allowed": [{"schedule": "@every 1h", "duration": "1h"}]}}, "spec.windows.allowed[0]: schedule"),
+        ({"windows": {"allowed": [{"schedule": "0 0 31 2 *", "duration": "1h"}]}}, "never fires"),
+        ({"windows": {"excluded": [NIGHT, {"schedule": "x", "duration": "1h"}]}}, "spec.windows.excluded[1]"),
+        ({"windows": {"allowed": [{**NIGHT, "timeZone": "Mars/Base"}]}}, "timeZone 'Mars/Base'"),
+        ({"windows": {"allowed": [{**NIGHT, "duration": "0s"}]}}, "duration '0s'"),
+    ],
+)
+def test_unusable_times_are_named_and_block_the_schedule(spec: dict[str, Any], problem: str) -> None:
+    rule = policy()
+    rule = msgspec.structs.replace(rule, spec=msgspec.convert(_wire(spec), type(rule.spec), strict=False))
+    found = problem_with(rule)
+    assert found is not None
+    assert problem in found
+    refused = judge(view(daily(), policy=rule), NOON).refused
+    assert refused is not None
+    assert refused.reason is Reason.POLICY_INVALID
+
+
+def _wire(spec: dict[str, Any]) -> dict[str, Any]:
+    return {"selector": {}, **spec}
+
+
+# Every slot is run or recorded, whatever the policy
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_no_slot_is_both_run_and_skipped_and_none_is_lost(seed: int) -> None:
+    random = Random(seed)  # noqa: S311 - not for secrets
+    spec: dict[str, Any] = {}
+    if random.random() < 0.6:
+        spec["spread"] = {"within": random.choice(["10m", "2h", "23h"])}
+    if random.random() < 0.6:
+        spec["startingDeadline"] = random.choice(["5m", "4h", "40h"])
+    if random.random() < 0.8:
+        windows = random.choice(
+            [{"allowed": [NIGHT]}, {"excluded": [WEEKEND]}, {"allowed": [NIGHT], "excluded": [WEEKEND]}]
+        )
+        spec["windows"] = {**windows, "outside": random.choice(["Delay", "Skip"])}
+    text = random.choice(["0 */3 * * *", "30 23 * * *", "0 0,12 * * *", "17 5 * * 1-5"])
+    _play(policy(timeZone=random.choice(["UTC", "Europe/Berlin"]), **spec), text, random)
+
+
+def _play(rule: PolicyRow, text: str, random: Random) -> None:
+    """Follow a Schedule for three weeks across a clock change, blocked at times and looked at late at times."""
+    settings = msgspec.structs.replace(view().settings, zone=rule.spec.time_zone or "UTC")
+    begins, ends = NOON, NOON + 21 * DAY
+    row = watched(schedule(text=text, created=begins), zone=settings.zone)
+    made: list[datetime] = []
+    counted, at = 0, begins
+    everything = _slots(msgspec.structs.replace(row), begins, ends, settings.zone)
+    while at < ends:
+        seen = view(row, *[backup(slot=each) for each in made[-1:]], settings=settings, policy=rule)
+        seen = msgspec.structs.replace(seen, location=DOWN if random.random() < 0.2 else AVAILABLE)
+        verdict = judge(seen, at)
+        if verdict.refused is not None:
+            assert verdict.refused.reason is Reason.NEVER_IN_WINDOW
+            return
+        left_out = verdict.not_run
+        if left_out is not None:
+            assert left_out.last not in made
+            counted += left_out.outside + left_out.expired + left_out.superseded
+            row = msgspec.structs.replace(row, last_skipped=verdict.changes.last_skipped)
+        if verdict.fires is not None:
+            assert verdict.fires not in made
+            _assert_may_start(seen, verdict, at)
+            counted += 1 + verdict.missed
+            made.append(verdict.fires)
+            row = msgspec.structs.replace(row, last_backup=verdict.fires)
+        wake = next_reconcile(verdict, at) or at + HOUR
+        at = max(wake, at + MINUTE) + random.choice([0, 0, 0, 7, 90, 2_000]) * MINUTE
+    over = max([each for each in (row.last_backup, row.last_skipped) if each is not None], default=begins)
+    assert counted == sum(each <= over for each in everything), stamp(over)
+
+
+def _assert_may_start(seen: ScheduleView, verdict: Verdict, at: datetime) -> None:
+    timing = timing_under(seen.policy, seen.schedule.key, seen.settings.zone)
+    if timing is not None and verdict.due_since is not None:
+        assert verdict.due_since <= at
+        assert timing.deadline is None or at - verdict.due_since <= timing.deadline
+        assert timing.windows is None or timing.windows.is_open(at)
+
+
+def _slots(row: ScheduleRow, begins: datetime, ends: datetime, zone: str) -> list[datetime]:
+    found: list[datetime] = []
+    for fire in fires_after(parse(row.text, Dialect.GOCRON, zone), begins):
+        if fire > ends + 3 * DAY:
+            return found
+        found.append(fire)
+    return found
