@@ -427,6 +427,97 @@ def test_a_restore_from_an_own_location_needs_a_requester_whatever_the_policy_sa
     live(story)
 
 
+# Secrets: whoever reads the bucket reads them
+
+
+def _no_secrets(_user: str, verb: str, resource: str, namespace: str) -> bool:
+    return (verb, resource, namespace) != ("get", "secrets", "red")
+
+
+@pytest.mark.parametrize(
+    "asked", [{}, {"includedResources": ["configmaps", "Secrets", "secret"]}, {"includedResources": ["*"]}]
+)
+def test_a_backup_in_an_own_bucket_leaves_out_secrets_that_its_requester_may_not_read(
+    asked: dict[str, list[str]],
+) -> None:
+    async def story(tenancy: OwnLocations) -> None:
+        await opened(tenancy)
+        tenancy.reviews.may = _no_secrets
+        tenancy.back_up(NAB, storageLocation=OWN.name, **asked)
+        await tenancy.settle(10)
+        made = tenancy.made_for(NAB)
+        assert made is not None
+        spec = made["spec"]
+        assert "secrets" in spec["excludedNamespaceScopedResources"]
+        included = spec.get("includedNamespaceScopedResources") or []
+        assert {each.lower() for each in included}.isdisjoint({"secret", "secrets"}), (
+            "Velero refuses a kind in both lists"
+        )
+        status, reason, message = tenancy.condition(NAB, "Authorized")
+        assert (status, reason) == ("True", "KindsLeftOut")
+        assert "may not read them: secrets" in message
+        tenancy.velero_says(NAB, "Completed", progress={"totalItems": 2})
+        await tenancy.settle(5)
+        assert tenancy.condition(NAB, "Authorized")[:2] == ("True", "KindsLeftOut"), "it stays said"
+
+    live(story)
+
+
+@pytest.mark.parametrize("name", ["secrets", "secret", "Secrets", "SECRET", "secrets.", "secrets.v1"])
+def test_a_backup_of_secrets_alone_in_an_own_bucket_needs_a_requester_who_may_read_them(name: str) -> None:
+    async def story(tenancy: OwnLocations) -> None:
+        await opened(tenancy)
+        tenancy.reviews.may = _no_secrets
+        tenancy.back_up(NAB, storageLocation=OWN.name, includedResources=[name])
+        await tenancy.settle(60)
+        assert tenancy.made_for(NAB) is None
+        assert tenancy.condition(NAB, "Accepted")[0] == "False"
+
+    live(story)
+
+
+def test_a_backup_in_an_own_bucket_has_the_secrets_of_a_requester_who_may_read_them() -> None:
+    async def story(tenancy: OwnLocations) -> None:
+        await opened(tenancy)
+        tenancy.back_up(NAB, storageLocation=OWN.name)
+        await tenancy.settle(10)
+        made = tenancy.made_for(NAB)
+        assert made is not None
+        assert "secrets" not in made["spec"].get("excludedNamespaceScopedResources", [])
+        assert ("get", "secrets", "red") in tenancy.reviews.asked
+
+    live(story)
+
+
+def test_a_backup_in_an_own_bucket_without_a_requester_leaves_out_secrets() -> None:
+    async def story(tenancy: OwnLocations) -> None:
+        await opened(tenancy)
+        body = {"metadata": {"name": NAB.name}, "spec": {"backupSpec": {"storageLocation": OWN.name}}}
+        done(tenancy.world.create(NON_ADMIN_BACKUP, body, "tenant", NAB.namespace))
+        await tenancy.settle(10)
+        made = tenancy.made_for(NAB)
+        assert made is not None
+        assert "secrets" in made["spec"]["excludedNamespaceScopedResources"]
+
+    live(story)
+
+
+def test_nobody_is_asked_about_secrets_for_the_administrators_bucket_or_a_backup_without_them() -> None:
+    async def story(tenancy: OwnLocations) -> None:
+        await opened(tenancy)
+        tenancy.reviews.may = _no_secrets
+        tenancy.reviews.asked.clear()
+        tenancy.back_up(NAB)
+        tenancy.back_up(Key("red", "named"), storageLocation=OWN.name, includedResources=["configmaps"])
+        tenancy.back_up(Key("red", "without"), storageLocation=OWN.name, excludedResources=["secrets"])
+        await tenancy.settle(10)
+        for name in ("daily", "named", "without"):
+            assert tenancy.made_for(Key("red", name)) is not None
+        assert tenancy.reviews.asked == []
+
+    live(story)
+
+
 # Deletion
 
 

@@ -214,7 +214,11 @@ SENTENCES = {
     ),
     "KindsLeftOut": (
         (
-            "The requester may not create some kinds in the backup, so they are left out. Ask a cluster "
+            "The requester may not create or read some kinds, so they are left out. Ask a cluster "
+            "administrator for access to the kinds that the message names, and create another backup"
+        ),
+        (
+            "The requester may not create or read some kinds, so they are left out. Ask a cluster "
             "administrator for access to the kinds that the message names, and create another restore"
         ),
     ),

@@ -165,8 +165,8 @@ ADVICE = {
     Reason.CHECKING_ACCESS: Advice("the operator is checking what the requester may create", _WAIT),
     Reason.ALL_KINDS_ALLOWED: Advice("the requester may create everything in the backup", _WAIT),
     Reason.KINDS_LEFT_OUT: Advice(
-        "the requester may not create some kinds in the backup, so they are left out",
-        f"{_ASK_FOR_ACCESS}, and create another restore",
+        "the requester may not create or read some kinds, so they are left out",
+        f"{_ASK_FOR_ACCESS}, and create another {{word}}",
     ),
     Reason.ACCESS_DENIED: Advice(
         "the requester may not create any kind in the backup",

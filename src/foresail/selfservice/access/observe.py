@@ -30,12 +30,24 @@ class Checked(msgspec.Struct, frozen=True):
     is_too_large: bool = False  # the backup is too large to check
 
 
+class SecretsCheck(msgspec.Struct, frozen=True):
+    """The question whether a user may read the Secrets of a namespace."""
+
+    namespace: str
+    user: str
+    groups: tuple[str, ...]
+
+
 class PodCheck(msgspec.Struct, frozen=True):
-    """The questions whether a pod of a namespace makes Velero run a command, and what the named kinds are."""
+    """The questions whether a pod of a namespace makes Velero run a command, and what the named kinds are.
+
+    For a backup in a bucket of its tenant, also whether the requester may read the Secrets that the bucket would show.
+    """
 
     namespace: str
     checks_pods: bool = True
     kinds: tuple[str, ...] = ()  # that the backup names
+    secrets: SecretsCheck | None = None
 
 
 class PodsChecked(msgspec.Struct, frozen=True):
@@ -46,14 +58,7 @@ class PodsChecked(msgspec.Struct, frozen=True):
     problem: str = ""
     unserved: tuple[str, ...] = ()
     cluster_scoped: tuple[str, ...] = ()  # named kinds without a namespace
-
-
-class SecretsCheck(msgspec.Struct, frozen=True):
-    """The question whether a user may read the Secrets of a namespace."""
-
-    namespace: str
-    user: str
-    groups: tuple[str, ...]
+    may_read_secrets: bool = False  # only if it was asked
 
 
 class SecretsChecked(msgspec.Struct, frozen=True):

@@ -106,12 +106,14 @@ class AccessReader:
         """Run one check; a failure is a result too."""
         try:
             if isinstance(check, SecretsCheck):
-                question = Question("get", "", "secrets", check.namespace)
-                return SecretsChecked(await self._may(question, Options(check.namespace, check.user, check.groups)))
+                return SecretsChecked(await self._may_read_secrets(check))
             if isinstance(check, PodCheck):
                 found = await self._hooked_pod(check.namespace) if check.checks_pods else PodsChecked()
                 unserved, cluster_scoped = await self._named(check.kinds)
-                return msgspec.structs.replace(found, unserved=unserved, cluster_scoped=cluster_scoped)
+                may_read = check.secrets is not None and await self._may_read_secrets(check.secrets)
+                return msgspec.structs.replace(
+                    found, unserved=unserved, cluster_scoped=cluster_scoped, may_read_secrets=may_read
+                )
             contents = await self._contents_for(check)
             return Checked() if check.list_url else Checked(await self._verdict(contents, check))
         except TooLargeError:
@@ -168,6 +170,10 @@ class AccessReader:
 
         answers = await asyncio.gather(*(ask(each) for each in resources))
         return {each.name: answer for each, answer in zip(resources, answers, strict=True)}
+
+    async def _may_read_secrets(self, check: SecretsCheck) -> bool:
+        question = Question("get", "", "secrets", check.namespace)
+        return await self._may(question, Options(check.namespace, check.user, check.groups))
 
     async def _may(self, question: Question, options: Options) -> bool:
         attributes = {

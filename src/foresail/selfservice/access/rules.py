@@ -17,7 +17,7 @@ from foresail.selfservice.reasons import Reason, Refused
 from foresail.selfservice.specs.kinds import COME_WITH_CLAIMS, EVERYTHING
 
 CLAIMS, PODS, VOLUMES = "persistentvolumeclaims", "pods", "persistentvolumes"
-_ACCOUNTS = "serviceaccounts"
+_ACCOUNTS, _SECRETS = "serviceaccounts", "secrets"
 _SNAPSHOTS = "volumesnapshots.snapshot.storage.k8s.io"
 _RBAC = "rbac.authorization.k8s.io"
 _NAMED = 10
@@ -224,6 +224,40 @@ def kinds_not_served(spec: dict[str, Any], names: Collection[str]) -> Authorized
     """Let a backup go ahead that names kinds which Velero cannot find, and name them."""
     text = f"The cluster does not serve {listed(names)}, so Velero leaves them out; check the kind names"
     return Authorized(spec, Reason.KINDS_NOT_SERVED, text)
+
+
+# Secrets in a bucket of the tenant
+
+
+def holds_secrets(spec: dict[str, Any]) -> bool:
+    """Whether a backup may hold Secrets; in doubt it does."""
+    included = spec.get("includedNamespaceScopedResources") or ()
+    excluded = spec.get("excludedNamespaceScopedResources") or ()
+    is_included = not included or any("*" in each or _is_secrets(each) for each in included)
+    return is_included and _SECRETS not in excluded
+
+
+def without_secrets(spec: dict[str, Any], user: str) -> Authorized | Refused:
+    """Return a backup without Secrets, which its requester may not read and whoever has the bucket could."""
+    included = spec.get("includedNamespaceScopedResources") or ()
+    left = [each for each in included if not _is_secrets(each)]
+    who = user or "The unknown requester"
+    if included and not left:
+        text = f"{who} may not read Secrets, which the bucket of this backup would show; include other kinds"
+        return Refused(Reason.INVALID_BACKUP_SPEC, f"{text}, or use another storage location")
+    excluded = [*(spec.get("excludedNamespaceScopedResources") or ()), _SECRETS]
+    made = {**spec, "excludedNamespaceScopedResources": excluded}
+    if included:
+        made["includedNamespaceScopedResources"] = left
+    text = (
+        f"Left out because {who} may not read them: {_SECRETS}. To back them up, get access and create another backup"
+    )
+    return Authorized(made, Reason.KINDS_LEFT_OUT, text)
+
+
+def _is_secrets(name: str) -> bool:
+    """Whether Velero might read a name as Secrets: it ignores case, and a version or group may follow."""
+    return name.partition(".")[0].lower() in ("secret", _SECRETS)
 
 
 def no_kind_of_a_namespace(names: Collection[str]) -> Refused:

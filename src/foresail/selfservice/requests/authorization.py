@@ -27,6 +27,7 @@ from foresail.selfservice.access.observe import (
 )
 from foresail.selfservice.access.rules import Authorized, Options
 from foresail.selfservice.families import BACKUPS
+from foresail.selfservice.policy.locations import location_named
 from foresail.selfservice.policy.observe import PolicyRow
 from foresail.selfservice.reasons import Reason, Refused
 from foresail.selfservice.requests.file_requests import ask, delete_file_request, file_name
@@ -165,15 +166,16 @@ def _denied_since(view: RequestView) -> datetime:
     return since or view.request.created
 
 
-# Backups: no pod makes Velero wait
+# Backups: no pod makes Velero wait, and no bucket shows Secrets to who may not read them
 
 
 def _authorize_backup(
     view: RequestView, policy: PolicyRow, spec: dict[str, Any], now: datetime
 ) -> Authorized | Refused | Waiting:
     kinds = tuple(spec.get("includedNamespaceScopedResources") or ())
-    check = PodCheck(view.request.key.namespace, annotations.are_refused(policy), kinds)
-    if view.access is None or not (check.checks_pods or kinds):
+    secrets = _secrets_check(view, spec)
+    check = PodCheck(view.request.key.namespace, annotations.are_refused(policy), kinds, secrets)
+    if view.access is None or not (check.checks_pods or kinds or secrets):
         return Authorized(spec)
     read_result = view.access.read_result
     is_same = read_result is not None and read_result.query == check
@@ -187,14 +189,36 @@ def _authorize_backup(
     found = read_result.found
     again = _next_attempt(view.access)
     if found.problem and again is not None:
-        text = f"Cannot read the pods of namespace {check.namespace} or the kinds that the cluster serves"
+        text = f"Cannot read the pods of namespace {check.namespace}, the served kinds or the requester's access"
         message = _retried(text, found.problem)
         return Waiting(read=check, message=message) if now >= again else Waiting(wake_at=again, message=message)
     if found.pod:
         return annotations.hooked(found.pod, found.annotation, policy)
-    if found.cluster_scoped and len(found.cluster_scoped) + len(found.unserved) == len(kinds):
+    return _checked_backup(view, spec, check, found)
+
+
+def _checked_backup(
+    view: RequestView, spec: dict[str, Any], check: PodCheck, found: PodsChecked
+) -> Authorized | Refused:
+    """Return what a backup comes to when its kinds are known, and whether its requester may read Secrets."""
+    if found.cluster_scoped and len(found.cluster_scoped) + len(found.unserved) == len(check.kinds):
         return access.no_kind_of_a_namespace(found.cluster_scoped)
+    if check.secrets is not None and not (found.may_read_secrets and _has_requester(view)):
+        return access.without_secrets(spec, view.request.requester)
     return access.kinds_not_served(spec, found.unserved) if found.unserved else Authorized(spec)
+
+
+def _secrets_check(view: RequestView, spec: dict[str, Any]) -> SecretsCheck | None:
+    """Return the question about the Secrets in a backup that goes to a bucket of its tenant; None for another one."""
+    request, row = view.request, location_named(spec.get("storageLocation") or "", view.locations)
+    if row is None or row.owner is None or not access.holds_secrets(spec):
+        return None
+    return SecretsCheck(request.key.namespace, request.requester, request.requester_groups)
+
+
+def _has_requester(view: RequestView) -> bool:
+    reserved = view.access.reserved if view.access is not None else frozenset()
+    return access.requester_problem(view.request.requester, reserved) is None
 
 
 # Restores: only what the requester may create
