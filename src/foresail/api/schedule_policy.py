@@ -17,6 +17,7 @@ SCHEDULE_POLICY = Kind(GROUP, "v1alpha1", "schedulepolicies", "SchedulePolicy", 
 MOST_KEPT = 10_000
 MOST_ATTEMPTS = 10
 MOST_WINDOWS = 16
+MOST_CONCURRENT = 1_000
 
 
 def _described(text: str) -> msgspec.Meta:
@@ -136,6 +137,23 @@ class ScheduleWindows(Wire, frozen=True):
     ] = "Delay"
 
 
+class Concurrency(Wire, frozen=True):
+    """How many Backups of a group may be unfinished at once; the others wait in the order of their slots."""
+
+    max: Annotated[int, msgspec.Meta(ge=1, le=MOST_CONCURRENT, description="Unfinished Backups of the group.")]
+    group: (
+        Annotated[
+            str,
+            msgspec.Meta(
+                min_length=1,
+                max_length=63,
+                description="A name that several policies may share; if absent, the Schedules of this policy.",
+            ),
+        ]
+        | None
+    ) = None
+
+
 class SchedulePolicySpec(Wire, frozen=True):
     """Which Schedules, and what applies to them."""
 
@@ -202,6 +220,9 @@ class SchedulePolicySpec(Wire, frozen=True):
             ),
         ]
         | None
+    ) = None
+    concurrency: (
+        Annotated[Concurrency, _described("How many Backups may run at once; if absent, as many as are due.")] | None
     ) = None
     retry: Annotated[Retry, _described("How often a failed run is repeated; if absent, never.")] | None = None
 

@@ -12,15 +12,17 @@ from foresail.api.pods import POD
 from foresail.api.schedule_policy import SCHEDULE_POLICY, SchedulePolicy
 from foresail.cron import Dialect
 from foresail.kube.controller import Informer, LowPriority
-from foresail.kube.execute import Result
+from foresail.kube.execute import Outcome, Result
 from foresail.kube.reflector import Change, WatchSpec
 from foresail.kube.store import Store
-from foresail.plan import Key, Plan
+from foresail.plan import Create, Key, Plan
 from foresail.schedules.decide import plan
+from foresail.schedules.groups import Groups
 from foresail.schedules.metrics import ScheduleMetrics
 from foresail.schedules.observe import (
     BackupRow,
     DeletionRow,
+    GroupView,
     LocationRow,
     RestoreRow,
     ScheduleRow,
@@ -29,12 +31,22 @@ from foresail.schedules.observe import (
     VeleroServer,
     backup_row,
     deletion_row,
+    is_unfinished,
     location_of,
     location_row,
     restore_row,
     schedule_row,
 )
-from foresail.schedules.policies import PolicyRow, policy_for, policy_row, reaches, settings_under, timing_under
+from foresail.schedules.policies import (
+    PolicyRow,
+    group_of,
+    policy_for,
+    policy_row,
+    reaches,
+    settings_under,
+    timing_under,
+)
+from foresail.schedules.reasons import Reason
 from foresail.schedules.retention import is_waiting_for_velero
 from foresail.schedules.rules import Verdict, judge
 from foresail.schedules.settings import Settings
@@ -69,7 +81,11 @@ class Schedules:
         self.settings = settings
         self.schedules = Store[ScheduleRow]({"location": lambda row: [row.location]})
         self.backups = Store[BackupRow](
-            {"schedule": lambda row: [row.schedule], "state": lambda row: ["waiting"] if row.is_waiting else []}
+            {
+                "schedule": lambda row: [row.schedule],
+                "unfinished": lambda row: [] if row.is_terminal else [row.schedule],
+                "state": lambda row: ["waiting"] if row.is_waiting else [],
+            }
         )
         self.locations = Store[LocationRow]()
         self.policies = Store[PolicyRow]()
@@ -86,6 +102,7 @@ class Schedules:
         self._decided: set[Key] = set()  # the Schedules that were reconciled in this term as leader
         self._deleted: dict[str, datetime] = {}  # the slot of the last Backup that was deleted, by its Schedule's UID
         self._waits_to_delete: dict[Key, None] = {}  # Schedules with more to delete, in the order in which they ask
+        self._groups = Groups()
         self._version_request: VersionRequest | None = None
         self._versions: dict[str, str] = {}  # by the name of the request; Velero deletes those that it has answered
 
@@ -114,6 +131,7 @@ class Schedules:
                 WatchSpec(SCHEDULE_POLICY, SchedulePolicy, policy_row, optional=True),
                 self.policies,
                 self._keys_for_policy,
+                self._learn_policy,
             ),
             Informer(
                 WatchSpec(velero.DELETE_REQUEST, velero.DeleteBackupRequest, deletion_row, here),
@@ -140,6 +158,13 @@ class Schedules:
     def _learn_schedule(self, change: Change[ScheduleRow]) -> Iterable[Key]:
         if change.old is not None and change.new is None:
             self._deleted.pop(change.old.uid, None)
+        if self._groups.has_unfinished(change.key):
+            self._place(change.key)
+        return ()
+
+    def _learn_policy(self, _: Change[PolicyRow]) -> Iterable[Key]:
+        for key in self._groups.with_unfinished():
+            self._place(key)
         return ()
 
     def _learn_backup(self, change: Change[BackupRow]) -> Iterable[Key]:
@@ -147,7 +172,18 @@ class Schedules:
             self.metrics.measure_lateness(change.new, self._started(change.new))
         if change.new is None and change.old is not None:
             self._note_deleted(change.old)
-        return ()
+        keys = {Key(row.key.namespace, row.schedule) for row in (change.old, change.new) if row is not None}
+        return [each for key in keys for each in self._learn_run(change, key)]
+
+    def _learn_run(self, change: Change[BackupRow], schedule: Key) -> Iterator[Key]:
+        """Note whether a Schedule has unfinished Backups; return who waits for the place of one that has ended."""
+        self._groups.release_seen(change.key, schedule)
+        is_running = self.backups.count("unfinished", schedule.name) > 0
+        if is_running != self._groups.has_unfinished(schedule):
+            before = self._groups.group(schedule)
+            self._place(schedule)
+            if before is not None and not is_running:
+                yield from (waits for _, waits in self._groups.first(before, 1))
 
     def _learn_answer(self, change: Change[velero.StatusRequest]) -> Iterable[Key]:
         """Keep the version that Velero reports; Velero deletes the request soon."""
@@ -158,6 +194,12 @@ class Schedules:
         if len(self._versions) > _ANSWERS:
             del self._versions[next(iter(self._versions))]
         return tuple(self.schedules)
+
+    def _place(self, schedule: Key) -> None:
+        """Note in which group the unfinished Backups of a Schedule count."""
+        is_running, row = self.backups.count("unfinished", schedule.name) > 0, self.schedules.get(schedule)
+        policy = policy_for(row.key.name, row.labels, self.policies.rows()) if row is not None and is_running else None
+        self._groups.place(schedule, group_of(policy), is_running=is_running)
 
     def _note_deleted(self, backup: BackupRow) -> None:
         schedule, slot = self.schedules.get(Key(backup.key.namespace, backup.schedule)), backup.slot
@@ -230,8 +272,26 @@ class Schedules:
             unread=self._unread_backups(key),
             deleted=self._deleted.get(schedule.uid),
             policy=policy,
+            group=self._group_view(key, policy, now),
         )
         return view if policy is None or policy.spec.retention is None else self._with_deletions(view, locations)
+
+    def _group_view(self, key: Key, policy: PolicyRow | None, now: datetime) -> GroupView | None:
+        """Return the group of a Schedule, of which only the Schedules with unfinished Backups are read."""
+        group = group_of(policy)
+        limit = policy.spec.concurrency if policy is not None else None
+        if group is None or limit is None:
+            return None
+        names = {
+            row.key.name
+            for each in self._groups.running(group)
+            if (schedule := self.schedules.get(each)) is not None
+            for row in self.backups.by("unfinished", each.name)
+            if is_unfinished(row, schedule, now)
+        }
+        reserved = {each.name for each in self._groups.reserved(group, now) if each not in self.backups}
+        found = GroupView(group, limit.max, tuple(sorted(names | reserved)), is_reserving=bool(reserved))
+        return msgspec.structs.replace(found, waiting=self._groups.first(group, found.free, without=key))
 
     def _with_deletions(self, view: ScheduleView, locations: tuple[LocationRow, ...]) -> ScheduleView:
         """Add what retention depends on, which only a Schedule with such rules needs."""
@@ -251,11 +311,21 @@ class Schedules:
             return decide_version_request(view, now)
         return plan(view, judge(view, now), now)
 
+    def begin(self, key: Key, view: ScheduleView | VeleroView, plan: Plan, now: datetime) -> Iterable[Key]:
+        """Reserve the place of a Backup in its group before it is created."""
+        if isinstance(view, ScheduleView) and view.group is not None:
+            for each in plan.actions:
+                if isinstance(each, Create) and each.kind == velero.BACKUP and each.key not in self.backups:
+                    self._groups.reserve(key, view.group.name, each.key, now)
+        return ()
+
     def settled(
-        self, key: Key, view: ScheduleView | VeleroView | None, plan: Plan, _result: Result, _now: datetime
+        self, key: Key, view: ScheduleView | VeleroView | None, plan: Plan, result: Result, now: datetime
     ) -> Iterable[Key]:
         """Record the version request and when each Schedule runs next, whether or not the writes succeeded."""
+        waited_for = self._groups.group_waited_for(key)
         if view is None:
+            self._groups.forget(key)
             self.metrics.forget(key)
             self._next.pop(key, None)
             self._decided.discard(key)
@@ -268,12 +338,35 @@ class Schedules:
             self.metrics.record(view, verdict)
             self._note_deletions(key, view, verdict)
             self._note_next(key, None if verdict.refused or view.schedule.paused else verdict.starts)
-        return ()
+            self._note_turn(key, view, verdict, result)
+        groups = {waited_for, view.group.name if isinstance(view, ScheduleView) and view.group else None}
+        return [each for group in groups if group is not None for each in self._next_in(group, key, now)]
+
+    def _note_turn(self, key: Key, view: ScheduleView, verdict: Verdict, result: Result) -> None:
+        """Queue a run that waits for a place in its group, and release the place of a Backup that was not created."""
+        if result.outcome is not Outcome.DONE:
+            self._groups.release(key)
+        because, turn = verdict.blocked_by, verdict.turn
+        is_limited = because is not None and because.reason is Reason.CONCURRENCY_LIMIT and not verdict.is_settling
+        if is_limited and view.group is not None and turn is not None:
+            self._groups.wait(key, view.group.name, turn)
+        else:
+            self._groups.leave(key)
+
+    def _next_in(self, group: str, settled: Key, now: datetime) -> Iterator[Key]:
+        """Return the first Schedule that waits for a place in a group, if the group has one."""
+        for _, key in self._groups.first(group, 1):
+            schedule = self.schedules.get(key)
+            policy = policy_for(key.name, schedule.labels, self.policies.rows()) if schedule is not None else None
+            found = self._group_view(key, policy, now)
+            if key != settled and (found is None or found.name != group or found.free):
+                yield key
 
     def start_term(self) -> Iterable[Key]:
         """Forget what was decided in an earlier term: another leader has run since. Reconcile every Schedule."""
         self._next.clear()
         self._decided.clear()
+        self._groups.start_term()
         self.metrics.clear()
         return tuple(self.schedules)
 

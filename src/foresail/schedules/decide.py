@@ -8,6 +8,7 @@ from foresail.api import velero
 from foresail.api.instants import stamp
 from foresail.plan import Level, Note, Patch, Plan, Subject
 from foresail.schedules.build import create_backup
+from foresail.schedules.groups import RESERVED_FOR
 from foresail.schedules.observe import ScheduleView
 from foresail.schedules.reasons import Because, Reason
 from foresail.schedules.retention import delete_first, failed_deletions, lifetime
@@ -56,10 +57,18 @@ def plan(view: ScheduleView, verdict: Verdict, now: datetime) -> Plan:
         actions=(*made, deleted[0]) if deleted else made,
         status=Patch(velero.SCHEDULE, schedule.key, body, schedule.version) if body else None,
         notes=tuple(_note(subject, each) for each in reports),
-        wake_at=next_reconcile(verdict, now),
+        wake_at=_wake_at(view, verdict, now),
         subject=subject,
         verdict=verdict,
     )
+
+
+def _wake_at(view: ScheduleView, verdict: Verdict, now: datetime) -> datetime | None:
+    """Return when to reconcile next; soon if a place in the group is only reserved, for its Backup may never come."""
+    at, group, because = next_reconcile(verdict, now), view.group, verdict.blocked_by
+    if group is None or not group.is_reserving or because is None or because.reason is not Reason.CONCURRENCY_LIMIT:
+        return at
+    return min(now + RESERVED_FOR, at or now + RESERVED_FOR)
 
 
 def lifetime_of(view: ScheduleView, verdict: Verdict) -> timedelta | None:

@@ -127,6 +127,21 @@ class VeleroServer(msgspec.Struct, frozen=True):
         return self.has_schedule_controller or self.scheduling_pod is not None or self.unread is not None
 
 
+class GroupView(msgspec.Struct, frozen=True):
+    """The group of a Schedule whose Backups are limited: who runs, and who waits."""
+
+    name: str
+    most: int
+    unfinished: tuple[str, ...] = ()  # Backups, those that are being created included
+    is_reserving: bool = False  # some of them are being created
+    waiting: tuple[tuple[datetime, Key], ...] = ()  # the first other Schedules that wait, by slot and name
+
+    @property
+    def free(self) -> int:
+        """How many Backups may start now."""
+        return max(self.most - len(self.unfinished), 0)
+
+
 class ScheduleView(msgspec.Struct, frozen=True):
     """Everything that a decision about one Schedule depends on, except the time."""
 
@@ -141,7 +156,18 @@ class ScheduleView(msgspec.Struct, frozen=True):
     deletions: tuple[DeletionRow, ...] = ()  # of its Backups
     open_deletions: int = 0  # of all Schedules
     restored: frozenset[str] = frozenset()  # its Backups that a Restore reads
+    group: GroupView | None = None  # if its policy limits concurrent Backups
     deleted: datetime | None = None  # the slot of a Backup that was deleted before status.lastBackup recorded it
+
+
+def is_unfinished(backup: BackupRow, schedule: ScheduleRow, now: datetime) -> bool:
+    """Whether a Backup of this Schedule runs or waits to run, in this cluster.
+
+    Backups that another cluster made for its Schedule of the same name do not count, nor do expired ones: Velero
+    synced those from storage and will delete them.
+    """
+    is_past = backup.expires is not None and backup.expires <= now
+    return backup.is_of(schedule) and not backup.is_terminal and not is_past
 
 
 def schedule_row(wire: velero.Schedule) -> ScheduleRow:

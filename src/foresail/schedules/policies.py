@@ -65,6 +65,14 @@ def settings_under(policy: PolicyRow | None, settings: Settings) -> Settings:
     return settings if zone is None else msgspec.structs.replace(settings, zone=zone)
 
 
+def group_of(policy: PolicyRow | None) -> str | None:
+    """Return the group within which Backups are limited, in words that no other group has; None without a limit."""
+    limit = policy.spec.concurrency if policy is not None else None
+    if policy is None or limit is None:
+        return None
+    return f"group {limit.group}" if limit.group else f"SchedulePolicy {policy.name}"
+
+
 def problem_with(policy: PolicyRow) -> str | None:
     """Return what makes a policy unusable; None if nothing does."""
     spec = policy.spec

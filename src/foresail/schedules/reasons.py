@@ -40,6 +40,11 @@ class Reason(StrEnum):
     that Backup.
     """
 
+    CONCURRENCY_LIMIT = "ConcurrencyLimit"
+    """As many Backups of the group are unfinished as the SchedulePolicy allows at once. The run starts in the order of
+    the slots. Wait, or raise `concurrency.max`.
+    """
+
     LOCATION_UNAVAILABLE = "LocationUnavailable"
     """The storage location is missing, read-only or not Available. Fix it; the run then starts automatically."""
 
@@ -111,6 +116,7 @@ BLOCKING = (
     Reason.BUSY,
     Reason.OUTSIDE_WINDOW,
     Reason.LOCATION_UNAVAILABLE,
+    Reason.CONCURRENCY_LIMIT,
 )
 """What blocks a run that is due; the run starts when nothing blocks it."""
 

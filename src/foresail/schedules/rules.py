@@ -13,7 +13,7 @@ from foresail.api.instants import stamp, whole
 from foresail.plan import Level
 from foresail.schedules.build import backup_name
 from foresail.schedules.expression import diff_dialects, parse_expression, refusal
-from foresail.schedules.observe import BackupRow, ScheduleRow, ScheduleView
+from foresail.schedules.observe import ScheduleRow, ScheduleView, is_unfinished
 from foresail.schedules.policies import problem_with
 from foresail.schedules.reasons import Because, Reason
 from foresail.schedules.retention import Retained, retain
@@ -35,6 +35,7 @@ from foresail.slots.rules import (
 from foresail.slots.timing import NotRun, Placed, place
 from foresail.slots.windows import AHEAD, next_opening
 
+_MOST_NAMED = 2  # Backups or Schedules in a message
 LONGEST_NAME = 63  # of a label's value: the name of a Schedule is in a label of each of its Backups
 
 
@@ -73,6 +74,11 @@ class Verdict(msgspec.Struct, frozen=True):
         return self.attempts if self.repeats and not (self.blocked_by or self.is_settling) else None
 
     @property
+    def turn(self) -> datetime | None:
+        """The instant by which a run or a further attempt that is due waits in its group; the earliest comes first."""
+        return self.due_since or (self.attempts.slot if self.attempts is not None and self.repeats else None)
+
+    @property
     def next_run(self) -> datetime | None:
         """When the next run starts, or could have started: with a policy, later than its slot."""
         return self.due_since or self.starts
@@ -99,20 +105,10 @@ def velero_schedules(view: ScheduleView, _now: datetime) -> Because | None:
     return Because(Reason.VELERO_SCHEDULES, f"{text}; if its node is lost, delete the pod.", Level.NORMAL)
 
 
-def is_busy(backup: BackupRow, schedule: ScheduleRow, now: datetime) -> bool:
-    """Whether a Backup of this Schedule runs or waits to run, in this cluster.
-
-    Backups that another cluster made for its Schedule of the same name do not count, nor do expired ones: Velero
-    synced those from storage and will delete them.
-    """
-    is_past = backup.expires is not None and backup.expires <= now
-    return backup.is_of(schedule) and not backup.is_terminal and not is_past
-
-
 def busy(view: ScheduleView, now: datetime) -> Because | None:
     """Block a run while the one before it has not ended."""
     for backup in view.backups:
-        if is_busy(backup, view.schedule, now):
+        if is_unfinished(backup, view.schedule, now):
             text = f"Backup {backup.key} is {backup.phase or 'New'}; the next run starts when it finishes."
             return Because(Reason.BUSY, text)
     for unread in view.unread:
@@ -150,6 +146,25 @@ def _location_problem(view: ScheduleView) -> Because | None:
     else:
         return None
     return Because(Reason.LOCATION_UNAVAILABLE, f"{problem}; the run starts when it is available.")
+
+
+def concurrency_limit(view: ScheduleView, turn: datetime) -> Because | None:
+    """Block a run while as many Backups of its group are unfinished as may be, or earlier ones wait for a place."""
+    group = view.group
+    if group is None:
+        return None
+    ahead = [key for key in group.waiting if key < (turn, view.schedule.key)][: group.free]
+    if len(ahead) < group.free:
+        return None
+    if group.free:
+        first = ", ".join(key.name for _, key in ahead[:_MOST_NAMED])
+        text = f"Schedule {first} waits longer for a place in {group.name}; this run follows."
+        return Because(Reason.CONCURRENCY_LIMIT, text, Level.NORMAL)
+    named = ", ".join(group.unfinished[:_MOST_NAMED])
+    more = len(group.unfinished) - _MOST_NAMED
+    rest = f" and {more} more" if more > 0 else ""
+    text = f"Limit of {group.most} concurrent Backups of {group.name} reached: {named}{rest}."
+    return Because(Reason.CONCURRENCY_LIMIT, f"{text} The run starts when one finishes.", Level.NORMAL)
 
 
 BLOCKERS: tuple[Callable[[ScheduleView, datetime], Because | None], ...] = (
@@ -240,7 +255,8 @@ def judge(view: ScheduleView, now: datetime) -> Verdict:
     verdict = msgspec.structs.replace(verdict, upcoming=placed.upcoming, starts=placed.starts)
     due = placed.due
     repeats = due is None and attempts is not None and attempts.is_due(now)
-    if due is None and not repeats:
+    turn = placed.since or (attempts.slot if attempts is not None else None)
+    if turn is None or (due is None and not repeats):
         return verdict
     return msgspec.structs.replace(
         verdict,
@@ -249,7 +265,8 @@ def judge(view: ScheduleView, now: datetime) -> Verdict:
         missed=missed_before(cron, not_run.last if not_run else base, due) if due is not None else 0,
         repeats=repeats,
         wake_at=_wake_at(view, placed, now) if repeats else placed.wake_at,
-        blocked_by=next(filter(None, (blocker(view, now) for blocker in BLOCKERS)), None),
+        blocked_by=next(filter(None, (blocker(view, now) for blocker in BLOCKERS)), None)
+        or concurrency_limit(view, turn),
         is_settling=is_settling(view, now),
     )
 

@@ -18,7 +18,7 @@ from foresail.cli.schedule.snapshot import EvaluatedSchedule, read_selected
 from foresail.kube.refusals import WRITE_REFUSED
 from foresail.schedules.reasons import Reason
 from foresail.schedules.retries import Attempts
-from foresail.schedules.rules import BLOCKERS, skip_not_applied
+from foresail.schedules.rules import BLOCKERS, concurrency_limit, skip_not_applied
 
 _QUESTIONS = {
     "velero_schedules": "Velero's own schedule controller is off",
@@ -101,6 +101,10 @@ def _steps(each: EvaluatedSchedule, instant: datetime) -> Iterator[Step]:
     for hold in BLOCKERS:
         because = hold(each.view, instant)
         yield Step(_QUESTIONS[hold.__name__], NO if because else YES, because.message if because else "")
+    if each.view.group is not None:
+        full = concurrency_limit(each.view, verdict.turn or verdict.starts or instant)
+        running = f"{len(each.view.group.unfinished)} of {each.view.group.most} in {each.view.group.name}"
+        yield Step("its group has room for a Backup", NO if full else YES, full.message if full else running)
     operator = each.operator
     yield Step("Foresail's operator runs", YES if operator else NO, operator or "no replica holds its Lease")
     if each.refused is not None:

@@ -21,8 +21,7 @@ from foresail.cli.schedule.snapshot import row_of
 from foresail.kube.clock import now
 from foresail.plan import Key
 from foresail.schedules.build import backup_body, backup_name
-from foresail.schedules.observe import ScheduleRow, backup_row
-from foresail.schedules.rules import is_busy
+from foresail.schedules.observe import ScheduleRow, backup_row, is_unfinished
 from foresail.schedules.settings import Settings
 
 
@@ -100,6 +99,6 @@ async def _hint_if_busy(cluster: Cluster, schedule: ScheduleRow, instant: dateti
     label = f"{velero.SCHEDULE_LABEL}={schedule.key.name}"
     for each in await cluster.listed(velero.BACKUP, schedule.key.namespace, label):
         row = backup_row(msgspec.json.decode(each, type=velero.Backup))
-        if is_busy(row, schedule, instant):
+        if is_unfinished(row, schedule, instant):
             hint(f"Backup {row.key} of this Schedule is {row.phase or 'New'}: Velero may queue the new one")
             return

@@ -19,9 +19,9 @@ from foresail.plan import Key
 from foresail.schedules.build import backup_name
 from foresail.schedules.decide import not_run
 from foresail.schedules.expression import parse_expression
-from foresail.schedules.observe import BackupRow, ScheduleRow, ScheduleView
+from foresail.schedules.observe import BackupRow, ScheduleRow, ScheduleView, is_unfinished
 from foresail.schedules.reasons import Because, Reason
-from foresail.schedules.rules import Verdict, is_busy, judge
+from foresail.schedules.rules import Verdict, judge
 from foresail.schedules.slots import base_of
 from foresail.schedules.status import patch_body
 
@@ -129,7 +129,7 @@ def _following(view: ScheduleView, verdict: Verdict, at: datetime, takes: timede
     """Return the next instant at which something may change."""
     if verdict.is_settling:
         return at + timedelta(seconds=1)
-    ends = [end_of(each, takes) for each in view.backups if is_busy(each, view.schedule, at)]
+    ends = [end_of(each, takes) for each in view.backups if is_unfinished(each, view.schedule, at)]
     moments = [*([verdict.wake_at] if verdict.wake_at else []), *(ends if verdict.blocked_by else [])]
     return min((each for each in moments if each > at), default=None)
 

@@ -3,7 +3,7 @@
 import argparse
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -23,6 +23,7 @@ from foresail.cron.tz.zone_name import validate_zone_name
 from foresail.kube.clock import now
 from foresail.kube.lease import LEASE
 from foresail.plan import Key, Level
+from foresail.schedules.groups import unfinished_of_groups, view_of
 from foresail.schedules.observe import (
     BackupRow,
     DeletionRow,
@@ -71,6 +72,7 @@ class NamespaceSnapshot:
     policies: tuple[PolicyRow, ...] = ()
     deletions: tuple[DeletionRow, ...] = ()  # read only if a policy has retention
     restores: tuple[RestoreRow, ...] = ()  # the same
+    unfinished: Mapping[str, Sequence[str]] = field(default_factory=dict)  # by group, if a policy limits Backups
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +145,13 @@ async def read_namespace(
     deletes = any(each.spec.retention for each in policies)
     deletions = await cluster.listed(velero.DELETE_REQUEST, namespace) if deletes else []
     restores = await cluster.listed(velero.RESTORE, namespace) if deletes else []
+    rows = [backup_row(_backup.decode(each)) for each in backups]
+    limits = any(each.spec.concurrency for each in policies)
+    schedules = await cluster.listed(velero.SCHEDULE, namespace) if limits else []
     return NamespaceSnapshot(
         server=known,
-        backups=backups_by_schedule(backup_row(_backup.decode(each)) for each in backups),
+        backups=backups_by_schedule(rows),
+        unfinished=unfinished_of_groups((row_of(each) for each in schedules), rows, policies, instant),
         locations=tuple(location_row(_location.decode(each)) for each in locations),
         operator=operator,
         settings=settings_of(args),
@@ -224,6 +230,7 @@ def evaluate(
         server=_velero_server(known.server, schedule),
         settings=settings_under(policy, known.settings),
         policy=policy,
+        group=view_of(policy, known.unfinished),
         locations=known.locations,
         deletions=tuple(each for each in known.deletions if each.backup in names),
         open_deletions=sum(each.is_open and each.is_ours for each in known.deletions),

@@ -1,0 +1,116 @@
+"""Limited groups: when a run waits, who is named, and what a snapshot of a namespace shows."""
+
+from datetime import timedelta
+
+import msgspec
+import pytest
+
+from foresail.api.schedule_policy import Concurrency, SchedulePolicySpec, ScheduleSelector
+from foresail.plan import Key
+from foresail.schedules.decide import decide
+from foresail.schedules.groups import RESERVED_FOR, Groups, unfinished_of_groups, view_of
+from foresail.schedules.observe import GroupView
+from foresail.schedules.policies import PolicyRow, group_of
+from foresail.schedules.reasons import Reason
+from foresail.schedules.rules import concurrency_limit, judge
+from tests.unit.schedules.rows import HOUR, NOON, backup, schedule, view, watched
+
+OTHERS = tuple((NOON, Key("velero", name)) for name in ("a", "b", "c"))
+
+
+def limited(most: int, group: str | None = None, name: str = "gold") -> PolicyRow:
+    return PolicyRow(Key("", name), SchedulePolicySpec(ScheduleSelector(), concurrency=Concurrency(most, group)))
+
+
+@pytest.mark.parametrize(
+    ("group", "waits"),
+    [
+        (None, False),
+        (GroupView("group slow", 2), False),
+        (GroupView("group slow", 2, ("x",)), False),
+        (GroupView("group slow", 2, ("x", "y")), True),
+        (GroupView("group slow", 2, ("x", "y", "z")), True),
+        (GroupView("group slow", 2, ("x",), waiting=OTHERS[:1]), True),  # `a` is before `daily`
+        (GroupView("group slow", 2, (), waiting=OTHERS[:1]), False),
+        (GroupView("group slow", 2, (), waiting=OTHERS[:2]), True),
+        (GroupView("group slow", 2, ("x",), waiting=((NOON, Key("velero", "z")),)), False),  # after `daily`
+        (GroupView("group slow", 2, ("x",), waiting=((NOON - HOUR, Key("velero", "z")),)), True),  # an earlier slot
+        (GroupView("group slow", 2, ("x",), waiting=((NOON + HOUR, Key("velero", "a")),)), False),
+    ],
+)
+def test_run_waits_while_the_group_is_full_or_earlier_ones_take_its_free_places(
+    group: GroupView | None, waits: bool
+) -> None:
+    found = concurrency_limit(view(schedule(), group=group), NOON)
+    assert (found is not None) is waits
+
+
+def test_run_that_waits_names_who_runs_and_creates_nothing() -> None:
+    row = watched(schedule(last_backup=NOON - HOUR))
+    full = GroupView("SchedulePolicy gold", 3, ("one", "three", "two"))
+    found = view(row, group=full)
+    verdict = judge(found, NOON)
+    assert (verdict.due, verdict.fires, verdict.turn) == (NOON, None, NOON)
+    assert verdict.blocked_by is not None
+    assert verdict.blocked_by.reason is Reason.CONCURRENCY_LIMIT
+    assert verdict.blocked_by.message == (
+        "Limit of 3 concurrent Backups of SchedulePolicy gold reached: one, three and 1 more."
+        " The run starts when one finishes."
+    )
+    plan = decide(found, NOON)
+    assert plan.actions == ()
+    assert plan.wake_at == NOON + HOUR
+    reserving = msgspec.structs.replace(found, group=msgspec.structs.replace(full, is_reserving=True))
+    assert decide(reserving, NOON).wake_at == NOON + RESERVED_FOR
+
+
+def test_group_is_the_policy_unless_it_names_one() -> None:
+    assert group_of(None) is None
+    assert group_of(limited(1)) == "SchedulePolicy gold"
+    assert group_of(limited(1, "gold")) == "group gold"
+    assert group_of(PolicyRow(Key("", "none"), SchedulePolicySpec(ScheduleSelector()))) is None
+
+
+def test_reservation_counts_until_its_backup_is_seen_it_is_released_or_too_old() -> None:
+    groups, key, made = Groups(), Key("velero", "daily"), Key("velero", "daily-1")
+    groups.reserve(key, "g", made, NOON)
+    assert list(groups.reserved("g", NOON)) == [made]
+    groups.release_seen(Key("velero", "other"), key)
+    assert list(groups.reserved("g", NOON)) == [made]
+    assert list(groups.reserved("g", NOON + RESERVED_FOR)) == []
+    groups.release_seen(made, key)
+    assert list(groups.reserved("g", NOON)) == []
+
+
+def test_queue_is_in_the_order_of_slots_then_names_and_a_run_is_in_it_once() -> None:
+    groups, (a, b, c) = Groups(), (Key("velero", each) for each in "abc")
+    groups.wait(c, "g", NOON)
+    groups.wait(b, "g", NOON)
+    groups.wait(a, "g", NOON + HOUR)
+    assert [key for _, key in groups.first("g", 9)] == [b, c, a]
+    groups.wait(a, "g", NOON - HOUR)
+    assert [key for _, key in groups.first("g", 2)] == [a, b]
+    assert [key for _, key in groups.first("g", 2, without=a)] == [b, c]
+    groups.wait(b, "h", NOON)
+    groups.reserve(a, "g", a, NOON)
+    assert [key for _, key in groups.first("g", 9)] == [c]
+    groups.forget(c)
+    assert groups.first("g", 9) == ()
+    assert groups.group_waited_for(b) == "h"
+
+
+def test_snapshot_counts_the_unfinished_backups_of_the_group_only() -> None:
+    policies = (limited(2),)
+    rows = (
+        backup("InProgress", NOON),
+        backup("Completed", NOON - HOUR),
+        backup("", key=Key("velero", "by-hand")),
+        backup("New", NOON - 2 * HOUR, expires=NOON - timedelta(minutes=1)),
+        backup("New", NOON - 3 * HOUR, schedule="gone"),
+    )
+    found = unfinished_of_groups([schedule()], rows, policies, NOON)
+    assert found == {"SchedulePolicy gold": ["daily-20260310120000-0f8fad5b", "by-hand"]}
+    shown = view_of(policies[0], found)
+    assert shown is not None
+    assert shown.free == 0
+    assert view_of(None, found) is None
