@@ -10,14 +10,15 @@ from foresail.kube.connect import connect
 from testbed import Cluster
 from tests.cluster import things
 from tests.cluster.kinds import rule, schemaless, service_account
+from tests.unit.kube.nowhere import HTTP
 from tests.worlds import conformance_of_watches, conformance_of_writes
 from tests.worlds.conformance import Case, Stage
 
 CASES = [*conformance_of_writes.case, *conformance_of_watches.case]
 
 
-def namespace(case: Case) -> str:
-    return f"conformance-{CASES.index(case)}"
+def namespace(case: Case, http: str) -> str:
+    return f"conformance-{CASES.index(case)}-{http}"
 
 
 @pytest.fixture(scope="module")
@@ -30,19 +31,25 @@ def player(cluster: Cluster) -> Path:
         schemaless(things.THING),
         schemaless(things.WHOLE, status=False),
         *service_account("player", on_things, on_maps),
-        *({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace(case)}} for case in CASES),
+        *(
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace(case, http)}}
+            for case in CASES
+            for http in HTTP
+        ),
     )
     cluster.wait_for_kinds()
     return cluster.service_account_kubeconfig("default", "player")
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
-def test_the_real_server_conforms(cluster: Cluster, player: Path, case: Case) -> None:
+@pytest.mark.parametrize("http", HTTP)
+def test_the_real_server_conforms(cluster: Cluster, player: Path, case: Case, http: str) -> None:
     async def forget() -> None:
         await asyncio.to_thread(cluster.fault.compact_etcd)
 
     async def play() -> None:
-        async with Client(await connect(str(player))) as client:
-            await case(Stage(client, namespace(case), forget))
+        connection = await connect(str(player))
+        async with Client(connection, http=HTTP[http](connection)) as client:
+            await case(Stage(client, namespace(case, http), forget))
 
     asyncio.run(play())

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import aiohttp
 import pytest
 
-from foresail.kube.client import Response
+from foresail.kube.http_pool import Response
 from testbed import Cluster
 from testbed.proxy import Proxy
 

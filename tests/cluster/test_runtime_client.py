@@ -15,6 +15,7 @@ from foresail.plan import Key, Kind
 from testbed import Cluster
 from tests.cluster import things
 from tests.cluster.things import THING
+from tests.unit.kube.nowhere import HTTP, MakeHttp
 
 
 class Metadata(msgspec.Struct, frozen=True):
@@ -35,17 +36,23 @@ def things_installed(cluster: Cluster) -> None:
     things.install(cluster)
 
 
-def as_watcher(cluster: Cluster, work: Callable[[Client], Awaitable[None]]) -> None:
+@pytest.fixture(params=HTTP.values(), ids=list(HTTP))
+def make_http(request: pytest.FixtureRequest) -> MakeHttp:
+    made: MakeHttp = request.param
+    return made
+
+
+def as_watcher(cluster: Cluster, make_http: MakeHttp, work: Callable[[Client], Awaitable[None]]) -> None:
     async def run() -> None:
         connection = await connect(str(cluster.service_account_kubeconfig("default", "watcher")))
-        async with Client(connection) as client:
+        async with Client(connection, http=make_http(connection)) as client:
             await work(client)
 
     asyncio.run(run())
 
 
-def test_every_verb_does_what_it_says(cluster: Cluster) -> None:
-    key = Key("default", "whole-life")
+def test_every_verb_does_what_it_says(cluster: Cluster, make_http: MakeHttp) -> None:
+    key = Key("default", f"whole-life-{make_http.__name__.lower()}")
 
     async def work(client: Client) -> None:
         made = await client.create(THING, key, things.thing(key.name), Seen)
@@ -75,12 +82,12 @@ def test_every_verb_does_what_it_says(cluster: Cluster) -> None:
         assert await client.delete(THING, key, made.metadata.uid) is None
         assert await client.delete(THING, key, made.metadata.uid) is None
 
-    as_watcher(cluster, work)
+    as_watcher(cluster, make_http, work)
 
 
-def test_each_refusal_is_a_value_with_the_servers_reason(cluster: Cluster) -> None:
+def test_each_refusal_is_a_value_with_the_servers_reason(cluster: Cluster, make_http: MakeHttp) -> None:
     async def work(client: Client) -> None:
-        key = Key("default", "refused")
+        key = Key("default", f"refused-{make_http.__name__.lower()}")
         assert isinstance(await client.create(THING, key, things.thing(key.name), Seen), Seen)
         nowhere = Kind("runtime.foresail.dev", "v1", "nothings", "Nothing")
         cases = [
@@ -95,13 +102,14 @@ def test_each_refusal_is_a_value_with_the_servers_reason(cluster: Cluster) -> No
             assert (answer.cause, answer.code) == (cause, code)
             assert answer.message
 
-    as_watcher(cluster, work)
+    as_watcher(cluster, make_http, work)
 
 
-def test_a_server_that_is_not_there_is_a_value_too(cluster: Cluster) -> None:
+def test_a_server_that_is_not_there_is_a_value_too(cluster: Cluster, make_http: MakeHttp) -> None:
     async def run() -> Seen | Failure:
         kubeconfig = cluster.service_account_kubeconfig("default", "watcher", "https://127.0.0.1:1")
-        async with Client(await connect(str(kubeconfig))) as client:
+        connection = await connect(str(kubeconfig))
+        async with Client(connection, http=make_http(connection)) as client:
             return await client.create(THING, Key("default", "x"), things.thing("x"), Seen)
 
     answer = asyncio.run(run())
@@ -109,9 +117,10 @@ def test_a_server_that_is_not_there_is_a_value_too(cluster: Cluster) -> None:
     assert answer.cause is Cause.UNREACHABLE
 
 
-def test_a_client_certificate_connects_too(cluster: Cluster) -> None:
+def test_a_client_certificate_connects_too(cluster: Cluster, make_http: MakeHttp) -> None:
     async def run() -> Seen | Failure:
-        async with Client(await connect(str(cluster.kubeconfig))) as client:
+        connection = await connect(str(cluster.kubeconfig))
+        async with Client(connection, http=make_http(connection)) as client:
             return await client.get(
                 Kind("", "v1", "namespaces", "Namespace", namespaced=False), Key("", "default"), Seen
             )
@@ -124,7 +133,7 @@ def test_a_missing_kubeconfig_says_so() -> None:
         asyncio.run(connect("/no/such/kubeconfig"))
 
 
-def test_a_watch_holds_little_memory_while_it_is_silent(cluster: Cluster) -> None:
+def test_a_watch_holds_little_memory_while_it_is_silent(cluster: Cluster, make_http: MakeHttp) -> None:
     number = 20
 
     async def work(client: Client) -> None:
@@ -140,4 +149,4 @@ def test_a_watch_holds_little_memory_while_it_is_silent(cluster: Cluster) -> Non
             tracemalloc.stop()
         assert held / number < 128 << 10, "asyncio's own buffer is 256 KiB for each"
 
-    as_watcher(cluster, work)
+    as_watcher(cluster, make_http, work)

@@ -3,24 +3,25 @@
 import asyncio
 import logging
 import random
+import ssl
 from asyncio import sslproto
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
-from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
 
-import aiohttp
 import msgspec
 
 from foresail import __version__
 from foresail.kube.connect import ConnectError, Connection
 from foresail.kube.failures import Cause, Failure, Status, failure, unreachable
+from foresail.kube.http import Answer, Http
 from foresail.kube.json_stream import decode
 from foresail.kube.limiter import RequestLimiter
 from foresail.kube.requests import Requests
+from foresail.kube.server import Stream
 from foresail.kube.tracing import Tracer
 from foresail.plan import Body, Key, Kind
 
@@ -34,13 +35,13 @@ _DISCOVERY = f"{_JSON};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _MERGE = "application/merge-patch+json"
 _JSON_PATCH = "application/json-patch+json"
 _MERGE_BY_NAME = "application/strategic-merge-patch+json"
+_HEADERS = ("Accept-Encoding", "identity"), ("User-Agent", f"foresail/{__version__}")
 _NONE: dict[str, str] = {}
 _DRY_RUN = {"dryRun": "All"}
 _APPLY = "application/apply-patch+yaml"  # JSON is YAML
 _ATTEMPTS = 5
 _LONGEST_WAIT = 30.0
-_TIMEOUT = aiohttp.ClientTimeout(total=30.0, sock_connect=5.0)
-_ENDLESS = aiohttp.ClientTimeout(total=None, sock_connect=5.0)  # of a watch; the session's own would end it
+_SECONDS = 30.0  # for a request and its answer; a watch has no such limit
 _encoder = msgspec.json.Encoder()
 
 _decoders: dict[type[Any], msgspec.json.Decoder[Any]] = {}
@@ -73,16 +74,12 @@ class Client:
         max_in_flight: int = 64,
         requests: Requests | None = None,
         tracer: Tracer | None = None,
+        http: Http | None = None,
     ) -> None:
         _shrink_tls_buffers()
         self._connection = connection
         self._manager = manager
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, limit_per_host=0),
-            headers={"Accept": _JSON, "Accept-Encoding": "identity", "User-Agent": f"foresail/{__version__}"},
-            auto_decompress=False,
-            trace_configs=[tracer.tracing()] if tracer is not None else None,
-        )
+        self._http = http or _pool(connection, tracer)
         self._requests = requests or Requests()
         self._host = urlsplit(connection.server).netloc
         self._limiter = RequestLimiter(max_in_flight)  # without watches: they last
@@ -97,7 +94,7 @@ class Client:
 
     async def close(self) -> None:
         """Close every connection."""
-        await self._session.close()
+        await self._http.close()
 
     # Reading
 
@@ -118,11 +115,13 @@ class Client:
 
     async def server_time(self) -> datetime | Failure:
         """Return the time of the API server, to the second."""
-        answer = await self._open("/version", {}, _JSON, _TIMEOUT)
+        answer = await self._open("/version", {}, _JSON, _SECONDS)
         if isinstance(answer, Failure):
             return answer
         async with answer:
             date = answer.headers.get("Date", "")
+        from email.utils import parsedate_to_datetime  # noqa: PLC0415 - only few commands ask for the time
+
         try:
             return parsedate_to_datetime(date)
         except ValueError:
@@ -178,7 +177,7 @@ class Client:
 
     async def stream(
         self, kind: Kind, namespace: str, parameters: Mapping[str, str], *, metadata_only: bool = False
-    ) -> "Response | Failure":
+    ) -> Stream | Failure:
         """Open a watch; it lasts until one side ends it, and the caller must close it."""
         path = address(kind, namespace)
         accept = _METADATA if metadata_only else _JSON
@@ -186,7 +185,7 @@ class Client:
         if isinstance(answer, Failure) and answer.cause is Cause.UNAUTHORIZED:
             await self._renew()
             answer = await self._open(path, parameters, accept)
-        return answer if isinstance(answer, Failure) else Response(answer)
+        return answer if isinstance(answer, Failure) else self._http.stream(answer)
 
     async def _renew(self) -> None:
         """Read the credentials again; a failure is logged, and the next 401 tries again."""
@@ -196,31 +195,38 @@ class Client:
             _log.warning("%s", problem)
 
     async def _open(
-        self, path: str, parameters: Mapping[str, str], accept: str, limits: aiohttp.ClientTimeout = _ENDLESS
-    ) -> aiohttp.ClientResponse | Failure:
+        self, path: str, parameters: Mapping[str, str], accept: str, seconds: float | None = None
+    ) -> Answer | Failure:
         try:
-            headers = await self._connection.headers()
-            headers["Accept"] = accept
-            sending = self._session.get(
-                self._connection.server + path,
-                params=parameters,
-                headers=headers,
-                timeout=limits,
-                allow_redirects=False,
-                **self._connection.route,
-            )
-            response = await self._requests.measured("GET", self._host, sending)
+            response = await self._send("GET", path, parameters, ("Accept", accept), None, seconds)
             if response.status == HTTPStatus.OK:
                 return response
             async with response:
-                return await _refusal(response)
+                return await _refusal("GET", path, response)
         except ConnectError as problem:
             return Failure(Cause.UNAUTHORIZED, str(problem))
-        except aiohttp.ClientConnectorCertificateError as problem:
+        except self._http.errors as problem:
+            return await self._unreachable(problem)
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        parameters: Mapping[str, str],
+        content: tuple[str, str],
+        data: bytes | None,
+        seconds: float | None,
+    ) -> Answer:
+        headers = [*await self._connection.headers(), *_HEADERS, content]
+        if data is not None:
+            headers.append(("Accept", _JSON))
+        sending = self._http.send(method, path, parameters, headers, data, seconds)
+        return await self._requests.measured(method, self._host, sending)
+
+    async def _unreachable(self, problem: Exception) -> Failure:
+        if isinstance(problem, ssl.SSLCertVerificationError):
             await self._renew()  # the cluster's CA may have been replaced: the next request finds the new one
-            return unreachable(problem)
-        except (aiohttp.ClientError, OSError, TimeoutError) as problem:
-            return unreachable(problem)
+        return unreachable(problem)
 
     async def _read(self, path: str, parameters: Mapping[str, str], of: type[T], accept: str = _JSON) -> T | Failure:
         # A read changes nothing, so it may be sent again after any failure.
@@ -264,72 +270,32 @@ class Client:
     async def _once(
         self, method: str, path: str, parameters: Mapping[str, str], data: bytes | None, content: str, of: type[T]
     ) -> T | Failure:
+        header = "Accept" if data is None else "Content-Type", content
         try:
-            headers = await self._connection.headers()
-            headers["Accept" if data is None else "Content-Type"] = content
             async with self._limiter:
-                sending = self._session.request(
-                    method,
-                    self._connection.server + path,
-                    params=parameters,
-                    data=data,
-                    headers=headers,
-                    timeout=_TIMEOUT,
-                    allow_redirects=False,
-                    **self._connection.route,
-                    middlewares=() if data is None else (_send_once,),
-                )
-                response = await self._requests.measured(method, self._host, sending)
+                response = await self._send(method, path, parameters, header, data, _SECONDS)
                 async with response:
                     if response.status == HTTPStatus.TOO_MANY_REQUESTS:
                         self._limiter.throttle()
                     else:
                         self._limiter.recover()
                     if response.status >= HTTPStatus.MULTIPLE_CHOICES:
-                        return await _refusal(response)
+                        return await _refusal(method, path, response)
                     received = await response.read()
         except ConnectError as problem:
             return Failure(Cause.UNAUTHORIZED, str(problem))
-        except aiohttp.ClientConnectorCertificateError as problem:
-            await self._renew()  # the cluster's CA may have been replaced: the next request finds the new one
-            return unreachable(problem)
-        except (aiohttp.ClientError, OSError, TimeoutError) as problem:
-            return unreachable(problem)
+        except self._http.errors as problem:
+            return await self._unreachable(problem)
         try:
             return decode(decoder(of), received)
         except msgspec.DecodeError as problem:
             return Failure(Cause.UNREADABLE, f"{method} {path}: {problem}", response.status)
 
 
-class Response:
-    """An open watch at a real API server."""
+def _pool(connection: Connection, tracer: Tracer | None) -> Http:
+    from foresail.kube.http_pool import HttpPool  # noqa: PLC0415 - aiohttp takes longer to import than most commands
 
-    __slots__ = ("_response",)
-
-    def __init__(self, response: aiohttp.ClientResponse) -> None:
-        self._response = response
-
-    async def read(self) -> bytes:
-        """Wait for the next chunk; empty at the end, an OSError if the connection breaks."""
-        try:
-            return await self._response.content.readany()
-        except aiohttp.ClientError as problem:
-            raise ConnectionAbortedError(str(problem) or type(problem).__name__) from problem
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
-    ) -> None:
-        # Neither released, because the rest of the stream is of no use, nor closed gracefully: a TLS shutdown may take
-        # longer than the event loop lives, and the socket would stay open.
-        connection = self._response.connection
-        transport = connection.transport if connection is not None else None
-        self._response.close()
-        if transport is not None:
-            transport.abort()
-            await asyncio.sleep(0)  # the event loop closes the socket in its next turn
+    return HttpPool(connection, tracer)
 
 
 def _shrink_tls_buffers() -> None:
@@ -342,20 +308,10 @@ def _shrink_tls_buffers() -> None:
     sslproto.SSLProtocol.max_size = 64 << 10
 
 
-async def _send_once(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
-    """Send a request without aiohttp's own retry: it resends a DELETE whose connection dies, done or not."""
-    try:
-        return await send(request)
-    except aiohttp.ClientConnectorError:
-        raise  # never sent, and never resent
-    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as problem:
-        raise aiohttp.ClientConnectionError(str(problem) or type(problem).__name__) from problem
-
-
-async def _refusal(response: aiohttp.ClientResponse) -> Failure:
+async def _refusal(method: str, path: str, response: Answer) -> Failure:
     received = await response.read()
     if response.status < HTTPStatus.BAD_REQUEST:
-        text = f"{response.method} {response.url.path}: redirect to {response.headers.get('Location')} not followed"
+        text = f"{method} {path}: redirect to {response.headers.get('Location')} not followed"
         return failure(response.status, "", text)
     try:
         status = decoder(Status).decode(received)

@@ -7,10 +7,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
-
-from multidict import CIMultiDict
 
 from foresail.kube.credentials import Credentials, CredentialSource, TokenFile, anonymous, credential_source
 from foresail.kube.kubeconfig import Entry, KubeconfigError, kubeconfig_paths, read_context
@@ -49,22 +46,24 @@ class Connection:
         return self._settings.server
 
     @property
-    def route(self) -> dict[str, Any]:
-        """How a request reaches the server, as arguments of aiohttp."""
-        name, proxy = self._settings.server_name or None, self._settings.proxy or None
-        return {"ssl": self.tls or True, "server_hostname": name, "proxy": proxy}
+    def server_name(self) -> str:
+        """The name in the server's certificate, if it is not that of the URL."""
+        return self._settings.server_name
 
-    async def headers(self) -> CIMultiDict[str]:
+    @property
+    def proxy(self) -> str:
+        """The URL of the proxy; empty without one."""
+        return self._settings.proxy
+
+    async def headers(self) -> list[tuple[str, str]]:
         """Return the authorization for one request; credentials that are about to expire are renewed first."""
         try:
             credentials = await self._settings.credentials()
             self._use(self._settings, credentials)
         except (KubeconfigError, OSError) as error:
             raise _no_credentials(error) from error
-        headers = CIMultiDict(self._settings.impersonation)
-        if credentials.authorization:
-            headers["Authorization"] = credentials.authorization
-        return headers
+        given = [("Authorization", credentials.authorization)] if credentials.authorization else []
+        return [*self._settings.impersonation, *given]
 
     async def renew(self) -> None:
         """Read credentials and certificates again: the server has refused ours, or we its certificate.

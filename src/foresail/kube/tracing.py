@@ -4,12 +4,13 @@ Without a tracer the steps stay unwrapped, so disabled traces cost nothing: no c
 """
 
 from collections.abc import Awaitable, Callable
-from typing import ParamSpec, Protocol, TypeVar
-
-import aiohttp
+from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
 
 from foresail.kube.expectations import Written
 from foresail.plan import Key
+
+if TYPE_CHECKING:
+    import aiohttp  # the command line does without it
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -29,7 +30,7 @@ class Tracer(Protocol):
     def async_step(self, name: str, run: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
         """Return a step that waits with a span around it."""
 
-    def tracing(self) -> aiohttp.TraceConfig:
+    def tracing(self) -> "aiohttp.TraceConfig":
         """Return what a session needs to make a span of each request inside a reconcile."""
 
 

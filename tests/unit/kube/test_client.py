@@ -5,13 +5,18 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import aiohttp
 import pytest
 
 from foresail.kube.client import Client
 from foresail.kube.failures import Cause, Failure
 from foresail.plan import Key, Kind
-from tests.unit.kube.nowhere import nowhere
+from tests.unit.kube.nowhere import HTTP, MakeHttp, nowhere
+
+
+@pytest.fixture(params=HTTP.values(), ids=list(HTTP))
+def make_http(request: pytest.FixtureRequest) -> MakeHttp:
+    made: MakeHttp = request.param
+    return made
 
 
 async def _say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -23,14 +28,14 @@ async def _say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
 
 
 def test_who_takes_the_connection_and_never_answers_is_not_waited_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make_http: MakeHttp
 ) -> None:
-    monkeypatch.setattr("foresail.kube.client._TIMEOUT", aiohttp.ClientTimeout(total=0.2))
+    monkeypatch.setattr("foresail.kube.client._SECONDS", 0.2)
 
     async def ask() -> object:
         async with await asyncio.start_server(_say_nothing, "127.0.0.1", 0) as silent:
             port = silent.sockets[0].getsockname()[1]
-            async with nowhere(tmp_path, port) as client, asyncio.timeout(20):
+            async with nowhere(tmp_path, port, make_http=make_http) as client, asyncio.timeout(20):
                 return await client.server_time()
 
     answer = asyncio.run(ask())
@@ -77,10 +82,10 @@ class Counting:
             writer.close()
 
     @asynccontextmanager
-    async def client(self, folder: Path) -> AsyncIterator[Client]:
+    async def client(self, folder: Path, make_http: MakeHttp) -> AsyncIterator[Client]:
         async with (
             await asyncio.start_server(self.serve, "127.0.0.1", 0) as server,
-            nowhere(folder, server.sockets[0].getsockname()[1]) as client,
+            nowhere(folder, server.sockets[0].getsockname()[1], make_http=make_http) as client,
             asyncio.timeout(20),
         ):
             yield client
@@ -88,11 +93,13 @@ class Counting:
 
 @pytest.mark.parametrize("verb", WRITES)
 @pytest.mark.parametrize("kept_alive", [False, True], ids=["new connection", "kept-alive connection"])
-def test_a_write_whose_connection_dies_is_not_sent_again(tmp_path: Path, verb: str, *, kept_alive: bool) -> None:
+def test_a_write_whose_connection_dies_is_not_sent_again(
+    tmp_path: Path, verb: str, make_http: MakeHttp, *, kept_alive: bool
+) -> None:
     server = Counting(to_writes=b"")
 
     async def ask() -> object:
-        async with server.client(tmp_path) as client:
+        async with server.client(tmp_path, make_http) as client:
             if kept_alive:
                 await client.get(THING, KEY, object)
             return await WRITES[verb](client)
@@ -105,11 +112,11 @@ def test_a_write_whose_connection_dies_is_not_sent_again(tmp_path: Path, verb: s
 
 
 @pytest.mark.parametrize("verb", WRITES)
-def test_a_redirect_of_a_write_is_a_failure_and_not_followed(tmp_path: Path, verb: str) -> None:
+def test_a_redirect_of_a_write_is_a_failure_and_not_followed(tmp_path: Path, verb: str, make_http: MakeHttp) -> None:
     server = Counting(to_writes=_ELSEWHERE)
 
     async def ask() -> object:
-        async with server.client(tmp_path) as client:
+        async with server.client(tmp_path, make_http) as client:
             return await WRITES[verb](client)
 
     answer = asyncio.run(ask())

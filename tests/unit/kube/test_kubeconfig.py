@@ -41,7 +41,7 @@ def connected(file: Path | str, context: str | None = None) -> Connection:
 
 
 def headers(connection: Connection) -> list[tuple[str, str]]:
-    return list(asyncio.run(connection.headers()).items())
+    return asyncio.run(connection.headers())
 
 
 def test_of_several_files_the_first_that_sets_a_name_wins_and_a_missing_one_is_left_out(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import base64
 import json
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -17,6 +17,7 @@ from foresail.kube.connect import connect
 from foresail.kube.failures import Failure
 from foresail.plan import Key, Kind
 from testbed.pki import client_certificate, make_authority
+from tests.unit.kube.nowhere import HTTP, MakeHttp
 from tests.unit.kube.test_kubeconfig import written
 from tests.unit.served import served
 
@@ -56,41 +57,52 @@ def api_server(pki: Path, names: list[str | None]) -> Iterator[str]:
         yield f"https://127.0.0.1:{server.server_port}"
 
 
-async def get(file: Path) -> Any:  # noqa: ANN401 - an answer or a failure
-    async with Client(await connect(str(file))) as client:
+async def get(file: Path, make_http: MakeHttp) -> Any:  # noqa: ANN401 - an answer or a failure
+    connection = await connect(str(file))
+    async with Client(connection, http=make_http(connection)) as client:
         return await client.get(THING, Key("ns", "x"), dict)
 
 
-def asked(pki: Path, folder: Path, cluster: dict[str, Any], user: dict[str, Any]) -> tuple[Any, list[str | None]]:
-    names: list[str | None] = []
-    with api_server(pki, names) as server:
-        answer = asyncio.run(get(written(folder / "c", cluster={"server": server, **cluster}, user=user)))
-    return answer, names
+Asked = Callable[[dict[str, Any], dict[str, Any]], tuple[Any, list[str | None]]]
 
 
-def test_a_certificate_authenticates_from_files_and_from_data(pki: Path, tmp_path: Path) -> None:
+@pytest.fixture(params=HTTP.values(), ids=list(HTTP))
+def asked(pki: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Asked:
+    """Return what asks the server, by a cluster and a user of a kubeconfig, for an answer and the names in TLS."""
+
+    def ask(cluster: dict[str, Any], user: dict[str, Any]) -> tuple[Any, list[str | None]]:
+        names: list[str | None] = []
+        with api_server(pki, names) as server:
+            file = written(tmp_path / "c", cluster={"server": server, **cluster}, user=user)
+            answer = asyncio.run(get(file, request.param))
+        return answer, names
+
+    return ask
+
+
+def test_a_certificate_authenticates_from_files_and_from_data(pki: Path, asked: Asked) -> None:
     files = {"client-certificate": str(pki / "user-ann.crt"), "client-key": str(pki / "user-ann.key")}
     data = {f"{name}-data": base64.b64encode(Path(file).read_bytes()).decode() for name, file in files.items()}
     trust = {"certificate-authority": str(pki / "ca.crt")}
     for user in (files, data):
-        answer, _ = asked(pki, tmp_path, trust, user)
+        answer, _ = asked(trust, user)
         assert "'ann'" in answer["subject"]
-    assert asked(pki, tmp_path, trust, {})[0] == {"subject": ""}
+    assert asked(trust, {})[0] == {"subject": ""}
 
 
-def test_the_name_for_tls_can_be_another_one_and_a_wrong_one_is_refused(pki: Path, tmp_path: Path) -> None:
+def test_the_name_for_tls_can_be_another_one_and_a_wrong_one_is_refused(pki: Path, asked: Asked) -> None:
     trust = {"certificate-authority": str(pki / "ca.crt")}
-    answer, names = asked(pki, tmp_path, {**trust, "tls-server-name": "kubernetes.default.svc"}, {})
+    answer, names = asked({**trust, "tls-server-name": "kubernetes.default.svc"}, {})
     assert (answer, names) == ({"subject": ""}, ["kubernetes.default.svc"])
-    answer, _ = asked(pki, tmp_path, {**trust, "tls-server-name": "elsewhere.example"}, {})
+    answer, _ = asked({**trust, "tls-server-name": "elsewhere.example"}, {})
     assert isinstance(answer, Failure)
     assert "certificate is not valid for 'elsewhere.example'" in answer.message
 
 
-def test_nobody_is_trusted_without_an_authority_unless_verification_is_switched_off(pki: Path, tmp_path: Path) -> None:
-    answer, _ = asked(pki, tmp_path, {}, {})
+def test_nobody_is_trusted_without_an_authority_unless_verification_is_switched_off(asked: Asked) -> None:
+    answer, _ = asked({}, {})
     assert isinstance(answer, Failure)
-    assert asked(pki, tmp_path, {"insecure-skip-tls-verify": True}, {})[0] == {"subject": ""}
+    assert asked({"insecure-skip-tls-verify": True}, {})[0] == {"subject": ""}
 
 
 def test_a_cluster_whose_ca_lacks_an_extension_is_trusted_by_every_python_as_by_kubectl(

@@ -15,6 +15,7 @@ from foresail.cli.errors import CommandError, UnreachableError
 from foresail.kube.client import Client, address
 from foresail.kube.connect import ConnectError, connect, namespace_of_context
 from foresail.kube.failures import Cause, Failure
+from foresail.kube.http_direct import direct_http
 from foresail.kube.reflector import Page
 from foresail.plan import Body, Key, Kind
 
@@ -193,7 +194,7 @@ def on_cluster(args: argparse.Namespace, work: Callable[[Cluster], Awaitable[T]]
             connection = await connect(args.kubeconfig, args.context)
         except ConnectError as error:
             raise UnreachableError(str(error), _NAME_ONE) from error
-        async with Client(connection, manager=MANAGER) as client:
+        async with Client(connection, manager=MANAGER, http=direct_http(connection)) as client:
             return await work(Cluster(client))
 
     return asyncio.run(connected())
