@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from http import HTTPStatus
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
@@ -22,8 +22,10 @@ from foresail.kube.json_stream import decode
 from foresail.kube.limiter import RequestLimiter
 from foresail.kube.requests import Requests
 from foresail.kube.server import Stream
-from foresail.kube.tracing import Tracer
 from foresail.plan import Body, Key, Kind
+
+if TYPE_CHECKING:
+    from foresail.kube.tracing import Tracer
 
 T = TypeVar("T")
 
@@ -73,7 +75,7 @@ class Client:
         manager: str = "foresail",
         max_in_flight: int = 64,
         requests: Requests | None = None,
-        tracer: Tracer | None = None,
+        tracer: "Tracer | None" = None,
         http: Http | None = None,
     ) -> None:
         _shrink_tls_buffers()
@@ -292,7 +294,7 @@ class Client:
             return Failure(Cause.UNREADABLE, f"{method} {path}: {problem}", response.status)
 
 
-def _pool(connection: Connection, tracer: Tracer | None) -> Http:
+def _pool(connection: Connection, tracer: "Tracer | None") -> Http:
     from foresail.kube.http_pool import HttpPool  # noqa: PLC0415 - aiohttp takes longer to import than most commands
 
     return HttpPool(connection, tracer)

@@ -10,7 +10,6 @@ import msgspec
 
 from foresail.api import velero
 from foresail.api.authorization import Discovery
-from foresail.api.primer import PRIMER
 from foresail.cli.errors import CommandError, UnreachableError
 from foresail.kube.client import Client, address
 from foresail.kube.connect import ConnectError, connect, namespace_of_context
@@ -240,7 +239,7 @@ def _not_found(failure: Failure, kind: Kind, key: Key) -> CommandError:
 def _installs(kind: Kind) -> str:
     if kind.group == velero.GROUP:
         return "check that Velero is installed in this cluster"
-    capability = "primers" if kind == PRIMER else "self-service"
+    capability = "primers" if kind.name == "Primer" else "self-service"
     return f"install Foresail with {capability}: foresail install --{capability}"
 
 

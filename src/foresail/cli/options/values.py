@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from foresail.cli.errors import UsageError
-from foresail.cron.duration import nanoseconds
 from foresail.kube.clock import now
 
 
@@ -60,6 +59,8 @@ def _whole(text: str, least: int) -> int:
 
 def read_length(text: str, option: str) -> int:
     """Return the duration that an option was given, in nanoseconds."""
+    from foresail.cron.duration import nanoseconds  # noqa: PLC0415 - few commands need the package of cron
+
     length = nanoseconds(text)
     if length is None or length < 0:
         raise UsageError(f"{option}: {text!r} is not a duration", "write 72h, 90m or 1h30m")

@@ -2,8 +2,6 @@
 
 from datetime import UTC, datetime, timedelta
 
-from foresail.cron.duration import nanoseconds
-
 _SECOND = 10**9
 _SMALL = ((10**6, "ms"), (10**3, "\u00b5s"), (1, "ns"))
 _MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86400, 365 * 86400
@@ -28,6 +26,8 @@ def go_duration(length: int) -> str:
 
 def shown_duration(text: object) -> str:
     """Return a duration of an object as Velero shows it; what is no duration is shown as it is."""
+    from foresail.cron.duration import nanoseconds  # noqa: PLC0415 - few commands need the package of cron
+
     length = nanoseconds(text) if isinstance(text, str) and text else 0
     return str(text) if length is None else go_duration(length)
 

@@ -10,7 +10,6 @@ from foresail.cli.access.refused_writes import RefusedWrite
 from foresail.cli.errors import CommandError
 from foresail.plan import Key
 from foresail.selfservice.families import BACKUPS, Family
-from foresail.selfservice.requests.rules import is_refused
 from foresail.selfservice.requests.status import ACCEPTED, DELETING, FALSE, IN_DELETION, QUEUED, SUCCEEDED, TRUE
 
 _any = msgspec.json.Decoder(dict[str, Any])
@@ -115,6 +114,8 @@ class TenantRequest:
     @property
     def is_refused(self) -> bool:
         """Whether it stays blocked until someone changes it or its policy; the reason decides, not the phase."""
+        from foresail.selfservice.requests.rules import is_refused  # noqa: PLC0415 - `get` needs none of the rules
+
         accepted = self.condition(ACCEPTED)
         is_current = accepted is not None and accepted.observed_generation in (0, self.request.metadata.generation)
         return is_current and is_refused(self.phase, accepted)
