@@ -50,7 +50,12 @@ from foresail.selfservice.rows.locations import LocationRow, location_row
 from foresail.selfservice.rows.namespaces import NamespaceRow, claim_row, namespace_row
 from foresail.selfservice.rows.requests import RequestRow, request_row
 from foresail.selfservice.rows.schedules import ScheduleRow, schedule_row
-from foresail.selfservice.rows.tenant_locations import approval_row, tenant_location_row
+from foresail.selfservice.rows.tenant_locations import (
+    ApprovalRow,
+    TenantLocationRow,
+    approval_row,
+    tenant_location_row,
+)
 from foresail.selfservice.rows.velero import DeletionRow, VeleroRow, deletion_row, movement_row, velero_row
 from foresail.selfservice.schedules.controller import TenantSchedules
 from foresail.selfservice.schedules.decide import decide as decide_schedule
@@ -111,7 +116,7 @@ class SelfService:
             self.cluster.namespaces, ledger, self.cluster.policy, self.cluster.expirations, self.adoption.counts
         )
         self.metrics.schedules = self.schedules.counts
-        self.garbage = Garbage(self.cluster)
+        self.garbage = Garbage(self.cluster, watches_locations=secrets is not None)
         self._fetch = fetch
         self._keys = EventKeys(self.cluster)
         self._bookkeeping = Bookkeeping(self.cluster, self._now)
@@ -169,10 +174,10 @@ class SelfService:
             return
         known, own = self.cluster, self.locations
         yield _watch(own.kind, nonadmin.Location, tenant_location_row, known.tenant_locations)(
-            own.keys_for_location, own.location_changed
+            self._keys_for_tenant_location, own.location_changed
         )
         kind = NON_ADMIN_LOCATION_REQUEST
-        yield self._velero(kind, nonadmin.Approval, approval_row, known.approvals)(own.keys_for_approval)
+        yield self._velero(kind, nonadmin.Approval, approval_row, known.approvals)(self._keys_for_approval)
 
     def _watched_of(self, known: FamilyState) -> Iterator[Informer]:
         family = known.family
@@ -255,6 +260,15 @@ class SelfService:
         yield from self._keys.for_location(change)
         yield from self.locations.keys_for_velero(change)
         yield from self.adoption.keys_for_location(change)
+        yield from self.garbage.keys_for_location(change)
+
+    def _keys_for_tenant_location(self, change: Change[TenantLocationRow]) -> Iterator[Key]:
+        yield from self.locations.keys_for_location(change)
+        yield from self.garbage.keys_for_tenant_location(change)
+
+    def _keys_for_approval(self, change: Change[ApprovalRow]) -> Iterator[Key]:
+        yield from self.locations.keys_for_approval(change)
+        yield from self.garbage.keys_for_approval(change)
 
     def _keys_for_deletion(self, change: Change[DeletionRow]) -> Iterator[Key]:
         yield from self._keys.for_deletion(change)

@@ -7,9 +7,11 @@ import msgspec
 
 from foresail.api.marks import REQUEST_UID
 from foresail.cli.doctor.finding import Grade
-from foresail.cli.doctor.ownerless import Ownerless, garbage, ownerless
+from foresail.cli.doctor.ownerless import Ownerless, garbage, ownerless, ownerless_locations
 from foresail.plan import Key
 from foresail.selfservice.families import RESTORES
+from foresail.selfservice.requests.build import nacuuid_of
+from foresail.selfservice.rows.locations import LocationRow
 from tests.unit.cli.test_doctor import HEALTHY
 from tests.unit.selfservice.requests.test_garbage import NAME, VIEW, deletion, restore
 
@@ -26,6 +28,22 @@ def test_objects_without_their_request_are_found_by_uid_and_those_of_others_by_n
     assert ownerless(foreign, [], {"restore": {}, "backup": {}}) == Ownerless(others=("Restore red-undo-1",))
     assert ownerless(foreign, [], {"restore": {UNDO: "u9"}, "backup": {}}) == Ownerless()
     assert RESTORES.word == "restore"
+
+
+def test_a_location_without_its_owner_is_found_unless_a_backup_is_in_it() -> None:
+    at = HEALTHY.instant
+    owner, uid = Key("red", "mine"), "u1"
+    name = nacuuid_of(owner.namespace, owner.name, uid)
+    place = LocationRow(name, "", uid="v1", owner=owner, request_uid=uid, namespace_uid="n1", created=at)
+    admins = LocationRow("default", "", uid="v2", created=at)
+    both = (place, admins)
+    [view] = ownerless_locations(both, (), {}, (), "velero")
+    assert (view.kind.name, view.key.name) == ("BackupStorageLocation", name)
+    assert ownerless_locations(both, (), {owner: "u2"}, (), "velero") == (view,), "another of the same name"
+    assert ownerless_locations(both, (), {owner: uid}, (), "velero") == ()
+    assert ownerless_locations(both, (), {}, {name}, "velero") == ()
+    seen = replace(HEALTHY, ownerless=Ownerless((msgspec.structs.replace(view, since=at - timedelta(days=9)),)))
+    assert [each.grade for each in garbage(seen)] == [Grade.GOOD], "nobody knows since when it has no owner"
 
 
 def found(*ages: timedelta, others: tuple[str, ...] = ()) -> list[tuple[Grade, str]]:

@@ -1,29 +1,41 @@
 """Velero objects without an owner: what the operator is about to remove, what it has not, and what it leaves alone."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from foresail.api import mirrored, velero
+from foresail.api import mirrored, nonadmin, velero
 from foresail.api.metadata import Metadata
+from foresail.api.requests import NON_ADMIN_LOCATION, NON_ADMIN_LOCATION_REQUEST
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.doctor.finding import Finding, good, some, warning
-from foresail.plan import Key
-from foresail.selfservice.families import BACKUPS, FAMILIES, RESTORES, Family
-from foresail.selfservice.requests.garbage import CYCLE, GRACE, GarbageView, deletion_view, restore_view
-from foresail.selfservice.rows.velero import DeletionRow, VeleroRow, deletion_row, velero_row
+from foresail.plan import Key, Kind
+from foresail.selfservice.families import BACKUPS, FAMILIES, RESTORES
+from foresail.selfservice.requests.garbage import (
+    CYCLE,
+    GRACE,
+    GarbageView,
+    approval_view,
+    deletion_view,
+    location_view,
+    restore_view,
+)
+from foresail.selfservice.rows.locations import LocationRow, location_row
+from foresail.selfservice.rows.tenant_locations import ApprovalRow, approval_row
+from foresail.selfservice.rows.velero import DeletionRow, VeleroRow, deletion_row, location_of, velero_row
 
 if TYPE_CHECKING:
     from foresail.cli.doctor.evidence import Evidence
 
 _LATE = GRACE + CYCLE + timedelta(minutes=10)
+_LASTING = (velero.LOCATION, NON_ADMIN_LOCATION_REQUEST)  # their age does not tell since when they have no owner
 Uids = Mapping[Key, str]
 
 
 class Ownerless(msgspec.Struct, frozen=True):
-    """Restores and DeleteBackupRequests whose request does not exist."""
+    """Objects in Velero's namespace whose request or location does not exist."""
 
     ours: tuple[GarbageView, ...] = ()
     others: tuple[str, ...] = ()  # without UIDs in their record: of the existing controller
@@ -35,16 +47,46 @@ class _Request(msgspec.Struct, frozen=True):
 
 async def read_ownerless(cluster: Cluster, namespace: str) -> Ownerless:
     """Read the Velero objects of tenants and their requests, and return those without one."""
-    uids = {family.word: await _uids(cluster, family) for family in FAMILIES}
+    uids = {family.word: await _uids(cluster, family.kind) for family in FAMILIES}
     decode = msgspec.json.Decoder(mirrored.Mirrored).decode
     restores = [velero_row(decode(each), RESTORES) for each in await cluster.listed_if_known(velero.RESTORE, namespace)]
     deletions = [deletion_row(decode(each)) for each in await cluster.listed_if_known(velero.DELETE_REQUEST, namespace)]
-    return ownerless(restores, deletions, uids)
+    found = ownerless(restores, deletions, uids)
+    return msgspec.structs.replace(found, ours=(*found.ours, *await _of_locations(cluster, namespace)))
 
 
-async def _uids(cluster: Cluster, family: Family) -> Uids:
+async def _of_locations(cluster: Cluster, namespace: str) -> Iterable[GarbageView]:
+    """Return what was made for tenants' locations that do not exist."""
+    location, approval = msgspec.json.Decoder(mirrored.Location).decode, msgspec.json.Decoder(nonadmin.Approval).decode
+    backup = msgspec.json.Decoder(mirrored.Mirrored).decode
+    places = [location_row(location(each)) for each in await cluster.listed_if_known(velero.LOCATION, namespace)]
+    kind = NON_ADMIN_LOCATION_REQUEST
+    asked = [approval_row(approval(each)) for each in await cluster.listed_if_known(kind, namespace)]
+    if not asked and all(each.owner is None for each in places):
+        return ()
+    uids = await _uids(cluster, NON_ADMIN_LOCATION)
+    backups = [velero_row(backup(each), BACKUPS) for each in await cluster.listed_if_known(velero.BACKUP, namespace)]
+    return ownerless_locations(places, asked, uids, {location_of(each) for each in backups}, namespace)
+
+
+def ownerless_locations(
+    places: Iterable[LocationRow], asked: Iterable[ApprovalRow], uids: Uids, used: Container[str], namespace: str
+) -> tuple[GarbageView, ...]:
+    """Return the locations without a Backup, and the requests for approval, whose owner does not exist."""
+    found: list[tuple[LocationRow | ApprovalRow, GarbageView | None]] = [
+        (each, location_view(each, namespace)) for each in places if each.name not in used
+    ]
+    found += [(each, approval_view(each)) for each in asked]
+    return tuple(
+        view
+        for row, view in found
+        if view is not None and row.owner is not None and uids.get(row.owner) != row.request_uid
+    )
+
+
+async def _uids(cluster: Cluster, kind: Kind) -> Uids:
     decode = msgspec.json.Decoder(_Request).decode
-    found = [decode(each).metadata for each in await cluster.listed_if_known(family.kind)]
+    found = [decode(each).metadata for each in await cluster.listed_if_known(kind)]
     return {Key(each.namespace, each.name): each.uid for each in found}
 
 
@@ -67,7 +109,7 @@ def ownerless(restores: Iterable[VeleroRow], deletions: Iterable[DeletionRow], u
 def garbage(seen: "Evidence") -> Iterator[Finding]:
     """Report objects without an owner: a few wait for the operator, old ones should be gone."""
     now = seen.server_time or seen.instant
-    late = [each for each in seen.ownerless.ours if now - each.since > _LATE]
+    late = [each for each in seen.ownerless.ours if now - each.since > _LATE and each.kind not in _LASTING]
     if late:
         fix = "check that the operator runs with --self-service; delete them with kubectl delete if it is removed"
         yield warning("garbage", f"{_names(late)}: no owner for more than two hours, and not deleted", fix)

@@ -76,10 +76,22 @@ def _report(each: TenantRequest, args: argparse.Namespace) -> None:
         return
     if args.dry_run:
         text = "would be deleted (server dry run)"
-    elif each.family is not BACKUPS:
-        text = "deletion started; restored objects stay"
     else:
-        text = (
-            "deletion started; its data stays in the bucket" if args.force else "deletion started, including its data"
-        )
+        text = f"deletion started{what_happens(each, force=args.force)}"
     print(f"{each.family.kind.name} {each.key}: {text}", file=sys.stderr)
+
+
+def what_happens(each: TenantRequest, *, force: bool) -> str:
+    """Return what a deletion does to the data."""
+    if each.family is not BACKUPS:
+        return "; restored objects stay"
+    if is_in_own_bucket(each.content):
+        return "; its data stays in your bucket"
+    return "; its data stays in the bucket" if force else ", including its data"
+
+
+def is_in_own_bucket(content: dict[str, Any]) -> bool:
+    """Whether a backup is in a storage location of its tenant: Velero's location has another name then."""
+    asked = (content.get("spec", {}).get("backupSpec") or {}).get("storageLocation")
+    made = (content.get("status", {}).get("veleroBackup") or {}).get("spec") or {}
+    return bool(asked) and made.get("storageLocation", asked) != asked

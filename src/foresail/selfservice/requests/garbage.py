@@ -1,7 +1,9 @@
-"""Velero objects of ours without an owner are removed, an hour later at the earliest.
+"""Objects of ours without an owner in Velero's namespace are removed, an hour later at the earliest.
 
-A Backup is never garbage, because it can be adopted. Only objects with our complete record count: the name and the
-UIDs in it must agree. Objects of the existing controller have no UIDs and are only reported, by `foresail doctor`.
+A Backup is never garbage, because it can be adopted, nor is a location that still has one. Deleting a location leaves
+its bucket as it is; Kubernetes deletes the copied Secret with it. Only objects with our complete record count: the
+name and the UIDs in it must agree. Objects of the existing controller have no UIDs and are only reported, by
+`foresail doctor`.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -10,6 +12,7 @@ from zlib import crc32
 import msgspec
 
 from foresail.api import velero
+from foresail.api.requests import NON_ADMIN_LOCATION, NON_ADMIN_LOCATION_REQUEST
 from foresail.plan import Delete, Key, Kind, Note, Plan, Subject
 from foresail.selfservice.families import BACKUPS, RESTORES
 from foresail.selfservice.reasons import Reason
@@ -17,12 +20,20 @@ from foresail.selfservice.requests.build import nacuuid_of
 from foresail.selfservice.requests.dangling import is_recorded
 from foresail.selfservice.requests.file_requests import file_name
 from foresail.selfservice.rows.download_requests import DownloadRequestRow
+from foresail.selfservice.rows.locations import LocationRow
+from foresail.selfservice.rows.tenant_locations import ApprovalRow
 from foresail.selfservice.rows.velero import DeletionRow, VeleroRow, glimpse
 
 WORD = "garbage"
 """How the names of the keys of objects that may have no owner begin."""
 
-KINDS = (velero.RESTORE, velero.DELETE_REQUEST, velero.DOWNLOAD_REQUEST)
+KINDS = (
+    velero.RESTORE,
+    velero.DELETE_REQUEST,
+    velero.DOWNLOAD_REQUEST,
+    velero.LOCATION,
+    NON_ADMIN_LOCATION_REQUEST,
+)
 """The kinds of which objects may be garbage."""
 
 GRACE = timedelta(hours=1)
@@ -101,3 +112,22 @@ def file_view(row: DownloadRequestRow, prefix: str) -> GarbageView | None:
     if not row.backup_uid or row.owner is not None or row.key.name != file_name(prefix, row.backup_uid):
         return None
     return GarbageView(velero.DOWNLOAD_REQUEST, row.key, row.uid, row.created, f"Velero Backup {row.target.name}")
+
+
+def location_view(row: LocationRow, namespace: str) -> GarbageView | None:
+    """Return the view of a Velero location that we made for a tenant; None for any other."""
+    return _made_for_location(velero.LOCATION, Key(namespace, row.name), row)
+
+
+def approval_view(row: ApprovalRow) -> GarbageView | None:
+    """Return the view of a request for approval that we made; None for any other."""
+    return _made_for_location(NON_ADMIN_LOCATION_REQUEST, row.key, row)
+
+
+def _made_for_location(kind: Kind, key: Key, row: LocationRow | ApprovalRow) -> GarbageView | None:
+    owner = row.owner
+    if owner is None or row.created is None or not row.request_uid or not row.namespace_uid:
+        return None
+    if key.name != nacuuid_of(owner.namespace, owner.name, row.request_uid):
+        return None
+    return GarbageView(kind, key, row.uid, row.created, f"{NON_ADMIN_LOCATION.name} {owner}")

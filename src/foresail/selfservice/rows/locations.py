@@ -33,6 +33,7 @@ class LocationRow(msgspec.Struct, frozen=True):
     namespace_uid: str = ""
     request_hash: str = ""  # of the spec and the credentials that are in place; empty if there are none yet
     suspended: str = ""  # why it takes no backups of its tenant any more
+    created: datetime | None = None
 
 
 def location_row(wire: mirrored.Location) -> LocationRow:
@@ -56,6 +57,7 @@ def location_row(wire: mirrored.Location) -> LocationRow:
         namespace_uid=annotations.get(NAMESPACE_UID, ""),
         request_hash=annotations.get(REQUEST_HASH, ""),
         suspended=sys.intern(annotations.get(SUSPENDED, "")),
+        created=wire.metadata.creation_timestamp,
     )
 
 

@@ -59,6 +59,7 @@ class ApprovalRow(Keyed, frozen=True):
     requested_spec: str  # the snapshot in its status, as it came
     request_hash: str
     approved_hash: str
+    created: datetime | None = None
 
 
 def tenant_location_row(wire: nonadmin.Location) -> TenantLocationRow:
@@ -110,4 +111,5 @@ def approval_row(wire: nonadmin.Approval) -> ApprovalRow:
         requested_spec=bytes(asked.requested_spec).decode(),
         request_hash=asked.request_hash,
         approved_hash=asked.approved_hash,
+        created=meta.creation_timestamp,
     )

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from foresail.api import velero
+from foresail.api.requests import NON_ADMIN_LOCATION_REQUEST
 from foresail.kube.reflector import Change
 from foresail.plan import Key
 from foresail.selfservice.access.observe import PREFIXES
@@ -10,17 +11,20 @@ from foresail.selfservice.requests import build, garbage
 from foresail.selfservice.requests.file_requests import file_name
 from foresail.selfservice.requests.garbage import WORD, GarbageView
 from foresail.selfservice.rows.download_requests import DownloadRequestRow
+from foresail.selfservice.rows.locations import LocationRow
 from foresail.selfservice.rows.requests import RequestRow
-from foresail.selfservice.rows.velero import DeletionRow, VeleroRow
+from foresail.selfservice.rows.tenant_locations import ApprovalRow, TenantLocationRow
+from foresail.selfservice.rows.velero import DeletionRow, VeleroRow, location_of
 from foresail.selfservice.state.cluster import ClusterState
 from foresail.selfservice.state.family import FamilyState
 
 
 class Garbage:
-    """Finds the Restores, DeleteBackupRequests and DownloadRequests of ours that have lost their owner."""
+    """Finds objects of ours in Velero's namespace that have lost their owner."""
 
-    def __init__(self, cluster: ClusterState) -> None:
+    def __init__(self, cluster: ClusterState, *, watches_locations: bool = False) -> None:
         self._cluster = cluster
+        self._watches_locations = watches_locations  # else nobody knows which of them have an owner
 
     # Events to keys
 
@@ -42,6 +46,7 @@ class Garbage:
         elif new is None and old is not None:
             for prefix in PREFIXES.values():
                 yield _key("", _FILES, file_name(prefix, old.uid))
+            yield _key("", _LOCATIONS, location_of(old))
 
     def keys_for_deletion(self, change: Change[DeletionRow]) -> Iterator[Key]:
         """Return a DeleteBackupRequest that is new to us, in another phase or deleted."""
@@ -56,15 +61,60 @@ class Garbage:
         if row is not None and row.backup_uid:
             yield _key("", _FILES, row.key.name)
 
+    def keys_for_tenant_location(self, change: Change[TenantLocationRow]) -> Iterator[Key]:
+        """Return what was made for a tenant's location that is deleted."""
+        if change.new is None and change.old is not None:
+            name = build.nacuuid_of(change.key.namespace, change.key.name, change.old.uid)
+            yield _key("", _LOCATIONS, name)
+            yield _key("", _APPROVALS, name)
+
+    def keys_for_location(self, change: Change[LocationRow]) -> Iterator[Key]:
+        """Return a Velero location of a tenant that is new to us or deleted."""
+        row = change.new if change.old is None else change.old if change.new is None else None
+        if row is not None and row.owner is not None:
+            yield _key("", _LOCATIONS, row.name)
+
+    def keys_for_approval(self, change: Change[ApprovalRow]) -> Iterator[Key]:
+        """Return a request for approval that is new to us or deleted."""
+        row = change.new if change.old is None else change.old if change.new is None else None
+        if row is not None and row.owner is not None:
+            yield _key("", _APPROVALS, row.key.name)
+
     # What a decision sees
 
     def observe(self, path: str) -> GarbageView | None:
         """Return an object of ours whose owner does not exist; None for any other."""
         plural, _, name = path.partition("/")
         at = Key(self._cluster.velero_namespace, name)
-        if plural == _DELETIONS:
-            return self._deletion(at)
-        return self._file(at) if plural == _FILES else self._restore(at)
+        find = {
+            _DELETIONS: self._deletion,
+            _FILES: self._file,
+            _LOCATIONS: self._location,
+            _APPROVALS: self._approval,
+        }
+        return find.get(plural, self._restore)(at)
+
+    def _location(self, at: Key) -> GarbageView | None:
+        row = self._cluster.locations.get(at)
+        if row is None or not self._has_no_owner(row) or self._holds_backups(row.name):
+            return None
+        return garbage.location_view(row, at.namespace)
+
+    def _approval(self, at: Key) -> GarbageView | None:
+        row = self._cluster.approvals.get(at)
+        return garbage.approval_view(row) if row is not None and self._has_no_owner(row) else None
+
+    def _has_no_owner(self, row: LocationRow | ApprovalRow) -> bool:
+        known, owner = self._cluster.tenant_locations, row.owner
+        if not self._watches_locations or not known.is_served or owner is None or owner in known.unread:
+            return False
+        location = known.get(owner)
+        return location is None or location.uid != row.request_uid
+
+    def _holds_backups(self, name: str) -> bool:
+        """Whether any Backup of Velero is in a location; one that cannot be read may be."""
+        backups = self._cluster.backups.velero
+        return bool(backups.unread) or any(location_of(row) == name for row in backups.rows())
 
     def _restore(self, at: Key) -> GarbageView | None:
         family = self._cluster.restores
@@ -103,3 +153,5 @@ def _key(namespace: str, plural: str, name: str) -> Key:
 
 _DELETIONS = velero.DELETE_REQUEST.plural
 _FILES = velero.DOWNLOAD_REQUEST.plural
+_LOCATIONS = velero.LOCATION.plural
+_APPROVALS = NON_ADMIN_LOCATION_REQUEST.plural
