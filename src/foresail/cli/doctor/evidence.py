@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from foresail.api import mirrored, velero
+from foresail.api import mirrored, nonadmin, velero
 from foresail.api.apps import DEPLOYMENT, Deployment
 from foresail.api.core import DEFINITION
 from foresail.api.marks import OPERATORS_LEASE, PRIMERS_LEASE
@@ -19,7 +19,7 @@ from foresail.api.monitoring import PROMETHEUS_RULE, UNATTENDED
 from foresail.api.pods import POD, Pod
 from foresail.api.policy import SELF_SERVICE_POLICY, SelfServicePolicy
 from foresail.api.primer import PRIMER
-from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
+from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_LOCATION_REQUEST, NON_ADMIN_RESTORE
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.access.lease import Lease
 from foresail.cli.access.refused_writes import RefusedWrite, all_refused_writes
@@ -139,7 +139,7 @@ class Evidence:
     lease: Lease | None
     operators: tuple[Operator, ...]
     others: tuple[Key, ...]  # Deployments of the other controller of the non-admin kinds
-    locations: tuple[velero.Location, ...]
+    locations: tuple[velero.Location, ...]  # of administrators and tenants
     schedules: Mapping[str, ScheduleRow | Unread]  # by name
     backups: tuple[Backup, ...]
     deletions: tuple[DeleteRequest, ...]
@@ -156,6 +156,7 @@ class Evidence:
     pods: tuple[Pod, ...] = ()  # of the operators
     refused_writes: Mapping[tuple[str, Key], RefusedWrite] = field(default_factory=dict)  # by kind and object
     unserved: Mapping[Kind, int] = field(default_factory=dict)  # objects of kinds that no operator's Deployment serves
+    approvals: tuple[nonadmin.Approval, ...] = ()  # requests to approve locations of tenants
     ownerless: Ownerless = field(default_factory=Ownerless)  # Velero objects of tenants without a request
     doubt: timedelta = timedelta()  # by how much the two may differ because the answer took its time
 
@@ -178,6 +179,8 @@ async def gather(cluster: Cluster, namespace: str, account: str | None) -> Evide
     has_policies = f"{SELF_SERVICE_POLICY.plural}.{SELF_SERVICE_POLICY.group}" in (definitions or ())
     pods = [await reader.all(POD, each.key.namespace, Pod, f"{_NAME}={each.name}") for each in operators]
     serves = has_policies and any(each.self_service for each in operators)
+    asked_for = NON_ADMIN_LOCATION_REQUEST
+    has_approvals = serves and f"{asked_for.plural}.{asked_for.group}" in (definitions or ())
     is_bare, alert = bool(deployments) and not operators, Key(namespace, UNATTENDED)
     return Evidence(
         namespace=namespace,
@@ -205,6 +208,7 @@ async def gather(cluster: Cluster, namespace: str, account: str | None) -> Evide
         pods=tuple(chain.from_iterable(pods)),
         refused_writes=await reader.tried(all_refused_writes(cluster, server_time or asked)) or {},
         unserved=await reader.tried(_unserved(cluster, definitions or {}, operators, others)) or {},
+        approvals=tuple(await reader.all(asked_for, namespace, nonadmin.Approval) if has_approvals else ()),
         ownerless=await reader.tried(_ownerless(cluster, namespace, operators)) or Ownerless(),
         unread=tuple(reader.unread),
         doubt=doubt,

@@ -14,6 +14,7 @@ from foresail.schedules.rules import cannot_run, judge
 from foresail.schedules.settings import Settings
 from foresail.schedules.storage_errors import cause_of
 from foresail.schedules.velero_server import identify_server
+from foresail.selfservice.rows.locations import ORIGIN_NAME, ORIGIN_NAMESPACE
 
 _SKEW = timedelta(seconds=5)
 _OLD_ZONES = timedelta(days=500)
@@ -135,12 +136,13 @@ def primed(seen: Evidence) -> Iterator[Finding]:
 
 
 def locations(seen: Evidence) -> Iterator[Finding]:
-    """Report whether Velero can reach its buckets."""
+    """Report whether Velero can reach its buckets; those of tenants are theirs to repair."""
     if not seen.servers:
         return
-    if not seen.locations:
+    own = [each for each in seen.locations if _tenant_of(each) is None]
+    if not own:
         yield problem("locations", "there is no BackupStorageLocation", "velero backup-location create default …")
-    for each in seen.locations:
+    for each in own:
         name = each.metadata.name
         if each.status.phase != velero.AVAILABLE:
             cause = cause_of(each.status.message) or "Velero has not validated it yet"
@@ -148,9 +150,33 @@ def locations(seen: Evidence) -> Iterator[Finding]:
             yield problem("locations", f"{name} is {each.status.phase or 'not validated'}: {cause}", fix)
         else:
             yield good("locations", f"{name} is available")
-    if seen.locations and not any(each.spec.default for each in seen.locations):
-        fix = f"velero backup-location set {seen.locations[0].metadata.name} --default"
+    if own and not any(each.spec.default for each in own):
+        fix = f"velero backup-location set {own[0].metadata.name} --default"
         yield warning("locations", "none is the default, so Backups must name one", fix)
+    yield from _locations_of_tenants(seen)
+
+
+def _locations_of_tenants(seen: Evidence) -> Iterator[Finding]:
+    """Report tenants' locations that Velero cannot reach, and those that wait for an administrator."""
+    closed = [
+        tenant
+        for each in seen.locations
+        if (tenant := _tenant_of(each)) is not None and each.status.phase != velero.AVAILABLE
+    ]
+    if closed:
+        fix = "foresail location get -A; their tenants check buckets and keys"
+        yield warning("locations", f"{some(closed)}: Velero cannot use these locations of tenants", fix)
+    asked = [each.status.non_admin_backup_storage_location for each in seen.approvals if each.status.phase == "Pending"]
+    waiting = [f"{each.namespace}/{each.name}" for each in asked if each is not None]
+    if waiting:
+        fix = "foresail location request get, then foresail location request approve or reject"
+        yield warning("locations", f"{some(waiting)}: waiting for approval", fix)
+
+
+def _tenant_of(location: velero.Location) -> str | None:
+    notes = location.metadata.annotations or {}
+    namespace, name = notes.get(ORIGIN_NAMESPACE), notes.get(ORIGIN_NAME)
+    return f"{namespace}/{name}" if namespace and name else None
 
 
 def strangers(seen: Evidence) -> Iterator[Finding]:
