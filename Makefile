@@ -19,7 +19,7 @@ IMAGE ?= foresail:$(VERSION)$(TAG_SUFFIX)
 
 .DEFAULT_GOAL := help
 .PHONY: disaster help setup lint format test test-python test-shells test-node node-rounds test-cluster cluster-build cluster-up cluster-down \
-  cron-oracle retention-oracle cron-shift cron-fuzz schedule-year tenant-schedule-kills bench-tenant-schedules schedule-gitops schedule-kills schedule-clusters matrix selfservice-specs \
+  cron-oracle retention-oracle cron-shift cron-fuzz schedule-year tenant-schedule-year tenant-schedule-kills bench-tenant-schedules schedule-gitops schedule-kills schedule-clusters matrix selfservice-specs \
   crds manifests docs docs-site licences sbom charts arm-wheels wheel image image-size audit lint-workflows bench-cron bench-runtime bench-schedules bench-selfservice bench-primers bench-scale primer-year primer-kills primer-kept primer-admission \
   runtime-kills takeover selfservice-kills selfservice-queue restore-authorization redteam chart-upgrade soak lock ci
 
@@ -159,6 +159,9 @@ bench-selfservice: setup ## measure self-service beside a bare loop, and a hundr
 
 schedule-year: setup ## live through a simulated year of 1,000 schedules beside the Go libraries: minutes
 	$(BIN)/python -m bench.schedule_year
+
+tenant-schedule-year: setup ## live through a simulated year of 1,000 NonAdminSchedules beside the Go libraries: two hours of CPU
+	$(BIN)/python -m bench.schedule_year --tenants
 
 bench-primers: setup cluster-build ## measure start delays cold and warm, and ten thousand primed CronJobs: 45 minutes
 	$(BIN)/python -m bench.primers --size $(SIZE)

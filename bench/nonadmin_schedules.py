@@ -48,6 +48,7 @@ def measure(cluster: Cluster, many: int, due: int, idle: float) -> dict[str, Any
     create_namespaces(cluster, sorted({tenant(number) for number in range(many)}))
     create_all(cluster, NON_ADMIN_SCHEDULE, schedules(many - due, NEVER, "idle"))
     with operator(cluster, *FLAGS, settled="selfservice") as process:
+        process.wait_events()
         before = len(cluster.audit(USER))
         time.sleep(idle)
         quiet = silence_of(cluster.audit(USER)[before:])

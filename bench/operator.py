@@ -1,6 +1,7 @@
 """The operator as an administrator starts it: its own process, the chart's ServiceAccount."""
 
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ from tests.cluster.operators import lease_of
 
 NAMESPACE, ACCOUNT = "velero", "foresail"
 _LEADER = "leader_election_master_status"
+_EVENTS, _EVENT_PAUSE = "foresail_events", 10.0
 USER = f"system:serviceaccount:{NAMESPACE}:{ACCOUNT}"
 
 
@@ -34,6 +36,15 @@ class Operator(Process):
             return empty > 3  # a few times in a row: what was written comes back as a change
 
         self.wait_for(settled)
+
+    def wait_events(self) -> None:
+        """Wait until no Event has been written for a while: they are written after everything else."""
+        before, written = -1.0, 0.0
+        while written != before:
+            self.must_live()
+            time.sleep(_EVENT_PAUSE)
+            figures = self.figures()
+            before, written = written, sum(figures[each] for each in figures if each.startswith(_EVENTS))
 
     def _is_settled(self, controller: str) -> bool:
         found = self.figures()

@@ -1,11 +1,15 @@
-"""A simulated year of random Schedules against the rules computed with the Go libraries: `make schedule-year`."""
+"""A simulated year of random Schedules against the rules computed with the Go libraries: `make schedule-year`.
+
+With `--tenants` they are NonAdminSchedules: `make tenant-schedule-year`.
+"""
 
 import argparse
 import multiprocessing
 import sys
 import time
 
-from tests.worlds.year_of_schedules import Year, live_and_compare
+from tests.worlds import year_of_schedules, year_of_tenants
+from tests.worlds.year_of_schedules import Year
 from tests.worlds.year_stories import ZONES
 
 
@@ -15,8 +19,10 @@ def main() -> int:
     options.add_argument("--schedules", type=int, default=1000, help="in all, spread over as many clusters as zones")
     options.add_argument("--seed", type=int, default=2026)
     options.add_argument("--processes", type=int, default=2)
+    options.add_argument("--tenants", action="store_true", help="NonAdminSchedules, not Velero's Schedules")
     asked = options.parse_args()
     each = -(-asked.schedules // len(ZONES))
+    live_and_compare = (year_of_tenants if asked.tenants else year_of_schedules).live_and_compare
     began = time.monotonic()
     year = Year()
     with multiprocessing.get_context("spawn").Pool(asked.processes) as pool:
@@ -24,7 +30,7 @@ def main() -> int:
         for number, job in enumerate(jobs):
             found = job.get()
             year.add(found)
-            print(f"{ZONES[number]}: {found.runs} runs, {len(found.differences)} differences", flush=True)
+            print(f"cluster {number}: {found.runs} runs, {len(found.differences)} differences", flush=True)
     print(
         f"{year.schedules} schedules in {len(year.zones)} zones, a year: {year.runs} runs, of which {year.late} late; "
         f"{year.skips} skips, {year.restarts} restarts of the operator; the latest that nothing held came "

@@ -12,6 +12,7 @@ from foresail.api.pods import POD
 from foresail.api.policy import SELF_SERVICE_POLICY
 from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_DOWNLOAD_REQUEST, NON_ADMIN_RESTORE, NON_ADMIN_SCHEDULE
 from foresail.cli.recovery_key.keys import manifest
+from foresail.kube.loop import LoopTiming
 from foresail.plan import Key, Kind, Note
 from foresail.selfservice.access.observe import PREFIXES
 from foresail.selfservice.access.reader import AccessReader
@@ -64,7 +65,9 @@ class Tenancy:
         window: int = 0,
         restore_window: int = 0,
         also: Sequence[Definition] = (),
+        timing: LoopTiming | None = None,
     ) -> None:
+        self.timing = timing
         self.limits = Limits(lambda: window, lambda: restore_window)
         self.clock = WallClock()
         definitions = [Definition(kind, status=False) for kind in _VELEROS]
@@ -252,6 +255,7 @@ class Tenancy:
             self.controller,
             dies=dies,
             workers=workers,
+            timing=self.timing,
             emit=self.notes.add,
         )
         return self.process

@@ -9,6 +9,7 @@ from foresail.api.instants import instant
 from foresail.api.marks import SCHEDULE_UID, SLOT
 from foresail.api.policy import SELF_SERVICE_POLICY
 from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_SCHEDULE
+from foresail.kube.loop import LoopTiming
 from foresail.plan import Key
 from tests.worlds import virtual_time
 from tests.worlds.documents import Document
@@ -23,8 +24,8 @@ NAS = Key("red", "nightly")
 class TenantScene(Tenancy):
     """A tenancy with NonAdminSchedules, whose policy allows runs as often as a test needs them."""
 
-    def __init__(self, **schedules: Any) -> None:  # noqa: ANN401 - JSON
-        super().__init__()
+    def __init__(self, timing: LoopTiming | None = None, **schedules: Any) -> None:  # noqa: ANN401 - JSON
+        super().__init__(timing=timing)
         self.runs: list[tuple[Key, str, datetime, datetime]] = []  # name, schedule's UID, slot, created
         self.skips: dict[Key, list[str]] = {}
         self.world.history.listeners.append(self._listened)

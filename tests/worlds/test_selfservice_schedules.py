@@ -2,6 +2,9 @@
 
 import asyncio
 import itertools
+import time
+from collections import Counter
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import pytest
@@ -21,6 +24,7 @@ from tests.worlds.world import done
 
 PERIOD = timedelta(minutes=10)
 HOUR = 3600.0
+FLOOD = 10_000
 TENANTS_ROWS = [row for row in ROWS if not row.default]  # the operator's default is for Velero's Schedules alone
 
 
@@ -348,6 +352,39 @@ def test_a_forged_run_that_is_deleted_in_another_namespace_takes_no_slot() -> No
         assert view.deleted is None
 
     tell(story)
+
+
+def test_a_flood_of_schedules_of_one_tenant_runs_no_more_than_the_policy_allows(figure: Callable[[str], None]) -> None:
+    async def story(scene: TenantScene) -> None:
+        assert scene.process is not None
+        writes, blue = scene.process.visitor.writes, Key("blue", "nightly")
+        await scene.settle(5)
+        began = time.process_time()
+        for number in range(FLOOD):
+            scene.schedule(Key("red", f"s{number:05}"), "*/10 * * * *")
+        scene.schedule(blue, "*/10 * * * *")
+        await scene.settle(60)
+        assert scene.says("Accepted", blue)[0] == "True"
+        reasons = Counter(scene.says("Accepted", Key("red", f"s{number:05}"))[1] for number in range(FLOOD))
+        assert reasons == {"ScheduleAccepted": 10, "TooManySchedules": FLOOD - 10}
+        assert len(writes) == FLOOD + 1, "one status each"
+        arrival, began = time.process_time() - began, time.process_time()
+        await scene.settle(HOUR)
+        assert Counter(key.namespace for key, _, _, _ in scene.runs) == {"red": 60, "blue": 6}
+        assert max(at - slot for _, _, slot, at in scene.runs) < timedelta(seconds=1)
+        assert not [
+            each for each in writes[FLOOD + 1 :] if each.key.name > "s00010" and each.kind == NON_ADMIN_SCHEDULE
+        ]
+        hour, before = time.process_time() - began, len(writes)
+        scene.delete(Key("red", "s00000"), NON_ADMIN_SCHEDULE)
+        await scene.settle(5)
+        assert len(writes) > before
+        assert all("s00010" in each.key.name for each in writes[before:]), (
+            "the next one runs, the others are not written"
+        )
+        figure(f"{FLOOD} NonAdminSchedules of one tenant: 10 run; {arrival:.1f} s of CPU, then {hour:.1f} s an hour")
+
+    tell(story, maximum=10)
 
 
 def test_flapping_of_skip_immediately_and_edits_never_run_a_slot_twice() -> None:

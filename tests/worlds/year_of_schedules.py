@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from typing import Protocol
 
 from foresail.api.marks import SLOT
 from foresail.cron import Dialect
@@ -12,8 +13,10 @@ from foresail.schedules.settings import Settings
 from testbed.oracle import Oracle, Question
 from tests.worlds import virtual_time
 from tests.worlds.documents import Document
+from tests.worlds.process import Process
 from tests.worlds.schedule_scene import Record, ScheduleScene
 from tests.worlds.virtual_time import BEGINNING
+from tests.worlds.world import World
 from tests.worlds.year_model import Asking, Fate, fate
 from tests.worlds.year_stories import DAYS, Surroundings, end_of, surroundings
 
@@ -48,17 +51,33 @@ class Year:
         self.differences += other.differences
 
 
+class Scene(Protocol):
+    """What a year is lived in: a world with Schedules of one kind, and the operator."""
+
+    world: World
+
+    @property
+    def record(self) -> Record: ...
+    def start(self) -> Process: ...
+    async def stop(self) -> None: ...
+    async def until(self, instant: datetime, /) -> None: ...
+    def locate(self, phase: str, /) -> None: ...
+    def make(self, name: str, schedule: object, **spec: object) -> object: ...
+    def write(self, name: str, **spec: object) -> object: ...
+    def by_hand(self, schedule: str, name: str, /) -> None: ...
+
+
 def live_and_compare(number: int, schedules: int, seed: int) -> Year:
     """Live through the year of one cluster, and compare it with the model."""
     around = surroundings(number, schedules, seed)
-    record = lived(around)
+    record = lived(around, _scene)
     fates = foretold(around, Oracle())
     return compared(around, record, fates)
 
 
-def lived(around: Surroundings) -> Record:
+def lived(around: Surroundings, make: Callable[[Surroundings], Scene]) -> Record:
     """Return what the controller did."""
-    return virtual_time.run(_live(around))
+    return virtual_time.run(_live(around, make))
 
 
 def foretold(around: Surroundings, oracle: Oracle) -> dict[str, Fate]:
@@ -125,9 +144,13 @@ def _second(instant: datetime) -> int:
     return int(instant.timestamp())
 
 
-async def _live(around: Surroundings) -> Record:
+def _scene(around: Surroundings) -> ScheduleScene:
     settings = Settings(skip_immediately=around.default, zone=around.zone)
-    scene = ScheduleScene(settings, version=VERSIONS[around.dialect], ending=_ending, ttl=KEPT)
+    return ScheduleScene(settings, version=VERSIONS[around.dialect], ending=_ending, ttl=KEPT)
+
+
+async def _live(around: Surroundings, make: Callable[[Surroundings], Scene]) -> Record:
+    scene = make(around)
     for at, deed in _agenda(around, scene):
         await scene.until(BEGINNING + timedelta(seconds=at))
         done = deed()
@@ -139,7 +162,7 @@ async def _live(around: Surroundings) -> Record:
     return scene.record
 
 
-def _agenda(around: Surroundings, scene: ScheduleScene) -> list[tuple[float, Callable[[], object]]]:
+def _agenda(around: Surroundings, scene: Scene) -> list[tuple[float, Callable[[], object]]]:
     agenda: list[tuple[float, Callable[[], object]]] = [(0.5, scene.start)]
     for start, end in around.down:
         agenda += [(start, scene.stop), (end, scene.start)]
@@ -161,5 +184,15 @@ def _ending(backup: Document, made: datetime) -> tuple[datetime, str]:
     key = metadata["name"]
     if slot is not None:
         name = metadata["labels"]["velero.io/schedule-name"]
-        key = f"{name}/{_second(datetime.fromisoformat(slot))}"
+        key = run_key(name, datetime.fromisoformat(slot))
+    return ending(key, made)
+
+
+def run_key(schedule: str, slot: datetime) -> str:
+    """Return what decides for how long the run of a slot lasts."""
+    return f"{schedule}/{_second(slot)}"
+
+
+def ending(key: str, made: datetime) -> tuple[datetime, str]:
+    """Return when and how a Backup ends that is made at that instant."""
     return BEGINNING + timedelta(seconds=end_of(key, (made - BEGINNING).total_seconds())), "Completed"
