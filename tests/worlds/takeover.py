@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from foresail.api.requests import NON_ADMIN_RESTORE
+from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE, NON_ADMIN_SCHEDULE
 from foresail.kube.loop import Loop
 from foresail.plan import Key, Plan
 from foresail.primers.controller import Primers
@@ -27,10 +27,13 @@ from foresail.schedules.velero_server import VeleroView
 from foresail.selfservice.controller import SelfService
 from foresail.selfservice.downloads.observe import DownloadView
 from foresail.selfservice.requests import dangling as strays
+from foresail.selfservice.requests.build import nacuuid_of
 from foresail.selfservice.requests.dangling import DanglingView
 from foresail.selfservice.requests.observe import RequestView
 from foresail.selfservice.results import decide as results
 from foresail.selfservice.results.observe import ResultsView
+from foresail.selfservice.schedules.observe import ScheduleView
+from foresail.selfservice.schedules.rules import Verdict as TenantVerdict
 from tests.worlds import virtual_time
 from tests.worlds.documents import Document
 from tests.worlds.history import Happening
@@ -38,6 +41,7 @@ from tests.worlds.primer_scene import PrimerScene
 from tests.worlds.process import Moment, Process, Turnover
 from tests.worlds.schedule_scene import ScheduleScene
 from tests.worlds.tenancy import Tenancy
+from tests.worlds.tenant_schedules import TenantScene
 from tests.worlds.virtual_time import BEGINNING
 from tests.worlds.world import World
 
@@ -168,6 +172,31 @@ async def served(tenancy: Tenancy) -> None:
     work.cancel()
 
 
+async def served_on_schedule(scene: TenantScene) -> None:
+    """Run, pause, skip, edit, refuse, exceed the policy, delete: half an hour of tenants' schedules."""
+    work = asyncio.create_task(scene.velero_works())
+    plain, skips, edited, wrong, extra = (Key("red", name) for name in ("plain", "skips", "edited", "wrong", "extra"))
+    scene.schedule(plain, "*/5 * * * *")
+    scene.schedule(skips, "*/10 * * * *", skipImmediately=True)
+    scene.schedule(edited, "3 * * * *")
+    scene.schedule(wrong, "no expression")
+    await scene.until(BEGINNING + timedelta(seconds=30.5))
+    scene.schedule(extra, "*/10 * * * *")
+    edits: list[tuple[int, Callable[[], object]]] = [
+        (390, lambda: scene.edit(plain, NON_ADMIN_SCHEDULE, paused=True)),
+        (630, lambda: scene.edit(plain, NON_ADMIN_SCHEDULE, paused=False)),
+        (690, lambda: scene.edit(edited, NON_ADMIN_SCHEDULE, schedule="*/10 * * * *")),
+        (750, lambda: scene.edit(skips, NON_ADMIN_SCHEDULE, skipImmediately=True)),
+        (810, lambda: scene.edit(wrong, NON_ADMIN_SCHEDULE, schedule="*/15 * * * *")),
+        (930, lambda: scene.delete(edited, NON_ADMIN_SCHEDULE)),
+    ]
+    for second, edit in edits:
+        await scene.until(BEGINNING + timedelta(seconds=second + 0.5))
+        edit()
+    await scene.until(BEGINNING + timedelta(minutes=31.5))
+    work.cancel()
+
+
 def _schedule_keys(controller: Schedules) -> Iterator[Key]:
     yield from controller.schedules
     yield Key("", "velero")
@@ -215,10 +244,28 @@ def _why_no_request(seen: RequestView | DownloadView | ResultsView | DanglingVie
     return " ".join(each.reason for each in seen.request.status.conditions)
 
 
+def _why_no_tenant_schedule(
+    seen: ScheduleView | RequestView | DownloadView | ResultsView | DanglingView, plan: Plan
+) -> str:
+    if not isinstance(seen, ScheduleView):
+        return _why_no_request(seen, plan)
+    verdict = plan.verdict
+    assert isinstance(verdict, TenantVerdict)
+    because = verdict.refused or verdict.blocked_by
+    return "paused" if seen.schedule.paused else because.reason.value if because is not None else ""
+
+
 LIVES = (
     Life("schedules", lambda: ScheduleScene(image=PINNED), scheduled, _schedule_keys, _why_no_schedule),
     Life("primers", PrimerScene, primed, _primer_keys, _why_no_primer),
     Life("selfservice", lambda: Tenancy(window=2, restore_window=1), served, _request_keys, _why_no_request),
+    Life(
+        "tenant schedules",
+        lambda: TenantScene(maximum=4, keepLast=2),
+        served_on_schedule,
+        _request_keys,
+        _why_no_tenant_schedule,
+    ),
 )
 
 
@@ -317,6 +364,11 @@ def _names(happenings: Sequence[Happening]) -> dict[str, str]:
     for one in happenings:
         uid = (one.after or one.gone)["metadata"]["uid"]
         names.setdefault(uid, _named(f"<{one.kind.name} {one.key}>", names))
+        if one.kind in (NON_ADMIN_BACKUP, NON_ADMIN_RESTORE):
+            velero_name = nacuuid_of(
+                one.key.namespace, one.key.name, uid
+            )  # ends with a UUID that follows from this one
+            names.setdefault(velero_name[-36:], f"<of {one.kind.name} {one.key}>")
     return names
 
 
