@@ -154,6 +154,12 @@ class Concurrency(Wire, frozen=True):
     ) = None
 
 
+class Objective(Wire, frozen=True):
+    """What the backups of a Schedule must achieve; it changes no run, and is reported."""
+
+    rpo: Annotated[Duration, _described("The age of the newest Completed Backup that is still acceptable.")]
+
+
 class SchedulePolicySpec(Wire, frozen=True):
     """Which Schedules, and what applies to them."""
 
@@ -224,6 +230,7 @@ class SchedulePolicySpec(Wire, frozen=True):
     concurrency: (
         Annotated[Concurrency, _described("How many Backups may run at once; if absent, as many as are due.")] | None
     ) = None
+    objective: Annotated[Objective, _described("What is reported if it is not met.")] | None = None
     retry: Annotated[Retry, _described("How often a failed run is repeated; if absent, never.")] | None = None
 
 

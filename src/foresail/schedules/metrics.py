@@ -21,6 +21,7 @@ from foresail.kube.clock import now
 from foresail.kube.store import Store
 from foresail.plan import Key
 from foresail.schedules.observe import BackupRow, LocationRow, ScheduleView
+from foresail.schedules.policies import rpo_of
 from foresail.schedules.rules import Verdict, cannot_run
 
 LATE_SECONDS = 60.0  # a burst of Schedules with the same slot takes seconds, and is no lateness
@@ -54,12 +55,22 @@ class Figures(NamedTuple):
     held: str  # the reason
     invalid: str  # the reason
     retention_blocked: str = ""  # the reason why nothing is deleted
+    objective: float | None = None  # seconds
+    good_since: float = 0.0  # when the newest good Backup started, or the Schedule was created
     attempts: float | None = None  # at the last slot, if failed runs are repeated
 
     def overdue(self, instant: float) -> float:
         """Return for how many seconds a run has been due."""
         # The figures are as old as the last reconcile, and the slot after it may have come since.
         return max(instant - self.due, 0.0) if self.due is not None else 0.0
+
+    def objective_used(self, instant: float) -> float | None:
+        """Return the age of the newest good Backup as a share of the objective; None without one."""
+        return max(instant - self.good_since, 0.0) / self.objective if self.objective else None
+
+    def exceeds_objective(self, instant: float) -> bool:
+        """Whether the newest good Backup is older than the objective allows."""
+        return (self.objective_used(instant) or 0.0) > 1.0
 
     def state(self, instant: float) -> State:
         """Return the state of the Schedule."""
@@ -151,9 +162,9 @@ class _Snapshot(NamedTuple):
         yield from self.counted
         instant = now().timestamp()
         states = {key: each.state(instant) for key, each in self.figures.items()}
-        yield from self._all(states)
+        yield from self._all(states, instant)
         yield from self._backups(instant)
-        shown, omitted = self._shown(states)
+        shown, omitted = self._shown(states, instant)
         yield _gauge(
             "foresail_schedule_series_omitted",
             "Schedules that need attention and have no series, because there are too many.",
@@ -163,12 +174,13 @@ class _Snapshot(NamedTuple):
         yield from self._each(shown, instant)
         yield self._availability()
 
-    def _all(self, states: Mapping[Key, State]) -> Iterable[Metric]:
+    def _all(self, states: Mapping[Key, State], instant: float) -> Iterable[Metric]:
         """Show the Schedules of each namespace in numbers."""
         counts: dict[str, Counter[State]] = {}
         blocked = Counter(
             (key.namespace, each.retention_blocked) for key, each in self.figures.items() if each.retention_blocked
         )
+        exceeded = Counter(key.namespace for key, each in self.figures.items() if each.exceeds_objective(instant))
         next_runs: dict[str, float] = {}
         successes: dict[str, float] = {}
         for key, state in states.items():
@@ -188,6 +200,12 @@ class _Snapshot(NamedTuple):
             "Schedules with Backups to delete by retention of which none is deleted, by reason.",
             ("namespace", "reason"),
             blocked.items(),
+        )
+        yield _gauge(
+            "foresail_schedules_objective_exceeded",
+            "Schedules whose newest Completed Backup is older than the objective of their SchedulePolicy.",
+            ("namespace",),
+            (((namespace,), float(exceeded[namespace])) for namespace in counts),
         )
         yield _gauge(
             "foresail_schedules_next_run_timestamp_seconds",
@@ -220,11 +238,15 @@ class _Snapshot(NamedTuple):
             (((namespace,), max(found, default=0.0)) for namespace, found in ages.items()),
         )
 
-    def _shown(self, states: Mapping[Key, State]) -> tuple[list[Key], int]:
+    def _shown(self, states: Mapping[Key, State], instant: float) -> tuple[list[Key], int]:
         """Return the Schedules with series of their own, and how many more need attention."""
         if self.shows_all:
             return list(states), 0
-        troubled = [key for key, state in states.items() if state is not State.HEALTHY]
+        troubled = [
+            key
+            for key, state in states.items()
+            if state is not State.HEALTHY or self.figures[key].exceeds_objective(instant)
+        ]
         if len(troubled) <= MOST_SHOWN:
             return troubled, 0
 
@@ -268,6 +290,12 @@ class _Snapshot(NamedTuple):
             lambda each: each.last_success,
         )
         yield self._gauge(
+            "objective_used_ratio",
+            "Age of the newest Completed Backup as a share of the SchedulePolicy's objective; above 1 it is missed.",
+            shown,
+            lambda each: each.objective_used(instant),
+        )
+        yield self._gauge(
             "attempts",
             "Attempts at the last slot, if a SchedulePolicy repeats failed runs.",
             shown,
@@ -300,7 +328,7 @@ class _Snapshot(NamedTuple):
 def figures_of(view: ScheduleView, verdict: Verdict) -> Figures:
     """Return what is shown of a Schedule."""
     due, paused, success = verdict.next_run, verdict.changes.observed.paused_since, _last_success(view)
-    last, blocker = last_ended(view), cannot_run(view, verdict)
+    last, blocker, rpo = last_ended(view), cannot_run(view, verdict), rpo_of(view.policy)
     return Figures(
         due=due.timestamp() if due is not None else None,
         paused_since=paused.timestamp() if paused is not None else None,
@@ -309,6 +337,8 @@ def figures_of(view: ScheduleView, verdict: Verdict) -> Figures:
         held=verdict.blocked_by.reason.value if verdict.blocked_by is not None and not verdict.is_settling else "",
         invalid=blocker.reason.value if blocker is not None else "",
         retention_blocked=_retention_blocked(verdict),
+        objective=rpo.total_seconds() if rpo is not None else None,
+        good_since=good_since(view).timestamp(),
         attempts=float(verdict.attempts.made) if verdict.attempts is not None else None,
     )
 
@@ -322,6 +352,16 @@ def last_ended(view: ScheduleView) -> BackupRow | None:
     """Return the newest Backup of a Schedule that has ended, among those of this cluster."""
     ended = [each for each in view.backups if each.phase in RESULTS and each.is_of(view.schedule)]
     return max(ended, key=lambda each: (each.slot or each.created, each.key), default=None)
+
+
+def good_since(view: ScheduleView) -> datetime:
+    """Return when the newest Completed Backup of this cluster started; without one, when the Schedule was created."""
+    good = [
+        min(each.created, each.completed or each.created)  # one that came from a bucket is older than its object
+        for each in view.backups
+        if each.phase == velero.COMPLETED and each.is_of(view.schedule)
+    ]
+    return max(good, default=view.schedule.created)
 
 
 def _last_success(view: ScheduleView) -> datetime | None:

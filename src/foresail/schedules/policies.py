@@ -73,6 +73,13 @@ def group_of(policy: PolicyRow | None) -> str | None:
     return f"group {limit.group}" if limit.group else f"SchedulePolicy {policy.name}"
 
 
+def rpo_of(policy: PolicyRow | None) -> timedelta | None:
+    """Return the age of the newest good Backup that is still acceptable; None without an objective."""
+    wire = policy.spec.objective if policy is not None else None
+    length = length_of(wire.rpo) if wire is not None else None
+    return length if length is not None and length > timedelta() else None
+
+
 def problem_with(policy: PolicyRow) -> str | None:
     """Return what makes a policy unusable; None if nothing does."""
     spec = policy.spec
@@ -86,6 +93,8 @@ def problem_with(policy: PolicyRow) -> str | None:
     backoff = length_of(spec.retry.backoff) if spec.retry is not None else timedelta()
     if spec.retry is not None and (backoff is None or not timedelta() <= backoff <= MOST_BACKOFF):
         return f"spec.retry.backoff {spec.retry.backoff!r} is not a duration of at most 24h, such as 5m"
+    if spec.objective is not None and rpo_of(policy) is None:
+        return f"spec.objective.rpo {spec.objective.rpo!r} is not a duration above zero, such as 25h"
     problem = problem_of(spec.selector)
     return f"spec.selector: {problem}" if problem else None
 

@@ -19,6 +19,13 @@ def shortest_gap(cron: Schedule, now: datetime) -> timedelta | None:
     return _shortest_gap(cron, now.replace(hour=0, minute=0, second=0, microsecond=0))
 
 
+def longest_gap(cron: Schedule, now: datetime) -> timedelta | None:
+    """Return the longest time between two fires in the time ahead; None if there are fewer than two."""
+    start = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    ahead = takewhile(lambda each: each - start <= COMPARED_AHEAD, fires_after(cron, start))
+    return max((later - earlier for earlier, later in pairwise(islice(ahead, COMPARED_FIRES))), default=None)
+
+
 @lru_cache(20_000)
 def _shortest_gap(cron: Schedule, start: datetime) -> timedelta | None:
     ahead = takewhile(lambda each: each - start <= COMPARED_AHEAD, fires_after(cron, start))

@@ -10,6 +10,7 @@ from foresail.cli.schedule.snapshot import EvaluatedSchedule, NamespaceSnapshot,
 from foresail.cron import Dialect
 from foresail.plan import Key
 from foresail.schedules.observe import BackupRow, LocationRow, VeleroServer
+from foresail.schedules.policies import PolicyRow
 from foresail.schedules.settings import Settings
 
 NOW = datetime(2026, 11, 15, 12, 0, 30, tzinfo=UTC)
@@ -56,6 +57,7 @@ def seen(
     server: VeleroServer | None = None,
     locations: Iterable[LocationRow] = (LOCATION,),
     operator: str = "foresail-0",
+    policies: tuple[PolicyRow, ...] = (),
     now: datetime = NOW,
 ) -> EvaluatedSchedule:
     """Return a Schedule with what the rules say about it in these surroundings."""
@@ -65,5 +67,6 @@ def seen(
         locations=tuple(locations),
         operator=operator,
         settings=Settings(),
+        policies=policies,
     )
     return evaluate(row_of(msgspec.Raw(msgspec.json.encode(wire))), wire, known, now)

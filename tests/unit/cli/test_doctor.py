@@ -14,7 +14,8 @@ from foresail.api import mirrored, velero
 from foresail.api.crds import DEFINITIONS, definition
 from foresail.api.metadata import Metadata
 from foresail.api.pods import Pod
-from foresail.api.policy import SelfServicePolicy
+from foresail.api.policy import PolicyMetadata, SelfServicePolicy
+from foresail.api.schedule_policy import Objective, SchedulePolicy, SchedulePolicySpec, ScheduleSelector
 from foresail.cli.access.cluster import on_cluster
 from foresail.cli.access.lease import Lease, LeaseSpec
 from foresail.cli.access.refused_writes import RefusedWrite
@@ -105,6 +106,18 @@ def test_nothing_is_wrong_with_what_is_as_it_should_be() -> None:
         "kinds", "clock", "zones", "velero", "schedules", "primers", "locations", "permissions", "requester",
         "recovery",
     }  # fmt: skip
+
+
+def test_objective_that_a_schedule_cannot_meet_is_a_warning() -> None:
+    def under(rpo: str) -> Evidence:
+        spec = SchedulePolicySpec(ScheduleSelector(), objective=Objective(rpo))
+        rows = {"daily": schedule(text="0 3 * * 1-5"), "often": schedule(text="0 * * * *")}
+        return replace(HEALTHY, schedules=rows, schedule_policies=(SchedulePolicy(PolicyMetadata("gold"), spec),))
+
+    assert wrong(under("80h")) == []
+    (finding,) = wrong(under("25h"))
+    assert (finding.grade, finding.about) == (Grade.WARNING, "objectives")
+    assert "daily cannot meet the objective: runs are up to 3d apart, and the objective is 1d1h" in finding.says
 
 
 ELSEWHERE = velero.Location(

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from foresail.api.schedule_policy import Concurrency, Objective, Retry, SchedulePolicySpec, ScheduleSelector
 from foresail.cli.access.lease import Lease, LeaseSpec, leader
 from foresail.cli.access.refused_writes import RefusedWrite
 from foresail.cli.main import main, parser
@@ -20,8 +21,9 @@ from foresail.cli.schedule.snapshot import EvaluatedSchedule
 from foresail.cli.schedule.velero_layout import veleros_lines
 from foresail.plan import Key
 from foresail.schedules.observe import LocationRow, VeleroServer, location_of
+from foresail.schedules.policies import PolicyRow
 from tests.unit.cli.canned import canned
-from tests.unit.cli.made_up import LOCATION, NOW, at, backup, schedule_wire, seen
+from tests.unit.cli.made_up import LOCATION, NOW, UID, at, backup, schedule_wire, seen
 
 Capture = pytest.CaptureFixture[str]
 BROKEN = LocationRow(Key("velero", "default"), is_default=True, is_read_only=False, phase="Unavailable", message="403")
@@ -123,6 +125,38 @@ def test_the_wide_table_tells_where_to_and_what_was_skipped() -> None:
     wire = schedule_wire(spec={"skipImmediately": False}, status={"lastSkipped": "2026-11-15T11:00:30Z"})
     shown = cells(seen(wire), "-o", "wide")
     assert (shown["LOCATION"], shown["SKIP IMMEDIATELY"], shown["LAST SKIPPED"]) == ("default", "false", "1h ago")
+
+
+def policy(**spec: Any) -> tuple[PolicyRow, ...]:  # noqa: ANN401 - any field
+    return (PolicyRow(Key("", "gold"), SchedulePolicySpec(ScheduleSelector(), **spec)),)
+
+
+def test_the_wide_table_and_explain_show_attempts_and_when_the_next_one_starts() -> None:
+    name = f"daily-20261115030000-{UID[:8]}"
+    failed = backup(name, "Failed", completed=NOW)
+    found = seen(schedule_wire(), [failed], policies=policy(retry=Retry(2)))
+    assert cells(found, "-o", "wide")["ATTEMPTS"].startswith("1 of 3, next 2026-11-15 12:05")
+    assert "1 of 3 attempts made" in explained(found, NOW)
+    assert as_data(found, NOW)["attempts"]["made"] == 1
+    assert cells(seen(schedule_wire(), [failed]), "-o", "wide")["ATTEMPTS"] == "n/a"
+    over = seen(schedule_wire(), [failed, backup(f"{name}-r1")], policies=policy(retry=Retry(2)))
+    assert cells(over, "-o", "wide")["ATTEMPTS"] == "2 of 3"
+
+
+def test_the_wide_table_shows_the_age_of_the_newest_good_backup_beside_the_objective() -> None:
+    good = backup("daily-1")
+    met = seen(schedule_wire(), [good], policies=policy(objective=Objective("25h")))
+    assert cells(met, "-o", "wide")["OBJECTIVE"] == "9h of 1d"
+    missed = seen(schedule_wire(), [good], policies=policy(objective=Objective("8h")))
+    assert cells(missed, "-o", "wide")["OBJECTIVE"] == "9h of 8h, exceeded"
+    assert cells(seen(schedule_wire(), [good]), "-o", "wide")["OBJECTIVE"] == "n/a"
+
+
+def test_explain_shows_whether_the_group_has_room() -> None:
+    limit = policy(concurrency=Concurrency(1))
+    room = explained(seen(schedule_wire(), policies=limit), NOW)
+    assert "its group has room for a Backup" in room
+    assert "0 of 1 in SchedulePolicy gold" in room
 
 
 def test_namespaces_and_labels_are_columns_if_they_are_asked_for() -> None:

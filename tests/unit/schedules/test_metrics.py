@@ -6,6 +6,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 
+from foresail.api.schedule_policy import Objective, SchedulePolicySpec, ScheduleSelector
 from foresail.kube.clock import now
 from foresail.kube.store import Store
 from foresail.plan import Key
@@ -13,6 +14,7 @@ from foresail.schedules import metrics as module
 from foresail.schedules.controller import Schedules
 from foresail.schedules.metrics import ScheduleMetrics
 from foresail.schedules.observe import BackupRow, LocationRow, ScheduleRow, ScheduleView
+from foresail.schedules.policies import PolicyRow
 from foresail.schedules.rules import judge
 from foresail.schedules.settings import Settings
 from tests.unit.schedules.rows import AVAILABLE, DAY, HOUR, MINUTE, backup, schedule, view, watched
@@ -184,3 +186,31 @@ def test_a_scrape_of_ten_thousand_schedules_takes_little_time_of_the_event_loop(
     assert time.thread_time() - begun < 0.05
     samples = [sample for part in parts for family in part for sample in family.samples]
     assert len(samples) < 6 * module.MOST_SHOWN
+
+
+def test_schedule_that_misses_its_objective_has_a_series_though_its_runs_succeed(metrics: ScheduleMetrics) -> None:
+    for name, rpo in (("tight", "30m"), ("loose", "4h")):
+        spec = SchedulePolicySpec(ScheduleSelector(), objective=Objective(rpo))
+        row = healthy(name)
+        known(metrics, view(row, *ran(row), policy=PolicyRow(Key("", name), spec)))
+    never = healthy("never", created=now() - DAY)
+    known(
+        metrics,
+        view(never, policy=PolicyRow(Key("", "p"), SchedulePolicySpec(ScheduleSelector(), objective=Objective("12h")))),
+    )
+    found = shown(metrics)
+    assert found["s_objective_exceeded", "velero"] == 2
+    assert found["_objective_used_ratio", "velero", "tight"] == pytest.approx(2.0, abs=0.1)
+    assert found["_objective_used_ratio", "velero", "never"] == pytest.approx(2.0, abs=0.1)
+    assert of(found, "loose") == set()
+
+
+def test_further_attempts_are_counted_and_are_no_lateness(metrics: ScheduleMetrics) -> None:
+    slot = now() - HOUR
+    first = backup("", slot)
+    again = msgspec.structs.replace(first, key=Key("velero", f"{first.key.name}-r1"))
+    metrics.measure_lateness(first, slot)
+    metrics.measure_lateness(again, slot)
+    samples = {each.name: each.value for family in metrics.collect() for each in family.samples if not each.labels}
+    assert samples["foresail_schedule_retries_total"] == 1
+    assert samples["foresail_schedule_lateness_seconds_count"] == 1

@@ -17,6 +17,7 @@ from foresail.cli.doctor.velero_checks import (
     attended,
     clocks,
     locations,
+    objectives,
     primed,
     runnable,
     strangers,
@@ -36,8 +37,8 @@ _READY_WITHIN = timedelta(minutes=1)
 def findings(seen: Evidence) -> list[Finding]:
     """Say everything that there is to say, in the order in which it should be mended."""
     checks = (
-        unread, kinds, unserved, clocks, zones, veleros, attended, runnable, primed, locations, strangers, rivals,
-        stuck, undeletable, garbage, permissions, stores, refusals, requesters, recovery,
+        unread, kinds, unserved, clocks, zones, veleros, attended, runnable, objectives, primed, locations,
+        strangers, rivals, stuck, undeletable, garbage, permissions, stores, refusals, requesters, recovery,
     )  # fmt: skip
     return [each for check in checks for each in check(seen)]
 

@@ -20,6 +20,7 @@ from foresail.api.pods import POD, Pod
 from foresail.api.policy import SELF_SERVICE_POLICY, SelfServicePolicy
 from foresail.api.primer import PRIMER
 from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_LOCATION_REQUEST, NON_ADMIN_RESTORE
+from foresail.api.schedule_policy import SCHEDULE_POLICY, SchedulePolicy
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.access.lease import Lease
 from foresail.cli.access.refused_writes import RefusedWrite, all_refused_writes
@@ -150,6 +151,7 @@ class Evidence:
     is_requester_set: bool = False  # the API server sets the requester
     is_requester_checked: bool = False  # the API server refuses a wrong one
     policies: tuple[SelfServicePolicy, ...] = ()
+    schedule_policies: tuple[SchedulePolicy, ...] = ()
     signs_records: bool | None = None  # whether there is a recovery key; None if self-service is off
     adoptable: tuple[Adoptable, ...] = ()  # Velero Backups without a NonAdminBackup
     primers_lease: Lease | None = None
@@ -176,7 +178,7 @@ async def gather(cluster: Cluster, namespace: str, account: str | None) -> Evide
     rows = [deployment_row(each) for each in deployments if each.metadata.namespace == namespace]
     operators = tuple(_operator(each) for each in deployments if (each.metadata.labels or {}).get(_NAME) in _OURS)
     others = tuple(Key(each.metadata.namespace, each.metadata.name) for each in deployments if is_other(each))
-    has_policies = f"{SELF_SERVICE_POLICY.plural}.{SELF_SERVICE_POLICY.group}" in (definitions or ())
+    has_policies = _serves(SELF_SERVICE_POLICY, definitions)
     pods = [await reader.all(POD, each.key.namespace, Pod, f"{_NAME}={each.name}") for each in operators]
     serves = has_policies and any(each.self_service for each in operators)
     asked_for = NON_ADMIN_LOCATION_REQUEST
@@ -202,6 +204,9 @@ async def gather(cluster: Cluster, namespace: str, account: str | None) -> Evide
         has_alert=is_bare and bool(await reader.tried(cluster.if_there(PROMETHEUS_RULE, alert, _Named))),
         is_requester_set=bool(await reader.tried(cluster.if_there(_STAMP, _REQUESTER, _Named))),
         is_requester_checked=bool(await reader.tried(cluster.if_there(_CHECK, _REQUESTER, _Named))),
+        schedule_policies=tuple(
+            await reader.all(SCHEDULE_POLICY, "", SchedulePolicy) if _serves(SCHEDULE_POLICY, definitions) else ()
+        ),
         policies=tuple(await reader.all(SELF_SERVICE_POLICY, "", SelfServicePolicy) if has_policies else ()),
         signs_records=await reader.tried(_signs_records(cluster, namespace)) if serves else None,
         adoptable=tuple(await reader.tried(read_adoptable(cluster, Scope(namespace), asked)) or ()) if serves else (),
@@ -240,6 +245,10 @@ class _Reader:
 async def _signs_records(cluster: Cluster, namespace: str) -> bool:
     keyring = await read_keyring(cluster, namespace)
     return keyring is not None and keyring.signing_key is not None
+
+
+def _serves(kind: Kind, definitions: Iterable[str] | None) -> bool:
+    return f"{kind.plural}.{kind.group}" in (definitions or ())
 
 
 def _schedules(found: Iterable[msgspec.Raw]) -> dict[str, ScheduleRow | Unread]:

@@ -9,12 +9,17 @@ from foresail.api.monitoring import UNATTENDED
 from foresail.cli.access.lease import BY_SERVER_TIME, leader
 from foresail.cli.doctor.evidence import Backup, Evidence
 from foresail.cli.doctor.finding import Finding, good, minutes, problem, some, warning
+from foresail.cli.output.times import compact
+from foresail.schedules.expression import parse_expression
 from foresail.schedules.observe import ScheduleView, Unread, location_of, location_row
+from foresail.schedules.policies import policy_for, policy_row, rpo_of, settings_under
+from foresail.schedules.reasons import Because
 from foresail.schedules.rules import cannot_run, judge
 from foresail.schedules.settings import Settings
 from foresail.schedules.storage_errors import cause_of
 from foresail.schedules.velero_server import identify_server
 from foresail.selfservice.rows.locations import ORIGIN_NAME, ORIGIN_NAMESPACE
+from foresail.slots.interval import longest_gap
 
 _SKEW = timedelta(seconds=5)
 _OLD_ZONES = timedelta(days=500)
@@ -116,6 +121,24 @@ def runnable(seen: Evidence) -> Iterator[Finding]:
         name, message = found[0]
         says = f"{some([each for each, _ in found])} can never run ({reason}): {message}"
         yield problem("schedules", says, f"foresail schedule explain {name} -n {seen.namespace}")
+
+
+def objectives(seen: Evidence) -> Iterator[Finding]:
+    """Report the Schedules whose runs are further apart than their objective allows."""
+    known, now = identify_server(seen.servers, "", None), seen.server_time or seen.instant
+    policies, missed = [policy_row(each) for each in seen.schedule_policies], []
+    for name, row in sorted(seen.schedules.items()):
+        policy = policy_for(name, row.labels, policies) if not isinstance(row, Unread) else None
+        rpo = rpo_of(policy)
+        if isinstance(row, Unread) or rpo is None:
+            continue
+        cron = parse_expression(row.text, settings_under(policy, Settings()).zone, known.dialect, now)
+        gap = longest_gap(cron, now) if not isinstance(cron, Because) else None
+        if gap is not None and gap > rpo:
+            missed.append((name, f"runs are up to {compact(gap)} apart, and the objective is {compact(rpo)}"))
+    if missed:
+        says = f"{some([each for each, _ in missed])} cannot meet the objective: {missed[0][1]}"
+        yield warning("objectives", says, "run them more often, or raise objective.rpo of their SchedulePolicy")
 
 
 def primed(seen: Evidence) -> Iterator[Finding]:

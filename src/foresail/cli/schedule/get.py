@@ -12,10 +12,11 @@ from foresail.cli.output.table import fitted, table, terminal_width
 from foresail.cli.output.times import ago, go_time, moment, short, shown_duration
 from foresail.cli.schedule.hints import hint_who_fires
 from foresail.cli.schedule.snapshot import EvaluatedSchedule, read_selected
-from foresail.schedules.metrics import last_ended
+from foresail.schedules.metrics import good_since, last_ended
+from foresail.schedules.policies import rpo_of
 
 VELERO = ("NAME", "STATUS", "CREATED", "SCHEDULE", "BACKUP TTL", "LAST BACKUP", "SELECTOR", "PAUSED")
-_WIDE = ("NEXT RUN", "LAST RESULT", "LOCATION", "SKIP IMMEDIATELY", "LAST SKIPPED", "ATTEMPTS", "WAITING")
+_WIDE = ("NEXT RUN", "LAST RESULT", "LOCATION", "SKIP IMMEDIATELY", "LAST SKIPPED", "ATTEMPTS", "OBJECTIVE", "WAITING")
 _SHORT = ("NAME", "SCHEDULE", "LAST RUN", "NEXT RUN", "WAITING")
 _SHRINKS = ("NAME", "SCHEDULE", "NAMESPACE", "LAST RUN")
 
@@ -83,6 +84,7 @@ def wide_cells(each: EvaluatedSchedule, instant: datetime) -> tuple[str, ...]:
         "<unset>" if skip is None else str(skip).lower(),
         ago(each.schedule.last_skipped, instant),
         attempts(each, instant),
+        objective(each, instant),
         why(each, in_full=True),
     )
 
@@ -121,6 +123,15 @@ def attempts(each: EvaluatedSchedule, instant: datetime) -> str:
     if found.next_at is None:
         return found.shown
     return f"{found.shown}, next {moment(found.next_at, instant)}"
+
+
+def objective(each: EvaluatedSchedule, instant: datetime) -> str:
+    """Return the age of the newest good Backup beside the one that is acceptable."""
+    rpo = rpo_of(each.view.policy)
+    if rpo is None:
+        return "n/a"
+    age = instant - good_since(each.view)
+    return f"{short(age)} of {short(rpo)}{', exceeded' if age > rpo else ''}"
 
 
 def why(each: EvaluatedSchedule, *, in_full: bool) -> str:
