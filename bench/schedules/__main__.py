@@ -15,7 +15,7 @@ from typing import Any
 
 from bench.figures import Bounds, beside_bare, measured, verdict
 from bench.operator import ACCOUNT, NAMESPACE, USER, operator
-from bench.schedules import scrape
+from bench.schedules import policies, scrape
 from bench.schedules.world import (
     BACKUP_CONTROLLERS,
     arrivals_of_backups,
@@ -38,11 +38,13 @@ SETTLED = 120.0  # seconds in which the operator has read ten thousand new expre
 NEVER = "0 3 1 1 *"  # not while we measure
 SINGLE = 10
 NEAR, LOOKED = timedelta(seconds=3), timedelta(seconds=65)
-PARTS = ("single", "punctual", "throughput", "silence", "scrape")
+PARTS = ("single", "punctual", "throughput", "silence", "scrape", "policies")
 
 AT_ANY_SIZE: Bounds = {
     "idle_writes is 0": lambda f: f["idle_writes"] == 0,
     "lag_p99_s is at most 8": lambda f: f["lag_p99_s"] <= 8,
+    "policies_memory_ratio is at most 1.1": lambda f: f["policies_memory_ratio"] <= 1.1,
+    "policy_edit_reconcile_all_s is at most 60": lambda f: f["policy_edit_reconcile_all_s"] <= 60,
     "lag_p50_s is a tenth of Velero's at most": lambda f: f["lag_p50_s"] * 10 <= f["velero_lag_p50_s"],
 }
 AT_FULL_SIZE: Bounds = {
@@ -199,6 +201,8 @@ def part_of(part: str, size: float) -> dict[str, object]:
         return single()
     if part == "scrape":
         return scrape.measure(int(MANY * size))
+    if part == "policies":
+        return policies.measure(int(MANY * size))
     if part == "silence":
         return silence(int(MANY * size), IDLE_SECONDS * max(size, 0.2))
     with world() as cluster:
