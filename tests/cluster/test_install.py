@@ -252,7 +252,7 @@ def assert_a_second_install_writes_nothing(cluster: Cluster) -> None:
     )
     again = foresail(cluster, "install", *words)
     assert again.returncode == 0, again.stderr
-    assert {line.split()[0] for line in again.stdout.splitlines()} == {"unchanged"}
+    assert {line.split()[0] for line in again.stdout.splitlines()} == {"unchanged"}, again.stdout
     upgraded = foresail(cluster, "install")
     assert upgraded.returncode == 0, upgraded.stderr
     assert {line.split()[0] for line in upgraded.stdout.splitlines()} == {"unchanged"}, "what is not named stays"
@@ -304,7 +304,7 @@ def assert_schedules_go_back_to_velero_and_the_rest_stays(cluster: Cluster) -> N
     assert "Off: schedules (--schedules)" in done.stderr, "and nothing else"
     again = foresail(cluster, "install", "--schedules=false")
     assert again.returncode == 0, again.stderr
-    assert {line.split()[0] for line in again.stdout.splitlines()} == {"unchanged"}
+    assert {line.split()[0] for line in again.stdout.splitlines()} == {"unchanged"}, again.stdout
 
 
 def assert_nothing_is_left(cluster: Cluster) -> None:

@@ -61,7 +61,7 @@ async def applied(cluster: Cluster, piece: Piece, *, dry_run: bool) -> None:
     if before is None:
         report("created", piece)
     else:
-        report("unchanged" if _content(before) == _content(after) else "changed", piece)
+        report("unchanged" if content(before) == content(after) else "changed", piece)
 
 
 async def deleted(cluster: Cluster, pieces: Iterable[Piece], *, dry_run: bool, any_owner: bool = False) -> list[Piece]:
@@ -108,8 +108,10 @@ def _metadata(raw: msgspec.Raw) -> ManagedMetadata:
     return msgspec.json.decode(raw, type=_Kept).metadata
 
 
-def _content(raw: msgspec.Raw) -> dict[str, Any]:
+def content(raw: msgspec.Raw) -> dict[str, Any]:
+    """Return what a manifest can say of an object: no bookkeeping, and no status, which a controller may write now."""
     found: dict[str, Any] = msgspec.json.decode(raw)
+    found.pop("status", None)
     return {**found, "metadata": {key: each for key, each in found["metadata"].items() if key not in _BOOKKEEPING}}
 
 
