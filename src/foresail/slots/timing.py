@@ -152,18 +152,18 @@ def _why(slot: datetime, timing: Timing, now: datetime) -> str:
 
 
 def starts_between(
-    cron: Schedule, base: datetime, timing: Timing | None, start: datetime, end: datetime
+    cron: Schedule, base: datetime, timing: Timing, start: datetime, end: datetime
 ) -> Iterator[datetime]:
     """Yield the instants from one on, and before another, at which runs start; several slots may start as one."""
-    offset = timing.offset if timing is not None else timedelta()
+    offset = timing.offset
     before = outlook(cron, base, start - offset - SECOND).due or base
     last: datetime | None = None
-    if timing is not None and timing.windows is not None and not timing.windows.skips:
+    if timing.windows is not None and not timing.windows.skips:
         # Slots before the span may have been moved into it.
         inside = last_inside(timing.windows, start - SECOND, start - AHEAD)
         before = base if inside is None else outlook(cron, base, inside - offset).due or base
     for slot in takewhile(lambda each: each + offset < end, fires_after(cron, before)):
-        at = slot if timing is None else timing.starts(slot)
+        at = timing.starts(slot)
         if at is not None and start <= at < end and at != last:
             last = at
             yield at

@@ -72,16 +72,18 @@ def _add_test(verbs: Any) -> None:  # noqa: ANN401
     one = _verb(
         verbs,
         "test",
-        "preview which namespaces a SelfServicePolicy would apply to",
+        "preview which namespaces or Schedules a policy would apply to",
         ("reach", "run_test"),
         "foresail policy test -f web.yaml",
         "foresail policy test -f web.yaml -n shop",
         "foresail policy test -f web.yaml --namespaces namespaces.yaml",
+        "foresail policy test -f nights.yaml",
         more="Shows for each namespace that the policies of a file match which policy applies now, and which"
-        " would apply with the file. Changes nothing. To run without a cluster, specify --namespaces.",
+        " would apply with the file. Changes nothing. To run without a cluster, specify --namespaces."
+        " For SchedulePolicies, shows the Schedules in Velero's namespace, and how their next week changes.",
     )
     one.add_argument(
-        "-f", "--file", required=True, metavar="FILE", help="SelfServicePolicies, YAML or JSON; - is stdin"
+        "-f", "--file", required=True, metavar="FILE", help="SelfServicePolicies, or SchedulePolicies; - is stdin"
     )
     one.add_argument(
         "-n",

@@ -18,6 +18,7 @@ from foresail.cli.output.messages import hint
 from foresail.cli.output.objects import document
 from foresail.cli.output.table import table
 from foresail.cli.policy.problems import problems
+from foresail.cli.policy.reach_schedules import preview_schedules
 from foresail.plan import Kind
 from foresail.selfservice.policy.observe import policy_row
 from foresail.selfservice.policy.rules import is_out_of_reach, policy_for
@@ -48,7 +49,10 @@ class Outcome(msgspec.Struct, frozen=True):
 
 def run_test(args: argparse.Namespace) -> int:
     """Print where the policies of a file would hold."""
-    given = _policies(args.file, objects(documents(args.file), "SelfServicePolicy"))
+    read = documents(args.file)
+    given = _policies(args.file, objects(read, "SelfServicePolicy"))
+    if not given and any(objects(read, "SchedulePolicy")):
+        return preview_schedules(args, read)
     if not given:
         raise CommandError(f"{args.file} has no SelfServicePolicy", "specify a file with at least one")
     if args.policies and not args.namespaces:

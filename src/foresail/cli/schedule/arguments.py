@@ -32,6 +32,7 @@ _EXAMPLES = {
     "simulate": (
         "foresail schedule simulate --backups-take 45m",
         "foresail schedule simulate daily --until 2027-01-01 -o wide",
+        "foresail schedule simulate --policy nights.yaml --zone Europe/Berlin",
     ),
     "calendar": ("foresail schedule calendar", "foresail schedule calendar -A --zone Europe/Berlin --svg week.svg"),
     "spread": ("foresail schedule spread", "foresail schedule spread --most 2 -o patch"),
@@ -164,7 +165,14 @@ def _add_pictures(words: Any) -> None:  # noqa: ANN401
     one = _word(words, "simulate", "predict which slots run on time, late or not at all", ("simulate", "simulate"))
     _add_selection(one)
     one.add_argument("--from", dest="start", metavar="INSTANT", help=f"start (default: now), {_INSTANT}")
-    one.add_argument("--until", dest="end", metavar="INSTANT", help="end (default: a week after --from)")
+    one.add_argument(
+        "--until", dest="end", metavar="INSTANT", help="end (default: a week after --from; a month with --policy)"
+    )
+    one.add_argument(
+        "--policy",
+        metavar="FILE",
+        help="SchedulePolicies, YAML or JSON: simulate without and with them, with calendars",
+    )
     one.add_argument(
         "--backups-take", default="0s", metavar="DURATION", help="duration of each Backup, such as 45m (%(default)s)"
     )

@@ -6,7 +6,7 @@ from datetime import date, datetime, timedelta
 from functools import partial
 
 from foresail.cli.cron.calendar import write_picture
-from foresail.cli.cron.load import Load, Timetable, load_of
+from foresail.cli.cron.load import Load, Timetable, fires_between, load_of
 from foresail.cli.cron.load_lines import SHOWN, pile_line, week_lines
 from foresail.cli.cron.load_picture import load_picture
 from foresail.cli.cron.words import instant_of
@@ -48,7 +48,10 @@ def fires_of(each: EvaluatedSchedule, start: datetime, end: datetime, now: datet
     """Yield when runs of a Schedule start; one that counts from its last run is followed from there."""
     cron = parse_expression(each.schedule.text, each.view.settings.zone, each.view.server.dialect, now)
     if not isinstance(cron, Because):
-        yield from starts_between(cron, each.verdict.base, timing_of(each.view), start, end)
+        timing, base = timing_of(each.view), each.verdict.base
+        yield from (
+            fires_between(cron, base, start, end) if timing is None else starts_between(cron, base, timing, start, end)
+        )
 
 
 def draw(args: argparse.Namespace, load: Load) -> None:

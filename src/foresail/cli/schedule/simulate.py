@@ -7,8 +7,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from foresail.api.instants import stamp
+from foresail.cli.cron.load_lines import week_lines
 from foresail.cli.cron.words import instant_of, wall_time
 from foresail.cli.errors import CommandError
+from foresail.cli.options.manifest_files import documents
 from foresail.cli.options.values import read_length
 from foresail.cli.output.messages import hint
 from foresail.cli.output.objects import document
@@ -17,20 +19,22 @@ from foresail.cli.output.times import compact
 from foresail.cli.schedule.hints import hint_who_fires
 from foresail.cli.schedule.simulation import Fate, Outcome, Span, simulated
 from foresail.cli.schedule.snapshot import EvaluatedSchedule, read_selected
+from foresail.cli.schedule.under_policy import load_in, policies_of, under
 from foresail.kube.clock import now
 
 _WEEK = timedelta(days=7)
+_MONTH = timedelta(days=30)
 _SUMMARY = ("SCHEDULE", "SLOTS", "ON TIME", "LATE", "NOT RUN", "FIRST EXCEPTION")
 
 
 def simulate(args: argparse.Namespace) -> int:
     """Print what becomes of each slot of the selected Schedules between two instants."""
     span, takes = _span(args, now())
+    given = policies_of(args.policy, documents(args.policy)) if args.policy else None
     evaluated, instant = read_selected(args)
-    fates = sorted(
-        ((fate, each) for each in evaluated for fate in simulated(each.view, instant, span, takes)),
-        key=lambda pair: (pair[0].slot, pair[1].schedule.key),
-    )
+    if given is not None:
+        return _compare(args, (span, takes), evaluated, [under(each, given, instant) for each in evaluated], instant)
+    fates = fates_of(evaluated, instant, span, takes)
     if args.output == "table":
         print(table(_SUMMARY, summary_rows(fates, args.zone)))
     elif args.output == "wide":
@@ -41,9 +45,42 @@ def simulate(args: argparse.Namespace) -> int:
     return 0
 
 
+def fates_of(
+    evaluated: Sequence[EvaluatedSchedule], instant: datetime, span: Span, takes: timedelta
+) -> list[tuple[Fate, EvaluatedSchedule]]:
+    """Return what becomes of every slot of some Schedules, in order."""
+    return sorted(
+        ((fate, each) for each in evaluated for fate in simulated(each.view, instant, span, takes)),
+        key=lambda pair: (pair[0].slot, pair[1].schedule.key),
+    )
+
+
+def _compare(
+    args: argparse.Namespace,
+    simulates: tuple[Span, timedelta],
+    before: Sequence[EvaluatedSchedule],
+    after: Sequence[EvaluatedSchedule],
+    instant: datetime,
+) -> int:
+    """Print what becomes of each slot without the policies of a file and with them, and draw both calendars."""
+    span, takes = simulates
+    both = {"without": fates_of(before, instant, span, takes), "with": fates_of(after, instant, span, takes)}
+    if args.output in ("json", "yaml"):
+        print(document([{name: [_as_data(*pair) for pair in fates] for name, fates in both.items()}], args.output))
+    else:
+        for name, fates in both.items():
+            shown = (
+                _every_slot(fates, args) if args.output == "wide" else table(_SUMMARY, summary_rows(fates, args.zone))
+            )
+            calendar = "\n".join(week_lines(load_in(fates, span, args.zone, instant)))
+            print(f"{name} {args.policy}:\n{shown}\n\n{calendar}\n")
+    _print_assumptions(after, takes)
+    return 0
+
+
 def _span(args: argparse.Namespace, instant: datetime) -> tuple[Span, timedelta]:
     start = instant_of(args.start, args.zone)
-    end = instant_of(args.end, args.zone) if args.end else start + _WEEK
+    end = instant_of(args.end, args.zone) if args.end else start + (_MONTH if args.policy else _WEEK)
     if end <= start:
         raise CommandError(f"--until {stamp(end)} is not after --from {stamp(start)}", "specify the earlier time first")
     if end <= instant:

@@ -84,6 +84,7 @@ class EvaluatedSchedule:
     verdict: Verdict
     operator: str
     refused: RefusedWrite | None = None  # read by `explain` alone
+    known: NamespaceSnapshot | None = None  # what it was evaluated against
 
     @property
     def schedule(self) -> ScheduleRow:
@@ -237,7 +238,7 @@ def evaluate(
         restored=frozenset(names if from_schedule else names & read),
     )
     kind = {"apiVersion": velero.SCHEDULE.api_version, "kind": velero.SCHEDULE.name}
-    return EvaluatedSchedule({**kind, **content}, view, judge(view, instant), known.operator)
+    return EvaluatedSchedule({**kind, **content}, view, judge(view, instant), known.operator, known=known)
 
 
 def _velero_server(known: VeleroServer, schedule: ScheduleRow) -> VeleroServer:

@@ -1,0 +1,102 @@
+"""SchedulePolicies of a file, before they are applied: which Schedules they reach, and what changes."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from foresail.api.instants import stamp
+from foresail.cli.main import main
+from foresail.kube.clock import now
+from foresail.plan import Key
+from foresail.schedules.policies import timing_under
+from tests.unit.cli.canned import canned
+from tests.unit.cli.made_up import schedule_wire
+from tests.unit.schedules.test_policies import policy
+
+Capture = pytest.CaptureFixture[str]
+VELERO = "/apis/velero.io/v1/namespaces/velero"
+POLICY = """
+apiVersion: foresail.dev/v1alpha1
+kind: SchedulePolicy
+metadata: {name: nights}
+spec:
+  selector: {matchLabels: {tier: web}}
+  windows: {allowed: [{schedule: "0 22 * * *", duration: 2h}]}
+"""
+JUST_RAN = {"lastBackup": stamp(now())}  # nothing is due, whenever the test runs
+WEB = schedule_wire("0 12 * * *", "web", metadata={"labels": {"tier": "web"}}, status=JUST_RAN)
+BATCH = schedule_wire("0 12 * * *", "batch", status=JUST_RAN)
+LOCATION = {"metadata": {"name": "default", "namespace": "velero"}, "spec": {"default": True}}
+ANSWERS = {
+    f"{VELERO}/schedules": {"metadata": {"resourceVersion": "1"}, "items": [WEB, BATCH]},
+    f"{VELERO}/backups": {"metadata": {"resourceVersion": "1"}, "items": []},
+    f"{VELERO}/backupstoragelocations": {
+        "metadata": {"resourceVersion": "1"},
+        "items": [{**LOCATION, "status": {"phase": "Available"}}],
+    },
+    "/apis/apps/v1/namespaces/velero/deployments": {"metadata": {"resourceVersion": "1"}, "items": []},
+    "/apis/foresail.dev/v1alpha1/schedulepolicies": {"metadata": {"resourceVersion": "1"}, "items": []},
+}
+
+
+def run(folder: Path, *words: str, text: str = POLICY) -> int:
+    (folder / "policy.yaml").write_text(text)
+    with canned(folder, ANSWERS) as server:
+        return main([*words, "--kubeconfig", str(server.kubeconfig)])
+
+
+def test_policy_test_shows_the_schedules_that_it_reaches_and_how_their_week_changes(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    assert run(tmp_path, "policy", "test", "-f", str(tmp_path / "policy.yaml"), "-o", "json") == 0
+    printed = capsys.readouterr()
+    (found,) = json.loads(printed.out)
+    assert (found["schedule"], found["now"], found["then"]) == ("velero/web", None, "nights")
+    assert found["nextStartNow"].endswith("T12:00:00Z")
+    assert found["nextStartThen"].endswith("T22:00:00Z")
+    assert found["runsThen"] in (6, 7)
+    assert found["moved"] >= 5
+    assert "1 of 2 Schedules" in printed.err
+
+
+def test_simulation_compares_without_and_with_the_policy_and_draws_both_calendars(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    assert run(tmp_path, "schedule", "simulate", "--policy", str(tmp_path / "policy.yaml")) == 0
+    without, _, with_them = capsys.readouterr().out.partition("with ")
+    assert without.startswith("without ")
+    for text in (without, with_them):
+        assert "velero/web" in text
+        assert "the most runs that start in one minute of each half hour" in text
+    assert "in the same minute" in without  # both at noon
+    assert "in the same minute" not in with_them
+
+
+def test_simulation_of_a_policy_is_data_for_programs(tmp_path: Path, capsys: Capture) -> None:
+    assert run(tmp_path, "schedule", "simulate", "--policy", str(tmp_path / "policy.yaml"), "-o", "json") == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    starts = {name: {each["at"][11:] for each in found[name] if each["name"] == "web"} for name in found}
+    assert starts["with"] == {"22:00:00Z"}
+    assert "12:00:00Z" in starts["without"]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (POLICY.replace("2h", "2x"), "$.spec.windows.allowed[0].duration"),
+        (POLICY.replace("0 22 * * *", "61 22 * * *"), "spec.windows.allowed[0]: invalid schedule"),
+        (POLICY + "---" + POLICY, "has SchedulePolicy nights twice"),
+        ("kind: Pod", "has no SchedulePolicy"),
+    ],
+)
+def test_policy_that_cannot_be_used_is_named_with_the_cause(
+    tmp_path: Path, capsys: Capture, text: str, problem: str
+) -> None:
+    assert run(tmp_path, "schedule", "simulate", "--policy", str(tmp_path / "policy.yaml"), text=text) != 0
+    assert problem in capsys.readouterr().err
+
+
+def test_offset_of_a_schedule_is_the_same_before_the_policy_is_applied() -> None:
+    first, second = (timing_under(policy(name, spread={"within": "2h"}), Key("velero", "web"), "UTC") for name in "ab")
+    assert first == second
