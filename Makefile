@@ -159,6 +159,7 @@ bench-selfservice: setup ## measure self-service beside a bare loop, and a hundr
 
 schedule-year: setup ## live through a simulated year of 1,000 schedules beside the Go libraries: minutes
 	$(BIN)/python -m bench.schedule_year
+	$(BIN)/python -m bench.schedule_year --policies
 
 tenant-schedule-year: setup ## live through a simulated year of 1,000 NonAdminSchedules beside the Go libraries: two hours of CPU
 	$(BIN)/python -m bench.schedule_year --tenants

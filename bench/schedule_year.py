@@ -18,15 +18,19 @@ def main() -> int:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--schedules", type=int, default=1000, help="in all, spread over as many clusters as zones")
     options.add_argument("--seed", type=int, default=2026)
+    options.add_argument("--policies", action="store_true", help="each Schedule under a random SchedulePolicy")
     options.add_argument("--processes", type=int, default=2)
     options.add_argument("--tenants", action="store_true", help="NonAdminSchedules, not Velero's Schedules")
     asked = options.parse_args()
     each = -(-asked.schedules // len(ZONES))
     live_and_compare = (year_of_tenants if asked.tenants else year_of_schedules).live_and_compare
+    policies = {"policies": True} if asked.policies else {}
     began = time.monotonic()
     year = Year()
     with multiprocessing.get_context("spawn").Pool(asked.processes) as pool:
-        jobs = [pool.apply_async(live_and_compare, (number, each, asked.seed)) for number in range(len(ZONES))]
+        jobs = [
+            pool.apply_async(live_and_compare, (number, each, asked.seed), policies) for number in range(len(ZONES))
+        ]
         for number, job in enumerate(jobs):
             found = job.get()
             year.add(found)

@@ -18,7 +18,7 @@ from tests.worlds.schedule_scene import Record, ScheduleScene
 from tests.worlds.virtual_time import BEGINNING
 from tests.worlds.world import World
 from tests.worlds.year_model import Asking, Fate, fate
-from tests.worlds.year_stories import DAYS, Surroundings, end_of, surroundings
+from tests.worlds.year_stories import DAYS, Surroundings, end_of, surroundings, with_policies
 
 VERSIONS = {Dialect.ROBFIG: "v1.17.2", Dialect.GOCRON: "v1.18.3"}
 KEPT = timedelta(days=2)  # how long a Backup is kept after its end
@@ -67,9 +67,10 @@ class Scene(Protocol):
     def by_hand(self, schedule: str, name: str, /) -> None: ...
 
 
-def live_and_compare(number: int, schedules: int, seed: int) -> Year:
+def live_and_compare(number: int, schedules: int, seed: int, *, policies: bool = False) -> Year:
     """Live through the year of one cluster, and compare it with the model."""
     around = surroundings(number, schedules, seed)
+    around = with_policies(around, seed) if policies else around
     record = lived(around, _scene)
     fates = foretold(around, Oracle())
     return compared(around, record, fates)
@@ -123,7 +124,7 @@ def compared(around: Surroundings, record: Record, fates: dict[str, Fate]) -> Ye
         if skips.get(story.name, []) != told.skips:
             year.differences.append(f"{story}: skips {_first(skips.get(story.name, []), told.skips)}")
         for slot, at in zip(told.slots, told.made, strict=True):
-            year.late += at > slot + 1
+            year.late += at > told.starts.get(slot, slot) + 1
             if (story.name, slot) not in made or any(abs(at - _START - death) < 10 for death in around.deaths):
                 continue  # told already, or killed at that very instant and made good some seconds later
             after = made[story.name, slot] - at
@@ -146,7 +147,11 @@ def _second(instant: datetime) -> int:
 
 def _scene(around: Surroundings) -> ScheduleScene:
     settings = Settings(skip_immediately=around.default, zone=around.zone)
-    return ScheduleScene(settings, version=VERSIONS[around.dialect], ending=_ending, ttl=KEPT)
+    scene = ScheduleScene(settings, version=VERSIONS[around.dialect], ending=_ending, ttl=KEPT)
+    for story in around.stories:
+        if story.policy is not None:
+            scene.rule(story.name, {"names": [story.name]}, **story.policy)
+    return scene
 
 
 async def _live(around: Surroundings, make: Callable[[Surroundings], Scene]) -> Record:

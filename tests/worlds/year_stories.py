@@ -6,7 +6,7 @@ minute: calendar slots at :00, what people do between :15 and :25, the location 
 """
 
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from foresail.cron import Dialect
@@ -38,6 +38,7 @@ class Story:
     created: float
     spec: dict[str, object]
     deeds: tuple[Deed, ...]
+    policy: dict[str, object] | None = None  # the spec of a SchedulePolicy for it alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,42 @@ def surroundings(number: int, schedules: int, seed: int) -> Surroundings:
         away=_stretches(random, 40, 3 * 1440, place=(26, 28), beyond=0.25),
         stories=tuple(_story(random, f"s{number}-{index}") for index in range(schedules)),
     )
+
+
+def with_policies(around: Surroundings, seed: int) -> Surroundings:
+    """Give each Schedule a random policy. Nobody is killed at a write: only a status says which slots are skipped."""
+    random = Random(f"policies/{seed}/{around.zone}/{around.dialect}")  # noqa: S311 - not a secret
+    stories = tuple(replace(each, policy=_policy(random)) for each in around.stories)
+    return replace(around, deaths=(), stories=stories)
+
+
+def _policy(random: Random) -> dict[str, object]:
+    spec: dict[str, object] = {}
+    if random.random() < 0.5:
+        spec["timeZone"] = random.choice(ZONES)
+    if random.random() < 0.6:
+        spec["spread"] = {"within": f"{random.choice((10, 45, 120, 1380))}m"}
+    if random.random() < 0.6:
+        spec["startingDeadline"] = f"{random.choice((5, 60, 240, 2400))}m"
+    if random.random() < 0.75:
+        windows: dict[str, object] = {"outside": random.choice(("Delay", "Skip"))}
+        kept = random.choice((("allowed",), ("excluded",), ("allowed", "excluded")))
+        for field in kept:
+            windows[field] = [_window(random, field) for _ in range(random.randint(1, 2))]
+        spec["windows"] = windows
+    return spec
+
+
+def _window(random: Random, field: str) -> dict[str, object]:
+    hour = random.randrange(24)
+    if field == "allowed":
+        text = random.choice((f"0 {hour} * * *", f"30 {hour} * * 1-5", f"0 {hour},{(hour + 9) % 24} * * *"))
+        length = random.choice((90, 360, 720))
+    else:
+        text = random.choice((f"0 {hour} * * {random.randrange(7)}", "0 0 28-31 * *", f"15 {hour} * * *"))
+        length = random.choice((30, 300, 1440))
+    zone = random.choice(({}, {"timeZone": random.choice(ZONES)}))
+    return {"schedule": text, "duration": f"{length}m", **zone}
 
 
 def lasts(key: str) -> int:
