@@ -29,9 +29,11 @@ from foresail.cli.install.preview import schedule_lines
 from foresail.kube.clock import now
 from foresail.plan import Key
 from foresail.schedules.observe import ScheduleRow, Unread
+from foresail.schedules.policies import PolicyRow
 from foresail.schedules.velero_server import DeploymentRow
 from tests.unit.cli.canned import canned
 from tests.unit.schedules.rows import schedule
+from tests.unit.schedules.test_policies import policy
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 OURS = {f"{each.kind.plural}.{each.kind.group}": definition(each)["spec"] for each in DEFINITIONS}
@@ -511,3 +513,25 @@ def test_without_a_recovery_key_nothing_can_be_verified_after_a_disaster() -> No
     assert found.says == "no recovery key: after a disaster no tenant's backup can be verified"
     assert found.fix.startswith("foresail recovery-key create")
     assert wrong(replace(HEALTHY, signs_records=None)) == [], "self-service is off"
+
+
+def test_windows_in_which_a_schedule_can_never_run_are_a_problem() -> None:
+    night = policy(windows={"allowed": [{"schedule": "0 22 * * *", "duration": "2h"}], "outside": "Skip"})
+    (found,) = wrong(
+        replace(HEALTHY, schedules={"daily": schedule(text="0 12 * * *")}, schedule_policies=(_wire(night),))
+    )
+    assert found.grade is Grade.PROBLEM
+    assert "daily can never run (NeverInWindow)" in found.says
+
+
+def test_many_schedules_in_one_minute_are_a_warning_that_spread_solves() -> None:
+    rows = {f"s{number:03}": schedule(key=Key("velero", f"s{number:03}"), text="0 0 * * *") for number in range(266)}
+    (found,) = wrong(replace(HEALTHY, schedules=rows))
+    assert found.grade is Grade.WARNING
+    assert "266 Schedules start in the same minute" in found.says
+    assert "spread" in found.fix
+    assert wrong(replace(HEALTHY, schedules=rows, schedule_policies=(_wire(policy(spread={"within": "2h"})),))) == []
+
+
+def _wire(row: PolicyRow) -> SchedulePolicy:
+    return SchedulePolicy(PolicyMetadata(row.name), row.spec)

@@ -23,6 +23,7 @@ from foresail.slots.interval import longest_gap
 
 _SKEW = timedelta(seconds=5)
 _OLD_ZONES = timedelta(days=500)
+_PILE_UP = 20  # Schedules that start in one minute
 _STARTS_WITHIN = timedelta(minutes=10)
 _RUNS_AT_MOST = timedelta(hours=24)
 
@@ -108,19 +109,37 @@ def runnable(seen: Evidence) -> Iterator[Finding]:
     known, now = identify_server(seen.servers, "", None), seen.server_time or seen.instant
     places = [location_row(each) for each in seen.locations]
     reasons: dict[str, list[tuple[str, str]]] = {}
+    minutes_of_starts: dict[datetime, list[str]] = {}
+    policies = [policy_row(each) for each in seen.schedule_policies]
     for name, row in sorted(seen.schedules.items()):
         if isinstance(row, Unread):
             fix = f"correct that field: kubectl edit schedule.velero.io {name} -n {seen.namespace}"
             yield problem("schedules", f"Schedule {name} cannot be read: {row.problem}", fix)
             continue
-        each = ScheduleView(row, (), location_of(row.location, places), known, Settings())
-        because = cannot_run(each, judge(each, now))
+        policy = policy_for(name, row.labels, policies)
+        settings = settings_under(policy, Settings())
+        each = ScheduleView(row, (), location_of(row.location, places), known, settings, policy=policy)
+        verdict = judge(each, now)
+        because = cannot_run(each, verdict)
+        if verdict.starts is not None:
+            minutes_of_starts.setdefault(verdict.starts.replace(second=0), []).append(name)
         if because is not None:
             reasons.setdefault(because.reason.value, []).append((name, because.message))
     for reason, found in reasons.items():
         name, message = found[0]
         says = f"{some([each for each, _ in found])} can never run ({reason}): {message}"
         yield problem("schedules", says, f"foresail schedule explain {name} -n {seen.namespace}")
+    yield from _piled_up(minutes_of_starts)
+
+
+def _piled_up(starts: dict[datetime, list[str]]) -> Iterator[Finding]:
+    """Report the minute in which most Schedules start next, if they are many."""
+    at, names = max(starts.items(), key=lambda item: (len(item[1]), -item[0].timestamp()), default=(None, []))
+    if at is None or len(names) < _PILE_UP:
+        return
+    says = f"{len(names)} Schedules start in the same minute, {at:%Y-%m-%d %H:%M} UTC: {some(names)}"
+    fix = "set spread in a SchedulePolicy, or choose other minutes: foresail schedule spread"
+    yield warning("schedules", says, fix)
 
 
 def objectives(seen: Evidence) -> Iterator[Finding]:
