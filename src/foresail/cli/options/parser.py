@@ -13,6 +13,7 @@ _REQUIRED = re.compile(r"the following arguments are required: (.*)")
 _NUMBER = re.compile(r"invalid int value: ('.*')")
 _OF_OPTION = re.compile(r"argument ([^:]+): ")
 _SHORT_INDENT = "\n    "
+_VALUE_ON_NEXT_LINE = re.compile(r" (--[\w-]+)\n( +)(?=[A-Z])")  # so Python 3.11 and 3.12 break a required option
 _MARGIN = 2  # columns of the terminal that argparse leaves free
 
 
@@ -32,6 +33,7 @@ class HelpFormatter(argparse.HelpFormatter):
     def _format_usage(self, *settings: Any) -> str:  # noqa: ANN401 - argparse's
         # argparse aligns options below the end of the command, where a long one may not fit.
         text = super()._format_usage(*settings)
+        text = _VALUE_ON_NEXT_LINE.sub(r"\n\2\1 ", text)
         is_too_wide = max(map(len, text.splitlines()), default=0) > self._width + _MARGIN
         return re.sub(r"\n +", _SHORT_INDENT, text) if is_too_wide else text
 
