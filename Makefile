@@ -19,7 +19,7 @@ IMAGE ?= foresail:$(VERSION)$(TAG_SUFFIX)
 
 .DEFAULT_GOAL := help
 .PHONY: disaster help setup lint format test test-python test-shells test-node node-rounds test-cluster cluster-build cluster-up cluster-down \
-  cron-oracle retention-oracle cron-shift cron-fuzz schedule-year tenant-schedule-year tenant-schedule-kills bench-tenant-schedules schedule-gitops schedule-kills schedule-clusters matrix selfservice-specs \
+  cron-oracle retention-oracle plan-oracle cron-shift cron-fuzz schedule-year tenant-schedule-year tenant-schedule-kills bench-tenant-schedules schedule-gitops schedule-kills schedule-clusters matrix selfservice-specs \
   crds manifests docs docs-site licences sbom charts arm-wheels wheel image image-size audit lint-workflows bench-cron bench-runtime bench-schedules bench-selfservice bench-primers bench-scale primer-year primer-kills primer-kept primer-admission \
   runtime-kills takeover selfservice-kills selfservice-queue restore-authorization redteam chart-upgrade soak lock ci
 
@@ -141,6 +141,9 @@ cron-oracle: setup ## compare the cron engine with both Go libraries on 200,000 
 
 retention-oracle: setup ## compare retention with the real restic, which must be installed, on 500 random histories: minutes
 	$(BIN)/python -m bench.retention_oracle
+
+plan-oracle: setup ## compare restore plans with real restores in 200 random worlds: an hour; SIZE=0.1 for a tenth
+	$(BIN)/python -m bench.plan_oracle --size $(or $(SIZE),1)
 
 cron-fuzz: setup ## feed ten million random byte strings to the cron engine: minutes
 	$(BIN)/python -m bench.cron_fuzz

@@ -18,6 +18,7 @@ from foresail.cli.output.terminal import guard_streams
 from foresail.cli.policy.arguments import add_policy
 from foresail.cli.primer.arguments import add_primer
 from foresail.cli.recovery_key.arguments import add_recovery_key
+from foresail.cli.restore_plan.arguments import add_plan
 from foresail.cli.schedule.arguments import add_schedule
 from foresail.cli.tenant.arguments import add_tenant
 from foresail.cli.version import add_version
@@ -50,6 +51,7 @@ def parser() -> CommandParser:
     add_schedule(commands)
     add_policy(commands)
     add_tenant(commands)
+    add_plan(commands)
     add_recovery_key(commands)
     add_location(commands)
     add_doctor(commands)

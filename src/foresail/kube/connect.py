@@ -5,7 +5,7 @@ import os
 import ssl
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -100,14 +100,17 @@ def _no_credentials(error: Exception) -> ConnectError:
     return ConnectError(f"cannot read the credentials for the API server, retrying: {error}")
 
 
-async def connect(kubeconfig: str | None = None, context: str | None = None) -> Connection:
+async def connect(
+    kubeconfig: str | None = None, context: str | None = None, as_user: str = "", as_groups: tuple[str, ...] = ()
+) -> Connection:
     """Connect with a kubeconfig (KUBECONFIG and ~/.kube/config by default), or as a pod's ServiceAccount.
 
     In a pod without a kubeconfig of its own the ServiceAccount is used. The context is chosen once: whoever changes the
     current context of the kubeconfig later does not move a command that runs to another cluster.
     """
     try:
-        load = _from_pod if _is_pods_own(kubeconfig, context) else _kubeconfig_loader(kubeconfig, context)
+        own = _from_pod if _is_pods_own(kubeconfig, context) else _kubeconfig_loader(kubeconfig, context)
+        load = _impersonating(own, as_user, as_groups) if as_user else own
         settings = load()
         return Connection(load, settings, await settings.credentials())
     except KubeconfigError as error:
@@ -124,6 +127,11 @@ def namespace_of_context(kubeconfig: str | None = None, context: str | None = No
         return read_context(kubeconfig_paths(kubeconfig), context).namespace
     except KubeconfigError as error:
         raise ConnectError(str(error)) from error
+
+
+def _impersonating(load: Callable[[], _Settings], user: str, groups: tuple[str, ...]) -> Callable[[], _Settings]:
+    headers = (("Impersonate-User", user), *(("Impersonate-Group", each) for each in groups))
+    return lambda: replace(load(), impersonation=headers)
 
 
 def _is_pods_own(kubeconfig: str | None, context: str | None) -> bool:

@@ -48,6 +48,11 @@ _EXAMPLES = {
             "foresail restore create undo --from-backup db --include-resources configmaps",
             "foresail restore create --from-backup db --existing-resource-policy update",
         ),
+        "plan": (
+            "foresail restore plan --from-backup before-upgrade",
+            "foresail restore plan undo -o json",
+            "foresail restore plan --from-backup db --existing-resource-policy update --fail-on refused",
+        ),
         "get": ("foresail restore get", "foresail restore get -A --watch"),
         "describe": ("foresail restore describe undo", "foresail restore describe undo --details"),
         "explain": ("foresail restore explain undo", "foresail restore explain -o json"),
@@ -74,6 +79,8 @@ def _filling(word: str) -> Callable[[argparse.ArgumentParser], None]:
     def fill(one: argparse.ArgumentParser) -> None:
         words = one.add_subparsers(required=True, metavar="COMMAND")
         _add_create(words, word)
+        if word == "restore":
+            _add_plan(words, word)
         _add_reports(words, word)
         if word == "backup":
             _add_contents(words, word)
@@ -114,6 +121,19 @@ def _add_create(words: Any, word: str) -> None:  # noqa: ANN401 - argparse's own
     )
     _add_timeout(one)
     (add_backup_spec if word == "backup" else add_restore_spec)(one)
+
+
+def _add_plan(words: Any, word: str) -> None:  # noqa: ANN401
+    from foresail.cli.restore_plan.arguments import add_plan_report  # noqa: PLC0415 - only for restore
+    from foresail.cli.tenant.spec_arguments import add_restore_spec  # noqa: PLC0415
+
+    one = _word(words, word, "plan", "show what a restore would do to each item, by dry runs; nothing is restored")
+    one.add_argument("name", nargs="?", metavar="NAME", help="an existing NonAdminRestore, instead of --from-backup")
+    one.add_argument("--from-backup", "--backup-name", metavar="NAME", help="name of the NonAdminBackup")
+    add_plan_report(one)
+    _add_timeout(one)
+    _add_bucket(one)
+    add_restore_spec(one)
 
 
 def _add_reports(words: Any, word: str) -> None:  # noqa: ANN401

@@ -97,14 +97,26 @@ def decide(
     preparation: Preparation, observed: Mapping[ItemKey, Observed], world: World, policy: str
 ) -> tuple[Verdict, ...]:
     """Return the verdict of each item, in the order of the restore; namespaces that it creates come first."""
+    spaces = {name: _namespace(name, observed) for name in preparation.namespaces if name not in world.namespaces}
+    refused = frozenset(name for name, each in spaces.items() if each.outcome is Outcome.REFUSED)
     judge = _Judge(preparation, world, policy)
-    namespaces = [
-        Verdict(ItemKey("namespaces", "", name), Outcome.CREATE)
-        for name in preparation.namespaces
-        if name not in world.namespaces
+    items = [
+        _in_refused_namespace(step.target)
+        if step.target.namespace in refused
+        else judge.verdict(step, observed.get(step.target, Observed()))
+        for step in preparation.steps
     ]
-    items = [judge.verdict(step, observed.get(step.target, Observed())) for step in preparation.steps]
-    return (*namespaces, *items)
+    return (*spaces.values(), *items)
+
+
+def _namespace(name: str, observed: Mapping[ItemKey, Observed]) -> Verdict:
+    target = ItemKey("namespaces", "", name)
+    answer = observed.get(target, Observed()).answer or Answer()
+    return Verdict(target, Outcome.CREATE) if answer.is_accepted else _refused(target, answer, ())
+
+
+def _in_refused_namespace(target: ItemKey) -> Verdict:
+    return Verdict(target, Outcome.REFUSED, f"the namespace {target.namespace} cannot be created", By.NAMESPACE)
 
 
 class _Judge:

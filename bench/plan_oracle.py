@@ -1,0 +1,300 @@
+"""Compares restore plans with what real restores then do, on random worlds: `make plan-oracle`."""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from bench.plan_worlds import GUARDED, RESOURCES, RandomWorld, random_world
+from foresail.bucket import trusting
+from foresail.cli.access.cluster import Cluster as Access
+from foresail.cli.access.cluster import on_cluster
+from foresail.cli.restore_plan.plan import read_velero_file
+from foresail.cli.tenant.files import Access as BucketAccess
+from foresail.plan import Key
+from testbed import Cluster, Options
+
+WORLDS = 200
+PLANNER = "planner"
+_TRUTH = {
+    "create": {"created"},
+    "unchanged": {"skipped"},
+    "differs": {"updated"},
+    "exists": {"failed"},
+    "refused": {"failed"},
+    "not restored": {"skipped", ""},
+}
+_WRITES = ("create", "update", "patch", "delete", "deletecollection")
+_OWN_WRITES = ("namespaces", "limitranges", "downloadrequests.velero.io")
+Item = tuple[str, str, str]
+
+
+@dataclass
+class Score:
+    """What the comparison has found so far."""
+
+    worlds: int = 0
+    items: int = 0
+    unpredictable: int = 0
+    mispredicted: list[str] = field(default_factory=list)
+    outcomes: Counter[str] = field(default_factory=Counter)
+
+
+def prepare_cluster(cluster: Cluster) -> None:
+    """Make the user who plans, and the admission policy that refuses some ConfigMaps."""
+    cluster.kubectl("create", "clusterrolebinding", PLANNER, "--clusterrole=cluster-admin", f"--user={PLANNER}")
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
+    api = "admissionregistration.k8s.io/v1"
+    guarded = f"!object.metadata.name.startsWith('{GUARDED}')"
+    cluster.apply(
+        {
+            "apiVersion": api,
+            "kind": "ValidatingAdmissionPolicy",
+            "metadata": {"name": "guarded"},
+            "spec": {"matchConstraints": {"resourceRules": [rule]}, "validations": [{"expression": guarded}]},
+        }
+    )
+
+
+def guard(cluster: Cluster, *, is_on: bool) -> None:
+    """Switch the admission policy on for restores, or off while a world is made."""
+    binding = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": "guarded"},
+        "spec": {"policyName": "guarded", "validationActions": ["Deny"]},
+    }
+    if not is_on:
+        cluster.kubectl("delete", "validatingadmissionpolicybinding", "guarded", "--ignore-not-found")
+        _wait(lambda: _is_allowed(cluster))
+        return
+    cluster.apply(binding)
+    _wait(lambda: not _is_allowed(cluster))
+
+
+def _is_allowed(cluster: Cluster) -> bool:
+    try:
+        cluster.kubectl("create", "configmap", f"{GUARDED}-probe", "--namespace=default", "--dry-run=server")
+    except Exception:  # noqa: BLE001 - refused
+        return False
+    return True
+
+
+def _wait(holds: Any, seconds: float = 60) -> None:  # noqa: ANN401
+    until = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > until:
+            raise TimeoutError("the cluster does not settle")
+        time.sleep(0.2)
+
+
+def make(cluster: Cluster, world: RandomWorld) -> str:
+    """Make a world, back it up, let its changes happen, and return the backup."""
+    guard(cluster, is_on=False)
+    cluster.apply(_namespace(world.namespace, world.labels))
+    if "pod-security.kubernetes.io/enforce" in world.labels:  # what is there already stays
+        cluster.kubectl("label", "namespace", world.namespace, "pod-security.kubernetes.io/enforce-")
+    _wait(lambda: _has_account(cluster, world.namespace))
+    if world.objects:
+        cluster.apply(*world.objects)
+    if world.labels:
+        cluster.apply(_namespace(world.namespace, world.labels))
+    time.sleep(1.5)  # controllers finish what they make of it
+    backup = f"backup-{world.namespace}"
+    cluster.velero(
+        "backup", "create", backup, f"--include-namespaces={world.namespace}", "--snapshot-volumes=false", "--wait"
+    )
+    if world.is_namespace_deleted:
+        cluster.kubectl("delete", "namespace", world.namespace)
+    else:
+        for each in world.removed:
+            name = f"{RESOURCES[each['kind']]}/{each['metadata']['name']}"
+            cluster.kubectl("delete", name, f"--namespace={world.namespace}", "--grace-period=0", "--force")
+        kept = [each for each in world.changed if each["metadata"]["name"] not in _names(world.removed)]
+        if kept:
+            cluster.apply(*kept)
+    if world.target_exists:
+        cluster.apply(_namespace(world.target, world.target_labels))
+        _wait(lambda: _has_account(cluster, world.target))
+    if world.quota:
+        _limit(cluster, world.target or world.namespace, world.quota)
+    time.sleep(1.0)
+    guard(cluster, is_on=True)
+    return backup
+
+
+def _names(objects: list[dict[str, Any]]) -> set[str]:
+    return {each["metadata"]["name"] for each in objects}
+
+
+def _namespace(name: str, labels: dict[str, str]) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+
+
+def _has_account(cluster: Cluster, namespace: str) -> bool:
+    accounts = cluster.get("serviceaccounts,configmaps", f"--namespace={namespace}")["items"]
+    return {"default", "kube-root-ca.crt"} <= _names(accounts)
+
+
+def _limit(cluster: Cluster, namespace: str, hard: dict[str, str]) -> None:
+    about = {"name": "few", "namespace": namespace}
+    cluster.apply({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": about, "spec": {"hard": hard}})
+    _wait(lambda: cluster.get("resourcequota", "few", f"--namespace={namespace}").get("status", {}).get("used"))
+
+
+def planned(cluster: Cluster, backup: str, world: RandomWorld) -> tuple[dict[str, Any], float]:
+    """Return the plan as the command prints it, and how many seconds it took."""
+    command = [sys.executable, "-m", "foresail", "plan", backup, *world.options, "--output=json", "--timeout=2m"]
+    if world.target:
+        command.append(f"--namespace-mappings={world.namespace}:{world.target}")
+    began = time.monotonic()
+    done = subprocess.run(
+        [*command, f"--kubeconfig={cluster.user_kubeconfig(PLANNER)}"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(command)}: {done.stderr}")
+    return json.loads(done.stdout), time.monotonic() - began
+
+
+def restored(cluster: Cluster, backup: str, world: RandomWorld) -> dict[Item, str]:
+    """Restore for real, and return what Velero did to each item."""
+    restore = f"restore-{world.namespace}"
+    words = ["restore", "create", restore, f"--from-backup={backup}", *world.options, "--wait"]
+    if world.target:
+        words.append(f"--namespace-mappings={world.namespace}:{world.target}")
+    cluster.velero(*words)
+    return _resource_list(cluster, restore)
+
+
+def _resource_list(cluster: Cluster, restore: str) -> dict[Item, str]:
+    args = argparse.Namespace(kubeconfig=str(cluster.kubeconfig), context=None)
+    access = BucketAccess(trusting(), None)
+
+    async def read(connected: Access) -> bytes | None:
+        return await read_velero_file(connected, Key("velero", restore), "RestoreResourceList", access)
+
+    file = on_cluster(args, read)
+    lists = msgspec.json.decode(file or b"{}", type=dict[str, list[str]])
+    found: dict[Item, str] = {}
+    for kind, names in lists.items():
+        resource = RESOURCES[kind.rpartition("/")[2]]
+        for each in names:
+            place, _, action = each.removesuffix(")").rpartition("(")
+            namespace, _, name = place.rpartition("/")
+            found[resource, namespace, name] = action
+    return found
+
+
+def compare(score: Score, world: RandomWorld, plan: dict[str, Any], truth: dict[Item, str]) -> None:
+    """Count what the plan said of each item against what happened."""
+    score.worlds += 1
+    expected = {(each["resource"], each["namespace"], each["name"]): each for each in plan["items"]}
+    for item in sorted({*expected, *truth}):
+        score.items += 1
+        said, done = expected.get(item), truth.get(item, "")
+        outcome = said["outcome"] if said is not None else "(nothing)"
+        score.outcomes[outcome] += 1
+        if outcome == "not predictable":
+            score.unpredictable += 1
+        elif done not in _TRUTH.get(outcome, set()):
+            why = "" if said is None else f" {said.get('refusedBy', '')} {said.get('reason', '')}"
+            score.mispredicted.append(f"{world.namespace}: {'/'.join(item)}: planned {outcome}, was {done or '-'}{why}")
+
+
+def foreign_writes(cluster: Cluster) -> list[str]:
+    """Return the writes of the planner that were no dry runs, besides scratch namespaces and download requests."""
+    found = [each for each in cluster.audit(PLANNER) if each.verb in _WRITES and "dryRun=All" not in each.uri]
+    return [
+        f"{each.verb} {each.uri}"
+        for each in found
+        if each.resource not in _OWN_WRITES
+        or (each.resource == "limitranges" and not each.namespace.startswith("foresail-plan-"))
+    ]
+
+
+def speed(cluster: Cluster, count: int = 1000) -> float:
+    """Return how long the plan of a backup with so many items takes, the download included."""
+    guard(cluster, is_on=False)
+    name = "many"
+    cluster.apply(_namespace(name, {}))
+    objects = [
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": f"c-{n}", "namespace": name},
+            "data": {"n": str(n)},
+        }
+        for n in range(count)
+    ]
+    for first in range(0, count, 250):
+        cluster.kubectl(
+            "create",
+            "--filename=-",
+            text=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects[first : first + 250]}),
+        )
+    cluster.velero(
+        "backup", "create", "backup-many", f"--include-namespaces={name}", "--snapshot-volumes=false", "--wait"
+    )
+    world = RandomWorld(name, {}, [], target="many-copy")
+    return planned(cluster, "backup-many", world)[1]
+
+
+def run(cluster: Cluster, seeds: range, *, is_loud: bool = True) -> Score:
+    """Compare the worlds of these seeds."""
+    score = Score()
+    for seed in seeds:
+        world = random_world(seed)
+        backup = make(cluster, world)
+        plan, _ = planned(cluster, backup, world)
+        before = len(score.mispredicted)
+        compare(score, world, plan, restored(cluster, backup, world))
+        for name in (world.namespace, world.target):
+            if name:
+                cluster.kubectl("delete", "namespace", name, "--ignore-not-found", "--wait=false")
+        if is_loud:
+            print(f"world {seed}: {score.items} items so far, {' '.join(world.options)}", file=sys.stderr)
+            for each in score.mispredicted[before:]:
+                print(f"  {each}", file=sys.stderr)
+    return score
+
+
+def main() -> int:
+    """Run the worlds, and print the figures as JSON on the last line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--size", type=float, default=float(os.environ.get("SIZE") or 1))
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    args = parser.parse_args()
+    count = max(round(WORLDS * args.size), 1)
+    with Cluster.create(f"plan-oracle-{os.getpid()}", Options(velero="velero", audit=True), owned=True) as cluster:
+        prepare_cluster(cluster)
+        score = run(cluster, range(args.first, args.first + count))
+        seconds = speed(cluster)
+        left = [each for each in _names(cluster.get("namespaces")["items"]) if each.startswith("foresail-plan-")]
+        figures = {
+            "worlds": score.worlds,
+            "items": score.items,
+            "mispredicted": len(score.mispredicted),
+            "not_predictable": score.unpredictable,
+            "not_predictable_share": round(score.unpredictable / max(score.items, 1), 4),
+            "outcomes": dict(score.outcomes),
+            "seconds_for_1000_items": round(seconds, 2),
+            "foreign_writes": len(foreign_writes(cluster)),
+            "scratch_namespaces_left": len(left),
+        }
+    print(json.dumps(figures))
+    return 1 if score.mispredicted or figures["foreign_writes"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

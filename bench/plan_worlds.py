@@ -1,0 +1,240 @@
+"""Random worlds for the restore plan: what is backed up, what happens afterwards, and how it is restored."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+Document = dict[str, Any]
+
+GUARDED = "refused-by-policy"
+"""A ConfigMap whose name begins so is refused by the admission policy."""
+
+RESOURCES = {
+    "ConfigMap": "configmaps",
+    "ControllerRevision": "controllerrevisions.apps",
+    "CronJob": "cronjobs.batch",
+    "CustomResourceDefinition": "customresourcedefinitions.apiextensions.k8s.io",
+    "Deployment": "deployments.apps",
+    "Endpoints": "endpoints",
+    "EndpointSlice": "endpointslices.discovery.k8s.io",
+    "HorizontalPodAutoscaler": "horizontalpodautoscalers.autoscaling",
+    "Ingress": "ingresses.networking.k8s.io",
+    "Job": "jobs.batch",
+    "LimitRange": "limitranges",
+    "Namespace": "namespaces",
+    "NetworkPolicy": "networkpolicies.networking.k8s.io",
+    "PersistentVolumeClaim": "persistentvolumeclaims",
+    "Pod": "pods",
+    "PodDisruptionBudget": "poddisruptionbudgets.policy",
+    "ReplicaSet": "replicasets.apps",
+    "ResourceQuota": "resourcequotas",
+    "Role": "roles.rbac.authorization.k8s.io",
+    "RoleBinding": "rolebindings.rbac.authorization.k8s.io",
+    "Secret": "secrets",
+    "Service": "services",
+    "ServiceAccount": "serviceaccounts",
+    "StatefulSet": "statefulsets.apps",
+}
+"""The resource of each kind in the worlds."""
+
+
+@dataclass
+class RandomWorld:
+    """A namespace with objects, what changes after its backup, and the restore."""
+
+    namespace: str
+    labels: dict[str, str]
+    objects: list[Document]
+    removed: list[Document] = field(default_factory=list)
+    changed: list[Document] = field(default_factory=list)
+    is_namespace_deleted: bool = False
+    target: str = ""
+    target_exists: bool = False
+    target_labels: dict[str, str] = field(default_factory=dict)
+    quota: dict[str, str] = field(default_factory=dict)
+    options: list[str] = field(default_factory=list)
+    """Options that the restore and its plan have in common."""
+
+
+def random_world(seed: int) -> RandomWorld:
+    """Return the world of a seed."""
+    rng = Random(seed)  # noqa: S311 - reproducible, not secret
+    namespace = f"world-{seed}"
+    objects = [
+        build(rng, namespace, f"{build.__name__.strip('_').replace('_', '-')}-{index}")
+        for build in _BUILDERS
+        for index in range(rng.randint(0, 3))
+    ]
+    world = RandomWorld(namespace, {"team": rng.choice(("a", "b"))}, objects)
+    for each in objects:
+        fate = rng.random()
+        if fate < 0.35:
+            world.removed.append(each)
+        elif fate < 0.6 and each["kind"] in ("ConfigMap", "Secret", "Deployment", "Service", "NetworkPolicy"):
+            world.changed.append(_changed(rng, each))
+    story = rng.choice(("same", "same", "deleted", "copy to new", "copy to old"))
+    world.is_namespace_deleted = story == "deleted"
+    if story.startswith("copy"):
+        world.target, world.target_exists = f"{namespace}-copy", story == "copy to old"
+    if rng.random() < 0.4 and (story == "same" or world.target_exists):
+        kind = rng.choice(("count/configmaps", "secrets", "services", "persistentvolumeclaims"))
+        world.quota = {kind: str(rng.randint(1, 3))}
+    if rng.random() < 0.3:
+        restricted = {"pod-security.kubernetes.io/enforce": "restricted"}
+        (world.target_labels if world.target_exists else world.labels).update(restricted)
+    world.options = _options(rng)
+    return world
+
+
+def _options(rng: Random) -> list[str]:
+    found: list[str] = []
+    policy = rng.choice(("", "none", "update"))
+    if policy:
+        found.append(f"--existing-resource-policy={policy}")
+    filters = rng.choice(("", "", "", "include", "exclude", "labels"))
+    kinds = rng.sample(("configmaps", "secrets", "svc", "deployments.apps", "pods", "sa", "pvc", "ingresses"), 4)
+    if filters in ("include", "exclude"):
+        found.append(f"--{filters}-resources={','.join(kinds)}")
+    elif filters == "labels":
+        found.append("--selector=tier in (web,db)")
+    if rng.random() < 0.2:
+        found.append("--preserve-nodeports=true")
+    return found
+
+
+def _changed(rng: Random, source: Document) -> Document:
+    found = {**source, "metadata": {**source["metadata"]}}
+    found["metadata"]["annotations"] = {"changed": str(rng.randint(1, 9))}
+    if source["kind"] == "ConfigMap":
+        found["data"] = {"key": "changed"}
+    if source["kind"] == "Deployment":
+        found["spec"] = {**source["spec"], "minReadySeconds": 7}
+    return found
+
+
+def _object(rng: Random, api: str, kind: str, namespace: str, name: str, **fields: Any) -> Document:  # noqa: ANN401
+    labels = {"tier": rng.choice(("web", "db", "cache"))}
+    about = {"name": name, "namespace": namespace, "labels": labels}
+    return {"apiVersion": api, "kind": kind, "metadata": about, **fields}
+
+
+def _config(rng: Random, namespace: str, name: str) -> Document:
+    return _object(rng, "v1", "ConfigMap", namespace, name, data={"key": str(rng.random())})
+
+
+def _guarded(rng: Random, namespace: str, name: str) -> Document:
+    return _object(rng, "v1", "ConfigMap", namespace, f"{GUARDED}-{name}", data={"key": "1"})
+
+
+def _secret(rng: Random, namespace: str, name: str) -> Document:
+    return _object(rng, "v1", "Secret", namespace, name, stringData={"key": str(rng.random())})
+
+
+def _account(rng: Random, namespace: str, name: str) -> Document:
+    return _object(
+        rng, "v1", "ServiceAccount", namespace, name, imagePullSecrets=[{"name": f"pull-{rng.randint(1, 3)}"}]
+    )
+
+
+def _service(rng: Random, namespace: str, name: str) -> Document:
+    spec: Document = {"ports": [{"port": 80, "protocol": "TCP"}], "selector": {"app": name}}
+    spec |= rng.choice(({}, {"type": "NodePort"}, {"clusterIP": "None"}, {"type": "LoadBalancer"}))
+    return _object(rng, "v1", "Service", namespace, name, spec=spec)
+
+
+def _claim(rng: Random, namespace: str, name: str) -> Document:
+    spec = {
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": "absent",
+        "resources": {"requests": {"storage": "1Gi"}},
+    }
+    return _object(rng, "v1", "PersistentVolumeClaim", namespace, name, spec=spec)
+
+
+def _containers(rng: Random) -> list[Document]:
+    return [{"name": "main", "image": f"shop/web:{rng.randint(1, 3)}", "resources": {"requests": {"cpu": "10m"}}}]
+
+
+def _pod(rng: Random, namespace: str, name: str) -> Document:
+    return _object(rng, "v1", "Pod", namespace, name, spec={"containers": _containers(rng)})
+
+
+def _template(rng: Random, name: str) -> Document:
+    return {"metadata": {"labels": {"app": name}}, "spec": {"containers": _containers(rng)}}
+
+
+def _deployment(rng: Random, namespace: str, name: str) -> Document:
+    spec = {"replicas": 0, "selector": {"matchLabels": {"app": name}}, "template": _template(rng, name)}
+    return _object(rng, "apps/v1", "Deployment", namespace, name, spec=spec)
+
+
+def _stateful(rng: Random, namespace: str, name: str) -> Document:
+    spec = {"replicas": 0, "selector": {"matchLabels": {"app": name}}, "template": _template(rng, name)}
+    return _object(rng, "apps/v1", "StatefulSet", namespace, name, spec={**spec, "serviceName": name})
+
+
+def _job(rng: Random, namespace: str, name: str) -> Document:
+    template = _template(rng, name)
+    template["spec"]["restartPolicy"] = "Never"
+    return _object(rng, "batch/v1", "Job", namespace, name, spec={"suspend": True, "template": template})
+
+
+def _cron(rng: Random, namespace: str, name: str) -> Document:
+    template = _template(rng, name)
+    template["spec"]["restartPolicy"] = "Never"
+    spec = {"schedule": "0 3 * * *", "suspend": True, "jobTemplate": {"spec": {"template": template}}}
+    return _object(rng, "batch/v1", "CronJob", namespace, name, spec=spec)
+
+
+def _role(rng: Random, namespace: str, name: str) -> Document:
+    rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]
+    return _object(rng, "rbac.authorization.k8s.io/v1", "Role", namespace, name, rules=rules)
+
+
+def _binding(rng: Random, namespace: str, name: str) -> Document:
+    subjects = [{"kind": "ServiceAccount", "name": "account-0", "namespace": namespace}]
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
+    api = "rbac.authorization.k8s.io/v1"
+    return _object(rng, api, "RoleBinding", namespace, name, roleRef=role, subjects=subjects)
+
+
+def _network(rng: Random, namespace: str, name: str) -> Document:
+    spec = {"podSelector": {}, "policyTypes": ["Ingress"]}
+    return _object(rng, "networking.k8s.io/v1", "NetworkPolicy", namespace, name, spec=spec)
+
+
+def _ingress(rng: Random, namespace: str, name: str) -> Document:
+    spec = {"defaultBackend": {"service": {"name": "service-0", "port": {"number": 80}}}}
+    return _object(rng, "networking.k8s.io/v1", "Ingress", namespace, name, spec=spec)
+
+
+def _budget(rng: Random, namespace: str, name: str) -> Document:
+    spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": name}}}
+    return _object(rng, "policy/v1", "PodDisruptionBudget", namespace, name, spec=spec)
+
+
+def _limits(rng: Random, namespace: str, name: str) -> Document:
+    limit = {"type": "Container", "defaultRequest": {"cpu": "20m"}}
+    return _object(rng, "v1", "LimitRange", namespace, name, spec={"limits": [limit]})
+
+
+_BUILDERS: tuple[Callable[[Random, str, str], Document], ...] = (
+    _config,
+    _guarded,
+    _secret,
+    _account,
+    _service,
+    _claim,
+    _pod,
+    _deployment,
+    _stateful,
+    _job,
+    _cron,
+    _role,
+    _binding,
+    _network,
+    _ingress,
+    _budget,
+    _limits,
+)

@@ -1,0 +1,69 @@
+"""The words of `foresail plan`; what it does is imported only when it is used."""
+
+import argparse
+
+from foresail.cli.options.booleans import BooleanOption
+from foresail.cli.options.connection import add_velero_and_cluster
+from foresail.cli.options.output import add_output
+from foresail.cli.options.parser import CommandParser, examples
+
+_EXAMPLES = (
+    "foresail plan nightly-20261116030000",
+    "foresail plan nightly-20261116030000 --include-namespaces shop --to shop-copy",
+    "foresail plan nightly-20261116030000 --as ann --fail-on refused -o json",
+)
+
+
+def add_plan(commands: "argparse._SubParsersAction[CommandParser]") -> None:
+    """Add `foresail plan` to the command line."""
+    meaning = "show what a restore of a Velero Backup would do to each item"
+    description = (
+        "Reads the contents of a Backup and asks the API server about each item with a dry run. Nothing is restored. "
+        "For a namespace that does not exist, a scratch namespace is created and deleted. "
+        "You need Velero's rights to read contents: create DownloadRequests in its namespace."
+    )
+    one = commands.add_parser("plan", help=meaning, description=description, epilog=examples(*_EXAMPLES))
+    one.fill = _fill
+
+
+def _fill(one: argparse.ArgumentParser) -> None:
+    one.add_argument("backup", metavar="BACKUP", help="name of the Velero Backup")
+    add_velero_and_cluster(one.add_argument_group("where"))
+    what = one.add_argument_group("what to restore (default: everything in the backup)")
+    for option, meaning in (
+        ("--include-namespaces", "namespaces to restore"),
+        ("--exclude-namespaces", "namespaces to exclude"),
+        ("--include-resources", "kinds to restore, such as deployments.apps"),
+        ("--exclude-resources", "kinds to exclude"),
+    ):
+        what.add_argument(option, action="append", metavar="NAME,...", help=meaning)
+    what.add_argument("-l", "--selector", metavar="SELECTOR", help="only objects with these labels")
+    what.add_argument("--include-cluster-resources", action=BooleanOption, help="include cluster-scoped resources")
+    how = one.add_argument_group("how to restore")
+    how.add_argument("--to", metavar="NAMESPACE", help="restore the backup's one namespace into this one")
+    how.add_argument("--namespace-mappings", action="append", metavar="OLD:NEW,...", help="namespaces to rename")
+    how.add_argument(
+        "--existing-resource-policy", choices=("none", "update"), help="what to do with objects that already exist"
+    )
+    how.add_argument("--preserve-nodeports", action=BooleanOption, help="keep the node ports of Services")
+    how.add_argument("--resource-modifier-configmap", metavar="NAME", help="a ConfigMap in Velero's namespace")
+    whose = one.add_argument_group("whose rights")
+    whose.add_argument("--as", dest="as_user", metavar="USER", help="send the dry runs as this user")
+    whose.add_argument("--as-group", action="append", metavar="GROUP", help="with --as: a group; may be repeated")
+    add_plan_report(one)
+    one.add_argument("--timeout", metavar="DURATION", help="maximum time to wait, such as 30m (default: no limit)")
+    one.add_argument("--cacert", metavar="FILE", help="additional CA certificates for the bucket, in PEM")
+    one.add_argument("--insecure-skip-tls-verify", action="store_true", help="do not verify the bucket's certificate")
+    one.set_defaults(run=_run)
+
+
+def add_plan_report(one: argparse.ArgumentParser) -> None:
+    """Add how a plan is printed, and when it fails."""
+    add_output(one, "table", "json", "yaml")
+    one.add_argument("--fail-on", choices=("refused",), help="exit code 1 if an item would be refused")
+
+
+def _run(args: argparse.Namespace) -> int:
+    from foresail.cli.restore_plan.plan import plan  # noqa: PLC0415 - only for plan
+
+    return plan(args)

@@ -1,0 +1,190 @@
+"""The requests of a restore plan: reads, and dry runs with the caller's own rights."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from typing import Any
+
+import msgspec
+
+from foresail.api.authorization import Discovery
+from foresail.kube.client import Client
+from foresail.kube.failures import Cause, Failure
+from foresail.kube.reflector import Page
+from foresail.plan import Key, Kind
+from foresail.proof.restore_plan.decide import Observed, World, question, question_again
+from foresail.proof.restore_plan.items import Document, ItemKey, Served, ServedKind, metadata
+from foresail.proof.restore_plan.prepare import Preparation, Step
+from foresail.proof.restore_plan.refusals import Answer
+from foresail.selfservice.access.discovery import CORE
+
+NAMESPACE = Kind("", "v1", "namespaces", "Namespace", namespaced=False)
+QUOTA = Kind("", "v1", "resourcequotas", "ResourceQuota")
+STORAGE_CLASS = Kind("storage.k8s.io", "v1", "storageclasses", "StorageClass", namespaced=False)
+
+_AT_ONCE = 16
+_ATTEMPTS = 6
+_PAUSE = 0.2
+_WORTH_A_LIST = 4  # a list costs about as much as so many reads
+_AGAIN = (Cause.TOO_MANY, Cause.UNREACHABLE)
+
+
+def served_kinds(discovery: Discovery) -> Served:
+    """Return every resource of the cluster."""
+    kinds = [ServedKind("", each.plural, each.kind, each.is_namespaced, aliases=each.aliases) for each in CORE]
+    for group in discovery.items or ():
+        versions: dict[str, list[str]] = defaultdict(list)
+        found: dict[str, ServedKind] = {}
+        for version in group.versions or ():
+            for each in version.resources or ():
+                versions[each.resource].append(version.version)
+                names = tuple(filter(None, (each.singular_resource, *(each.short_names or ()))))
+                kind = each.response_kind.kind if each.response_kind is not None else ""
+                is_namespaced = each.scope == "Namespaced"
+                found.setdefault(
+                    each.resource,
+                    ServedKind(group.metadata.name, each.resource, kind, is_namespaced, aliases=names),
+                )
+        kinds += [
+            ServedKind(each.group, name, each.kind, each.is_namespaced, tuple(versions[name]), each.aliases)
+            for name, each in found.items()
+        ]
+    return Served(kinds)
+
+
+class DryRuns:
+    """Asks the API server about the steps of a plan; stores nothing."""
+
+    def __init__(self, client: Client, served: Served, policy: str) -> None:
+        self._client = client
+        self._served = served
+        self._policy = policy
+        self._limit = asyncio.Semaphore(_AT_ONCE)
+
+    async def world(self, namespaces: Collection[str]) -> World:
+        """Return what exists beside the items, as far as the caller may read it."""
+        exist = {name for name in namespaces if await self._exists(name)}
+        quotas = [each for name in exist for each in await self._listed(QUOTA, name) or ()]
+        classes = await self._listed(STORAGE_CLASS, "")
+        names = None if classes is None else frozenset(str(metadata(each).get("name")) for each in classes)
+        return World(self._served, frozenset(exist), quotas, names)
+
+    async def observed(
+        self, preparation: Preparation, world: World, scratch: dict[str, str]
+    ) -> dict[ItemKey, Observed]:
+        """Return what exists of each item, and the answers to the dry runs; `scratch` replaces new namespaces."""
+        steps = [step for step in preparation.steps if step.body]
+        live = await self._live([step for step in steps if _is_there(step, world)])
+        planned = {step.target for step in steps}
+        answers = await asyncio.gather(
+            *(self._observed(step, live.get(step.target), planned, scratch) for step in steps)
+        )
+        spaces = [name for name in preparation.namespaces if name not in world.namespaces]
+        created = await asyncio.gather(
+            *(self._dry_run(NAMESPACE, Key("", ""), preparation.namespaces[name]) for name in spaces)
+        )
+        found = {step.target: answer for step, answer in zip(steps, answers, strict=True)}
+        for name, answer in zip(spaces, created, strict=True):
+            found[ItemKey("namespaces", "", name)] = Observed(None, answer)
+        return found
+
+    async def _observed(
+        self, step: Step, live: Document | None, planned: Collection[ItemKey], scratch: dict[str, str]
+    ) -> Observed:
+        asked = question(step, live, self._policy)
+        kind = self._kind(step)
+        if asked is None or kind is None:
+            return Observed(live)
+        space = scratch.get(step.target.namespace, step.target.namespace)
+        if asked.is_patch:
+            return Observed(live, await self._dry_run_patch(kind, Key(space, step.target.name), asked.body))
+        answer = await self._dry_run(kind, Key(space, ""), moved(asked.body, space))
+        answer = _renamed(answer, space, step.target.namespace)
+        again = question_again(step, answer, planned)
+        if again is not None:
+            answer = await self._dry_run(kind, Key(space, ""), moved(again.body, space))
+        return Observed(live, _renamed(answer, space, step.target.namespace))
+
+    async def _dry_run(self, kind: Kind, key: Key, body: Document) -> Answer:
+        async with self._limit:
+            made = await self._client.create_dry_run(kind, key, body, msgspec.Raw)
+            for attempt in range(_ATTEMPTS):
+                if not isinstance(made, Failure) or made.cause not in _AGAIN:
+                    break
+                await asyncio.sleep(_PAUSE * 2**attempt)
+                made = await self._client.create_dry_run(kind, key, body, msgspec.Raw)
+            return _answer(made)
+
+    async def _dry_run_patch(self, kind: Kind, key: Key, body: Document) -> Answer:
+        async with self._limit:
+            made = await self._client.merge(kind, key, body, msgspec.Raw, dry_run=True)
+            return _answer(made)
+
+    async def _live(self, steps: Iterable[Step]) -> dict[ItemKey, Document]:
+        groups: dict[tuple[Kind, str], list[Step]] = defaultdict(list)
+        for step in steps:
+            kind = self._kind(step)
+            if kind is not None:
+                groups[kind, step.target.namespace].append(step)
+        found = await asyncio.gather(*(self._group(kind, name, each) for (kind, name), each in groups.items()))
+        return {key: body for group in found for key, body in group.items()}
+
+    async def _group(self, kind: Kind, namespace: str, steps: list[Step]) -> dict[ItemKey, Document]:
+        if len(steps) >= _WORTH_A_LIST:
+            listed = await self._listed(kind, namespace)
+            if listed is not None:
+                known = {str(metadata(each).get("name")): each for each in listed}
+                return {step.target: known[step.target.name] for step in steps if step.target.name in known}
+        read = await asyncio.gather(*(self._read(kind, Key(namespace, step.target.name)) for step in steps))
+        return {step.target: body for step, body in zip(steps, read, strict=True) if body is not None}
+
+    async def _read(self, kind: Kind, key: Key) -> Document | None:
+        async with self._limit:
+            found = await self._client.get(kind, key, dict[str, Any])
+        return None if isinstance(found, Failure) else found
+
+    async def _listed(self, kind: Kind, namespace: str) -> list[Document] | None:
+        """Return the objects of a kind; None if the caller may not list them."""
+        found: list[Document] = []
+        parameters = {"limit": "500"}
+        while True:
+            async with self._limit:
+                page = await self._client.page(kind, namespace, parameters, Page)
+            if isinstance(page, Failure):
+                return None
+            for raw in page.items or ():
+                body: Document = msgspec.json.decode(raw)
+                found.append({"apiVersion": kind.api_version, "kind": kind.name, **body})
+            if not page.metadata.next_page:
+                return found
+            parameters["continue"] = page.metadata.next_page
+
+    async def _exists(self, namespace: str) -> bool:
+        found = await self._client.get(NAMESPACE, Key("", namespace), msgspec.Raw)
+        return not (isinstance(found, Failure) and found.cause is Cause.NOT_FOUND)
+
+    def _kind(self, step: Step) -> Kind | None:
+        known = self._served.kind(step.target.resource)
+        version = str(step.body.get("apiVersion", "")).rpartition("/")[2]
+        if known is None or version not in known.versions:
+            return None
+        return Kind(known.group, version, known.plural, known.kind, namespaced=bool(step.target.namespace))
+
+
+def moved(body: Document, namespace: str) -> Document:
+    """Return an object in another namespace."""
+    if not namespace:
+        return body
+    return {**body, "metadata": {**metadata(body), "namespace": namespace}}
+
+
+def _is_there(step: Step, world: World) -> bool:
+    return not step.target.namespace or step.target.namespace in world.namespaces
+
+
+def _answer(made: msgspec.Raw | Failure) -> Answer:
+    return Answer(made.code, made.reason, made.message or made.cause.value) if isinstance(made, Failure) else Answer()
+
+
+def _renamed(answer: Answer, scratch: str, namespace: str) -> Answer:
+    return Answer(answer.code, answer.reason, answer.message.replace(scratch, namespace) if scratch else answer.message)

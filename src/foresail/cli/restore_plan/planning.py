@@ -1,0 +1,104 @@
+"""The steps that both forms of the command share: prepare, ask, decide, report."""
+
+import argparse
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from foresail.api.specs import RestoreSpec
+from foresail.cli.access.cluster import Cluster
+from foresail.cli.errors import PROBLEM, CommandError
+from foresail.cli.output.objects import document
+from foresail.cli.restore_plan.dry_runs import DryRuns, served_kinds
+from foresail.cli.restore_plan.report import as_data, as_text
+from foresail.cli.restore_plan.scratch import scratch_namespaces
+from foresail.kube.client import Client
+from foresail.proof.restore_plan.actions import Settings
+from foresail.proof.restore_plan.archive import ArchiveError, read_archive
+from foresail.proof.restore_plan.decide import Outcome, Verdict, decide
+from foresail.proof.restore_plan.modifiers import Modifiers
+from foresail.proof.restore_plan.prepare import Backup, Preparation, prepare
+from foresail.proof.restore_plan.volumes import read_volumes
+
+FAIL_ON = ("refused",)
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What a plan is made from: the files of a backup, and how it is to be restored."""
+
+    backup: str
+    archive: bytes
+    volumes: bytes | None
+    settings: Settings
+    modifiers: Modifiers
+
+
+def restore_spec_of(fields: Mapping[str, Any]) -> RestoreSpec:
+    """Return a RestoreSpec from its fields."""
+    try:
+        return msgspec.convert(fields, RestoreSpec)
+    except msgspec.ValidationError as error:
+        raise CommandError(f"the restore cannot be read: {error}", "correct the field") from error
+
+
+async def make_plan(cluster: Cluster, caller: Client, inputs: Inputs) -> tuple[Preparation, tuple[Verdict, ...]]:
+    """Return what a restore would do; `cluster` creates scratch namespaces, `caller` sends the dry runs."""
+    discovery = await cluster.discovered()
+    if discovery is None:
+        raise CommandError("the API server does not answer which kinds it serves", "try again")
+    served = served_kinds(discovery)
+    preparation = prepare(_backup(inputs), inputs.settings, served, inputs.modifiers)
+    policy = inputs.settings.spec.existing_resource_policy or ""
+    asking = DryRuns(caller, served, policy)
+    world = await asking.world(preparation.namespaces)
+    missing = [
+        name
+        for name in preparation.namespaces
+        if name not in world.namespaces and any(step.target.namespace == name for step in preparation.steps)
+    ]
+    async with scratch_namespaces(cluster, preparation, missing) as scratch:
+        observed = await asking.observed(preparation, world, scratch)
+    return preparation, decide(preparation, observed, world, policy)
+
+
+def _backup(inputs: Inputs) -> Backup:
+    try:
+        items = read_archive(inputs.archive)
+    except ArchiveError as error:
+        raise CommandError(f"Backup {inputs.backup}: {error}", "choose another backup") from error
+    volumes = read_volumes(inputs.volumes) if inputs.volumes is not None else None
+    if volumes is None:
+        return Backup(inputs.backup, items)
+    return Backup(inputs.backup, items, volumes.methods, volumes.pods, volumes.claims)
+
+
+def report(args: argparse.Namespace, backup: str, preparation: Preparation, verdicts: tuple[Verdict, ...]) -> int:
+    """Print a plan, and return the exit code that --fail-on asks for."""
+    if args.output == "table":
+        print(as_text(backup, verdicts, preparation.left_out))
+    else:
+        print(document(as_data(backup, verdicts, preparation.left_out), args.output))
+    is_refused = any(each.outcome is Outcome.REFUSED for each in verdicts)
+    return PROBLEM if args.fail_on == "refused" and is_refused else 0
+
+
+async def ended_in_order(work: Callable[[], Awaitable[int]]) -> int:
+    """Do the work; SIGTERM and SIGHUP end it like Ctrl-C, so that what it created is deleted."""
+    task = asyncio.current_task()
+    loop = asyncio.get_running_loop()
+    signals = (signal.SIGTERM, signal.SIGHUP)
+    for each in signals:
+        if task is not None:
+            loop.add_signal_handler(each, task.cancel)
+    try:
+        return await work()
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
+    finally:
+        for each in signals:
+            loop.remove_signal_handler(each)

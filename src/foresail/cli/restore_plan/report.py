@@ -1,0 +1,84 @@
+"""A restore plan for people and for programs."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from foresail.cli.output.table import table
+from foresail.proof.restore_plan.decide import Outcome, Verdict
+from foresail.proof.restore_plan.items import ItemKey
+
+_FIRST = 10
+_EXPLAINED = (Outcome.REFUSED, Outcome.UPDATE, Outcome.EXISTS, Outcome.UNPREDICTABLE, Outcome.NOT_RESTORED)
+_FIELDS = 3
+
+
+def counts(verdicts: Sequence[Verdict]) -> dict[str, int]:
+    """Return how many items have each outcome."""
+    found = Counter(each.outcome for each in verdicts)
+    return {outcome.value: found[outcome] for outcome in Outcome}
+
+
+def as_data(backup: str, verdicts: Sequence[Verdict], left_out: Sequence[tuple[ItemKey, str]]) -> dict[str, Any]:
+    """Return a plan for programs."""
+    return {
+        "backup": backup,
+        "counts": counts(verdicts),
+        "items": [_item(each) for each in verdicts],
+        "leftOut": [{**_key(key), "reason": why} for key, why in left_out],
+    }
+
+
+def _item(verdict: Verdict) -> dict[str, Any]:
+    found: dict[str, Any] = {**_key(verdict.target), "outcome": verdict.outcome.value}
+    if verdict.by is not None:
+        found["refusedBy"] = verdict.by.value
+    texts = {"reason": verdict.reason, "warning": verdict.warning}
+    found |= {name: text for name, text in texts.items() if text}
+    if verdict.changes:
+        found["changes"] = [
+            {"path": each.path, "inBackup": each.in_backup, "inCluster": each.in_cluster} for each in verdict.changes
+        ]
+    return found
+
+
+def _key(key: ItemKey) -> dict[str, str]:
+    return {"resource": key.resource, "namespace": key.namespace, "name": key.name}
+
+
+def as_text(backup: str, verdicts: Sequence[Verdict], left_out: Sequence[tuple[ItemKey, str]]) -> str:
+    """Return a summary and the first reasons of each outcome."""
+    rows = [(outcome, str(count)) for outcome, count in counts(verdicts).items() if count]
+    if left_out:
+        rows.append(("left out by filters", str(len(left_out))))
+    parts = [f"Restore of backup {backup}: {len(verdicts)} items", table(("OUTCOME", "ITEMS"), rows)]
+    for outcome in _EXPLAINED:
+        parts += _section(outcome, [each for each in verdicts if each.outcome is outcome])
+    warned = [(str(each.target), each.warning) for each in verdicts if each.warning]
+    if warned:
+        parts.append(table(("WARNING FOR", "WARNING"), _short(warned)))
+    return "\n\n".join(parts)
+
+
+def _section(outcome: Outcome, verdicts: Sequence[Verdict]) -> list[str]:
+    if not verdicts:
+        return []
+    rows = [(str(each.target), _reason(each)) for each in verdicts]
+    return [table((outcome.value.upper(), "REASON"), _short(rows))]
+
+
+def _short(rows: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    rest = len(rows) - _FIRST
+    return [*rows[:_FIRST], *([("…", f"{rest} more; see -o json")] if rest > 0 else [])]
+
+
+def _reason(verdict: Verdict) -> str:
+    by = f"{verdict.by.value}: " if verdict.by is not None else ""
+    fields = [
+        f"{each.path}: {each.in_cluster or '(absent)'} -> {each.in_backup or '(absent)'}"
+        for each in verdict.changes[:_FIELDS]
+    ]
+    if len(verdict.changes) > _FIELDS:
+        fields.append("…")
+    parts = [*([by + verdict.reason] if verdict.reason else []), *fields]
+    return "; ".join(parts)

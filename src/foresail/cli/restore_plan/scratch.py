@@ -1,0 +1,89 @@
+"""Namespaces for dry runs where the target does not exist yet; deleted however the command ends."""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+
+import msgspec
+
+from foresail.api.metadata import Metadata
+from foresail.cli.access.cluster import Cluster
+from foresail.cli.errors import CommandError
+from foresail.cli.output.messages import hint
+from foresail.cli.restore_plan.dry_runs import NAMESPACE, moved
+from foresail.kube.failures import Failure
+from foresail.plan import Key, Kind
+from foresail.proof.restore_plan.items import Document, ItemKey, mapping, metadata
+from foresail.proof.restore_plan.prepare import Preparation
+
+MARK = "foresail.dev/restore-plan"
+"""The label of scratch namespaces."""
+
+_LIMITS = Kind("", "v1", "limitranges", "LimitRange")
+_ACCOUNT = Kind("", "v1", "serviceaccounts", "ServiceAccount")
+_NAME = "kubernetes.io/metadata.name"
+_PATIENCE = 50
+_PAUSE = 0.1
+
+
+class _Found(msgspec.Struct):
+    metadata: Metadata
+
+
+@asynccontextmanager
+async def scratch_namespaces(
+    cluster: Cluster, preparation: Preparation, missing: Iterable[str]
+) -> AsyncIterator[dict[str, str]]:
+    """Let each missing namespace have a stand-in with its labels and limits."""
+    names = {name: f"foresail-plan-{secrets.token_hex(4)}" for name in missing}
+    try:
+        for target, name in names.items():
+            await _create(cluster, preparation, target, name)
+        yield names
+    finally:
+        # The names are known before the requests are sent: what a lost answer created is deleted too.
+        for name in names.values():
+            await asyncio.shield(_delete(cluster, name))
+
+
+def scratch_body(name: str, target: Document) -> Document:
+    """Return a stand-in for a namespace: its labels, which admission reads, and our mark."""
+    labels = {key: value for key, value in mapping(metadata(target).get("labels")).items() if key != _NAME}
+    return {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": name, "labels": {**labels, MARK: "scratch"}},
+    }
+
+
+async def _create(cluster: Cluster, preparation: Preparation, target: str, name: str) -> None:
+    await cluster.create(NAMESPACE, Key("", name), scratch_body(name, preparation.namespaces[target]))
+    for step in preparation.steps:
+        if step.target.resource == "limitranges" and step.target.namespace == target and step.body:
+            await cluster.client.create(_LIMITS, Key(name, step.target.name), moved(step.body, name), msgspec.Raw)
+    if any(_is_pod(step.target, target) for step in preparation.steps):
+        await _wait_for_account(cluster, name)
+
+
+def _is_pod(key: ItemKey, namespace: str) -> bool:
+    return key.resource == "pods" and key.namespace == namespace
+
+
+async def _wait_for_account(cluster: Cluster, namespace: str) -> None:
+    """Wait for the default ServiceAccount, without which every pod is refused."""
+    for _ in range(_PATIENCE):
+        found = await cluster.client.get(_ACCOUNT, Key(namespace, "default"), msgspec.Raw)
+        if not isinstance(found, Failure):
+            return
+        await asyncio.sleep(_PAUSE)
+
+
+async def _delete(cluster: Cluster, name: str) -> None:
+    found = await cluster.client.get(NAMESPACE, Key("", name), _Found)
+    if isinstance(found, Failure):
+        return
+    try:
+        await cluster.delete(NAMESPACE, Key("", name), found.metadata.uid)
+    except CommandError as error:
+        hint(f"the scratch namespace {name} is left: {error.problem}; delete it: kubectl delete namespace {name}")

@@ -1,0 +1,110 @@
+"""The texts and requests of `foresail plan` and `foresail restore plan`."""
+
+import argparse
+from typing import Any
+
+import pytest
+
+from foresail.cli.errors import CommandError
+from foresail.cli.main import main, parser
+from foresail.cli.restore_plan.plan import spec_fields
+from foresail.cli.restore_plan.report import as_data, as_text
+from foresail.cli.restore_plan.scratch import MARK, scratch_body
+from foresail.cli.tenant.plan import tenant_fields
+from foresail.proof.restore_plan.compare import Change
+from foresail.proof.restore_plan.decide import Outcome, Verdict
+from foresail.proof.restore_plan.items import ItemKey
+from foresail.proof.restore_plan.refusals import By
+from foresail.proof.restore_plan.volumes import read_volumes
+
+
+def verdict(name: str, outcome: Outcome, **fields: Any) -> Verdict:  # noqa: ANN401
+    return Verdict(ItemKey("configmaps", "shop", name), outcome, **fields)
+
+
+VERDICTS = [
+    verdict("a", Outcome.CREATE, warning="StorageClass fast does not exist: the claim stays pending"),
+    verdict("b", Outcome.REFUSED, reason="no room", by=By.QUOTA),
+    verdict("c", Outcome.UPDATE, changes=(Change("data.x", "1", None),)),
+]
+
+
+def test_people_get_a_summary_and_the_first_reasons() -> None:
+    text = as_text("nightly", VERDICTS, [(ItemKey("nodes", "", "n"), "Velero never restores nodes")])
+    assert text.splitlines()[0] == "Restore of backup nightly: 3 items"
+    assert "left out by filters   1" in text
+    assert "configmaps/shop/b   quota: no room" in text
+    assert "configmaps/shop/c   data.x: (absent) -> 1" in text
+    assert "configmaps/shop/a   StorageClass fast does not exist: the claim stays pending" in text
+
+
+def test_people_get_ten_reasons_of_each_outcome() -> None:
+    text = as_text("nightly", [verdict(str(n), Outcome.REFUSED, reason="no", by=By.RBAC) for n in range(14)], [])
+    assert text.count("RBAC: no") == 10
+    assert "4 more; see -o json" in text
+
+
+def test_programs_get_every_item() -> None:
+    data = as_data("nightly", VERDICTS, [])
+    assert data["counts"]["refused"] == 1
+    assert data["items"][1] == {
+        "resource": "configmaps",
+        "namespace": "shop",
+        "name": "b",
+        "outcome": "refused",
+        "refusedBy": "quota",
+        "reason": "no room",
+    }
+
+
+def planned(*words: str) -> argparse.Namespace:
+    return parser().parse_args(["plan", "nightly", *words])
+
+
+def test_to_maps_the_one_namespace_of_the_backup() -> None:
+    assert spec_fields(planned("--to", "copy"), ["shop"]) == {
+        "backupName": "nightly",
+        "namespaceMapping": {"shop": "copy"},
+    }
+
+
+@pytest.mark.parametrize("backed_up", [[], ["a", "b"], ["*"]])
+def test_to_needs_one_namespace(backed_up: list[str]) -> None:
+    with pytest.raises(CommandError, match="exactly one namespace"):
+        spec_fields(planned("--to", "copy"), backed_up)
+
+
+def test_a_mapping_needs_two_names() -> None:
+    with pytest.raises(CommandError, match="not OLD:NEW"):
+        spec_fields(planned("--namespace-mappings", "shop"), [])
+
+
+def test_a_tenants_restore_stays_in_the_namespace() -> None:
+    asked = {"backupName": "b", "includedNamespaces": ["kube-system"], "namespaceMapping": {"shop": "kube-system"}}
+    assert tenant_fields(asked, "shop") == {"backupName": "b", "includedNamespaces": ["shop"]}
+
+
+@pytest.mark.parametrize("words", [[], ["undo", "--from-backup", "db"]])
+def test_a_tenant_names_a_restore_or_a_backup(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["restore", "plan", *words, "-n", "shop"]) == 2
+    assert "--from-backup" in capsys.readouterr().err
+
+
+def test_a_scratch_namespace_has_the_labels_of_its_target_but_not_its_name() -> None:
+    target = {"metadata": {"name": "shop", "labels": {"kubernetes.io/metadata.name": "shop", "team": "a"}}}
+    assert scratch_body("foresail-plan-1", target)["metadata"] == {
+        "name": "foresail-plan-1",
+        "labels": {"team": "a", MARK: "scratch"},
+    }
+
+
+def test_volumes_are_read_by_their_method() -> None:
+    found = read_volumes(
+        b'[{"pvName":"pv","backupMethod":"PodVolumeBackup","pvbInfo":{"podName":"db","podNamespace":"shop"}},'
+        b'{"pvName":"pw","pvcName":"c","pvcNamespace":"shop","backupMethod":"CSISnapshot"}]'
+    )
+    assert found is not None
+    assert found.methods == {"pv": "PodVolumeBackup", "pw": "CSISnapshot"}
+    assert found.pods == {("shop", "db")}
+    assert found.claims == {("shop", "c")}
+    assert read_volumes(b"{") is None
