@@ -2,8 +2,9 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Coroutine, Iterable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import msgspec
 
@@ -39,12 +40,22 @@ async def scratch_namespaces(
     names = {name: f"foresail-plan-{secrets.token_hex(4)}" for name in missing}
     try:
         for target, name in names.items():
-            await _create(cluster, preparation, target, name)
+            await _uninterrupted(_create(cluster, preparation, target, name))
         yield names
     finally:
         # The names are known before the requests are sent: what a lost answer created is deleted too.
         for name in names.values():
-            await asyncio.shield(_delete(cluster, name))
+            await _uninterrupted(_delete(cluster, name))
+
+
+async def _uninterrupted(work: Coroutine[Any, Any, None]) -> None:
+    """Finish the work even if the command is interrupted: a namespace created after its deletion would stay."""
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise
 
 
 def scratch_body(name: str, target: Document) -> Document:
