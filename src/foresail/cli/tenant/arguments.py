@@ -51,7 +51,7 @@ _EXAMPLES = {
         "plan": (
             "foresail restore plan --from-backup before-upgrade",
             "foresail restore plan undo -o json",
-            "foresail restore plan --from-backup db --existing-resource-policy update --fail-on refused",
+            "foresail restore plan --from-backup db --fail-on refused",
         ),
         "get": ("foresail restore get", "foresail restore get -A --watch"),
         "describe": ("foresail restore describe undo", "foresail restore describe undo --details"),
