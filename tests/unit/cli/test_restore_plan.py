@@ -9,11 +9,12 @@ from foresail.cli.errors import CommandError
 from foresail.cli.main import main, parser
 from foresail.cli.restore_plan.plan import spec_fields
 from foresail.cli.restore_plan.report import as_data, as_text
-from foresail.cli.restore_plan.scratch import MARK, scratch_body
+from foresail.cli.restore_plan.scratch import MARK, scratch_body, scratch_limits
 from foresail.cli.tenant.plan import tenant_fields
 from foresail.proof.restore_plan.compare import Change
 from foresail.proof.restore_plan.decide import Outcome, Verdict
 from foresail.proof.restore_plan.items import ItemKey
+from foresail.proof.restore_plan.prepare import Preparation, Step
 from foresail.proof.restore_plan.refusals import By
 from foresail.proof.restore_plan.volumes import read_volumes
 
@@ -96,6 +97,13 @@ def test_a_scratch_namespace_has_the_labels_of_its_target_but_not_its_name() -> 
         "name": "foresail-plan-1",
         "labels": {"team": "a", MARK: "scratch"},
     }
+
+
+def test_the_limits_of_a_scratch_namespace_have_other_names_than_the_items() -> None:
+    keys = [ItemKey("limitranges", "shop", "few"), ItemKey("configmaps", "shop", "a"), ItemKey("limitranges", "b", "x")]
+    steps = tuple(Step(key, key, {"metadata": {"name": key.name}, "spec": {"limits": []}}) for key in keys)
+    [found] = scratch_limits(Preparation(steps, (), {}), "shop", "foresail-plan-1")
+    assert found == {"metadata": {"name": "foresail-plan-1-0", "namespace": "foresail-plan-1"}, "spec": {"limits": []}}
 
 
 def test_volumes_are_read_by_their_method() -> None:

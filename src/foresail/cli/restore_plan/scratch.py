@@ -68,11 +68,20 @@ def scratch_body(name: str, target: Document) -> Document:
     }
 
 
+def scratch_limits(preparation: Preparation, target: str, name: str) -> list[Document]:
+    """Return the LimitRanges of a stand-in, under names of its own: their dry runs must not find them."""
+    found = [
+        moved(step.body, name)
+        for step in preparation.steps
+        if step.target.resource == "limitranges" and step.target.namespace == target and step.body
+    ]
+    return [{**body, "metadata": {**metadata(body), "name": f"{name}-{index}"}} for index, body in enumerate(found)]
+
+
 async def _create(cluster: Cluster, preparation: Preparation, target: str, name: str) -> None:
     await cluster.create(NAMESPACE, Key("", name), scratch_body(name, preparation.namespaces[target]))
-    for step in preparation.steps:
-        if step.target.resource == "limitranges" and step.target.namespace == target and step.body:
-            await cluster.client.create(_LIMITS, Key(name, step.target.name), moved(step.body, name), msgspec.Raw)
+    for body in scratch_limits(preparation, target, name):
+        await cluster.client.create(_LIMITS, Key(name, str(metadata(body)["name"])), body, msgspec.Raw)
     if any(_is_pod(step.target, target) for step in preparation.steps):
         await _wait_for_account(cluster, name)
 
