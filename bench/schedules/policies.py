@@ -1,7 +1,7 @@
 """What fifty SchedulePolicies cost the operator among ten thousand Schedules: time of its decisions, and memory.
 
-Needs no cluster: the controller gets the rows that a cluster would bring. A cluster adds the time of its writes, of
-which an edit of a policy causes none unless it changes a time zone.
+Needs no cluster: the controller gets the rows that a cluster would bring. A cluster adds the time of its writes: a new
+time zone or new retention rules change an annotation of each Schedule.
 """
 
 import gc
