@@ -12,6 +12,7 @@ from types import ModuleType
 from docs.generate.tables import code, table
 from foresail.cli.tenant.advice import ADVICE, capital
 from foresail.primers import reasons as primers
+from foresail.proof import reasons as proof
 from foresail.schedules import reasons as schedules
 from foresail.selfservice import reasons as selfservice
 from foresail.slots import expression
@@ -25,6 +26,7 @@ _ABOUT = {
     schedules: "Schedules\n\nIn Events on the Schedule, in `foresail_schedule_held{reason}`, and in `foresail schedule get`, `describe` and `explain`.",
     selfservice: "Self-service\n\nIn the conditions of NonAdminBackup, NonAdminRestore and NonAdminDownloadRequest, in Events, and in `foresail backup` and `foresail restore`.",
     primers: "Primers\n\nIn the conditions of a Primer, in `status.cronJobs[].reason`, in Events, and in `foresail primer explain`.",
+    proof: "Proof\n\nIn `foresail coverage`.",
 }
 
 _SHARED = Path(str(expression.__file__)).parent

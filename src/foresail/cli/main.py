@@ -6,6 +6,7 @@ from typing import Any
 
 from foresail import __version__
 from foresail.cli.completion import add_completion
+from foresail.cli.coverage.arguments import add_coverage
 from foresail.cli.cron.arguments import add_cron
 from foresail.cli.doctor.arguments import add_doctor
 from foresail.cli.errors import INTERRUPTED, CommandError
@@ -54,6 +55,7 @@ def parser() -> CommandParser:
     add_plan(commands)
     add_recovery_key(commands)
     add_location(commands)
+    add_coverage(commands)
     add_doctor(commands)
     add_primer(commands)
     add_install(commands)

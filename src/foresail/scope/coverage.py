@@ -46,6 +46,11 @@ class Scope:
             and (named is None or named.has_name(key.name))
         )
 
+    def collects(self, item: Item) -> bool:
+        """Whether Velero finds an object when it lists its kind."""
+        kind = self.discovery.resolve(item.key.kind)
+        return kind is not None and self.kinds.includes(kind) and _is_listed(self, kind, item)
+
 
 def scope_of(
     spec: BackupSpec, discovery: Discovery, namespaces: Iterable[Item], policies: Policies | None = None
@@ -84,6 +89,14 @@ def covered(spec: BackupSpec, world: World, policies: Policies | None = None) ->
         related = (world.by_key.get(each) for each in item.related)
         waiting += [each for each in related if each is not None and scope.takes(each)]
     return frozenset(taken | _definitions(scope, world, taken))
+
+
+def is_covered(scope: Scope, item: Item, referring: Iterable[Item]) -> bool:
+    """Whether a Backup has an object, collected itself or for one of the objects that refer to it."""
+    if scope.refused or not scope.takes(item):
+        return False
+    collected = (each for each in (item, *referring) if scope.takes(each) and scope.collects(each))
+    return next(collected, None) is not None
 
 
 def _collected(scope: Scope, world: World) -> list[Item]:

@@ -102,3 +102,18 @@ def kinds_of(lists: Iterable[tuple[str, Iterable[dict[str, object]]]]) -> Discov
             backed_up = isinstance(verbs, list) and BACKED_UP_VERBS.issubset(verbs)
             (kinds if backed_up else others).append(row)
     return Discovery(tuple(kinds), tuple(others))
+
+
+STANDARD_KINDS = Discovery(
+    (
+        ResourceKind("", NAMESPACES, "Namespace", namespaced=False, singular="namespace", short_names=("ns",)),
+        ResourceKind(
+            "", CLAIMS, "PersistentVolumeClaim", namespaced=True, singular="persistentvolumeclaim", short_names=("pvc",)
+        ),
+        ResourceKind(
+            "", VOLUMES, "PersistentVolume", namespaced=False, singular="persistentvolume", short_names=("pv",)
+        ),
+        ResourceKind("", PODS, "Pod", namespaced=True, singular="pod", short_names=("po",)),
+    )
+)
+"""The kinds that decide whether the data of a claim is saved; every cluster serves them."""

@@ -36,6 +36,14 @@ class NamespaceFilter:
             return self.includes_name(name)
         return name in self.includes and self.includes_name(name)
 
+    def covered(self, existing: frozenset[str]) -> frozenset[str]:
+        """Return the namespaces of a cluster whose objects Velero collects."""
+        if self.expanded:
+            return (self.includes - self.excludes) & existing
+        if self.lists_all:
+            return existing - _expanded(self.excludes, existing)
+        return frozenset(each for each in self.includes & existing if self.includes_name(each))
+
 
 def namespace_filter(
     included: Collection[str], excluded: Collection[str], existing: Collection[str]

@@ -1,0 +1,1 @@
+"""`foresail coverage`: what is backed up, and what is not."""

@@ -1,0 +1,47 @@
+"""The words of `foresail coverage`; what it does is imported only when it is used."""
+
+import argparse
+import os
+from typing import TYPE_CHECKING
+
+from foresail.cli.options.connection import add_cluster
+from foresail.cli.options.parser import examples
+
+if TYPE_CHECKING:
+    from foresail.cli.options.parser import CommandParser
+
+
+def add_coverage(commands: "argparse._SubParsersAction[CommandParser]") -> None:
+    """Add `foresail coverage` to the command line."""
+    one = commands.add_parser(
+        "coverage",
+        help="show which namespaces and volumes are backed up, and why one is not",
+        description="Shows for each namespace and claim which schedules cover it, the newest good backup, the next run"
+        " and the gaps. Works without a running operator and changes nothing.",
+        epilog=examples(
+            "foresail coverage -A",
+            "foresail coverage -n shop -o wide",
+            "foresail coverage -A --rpo 26h --fail-on gaps",
+            "foresail coverage -A -o json",
+        ),
+    )
+    one.set_defaults(run=_run)
+    where = one.add_mutually_exclusive_group()
+    where.add_argument("-A", "--all-namespaces", action="store_true", help="every namespace but those of the system")
+    where.add_argument("-n", "--namespace", metavar="NAMESPACE", help="(default: the namespace of the context)")
+    one.add_argument(
+        "--velero-namespace",
+        default=os.environ.get("VELERO_NAMESPACE") or "velero",
+        metavar="NAMESPACE",
+        help="Velero's (default: VELERO_NAMESPACE, or velero)",
+    )
+    one.add_argument("--rpo", metavar="DURATION", help="objective: how old the newest good backup may be, such as 26h")
+    one.add_argument("--fail-on", choices=["gaps"], help="exit with code 1 if there are gaps")
+    one.add_argument("-o", "--output", choices=["table", "wide", "json"], default="table", help="(%(default)s)")
+    add_cluster(one)
+
+
+def _run(args: argparse.Namespace) -> int:
+    from foresail.cli.coverage.show import run_coverage  # noqa: PLC0415 - the rest of the command starts without it
+
+    return run_coverage(args)

@@ -1,0 +1,136 @@
+"""`foresail coverage`: read the cluster, judge it and print the result."""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from foresail.cli.access.cluster import on_cluster, settle_namespace
+from foresail.cli.coverage.snapshot import read_view
+from foresail.cli.errors import CommandError
+from foresail.cli.options.values import read_length
+from foresail.cli.output.table import fitted, table, terminal_width
+from foresail.cli.output.times import ago, moment
+from foresail.kube.clock import now
+from foresail.proof.coverage import NamespaceCoverage, judge
+from foresail.proof.reasons import Gap
+
+SYSTEM = frozenset({"kube-system", "kube-public", "kube-node-lease"})
+"""Namespaces that -A leaves out, as it does Velero's own; -n shows each of them."""
+
+_HEADER = ("NAMESPACE", "COVERED BY", "NEWEST GOOD BACKUP", "NEXT RUN", "VOLUMES", "GAPS")
+_WIDE = ("NAMESPACE", "CLAIM", "COVERED BY", "METHOD", "NEWEST GOOD BACKUP", "NEXT RUN", "GAP")
+_SHRINKS = ("COVERED BY", "NEWEST GOOD BACKUP", "NAMESPACE")
+
+
+def run_coverage(args: argparse.Namespace) -> int:
+    """Run the command."""
+    if not args.all_namespaces:
+        settle_namespace(args)
+    objective = timedelta(microseconds=read_length(args.rpo, "--rpo") / 1000) if args.rpo else None
+    instant = now()
+    view = on_cluster(args, lambda cluster: read_view(cluster, args.velero_namespace, objective, instant))
+    found = selected(judge(view, instant), "" if args.all_namespaces else args.namespace, args.velero_namespace)
+    gaps = [gap for each in found for gap in each.all_gaps()]
+    if args.output == "json":
+        print(json.dumps(document(found, objective, instant), indent=2))
+    else:
+        print(coverage_table(found, instant, wide=args.output == "wide", width=terminal_width(sys.stdout)))
+        print(summary(found), file=sys.stderr)
+    return 1 if args.fail_on and gaps else 0
+
+
+def selected(found: Iterable[NamespaceCoverage], namespace: str, velero_namespace: str) -> list[NamespaceCoverage]:
+    """Return the namespaces to show: one, or all but those of the system."""
+    if not namespace:
+        return [each for each in found if each.name not in SYSTEM and each.name != velero_namespace]
+    chosen = [each for each in found if each.name == namespace]
+    if not chosen:
+        raise CommandError(f"namespace {namespace} does not exist", "name an existing namespace with -n, or use -A")
+    return chosen
+
+
+def coverage_table(found: Sequence[NamespaceCoverage], instant: datetime, *, wide: bool, width: int | None) -> str:
+    """Return a line for each namespace; the wide table has one for each claim and gap too."""
+    if wide:
+        return table(_WIDE, [line for each in found for line in _wide_lines(each, instant)])
+    return fitted(_HEADER, [_line(each, instant) for each in found], width, _SHRINKS)
+
+
+def _line(each: NamespaceCoverage, instant: datetime) -> tuple[str, ...]:
+    saved = sum(bool(claim.schedules) for claim in each.claims)
+    return (
+        each.name,
+        _schedules(each),
+        _newest(each, instant),
+        moment(each.next_run, instant) if each.next_run else "n/a",
+        f"{saved}/{len(each.claims)}" if each.claims else "none",
+        ",".join(dict.fromkeys(gap.reason.value for gap in each.all_gaps())) or "none",
+    )
+
+
+def _wide_lines(each: NamespaceCoverage, instant: datetime) -> Iterable[tuple[str, ...]]:
+    upcoming = moment(each.next_run, instant) if each.next_run else "n/a"
+    gaps = [_text(gap) for gap in each.gaps] or [""]
+    yield each.name, "", _schedules(each), "", _newest(each, instant), upcoming, gaps[0]
+    for gap in gaps[1:]:
+        yield each.name, "", "", "", "", "", gap
+    for claim in each.claims:
+        text = "; ".join(map(_text, claim.gaps))
+        yield each.name, claim.name, ",".join(claim.schedules) or "<none>", claim.method.value, "", "", text
+
+
+def _schedules(each: NamespaceCoverage) -> str:
+    return "<excluded>" if each.is_excluded else ",".join(each.schedules) or "<none>"
+
+
+def _newest(each: NamespaceCoverage, instant: datetime) -> str:
+    backup = each.newest_good
+    return f"{backup.name} ({ago(backup.started, instant)})" if backup else "<none>"
+
+
+def _text(gap: Gap) -> str:
+    return f"{gap.reason.value}: {gap.message}"
+
+
+def summary(found: Sequence[NamespaceCoverage]) -> str:
+    """Return how many namespaces have gaps."""
+    open_ones = sum(bool(each.all_gaps()) for each in found)
+    return f"{open_ones} of {len(found)} namespaces have gaps." if open_ones else "No gaps found."
+
+
+def document(found: Sequence[NamespaceCoverage], objective: timedelta | None, instant: datetime) -> dict[str, Any]:
+    """Return the result for programs."""
+    return {
+        "time": instant.isoformat(),
+        "objectiveSeconds": objective.total_seconds() if objective else None,
+        "gaps": sum(len(each.all_gaps()) for each in found),
+        "namespaces": [_data(each, instant) for each in found],
+    }
+
+
+def _data(each: NamespaceCoverage, instant: datetime) -> dict[str, Any]:
+    backup = each.newest_good
+    newest = None
+    if backup is not None and backup.started is not None:
+        age = (instant - backup.started).total_seconds()
+        newest = {"name": backup.name, "started": backup.started.isoformat(), "ageSeconds": age}
+    return {
+        "namespace": each.name,
+        "excluded": each.is_excluded,
+        "schedules": list(each.schedules),
+        "newestGoodBackup": newest,
+        "nextRun": each.next_run.isoformat() if each.next_run else None,
+        "gaps": _gaps(each.gaps),
+        "claims": [
+            {"name": claim.name, "method": claim.method.value, "schedules": list(claim.schedules),
+             "gaps": _gaps(claim.gaps)}
+            for claim in each.claims
+        ],
+    }  # fmt: skip
+
+
+def _gaps(gaps: Iterable[Gap]) -> list[dict[str, str]]:
+    return [{"reason": each.reason.value, "message": each.message} for each in gaps]

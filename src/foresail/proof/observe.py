@@ -1,0 +1,70 @@
+"""What coverage is judged from: rows with only what decisions need."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from foresail.api.specs import BackupSpec
+from foresail.scope.policies import Policies
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceRow:
+    """A namespace."""
+
+    name: str
+    created: datetime
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRow:
+    """A claim, its volume and the pods that mount it, as JSON has them."""
+
+    namespace: str
+    name: str
+    body: Mapping[str, Any]
+    volume: Mapping[str, Any] | None = None
+    pods: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleRow:
+    """A Schedule, or a NonAdminSchedule with the spec that its Backups get."""
+
+    kind: str
+    namespace: str
+    name: str
+    spec: BackupSpec
+    paused: bool = False
+    next_run: datetime | None = None
+    policies: Policies | None = None
+
+    @property
+    def title(self) -> str:
+        """How people know it: the kind is named only for a tenant's schedule."""
+        return self.name if self.kind == "Schedule" else f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class BackupRow:
+    """A Velero Backup; `schedule` is the title of the schedule that made it."""
+
+    name: str
+    phase: str
+    spec: BackupSpec
+    started: datetime | None = None
+    items: int | None = None
+    schedule: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CoverageView:
+    """Everything that coverage is judged from."""
+
+    namespaces: tuple[NamespaceRow, ...]
+    claims: tuple[ClaimRow, ...] = ()
+    schedules: tuple[ScheduleRow, ...] = ()
+    backups: tuple[BackupRow, ...] = ()
+    objective: timedelta | None = None

@@ -1,0 +1,45 @@
+"""Why a namespace or a claim is not covered: words that appear in `foresail coverage`."""
+
+from enum import StrEnum
+
+import msgspec
+
+
+class Reason(StrEnum):
+    """The words; programs know them, so they do not change."""
+
+    NO_SCHEDULE = "NoSchedule"
+    """No Schedule and no NonAdminSchedule covers the namespace. Create one, or label the namespace
+    `velero.io/exclude-from-backup=true`.
+    """
+
+    PAUSED = "SchedulePaused"
+    """Every schedule that covers the namespace is paused. Resume one with `foresail schedule unpause`."""
+
+    REFUSED = "SpecRefused"
+    """Velero refuses the template of the schedule, so no run backs anything up. Correct the template."""
+
+    PARTIAL_RUNS = "RunsNotComplete"
+    """The last runs failed or partially failed. Read the errors with `velero backup describe`."""
+
+    EMPTY = "BackupEmpty"
+    """The last run backed up no object. Compare the included namespaces of the schedule with those of the cluster."""
+
+    SHRUNK = "BackupShrunk"
+    """The last run has at least 90 % fewer objects than the one before it. Check what was deleted."""
+
+    NAMESPACE_ABSENT = "NamespaceAbsent"
+    """A schedule names a namespace that does not exist, so each of its runs partially fails. Correct the list."""
+
+    VOLUME_LEFT_OUT = "VolumeLeftOut"
+    """No schedule saves the data of the claim. The message has the reason for each of them."""
+
+    OBJECTIVE_MISSED = "ObjectiveMissed"
+    """The newest good backup of the namespace is older than the objective, or there is none."""
+
+
+class Gap(msgspec.Struct, frozen=True):
+    """Something that is not covered: a word for programs and a sentence for people."""
+
+    reason: Reason
+    message: str

@@ -1,0 +1,103 @@
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from foresail.cli.main import main
+from foresail.kube.clock import now
+from tests.unit.cli.canned import canned
+
+VELERO = "/apis/velero.io/v1/namespaces/velero"
+
+
+def listed(*items: dict[str, Any]) -> dict[str, Any]:
+    return {"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": list(items)}
+
+
+def named(name: str, namespace: str = "", **rest: object) -> dict[str, Any]:
+    metadata: dict[str, Any] = {"name": name, "creationTimestamp": "2026-01-01T00:00:00Z", "labels": {}}
+    return {"metadata": metadata | ({"namespace": namespace} if namespace else {}), **rest}
+
+
+def answers() -> dict[str, Any]:
+    template = {"includedNamespaces": ["shop", "gone"], "snapshotVolumes": False}
+    started = (now() - timedelta(hours=3)).isoformat()
+    nightly = named(
+        "nightly-1",
+        "velero",
+        spec=template,
+        status={"phase": "Completed", "startTimestamp": started, "progress": {"itemsBackedUp": 7}},
+    )
+    nightly["metadata"]["labels"]["velero.io/schedule-name"] = "nightly"
+    tenant = {"schedule": "0 3 * * *", "template": {"backupSpec": {"includedNamespaces": ["shop"]}}}
+    claim = named("data", "shop", spec={"volumeName": "pv"}, status={"phase": "Bound"})
+    return {
+        "/api/v1/namespaces": listed(named("shop"), named("bank"), named("lab"), named("kube-system")),
+        "/api/v1/persistentvolumeclaims": listed(claim),
+        "/api/v1/persistentvolumes": listed(named("pv", spec={"capacity": {"storage": "1Gi"}})),
+        "/api/v1/pods": listed(),
+        f"{VELERO}/backups": listed(nightly),
+        f"{VELERO}/schedules": listed(named("nightly", "velero", spec={"schedule": "@daily", "template": template})),
+        "/apis/oadp.openshift.io/v1alpha1/nonadminschedules": listed(named("mine", "lab", spec=tenant)),
+    }
+
+
+@pytest.fixture
+def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    def command(*options: str) -> tuple[int, str, str]:
+        with canned(tmp_path, answers()) as server:
+            code = main(["coverage", "--kubeconfig", str(server.kubeconfig), *options])
+            assert server.writes == []
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return command
+
+
+def test_each_namespace_shows_what_covers_it_and_what_does_not(run: Callable[..., tuple[int, str, str]]) -> None:
+    code, out, err = run("-A", "--rpo", "26h", "--fail-on", "gaps")
+    lines = {line.split()[0]: line for line in out.splitlines()}
+    assert code == 1
+    assert list(lines) == ["NAMESPACE", "bank", "gone", "lab", "shop"]
+    assert "NoSchedule,ObjectiveMissed" in lines["bank"]
+    assert "NamespaceAbsent" in lines["gone"]
+    assert "lab/mine" in lines["lab"]
+    assert "nightly-1 (3h ago)" in lines["shop"]
+    assert "0/1" in lines["shop"]
+    assert lines["shop"].endswith("VolumeLeftOut")
+    assert err == "4 of 4 namespaces have gaps.\n"
+
+
+def test_gaps_alone_are_no_failure_unless_asked_for(run: Callable[..., tuple[int, str, str]]) -> None:
+    assert run("-A")[0] == 0
+    code, out, err = run("-n", "lab", "--fail-on", "gaps")
+    assert (code, err) == (0, "No gaps found.\n")
+    assert "bank" not in out
+
+
+def test_json_has_every_gap_with_its_message(run: Callable[..., tuple[int, str, str]]) -> None:
+    found = json.loads(run("-n", "shop", "-o", "json", "--rpo", "26h")[1])
+    (shop,) = found["namespaces"]
+    assert found["gaps"] == 1
+    assert found["objectiveSeconds"] == 26 * 3600
+    assert shop["newestGoodBackup"]["name"] == "nightly-1"
+    assert shop["claims"][0]["gaps"][0]["message"] == (
+        "no schedule saves the data of claim data: nightly: snapshotVolumes is false and no pod mounts it"
+    )
+
+
+def test_the_wide_table_has_a_line_for_each_claim(run: Callable[..., tuple[int, str, str]]) -> None:
+    assert "VolumeLeftOut: no schedule saves the data of claim data" in run("-n", "shop", "-o", "wide")[1]
+
+
+def test_a_namespace_that_does_not_exist_is_an_error(run: Callable[..., tuple[int, str, str]]) -> None:
+    code, _, err = run("-n", "nowhere")
+    assert code == 1
+    assert "namespace nowhere does not exist" in err
+
+
+def test_an_objective_that_is_no_duration_is_wrong_usage(run: Callable[..., tuple[int, str, str]]) -> None:
+    assert run("-A", "--rpo", "soon")[0] == 2

@@ -1,0 +1,143 @@
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from foresail.api.specs import BackupSpec
+from foresail.proof.coverage import NamespaceCoverage, judge
+from foresail.proof.observe import BackupRow, ClaimRow, CoverageView, NamespaceRow, ScheduleRow
+from foresail.proof.reasons import Reason
+
+NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
+OLD = NOW - timedelta(days=400)
+
+
+def spec(**fields: Any) -> BackupSpec:  # noqa: ANN401  as JSON has it
+    return msgspec.convert(fields, BackupSpec)
+
+
+def namespaces(*names: str) -> tuple[NamespaceRow, ...]:
+    return tuple(NamespaceRow(each, OLD) for each in names)
+
+
+def claim(namespace: str, name: str = "data") -> ClaimRow:
+    body = {"metadata": {"name": name}, "spec": {"volumeName": "pv"}, "status": {"phase": "Bound"}}
+    return ClaimRow(namespace, name, body, {"spec": {"capacity": {"storage": "1Gi"}}})
+
+
+def schedule(name: str, *, paused: bool = False, **fields: Any) -> ScheduleRow:  # noqa: ANN401  as JSON has it
+    return ScheduleRow("Schedule", "velero", name, spec(**fields), paused, NOW + timedelta(hours=1))
+
+
+def run(of: ScheduleRow, hours: float, phase: str = "Completed", items: int | None = 100) -> BackupRow:
+    return BackupRow(f"{of.name}-{hours:g}", phase, of.spec, NOW - timedelta(hours=hours), items, of.title)
+
+
+def judged(view: CoverageView) -> dict[str, NamespaceCoverage]:
+    return {each.name: each for each in judge(view, NOW)}
+
+
+def reasons(of: NamespaceCoverage) -> list[Reason]:
+    return [each.reason for each in of.all_gaps()]
+
+
+def test_eighteen_namespaces_with_volumes_that_no_schedule_covers_are_found() -> None:
+    names = [f"team-{number:02}" for number in range(40)]
+    nightly = schedule("nightly", includedNamespaces=names[:22])
+    found = judge(
+        CoverageView(namespaces(*names), tuple(map(claim, names)), (nightly,), (run(nightly, 5),)),
+        NOW,
+    )
+    bare = [each.name for each in found if reasons(each) == [Reason.NO_SCHEDULE]]
+    assert bare == names[22:]
+    assert all(not each.all_gaps() and each.claims[0].schedules == ("nightly",) for each in found[:22])
+
+
+def test_eleven_partial_runs_over_absent_namespaces_with_empty_archives_are_found() -> None:
+    nightly = schedule("nightly", includedNamespaces=["shop", "gone"])
+    runs = tuple(run(nightly, 24 * day, "PartiallyFailed", 0) for day in range(11))
+    found = judged(CoverageView(namespaces("shop"), (), (nightly,), runs, timedelta(hours=26)))
+    assert reasons(found["shop"]) == [Reason.PARTIAL_RUNS, Reason.EMPTY, Reason.OBJECTIVE_MISSED]
+    assert "the last 11 of 11 runs" in found["shop"].gaps[0].message
+    assert reasons(found["gone"]) == [Reason.NAMESPACE_ABSENT]
+    assert found["shop"].newest_good is None
+
+
+def test_what_a_restore_could_use_is_told_from_what_only_exists() -> None:
+    nightly = schedule("nightly", includedNamespaces=["shop"])
+    runs = (run(nightly, 50), run(nightly, 26), run(nightly, 2, items=9))
+    found = judged(CoverageView(namespaces("shop"), (), (nightly,), runs, timedelta(hours=24)))["shop"]
+    assert found.newest_good == runs[1]
+    assert reasons(found) == [Reason.SHRUNK, Reason.OBJECTIVE_MISSED]
+
+
+@pytest.mark.parametrize("hours", [2, 25.9])
+def test_a_young_good_backup_meets_the_objective(hours: float) -> None:
+    nightly = schedule("nightly")
+    found = judged(CoverageView(namespaces("shop"), (), (nightly,), (run(nightly, hours),), timedelta(hours=26)))
+    assert found["shop"].all_gaps() == []
+
+
+def test_a_paused_schedule_is_a_gap_only_without_another_that_runs() -> None:
+    paused, other = schedule("paused", paused=True), schedule("other")
+    alone = judged(CoverageView(namespaces("shop"), (), (paused,)))["shop"]
+    assert reasons(alone) == [Reason.PAUSED]
+    assert alone.next_run is None
+    assert reasons(judged(CoverageView(namespaces("shop"), (), (paused, other)))["shop"]) == []
+
+
+def test_a_backup_from_before_a_namespace_existed_is_not_its_backup() -> None:
+    nightly = schedule("nightly")
+    rows = (NamespaceRow("young", NOW - timedelta(hours=30)),)
+    found = judged(CoverageView(rows, (), (nightly,), (run(nightly, 40),), timedelta(hours=26)))["young"]
+    assert found.newest_good is None
+    assert reasons(found) == [Reason.OBJECTIVE_MISSED]
+
+
+def test_a_namespace_younger_than_the_objective_has_no_gap_yet() -> None:
+    rows = (NamespaceRow("young", NOW - timedelta(hours=3)),)
+    found = judged(CoverageView(rows, (), (schedule("nightly"),), (), timedelta(hours=26)))["young"]
+    assert reasons(found) == []
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"snapshotVolumes": False},
+        {"excludedResources": ["pvc"]},
+        {"labelSelector": {"matchLabels": {"app": "web"}}},
+        {"orLabelSelectors": [{"matchLabels": {"app": "web"}}]},
+    ],
+)
+def test_a_claim_whose_data_no_schedule_saves_is_a_gap(fields: dict[str, Any]) -> None:
+    found = judged(CoverageView(namespaces("shop"), (claim("shop"),), (schedule("nightly", **fields),)))["shop"]
+    assert reasons(found) == [Reason.VOLUME_LEFT_OUT]
+
+
+def test_a_schedule_that_velero_refuses_protects_nothing() -> None:
+    bad = schedule("bad", includedNamespaces=["shop", "*"])
+    assert reasons(judged(CoverageView(namespaces("shop"), (), (bad,)))["shop"]) == [Reason.REFUSED]
+
+
+def test_the_exclusion_label_says_that_no_backup_is_wanted() -> None:
+    row = NamespaceRow("scratch", OLD, {"velero.io/exclude-from-backup": "true"})
+    found = judged(CoverageView((row,), (), (), (), timedelta(hours=1)))["scratch"]
+    assert (found.is_excluded, found.all_gaps()) == (True, [])
+
+
+@pytest.mark.timed
+def test_five_thousand_namespaces_and_five_hundred_schedules_take_less_than_five_seconds() -> None:
+    names = [f"team-{number % 100:02}-{number:04}" for number in range(5000)]
+    schedules = [schedule(f"all-{number}", excludedNamespaces=[f"team-{number:02}-*"]) for number in range(50)]
+    schedules += [schedule(f"team-{number}", includedNamespaces=[f"team-{number % 100:02}-*"]) for number in range(200)]
+    schedules += [schedule(f"one-{number}", includedNamespaces=[names[number]]) for number in range(250)]
+    backups = tuple(run(each, 24 * day + 1) for each in schedules for day in range(14))
+    view = CoverageView(namespaces(*names), tuple(map(claim, names)), tuple(schedules), backups, timedelta(hours=26))
+    began = time.process_time()
+    found = judge(view, NOW)
+    seconds = time.process_time() - began
+    print(f"judged in {seconds:.2f} s")
+    assert len(found) == 5000
+    assert seconds <= 5
