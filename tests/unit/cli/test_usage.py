@@ -230,6 +230,7 @@ def test_every_verb_that_lists_or_changes_objects_is_known_here() -> None:
         "retention",
         "pin",  # by name only
         "unpin",
+        "plan",
     }
     assert set(verbs) == {each for verbs in PRINTS_OBJECTS.values() for each in verbs} | others
 
