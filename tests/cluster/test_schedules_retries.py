@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -55,8 +56,15 @@ def foresail(cluster: Cluster, *words: str) -> str:
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=120).stdout
 
 
+def location(cluster: Cluster) -> Any:  # noqa: ANN401 - JSON
+    return cluster.get("backupstoragelocations.velero.io", "default", "--namespace=velero")["status"]
+
+
 def set_validation(cluster: Cluster, frequency: str) -> None:
-    """Let Velero check the location that often; with 0s it stays Available, whatever becomes of the bucket."""
+    """Let Velero check the location that often; with 0s it stays Available, whatever becomes of the bucket.
+
+    Velero checks it once more because of the change.
+    """
     cluster.kubectl(
         "patch", "backupstoragelocations.velero.io", "default", "--namespace=velero", "--type=merge",
         f'--patch={{"spec":{{"validationFrequency":"{frequency}"}}}}',
@@ -66,7 +74,9 @@ def set_validation(cluster: Cluster, frequency: str) -> None:
 def test_slot_gets_one_good_backup_though_the_bucket_fails_twice_and_velero_is_killed(
     cluster: Cluster, operator: Operator, eventually: Eventually, figure: Figure
 ) -> None:
+    checked = location(cluster)["lastValidationTime"]
     set_validation(cluster, "0s")
+    eventually(lambda: location(cluster)["lastValidationTime"] > checked, 60)
     try:
         cluster.fault.kill("s3")
         tick = (now() + MINUTE / 6).replace(second=0, microsecond=0) + MINUTE
