@@ -158,14 +158,10 @@ class Schedules:
     def _learn_schedule(self, change: Change[ScheduleRow]) -> Iterable[Key]:
         if change.old is not None and change.new is None:
             self._deleted.pop(change.old.uid, None)
-        if self._groups.has_unfinished(change.key):
-            self._place(change.key)
-        return ()
+        return self._place(change.key) if self._groups.has_unfinished(change.key) else ()
 
     def _learn_policy(self, _: Change[PolicyRow]) -> Iterable[Key]:
-        for key in self._groups.with_unfinished():
-            self._place(key)
-        return ()
+        return {each for key in self._groups.with_unfinished() for each in self._place(key)}
 
     def _learn_backup(self, change: Change[BackupRow]) -> Iterable[Key]:
         if change.old is None and change.new is not None and not change.initial:
@@ -175,15 +171,11 @@ class Schedules:
         keys = {Key(row.key.namespace, row.schedule) for row in (change.old, change.new) if row is not None}
         return [each for key in keys for each in self._learn_run(change, key)]
 
-    def _learn_run(self, change: Change[BackupRow], schedule: Key) -> Iterator[Key]:
-        """Note whether a Schedule has unfinished Backups; return who waits for the place of one that has ended."""
+    def _learn_run(self, change: Change[BackupRow], schedule: Key) -> Iterable[Key]:
+        """Note the unfinished Backups of a Schedule; return who waits for the place of one that has ended."""
         self._groups.release_seen(change.key, schedule)
         is_running = self.backups.count("unfinished", schedule.name) > 0
-        if is_running != self._groups.has_unfinished(schedule):
-            before = self._groups.group(schedule)
-            self._place(schedule)
-            if before is not None and not is_running:
-                yield from (waits for _, waits in self._groups.first(before, 1))
+        return self._place(schedule) if is_running or self._groups.has_unfinished(schedule) else ()
 
     def _learn_answer(self, change: Change[velero.StatusRequest]) -> Iterable[Key]:
         """Keep the version that Velero reports; Velero deletes the request soon."""
@@ -195,11 +187,12 @@ class Schedules:
             del self._versions[next(iter(self._versions))]
         return tuple(self.schedules)
 
-    def _place(self, schedule: Key) -> None:
-        """Note in which group the unfinished Backups of a Schedule count."""
-        is_running, row = self.backups.count("unfinished", schedule.name) > 0, self.schedules.get(schedule)
-        policy = policy_for(row.key.name, row.labels, self.policies.rows()) if row is not None and is_running else None
-        self._groups.place(schedule, group_of(policy), is_running=is_running)
+    def _place(self, schedule: Key) -> Iterable[Key]:
+        """Note in which group the unfinished Backups of a Schedule count; return who waits for a place that is free."""
+        count, row = self.backups.count("unfinished", schedule.name), self.schedules.get(schedule)
+        policy = policy_for(row.key.name, row.labels, self.policies.rows()) if row is not None and count else None
+        freed = self._groups.place(schedule, group_of(policy), count)
+        return [waits for _, waits in self._groups.first(freed, 1)] if freed is not None else ()
 
     def _note_deleted(self, backup: BackupRow) -> None:
         schedule, slot = self.schedules.get(Key(backup.key.namespace, backup.schedule)), backup.slot
@@ -291,7 +284,11 @@ class Schedules:
         }
         reserved = {each.name for each in self._groups.reserved(group, now) if each not in self.backups}
         found = GroupView(group, limit.max, tuple(sorted(names | reserved)), is_reserving=bool(reserved))
-        return msgspec.structs.replace(found, waiting=self._groups.first(group, found.free, without=key))
+        return msgspec.structs.replace(
+            found,
+            waiting=self._groups.first(group, found.free, without=key),
+            waits_since=self._groups.waits_since(key, group),
+        )
 
     def _with_deletions(self, view: ScheduleView, locations: tuple[LocationRow, ...]) -> ScheduleView:
         """Add what retention depends on, which only a Schedule with such rules needs."""

@@ -8,7 +8,7 @@ from foresail.api import velero
 from foresail.api.instants import stamp
 from foresail.plan import Level, Note, Patch, Plan, Subject
 from foresail.schedules.build import create_backup
-from foresail.schedules.groups import RESERVED_FOR
+from foresail.schedules.groups import RECHECK, RESERVED_FOR
 from foresail.schedules.observe import ScheduleView
 from foresail.schedules.reasons import Because, Reason
 from foresail.schedules.retention import delete_first, failed_deletions, lifetime
@@ -17,6 +17,7 @@ from foresail.schedules.rules import Verdict, judge, next_reconcile
 from foresail.schedules.slots import last_slot
 from foresail.schedules.status import patch_body
 from foresail.slots.due import unrecorded_slot
+from foresail.slots.interval import stable_delay
 from foresail.slots.rules import missed_text, skipped_text
 from foresail.slots.timing import NotRun
 
@@ -56,7 +57,7 @@ def plan(view: ScheduleView, verdict: Verdict, now: datetime) -> Plan:
     return Plan(
         actions=(*made, deleted[0]) if deleted else made,
         status=Patch(velero.SCHEDULE, schedule.key, body, schedule.version) if body else None,
-        notes=tuple(_note(subject, each) for each in reports),
+        notes=tuple(_note(subject, each) for each in reports if not _is_reported(view, verdict, each)),
         wake_at=_wake_at(view, verdict, now),
         subject=subject,
         verdict=verdict,
@@ -64,11 +65,24 @@ def plan(view: ScheduleView, verdict: Verdict, now: datetime) -> Plan:
 
 
 def _wake_at(view: ScheduleView, verdict: Verdict, now: datetime) -> datetime | None:
-    """Return when to reconcile next; soon if a place in the group is only reserved, for its Backup may never come."""
-    at, group, because = next_reconcile(verdict, now), view.group, verdict.blocked_by
-    if group is None or not group.is_reserving or because is None or because.reason is not Reason.CONCURRENCY_LIMIT:
+    """Return when to reconcile next; a run that waits in its group is reconciled within minutes, whatever happens.
+
+    Sooner if a place is only reserved, for its Backup may never come.
+    """
+    at, group = next_reconcile(verdict, now), view.group
+    if group is None or not _is_limited(verdict.blocked_by):
         return at
-    return min(now + RESERVED_FOR, at or now + RESERVED_FOR)
+    recheck = RESERVED_FOR if group.is_reserving else RECHECK + stable_delay(str(view.schedule.key), RECHECK)
+    return min(now + recheck, at or now + recheck)
+
+
+def _is_limited(because: Because | None) -> bool:
+    return because is not None and because.reason is Reason.CONCURRENCY_LIMIT
+
+
+def _is_reported(view: ScheduleView, verdict: Verdict, because: Because) -> bool:
+    """Whether an Event was emitted when the run began to wait in its group; the recheck emits no other one."""
+    return view.group is not None and _is_limited(because) and view.group.waits_since == verdict.turn
 
 
 def lifetime_of(view: ScheduleView, verdict: Verdict) -> timedelta | None:

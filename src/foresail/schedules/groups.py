@@ -18,6 +18,9 @@ from foresail.schedules.policies import PolicyRow, group_of, policy_for
 RESERVED_FOR = timedelta(minutes=1)
 """How long a new Backup may be missing from the store before its place is free again."""
 
+RECHECK = timedelta(minutes=5)
+"""How long a run that waits is not reconciled; each Schedule adds a delay of its own, up to the same time."""
+
 
 class _Reservation(msgspec.Struct, frozen=True):
     group: str
@@ -30,6 +33,7 @@ class Groups:
 
     def __init__(self) -> None:
         self._group_of: dict[Key, str | None] = {}  # of each Schedule with unfinished Backups
+        self._counts: dict[Key, int] = {}  # of those Backups
         self._running: dict[str, dict[Key, None]] = {}  # the same by group
         self._reserved: dict[Key, _Reservation] = {}
         self._reserved_in: dict[str, dict[Key, None]] = {}
@@ -38,15 +42,16 @@ class Groups:
 
     # Schedules with unfinished Backups
 
-    def place(self, schedule: Key, group: str | None, *, is_running: bool) -> None:
-        """Note whether a Schedule has unfinished Backups, and in which group they count."""
-        before = self._group_of.pop(schedule, None)
+    def place(self, schedule: Key, group: str | None, count: int) -> str | None:
+        """Note how many unfinished Backups a Schedule has, and in which group; return the group that has more room."""
+        before, had = self._group_of.pop(schedule, None), self._counts.pop(schedule, 0)
         if before is not None:
             _discard(self._running, before, schedule)
-        if is_running:
-            self._group_of[schedule] = group
+        if count:
+            self._group_of[schedule], self._counts[schedule] = group, count
             if group is not None:
                 self._running.setdefault(group, {})[schedule] = None
+        return before if before != group or count < had else None
 
     def with_unfinished(self) -> tuple[Key, ...]:
         """Return the Schedules with unfinished Backups."""
@@ -55,10 +60,6 @@ class Groups:
     def has_unfinished(self, schedule: Key) -> bool:
         """Whether a Schedule has unfinished Backups."""
         return schedule in self._group_of
-
-    def group(self, schedule: Key) -> str | None:
-        """Return the group in which the unfinished Backups of a Schedule count."""
-        return self._group_of.get(schedule)
 
     def running(self, group: str) -> Iterable[Key]:
         """Return the Schedules of a group with unfinished Backups."""
@@ -115,6 +116,11 @@ class Groups:
         """Return the group in whose queue a Schedule is."""
         found = self._waits.get(schedule)
         return found[0] if found is not None else None
+
+    def waits_since(self, schedule: Key, group: str) -> datetime | None:
+        """Return the slot by which a Schedule is in the queue of a group."""
+        found = self._waits.get(schedule)
+        return found[1] if found is not None and found[0] == group else None
 
     def first(self, group: str, count: int, without: Key | None = None) -> tuple[tuple[datetime, Key], ...]:
         """Return the first runs of a group that wait."""

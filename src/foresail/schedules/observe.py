@@ -135,6 +135,7 @@ class GroupView(msgspec.Struct, frozen=True):
     unfinished: tuple[str, ...] = ()  # Backups, those that are being created included
     is_reserving: bool = False  # some of them are being created
     waiting: tuple[tuple[datetime, Key], ...] = ()  # the first other Schedules that wait, by slot and name
+    waits_since: datetime | None = None  # the slot by which this Schedule waits already
 
     @property
     def free(self) -> int:

@@ -8,11 +8,12 @@ import pytest
 from foresail.api.schedule_policy import Concurrency, SchedulePolicySpec, ScheduleSelector
 from foresail.plan import Key
 from foresail.schedules.decide import decide
-from foresail.schedules.groups import RESERVED_FOR, Groups, unfinished_of_groups, view_of
+from foresail.schedules.groups import RECHECK, RESERVED_FOR, Groups, unfinished_of_groups, view_of
 from foresail.schedules.observe import GroupView
 from foresail.schedules.policies import PolicyRow, group_of
 from foresail.schedules.reasons import Reason
 from foresail.schedules.rules import concurrency_limit, judge
+from foresail.slots.interval import stable_delay
 from tests.unit.schedules.rows import HOUR, NOON, backup, schedule, view, watched
 
 OTHERS = tuple((NOON, Key("velero", name)) for name in ("a", "b", "c"))
@@ -59,7 +60,7 @@ def test_run_that_waits_names_who_runs_and_creates_nothing() -> None:
     )
     plan = decide(found, NOON)
     assert plan.actions == ()
-    assert plan.wake_at == NOON + HOUR
+    assert plan.wake_at == NOON + RECHECK + stable_delay("velero/daily", RECHECK)
     reserving = msgspec.structs.replace(found, group=msgspec.structs.replace(full, is_reserving=True))
     assert decide(reserving, NOON).wake_at == NOON + RESERVED_FOR
 

@@ -1,0 +1,162 @@
+"""Runs that wait for a place in a group: every place that becomes free goes to the first of them."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from foresail.api.schedule_policy import Concurrency, SchedulePolicySpec, ScheduleSelector
+from foresail.cron import Dialect
+from foresail.kube.controller import LowPriority
+from foresail.kube.execute import Outcome, Result
+from foresail.kube.reflector import Change
+from foresail.plan import Key, Plan
+from foresail.schedules.build import backup_name
+from foresail.schedules.controller import Schedules
+from foresail.schedules.groups import RECHECK
+from foresail.schedules.observe import BackupRow, ScheduleRow
+from foresail.schedules.policies import PolicyRow
+from foresail.schedules.settings import Settings
+from tests.unit.schedules.rows import AVAILABLE, DAY, HOUR, MINUTE, NOON, backup, schedule, watched
+
+DONE = Result(Outcome.DONE)
+SECOND = timedelta(seconds=1)
+
+
+def daily(name: str, **changed: Any) -> ScheduleRow:  # noqa: ANN401 - any column
+    key, uid = Key("velero", name), f"{name:0>8}-uid"
+    return watched(schedule(key=key, uid=uid, text="0 12 * * *", last_backup=NOON - DAY, created=NOON - DAY, **changed))
+
+
+def run_of(name: str, phase: str, **changed: Any) -> BackupRow:  # noqa: ANN401 - any column
+    row = daily(name)
+    key = Key("velero", backup_name(row, NOON))
+    return backup(phase, NOON, **{"key": key, "schedule": name, "schedule_uid": row.uid, **changed})
+
+
+def limited(name: str, most: int = 1, group: str | None = None, **selector: Any) -> PolicyRow:  # noqa: ANN401 - any field
+    spec = SchedulePolicySpec(ScheduleSelector(**selector), concurrency=Concurrency(most, group))
+    return PolicyRow(Key("", name), spec)
+
+
+class Operator:
+    """The controller, with the changes that a watch would deliver and the queue of a loop."""
+
+    def __init__(self, *rows: ScheduleRow | PolicyRow) -> None:
+        self.controller = Schedules("velero", Settings(), Dialect.GOCRON)
+        self.controller.locations.put(AVAILABLE.key, AVAILABLE)
+        self.plans: dict[str, Plan] = {}
+        self.made: list[str] = []
+        for each in rows:
+            self.change("Schedule" if isinstance(each, ScheduleRow) else "SchedulePolicy", each.key, each)
+
+    def change(self, kind: str, key: Key, new: object) -> set[Key]:
+        """Store a change and return the keys that it maps to."""
+        (informer,) = (each for each in self.controller.informers if each.spec.kind.name == kind)
+        old = informer.store.get(key)
+        if new is None:
+            informer.store.remove(key)
+        else:
+            informer.store.put(key, new)
+        change = Change(key, old, new, initial=False)
+        found = (*informer.learn(change), *informer.keys(change))
+        return {each.key if isinstance(each, LowPriority) else each for each in found}
+
+    def reconcile(self, key: Key, now: datetime, result: Result = DONE) -> list[Key]:
+        """Reconcile one key and return the keys that follow."""
+        view = self.controller.observe(key, now)
+        if view is None:
+            return list(self.controller.settled(key, None, Plan(), DONE, now))
+        plan = self.plans[key.name] = self.controller.decide(view, now)
+        self.controller.begin(key, view, plan, now)
+        self.made += [each.key.name.partition("-")[0] for each in plan.actions]
+        return list(self.controller.settled(key, view, plan, result, now))
+
+    def work(self, keys: set[Key], now: datetime) -> None:
+        """Reconcile keys, and those that follow from them."""
+        todo = sorted(each for each in keys if each.namespace)
+        while todo:
+            todo += self.reconcile(todo.pop(0), now)
+
+    def run(self, row: BackupRow, now: datetime) -> None:
+        """Store a Backup and reconcile what follows."""
+        self.work(self.change("Backup", row.key, row), now)
+
+
+def waiting(*rows: ScheduleRow | PolicyRow) -> Operator:
+    """Return the operator while `a` has taken the only place of a group, and `b` waits for it."""
+    operator = Operator(daily("a"), daily("b"), *rows)
+    operator.work({Key("velero", "a")}, NOON)
+    operator.run(run_of("a", "InProgress"), NOON + SECOND)
+    operator.work({Key("velero", "b")}, NOON + SECOND)
+    assert operator.made == ["a"]
+    return operator
+
+
+SHARED = limited("p1", group="g", names=("a",)), limited("p2", group="g", names=("b",))
+
+
+def test_run_starts_when_the_backup_before_it_finishes() -> None:
+    operator = waiting(limited("p"))
+    operator.run(run_of("a", "Completed"), NOON + HOUR)
+    assert operator.made == ["a", "b"]
+
+
+def test_run_starts_when_the_schedule_of_a_running_backup_is_deleted() -> None:
+    operator = waiting(limited("p"))
+    operator.work(operator.change("Schedule", Key("velero", "a"), None), NOON + MINUTE)
+    assert operator.made == ["a", "b"]
+
+
+def test_run_starts_when_the_running_backup_leaves_the_group_with_its_policy() -> None:
+    operator = waiting(*SHARED)
+    operator.work(operator.change("SchedulePolicy", Key("", "p1"), None), NOON + MINUTE)
+    assert operator.made == ["a", "b"]
+
+
+def test_run_starts_when_the_running_backup_leaves_the_group_by_a_label() -> None:
+    free = SchedulePolicySpec(ScheduleSelector(match_labels={"t": "x"}), priority=9)
+    operator = waiting(*SHARED, PolicyRow(Key("", "p3"), free))
+    operator.work(operator.change("Schedule", Key("velero", "a"), daily("a", labels={"t": "x"})), NOON + MINUTE)
+    assert operator.made == ["a", "b"]
+
+
+def test_run_starts_when_one_of_two_backups_of_a_schedule_finishes() -> None:
+    operator = Operator(daily("a"), daily("b"), limited("p", most=2))
+    by_hand = Key("velero", "by-hand")
+    for row in (run_of("a", "InProgress"), run_of("a", "InProgress", key=by_hand)):
+        operator.run(row, NOON)
+    operator.work({Key("velero", "b")}, NOON)
+    assert operator.made == []
+    operator.run(run_of("a", "Completed", key=by_hand), NOON + MINUTE)
+    assert operator.made == ["b"]
+
+
+@pytest.mark.parametrize("name", ["b", "c", "d"])
+def test_run_that_waits_is_reconciled_within_minutes_and_reports_once(name: str) -> None:
+    operator, key = waiting(limited("p"), *map(daily, ("c", "d"))), Key("velero", name)
+    operator.work({key}, NOON + SECOND)
+    at = operator.plans[name].wake_at
+    assert at is not None
+    assert RECHECK <= at - NOON - SECOND <= 2 * RECHECK
+    operator.work({key}, at)
+    again = operator.plans[name]
+    assert again.wake_at == at + (at - NOON - SECOND), "the delay of a Schedule is always the same"
+    assert (again.writes, again.notes) == ((), ())
+
+
+def test_runs_that_wait_are_not_all_reconciled_at_the_same_time() -> None:
+    names = [f"s{number}" for number in range(20)]
+    operator = waiting(limited("p"), *map(daily, names))
+    operator.work({Key("velero", each) for each in names}, NOON + SECOND)
+    assert len({operator.plans[each].wake_at for each in names}) > 10
+
+
+def test_run_starts_after_the_running_backup_expired() -> None:
+    operator = Operator(daily("a"), daily("b"), limited("p"))
+    operator.run(run_of("a", "InProgress", expires=NOON + MINUTE), NOON)
+    operator.work({Key("velero", "b")}, NOON)
+    at = operator.plans["b"].wake_at
+    assert at is not None
+    operator.work({Key("velero", "b")}, at)
+    assert operator.made == ["b"]
