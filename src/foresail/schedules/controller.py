@@ -13,6 +13,7 @@ from foresail.api.schedule_policy import SCHEDULE_POLICY, SchedulePolicy
 from foresail.cron import Dialect
 from foresail.kube.controller import Informer, LowPriority
 from foresail.kube.execute import Outcome, Result
+from foresail.kube.failures import Cause
 from foresail.kube.reflector import Change, WatchSpec
 from foresail.kube.store import Store
 from foresail.plan import Create, Key, Plan
@@ -68,6 +69,17 @@ from foresail.schedules.velero_server import (
 
 _VELERO = Key("", "velero")  # the key of the Velero server: no Schedule has an empty namespace
 _SOON = timedelta(seconds=5)  # until a Schedule that was not reconciled yet may be due
+_NOT_CREATED = frozenset(
+    {
+        Cause.CONFLICT,
+        Cause.FORBIDDEN,
+        Cause.INVALID,
+        Cause.NOT_FOUND,
+        Cause.NOT_LEADING,
+        Cause.TOO_MANY,
+        Cause.UNAUTHORIZED,
+    }
+)
 _ANSWERS = 8  # of Velero's last rollouts or, where it has no Deployment, of the last days
 
 
@@ -282,7 +294,7 @@ class Schedules:
             for row in self.backups.by("unfinished", each.name)
             if is_unfinished(row, schedule, now)
         }
-        reserved = {each.name for each in self._groups.reserved(group, now) if each not in self.backups}
+        reserved = {each.name for each in self._groups.reserved(group, now, without=key) if each not in self.backups}
         found = GroupView(group, limit.max, tuple(sorted(names | reserved)), is_reserving=bool(reserved))
         return msgspec.structs.replace(
             found,
@@ -340,8 +352,11 @@ class Schedules:
         return [each for group in groups if group is not None for each in self._next_in(group, key, now)]
 
     def _note_turn(self, key: Key, view: ScheduleView, verdict: Verdict, result: Result) -> None:
-        """Queue a run that waits for a place in its group, and release the place of a Backup that was not created."""
-        if result.outcome is not Outcome.DONE:
+        """Queue a run that waits for a place in its group, and release the place of a Backup that was not created.
+
+        After any other failure the Backup may exist: its place is free once it is observed, or after a minute.
+        """
+        if _is_create_refused(result):
             self._groups.release(key)
         because, turn = verdict.blocked_by, verdict.turn
         is_limited = because is not None and because.reason is Reason.CONCURRENCY_LIMIT and not verdict.is_settling
@@ -422,6 +437,13 @@ class Schedules:
 
     def _servers(self) -> tuple[DeploymentRow, ...]:
         return tuple(row for row in self.deployments.rows() if row is not None)
+
+
+def _is_create_refused(result: Result) -> bool:
+    """Whether the Backup of a Plan was certainly not created."""
+    is_create = isinstance(result.action, Create) and result.action.kind == velero.BACKUP
+    cause = result.failure.cause if result.failure is not None else None
+    return is_create and (result.outcome is Outcome.REFUSED or cause in _NOT_CREATED)
 
 
 def _keys_for_schedule(change: Change[ScheduleRow]) -> Iterable[Key]:

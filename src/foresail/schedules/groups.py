@@ -86,11 +86,11 @@ class Groups:
         if found is not None and found.backup == backup:
             self.release(schedule)
 
-    def reserved(self, group: str, now: datetime) -> Iterator[Key]:
-        """Return the Backups of a group that are about to be created."""
+    def reserved(self, group: str, now: datetime, without: Key | None = None) -> Iterator[Key]:
+        """Return the Backups of a group that are about to be created, without the one of a Schedule."""
         for schedule in self._reserved_in.get(group, ()):
             found = self._reserved[schedule]
-            if abs(now - found.since) < RESERVED_FOR:
+            if schedule != without and abs(now - found.since) < RESERVED_FOR:
                 yield found.backup
 
     # Runs that wait

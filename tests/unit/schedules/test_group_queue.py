@@ -1,14 +1,17 @@
 """Runs that wait for a place in a group: every place that becomes free goes to the first of them."""
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from foresail.api.schedule_policy import Concurrency, SchedulePolicySpec, ScheduleSelector
 from foresail.cron import Dialect
 from foresail.kube.controller import LowPriority
 from foresail.kube.execute import Outcome, Result
+from foresail.kube.failures import Cause, Failure
 from foresail.kube.reflector import Change
 from foresail.plan import Key, Plan
 from foresail.schedules.build import backup_name
@@ -62,7 +65,7 @@ class Operator:
         found = (*informer.learn(change), *informer.keys(change))
         return {each.key if isinstance(each, LowPriority) else each for each in found}
 
-    def reconcile(self, key: Key, now: datetime, result: Result = DONE) -> list[Key]:
+    def reconcile(self, key: Key, now: datetime, outcome: Callable[[Plan], Result] = lambda _: DONE) -> list[Key]:
         """Reconcile one key and return the keys that follow."""
         view = self.controller.observe(key, now)
         if view is None:
@@ -70,13 +73,17 @@ class Operator:
         plan = self.plans[key.name] = self.controller.decide(view, now)
         self.controller.begin(key, view, plan, now)
         self.made += [each.key.name.partition("-")[0] for each in plan.actions]
-        return list(self.controller.settled(key, view, plan, result, now))
+        return list(self.controller.settled(key, view, plan, outcome(plan), now))
 
     def work(self, keys: set[Key], now: datetime) -> None:
-        """Reconcile keys, and those that follow from them."""
-        todo = sorted(each for each in keys if each.namespace)
+        """Reconcile keys, and those that follow from them; not again before the watch delivers what was written."""
+        todo, wrote = sorted(each for each in keys if each.namespace), set[Key]()
         while todo:
-            todo += self.reconcile(todo.pop(0), now)
+            key = todo.pop(0)
+            if key not in wrote:
+                made = len(self.made)
+                todo += self.reconcile(key, now)
+                wrote |= {key} if len(self.made) > made else set()
 
     def run(self, row: BackupRow, now: datetime) -> None:
         """Store a Backup and reconcile what follows."""
@@ -160,3 +167,39 @@ def test_run_starts_after_the_running_backup_expired() -> None:
     assert at is not None
     operator.work({Key("velero", "b")}, at)
     assert operator.made == ["b"]
+
+
+def ended(outcome: Outcome, cause: Cause, write: int | None) -> Callable[[Plan], Result]:
+    """Return the result of a Plan that failed at a write; None if it was cut off at an unknown one."""
+    return lambda plan: Result(outcome, plan.writes[write] if write is not None else None, Failure(cause, ""))
+
+
+@pytest.mark.parametrize(
+    ("outcome", "cause", "write", "is_kept"),
+    [
+        (Outcome.REQUEUE, Cause.CONFLICT, 1, True),  # the Backup was created, the status not written
+        (Outcome.FAILED, Cause.UNREACHABLE, 0, True),  # a timeout: it may have been created
+        (Outcome.FAILED, Cause.SERVER, 0, True),
+        (Outcome.FAILED, Cause.UNREADABLE, 0, True),
+        (Outcome.REQUEUE, Cause.NOT_LEADING, None, True),
+        (Outcome.FAILED, Cause.FORBIDDEN, 0, False),
+        (Outcome.FAILED, Cause.INVALID, 0, False),
+        (Outcome.FAILED, Cause.TOO_MANY, 0, False),
+        (Outcome.REQUEUE, Cause.NOT_FOUND, 0, False),
+        (Outcome.REQUEUE, Cause.NOT_LEADING, 0, False),
+        (Outcome.REFUSED, Cause.ALREADY_EXISTS, 0, False),
+    ],
+)
+def test_place_is_released_only_if_the_backup_was_certainly_not_created(
+    outcome: Outcome, cause: Cause, write: int | None, is_kept: bool
+) -> None:
+    first, second = Key("velero", "a"), Key("velero", "b")
+    operator = Operator(msgspec.structs.replace(daily("a"), phase=""), daily("b"), limited("p"))
+    operator.reconcile(first, NOON, ended(outcome, cause, write))
+    operator.reconcile(second, NOON)
+    assert operator.made == (["a"] if is_kept else ["a", "b"])
+    if is_kept:
+        operator.reconcile(first, NOON + SECOND)
+        assert operator.made == ["a", "a"], "its own place does not block the next attempt"
+        operator.reconcile(second, NOON + 2 * MINUTE)
+        assert operator.made == ["a", "a", "b"], "the Backup never came"
