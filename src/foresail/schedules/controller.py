@@ -32,7 +32,6 @@ from foresail.schedules.observe import (
     VeleroServer,
     backup_row,
     deletion_row,
-    is_unfinished,
     location_of,
     location_row,
     restore_row,
@@ -49,7 +48,7 @@ from foresail.schedules.policies import (
 )
 from foresail.schedules.reasons import Reason
 from foresail.schedules.retention import is_waiting_for_velero
-from foresail.schedules.rules import Verdict, judge
+from foresail.schedules.rules import MOST_NAMED, Verdict, judge
 from foresail.schedules.settings import Settings
 from foresail.schedules.velero_server import (
     REQUESTS,
@@ -170,7 +169,7 @@ class Schedules:
     def _learn_schedule(self, change: Change[ScheduleRow]) -> Iterable[Key]:
         if change.old is not None and change.new is None:
             self._deleted.pop(change.old.uid, None)
-        return self._place(change.key) if self._groups.has_unfinished(change.key) else ()
+        return self._place(change.key)
 
     def _learn_policy(self, _: Change[PolicyRow]) -> Iterable[Key]:
         return {each for key in self._groups.with_unfinished() for each in self._place(key)}
@@ -186,8 +185,7 @@ class Schedules:
     def _learn_run(self, change: Change[BackupRow], schedule: Key) -> Iterable[Key]:
         """Note the unfinished Backups of a Schedule; return who waits for the place of one that has ended."""
         self._groups.release_seen(change.key, schedule)
-        is_running = self.backups.count("unfinished", schedule.name) > 0
-        return self._place(schedule) if is_running or self._groups.has_unfinished(schedule) else ()
+        return self._place(schedule)
 
     def _learn_answer(self, change: Change[velero.StatusRequest]) -> Iterable[Key]:
         """Keep the version that Velero reports; Velero deletes the request soon."""
@@ -201,9 +199,13 @@ class Schedules:
 
     def _place(self, schedule: Key) -> Iterable[Key]:
         """Note in which group the unfinished Backups of a Schedule count; return who waits for a place that is free."""
-        count, row = self.backups.count("unfinished", schedule.name), self.schedules.get(schedule)
-        policy = policy_for(row.key.name, row.labels, self.policies.rows()) if row is not None and count else None
-        freed = self._groups.place(schedule, group_of(policy), count)
+        row = self.schedules.get(schedule)
+        rows = self.backups.by("unfinished", schedule.name) if row is not None else ()
+        backups = {each.key.name: each.expires for each in rows if row is not None and each.is_of(row)}
+        if not backups and not self._groups.has_unfinished(schedule):
+            return ()
+        policy = policy_for(row.key.name, row.labels, self.policies.rows()) if row is not None and backups else None
+        freed = self._groups.place(schedule, group_of(policy), backups)
         return [waits for _, waits in self._groups.first(freed, 1)] if freed is not None else ()
 
     def _note_deleted(self, backup: BackupRow) -> None:
@@ -282,20 +284,15 @@ class Schedules:
         return view if policy is None or policy.spec.retention is None else self._with_deletions(view, locations)
 
     def _group_view(self, key: Key, policy: PolicyRow | None, now: datetime) -> GroupView | None:
-        """Return the group of a Schedule, of which only the Schedules with unfinished Backups are read."""
+        """Return the group of a Schedule; its Backups are counted as they change, not here."""
         group = group_of(policy)
         limit = policy.spec.concurrency if policy is not None else None
         if group is None or limit is None:
             return None
-        names = {
-            row.key.name
-            for each in self._groups.running(group)
-            if (schedule := self.schedules.get(each)) is not None
-            for row in self.backups.by("unfinished", each.name)
-            if is_unfinished(row, schedule, now)
-        }
-        reserved = {each.name for each in self._groups.reserved(group, now, without=key) if each not in self.backups}
-        found = GroupView(group, limit.max, tuple(sorted(names | reserved)), is_reserving=bool(reserved))
+        running, names = self._groups.unfinished(group, now, MOST_NAMED)
+        reserved, starting = self._groups.reserved(group, now, MOST_NAMED, without=key)
+        named = tuple(sorted((*names, *starting)))
+        found = GroupView(group, limit.max, named, running + reserved - len(named), is_reserving=reserved > 0)
         return msgspec.structs.replace(
             found,
             waiting=self._groups.first(group, found.free, without=key),
@@ -368,10 +365,12 @@ class Schedules:
     def _next_in(self, group: str, settled: Key, now: datetime) -> Iterator[Key]:
         """Return the first Schedule that waits for a place in a group, if the group has one."""
         for _, key in self._groups.first(group, 1):
+            if key == settled:
+                continue
             schedule = self.schedules.get(key)
             policy = policy_for(key.name, schedule.labels, self.policies.rows()) if schedule is not None else None
             found = self._group_view(key, policy, now)
-            if key != settled and (found is None or found.name != group or found.free):
+            if found is None or found.name != group or found.free:
                 yield key
 
     def start_term(self) -> Iterable[Key]:

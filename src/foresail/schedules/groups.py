@@ -4,10 +4,11 @@ A run that starts is reserved before its first write, so two reconciles cannot b
 stored: after a restart, the unfinished Backups of the cluster tell who runs.
 """
 
-from bisect import insort
-from collections.abc import Iterable, Iterator, Mapping
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from itertools import islice
+from itertools import islice, takewhile
+from operator import itemgetter
 
 import msgspec
 
@@ -28,13 +29,39 @@ class _Reservation(msgspec.Struct, frozen=True):
     since: datetime
 
 
+class _Unfinished:
+    """The unfinished Backups of a group: all of them by name, and those that expire by that instant."""
+
+    __slots__ = ("expiring", "names")
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.expiring: list[tuple[datetime, str]] = []
+
+    def add(self, backups: Mapping[str, datetime | None]) -> None:
+        for name, expires in backups.items():
+            insort(self.names, name)
+            if expires is not None:
+                insort(self.expiring, (expires, name))
+
+    def remove(self, backups: Mapping[str, datetime | None]) -> None:
+        for name, expires in backups.items():
+            del self.names[bisect_left(self.names, name)]
+            if expires is not None:
+                del self.expiring[bisect_left(self.expiring, (expires, name))]
+
+    def named(self, now: datetime, named: int) -> tuple[int, tuple[str, ...]]:
+        past = self.expiring[: bisect_right(self.expiring, now, key=itemgetter(0))]
+        expired = {name for _, name in past}
+        return len(self.names) - len(past), tuple(islice((n for n in self.names if n not in expired), named))
+
+
 class Groups:
     """Which Schedules of each group have unfinished Backups, which start one now, and which wait, in their order."""
 
     def __init__(self) -> None:
-        self._group_of: dict[Key, str | None] = {}  # of each Schedule with unfinished Backups
-        self._counts: dict[Key, int] = {}  # of those Backups
-        self._running: dict[str, dict[Key, None]] = {}  # the same by group
+        self._placed: dict[Key, tuple[str | None, Mapping[str, datetime | None]]] = {}  # by Schedule: its Backups
+        self._unfinished: dict[str, _Unfinished] = {}  # the same by group
         self._reserved: dict[Key, _Reservation] = {}
         self._reserved_in: dict[str, dict[Key, None]] = {}
         self._waits: dict[Key, tuple[str, datetime]] = {}
@@ -42,28 +69,31 @@ class Groups:
 
     # Schedules with unfinished Backups
 
-    def place(self, schedule: Key, group: str | None, count: int) -> str | None:
-        """Note how many unfinished Backups a Schedule has, and in which group; return the group that has more room."""
-        before, had = self._group_of.pop(schedule, None), self._counts.pop(schedule, 0)
+    def place(self, schedule: Key, group: str | None, backups: Mapping[str, datetime | None]) -> str | None:
+        """Note the unfinished Backups of a Schedule and when they expire; return the group that has more room now."""
+        before, had = self._placed.pop(schedule, (None, {}))
         if before is not None:
-            _discard(self._running, before, schedule)
-        if count:
-            self._group_of[schedule], self._counts[schedule] = group, count
+            self._unfinished[before].remove(had)
+            if not self._unfinished[before].names:
+                del self._unfinished[before]
+        if backups:
+            self._placed[schedule] = group, backups
             if group is not None:
-                self._running.setdefault(group, {})[schedule] = None
-        return before if before != group or count < had else None
+                self._unfinished.setdefault(group, _Unfinished()).add(backups)
+        return before if before != group or len(backups) < len(had) else None
 
     def with_unfinished(self) -> tuple[Key, ...]:
         """Return the Schedules with unfinished Backups."""
-        return tuple(self._group_of)
+        return tuple(self._placed)
 
     def has_unfinished(self, schedule: Key) -> bool:
         """Whether a Schedule has unfinished Backups."""
-        return schedule in self._group_of
+        return schedule in self._placed
 
-    def running(self, group: str) -> Iterable[Key]:
-        """Return the Schedules of a group with unfinished Backups."""
-        return tuple(self._running.get(group, ()))
+    def unfinished(self, group: str, now: datetime, named: int) -> tuple[int, tuple[str, ...]]:
+        """Return how many Backups of a group are unfinished, and the names of the first ones."""
+        found = self._unfinished.get(group)
+        return found.named(now, named) if found is not None else (0, ())
 
     # Runs that start
 
@@ -78,7 +108,9 @@ class Groups:
         """Give a reserved place back."""
         found = self._reserved.pop(schedule, None)
         if found is not None:
-            _discard(self._reserved_in, found.group, schedule)
+            del self._reserved_in[found.group][schedule]
+            if not self._reserved_in[found.group]:
+                del self._reserved_in[found.group]
 
     def release_seen(self, backup: Key, schedule: Key) -> None:
         """Give a reserved place back whose Backup is in the store now, where it counts itself."""
@@ -86,12 +118,18 @@ class Groups:
         if found is not None and found.backup == backup:
             self.release(schedule)
 
-    def reserved(self, group: str, now: datetime, without: Key | None = None) -> Iterator[Key]:
-        """Return the Backups of a group that are about to be created, without the one of a Schedule."""
-        for schedule in self._reserved_in.get(group, ()):
-            found = self._reserved[schedule]
-            if schedule != without and abs(now - found.since) < RESERVED_FOR:
-                yield found.backup
+    def reserved(
+        self, group: str, now: datetime, named: int, without: Key | None = None
+    ) -> tuple[int, tuple[str, ...]]:
+        """Return how many Backups of a group are about to be created, and some names; not those of one Schedule."""
+        found = self._reserved_in.get(group, {})  # in the order of their age
+        stale = sum(1 for _ in takewhile(lambda each: not self._is_fresh(each, now), found))
+        mine = without is not None and without in found and self._is_fresh(without, now)
+        names = (self._reserved[each].backup.name for each in islice(found, stale, None) if each != without)
+        return len(found) - stale - mine, tuple(islice(names, named))
+
+    def _is_fresh(self, schedule: Key, now: datetime) -> bool:
+        return abs(now - self._reserved[schedule].since) < RESERVED_FOR
 
     # Runs that wait
 
@@ -108,8 +146,9 @@ class Groups:
         found = self._waits.pop(schedule, None)
         if found is not None:
             group, slot = found
-            self._queues[group].remove((slot, schedule))
-            if not self._queues[group]:
+            queue = self._queues[group]
+            del queue[bisect_left(queue, (slot, schedule))]
+            if not queue:
                 del self._queues[group]
 
     def group_waited_for(self, schedule: Key) -> str | None:
@@ -123,8 +162,13 @@ class Groups:
         return found[1] if found is not None and found[0] == group else None
 
     def first(self, group: str, count: int, without: Key | None = None) -> tuple[tuple[datetime, Key], ...]:
-        """Return the first runs of a group that wait."""
-        return tuple(islice((each for each in self._queues.get(group, ()) if each[1] != without), max(count, 0)))
+        """Return the first runs of a group that wait, without the one of a Schedule."""
+        found = self._queues.get(group, [])[: count + 1]
+        slot = self.waits_since(without, group) if without is not None else None
+        if slot is not None and without is not None:
+            at = bisect_left(found, (slot, without))
+            del found[at : at + 1]
+        return tuple(found[:count])
 
     # All of it
 
@@ -161,9 +205,3 @@ def view_of(policy: PolicyRow | None, unfinished: Mapping[str, Iterable[str]]) -
     if group is None or limit is None:
         return None
     return GroupView(group, limit.max, tuple(sorted(unfinished.get(group, ()))))
-
-
-def _discard(found: dict[str, dict[Key, None]], group: str, schedule: Key) -> None:
-    found[group].pop(schedule, None)
-    if not found[group]:
-        del found[group]

@@ -132,7 +132,8 @@ class GroupView(msgspec.Struct, frozen=True):
 
     name: str
     most: int
-    unfinished: tuple[str, ...] = ()  # Backups, those that are being created included
+    unfinished: tuple[str, ...] = ()  # Backups, those that are being created included, or the first of them
+    more: int = 0  # unfinished Backups beside these
     is_reserving: bool = False  # some of them are being created
     waiting: tuple[tuple[datetime, Key], ...] = ()  # the first other Schedules that wait, by slot and name
     waits_since: datetime | None = None  # the slot by which this Schedule waits already
@@ -140,7 +141,7 @@ class GroupView(msgspec.Struct, frozen=True):
     @property
     def free(self) -> int:
         """How many Backups may start now."""
-        return max(self.most - len(self.unfinished), 0)
+        return max(self.most - len(self.unfinished) - self.more, 0)
 
 
 class ScheduleView(msgspec.Struct, frozen=True):

@@ -3,6 +3,7 @@
 Each rule is one small function named after its question; `judge` evaluates them in their order.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
@@ -35,7 +36,7 @@ from foresail.slots.rules import (
 from foresail.slots.timing import NotRun, Placed, place
 from foresail.slots.windows import AHEAD, next_opening
 
-_MOST_NAMED = 2  # Backups or Schedules in a message
+MOST_NAMED = 2  # Backups or Schedules in a message
 LONGEST_NAME = 63  # of a label's value: the name of a Schedule is in a label of each of its Backups
 
 
@@ -153,15 +154,15 @@ def concurrency_limit(view: ScheduleView, turn: datetime) -> Because | None:
     group = view.group
     if group is None:
         return None
-    ahead = [key for key in group.waiting if key < (turn, view.schedule.key)][: group.free]
+    ahead = group.waiting[: bisect_left(group.waiting, (turn, view.schedule.key))]
     if len(ahead) < group.free:
         return None
     if group.free:
-        first = ", ".join(key.name for _, key in ahead[:_MOST_NAMED])
+        first = ", ".join(key.name for _, key in ahead[:MOST_NAMED])
         text = f"Schedule {first} waits longer for a place in {group.name}; this run follows."
         return Because(Reason.CONCURRENCY_LIMIT, text, Level.NORMAL)
-    named = ", ".join(group.unfinished[:_MOST_NAMED])
-    more = len(group.unfinished) - _MOST_NAMED
+    named = ", ".join(group.unfinished[:MOST_NAMED])
+    more = len(group.unfinished) + group.more - MOST_NAMED
     rest = f" and {more} more" if more > 0 else ""
     text = f"Limit of {group.most} concurrent Backups of {group.name} reached: {named}{rest}."
     return Because(Reason.CONCURRENCY_LIMIT, f"{text} The run starts when one finishes.", Level.NORMAL)

@@ -1,5 +1,6 @@
 """Runs that wait for a place in a group: every place that becomes free goes to the first of them."""
 
+import sys
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
@@ -203,3 +204,30 @@ def test_place_is_released_only_if_the_backup_was_certainly_not_created(
         assert operator.made == ["a", "a"], "its own place does not block the next attempt"
         operator.reconcile(second, NOON + 2 * MINUTE)
         assert operator.made == ["a", "a", "b"], "the Backup never came"
+
+
+def steps_of_a_reconcile(most: int, waits: int) -> int:
+    """Return how many calls the reconcile of one more waiting run takes."""
+    operator = Operator(*(daily(f"s{number:04}") for number in range(most + waits + 1)), limited("p", most=most))
+    for number in range(most):
+        row = run_of(f"s{number:04}", "InProgress")
+        operator.change("Backup", row.key, row)
+    for number in range(most, most + waits + 1):
+        operator.reconcile(Key("velero", f"s{number:04}"), NOON)
+    steps = 0
+
+    def count(_: object, event: str, __: object) -> None:
+        nonlocal steps
+        steps += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        operator.reconcile(Key("velero", f"s{most + waits:04}"), NOON)
+    finally:
+        sys.setprofile(None)
+    assert operator.made == []
+    return steps
+
+
+def test_reconcile_takes_no_longer_in_a_large_group_with_a_long_queue() -> None:
+    assert steps_of_a_reconcile(500, 500) <= steps_of_a_reconcile(5, 5) + 20

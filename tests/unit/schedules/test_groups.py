@@ -75,12 +75,29 @@ def test_group_is_the_policy_unless_it_names_one() -> None:
 def test_reservation_counts_until_its_backup_is_seen_it_is_released_or_too_old() -> None:
     groups, key, made = Groups(), Key("velero", "daily"), Key("velero", "daily-1")
     groups.reserve(key, "g", made, NOON)
-    assert list(groups.reserved("g", NOON)) == [made]
+    assert groups.reserved("g", NOON, 2) == (1, ("daily-1",))
+    assert groups.reserved("g", NOON, 2, without=key) == (0, ())
     groups.release_seen(Key("velero", "other"), key)
-    assert list(groups.reserved("g", NOON)) == [made]
-    assert list(groups.reserved("g", NOON + RESERVED_FOR)) == []
+    assert groups.reserved("g", NOON, 2) == (1, ("daily-1",))
+    assert groups.reserved("g", NOON + RESERVED_FOR, 2) == (0, ())
+    assert groups.reserved("g", NOON + RESERVED_FOR, 2, without=key) == (0, ())
     groups.release_seen(made, key)
-    assert list(groups.reserved("g", NOON)) == []
+    assert groups.reserved("g", NOON, 2) == (0, ())
+
+
+def test_unfinished_backups_count_in_their_group_until_they_expire() -> None:
+    groups, (a, b) = Groups(), (Key("velero", each) for each in "ab")
+    assert groups.place(a, "g", {"a-1": None, "a-2": NOON}) is None
+    assert groups.place(b, "g", {"b-1": None}) is None
+    assert groups.unfinished("g", NOON - HOUR, 2) == (3, ("a-1", "a-2"))
+    assert groups.unfinished("g", NOON, 2) == (2, ("a-1", "b-1"))
+    assert groups.place(a, "g", {"a-2": NOON}) == "g"
+    assert groups.unfinished("g", NOON, 2) == (1, ("b-1",))
+    assert groups.place(b, "h", {"b-1": None}) == "g"
+    assert groups.unfinished("h", NOON, 2) == (1, ("b-1",))
+    assert groups.place(b, None, {}) == "h"
+    assert groups.unfinished("h", NOON, 2) == (0, ())
+    assert groups.with_unfinished() == (a,)
 
 
 def test_queue_is_in_the_order_of_slots_then_names_and_a_run_is_in_it_once() -> None:
