@@ -140,7 +140,14 @@ class ScheduleWindows(Wire, frozen=True):
 class Concurrency(Wire, frozen=True):
     """How many Backups of a group may be unfinished at once; the others wait in the order of their slots."""
 
-    max: Annotated[int, msgspec.Meta(ge=1, le=MOST_CONCURRENT, description="Unfinished Backups of the group.")]
+    max: Annotated[
+        int,
+        msgspec.Meta(
+            ge=1,
+            le=MOST_CONCURRENT,
+            description="Unfinished Backups of the group; if several policies share it, the smallest max applies.",
+        ),
+    ]
     group: (
         Annotated[
             str,

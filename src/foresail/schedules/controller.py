@@ -18,7 +18,7 @@ from foresail.kube.reflector import Change, WatchSpec
 from foresail.kube.store import Store
 from foresail.plan import Create, Key, Plan
 from foresail.schedules.decide import plan
-from foresail.schedules.groups import Groups
+from foresail.schedules.groups import Groups, limited_group
 from foresail.schedules.metrics import ScheduleMetrics
 from foresail.schedules.observe import (
     BackupRow,
@@ -171,8 +171,12 @@ class Schedules:
             self._deleted.pop(change.old.uid, None)
         return self._place(change.key)
 
-    def _learn_policy(self, _: Change[PolicyRow]) -> Iterable[Key]:
-        return {each for key in self._groups.with_unfinished() for each in self._place(key)}
+    def _learn_policy(self, change: Change[PolicyRow]) -> Iterable[Key]:
+        """Note in which group each unfinished Backup counts; return who may start under another limit."""
+        woken = {each for key in self._groups.with_unfinished() for each in self._place(key)}
+        for group in (group_of(change.old), group_of(change.new)):
+            woken.update(key for _, key in self._groups.first(group or "", 1))
+        return woken
 
     def _learn_backup(self, change: Change[BackupRow]) -> Iterable[Key]:
         if change.old is None and change.new is not None and not change.initial:
@@ -285,14 +289,15 @@ class Schedules:
 
     def _group_view(self, key: Key, policy: PolicyRow | None, now: datetime) -> GroupView | None:
         """Return the group of a Schedule; its Backups are counted as they change, not here."""
-        group = group_of(policy)
-        limit = policy.spec.concurrency if policy is not None else None
-        if group is None or limit is None:
+        limited = limited_group(policy, self.policies.rows())
+        if limited is None:
             return None
+        group = limited.name
         running, names = self._groups.unfinished(group, now, MOST_NAMED)
         reserved, starting = self._groups.reserved(group, now, MOST_NAMED, without=key)
         named = tuple(sorted((*names, *starting)))
-        found = GroupView(group, limit.max, named, running + reserved - len(named), is_reserving=reserved > 0)
+        more = running + reserved - len(named)
+        found = msgspec.structs.replace(limited, unfinished=named, more=more, is_reserving=reserved > 0)
         return msgspec.structs.replace(
             found,
             waiting=self._groups.first(group, found.free, without=key),

@@ -14,7 +14,7 @@ import msgspec
 
 from foresail.plan import Key
 from foresail.schedules.observe import BackupRow, GroupView, ScheduleRow, is_unfinished
-from foresail.schedules.policies import PolicyRow, group_of, policy_for
+from foresail.schedules.policies import PolicyRow, group_of, limit_in, policy_for
 
 RESERVED_FOR = timedelta(minutes=1)
 """How long a new Backup may be missing from the store before its place is free again."""
@@ -199,9 +199,20 @@ def unfinished_of_groups(
     return found
 
 
-def view_of(policy: PolicyRow | None, unfinished: Mapping[str, Iterable[str]]) -> GroupView | None:
+def view_of(
+    policy: PolicyRow | None, policies: Iterable[PolicyRow], unfinished: Mapping[str, Iterable[str]]
+) -> GroupView | None:
     """Return the group of a policy as a snapshot shows it, without the runs that wait."""
-    group, limit = group_of(policy), policy.spec.concurrency if policy is not None else None
-    if group is None or limit is None:
+    found = limited_group(policy, policies)
+    if found is None:
         return None
-    return GroupView(group, limit.max, tuple(sorted(unfinished.get(group, ()))))
+    return msgspec.structs.replace(found, unfinished=tuple(sorted(unfinished.get(found.name, ()))))
+
+
+def limited_group(policy: PolicyRow | None, policies: Iterable[PolicyRow]) -> GroupView | None:
+    """Return the group of a policy with its limit, the smallest max of all policies of the group."""
+    group, own = group_of(policy), policy.spec.concurrency if policy is not None else None
+    if group is None or own is None:
+        return None
+    most, name = limit_in(group, policies) or (own.max, "")
+    return GroupView(group, most, limited_by=name if most < own.max else "")

@@ -137,6 +137,7 @@ class GroupView(msgspec.Struct, frozen=True):
     is_reserving: bool = False  # some of them are being created
     waiting: tuple[tuple[datetime, Key], ...] = ()  # the first other Schedules that wait, by slot and name
     waits_since: datetime | None = None  # the slot by which this Schedule waits already
+    limited_by: str = ""  # the SchedulePolicy with the smallest max of the group, if that of this Schedule has a larger
 
     @property
     def free(self) -> int:

@@ -73,6 +73,12 @@ def group_of(policy: PolicyRow | None) -> str | None:
     return f"group {limit.group}" if limit.group else f"SchedulePolicy {policy.name}"
 
 
+def limit_in(group: str, policies: Iterable[PolicyRow]) -> tuple[int, str] | None:
+    """Return the smallest max of the policies of a group, and which policy has it; None if no policy has the group."""
+    limits = ((each.spec.concurrency, each.name) for each in policies if group_of(each) == group)
+    return min(((limit.max, name) for limit, name in limits if limit is not None), default=None)
+
+
 def rpo_of(policy: PolicyRow | None) -> timedelta | None:
     """Return the age of the newest good Backup that is still acceptable; None without an objective."""
     wire = policy.spec.objective if policy is not None else None

@@ -164,7 +164,8 @@ def concurrency_limit(view: ScheduleView, turn: datetime) -> Because | None:
     named = ", ".join(group.unfinished[:MOST_NAMED])
     more = len(group.unfinished) + group.more - MOST_NAMED
     rest = f" and {more} more" if more > 0 else ""
-    text = f"Limit of {group.most} concurrent Backups of {group.name} reached: {named}{rest}."
+    by = f" (the smallest max, of SchedulePolicy {group.limited_by})" if group.limited_by else ""
+    text = f"Limit of {group.most} concurrent Backups of {group.name}{by} reached: {named}{rest}."
     return Because(Reason.CONCURRENCY_LIMIT, f"{text} The run starts when one finishes.", Level.NORMAL)
 
 

@@ -20,6 +20,7 @@ from foresail.schedules.controller import Schedules
 from foresail.schedules.groups import RECHECK
 from foresail.schedules.observe import BackupRow, ScheduleRow
 from foresail.schedules.policies import PolicyRow
+from foresail.schedules.rules import Verdict
 from foresail.schedules.settings import Settings
 from tests.unit.schedules.rows import AVAILABLE, DAY, HOUR, MINUTE, NOON, backup, schedule, watched
 
@@ -231,3 +232,34 @@ def steps_of_a_reconcile(most: int, waits: int) -> int:
 
 def test_reconcile_takes_no_longer_in_a_large_group_with_a_long_queue() -> None:
     assert steps_of_a_reconcile(500, 500) <= steps_of_a_reconcile(5, 5) + 20
+
+
+def test_smallest_max_of_the_policies_of_a_group_applies_to_all_of_them() -> None:
+    small, large = limited("p1", 1, "g", names=("a", "c")), limited("p2", 5, "g", names=("b", "d"))
+    operator = waiting(small, large)
+    operator.work({Key("velero", "b")}, NOON + SECOND)
+    (note,) = waiting_note(operator, "b")
+    assert note == (
+        "Limit of 1 concurrent Backups of group g (the smallest max, of SchedulePolicy p1) reached:"
+        " a-20260310120000-0000000a. The run starts when one finishes."
+    )
+    operator.run(run_of("a", "Completed"), NOON + HOUR)
+    assert operator.made == ["a", "b"]
+
+
+def test_runs_start_when_a_policy_with_a_smaller_max_leaves_their_group() -> None:
+    small, large = limited("p1", 1, "g", names=("z",)), limited("p2", 2, "g", names=("a", "b"))
+    operator = waiting(small, large)
+    raised = limited("p1", 2, "g", names=("z",))
+    operator.work(operator.change("SchedulePolicy", raised.key, raised), NOON + MINUTE)
+    assert operator.made == ["a", "b"]
+    operator = waiting(small, large)
+    operator.work(operator.change("SchedulePolicy", small.key, None), NOON + MINUTE)
+    assert operator.made == ["a", "b"]
+
+
+def waiting_note(operator: Operator, name: str) -> list[str]:
+    """Return why the run of a Schedule waits."""
+    verdict = operator.plans[name].verdict
+    assert isinstance(verdict, Verdict)
+    return [verdict.blocked_by.message] if verdict.blocked_by is not None else []

@@ -128,7 +128,18 @@ def test_snapshot_counts_the_unfinished_backups_of_the_group_only() -> None:
     )
     found = unfinished_of_groups([schedule()], rows, policies, NOON)
     assert found == {"SchedulePolicy gold": ["daily-20260310120000-0f8fad5b", "by-hand"]}
-    shown = view_of(policies[0], found)
+    shown = view_of(policies[0], policies, found)
     assert shown is not None
     assert shown.free == 0
-    assert view_of(None, found) is None
+    assert view_of(None, policies, found) is None
+
+
+def test_snapshot_shows_the_smallest_max_of_the_group_and_whose_it_is() -> None:
+    small, large, other = limited(1, "g", "a"), limited(5, "g", "b"), limited(1, "h", "c")
+    policies = large, other, small
+    assert [view_of(each, policies, {"group g": ("x",)}) for each in (small, large)] == [
+        GroupView("group g", 1, ("x",)),
+        GroupView("group g", 1, ("x",), limited_by="a"),
+    ]
+    same = limited(5, "g", "a")
+    assert view_of(large, (same, large), {}) == GroupView("group g", 5)

@@ -231,7 +231,7 @@ def evaluate(
         server=_velero_server(known.server, schedule),
         settings=settings_under(policy, known.settings),
         policy=policy,
-        group=view_of(policy, known.unfinished),
+        group=view_of(policy, known.policies, known.unfinished),
         locations=known.locations,
         deletions=tuple(each for each in known.deletions if each.backup in names),
         open_deletions=sum(each.is_open and each.is_ours for each in known.deletions),
