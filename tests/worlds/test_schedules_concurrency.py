@@ -6,12 +6,17 @@ import pytest
 
 from foresail.api import velero
 from foresail.api.schedule_policy import SCHEDULE_POLICY
-from foresail.plan import Key
+from foresail.plan import Key, Plan
+from foresail.schedules.controller import Schedules
+from foresail.schedules.observe import ScheduleView
+from foresail.schedules.velero_server import VeleroView
 from tests.worlds import virtual_time
 from tests.worlds.documents import Document
-from tests.worlds.process import Moment, Turnover
-from tests.worlds.schedule_scene import HOME, ScheduleScene
+from tests.worlds.process import Moment, Process, Turnover
+from tests.worlds.roles import Role
+from tests.worlds.schedule_scene import CALM, HOME, ScheduleScene
 from tests.worlds.virtual_time import BEGINNING
+from tests.worlds.visitor import Visitor
 from tests.worlds.world import done
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
@@ -192,3 +197,27 @@ def test_backup_that_is_deleted_while_it_runs_frees_its_place() -> None:
         return scene
 
     assert len(virtual_time.run(story()).record.runs) == 2
+
+
+class RaisesOnce(Schedules):
+    """Raises when a run that waits is reconciled, as a defect in a rule would."""
+
+    def decide(self, view: ScheduleView | VeleroView, now: datetime) -> Plan:
+        if isinstance(view, ScheduleView) and view.schedule.key.name == "b" and view.group and view.group.waits_since:
+            raise RecursionError("too deep")
+        return super().decide(view, now)
+
+
+def test_run_whose_reconcile_raises_blocks_no_other() -> None:
+    async def story() -> ScheduleScene:
+        scene = ScheduleScene(ending=takes_five_minutes)
+        scene.rule("few", {}, concurrency={"max": 1})
+        for name, text in (("a", "0 1 * * *"), ("b", "1 1 * * *"), ("c", "2 1 * * *")):
+            scene.make(name, text)
+        visitor = Visitor(scene.world, weather=scene.weather, role=Role("schedules"))
+        process = Process(visitor, RaisesOnce(HOME, scene.settings), timing=CALM)
+        await scene.until(BEGINNING + HOUR + 12 * MINUTE)
+        await process.kill()
+        return scene
+
+    assert [run.schedule for run in virtual_time.run(story()).record.runs][:2] == ["a", "c"]

@@ -86,6 +86,14 @@ class Settles(Protocol):
 
 
 @runtime_checkable
+class Recovers(Protocol):
+    """A controller in which a key may block others."""
+
+    def crashed(self, key: Key) -> Iterable[Key]:
+        """Release what a key blocks whose reconcile raised an exception; return the keys to reconcile now."""
+
+
+@runtime_checkable
 class HasTerms(Protocol):
     """A controller that remembers decisions, which are valid only while this process is the leader."""
 

@@ -1,8 +1,8 @@
 """Data flows one way: watch → store → learn → queue → observe → decide → Plan → begin → execute → settled.
 
-`observe`, `decide` and `keys` only read. A controller's memory changes in three places, each without an await:
+`observe`, `decide` and `keys` only read. A controller's memory changes in four places, each without an await:
 `learn` applies a change, `begin` reserves what a Plan takes before its writes, because other workers decide
-meanwhile, and `settled` applies the result of the Plan.
+meanwhile, `settled` applies the result of the Plan, and `crashed` releases what a key blocks that has no result.
 """
 
 import asyncio
@@ -26,6 +26,7 @@ from foresail.kube.controller import (
     Informer,
     LowPriority,
     MapsChanges,
+    Recovers,
     Reserves,
     Settles,
     SingleReplica,
@@ -93,6 +94,7 @@ class Loop(Generic[View]):
         self.watches = [self._watch(client, each, number, siblings, timing) for number, each in enumerate(informers)]
         self._begin = controller.begin if isinstance(controller, Reserves) else no_keys
         self._settled = controller.settled if isinstance(controller, Settles) else no_keys
+        self._crashed = controller.crashed if isinstance(controller, Recovers) else no_keys
         self._start_term = controller.start_term if isinstance(controller, HasTerms) else no_keys
         self.background_reads = controller.background_reads if isinstance(controller, HasBackgroundReads) else None
         if self.background_reads is not None:
@@ -252,6 +254,7 @@ class Loop(Generic[View]):
             # A bug that affects one object must not stop the work on all others.
             _log.exception("%s: reconciling %s failed", self.controller.name, key)
             self.queue.retry(key)
+            self._requeue(self._crashed(key))
             outcome, written = "crashed", ()
         self.on_reconciled(outcome, time.perf_counter() - begun)
         return written

@@ -353,6 +353,12 @@ class Schedules:
         groups = {waited_for, view.group.name if isinstance(view, ScheduleView) and view.group else None}
         return [each for group in groups if group is not None for each in self._next_in(group, key, now)]
 
+    def crashed(self, key: Key) -> Iterable[Key]:
+        """Take a Schedule out of the queue of its group, whose other runs would wait behind it."""
+        group = self._groups.group_waited_for(key)
+        self._groups.leave(key)
+        return [each for _, each in self._groups.first(group or "", 1)]
+
     def _note_turn(self, key: Key, view: ScheduleView, verdict: Verdict, result: Result) -> None:
         """Queue a run that waits for a place in its group, and release the place of a Backup that was not created.
 
