@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from foresail.cli.output.times import compact
@@ -10,7 +11,7 @@ from foresail.cli.schedule.simulate import outcome, summary_rows
 from foresail.cli.schedule.simulation import Fate, Outcome, Span, simulated
 from foresail.cli.schedule.snapshot import EvaluatedSchedule
 from foresail.plan import Key
-from foresail.schedules.observe import LocationRow
+from foresail.schedules.observe import GroupView, LocationRow
 from tests.unit.cli.made_up import NOW, at, backup, schedule_wire, seen
 
 BROKEN = LocationRow(Key("velero", "default"), is_default=True, is_read_only=False, phase="Unavailable", message="403")
@@ -90,6 +91,34 @@ def test_a_backup_that_runs_now_ends_when_its_time_is_over() -> None:
     assert [(each.slot, each.outcome.value, each.at) for each in found] == [
         (at("12:00:00"), "missed", None),
         (at("13:00:00"), "runs", at("13:00:00")),
+    ]
+
+
+def in_full_group(evaluated: EvaluatedSchedule, until: datetime, takes: timedelta) -> list[tuple[str, str, str]]:
+    """Return what becomes of the slots of a Schedule whose group is full now."""
+    view = msgspec.structs.replace(evaluated.view, group=GroupView("group slow", 1, ("other",)))
+    found = simulated(view, NOW, Span(LONG_AGO, until), takes)
+    return [(f"{each.slot:%d %H:%M}", each.outcome.value, f"{each.at:%H:%M}" if each.at else "") for each in found]
+
+
+def test_a_run_in_a_full_group_starts_when_the_backups_that_run_now_have_ended() -> None:
+    hourly = seen(schedule_wire("0 * * * *", status={"lastBackup": "2026-11-15T11:00:00Z"}))
+    ends = NOW + timedelta(minutes=20)
+    assert in_full_group(hourly, at("14:30:00"), timedelta(minutes=20)) == [
+        ("15 12:00", "runs late", f"{ends:%H:%M}"),
+        ("15 13:00", "runs", "13:00"),
+        ("15 14:00", "runs", "14:00"),
+    ]
+    assert [each[1] for each in in_full_group(hourly, at("14:30:00"), NOTHING)] == ["runs late", "runs", "runs"]
+
+
+def test_a_run_that_waits_in_its_group_at_the_end_is_held_for_that_reason() -> None:
+    hourly = seen(schedule_wire("0 * * * *", status={"lastBackup": "2026-11-15T12:00:00Z"}))
+    view = msgspec.structs.replace(hourly.view, group=GroupView("group slow", 1, ("other",)))
+    found = list(simulated(view, NOW, Span(LONG_AGO, at("14:20:00")), timedelta(hours=4)))
+    assert [(f"{each.slot:%H:%M}", each.outcome.value, each.because) for each in found] == [
+        ("13:00", "missed", ""),
+        ("14:00", "held", "ConcurrencyLimit"),
     ]
 
 

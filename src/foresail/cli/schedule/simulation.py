@@ -19,14 +19,14 @@ from foresail.plan import Key
 from foresail.schedules.build import backup_name
 from foresail.schedules.decide import not_run
 from foresail.schedules.expression import parse_expression
-from foresail.schedules.observe import BackupRow, ScheduleRow, ScheduleView, is_unfinished
+from foresail.schedules.observe import BackupRow, GroupView, ScheduleRow, ScheduleView, is_unfinished
 from foresail.schedules.reasons import Because, Reason
 from foresail.schedules.rules import Verdict, judge
 from foresail.schedules.slots import base_of
 from foresail.schedules.status import patch_body
 
 _RUNNING = "InProgress"
-_PASSES = (Reason.BUSY, Reason.OUTSIDE_WINDOW)  # what time alone ends
+_PASSES = (Reason.BUSY, Reason.OUTSIDE_WINDOW, Reason.CONCURRENCY_LIMIT)  # what time alone ends
 
 
 class Outcome(StrEnum):
@@ -70,14 +70,15 @@ class Span:
 def simulated(view: ScheduleView, now: datetime, span: Span, takes: timedelta) -> Iterator[Fate]:
     """Yield what becomes of every slot in a span that is not done yet, in order.
 
-    Every Backup takes that long, those that run now included; whatever else holds a run holds it to the end.
+    Every Backup takes that long, those that run now included, the other ones of its group from now on. Whatever else
+    holds a run holds it to the end.
     """
     cron = parse_expression(view.schedule.text, view.settings.zone, view.server.dialect, now)
     if isinstance(cron, Because):
         return
-    at = now
+    at, group_ends = now, now + takes
     while at < span.until:
-        view = _at(view, at, takes)
+        view = _at(view, at, takes, group_ends)
         verdict = judge(view, at)
         if verdict.refused is not None or view.schedule.is_terminating:
             return
@@ -103,7 +104,7 @@ def simulated(view: ScheduleView, now: datetime, span: Span, takes: timedelta) -
                 yield Fate(slot, Outcome.LATE if at - started >= timedelta(seconds=1) else Outcome.RUNS, at)
             view = _fired(view, slot, at)
         view = _recorded(view, verdict, slot)
-        following = _following(view, verdict, at, takes)
+        following = _following(view, verdict, at, takes, group_ends)
         if following is None:
             return
         at = following
@@ -113,10 +114,11 @@ def simulated(view: ScheduleView, now: datetime, span: Span, takes: timedelta) -
 def _left(view: ScheduleView, cron: Schedule, now: datetime, span: Span) -> Iterator[Fate]:
     """Yield the slots that still wait for a Backup to end when the time is over."""
     verdict = judge(view, max(now, span.until - timedelta(seconds=1)))
-    if verdict.blocked_by is not None:
+    blocked_by = verdict.blocked_by
+    if blocked_by is not None:
         slots = list(span.slots(cron, verdict.base))
         yield from (Fate(slot, Outcome.MISSED) for slot in slots[:-1])
-        yield from (Fate(slot, Outcome.HELD, because=Reason.BUSY.value) for slot in slots[-1:])
+        yield from (Fate(slot, Outcome.HELD, because=blocked_by.reason.value) for slot in slots[-1:])
 
 
 def _skipped(view: ScheduleView, verdict: Verdict, cron: Schedule, at: datetime, span: Span) -> Iterator[Fate]:
@@ -125,11 +127,14 @@ def _skipped(view: ScheduleView, verdict: Verdict, cron: Schedule, at: datetime,
         yield from (Fate(slot, Outcome.SKIPPED) for slot in span.slots(cron, base, verdict.base))
 
 
-def _following(view: ScheduleView, verdict: Verdict, at: datetime, takes: timedelta) -> datetime | None:
+def _following(
+    view: ScheduleView, verdict: Verdict, at: datetime, takes: timedelta, group_ends: datetime
+) -> datetime | None:
     """Return the next instant at which something may change."""
     if verdict.is_settling:
         return at + timedelta(seconds=1)
     ends = [end_of(each, takes) for each in view.backups if is_unfinished(each, view.schedule, at)]
+    ends += [group_ends] if view.group is not None else []
     moments = [*([verdict.wake_at] if verdict.wake_at else []), *(ends if verdict.blocked_by else [])]
     return min((each for each in moments if each > at), default=None)
 
@@ -139,7 +144,7 @@ def end_of(backup: BackupRow, takes: timedelta) -> datetime:
     return backup.created + takes
 
 
-def _at(view: ScheduleView, at: datetime, takes: timedelta) -> ScheduleView:
+def _at(view: ScheduleView, at: datetime, takes: timedelta, group_ends: datetime) -> ScheduleView:
     """Return the view at an instant: Backups that have run long enough have ended."""
     backups = tuple(
         msgspec.structs.replace(each, phase=velero.COMPLETED)
@@ -147,7 +152,10 @@ def _at(view: ScheduleView, at: datetime, takes: timedelta) -> ScheduleView:
         else each
         for each in view.backups
     )
-    return msgspec.structs.replace(view, backups=backups)
+    group = view.group
+    if group is not None and at >= group_ends:
+        group = GroupView(group.name, group.most)
+    return msgspec.structs.replace(view, backups=backups, group=group)
 
 
 def _fired(view: ScheduleView, slot: datetime, at: datetime) -> ScheduleView:
