@@ -68,6 +68,7 @@ from foresail.schedules.velero_server import (
 
 _VELERO = Key("", "velero")  # the key of the Velero server: no Schedule has an empty namespace
 _SOON = timedelta(seconds=5)  # until a Schedule that was not reconciled yet may be due
+# After these answers to a create, the API server has stored nothing.
 _NOT_CREATED = frozenset(
     {
         Cause.CONFLICT,
