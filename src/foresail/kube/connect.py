@@ -157,9 +157,7 @@ def _kubeconfig_loader(kubeconfig: str | None, context: str | None) -> Callable[
 def _from_kubeconfig(paths: str, name: str) -> _Settings:
     context = read_context(paths, name)
     cluster = context.cluster
-    server = cluster.text("server").rstrip("/")
-    if urlsplit(server).scheme not in ("http", "https"):
-        raise cluster.error("server is not a URL that starts with https:// or http://")
+    server = _server_of(cluster)
     proxy = cluster.text("proxy-url")
     if proxy and urlsplit(proxy).scheme not in ("http", "https"):
         raise cluster.error("proxy-url does not start with http:// or https://; other proxies are not supported")
@@ -170,12 +168,28 @@ def _from_kubeconfig(paths: str, name: str) -> _Settings:
         server,
         authority,
         # As with kubectl: nothing secret goes over a connection that is not encrypted.
-        credential_source(context, paths) if server.startswith("https:") else anonymous,
+        credential_source(context, paths) if _is_encrypted(server) else anonymous,
         is_insecure,
         cluster.text("tls-server-name"),
         proxy,
         _impersonation(context.user),
     )
+
+
+def _server_of(cluster: Entry) -> str:
+    """Return the URL of the API server with its scheme in lower case, as every reader of a URL takes it."""
+    try:
+        parts = urlsplit(cluster.text("server"))
+        is_url = parts.scheme in ("http", "https") and parts.port != 0
+    except ValueError:
+        is_url = False
+    if not is_url:
+        raise cluster.error("server is not a URL that starts with https:// or http://")
+    return parts.geturl().rstrip("/")
+
+
+def _is_encrypted(server: str) -> bool:
+    return urlsplit(server).scheme == "https"
 
 
 def _impersonation(user: Entry) -> tuple[tuple[str, str], ...]:
@@ -197,7 +211,7 @@ def _trust(settings: _Settings, credentials: Credentials) -> tuple[object, ...]:
 
 
 def _tls(settings: _Settings, credentials: Credentials) -> ssl.SSLContext | None:
-    if not settings.server.startswith("https:"):
+    if not _is_encrypted(settings.server):
         return None
     context = ssl.create_default_context(cadata=settings.authority.decode("ascii", "replace") or None)
     # As with kubectl: Python is strict from 3.13 on, and refuses the CA of many a cluster, which lacks an extension.

@@ -105,6 +105,8 @@ class DirectHttp:
 
     async def _dial(self, tls: ssl.SSLContext | None) -> _Wire:
         server = urlsplit(self._connection.server)
+        if server.scheme == "https" and tls is None:
+            raise ConnectionError(f"refusing to send a request to {server.netloc} without TLS")
         host, port = server.hostname or "", server.port or (443 if tls else 80)
         name = (self._connection.server_name or host).rstrip(".") if tls else None
         try:

@@ -154,6 +154,16 @@ def test_a_server_that_cannot_be_reached_is_named(tmp_path: Path) -> None:
         asyncio.run(ask("http://api.invalid:9"))
 
 
+def test_nothing_goes_out_in_plain_text_to_a_server_with_https(tmp_path: Path) -> None:
+    async def ask() -> None:
+        connection = await connect(str(written(tmp_path / "config")))
+        connection.tls = None
+        await DirectHttp(connection).send("GET", "/", {}, (), None, 10.0)
+
+    with pytest.raises(OSError, match="refusing to send a request to 127\\.0\\.0\\.1:9 without TLS"):
+        asyncio.run(ask())
+
+
 def test_only_a_proxy_and_a_password_in_the_url_need_more_than_a_direct_connection(tmp_path: Path) -> None:
     async def is_direct(**cluster: str) -> bool:
         return direct_http(await connect(str(written(tmp_path / "config", cluster=cluster)))) is not None

@@ -56,6 +56,21 @@ def test_of_several_files_the_first_that_sets_a_name_wins_and_a_missing_one_is_l
     assert (namespace_of_context(paths), namespace_of_context(paths, "b")) == ("of-a", "of-b")
 
 
+@pytest.mark.parametrize(
+    "server", ["HTTPS://127.0.0.1:9", "Https://127.0.0.1:9/", " https://127.0.0.1:9", "ht\ttps://127.0.0.1:9"]
+)
+def test_a_server_is_encrypted_however_its_scheme_is_written(server: str, tmp_path: Path) -> None:
+    connection = connected(written(tmp_path / "config", cluster={"server": server}, user={"token": "1"}))
+    assert connection.server == "https://127.0.0.1:9"
+    assert connection.tls is not None
+    assert headers(connection) == [("Authorization", "Bearer 1")]
+
+
+def test_a_server_in_plain_http_gets_no_credentials(tmp_path: Path) -> None:
+    connection = connected(written(tmp_path / "config", cluster={"server": "HTTP://127.0.0.1:9"}, user={"token": "1"}))
+    assert (connection.server, connection.tls, headers(connection)) == ("http://127.0.0.1:9", None, [])
+
+
 def test_a_relative_path_is_relative_to_its_own_file(tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     (tmp_path / "there" / "token").write_text("from-file\n")
@@ -91,6 +106,8 @@ def test_a_user_becomes_the_headers_of_each_request(
     [
         ({"server": "127.0.0.1"}, {}, "cluster 'a': server is not a URL that starts with https:// or http://"),
         ({"server": ""}, {}, "cluster 'a': server is not a URL"),
+        ({"server": "https://[secret"}, {}, "cluster 'a': server is not a URL"),
+        ({"server": "https://h:99999"}, {}, "cluster 'a': server is not a URL"),
         ({"certificate-authority-data": "sec=ret"}, {}, "cluster 'a': certificate-authority-data is not base64"),
         ({"proxy-url": "socks5://u:secret@h:1"}, {}, "cluster 'a': proxy-url does not start with http:// or https://"),
         ({"insecure-skip-tls-verify": "secret"}, {}, "insecure-skip-tls-verify is neither true nor false"),
