@@ -1,14 +1,17 @@
 """Velero's glob patterns: `*`, `?`, `[abc]`, `[!a-z]` and `{a,b}`, which match a whole name."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
+from itertools import groupby
 
 WILDCARDS = frozenset("*?[")
 """The characters that make a namespace name a pattern."""
 
+Matcher = Callable[[str], bool]
+
 _REMEMBERED = 10_000
-_ANY = ".*"
+_SPECIAL = frozenset("*{,}")
 
 
 def has_wildcard(name: str) -> bool:
@@ -17,10 +20,11 @@ def has_wildcard(name: str) -> bool:
 
 
 @lru_cache(_REMEMBERED)
-def compiled(pattern: str) -> re.Pattern[str] | None:
-    """Return a pattern as a regular expression; None if it is malformed."""
+def compiled(pattern: str) -> Matcher | None:
+    """Return whether a name matches a pattern, as a function; None if the pattern is malformed."""
     try:
-        return re.compile(_expression(pattern), re.DOTALL)
+        parts = list(_parts(pattern))
+        return _matcher_of_braces(parts) if "{" in parts else _matcher_of_stars(parts)
     except (ValueError, re.error):
         return None
 
@@ -28,54 +32,83 @@ def compiled(pattern: str) -> re.Pattern[str] | None:
 def matches(patterns: Iterable[str], name: str) -> bool:
     """Whether one of the patterns matches; as in Velero, a malformed one ends the search."""
     for pattern in sorted(patterns):
-        expression = compiled(pattern)
-        if expression is None:
+        is_match = compiled(pattern)
+        if is_match is None:
             return False
-        if expression.fullmatch(name):
+        if is_match(name):
             return True
     return False
 
 
-def _expression(pattern: str) -> str:
-    parts: list[str] = []
+def _parts(pattern: str) -> Iterator[str]:
+    """Yield `*`, the `{`, `,` and `}` of alternatives, and regular expressions of one character."""
     depth, position = 0, 0
     while position < len(pattern):
         character = pattern[position]
         position += 1
         if character == "\\":
-            parts.append(re.escape(pattern[position : position + 1]))
+            yield _character(pattern[position : position + 1])
             position += 1
         elif character == "[":
             end = pattern.index("]", position + 1)
-            parts.append(_class(pattern[position:end]))
+            yield _class(pattern[position:end])
             position = end + 1
-        elif character == "{":
-            depth += 1
-            parts.append("(?:")
-        elif character == "}" and depth:
-            depth -= 1
-            parts.append(")")
-        elif character == "," and depth:
-            parts.append("|")
+        elif character in "{*" or (character in ",}" and depth):
+            depth += {"{": 1, "}": -1}.get(character, 0)
+            yield character
         else:
-            parts.append({"*": _ANY, "?": "."}.get(character) or re.escape(character))
+            yield "." if character == "?" else _character(character)
     if depth:
         raise ValueError("unclosed brace")
-    return _joined(parts)
 
 
-def _joined(parts: list[str]) -> str:
-    """Join the parts so that a pattern with many stars takes no exponential time."""
-    if "(?:" in parts or parts.count(_ANY) < 2:  # noqa: PLR2004  one star cannot backtrack
-        return re.sub(r"(?:\.\*)+", _ANY, "".join(parts))
+def _matcher_of_stars(parts: list[str]) -> Matcher:
+    """Return the matcher of a pattern without braces; with many stars it takes no exponential time."""
     segments: list[str] = [""]
     for part in parts:
-        if part == _ANY:
+        if part == "*":
             segments.append("")
         else:
             segments[-1] += part
     middle = "".join(f"(?>.*?{each})" for each in segments[1:-1] if each)
-    return f"{segments[0]}{middle}{_ANY}{segments[-1]}"
+    end = f".*{segments[-1]}" if len(segments) > 1 else ""
+    expression = re.compile(f"{segments[0]}{middle}{end}", re.DOTALL)
+    return lambda name: expression.fullmatch(name) is not None
+
+
+def _matcher_of_braces(parts: list[str]) -> Matcher:
+    """Return the matcher of a pattern with braces; it looks at each part once for each position in the name."""
+    steps: list[str | re.Pattern[str]] = []
+    for is_special, group in groupby(parts, _SPECIAL.__contains__):
+        run = list(group)
+        steps += run if is_special else [re.compile("".join(run), re.DOTALL)]
+    return lambda name: len(name) in _ends(steps, name)
+
+
+def _ends(steps: Iterable[str | re.Pattern[str]], name: str) -> set[int]:
+    """Return the positions in the name where the steps can end."""
+    at = {0}
+    outer: list[tuple[set[int], set[int]]] = []  # of each open brace: where it began, where its alternatives ended
+    for step in steps:
+        if not isinstance(step, str):
+            at = {found.end() for position in at if (found := step.match(name, position))}
+        elif step == "*":
+            at = set(range(min(at), len(name) + 1)) if at else at
+        elif step == "{":
+            outer.append((at, set()))
+        elif step == ",":
+            began, ended = outer[-1]
+            ended |= at
+            at = began
+        else:
+            _, ended = outer.pop()
+            at = ended | at
+    return at
+
+
+def _character(character: str) -> str:
+    """Return the expression of one character; those that are special in a pattern as a class."""
+    return f"[{character}]" if character in _SPECIAL else re.escape(character)
 
 
 def _class(content: str) -> str:

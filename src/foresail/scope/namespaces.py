@@ -60,9 +60,9 @@ def namespace_filter(
 def _expanded(patterns: frozenset[str], existing: Collection[str]) -> frozenset[str]:
     names: set[str] = set()
     for pattern in patterns:
-        expression = compiled(pattern)
+        is_match = compiled(pattern)
         if not has_wildcard(pattern):
             names.add(pattern)
-        elif expression is not None:
-            names.update(each for each in existing if expression.fullmatch(each))
+        elif is_match is not None:
+            names.update(filter(is_match, existing))
     return frozenset(names)

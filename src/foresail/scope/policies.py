@@ -191,8 +191,8 @@ class ObjectFilters:
         if namespace in self.namespaced:
             return self.namespaced[namespace]
         for pattern, filters in self.namespaced.items():
-            expression = compiled(pattern) if has_wildcard(pattern) else None
-            if expression is not None and expression.fullmatch(namespace):
+            is_match = compiled(pattern) if has_wildcard(pattern) else None
+            if is_match is not None and is_match(namespace):
                 return filters
         return None
 

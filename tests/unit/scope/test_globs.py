@@ -1,3 +1,5 @@
+import time
+
 import pytest
 
 from foresail.scope.globs import matches
@@ -23,6 +25,22 @@ from foresail.scope.globs import matches
         ("a*b*c", "axbxbc", True),
         ("a.b", "axb", False),
         ("[", "[", False),
+        ("{a,b*}c", "bxc", True),
+        ("{a,b*}c", "ac", True),
+        ("{a,b*}c", "axc", False),
+        ("{a,{b,c}d}e", "cde", True),
+        ("{a,{b,c}d}e", "ce", False),
+        ("a{,b}", "a", True),
+        ("a{,b}", "ab", True),
+        ("a{,b}", "abb", False),
+        ("{[!a],?b}*", "xyz", True),
+        ("{[!a],?b}*", "ax", False),
+        ("*{a,ab}*c", "xabxc", True),
+        ("a,b", "a,b", True),
+        ("a}", "a}", True),
+        ("{a,b", "a", False),
+        ("{a\\,b}", "a,b", True),
+        ("{*}", "", True),
     ],
 )
 def test_a_pattern_matches_whole_names_as_velero_does(pattern: str, name: str, expected: bool) -> None:
@@ -36,3 +54,14 @@ def test_a_malformed_pattern_ends_the_search_as_in_velero() -> None:
 def test_many_stars_do_not_take_exponential_time() -> None:
     assert not matches(["*" * 60 + "b"], "a" * 2000)
     assert not matches(["*a" * 200 + "*b"], "a" * 2000)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["{" + "*a" * 12 + "}b", "{*,*a}" * 12 + "b", "*{a,a}" * 14, "{" * 3000 + "*a" + "}" * 3000 + "b"],
+    ids=["stars in braces", "braces of stars", "stars before braces", "deep braces"],
+)
+def test_braces_do_not_take_exponential_time(pattern: str) -> None:
+    before = time.process_time()
+    assert not matches([pattern], "a" * 40 + "c")
+    assert time.process_time() - before < 0.5
