@@ -43,6 +43,12 @@ class _Wire:
 
     async def abort(self) -> None:
         """Close it without the farewell of TLS, which may take longer than the event loop lives."""
+    def is_usable(self) -> bool:
+        """Whether another request may go over it: it is open, and the server has sent nothing unasked."""
+        # StreamReader has no public name for what it has received: the next answer would begin with it.
+        unread = self.reader._buffer  # type: ignore[attr-defined]  # noqa: SLF001
+        return not (unread or self.reader.at_eof() or self.reader.exception() or self.writer.is_closing())
+
         self.writer.transport.abort()
         await asyncio.sleep(0)  # the event loop closes the socket in its next turn
 
@@ -97,8 +103,7 @@ class DirectHttp:
         now, tls = asyncio.get_running_loop().time(), self._connection.tls
         while self._idle:
             wire = self._idle.pop()
-            is_open = not (wire.reader.at_eof() or wire.reader.exception() or wire.writer.is_closing())
-            if is_open and wire.tls is tls and now - wire.idle_since < _IDLE_SECONDS:
+            if wire.is_usable() and wire.tls is tls and now - wire.idle_since < _IDLE_SECONDS:
                 return wire
             await wire.abort()
         return await self._dial(tls)

@@ -106,6 +106,13 @@ def test_a_kept_alive_connection_that_the_server_has_closed_or_that_is_old_is_no
     assert (closing.connections, idle.connections) == (2, 2)
 
 
+def test_a_connection_with_data_that_nobody_asked_for_is_not_used_again(tmp_path: Path) -> None:
+    early = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nearly"
+    server = Canned(_EMPTY + early, _EMPTY)
+    assert server.asked(tmp_path, times=2, pause=0.2) == [(200, b""), (200, b"")]
+    assert server.connections == 2
+
+
 @pytest.mark.parametrize(
     ("answer", "problem"),
     [
