@@ -21,7 +21,9 @@ _IDLE_SECONDS = 15.0  # then a connection is not used again, as with aiohttp: th
 _NEXT_ADDRESS = 0.25
 _PIECE = 64 << 10
 _SAFE = "/:@!$&'()*+,;=~%"
-_LINE_BREAK = re.compile(r"[\r\n\0]")
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\r\n\0]*")
+_LENGTH = re.compile(r"[0-9]{1,18}")
+_MOST_INTERIM = 10
 _STATUS = re.compile(r"HTTP/1\.([01]) ([1-5][0-9]{2})(?: |$)")
 _SIZE = re.compile(rb"[0-9A-Fa-f]{1,16}")
 _NO_BODY = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
@@ -41,14 +43,14 @@ class _Wire:
         self.reader, self.writer, self.tls = reader, writer, tls
         self.idle_since = 0.0
 
-    async def abort(self) -> None:
-        """Close it without the farewell of TLS, which may take longer than the event loop lives."""
     def is_usable(self) -> bool:
         """Whether another request may go over it: it is open, and the server has sent nothing unasked."""
         # StreamReader has no public name for what it has received: the next answer would begin with it.
         unread = self.reader._buffer  # type: ignore[attr-defined]  # noqa: SLF001
         return not (unread or self.reader.at_eof() or self.reader.exception() or self.writer.is_closing())
 
+    async def abort(self) -> None:
+        """Close it without the farewell of TLS, which may take longer than the event loop lives."""
         self.writer.transport.abort()
         await asyncio.sleep(0)  # the event loop closes the socket in its next turn
 
@@ -82,8 +84,9 @@ class DirectHttp:
         target = quote(server.path + path, safe=_SAFE) + (f"?{urlencode(parameters)}" if parameters else "")
         length = [("Content-Length", str(len(data)))] if data is not None else []
         lines = [f"{name}: {value}" for name, value in (("Host", server.netloc), *headers, *length)]
-        if any(_LINE_BREAK.search(line) for line in lines):
-            raise ConnectionError("a header has a line break; check the token and the names in the kubeconfig")
+        if not all(map(_HEADER.fullmatch, lines)):
+            text = "a header has a line break or a wrong name; check the token and the names in the kubeconfig"
+            raise ConnectionError(text)
         request = "\r\n".join((f"{method} {target} HTTP/1.1", *lines, "", "")).encode() + (data or b"")
         async with _guarded(until):
             wire = await self._wire()
@@ -219,20 +222,31 @@ class _Head:
 
 
 async def _head(reader: asyncio.StreamReader) -> _Head:
-    """Read the head of an answer."""
-    first, *lines = (await reader.readuntil(b"\r\n\r\n"))[:-4].decode("latin-1").split("\r\n")
-    found = _STATUS.match(first)
-    if found is None:
-        raise ConnectionAbortedError(f"the answer is not HTTP/1.1: it begins with {first[:40]!r}")
-    if found[2].startswith("1"):
-        return await _head(reader)  # a status of 1xx comes before the answer itself
+    """Read the head of an answer, after the interim ones with a status of 1xx."""
+    for _ in range(_MOST_INTERIM + 1):
+        first, *lines = (await reader.readuntil(b"\r\n\r\n"))[:-4].decode("latin-1").split("\r\n")
+        found = _STATUS.match(first)
+        if found is None:
+            raise ConnectionAbortedError(f"the answer is not HTTP/1.1: it begins with {first[:40]!r}")
+        status = int(found[2])
+        if status == HTTPStatus.SWITCHING_PROTOCOLS:
+            raise ConnectionAbortedError("the server changes to another protocol, which was not asked for")
+        if status >= HTTPStatus.OK:
+            headers = _headers(lines)
+            is_kept_alive = found[1] == "1" and "close" not in headers.get("Connection", "").lower()
+            return _Head(status, headers, is_kept_alive)
+    raise ConnectionAbortedError(f"the server sends more than {_MOST_INTERIM} interim answers")
+
+
+def _headers(lines: Sequence[str]) -> dict[str, str]:
     headers: dict[str, str] = {}
     for line in lines:
+        if not _HEADER.fullmatch(line):
+            raise ConnectionAbortedError(f"the answer has a header that is not HTTP: {line[:40]!r}")
         name, _, value = line.partition(":")
         name = name.title()  # as Go writes it
         headers[name] = f"{headers[name]}, {value.strip()}" if name in headers else value.strip()
-    is_kept_alive = found[1] == "1" and "close" not in headers.get("Connection", "").lower()
-    return _Head(int(found[2]), headers, is_kept_alive)
+    return headers
 
 
 def _framing(head: _Head) -> tuple[bool, int | None]:
@@ -246,7 +260,7 @@ def _framing(head: _Head) -> tuple[bool, int | None]:
         return True, 0
     if length is None:
         return False, None
-    if not (length.isascii() and length.isdecimal()):
+    if not _LENGTH.fullmatch(length):
         raise ConnectionAbortedError(f"the answer has the length {length[:40]!r}")
     return False, int(length)
 

@@ -129,6 +129,14 @@ def test_a_connection_with_data_that_nobody_asked_for_is_not_used_again(tmp_path
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n{}", "ambiguous length"),
         (b"SSH-2.0-OpenSSH\r\n\r\n", "not HTTP/1.1: it begins with 'SSH-2.0-OpenSSH'"),
         (b"HTTP/2 200\r\n\r\n", "not HTTP/1.1"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: " + b"1" * 5000 + b"\r\n\r\n", "has the length '1111"),
+        (b"HTTP/1.1 100 Continue\r\n\r\n" * 1200 + _EMPTY, "more than 10 interim answers"),
+        (b"HTTP/1.1 101 Switching Protocols\r\n\r\n" + _EMPTY, "another protocol"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length : 2\r\n\r\n{}", "a header that is not HTTP: 'Content-Length : 2'"),
+        (b"HTTP/1.1 200 OK\r\nX: a\r\n Content-Length: 2\r\n\r\n{}", "a header that is not HTTP"),
+        (b"HTTP/1.1 200 OK\r\nX: a\nContent-Length: 2\r\n\r\n{}", "a header that is not HTTP"),
+        (b"HTTP/1.1 200 OK\r\nX: a\rb\r\n\r\n", "a header that is not HTTP"),
+        (b"HTTP/1.1 200 OK\r\nnothing\r\n\r\n", "a header that is not HTTP"),
         (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 200_000 + b"\r\n\r\n", "too long"),
     ],
 )
@@ -146,8 +154,15 @@ def test_a_request_sends_every_header_and_no_name_can_add_one(tmp_path: Path) ->
     assert first == "GET /a%20b%3Fc%23d%0D%0AX:%20y/%C3%A9?limit=1+%26+2 HTTP/1.1"
     assert lines[0].startswith("Host: 127.0.0.1:")
     assert lines[1:3] == ["Impersonate-Group: a", "Impersonate-Group: b"]
-    with pytest.raises(OSError, match="a header has a line break"):
-        server.asked(tmp_path, headers=[("Authorization", "Bearer t\r\nX: y")])
+    for header in (
+        ("Authorization", "Bearer t\r\nX: y"),
+        ("Authorization", "t\ny"),
+        ("X: y\r\nZ", ""),
+        ("X y", ""),
+        ("", ""),
+    ):
+        with pytest.raises(OSError, match="a header has a line break or a wrong name"):
+            server.asked(tmp_path, headers=[header])
 
 
 def test_a_server_that_cannot_be_reached_is_named(tmp_path: Path) -> None:
