@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from foresail.kube.credentials import Credentials, CredentialSource, TokenFile, anonymous, credential_source
 from foresail.kube.kubeconfig import Entry, KubeconfigError, kubeconfig_paths, read_context
@@ -201,7 +201,12 @@ def _impersonation(user: Entry) -> tuple[tuple[str, str], ...]:
     return (
         *(each for each in single if each[1]),
         *(("Impersonate-Group", str(each)) for each in groups),
-        *((f"Impersonate-Extra-{name}", str(each)) for name, values in extra.items() for each in values),
+        # As with kubectl: the name of a header cannot have every character that a key can.
+        *(
+            (f"Impersonate-Extra-{quote(str(key), safe='')}", str(each))
+            for key, values in extra.items()
+            for each in values
+        ),
     )
 
 

@@ -84,13 +84,19 @@ def test_a_relative_path_is_relative_to_its_own_file(tmp_path: Path) -> None:
         ({}, []),
         ({"username": "ann", "password": "p"}, [("Authorization", f"Basic {base64.b64encode(b'ann:p').decode()}")]),
         (
-            {"as": "bob", "as-uid": "7", "as-groups": ["x", "y"], "as-user-extra": {"scopes": ["view"]}},
+            {
+                "as": "bob",
+                "as-uid": "7",
+                "as-groups": ["x", "y"],
+                "as-user-extra": {"scopes": ["view"], "a.b/c %": ["d"]},
+            },
             [
                 ("Impersonate-User", "bob"),
                 ("Impersonate-Uid", "7"),
                 ("Impersonate-Group", "x"),
                 ("Impersonate-Group", "y"),
                 ("Impersonate-Extra-scopes", "view"),
+                ("Impersonate-Extra-a.b%2Fc%20%25", "d"),
             ],
         ),
     ],
