@@ -6,7 +6,7 @@ import random
 import ssl
 from asyncio import sslproto
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from http import HTTPStatus
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -125,9 +125,10 @@ class Client:
         from email.utils import parsedate_to_datetime  # noqa: PLC0415 - only few commands ask for the time
 
         try:
-            return parsedate_to_datetime(date)
-        except ValueError:
-            return Failure(Cause.UNREADABLE, f"GET /version: the header Date is {date!r}")
+            time = parsedate_to_datetime(date)
+            return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+        except (ValueError, OverflowError):
+            return Failure(Cause.UNREADABLE, f"GET /version: the header Date is {date[:40]!r}")
 
     # Writing
 

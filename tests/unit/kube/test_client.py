@@ -124,3 +124,30 @@ def test_a_redirect_of_a_write_is_a_failure_and_not_followed(tmp_path: Path, ver
     assert isinstance(answer, Failure)
     assert (answer.cause, answer.code) == (Cause.OTHER, 307)
     assert "/elsewhere" in answer.message
+
+
+_BAD_DATES = {
+    "offset": "Mon, 16 Nov 2026 22:00:00 +99999999999999",
+    "year": "Mon, 16 Nov 99999999999999999999 22:00:00 GMT",
+    "nothing": "",
+}
+
+
+@pytest.mark.parametrize("date", _BAD_DATES.values(), ids=list(_BAD_DATES))
+def test_a_time_that_cannot_be_read_is_a_failure(date: str, tmp_path: Path, make_http: MakeHttp) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(f"HTTP/1.1 200 OK\r\nDate: {date}\r\nContent-Length: 0\r\n\r\n".encode())
+        await writer.drain()
+        writer.close()
+
+    async def ask() -> object:
+        async with (
+            await asyncio.start_server(serve, "127.0.0.1", 0) as server,
+            nowhere(tmp_path, server.sockets[0].getsockname()[1], make_http=make_http) as client,
+        ):
+            return await client.server_time()
+
+    answer = asyncio.run(ask())
+    assert isinstance(answer, Failure)
+    assert answer.cause is Cause.UNREADABLE
