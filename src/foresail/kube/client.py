@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 import msgspec
 
@@ -62,7 +62,16 @@ def address(kind: Kind, namespace: str = "", name: str = "", subresource: str = 
     parts = ["", "apis", kind.group, kind.version] if kind.group else ["", "api", kind.version]
     if namespace and kind.namespaced:
         parts += ["namespaces", namespace]
-    return "/".join([*parts, kind.plural, *filter(None, (name, subresource))])
+    parts += [kind.plural, *filter(None, (name, subresource))]
+    return "/".join(quote(each, safe="", errors="surrogatepass") for each in parts)
+
+
+def _refused_path(path: str) -> Failure | None:
+    """Return a failure for a path with a name that the API server would take for another path, as client-go does."""
+    for each in map(unquote, path.split("/")):
+        if each in (".", "..") or "/" in each or "%" in each:
+            return Failure(Cause.INVALID, f"the name {each!r} cannot be in a URL: use one without / and %")
+    return None
 
 
 class Client:
@@ -200,6 +209,8 @@ class Client:
     async def _open(
         self, path: str, parameters: Mapping[str, str], accept: str, seconds: float | None = None
     ) -> Answer | Failure:
+        if refused := _refused_path(path):
+            return refused
         try:
             response = await self._send("GET", path, parameters, ("Accept", accept), None, seconds)
             if response.status == HTTPStatus.OK:
@@ -273,6 +284,8 @@ class Client:
     async def _once(
         self, method: str, path: str, parameters: Mapping[str, str], data: bytes | None, content: str, of: type[T]
     ) -> T | Failure:
+        if refused := _refused_path(path):
+            return refused
         header = "Accept" if data is None else "Content-Type", content
         try:
             async with self._limiter:

@@ -4,10 +4,11 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
-from foresail.kube.client import Client
+from foresail.kube.client import Client, address
 from foresail.kube.failures import Cause, Failure
 from foresail.plan import Key, Kind
 from tests.unit.kube.nowhere import HTTP, MakeHttp, nowhere
@@ -45,6 +46,7 @@ def test_who_takes_the_connection_and_never_answers_is_not_waited_for(
 
 THING = Kind("runtime.foresail.dev", "v1", "things", "Thing")
 KEY = Key("ns", "a")
+_THINGS = "/apis/runtime.foresail.dev/v1/namespaces"
 WRITES: dict[str, Callable[[Client], Awaitable[object]]] = {
     "create": lambda client: client.create(THING, KEY, {}, object),
     "merge": lambda client: client.merge(THING, KEY, {}, object),
@@ -124,6 +126,48 @@ def test_a_redirect_of_a_write_is_a_failure_and_not_followed(tmp_path: Path, ver
     assert isinstance(answer, Failure)
     assert (answer.cause, answer.code) == (Cause.OTHER, 307)
     assert "/elsewhere" in answer.message
+
+
+async def _paths(
+    folder: Path, make_http: MakeHttp, *keys: Key, subresource: str = ""
+) -> tuple[list[str], list[object]]:
+    """Merge into each of these objects; return the paths that the server got, and the answers."""
+    paths: list[str] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        paths.append(head.split(" ")[1])
+        writer.write(_OK.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        async with nowhere(folder, port, make_http=make_http) as client, asyncio.timeout(20):
+            return paths, [await client.merge(THING, each, {}, object, subresource) for each in keys]
+
+
+def test_a_name_cannot_change_the_path_of_a_request(tmp_path: Path, make_http: MakeHttp) -> None:
+    keys = Key("ns", "a?b#c d"), Key("ns", "system:a"), Key("ns", "things.example.com"), Key("ns", "é\r\nX: y")
+    paths, _ = asyncio.run(_paths(tmp_path, make_http, *keys, subresource="status"))
+    names = [unquote(each.removeprefix(f"{_THINGS}/ns/things/").removesuffix("/status")) for each in paths]
+    assert names == [each.name for each in keys]
+    assert all(each.isprintable() and set(each).isdisjoint("?# ") for each in paths)
+
+
+@pytest.mark.parametrize("name", [".", "..", "a/b", "../../../../api/v1/secrets", "a%2Fb", "%2e%2e"])
+def test_a_name_that_is_no_single_part_of_a_path_is_refused_without_a_request(
+    name: str, tmp_path: Path, make_http: MakeHttp
+) -> None:
+    paths, answers = asyncio.run(_paths(tmp_path, make_http, Key("ns", name), Key(name, "a")))
+    assert paths == []
+    for answer in answers:
+        assert isinstance(answer, Failure)
+        assert answer.cause is Cause.INVALID
+
+
+def test_a_name_that_no_text_can_hold_has_a_path() -> None:
+    assert address(THING, "ns", "\ud800").endswith("/things/%ED%A0%80")
 
 
 _BAD_DATES = {
