@@ -14,6 +14,8 @@ MOST_ITEMS = 200_000
 MOST_BYTES = 1 << 30
 """The largest archive that is read, unpacked."""
 
+_REGULAR = (tarfile.REGTYPE, tarfile.AREGTYPE)  # the types that Velero unpacks
+_NOT_NAMES = frozenset({"", ".", ".."})
 _CLUSTER = 4  # parts of resources/RESOURCE/cluster/NAME.json
 _NAMESPACED = 5  # parts of resources/RESOURCE/namespaces/NAMESPACE/NAME.json
 
@@ -25,24 +27,48 @@ class ArchiveError(Exception):
 def read_archive(archive: bytes) -> list[Item]:
     """Return the items of an unpacked archive in the order of their names.
 
-    Velero stores an item a second time below its preferred version; only the first place counts.
+    Velero stores an item a second time below its preferred version, which is left out here. It unpacks the archive to
+    disk: of two files at the same path, the last counts.
     """
     try:
         with tarfile.open(fileobj=io.BytesIO(archive), mode="r:") as tar:
             found = dict(_items(tar))
-    except (tarfile.TarError, OSError, EOFError) as problem:
+    except (tarfile.TarError, OSError, EOFError, ValueError, OverflowError, RecursionError) as problem:
         raise ArchiveError(f"the archive is damaged: {problem}") from problem
     return [found[key] for key in sorted(found)]
 
 
 def _items(tar: tarfile.TarFile) -> Iterator[tuple[ItemKey, Item]]:
+    size = 0
     for count, member in enumerate(tar):
         if count > MOST_ITEMS:
             raise ArchiveError(f"the archive has more than {MOST_ITEMS} files")
-        key = key_of(member.name) if member.isfile() else None
-        file = tar.extractfile(member) if key is not None else None
-        if key is not None and file is not None:
-            yield key, _item(key, file.read())
+        if member.size < 0:
+            raise ArchiveError("the archive is damaged: a file has a negative size")
+        named = _key_of_member(member)
+        if named is None:
+            continue
+        key, problem = _printable(named), ""
+        if key != named:
+            problem = "its name has control characters, so it was not checked"
+        elif member.issparse():  # its size is not bounded by that of the archive
+            problem = "its file in the backup is sparse, so it was not read"
+        if problem:
+            yield key, Item(key, problem=problem)
+            continue
+        size += member.size
+        if size > MOST_BYTES:
+            raise ArchiveError(f"the archive is larger than {MOST_BYTES >> 20} MiB")
+        file = tar.extractfile(member)
+        yield key, _item(key, file.read() if file is not None else b"")
+
+
+def _key_of_member(member: tarfile.TarInfo) -> ItemKey | None:
+    if member.type not in _REGULAR:
+        return None
+    if not _NOT_NAMES.isdisjoint(member.name.removeprefix("./").split("/")):
+        raise ArchiveError(f"the archive has the path {member.name[:200]!r}, which Velero does not write")
+    return key_of(member.name)
 
 
 def key_of(path: str) -> ItemKey | None:
@@ -50,12 +76,22 @@ def key_of(path: str) -> ItemKey | None:
     parts = path.removeprefix("./").split("/")
     if parts[0] != "resources" or not path.endswith(".json"):
         return None
-    name = parts[-1].removesuffix(".json")
+    parts[-1] = name = parts[-1].removesuffix(".json")
+    if not _NOT_NAMES.isdisjoint(parts):
+        return None
     if len(parts) == _CLUSTER and parts[2] == "cluster":
         return ItemKey(parts[1], "", name)
     if len(parts) == _NAMESPACED and parts[2] == "namespaces":
         return ItemKey(parts[1], parts[3], name)
     return None
+
+
+def _printable(key: ItemKey) -> ItemKey:
+    """Return the key with `?` for each control character, so that no name can forge lines of a plan."""
+    parts = (key.resource, key.namespace, key.name)
+    if all(map(str.isprintable, parts)):
+        return key
+    return ItemKey(*("".join(each if each.isprintable() else "?" for each in part) for part in parts))
 
 
 def _item(key: ItemKey, file: bytes) -> Item:

@@ -85,6 +85,21 @@ def archive(files: dict[str, bytes]) -> bytes:
     return buffer.getvalue()
 
 
+def member(name: str, content: bytes = b"", kind: bytes = tarfile.REGTYPE, **headers: str) -> bytes:
+    """Return a file of an archive as bytes, with these PAX headers."""
+    buffer = io.BytesIO()
+    info = tarfile.TarInfo(name)
+    info.size, info.type = len(content), kind
+    info.pax_headers = {key.replace("_", "."): value for key, value in headers.items()}
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        tar.addfile(info, io.BytesIO(content))
+        return buffer.getvalue()[: tar.offset]
+
+
+PATH = "resources/configmaps/namespaces/shop/a.json"
+OBJECT = b'{"metadata": {"name": "a"}}'
+
+
 class TestArchive:
     def test_items_are_read_from_their_paths(self) -> None:
         body = json.dumps({"metadata": {"name": "a"}}).encode()
@@ -112,9 +127,71 @@ class TestArchive:
         [found] = read_archive(archive({"resources/configmaps/namespaces/shop/a.json": content}))
         assert found.problem
 
-    def test_a_damaged_archive_is_an_error(self) -> None:
+    @pytest.mark.parametrize("content", [b"x" * 600, member(PATH, b"x", GNU_sparse_size="1", GNU_sparse_map="1,y")])
+    def test_a_damaged_archive_is_an_error(self, content: bytes) -> None:
         with pytest.raises(ArchiveError, match="damaged"):
-            read_archive(b"x" * 600)
+            read_archive(content)
+
+    @pytest.mark.parametrize(
+        "headers",
+        [
+            {"GNU_sparse_size": str(1 << 40)},
+            {"GNU_sparse_size": str(1 << 40), "GNU_sparse_map": "0,1"},
+            {"GNU_sparse_size": str(1 << 100), "GNU_sparse_map": "0,1"},
+        ],
+    )
+    def test_a_sparse_file_is_not_read(self, headers: dict[str, str]) -> None:
+        [found] = read_archive(member(PATH, OBJECT, **headers))
+        assert found.problem == "its file in the backup is sparse, so it was not read"
+
+    def test_files_that_share_their_data_count_each_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("foresail.proof.restore_plan.archive.MOST_BYTES", 20_000)
+        shared = b"".join(
+            member(f"resources/configmaps/cluster/{number}.json", GNU_sparse_realsize="5000") for number in range(10)
+        )
+        with pytest.raises(ArchiveError, match="larger than"):
+            read_archive(shared + b"\0" * 10_240)
+
+    def test_a_negative_size_does_not_lead_back_in_the_archive(self) -> None:
+        with pytest.raises(ArchiveError, match="damaged"):
+            read_archive(member("metadata/version", size="-1024"))
+
+    def test_many_headers_of_one_file_are_an_error(self) -> None:
+        header = member(PATH, comment="x")[:1024]
+        with pytest.raises(ArchiveError, match="damaged"):
+            read_archive(header * 2000 + member(PATH, OBJECT))
+
+    @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CONTTYPE, tarfile.FIFOTYPE])
+    def test_only_regular_files_are_items_as_in_velero(self, kind: bytes) -> None:
+        assert read_archive(member(PATH, kind=kind)) == []
+
+    @pytest.mark.parametrize(
+        "path",
+        [
+            "resources/configmaps/namespaces/../a.json",
+            "resources/configmaps/namespaces/shop/../shop/a.json",
+            "resources//cluster/a.json",
+            "resources/configmaps/./cluster/a.json",
+            "/resources/configmaps/cluster/a.json",
+            "../resources/configmaps/cluster/a.json",
+        ],
+    )
+    def test_a_path_that_velero_would_unpack_elsewhere_is_an_error(self, path: str) -> None:
+        with pytest.raises(ArchiveError, match="Velero does not write"):
+            read_archive(member(path, OBJECT))
+
+    @pytest.mark.parametrize("path", ["resources/configmaps/cluster/.json", "resources/configmaps/cluster/...json"])
+    def test_a_file_without_a_name_is_no_item(self, path: str) -> None:
+        assert read_archive(member(path, OBJECT)) == []
+
+    def test_a_name_with_control_characters_is_reported_without_them(self) -> None:
+        [found] = read_archive(member("resources/roles/namespaces/shop/a\x1b[2J\n.json", OBJECT))
+        assert found.key == ItemKey("roles", "shop", "a?[2J?")
+        assert found.problem == "its name has control characters, so it was not checked"
+
+    def test_of_two_files_at_one_path_the_last_counts_as_in_velero(self) -> None:
+        [found] = read_archive(member(PATH, OBJECT) + member(PATH, b'{"metadata": {"name": "a"}, "data": {}}'))
+        assert "data" in found.body
 
 
 class TestSelection:
