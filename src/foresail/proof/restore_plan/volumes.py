@@ -34,7 +34,7 @@ def read_volumes(file: bytes) -> Volumes | None:
     """Return what the file says; None if it is not in Velero's format."""
     try:
         infos = _infos.decode(file) or []
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return None
     pods = [each.pvb_info for each in infos if each.pvb_info is not None]
     return Volumes(

@@ -16,6 +16,7 @@ from foresail.proof.restore_plan.items import Document, Item, ItemKey, Served, S
 from foresail.proof.restore_plan.modifiers import read_modifiers
 from foresail.proof.restore_plan.prepare import Backup, Preparation, prepare
 from foresail.proof.restore_plan.refusals import Answer, By, refused_by
+from foresail.proof.restore_plan.volumes import read_volumes
 
 SERVED = Served(
     [
@@ -192,6 +193,11 @@ class TestArchive:
     def test_of_two_files_at_one_path_the_last_counts_as_in_velero(self) -> None:
         [found] = read_archive(member(PATH, OBJECT) + member(PATH, b'{"metadata": {"name": "a"}, "data": {}}'))
         assert "data" in found.body
+
+
+@pytest.mark.parametrize("file", [b"{", b'[{"pvName": "\xff"}]', b'[{"pvName": 1}]', b"[" * 100_000])
+def test_a_file_about_volumes_that_is_not_veleros_says_nothing(file: bytes) -> None:
+    assert read_volumes(file) is None
 
 
 class TestSelection:
