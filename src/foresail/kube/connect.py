@@ -180,12 +180,11 @@ def _server_of(cluster: Entry) -> str:
     """Return the URL of the API server with its scheme in lower case, as every reader of a URL takes it."""
     try:
         parts = urlsplit(cluster.text("server"))
-        is_url = parts.scheme in ("http", "https") and parts.port != 0
+        if parts.scheme in ("http", "https") and parts.port != 0:
+            return parts.geturl().rstrip("/")
     except ValueError:
-        is_url = False
-    if not is_url:
-        raise cluster.error("server is not a URL that starts with https:// or http://")
-    return parts.geturl().rstrip("/")
+        pass  # such as a port that is not a number
+    raise cluster.error("server is not a URL that starts with https:// or http://")
 
 
 def _is_encrypted(server: str) -> bool:

@@ -86,7 +86,7 @@ def archive(files: dict[str, bytes]) -> bytes:
     return buffer.getvalue()
 
 
-def member(name: str, content: bytes = b"", kind: bytes = tarfile.REGTYPE, **headers: str) -> bytes:
+def member(name: str, content: bytes = b"", *, kind: bytes = tarfile.REGTYPE, **headers: Any) -> bytes:  # noqa: ANN401
     """Return a file of an archive as bytes, with these PAX headers."""
     buffer = io.BytesIO()
     info = tarfile.TarInfo(name)
