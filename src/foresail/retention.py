@@ -77,6 +77,7 @@ class Rules:
 
 
 _SHORTEST_HORIZON = timedelta(days=15)
+_LONGEST_HORIZON = timedelta(hours=876_000)  # 100 years: Go cannot read a duration above 292
 
 Period = Callable[[datetime], tuple[int, ...]]
 _PERIODS: dict[Rule, Period] = {
@@ -176,7 +177,10 @@ def why_not_kept(copies: Iterable[Copy], rules: Rules) -> Callable[[Copy], str]:
 
 
 def horizon(rules: Rules, interval: timedelta) -> timedelta:
-    """Return how long the rules keep a copy if each run succeeds, doubled: runs may fail for as long again."""
+    """Return how long the rules keep a copy if each run succeeds, doubled: runs may fail for as long again.
+
+    At most 100 years: a ttl that Go cannot read, in one Backup, stops Velero from listing all of them.
+    """
     days = max(rules.daily, rules.weekly * 7, rules.monthly * 31, rules.yearly * 366)
     spans = (timedelta(days=days), timedelta(hours=rules.hourly), rules.last * interval, rules.within or timedelta())
-    return 2 * max(*spans, rules.good * interval, _SHORTEST_HORIZON)
+    return min(2 * max(*spans, rules.good * interval, _SHORTEST_HORIZON), _LONGEST_HORIZON)

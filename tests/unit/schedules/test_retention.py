@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from foresail.api import velero
 from foresail.api.marks import RETENTION, RETENTION_APPROVED, SCHEDULE_UID
+from foresail.api.schedule_policy import MOST_KEPT
+from foresail.cron.duration import length_of
 from foresail.plan import Create, Key
 from foresail.retention import Rule
 from foresail.schedules.decide import decide
@@ -198,6 +200,25 @@ def test_new_backup_outlives_what_the_rules_keep() -> None:
     (plain,) = decide(view(due), NOON).actions
     assert isinstance(plain, Create)
     assert plain.body["spec"] == {"ttl": "24h0m0s"}
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        *({field: MOST_KEPT} for field in ("keepLast", "hourly", "daily", "weekly", "monthly", "yearly", "keepGood")),
+        {"keepWithin": "999999h"},
+    ],
+)
+@pytest.mark.parametrize("text", ["* * * * *", "0 12 * * *", "0 12 10 3 *", "0 0 29 2 *"])
+def test_go_can_read_the_ttl_of_the_largest_numbers(rules: dict[str, Any], text: str) -> None:
+    """One ttl that Go cannot read, in one Backup, stops Velero from listing all of them."""
+    due = watched(schedule(text=text, created=NOON - 3000 * DAY, last_backup=NOON - 3000 * DAY))
+    row = policy(retention={"keepLast": 1, **rules})
+    (made,) = decide(view(due, policy=row, locations=(AVAILABLE,)), NOON).actions
+    assert isinstance(made, Create)
+    length = length_of(made.body["spec"]["ttl"])  # type: ignore[index]
+    assert length is not None
+    assert length <= timedelta(hours=876_000)
 
 
 PHASES = ["Completed", "PartiallyFailed", "Failed", "FailedValidation", "InProgress", "Deleting"]
