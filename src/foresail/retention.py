@@ -87,6 +87,14 @@ _PERIODS: dict[Rule, Period] = {
     Rule.MONTHLY: lambda wall: (wall.year, wall.month),
     Rule.YEARLY: lambda wall: (wall.year,),
 }
+_LENGTHS = {
+    Rule.LAST: timedelta(),
+    Rule.HOURLY: timedelta(hours=1),
+    Rule.DAILY: timedelta(days=1),
+    Rule.WEEKLY: timedelta(days=7),
+    Rule.MONTHLY: timedelta(days=31),
+    Rule.YEARLY: timedelta(days=366),
+}
 
 
 def kept(copies: Iterable[Copy], rules: Rules) -> dict[str, tuple[Rule, ...]]:
@@ -179,8 +187,10 @@ def why_not_kept(copies: Iterable[Copy], rules: Rules) -> Callable[[Copy], str]:
 def horizon(rules: Rules, interval: timedelta) -> timedelta:
     """Return how long the rules keep a copy if each run succeeds, doubled: runs may fail for as long again.
 
-    At most 100 years: a ttl that Go cannot read, in one Backup, stops Velero from listing all of them.
+    The interval is the longest time between two runs. A period without a run does not count, so where runs are rarer
+    than the periods of a rule, it keeps as many runs. At most 100 years: a ttl that Go cannot read, in one Backup,
+    stops Velero from listing all of them.
     """
-    days = max(rules.daily, rules.weekly * 7, rules.monthly * 31, rules.yearly * 366)
-    spans = (timedelta(days=days), timedelta(hours=rules.hourly), rules.last * interval, rules.within or timedelta())
-    return min(2 * max(*spans, rules.good * interval, _SHORTEST_HORIZON), _LONGEST_HORIZON)
+    spans = [count * max(_LENGTHS[rule], interval) for rule, count in rules.counts.items()]
+    longest = max(*spans, rules.good * interval, rules.within or timedelta(), _SHORTEST_HORIZON)
+    return min(2 * longest, _LONGEST_HORIZON)

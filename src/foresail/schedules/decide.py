@@ -90,7 +90,7 @@ def lifetime_of(view: ScheduleView, verdict: Verdict) -> timedelta | None:
     slot = verdict.due or (verdict.attempts.slot if verdict.attempts else None)
     if slot is None or verdict.upcoming is None:
         return None
-    return lifetime(view, verdict.upcoming - slot)
+    return lifetime(view, slot, verdict.upcoming)
 
 
 def _left_to_velero(view: ScheduleView, verdict: Verdict, subject: Subject, now: datetime) -> Plan:

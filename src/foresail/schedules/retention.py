@@ -17,10 +17,13 @@ from foresail.api.instants import stamp
 from foresail.api.marks import RETENTION, RETENTION_APPROVED, SCHEDULE_UID
 from foresail.plan import Create, Key, Level
 from foresail.retention import Copy, Rule, Rules, horizon, kept, why_not_kept
+from foresail.schedules.expression import parse_expression
 from foresail.schedules.observe import BackupRow, ScheduleRow, ScheduleView, location_of
 from foresail.schedules.policies import retention_rules
 from foresail.schedules.reasons import Because, Reason
+from foresail.schedules.slots import timing_of
 from foresail.slots.due import is_in_future
+from foresail.slots.interval import longest_run_gap
 
 MOST_UNAPPROVED = 10
 MOST_UNAPPROVED_SHARE = 0.2
@@ -92,10 +95,14 @@ def delete_first(view: ScheduleView, retained: Retained) -> tuple[Create, Becaus
     return None
 
 
-def lifetime(view: ScheduleView, interval: timedelta) -> timedelta | None:
+def lifetime(view: ScheduleView, slot: datetime, upcoming: datetime) -> timedelta | None:
     """Return the ttl of a new Backup: longer than the rules keep it, so that they decide; None without rules."""
     rules = retention_rules(view.policy, view.settings.zone)
-    return None if rules is None else horizon(rules, interval)
+    if rules is None:
+        return None
+    cron = parse_expression(view.schedule.text, view.settings.zone, view.server.dialect, slot)
+    gap = None if isinstance(cron, Because) else longest_run_gap(cron, slot, timing_of(view))
+    return horizon(rules, max(upcoming - slot, gap or timedelta()))
 
 
 def is_waiting_for_velero(view: ScheduleView) -> bool:

@@ -1,17 +1,23 @@
 """How close together the fires of a schedule are, and by how much each schedule is delayed."""
 
 import hashlib
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from functools import lru_cache
 from itertools import islice, pairwise, takewhile
 
-from foresail.cron import Schedule, fires_after
+from foresail.cron import Schedule, fires_after, outlook
+from foresail.slots.timing import Timing, place
 
 COMPARED_FIRES = 1_000
 """How many fires are looked at: every day of a schedule has the same hours, so a short gap is among the first ones."""
 
 COMPARED_AHEAD = timedelta(days=400)
 """How far ahead they are looked for: more than a year, which includes every clock change."""
+
+_A_DAY_OF_FIRES = 1_500  # of the densest schedule, and some of the next day
+_MOST_RUNS = 100
+_DAY = timedelta(days=1)
 
 
 def shortest_gap(cron: Schedule, now: datetime) -> timedelta | None:
@@ -21,9 +27,52 @@ def shortest_gap(cron: Schedule, now: datetime) -> timedelta | None:
 
 def longest_gap(cron: Schedule, now: datetime) -> timedelta | None:
     """Return the longest time between two fires in the time ahead; None if there are fewer than two."""
-    start = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    return _longest_gap(cron, now.replace(hour=0, minute=0, second=0, microsecond=0))
+
+
+def longest_run_gap(cron: Schedule, slot: datetime, timing: Timing | None) -> timedelta | None:
+    """Return the longest time between the slots of two runs from a slot on; None if no run follows it soon."""
+    gap = longest_gap(cron, slot)
+    if timing is None or timing.windows is None:
+        return gap
+    return max((each for each in (gap, _longest_between_runs(cron, slot, timing)) if each is not None), default=None)
+
+
+@lru_cache(20_000)
+def _longest_gap(cron: Schedule, start: datetime) -> timedelta | None:
     ahead = takewhile(lambda each: each - start <= COMPARED_AHEAD, fires_after(cron, start))
-    return max((later - earlier for earlier, later in pairwise(islice(ahead, COMPARED_FIRES))), default=None)
+    fires = list(islice(ahead, _A_DAY_OF_FIRES))
+    gaps = [later - earlier for earlier, later in pairwise(fires)]
+    if len(fires) == _A_DAY_OF_FIRES:  # the days without a fire may come later
+        gaps += _gaps_of_days(cron, start)
+    return max(gaps, default=None)
+
+
+def _gaps_of_days(cron: Schedule, start: datetime) -> Iterator[timedelta]:
+    """Yield the gaps that include a whole day."""
+    at = start
+    while at - start <= COMPARED_AHEAD:
+        fire = cron.next(at)
+        if fire is None:
+            return
+        if fire - at > _DAY:
+            last = cron.last_fire(start, at)
+            yield fire - (last or at)
+        at = max(at + _DAY, fire.replace(hour=0, minute=0, second=0, microsecond=0))
+
+
+@lru_cache(20_000)
+def _longest_between_runs(cron: Schedule, slot: datetime, timing: Timing) -> timedelta | None:
+    found, first = list[timedelta](), slot
+    for _ in range(_MOST_RUNS):
+        placed = place(cron, slot, slot + timing.offset, timing)
+        if placed.upcoming is None or placed.starts is None or slot - first > COMPARED_AHEAD:
+            break
+        # Of the slots that wait for an opening, the newest runs.
+        following = max(placed.upcoming, outlook(cron, slot, placed.starts - timing.offset).due or slot)
+        found.append(following - slot)
+        slot = following
+    return max(found, default=None)
 
 
 @lru_cache(20_000)

@@ -1,25 +1,28 @@
 """Retention of a Schedule's Backups: what is deleted, one at a time, and what keeps it from deleting anything."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from itertools import islice
 from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from foresail.api import velero
 from foresail.api.marks import RETENTION, RETENTION_APPROVED, SCHEDULE_UID
 from foresail.api.schedule_policy import MOST_KEPT
+from foresail.cron import Dialect, fires_after, parse
 from foresail.cron.duration import length_of
 from foresail.plan import Create, Key
-from foresail.retention import Rule
+from foresail.retention import Copy, Rule, kept
 from foresail.schedules.decide import decide
 from foresail.schedules.observe import BackupRow, DeletionRow, LocationRow, ScheduleRow, ScheduleView, Unread
-from foresail.schedules.policies import retention_rules
+from foresail.schedules.policies import PolicyRow, retention_rules, settings_under
 from foresail.schedules.reasons import Reason
 from foresail.schedules.retention import MOST_OPEN_DELETIONS, Retained, digest_of, retain
 from foresail.schedules.rules import judge
+from foresail.schedules.settings import Settings
 from tests.unit.schedules.rows import AVAILABLE, DAY, HOUR, NOON, UID, backup, schedule, view, watched
 from tests.unit.schedules.test_policies import policy
 
@@ -219,6 +222,74 @@ def test_go_can_read_the_ttl_of_the_largest_numbers(rules: dict[str, Any], text:
     length = length_of(made.body["spec"]["ttl"])  # type: ignore[index]
     assert length is not None
     assert length <= timedelta(hours=876_000)
+
+
+def ttl_of(text: str, slot: datetime, row: PolicyRow) -> timedelta:
+    """Return the ttl of the Backup of a slot."""
+    due = watched(schedule(text=text, created=slot - timedelta(seconds=1)), zone=row.spec.time_zone or "")
+    seen = view(due, policy=row, locations=(AVAILABLE,), settings=settings_under(row, Settings()))
+    (made,) = decide(seen, slot).actions
+    assert isinstance(made, Create)
+    length = length_of(made.body["spec"]["ttl"])  # type: ignore[index]
+    assert length is not None
+    return length
+
+
+@pytest.mark.parametrize(
+    ("text", "rules", "days"),
+    [
+        ("0 0 * * 0", {"daily": 30}, 210),
+        ("0 0 * * *", {"hourly": 168}, 168),
+        ("0 0,1 * * *", {"keepLast": 1000}, 500),
+        ("0 0 1 * *", {"weekly": 12}, 365),
+        ("* * 1 * *", {"daily": 12}, 365),
+        ("0 0 1 1 *", {"monthly": 5}, 5 * 365),
+    ],
+)
+def test_runs_that_are_rarer_than_the_periods_of_a_rule_count_as_many(
+    text: str, rules: dict[str, int], days: int
+) -> None:
+    slot = parse(text, Dialect.GOCRON, "UTC").next(NOON)
+    assert slot is not None
+    assert ttl_of(text, slot, policy(retention=rules)) >= days * DAY
+
+
+@pytest.mark.parametrize("outside", ["Delay", "Skip"])
+def test_ttl_counts_the_runs_that_windows_leave(outside: str) -> None:
+    saturdays = {"allowed": [{"schedule": "0 0 * * 6", "duration": "24h"}], "outside": outside}
+    row = policy(retention={"daily": 30}, windows=saturdays)
+    assert ttl_of("0 12 * * *", datetime(2026, 3, 14, 12, tzinfo=UTC), row) >= 30 * 7 * DAY
+
+
+EXPRESSIONS = st.builds(
+    "{} {} {} {} {}".format,
+    st.sampled_from(["0", "30", "0,45"]),
+    st.sampled_from(["0", "3", "0,1", "*/6", "8-17", "*"]),
+    st.sampled_from(["*", "*", "*", "1", "1,2", "*/10"]),
+    st.sampled_from(["*", "*", "*", "1", "1,7"]),
+    st.sampled_from(["*", "*", "0", "1-5"]),
+)
+FIELDS = ("keepLast", "hourly", "daily", "weekly", "monthly", "yearly")
+COUNTS = st.dictionaries(st.sampled_from(FIELDS), st.integers(1, 40), min_size=1)
+
+
+@settings(deadline=None, max_examples=30)
+@given(EXPRESSIONS, COUNTS, st.none() | st.integers(1, 2_000), st.sampled_from(["UTC", "Europe/Berlin"]))
+def test_velero_deletes_no_backup_that_the_rules_keep(
+    text: str, counts: dict[str, int], within: int | None, zone: str
+) -> None:
+    row = policy(timeZone=zone, retention={**counts, "keepGood": 2, **({"keepWithin": f"{within}h"} if within else {})})
+    found = retention_rules(row, zone)
+    assert found is not None
+    fires = list(islice(fires_after(parse(text, Dialect.GOCRON, zone), NOON), 100))
+    assume(len(fires) > 1)
+    runs = [Copy(str(number), fire, is_good=True) for number, fire in enumerate(fires)]
+    newer, most = 0, len(runs) - 1  # of the first run, how many newer ones it takes until it goes
+    while newer < most:
+        middle = (newer + most + 1) // 2
+        newer, most = (middle, most) if kept(runs[: middle + 1], found)["0"] else (newer, middle - 1)
+    last = runs[min(newer + 1, len(runs) - 1)].started  # at which it goes
+    assert ttl_of(text, fires[0], row) >= last - fires[0]
 
 
 PHASES = ["Completed", "PartiallyFailed", "Failed", "FailedValidation", "InProgress", "Deleting"]

@@ -9,7 +9,7 @@ from foresail.cron import Dialect, Schedule, fires_after, parse
 from foresail.selfservice.rows.run_names import run_name, stem, stem_of_run
 from foresail.slots import interval
 from foresail.slots.expression import Unusable, read_expression
-from foresail.slots.interval import shortest_gap, stable_delay
+from foresail.slots.interval import longest_gap, shortest_gap, stable_delay
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
 
@@ -31,6 +31,21 @@ NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
 def test_the_shortest_gap_is_that_of_the_year_ahead(text: str, minutes: float) -> None:
     found = shortest_gap(parse(text, Dialect.ROBFIG, "UTC"), NOW)
     assert found == (timedelta(minutes=minutes) if text != "@yearly" else None)
+
+
+@pytest.mark.parametrize(
+    ("text", "minutes"),
+    [
+        ("* * * * *", 1),
+        ("* 0-19 * * *", 4 * 60 + 1),
+        ("* 8-17 * * 1-5", (2 * 24 + 14) * 60 + 1),
+        ("* * 1 * *", 30 * 1440 + 1),
+        ("0 0 1 1,2 *", 334 * 1440),
+        ("@every 90m", 90),
+    ],
+)
+def test_the_longest_gap_includes_days_without_a_fire(text: str, minutes: float) -> None:
+    assert longest_gap(parse(text, Dialect.GOCRON, "UTC"), NOW.replace(month=1, day=1)) == timedelta(minutes=minutes)
 
 
 @pytest.mark.parametrize(("text", "most"), [("@yearly", 3), ("0 0 29 2 *", 2), ("@monthly", 16), ("* * * * *", 1_000)])
