@@ -101,6 +101,28 @@ def test_new_policy_waits_for_approval_and_a_removed_one_deletes_nothing() -> No
     assert slots_left(virtual_time.run(story())) == [10, 20, 30, 40, 50]
 
 
+def test_policy_that_cannot_be_read_leaves_no_other_one_to_delete() -> None:
+    async def story() -> ScheduleScene:
+        scene = ScheduleScene()
+        scene.rule("gold", {}, priority=9, retention={"keepLast": 100})
+        scene.rule("short", {}, retention={"keepLast": 8})
+        scene.make("often", EVERY_TEN)
+        scene.start()
+        await scene.until(BEGINNING + 85 * MINUTE)
+        done(scene.world.merge(SCHEDULE_POLICY, Key("", "gold"), {"spec": {"priority": "high"}}, "an administrator"))
+        await scene.until(BEGINNING + 105 * MINUTE)
+        assert slots_left(scene) == [number * 10 for number in range(1, 11)]
+        messages = [note.message for note in scene.notes if note.reason == "RetentionInDoubt"]
+        assert messages
+        assert all("SchedulePolicy gold cannot be read" in each for each in messages)
+        done(scene.world.delete(SCHEDULE_POLICY, Key("", "gold")))
+        await scene.until(BEGINNING + 109 * MINUTE)
+        await scene.stop()
+        return scene
+
+    assert slots_left(virtual_time.run(story())) == [number * 10 for number in range(3, 11)]
+
+
 def test_many_schedules_delete_a_few_at_a_time_and_all_come_to_their_turn() -> None:
     most = 0
 

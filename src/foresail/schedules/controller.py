@@ -234,8 +234,9 @@ class Schedules:
 
     def _keys_for_policy(self, change: Change[PolicyRow]) -> Iterator[LowPriority]:
         selectors = [row.spec.selector for row in (change.old, change.new) if row is not None]
+        was_unread = change.old is None and not change.initial  # perhaps: no policy deleted anything until now
         for schedule in self.schedules.rows():
-            if any(reaches(each, schedule.key.name, schedule.labels) for each in selectors):
+            if was_unread or any(reaches(each, schedule.key.name, schedule.labels) for each in selectors):
                 yield LowPriority(schedule.key)
 
     def _keys_for_deletion(self, change: Change[DeletionRow]) -> Iterator[Key]:
@@ -311,6 +312,7 @@ class Schedules:
         from_schedule = any(self.restores.by("schedule", view.schedule.key.name))
         return msgspec.structs.replace(
             view,
+            unread_policies=tuple(Unread(each.key, each.problem) for each in self.policies.unread.values()),
             locations=locations,
             deletions=tuple(each for name in names for each in self.deletions.by("backup", name)),
             open_deletions=sum(1 for _ in self.deletions.by("state", "open")),

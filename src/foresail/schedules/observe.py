@@ -155,6 +155,7 @@ class ScheduleView(msgspec.Struct, frozen=True):
     settings: Settings
     unread: tuple[Unread, ...] = ()  # its Backups that cannot be read
     policy: PolicyRow | None = None
+    unread_policies: tuple[Unread, ...] = ()  # each may be the one that applies
     locations: tuple[LocationRow, ...] = ()  # all of them
     deletions: tuple[DeletionRow, ...] = ()  # of its Backups
     open_deletions: int = 0  # of all Schedules

@@ -88,8 +88,8 @@ class Reason(StrEnum):
     """
 
     RETENTION_IN_DOUBT = "RetentionInDoubt"
-    """A Backup cannot be read, its storage location is not Available, or a clock is wrong. Nothing is deleted until
-    that is fixed.
+    """A Backup or a SchedulePolicy cannot be read, a storage location is not Available, or a clock is wrong. Nothing is
+    deleted until that is fixed.
     """
 
     RETENTION_FAILED = "RetentionFailed"
