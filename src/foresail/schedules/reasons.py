@@ -100,8 +100,8 @@ class Reason(StrEnum):
     """A run failed, and the SchedulePolicy repeats it for the same slot. Check the failed Backup."""
 
     RETRIES_ENDED = "RetriesEnded"
-    """A failed run is not repeated: its attempts are used up, or the next slot, a pause, an edit or a deletion ended
-    them. Check the failed Backup.
+    """A failed run is not repeated: its attempts are used up or too late, or the next slot, a pause, an edit or a
+    deletion ended them. Check the failed Backup.
     """
 
     MISSED = "Missed"

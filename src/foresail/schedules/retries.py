@@ -10,13 +10,17 @@ import msgspec
 
 from foresail.api import schedule_policy as wire
 from foresail.api import velero
-from foresail.api.instants import instant, stamp
+from foresail.api.instants import instant, stamp, whole
 from foresail.cron.duration import length_of
 from foresail.plan import Level
 from foresail.schedules.build import backup_name
 from foresail.schedules.observe import BackupRow, ScheduleView
 from foresail.schedules.reasons import Because, Reason
+from foresail.schedules.slots import timing_of
 from foresail.slots.observed import Observed
+from foresail.slots.windows import next_opening
+
+_LATEST = timedelta(hours=24)  # that an attempt starts after it could, without a deadline
 
 
 class Attempts(msgspec.Struct, frozen=True):
@@ -40,7 +44,7 @@ class Attempts(msgspec.Struct, frozen=True):
 
 
 def attempts_of(
-    view: ScheduleView, observed: Observed, upcoming: datetime | None, previous: Observed | None
+    view: ScheduleView, observed: Observed, upcoming: datetime | None, previous: Observed | None, now: datetime
 ) -> Attempts | None:
     """Return the attempts at the last slot; None without a retry rule, or if there was no run.
 
@@ -56,7 +60,7 @@ def attempts_of(
     if any(each.phase == velero.COMPLETED for each in made.values()) or last.phase not in retry.on:
         return found
     at = (last.completed or last.created) + pause_before(number + 1, retry)
-    why = _end(view, found, observed, previous, at, upcoming)
+    why = _end(view, found, observed, previous, at, upcoming) or _too_late(view, at, now)
     if why is None:
         return msgspec.structs.replace(found, next_at=at)
     text = f"Backup {last.key.name} is {last.phase} after {found.shown} attempts and is not repeated: {why}."
@@ -113,3 +117,14 @@ def _end(
         (upcoming is not None and at >= upcoming, f"the next run is at {stamp(upcoming)}" if upcoming else ""),
     )
     return next((text for is_met, text in conditions if is_met), None)
+
+
+def _too_late(view: ScheduleView, at: datetime, now: datetime) -> str | None:
+    """Return why an attempt is not made any more, counted from the first instant at which it could start."""
+    timing = timing_of(view)
+    windows = timing.windows if timing is not None else None
+    start = (next_opening(windows, whole(at)) if windows is not None else None) or at
+    if timing is not None and timing.deadline is not None:
+        deadline = view.policy.spec.starting_deadline if view.policy else ""
+        return f"it is past startingDeadline {deadline}" if timing.is_expired(start, now) else None
+    return f"it could have started {_LATEST // timedelta(hours=1)}h ago" if now - start > _LATEST else None

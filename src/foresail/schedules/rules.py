@@ -219,7 +219,7 @@ def judge(view: ScheduleView, now: datetime) -> Verdict:
         if placed.due is None and placed.upcoming is None:
             cron = _never_in_window(view) if placed.is_never_open else refusal(too_rare(schedule.text))
             placed = Placed()
-    attempts = None if refused else attempts_of(view, observed, placed.since or placed.starts, previous)
+    attempts = None if refused else attempts_of(view, observed, placed.since or placed.starts, previous, now)
     observed = msgspec.structs.replace(observed, ended=ended_slot(attempts, previous, paused=schedule.paused))
     if schedule.paused:
         placed = Placed()

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from foresail.api.schedule_policy import Retry, SchedulePolicySpec, ScheduleSelector
+from foresail.api.schedule_policy import Retry, SchedulePolicySpec, ScheduleSelector, ScheduleWindow, ScheduleWindows
 from foresail.plan import Create, Key
 from foresail.schedules.build import backup_name
 from foresail.schedules.decide import decide
@@ -14,7 +14,7 @@ from foresail.schedules.policies import PolicyRow, problem_with
 from foresail.schedules.reasons import Reason
 from foresail.schedules.retries import Attempts, pause_before
 from foresail.schedules.rules import judge
-from tests.unit.schedules.rows import HOUR, MINUTE, NOON, UID, backup, schedule, view, watched
+from tests.unit.schedules.rows import DAY, HOUR, MINUTE, NOON, UID, backup, schedule, view, watched
 
 
 def under(retry: Retry | None) -> PolicyRow:
@@ -112,6 +112,38 @@ def test_without_a_rule_nothing_is_repeated() -> None:
 def test_attempts_end_with_a_reason(row: ScheduleRow, changed: dict[str, Any], why: str) -> None:
     found = seen(attempt(0, "Failed", NOON + MINUTE), row=row, **changed)
     plan = decide(found, NOON + 50 * MINUTE)
+    assert plan.actions == ()
+    (note,) = [each for each in plan.notes if each.reason == "RetriesEnded"]
+    assert why in note.message
+    assert len(note.message.split()) <= 30
+
+
+def monthly(**changed: Any) -> ScheduleView:  # noqa: ANN401 - any field of the policy
+    """Return a monthly Schedule whose run failed a minute after noon."""
+    spec = SchedulePolicySpec(ScheduleSelector(), retry=Retry(2), **changed)
+    row = watched(schedule(text="0 12 10 * *", last_backup=NOON))
+    return view(row, attempt(0, "Failed", NOON + MINUTE), policy=PolicyRow(Key("", "gold"), spec))
+
+
+@pytest.mark.parametrize(
+    ("changed", "last", "why"),
+    [
+        ({"starting_deadline": "1h"}, NOON + 6 * MINUTE + HOUR, "it is past startingDeadline 1h"),
+        ({}, NOON + 6 * MINUTE + DAY, "it could have started 24h ago"),
+        (  # it waits for the window, which opens at 22:00
+            {
+                "starting_deadline": "1h",
+                "windows": ScheduleWindows(allowed=(ScheduleWindow("0 22 * * *", "8h"),)),
+            },
+            NOON + 11 * HOUR,
+            "it is past startingDeadline 1h",
+        ),
+    ],
+)
+def test_attempt_that_is_too_late_is_not_made(changed: dict[str, Any], last: datetime, why: str) -> None:
+    found = monthly(**changed)
+    assert made(found, last) == "daily-20260310120000-0f8fad5b-r1"
+    plan = decide(found, last + MINUTE)
     assert plan.actions == ()
     (note,) = [each for each in plan.notes if each.reason == "RetriesEnded"]
     assert why in note.message
