@@ -32,6 +32,7 @@ class Attempts(msgspec.Struct, frozen=True):
     last: BackupRow
     next_at: datetime | None = None  # None if no attempt follows
     ended: Because | None = None  # why none follows a failed run
+    is_over: bool = False  # one succeeded, or a Backup of the slot was deleted
 
     @property
     def shown(self) -> str:
@@ -57,14 +58,22 @@ def attempts_of(
     number = max(made)
     last = made[number]
     found = Attempts(last.slot or last.created, number + 1, retry.attempts + 1, last)
-    if any(each.phase == velero.COMPLETED for each in made.values()) or last.phase not in retry.on:
-        return found
+    if any(each.phase == velero.COMPLETED for each in made.values()):
+        return msgspec.structs.replace(found, is_over=number > 0)  # the first run is repeated only while it exists
+    is_over = _was_deleted(view, found.slot, previous)
+    if last.phase not in retry.on:
+        return msgspec.structs.replace(found, is_over=is_over)
     at = (last.completed or last.created) + pause_before(number + 1, retry)
     why = _end(view, found, observed, previous, at, upcoming) or _too_late(view, at, now)
     if why is None:
         return msgspec.structs.replace(found, next_at=at)
     text = f"Backup {last.key.name} is {last.phase} after {found.shown} attempts and is not repeated: {why}."
-    return msgspec.structs.replace(found, ended=Because(Reason.RETRIES_ENDED, text))
+    return msgspec.structs.replace(found, ended=Because(Reason.RETRIES_ENDED, text), is_over=is_over)
+
+
+def repeated_slot(attempts: Attempts | None) -> str:
+    """Return the slot to remember as one that gets no further attempt, even if its Backups are deleted."""
+    return stamp(attempts.slot) if attempts is not None and attempts.is_over else ""
 
 
 def ended_slot(attempts: Attempts | None, previous: Observed | None, *, paused: bool) -> str:
@@ -113,10 +122,16 @@ def _end(
         (found.made >= found.allowed, "its attempts are used up"),
         (observed.edited is not None and observed.edited > slot, "the schedule was edited"),
         (schedule.last_skipped is not None and schedule.last_skipped > slot, "skipImmediately was applied"),
-        (view.deleted is not None and view.deleted >= slot, "a Backup of the slot was deleted"),
+        (_was_deleted(view, slot, previous), "a Backup of the slot was deleted"),
         (upcoming is not None and at >= upcoming, f"the next run is at {stamp(upcoming)}" if upcoming else ""),
     )
     return next((text for is_met, text in conditions if is_met), None)
+
+
+def _was_deleted(view: ScheduleView, slot: datetime, previous: Observed | None) -> bool:
+    """Whether a Backup of a slot was deleted, in this process or before it: a remembered one that succeeded is gone."""
+    is_known = view.deleted is not None and view.deleted >= slot
+    return is_known or (previous is not None and instant(previous.repeated) == slot)
 
 
 def _too_late(view: ScheduleView, at: datetime, now: datetime) -> str | None:

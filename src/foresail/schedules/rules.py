@@ -18,7 +18,7 @@ from foresail.schedules.observe import ScheduleRow, ScheduleView, is_unfinished
 from foresail.schedules.policies import problem_with
 from foresail.schedules.reasons import Because, Reason
 from foresail.schedules.retention import Retained, retain
-from foresail.schedules.retries import Attempts, attempts_of, ended_slot
+from foresail.schedules.retries import Attempts, attempts_of, ended_slot, repeated_slot
 from foresail.schedules.slots import last_slot, made_by_velero, timing_of
 from foresail.schedules.status import UNKNOWN, Changes, last_observed
 from foresail.slots import rules
@@ -220,7 +220,8 @@ def judge(view: ScheduleView, now: datetime) -> Verdict:
             cron = _never_in_window(view) if placed.is_never_open else refusal(too_rare(schedule.text))
             placed = Placed()
     attempts = None if refused else attempts_of(view, observed, placed.since or placed.starts, previous, now)
-    observed = msgspec.structs.replace(observed, ended=ended_slot(attempts, previous, paused=schedule.paused))
+    ended = ended_slot(attempts, previous, paused=schedule.paused)
+    observed = msgspec.structs.replace(observed, ended=ended, repeated=repeated_slot(attempts))
     if schedule.paused:
         placed = Placed()
     not_run = placed.not_run

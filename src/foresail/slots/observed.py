@@ -53,6 +53,7 @@ class Observed(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_f
     zone: str = ""  # of the policy; nothing before a change of it is due
     retention: str = ""  # the digest of the rules by which Backups were deleted
     ended: str = ""  # the slot whose failed run is not repeated, because the Schedule was paused meanwhile
+    repeated: str = ""  # the slot that gets no further attempt: one succeeded, or a Backup of the slot was deleted
     ahead: str = ""  # a recorded time in the future that was cleared: it counts again once it has passed
 
     @property

@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import Any
 
+import msgspec
 import pytest
 
 from foresail.api.schedule_policy import Retry, SchedulePolicySpec, ScheduleSelector, ScheduleWindow, ScheduleWindows
@@ -156,6 +157,30 @@ def test_pause_is_remembered_so_that_unpausing_repeats_nothing() -> None:
     assert changes.observed.ended == "2026-03-10T12:00:00Z"
     done = judge(seen(attempt(0, "Completed", NOON + MINUTE), row=row), NOON + 2 * MINUTE).changes
     assert done.observed.ended == ""
+
+
+@pytest.mark.parametrize(
+    ("rows", "changed"),
+    [
+        ((attempt(0, "Failed", NOON + MINUTE), attempt(1, "Completed", NOON + 8 * MINUTE)), {}),
+        ((attempt(0, "Failed", NOON + MINUTE),), {"deleted": NOON}),
+    ],
+)
+def test_attempt_that_was_deleted_is_not_made_again_after_a_restart(
+    rows: tuple[BackupRow, ...], changed: dict[str, Any]
+) -> None:
+    observed = judge(seen(*rows, **changed), NOON + 10 * MINUTE).changes.observed
+    row = watched(schedule(last_backup=NOON), **msgspec.structs.asdict(observed))
+    after = seen(rows[0], row=row)  # the other Backup is deleted, and a new process does not know of it
+    plan = decide(after, NOON + 40 * MINUTE)
+    assert plan.actions == ()
+    assert plan.status is None
+    assert ["a Backup of the slot was deleted" in note.message for note in plan.notes] == [True]
+
+
+def test_slot_that_succeeds_at_once_costs_no_write() -> None:
+    row = watched(schedule(last_backup=NOON))
+    assert decide(seen(attempt(0, "Completed", NOON + MINUTE), row=row), NOON + 2 * MINUTE).status is None
 
 
 def test_next_slot_takes_precedence_and_its_run_starts_over() -> None:
