@@ -116,12 +116,13 @@ def _end(
 ) -> str | None:
     """Return why no attempt follows a failed one."""
     schedule, slot = view.schedule, found.slot
+    skipped = schedule.last_skipped  # by skipImmediately, a window or the deadline
     was_paused = instant(previous.ended if previous else "") == slot
     conditions = (
         (schedule.paused or was_paused, "the Schedule was paused"),
         (found.made >= found.allowed, "its attempts are used up"),
         (observed.edited is not None and observed.edited > slot, "the schedule was edited"),
-        (schedule.last_skipped is not None and schedule.last_skipped > slot, "skipImmediately was applied"),
+        (skipped is not None and skipped > slot, f"runs up to {stamp(skipped)} were skipped" if skipped else ""),
         (_was_deleted(view, slot, previous), "a Backup of the slot was deleted"),
         (upcoming is not None and at >= upcoming, f"the next run is at {stamp(upcoming)}" if upcoming else ""),
     )

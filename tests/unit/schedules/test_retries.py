@@ -105,7 +105,11 @@ def test_without_a_rule_nothing_is_repeated() -> None:
         (watched(schedule(last_backup=NOON, paused=True), paused="2026-03-10T12:02:00Z"), {}, "was paused"),
         (watched(schedule(last_backup=NOON), ended="2026-03-10T12:00:00Z"), {}, "was paused"),
         (watched(schedule(last_backup=NOON), since="2026-03-10T12:02:00Z"), {}, "was edited"),
-        (watched(schedule(last_backup=NOON, last_skipped=NOON + MINUTE)), {}, "skipImmediately was applied"),
+        (
+            watched(schedule(last_backup=NOON, last_skipped=NOON + MINUTE)),
+            {},
+            "runs up to 2026-03-10T12:01:00Z were skipped",
+        ),
         (watched(schedule(last_backup=NOON)), {"deleted": NOON}, "was deleted"),
         (watched(schedule(last_backup=NOON)), {"retry": Retry(2, backoff="1h")}, "the next run is at 2026-03-10T13:00"),
     ],
