@@ -2,19 +2,69 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 import msgspec
 
 from foresail.api import velero
 from foresail.api.instants import stamp
 from foresail.api.marks import SCHEDULE_UID, SLOT
+from foresail.cron.duration import length_of
 from foresail.plan import Create, Key
 from foresail.schedules.observe import ScheduleRow
 from foresail.schedules.settings import Settings
 
 _FAMILY = "/*"
 _OURS = "foresail.dev/*"  # state of the Schedule, never of its Backups, whatever the settings
+_CACHE_SIZE = 20_000
 _SUFFIX = 8  # characters of the UID: two clusters that share a bucket must never choose the same name
+
+
+class _Exec(msgspec.Struct):
+    timeout: str | None = None
+
+
+class _Hook(msgspec.Struct):
+    exec: _Exec | None = None
+
+
+class _HooksOfResources(msgspec.Struct):
+    pre: tuple[_Hook, ...] | None = None
+    post: tuple[_Hook, ...] | None = None
+
+
+class _Hooks(msgspec.Struct):
+    resources: tuple[_HooksOfResources, ...] | None = None
+
+
+class _Durations(msgspec.Struct, rename="camel"):
+    """Everything in a template that Go reads as a duration."""
+
+    ttl: str | None = None
+    csi_snapshot_timeout: str | None = None
+    item_operation_timeout: str | None = None
+    hooks: _Hooks | None = None
+
+
+@lru_cache(_CACHE_SIZE)
+def unreadable_duration(template: bytes) -> tuple[str, str] | None:
+    """Return the field and the text of a duration that Go cannot read; None if there is none.
+
+    In a Backup, it would stop Velero from listing all of them.
+    """
+    try:
+        found = msgspec.json.decode(template, type=_Durations)
+    except msgspec.ValidationError:  # the API server's schema of Schedules lets none of these through
+        return None
+    texts = [
+        ("ttl", found.ttl),
+        ("csiSnapshotTimeout", found.csi_snapshot_timeout),
+        ("itemOperationTimeout", found.item_operation_timeout),
+    ]
+    for each in (found.hooks and found.hooks.resources) or ():
+        hooks = (*(each.pre or ()), *(each.post or ()))
+        texts += [("hooks.resources.exec.timeout", hook.exec.timeout) for hook in hooks if hook.exec is not None]
+    return next(((field, text) for field, text in texts if text is not None and length_of(text) is None), None)
 
 
 def backup_name(schedule: ScheduleRow, slot: datetime, attempt: int = 0) -> str:

@@ -12,7 +12,7 @@ import msgspec
 from foresail.api import velero
 from foresail.api.instants import stamp, whole
 from foresail.plan import Level
-from foresail.schedules.build import backup_name
+from foresail.schedules.build import backup_name, unreadable_duration
 from foresail.schedules.expression import diff_dialects, parse_expression, refusal
 from foresail.schedules.observe import ScheduleRow, ScheduleView, is_unfinished
 from foresail.schedules.policies import problem_with
@@ -37,6 +37,7 @@ from foresail.slots.timing import NotRun, Placed, place
 from foresail.slots.windows import AHEAD, next_opening
 
 MOST_NAMED = 2  # Backups or Schedules in a message
+_LONGEST_SHOWN = 64  # characters of a wrong value in a message
 LONGEST_NAME = 63  # of a label's value: the name of a Schedule is in a label of each of its Backups
 
 
@@ -198,7 +199,7 @@ def judge(view: ScheduleView, now: datetime) -> Verdict:
     """Evaluate every rule in order; the first that blocks a run is reported."""
     schedule, server, zone = view.schedule, view.server, view.settings.zone
     previous = last_observed(schedule)
-    refused = _name_too_long(schedule) or _policy_problem(view)
+    refused = _name_too_long(schedule) or _unreadable_duration(schedule) or _policy_problem(view)
     cron = refused or parse_expression(schedule.text, zone, server.dialect, now)
     is_unknown = isinstance(cron, Because) and cron.reason is Reason.DIALECT_UNKNOWN
     last = last_slot(view, now)
@@ -359,3 +360,11 @@ def _name_too_long(schedule: ScheduleRow) -> Because | None:
         return None
     text = f"the name has {len(schedule.key.name)} characters, which does not fit into the label of a Backup"
     return Because(Reason.NAME_TOO_LONG, f"{text}. Create it again with at most {LONGEST_NAME} characters.")
+
+
+def _unreadable_duration(schedule: ScheduleRow) -> Because | None:
+    found = unreadable_duration(schedule.template)
+    if found is None:
+        return None
+    text = f"spec.template.{found[0]} {found[1][:_LONGEST_SHOWN]!r} is not a duration that Velero can read"
+    return Because(Reason.INVALID, f"{text}; a Backup with it would stop Velero. Correct it, such as 720h0m0s.")

@@ -9,11 +9,12 @@ import pytest
 from foresail.api import velero
 from foresail.plan import Key
 from foresail.schedules.build import backup_body, backup_name, create_backup
+from foresail.schedules.decide import decide
 from foresail.schedules.observe import ScheduleRow
 from foresail.schedules.reasons import Reason
 from foresail.schedules.rules import judge
 from foresail.schedules.settings import Settings
-from tests.unit.schedules.rows import NOON, UID, schedule, view
+from tests.unit.schedules.rows import HOUR, NOON, UID, schedule, view, watched
 
 NAME = {velero.SCHEDULE_LABEL: "daily"}
 
@@ -131,3 +132,28 @@ def test_a_backup_is_recognised_by_the_schedules_uid_and_its_slot() -> None:
     create = create_backup(schedule(), NOON, Settings())
     assert (create.kind, create.key) == (velero.BACKUP, Key("velero", "daily-20260310120000-0f8fad5b"))
     assert create.mark == {"foresail.dev/schedule-uid": UID, "foresail.dev/slot": "2026-03-10T12:00:00Z"}
+
+
+@pytest.mark.parametrize(
+    ("template", "field"),
+    [
+        (b'{"ttl": "2635200h0m0s"}', "ttl"),
+        (b'{"ttl": ""}', "ttl"),
+        (b'{"csiSnapshotTimeout": "ten minutes"}', "csiSnapshotTimeout"),
+        (b'{"itemOperationTimeout": "4 h"}', "itemOperationTimeout"),
+        (b'{"hooks": {"resources": [{"pre": [{"exec": {"timeout": "1d"}}]}]}}', "hooks.resources.exec.timeout"),
+        (b'{"hooks": {"resources": [{"post": [{"exec": {"timeout": "1d"}}]}]}}', "hooks.resources.exec.timeout"),
+    ],
+)
+def test_no_backup_gets_a_duration_that_go_cannot_read(template: bytes, field: str) -> None:
+    plan = decide(view(watched(schedule(template=template, last_backup=NOON - HOUR))), NOON)
+    assert plan.actions == ()
+    (note,) = plan.notes
+    assert note.reason == "InvalidSchedule"
+    assert f"spec.template.{field} " in note.message
+    assert len(note.message.split()) <= 30
+
+
+def test_template_with_durations_of_go_is_used() -> None:
+    template = b'{"ttl": "720h0m0s", "hooks": {"resources": [{"pre": [{"exec": {"timeout": "90s"}}, {}]}]}}'
+    assert decide(view(watched(schedule(template=template, last_backup=NOON - HOUR))), NOON).actions
