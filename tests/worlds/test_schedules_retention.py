@@ -114,7 +114,7 @@ def test_policy_that_cannot_be_read_leaves_no_other_one_to_delete() -> None:
         assert slots_left(scene) == [number * 10 for number in range(1, 11)]
         messages = [note.message for note in scene.notes if note.reason == "RetentionInDoubt"]
         assert messages
-        assert all("SchedulePolicy gold cannot be read" in each for each in messages)
+        assert all("Correct SchedulePolicy gold: it cannot be read" in each for each in messages)
         done(scene.world.delete(SCHEDULE_POLICY, Key("", "gold")))
         await scene.until(BEGINNING + 109 * MINUTE)
         await scene.stop()

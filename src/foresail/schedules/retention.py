@@ -168,7 +168,7 @@ def _in_doubt(view: ScheduleView, now: datetime) -> Because | None:
 
 def _doubts(view: ScheduleView, now: datetime) -> Iterator[str]:
     for unread in view.unread_policies:
-        yield f"SchedulePolicy {unread.key.name} cannot be read ({unread.problem}), and it may apply. Correct it"
+        yield f"Correct SchedulePolicy {unread.key.name}: it cannot be read ({unread.problem}) and may apply"
     for unread in view.unread:
         yield f"Backup {unread.key} cannot be read ({unread.problem})"
     for backup in view.backups:

@@ -143,4 +143,4 @@ def _too_late(view: ScheduleView, at: datetime, now: datetime) -> str | None:
     if timing is not None and timing.deadline is not None:
         deadline = view.policy.spec.starting_deadline if view.policy else ""
         return f"it is past startingDeadline {deadline}" if timing.is_expired(start, now) else None
-    return f"it could have started {_LATEST // timedelta(hours=1)}h ago" if now - start > _LATEST else None
+    return f"it could have started more than {_LATEST // timedelta(hours=1)}h ago" if now - start > _LATEST else None

@@ -141,7 +141,10 @@ def test_pinned_running_and_restored_backups_stay() -> None:
         ({"locations": (msgspec.structs.replace(AVAILABLE, phase="Unavailable"),)}, "is Unavailable"),
         ({"locations": (msgspec.structs.replace(AVAILABLE, is_read_only=True),)}, "is read-only"),
         ({"unread": (Unread(Key("velero", "odd"), "no phase"),)}, "Backup velero/odd cannot be read"),
-        ({"unread_policies": (Unread(Key("", "gold"), "odd"),)}, "SchedulePolicy gold cannot be read (odd)"),
+        (
+            {"unread_policies": (Unread(Key("", "gold"), "odd"),)},
+            "Correct SchedulePolicy gold: it cannot be read (odd)",
+        ),
     ],
 )
 def test_nothing_is_deleted_in_doubt(changed: dict[str, Any], words: str) -> None:

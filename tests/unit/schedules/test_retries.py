@@ -134,7 +134,7 @@ def monthly(**changed: Any) -> ScheduleView:  # noqa: ANN401 - any field of the 
     ("changed", "last", "why"),
     [
         ({"starting_deadline": "1h"}, NOON + 6 * MINUTE + HOUR, "it is past startingDeadline 1h"),
-        ({}, NOON + 6 * MINUTE + DAY, "it could have started 24h ago"),
+        ({}, NOON + 6 * MINUTE + DAY, "it could have started more than 24h ago"),
         (  # it waits for the window, which opens at 22:00
             {
                 "starting_deadline": "1h",
