@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Iterator
+from itertools import islice
 
 from foresail.cron.civil_time import civil_date, month_length
 from foresail.cron.dialect import Dialect
@@ -15,6 +16,7 @@ _YEARS_BACK = (1, *range(5, 50, 5))
 _YEAR = 366 * DAY
 _SEARCH_LIMIT = 5 * 365 * DAY  # less than the dialects search
 _NOT_QUIET = -1
+_DAY_MINUTES = DAY // 60
 
 
 class FireSearch(NextFireSearch):
@@ -25,12 +27,13 @@ class FireSearch(NextFireSearch):
     and only quiet days between the two, which every sequence reaches.
     """
 
-    __slots__ = ("_last_second", "_never")
+    __slots__ = ("_last_second", "_minutes_of_day", "_never")
 
     def __init__(self, fields: Fields, dialect: Dialect, zone: Zone) -> None:
         super().__init__(fields, dialect, zone)
         self._never = fields.never_fires(dialect) is not None
         self._last_second = (fields.hours.bit_length() - 1) * 3600 + (fields.minutes.bit_length() - 1) * 60
+        self._minutes_of_day = sum(fields.minutes << 60 * hour for hour in range(24) if fields.hours >> hour & 1)
 
     def previous_fire(self, instant: int, anchor: int | None = None) -> int | None:
         """Return the last fire before an instant in the sequence from the last convergence before it.
@@ -51,6 +54,33 @@ class FireSearch(NextFireSearch):
         if anchor is not None:
             return self._last_of_sequence(anchor, instant)
         return self._last_without_convergence(instant)
+
+    def regular_minutes(self, day: int) -> int | None:
+        """Return the fires in a day of UTC as bits, one a minute; None if a clock change may have moved some."""
+        if self._never:
+            return 0
+        table, shift = self._zone.table_for(day * DAY)
+        start = day * DAY + shift
+        segment = bisect_right(table.starts, start) - 1
+        offset = table.offsets[segment]
+        if offset % 60 or bisect_right(table.starts, start + DAY - 1) - 1 != segment:
+            return None
+        local, elapsed = divmod(start + offset, DAY)
+        found = 0
+        for number in range(2 if elapsed else 1):
+            is_regular = self._is_regular(table, segment, local + number)
+            if is_regular is None:
+                return None
+            found |= is_regular * self._minutes_of_day << _DAY_MINUTES * number
+        return found >> elapsed // 60 & (1 << _DAY_MINUTES) - 1
+
+    def _is_regular(self, table: OffsetTable, segment: int, day: int) -> bool | None:
+        """Whether every sequence fires on a day at the times of the fields, or at none; None if one may differ."""
+        latest = list(islice(self._matching_days(day), 2))
+        for each in (day, *latest):
+            if not table.quiet_from[segment] <= each < table.quiet_until[segment] or _skips_month(table, each):
+                return None
+        return latest[0] == day if len(latest) > 1 else None
 
     def next_fire_until(self, fire: int, end: int) -> int | None:
         """Return the fire after another one, even if it is further away than the dialect searches."""

@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from foresail.cron.civil_time import from_unix, unix_ceiling, unix_floor
+from foresail.cron.civil_time import EPOCH, from_unix, unix_ceiling, unix_floor
 from foresail.cron.describe import describe_calendar, describe_period
 from foresail.cron.dialect import Dialect
 from foresail.cron.fields import Fields
 from foresail.cron.previous_fire import FireSearch
 from foresail.cron.tz.zone import load_zone
+
+_MINUTE = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,17 @@ class CalendarSchedule:
                     return
                 yield found
             fire = search.next_fire_until(fire, last)
+
+    def minutes_on(self, day: int) -> int:
+        """Return the fires in a day of UTC, counted from 1970, as bits: one for each minute, the first is lowest.
+
+        They are the same as those of `between`, without a search on most days.
+        """
+        found = self._search.regular_minutes(day)
+        if found is None:
+            start = EPOCH + timedelta(day)
+            found = sum({1 << (fire - start) // _MINUTE for fire in self.between(start, start + timedelta(1))})
+        return found
 
     def last_fire(self, anchor: datetime, until: datetime) -> datetime | None:
         """Return the last fire counted from `anchor`: after `anchor` and not after `until`."""

@@ -24,7 +24,7 @@ from foresail.schedules.settings import Settings
 from foresail.slots.expression import Unusable, read_expression
 from foresail.slots.interval import stable_delay
 from foresail.slots.timing import Timing
-from foresail.slots.windows import Window, Windows
+from foresail.slots.windows import MINUTE, Window, Windows
 
 _WINDOW_DIALECT = Dialect.ROBFIG  # of windows, whichever Velero is installed
 _LONGEST_SPREAD = timedelta(hours=24)
@@ -153,6 +153,8 @@ def _window(wire: ScheduleWindow, zone: str) -> Window | str:
     length, zone = _positive(wire.duration), wire.time_zone or zone
     if length is None:
         return f"duration {wire.duration!r} is not a duration above zero, such as 8h"
+    if length % MINUTE:
+        return f"duration {wire.duration!r} is not a whole number of minutes, such as 90m"
     if not is_zone(zone):
         return f"timeZone {zone!r} is not a time zone of the IANA database, such as Europe/Berlin"
     cron = read_expression(wire.schedule, zone, _WINDOW_DIALECT)

@@ -28,6 +28,7 @@ from foresail.slots.observed import Observed
 from foresail.slots.rules import (
     RARE_RECHECK,
     SETTLING_TIME,
+    WINDOW_RECHECK,
     evaluate,
     in_future_text,
     is_edited,
@@ -217,7 +218,7 @@ def judge(view: ScheduleView, now: datetime) -> Verdict:
         if made is not None:
             base = max(base, made)
             placed = place(cron, base, now, timing)
-        if placed.due is None and placed.upcoming is None:
+        if placed.due is None and placed.upcoming is None and not placed.is_undecided:
             cron = _never_in_window(view) if placed.is_never_open else refusal(too_rare(schedule.text))
             placed = Placed()
     attempts = None if refused else attempts_of(view, observed, placed.since or placed.starts, previous, now)
@@ -287,8 +288,10 @@ def next_reconcile(verdict: Verdict, now: datetime) -> datetime | None:
     """Return the instant at which the clock alone may change the verdict."""
     if verdict.is_settling:
         return now + timedelta(seconds=1)
-    if verdict.refused is not None and verdict.refused.reason in (Reason.NEVER_FIRES, Reason.NEVER_IN_WINDOW):
+    if verdict.refused is not None and verdict.refused.reason is Reason.NEVER_FIRES:
         return now + RARE_RECHECK  # a fire in eight years is found once it is within five
+    if verdict.refused is not None and verdict.refused.reason is Reason.NEVER_IN_WINDOW:
+        return now + WINDOW_RECHECK
     again = verdict.attempts.next_at if verdict.attempts else None
     if again is None or verdict.due is not None or again <= now:
         return verdict.wake_at

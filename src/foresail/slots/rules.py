@@ -19,6 +19,9 @@ SETTLING_TIME = timedelta(seconds=10)
 RARE_RECHECK = timedelta(days=180)
 """When an expression that has no fire within five years is read again."""
 
+WINDOW_RECHECK = timedelta(days=1)
+"""When a Schedule without a slot inside its windows is evaluated again."""
+
 
 class Evaluation(msgspec.Struct, frozen=True):
     """What the shared rules find for one Schedule at one instant."""

@@ -13,9 +13,10 @@ import msgspec
 from foresail.api.instants import whole
 from foresail.cron import Schedule, fires_after, outlook
 from foresail.slots.due import due_and_upcoming
-from foresail.slots.windows import AHEAD, MOST_STEPS, SECOND, Windows, is_open_since, last_inside, next_opening
+from foresail.slots.windows import AHEAD, SECOND, Windows, is_open_since, last_inside, next_opening
 
 _MOST_COUNTED = 100
+_MOST_STEPS = 1_000  # slots and openings that one search compares; what lies beyond is compared later
 
 
 class Timing(msgspec.Struct, frozen=True):
@@ -57,7 +58,8 @@ class Placed(msgspec.Struct, frozen=True):
     starts: datetime | None = None
     not_run: NotRun | None = None  # to be recorded now
     wake_at: datetime | None = None  # when the clock alone changes this
-    is_never_open: bool = False  # the next slot has no opening
+    is_never_open: bool = False  # no slot has an opening in the time ahead
+    is_undecided: bool = False  # slots up to the end of the search are skipped, and later ones are not compared yet
 
 
 def place(cron: Schedule, base: datetime, now: datetime, timing: Timing | None) -> Placed:
@@ -76,9 +78,9 @@ def _place(cron: Schedule, base: datetime, now: datetime, timing: Timing) -> Pla
         last = None
     since = timing.starts(last) if last is not None else None
     due = last if since is not None and _may_run(timing, since, now) else None
-    upcoming = following
+    upcoming, is_decided = following, True
     if windows is not None and windows.skips and following is not None:
-        upcoming = _first_inside(cron, following, now, timing)
+        upcoming, is_decided = _first_inside(cron, following, now, timing)
     starts = timing.starts(upcoming) if upcoming is not None else None
     # A slot that is skipped is recorded when it comes, not when the next one runs.
     wakes = [starts, following + timing.offset if following is not None and windows and windows.skips else None]
@@ -92,7 +94,8 @@ def _place(cron: Schedule, base: datetime, now: datetime, timing: Timing) -> Pla
         starts=starts,
         not_run=_not_run(cron, base, last, due, timing, now) if last is not None else None,
         wake_at=min((each for each in wakes if each is not None and each > now), default=None),
-        is_never_open=following is not None and starts is None,
+        is_never_open=is_decided and following is not None and starts is None,
+        is_undecided=not is_decided,
     )
 
 
@@ -112,17 +115,17 @@ def _may_run(timing: Timing, since: datetime, now: datetime) -> bool:
     return windows is None or not windows.skips or is_open_since(windows, since, whole(now))
 
 
-def _first_inside(cron: Schedule, slot: datetime | None, now: datetime, timing: Timing) -> datetime | None:
-    """Return the first slot from one on that is inside the windows; None if none is found."""
+def _first_inside(cron: Schedule, slot: datetime | None, now: datetime, timing: Timing) -> tuple[datetime | None, bool]:
+    """Return the first slot from one on that is inside the windows, and whether the time ahead is searched."""
     windows = timing.windows
-    for _ in range(MOST_STEPS):
+    for _ in range(_MOST_STEPS):
         if slot is None or windows is None or slot - now > AHEAD:
-            return None
+            return None, True
         opening = next_opening(windows, slot + timing.offset)
         if opening is None or opening == slot + timing.offset:
-            return slot if opening is not None else None
+            return slot if opening is not None else None, True
         slot = outlook(cron, slot, opening - timing.offset - SECOND).upcoming
-    return None
+    return None, False
 
 
 def _not_run(

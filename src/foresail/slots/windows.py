@@ -1,7 +1,8 @@
 """Recurring windows of time: whether an instant is inside, when they open next, and when they were last open.
 
-A window opens at each fire of its expression and closes after its length. Everything is counted in whole seconds.
-Every search is bounded in steps and in time, so windows that never open cost no more than others.
+A window opens at each fire of its expression and closes after its length. Everything is counted in whole minutes.
+A day of UTC is an integer with one bit for each minute, so a search costs the same however often a window opens.
+Every search is bounded in time alone: nothing found means that nothing is open in that time.
 """
 
 from datetime import datetime, timedelta
@@ -10,38 +11,27 @@ from functools import lru_cache
 import msgspec
 
 from foresail.cron import CalendarSchedule
+from foresail.cron.civil_time import EPOCH
 
 AHEAD = timedelta(days=400)
-"""How far ahead an opening is searched: more than a year, which includes every clock change."""
-
-MOST_STEPS = 500
-"""How many openings and closings a search passes."""
+"""How far ahead and back an opening is searched: more than a year, which includes every clock change."""
 
 SECOND = timedelta(seconds=1)
+MINUTE = timedelta(minutes=1)
+"""Windows open and close at whole minutes."""
+
+_MINUTES = 24 * 60
+_WHOLE_DAY = (1 << _MINUTES) - 1
 
 
-class Window(msgspec.Struct, frozen=True):
-    """A stretch of time that recurs."""
+class Window(msgspec.Struct, frozen=True, cache_hash=True):
+    """A stretch of time that recurs; its length is a whole number of minutes."""
 
     cron: CalendarSchedule
     length: timedelta
 
-    def opened(self, at: datetime) -> datetime | None:
-        """Return when it last opened, at that instant included; the same whichever instant a search starts from."""
-        return _opened_at(self.cron, at)
 
-    def opens_after(self, at: datetime) -> datetime | None:
-        """Return when it opens next, after that instant."""
-        last = self.opened(at)
-        return self.cron.next(at if last is None else last)
-
-
-@lru_cache(20_000)
-def _opened_at(cron: CalendarSchedule, at: datetime) -> datetime | None:
-    return cron.previous(at + SECOND)  # slow near a clock change, and asked for the same slots again and again
-
-
-class Windows(msgspec.Struct, frozen=True):
+class Windows(msgspec.Struct, frozen=True, cache_hash=True):
     """When runs may start: inside an allowed window, if there is one, and outside every excluded one."""
 
     allowed: tuple[Window, ...] = ()
@@ -50,64 +40,102 @@ class Windows(msgspec.Struct, frozen=True):
 
     def is_open(self, at: datetime) -> bool:
         """Whether a run may start at that instant."""
-        return not _covering(self.excluded, at) and (not self.allowed or bool(_covering(self.allowed, at)))
+        day, minute = _minute_of(at)
+        return bool(_open_minutes(self, day) >> minute & 1)
 
 
 def next_opening(windows: Windows, at: datetime) -> datetime | None:
-    """Return the first instant from `at` on that is inside; None if none is found."""
-    limit = at + AHEAD
-    for _ in range(MOST_STEPS):
-        if at > limit:
-            break
-        closing = _covering(windows.excluded, at)
-        if closing:
-            at = max(fire + window.length for window, fire in closing)
-        elif windows.is_open(at):
-            return at
-        else:
-            opens = [each for each in (window.opens_after(at) for window in windows.allowed) if each is not None]
-            if not opens:
-                break
-            at = min(opens)
+    """Return the first instant from `at` on that is inside; None if there is none in the time ahead."""
+    first, minute = _minute_of(at)
+    for day in range(first, first + AHEAD.days + 1):
+        later = _open_minutes(windows, day) >> minute
+        if later:
+            return max(at, _instant(day, minute + _lowest(later)))
+        minute = 0
     return None
 
 
 def last_inside(windows: Windows, at: datetime, after: datetime) -> datetime | None:
-    """Return the last instant up to `at`, and after `after`, that is inside; None if none is found."""
-    for _ in range(MOST_STEPS):
-        if at <= after:
-            break
-        closing = _covering(windows.excluded, at)
-        if closing:
-            at = min(fire for _, fire in closing) - SECOND
-        elif windows.is_open(at):
-            return at
-        else:
-            at = max((fire + window.length for window, fire in _opened(windows.allowed, at)), default=after) - SECOND
+    """Return the last instant up to `at`, and after `after`, that is inside; None if there is none in the time back."""
+    last, minute = _minute_of(at)
+    first, _ = _minute_of(max(after, at - AHEAD))
+    for day in range(last, first - 1, -1):
+        earlier = _open_minutes(windows, day) & (2 << minute) - 1
+        if earlier:
+            found = min(at, _instant(day, earlier.bit_length()) - SECOND)
+            return found if found > after else None
+        minute = _MINUTES - 1
     return None
 
 
 def is_open_since(windows: Windows, since: datetime, until: datetime) -> bool:
-    """Whether runs may start at every instant from one to another."""
-    at = until
-    for _ in range(MOST_STEPS):
-        if at < since:
-            break
-        if not windows.is_open(at):
+    """Whether runs may start at every instant from one to another, as far back as a search goes."""
+    last, minute = _minute_of(until)
+    first, first_minute = _minute_of(max(since, until - AHEAD))
+    for day in range(last, first - 1, -1):
+        asked = (2 << minute) - 1
+        if day == first:
+            asked &= ~((1 << first_minute) - 1)
+        if asked & ~_open_minutes(windows, day):
             return False
-        # Nothing closes between here and the earliest opening that covers it, but an exclusion that ends there.
-        opened = min((fire for _, fire in _covering(windows.allowed, at)), default=since)
-        excluded = max((fire + window.length for window, fire in _opened(windows.excluded, at)), default=opened)
-        at = max(opened, excluded) - SECOND
+        minute = _MINUTES - 1
     return True
 
 
-def _opened(windows: tuple[Window, ...], at: datetime) -> list[tuple[Window, datetime]]:
-    """Return the windows that opened before, with their last openings."""
-    fires = ((each, each.opened(at)) for each in windows)
-    return [(each, fire) for each, fire in fires if fire is not None]
+@lru_cache(5_000)
+def _open_minutes(windows: Windows, day: int) -> int:
+    """Return the minutes of a day at which runs may start."""
+    found = 0 if windows.allowed else _WHOLE_DAY
+    for each in windows.allowed:
+        if found == _WHOLE_DAY:
+            break
+        found |= _covered(each, day)
+    for each in windows.excluded:
+        if not found:
+            break
+        found &= ~_covered(each, day)
+    return found
 
 
-def _covering(windows: tuple[Window, ...], at: datetime) -> list[tuple[Window, datetime]]:
-    """Return the windows that an instant is in, with the openings that it follows."""
-    return [(each, fire) for each, fire in _opened(windows, at) if fire + each.length > at]
+@lru_cache(20_000)
+def _covered(window: Window, day: int) -> int:
+    """Return the minutes of a day that are in a window."""
+    length = window.length // MINUTE
+    found = _extended(_fires(window, day), length)
+    for back in range(1, (length - 1) // _MINUTES + 2):
+        fires = _fires(window, day - back)
+        if fires:  # of the earlier fires, the last one reaches furthest
+            end = fires.bit_length() - 1 + length - back * _MINUTES
+            return found | (1 << min(max(end, 0), _MINUTES)) - 1
+    return found
+
+
+@lru_cache(20_000)
+def _fires(window: Window, day: int) -> int:
+    return window.cron.minutes_on(day)
+
+
+def _extended(fires: int, length: int) -> int:
+    """Return the minutes of a day in which a window is that opens at the fires of the day."""
+    if not fires:
+        return 0
+    if length >= _MINUTES:
+        return _WHOLE_DAY & -(fires & -fires)
+    done = 1
+    while done < length:
+        step = min(done, length - done)
+        fires |= fires << step
+        done += step
+    return fires & _WHOLE_DAY
+
+
+def _minute_of(at: datetime) -> tuple[int, int]:
+    return divmod((at - EPOCH) // MINUTE, _MINUTES)
+
+
+def _instant(day: int, minute: int) -> datetime:
+    return EPOCH + timedelta(day, minutes=minute)
+
+
+def _lowest(bits: int) -> int:
+    return (bits & -bits).bit_length() - 1

@@ -1,6 +1,6 @@
 """Spread, windows and the starting deadline of a SchedulePolicy: when a slot runs, and what is recorded if not."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
@@ -171,6 +171,38 @@ def test_schedule_whose_slots_are_never_inside_is_refused_if_they_are_skipped() 
 
 
 @pytest.mark.parametrize(
+    "excluded",
+    [
+        [{"schedule": "* 8-17 * * 1-5", "duration": "1m"}],
+        [{"schedule": f"{minutes} 8-17 * * 1-5", "duration": "1m"} for minutes in ("*/2", "1-59/2")],
+        [{"schedule": "* * 1-20 * *", "duration": "1m"}],
+    ],
+)
+@pytest.mark.parametrize("outside", ["Delay", "Skip"])
+def test_windows_that_open_after_many_short_ones_are_found(excluded: list[dict[str, str]], outside: str) -> None:
+    rule = policy(windows={"excluded": excluded, "outside": outside})
+    at = NOON - 5 * HOUR + MINUTE
+    verdict = judge(view(daily("0 * * * *", NOON - 5 * HOUR), policy=rule), at)
+    opens = datetime(2026, 3, 21, tzinfo=UTC) if "1-20" in excluded[0]["schedule"] else NOON + 6 * HOUR
+    assert (verdict.refused, verdict.next_run) == (None, opens)
+
+
+def test_schedule_that_is_never_inside_is_evaluated_again_within_a_day() -> None:
+    rule = policy(windows={"allowed": [NIGHT], "outside": "Skip"})
+    verdict = judge(view(daily("0 12 * * *", NOON - DAY), policy=rule), NOON - HOUR)
+    assert next_reconcile(verdict, NOON - HOUR) == NOON - HOUR + DAY
+
+
+def test_long_search_for_a_slot_inside_refuses_no_schedule() -> None:
+    odd = {"schedule": "1-59/2 * * * *", "duration": "1m"}
+    rule = policy(windows={"allowed": [odd], "outside": "Skip"})
+    verdict = judge(view(daily("*/2 * * * *", NOON), policy=rule), NOON + 2 * MINUTE)
+    assert (verdict.refused, verdict.fires, verdict.changes.last_skipped) == (None, None, NOON + 2 * MINUTE)
+    assert next_reconcile(verdict, NOON + 2 * MINUTE) == NOON + 4 * MINUTE
+    assert reasons(verdict) == [Reason.OUTSIDE_WINDOW]
+
+
+@pytest.mark.parametrize(
     ("spec", "problem"),
     [
         ({"spread": {"within": "30h"}}, "spec.spread.within"),
@@ -181,6 +213,7 @@ def test_schedule_whose_slots_are_never_inside_is_refused_if_they_are_skipped() 
         ({"windows": {"excluded": [NIGHT, {"schedule": "x", "duration": "1h"}]}}, "spec.windows.excluded[1]"),
         ({"windows": {"allowed": [{**NIGHT, "timeZone": "Mars/Base"}]}}, "timeZone 'Mars/Base'"),
         ({"windows": {"allowed": [{**NIGHT, "duration": "0s"}]}}, "duration '0s'"),
+        ({"windows": {"allowed": [{**NIGHT, "duration": "90s"}]}}, "whole number of minutes"),
     ],
 )
 def test_unusable_times_are_named_and_block_the_schedule(spec: dict[str, Any], problem: str) -> None:

@@ -62,6 +62,25 @@ def test_searches_agree_with_a_list_of_every_minute(seed: int) -> None:
         assert is_open_since(windows, since, at) is all(is_open[each] for each in every if since <= each <= at)
 
 
+ODD_ZONES = ("UTC", "Europe/Berlin", "America/Santiago", "Australia/Lord_Howe", "Asia/Kathmandu", "Asia/Beirut")
+
+
+@pytest.mark.parametrize("zone", ODD_ZONES)
+@pytest.mark.parametrize(
+    "text", ["*/20 1-2 * * *", "30 2 * * *", "*/7 0-3 * * 0", "15 23 1,31 * *", "0 0 29 2 *", "5 0 * 4 6"]
+)
+def test_minutes_of_every_day_of_two_years_are_those_of_the_fires(zone: str, text: str) -> None:
+    cron = window(text, HOUR, zone).cron
+    epoch = datetime(1970, 1, 1, tzinfo=UTC)
+    first = (datetime(2027, 3, 1, tzinfo=UTC) - epoch).days
+    fires: dict[int, int] = {}
+    for fire in cron.between(epoch + timedelta(first), epoch + timedelta(first + 731)):
+        day, within = divmod(fire - epoch, timedelta(1))
+        fires[day] = fires.get(day, 0) | 1 << within // MINUTE
+    for day in range(first, first + 731):
+        assert cron.minutes_on(day) == fires.get(day, 0), epoch + timedelta(day)
+
+
 def test_windows_that_never_open_end_the_search() -> None:
     always = window("* * * * *", HOUR)
     for closed in (Windows(excluded=(always,)), Windows((window("0 0 * * *", HOUR),), (always,))):
