@@ -16,7 +16,7 @@ SCHEDULE_POLICY = Kind(GROUP, "v1alpha1", "schedulepolicies", "SchedulePolicy", 
 
 MOST_KEPT = 10_000
 MOST_ATTEMPTS = 10
-MOST_WINDOWS = 16
+MOST_WINDOWS = 8
 MOST_CONCURRENT = 1_000
 
 

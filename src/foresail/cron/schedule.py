@@ -3,9 +3,11 @@
 Instants are passed as any aware datetime and returned in UTC, to the second.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import lru_cache
+from itertools import islice
 
 from foresail.cron.civil_time import EPOCH, from_unix, unix_ceiling, unix_floor
 from foresail.cron.describe import describe_calendar, describe_period
@@ -14,7 +16,8 @@ from foresail.cron.fields import Fields
 from foresail.cron.previous_fire import FireSearch
 from foresail.cron.tz.zone import load_zone
 
-_MINUTE = timedelta(minutes=1)
+_MINUTE, _DAY = timedelta(minutes=1), timedelta(days=1)
+_CHUNK = 256  # days; a schedule that fires at most this often in them is searched once for all of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +82,10 @@ class CalendarSchedule:
         """
         found = self._search.regular_minutes(day)
         if found is None:
-            start = EPOCH + timedelta(day)
-            found = sum({1 << (fire - start) // _MINUTE for fire in self.between(start, start + timedelta(1))})
+            rare = _rare_minutes(self, day // _CHUNK)
+            start = EPOCH + day * _DAY
+            fires = _minutes(self.between(start, start + _DAY)) if rare is None else rare
+            found = fires.get(day, 0)
         return found
 
     def last_fire(self, anchor: datetime, until: datetime) -> datetime | None:
@@ -91,6 +96,23 @@ class CalendarSchedule:
     def describe(self) -> str:
         """Describe in plain words when it fires."""
         return describe_calendar(self.fields, self.dialect, self.zone)
+
+
+def _minutes(fires: Iterable[datetime]) -> dict[int, int]:
+    """Return fires as bits, one for each minute, by their days since 1970."""
+    found: dict[int, int] = {}
+    for fire in fires:
+        day, within = divmod(fire - EPOCH, _DAY)
+        found[day] = found.get(day, 0) | 1 << within // _MINUTE
+    return found
+
+
+@lru_cache(1_000)
+def _rare_minutes(schedule: CalendarSchedule, chunk: int) -> dict[int, int] | None:
+    """Return the fires of many days of a schedule that fires rarely, for each search takes long; None for others."""
+    start = EPOCH + chunk * _CHUNK * _DAY
+    fires = list(islice(schedule.between(start, start + _CHUNK * _DAY), _CHUNK + 1))
+    return _minutes(fires) if len(fires) <= _CHUNK else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,14 @@
 
 from datetime import UTC, datetime, timedelta
 from random import Random
+from time import process_time
 from typing import Any
 
 import msgspec
 import pytest
 
 from foresail.api.instants import stamp
+from foresail.api.schedule_policy import MOST_WINDOWS
 from foresail.cron import Dialect, fires_after, parse
 from foresail.plan import Key
 from foresail.schedules.build import backup_name
@@ -229,6 +231,46 @@ def test_unusable_times_are_named_and_block_the_schedule(spec: dict[str, Any], p
 
 def _wire(spec: dict[str, Any]) -> dict[str, Any]:
     return {"selector": {}, **spec}
+
+
+# The cost of the worst policy that is accepted
+
+ZONES = ("Berlin", "Paris", "Rome", "Madrid", "Vienna", "Prague", "Warsaw", "Oslo")
+DENSE = [
+    {"schedule": f"{number}-59,0-{number} 0-7 * * *", "duration": "1m", "timeZone": f"Europe/{zone}"}
+    for number, zone in enumerate(ZONES)
+]
+LONG = [
+    {"schedule": f"{number} * * * *", "duration": "744h", "timeZone": f"Europe/{zone}"}
+    for number, zone in enumerate(ZONES)
+]
+NEVER = [
+    {"schedule": f"{number}-59/8 * * * *", "duration": "1m", "timeZone": f"Europe/{zone}"}
+    for number, zone in enumerate(ZONES)
+]
+ODD = [{"schedule": "1-59/2 * * * *", "duration": "1m"}]
+RARE = [
+    {"schedule": f"{number} 0 29 2 *", "duration": "744h", "timeZone": "America/Santiago"}
+    for number in range(MOST_WINDOWS)
+]
+
+
+@pytest.mark.parametrize("outside", ["Delay", "Skip"])
+@pytest.mark.parametrize(
+    ("allowed", "excluded"), [(LONG, DENSE), (LONG, NEVER), (RARE, NEVER), (RARE, DENSE), (DENSE, RARE), (ODD, RARE)]
+)
+def test_no_policy_takes_long(allowed: list[dict[str, str]], excluded: list[dict[str, str]], outside: str) -> None:
+    rule = policy(windows={"allowed": allowed, "excluded": excluded, "outside": outside}, startingDeadline="1m")
+    assert problem_with(rule) is None
+    spring = datetime(2026, 3, 29, 12, tzinfo=UTC)
+    seen = view(daily("*/2 * * * *", spring - 13 * HOUR), policy=rule)
+    took = []
+    for minutes in range(3):
+        begun = process_time()
+        judge(seen, spring + minutes * MINUTE)
+        took.append(process_time() - begun)
+    assert took[0] < 1.0  # the first Schedule under the policy
+    assert min(took) < 0.1  # every other one
 
 
 # Every slot is run or recorded, whatever the policy
