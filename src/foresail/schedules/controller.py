@@ -113,6 +113,7 @@ class Schedules:
         self._next: dict[Key, datetime] = {}  # the next run of each Schedule
         self._decided: set[Key] = set()  # the Schedules that were reconciled in this term as leader
         self._deleted: dict[str, datetime] = {}  # the slot of the last Backup that was deleted, by its Schedule's UID
+        self._unobserved: dict[str, tuple[Key, datetime]] = {}  # the last Backup created, by its Schedule's UID
         self._waits_to_delete: dict[Key, None] = {}  # Schedules with more to delete, in the order in which they ask
         self._groups = Groups()
         self._version_request: VersionRequest | None = None
@@ -170,6 +171,7 @@ class Schedules:
     def _learn_schedule(self, change: Change[ScheduleRow]) -> Iterable[Key]:
         if change.old is not None and change.new is None:
             self._deleted.pop(change.old.uid, None)
+            self._unobserved.pop(change.old.uid, None)
         return self._place(change.key)
 
     def _learn_policy(self, change: Change[PolicyRow]) -> Iterable[Key]:
@@ -184,6 +186,8 @@ class Schedules:
             self.metrics.measure_lateness(change.new, self._started(change.new))
         if change.new is None and change.old is not None:
             self._note_deleted(change.old)
+        if change.new is not None and self._unobserved.get(change.new.schedule_uid, (None,))[0] == change.key:
+            del self._unobserved[change.new.schedule_uid]
         keys = {Key(row.key.namespace, row.schedule) for row in (change.old, change.new) if row is not None}
         return [each for key in keys for each in self._learn_run(change, key)]
 
@@ -284,6 +288,7 @@ class Schedules:
             settings=settings_under(policy, self.settings),
             unread=self._unread_backups(key),
             deleted=self._deleted.get(schedule.uid),
+            unobserved=self._unobserved.get(schedule.uid, (None, None))[1],
             policy=policy,
             group=self._group_view(key, policy, now),
         )
@@ -353,6 +358,7 @@ class Schedules:
             self._note_deletions(key, view, verdict)
             self._note_next(key, None if verdict.refused or view.schedule.paused else verdict.starts)
             self._note_turn(key, view, verdict, result)
+            self._note_created(view, plan, result)
         groups = {waited_for, view.group.name if isinstance(view, ScheduleView) and view.group else None}
         return [each for group in groups if group is not None for each in self._next_in(group, key, now)]
 
@@ -375,6 +381,16 @@ class Schedules:
             self._groups.wait(key, view.group.name, turn)
         else:
             self._groups.leave(key)
+
+    def _note_created(self, view: ScheduleView, plan: Plan, result: Result) -> None:
+        """Remember the slot of a new Backup until it is in the store: a late watch must not make it a missed one."""
+        slot = plan.verdict.fires if isinstance(plan.verdict, Verdict) else None
+        created = plan.actions[0] if slot is not None and plan.actions else None
+        is_missing = isinstance(created, Create) and created.key not in self.backups
+        if slot is None or created is None or not is_missing:
+            return
+        if result.outcome is Outcome.DONE or result.action not in (None, created):  # a later write may have failed
+            self._unobserved[view.schedule.uid] = created.key, slot
 
     def _next_in(self, group: str, settled: Key, now: datetime) -> Iterator[Key]:
         """Return the first Schedule that waits for a place in a group, if the group has one."""

@@ -162,6 +162,7 @@ class ScheduleView(msgspec.Struct, frozen=True):
     restored: frozenset[str] = frozenset()  # its Backups that a Restore reads
     group: GroupView | None = None  # if its policy limits concurrent Backups
     deleted: datetime | None = None  # the slot of a Backup that was deleted before status.lastBackup recorded it
+    unobserved: datetime | None = None  # the slot of a Backup that was created and is not in the store yet
 
 
 def is_unfinished(backup: BackupRow, schedule: ScheduleRow, now: datetime) -> bool:

@@ -100,7 +100,8 @@ def _made(view: ScheduleView) -> dict[int, BackupRow]:
     """Return the attempts at the last slot of this very Schedule by their number, 0 for the first run."""
     ours = [each for each in view.backups if each.schedule_uid == view.schedule.uid and each.slot is not None]
     last = max((each.slot for each in ours if each.slot is not None), default=None)
-    if last is None or (view.schedule.last_backup is not None and view.schedule.last_backup > last):
+    newer = (view.schedule.last_backup, view.unobserved)
+    if last is None or any(each is not None and each > last for each in newer):
         return {}
     names = {backup_name(view.schedule, last, number): number for number in range(wire.MOST_ATTEMPTS + 1)}
     return {names[each.key.name]: each for each in ours if each.slot == last and each.key.name in names}

@@ -25,9 +25,12 @@ def timing_of(view: ScheduleView) -> Timing | None:
 
 
 def last_slot(view: ScheduleView, now: datetime) -> datetime | None:
-    """Return the last slot that this very Schedule has a Backup for, or had until it was deleted."""
+    """Return the last slot that this very Schedule has a Backup for, or had until it was deleted.
+
+    A Backup that a late watch has not observed yet counts: its slot is run, whatever has passed meanwhile.
+    """
     ours = (each.slot for each in view.backups if each.schedule_uid == view.schedule.uid)
-    return due.last_slot((*ours, view.deleted), now)
+    return due.last_slot((*ours, view.deleted, view.unobserved), now)
 
 
 def made_by_velero(view: ScheduleView, slot: datetime) -> datetime | None:

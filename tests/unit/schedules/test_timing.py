@@ -11,13 +11,16 @@ import pytest
 from foresail.api.instants import stamp
 from foresail.api.schedule_policy import MOST_WINDOWS
 from foresail.cron import Dialect, fires_after, parse
+from foresail.kube.execute import Outcome, Result
 from foresail.plan import Key
 from foresail.schedules.build import backup_name
+from foresail.schedules.controller import Schedules
 from foresail.schedules.decide import decide, reasons_to_report
 from foresail.schedules.observe import ScheduleRow, ScheduleView
 from foresail.schedules.policies import PolicyRow, problem_with, timing_under
 from foresail.schedules.reasons import Reason
 from foresail.schedules.rules import Verdict, judge, next_reconcile
+from foresail.schedules.settings import Settings
 from tests.unit.schedules.rows import AVAILABLE, DAY, HOUR, MINUTE, NOON, backup, schedule, view, watched
 from tests.unit.schedules.test_policies import policy
 
@@ -87,6 +90,35 @@ def test_run_that_could_not_start_in_time_is_recorded_as_missed_and_never_run() 
     recorded = watched(msgspec.structs.replace(daily(), last_skipped=MIDNIGHT))
     again = judge(view(recorded, policy=rule), after)
     assert (again.fires, again.not_run, again.next_run) == (None, None, MIDNIGHT + DAY)
+
+
+@pytest.mark.parametrize("late", [2, 3_600])
+def test_run_that_the_watch_has_not_observed_yet_is_not_recorded_as_missed(late: int) -> None:
+    rule, row, at = policy(startingDeadline="1h"), daily(), MIDNIGHT + HOUR
+    controller = Schedules("velero", Settings())
+    controller.schedules.put(row.key, row)
+    first = view(row, policy=rule)
+    plan = controller.decide(first, at)
+    assert [each.key.name for each in plan.actions] == [backup_name(row, MIDNIGHT)]
+    controller.settled(row.key, first, plan, Result(Outcome.DONE), at)
+    seen = controller.observe(row.key, at)
+    assert isinstance(seen, ScheduleView)
+    after = controller.decide(msgspec.structs.replace(first, unobserved=seen.unobserved), at + timedelta(seconds=late))
+    assert (after.actions, after.notes) == ((), ())
+    assert after.status is not None
+    assert after.status.body == {"status": {"lastBackup": stamp(MIDNIGHT)}}
+
+
+def test_run_that_was_refused_is_not_taken_for_a_run() -> None:
+    row = daily()
+    controller = Schedules("velero", Settings())
+    controller.schedules.put(row.key, row)
+    plan = controller.decide(view(row), MIDNIGHT)
+    failed = Result(Outcome.FAILED, plan.actions[0])
+    controller.settled(row.key, view(row), plan, failed, MIDNIGHT)
+    seen = controller.observe(row.key, MIDNIGHT)
+    assert isinstance(seen, ScheduleView)
+    assert seen.unobserved is None
 
 
 def test_deadline_counts_from_the_offset_of_the_spread() -> None:
