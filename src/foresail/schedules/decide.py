@@ -127,6 +127,8 @@ def reasons_to_report(verdict: Verdict) -> list[Because]:
         found.append(verdict.attempts.ended)
     if verdict.skipped:
         found.append(_skipped(verdict))
+    if verdict.dropped is not None:
+        found.append(_dropped(verdict, verdict.dropped))
     if verdict.not_run is not None:
         found.append(not_run(verdict.not_run, verdict.base))
     if verdict.fires is not None and verdict.missed:
@@ -136,6 +138,12 @@ def reasons_to_report(verdict: Verdict) -> list[Because]:
 
 def _skipped(verdict: Verdict) -> Because:
     return Because(Reason.SKIPPED, skipped_text(verdict.base, verdict.starts), Level.NORMAL)
+
+
+def _dropped(verdict: Verdict, slot: datetime) -> Because:
+    follows = f"the next run is at {stamp(verdict.next_run)}" if verdict.next_run else "no run follows"
+    text = f"the schedule or its time zone was edited before slot {stamp(slot)} had run, so it is dropped; {follows}."
+    return Because(Reason.SKIPPED, text, Level.NORMAL)
 
 
 def not_run(slots: NotRun, base: datetime) -> Because:

@@ -62,7 +62,9 @@ def reaches(selector: ScheduleSelector, name: str, labels: Mapping[str, str]) ->
 def settings_under(policy: PolicyRow | None, settings: Settings) -> Settings:
     """Return the settings for a Schedule to which a policy applies: the zone of the policy, if it has one."""
     zone = policy.spec.time_zone if policy is not None else None
-    return settings if zone is None else msgspec.structs.replace(settings, zone=zone)
+    if zone is None:
+        return settings
+    return msgspec.structs.replace(settings, zone=zone, zone_without_policy=settings.zone)
 
 
 def group_of(policy: PolicyRow | None) -> str | None:

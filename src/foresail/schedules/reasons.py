@@ -56,7 +56,7 @@ class Reason(StrEnum):
     """
 
     SKIPPED = "Skipped"
-    """`skipImmediately` was applied. No action is needed."""
+    """`skipImmediately` was applied, or an edit dropped a slot that had not run. No action is needed."""
 
     SKIP_NOT_APPLIED = "SkipNotApplied"
     """`skipImmediately` was set again without a pause in between, so it is ignored until the next unpause. To skip now,

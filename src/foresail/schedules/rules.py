@@ -11,6 +11,7 @@ import msgspec
 
 from foresail.api import velero
 from foresail.api.instants import stamp, whole
+from foresail.cron import Schedule, outlook
 from foresail.plan import Level
 from foresail.schedules.build import backup_name, unreadable_duration
 from foresail.schedules.expression import diff_dialects, parse_expression, refusal
@@ -22,7 +23,7 @@ from foresail.schedules.retries import Attempts, attempts_of, ended_slot, repeat
 from foresail.schedules.slots import last_slot, made_by_velero, timing_of
 from foresail.schedules.status import UNKNOWN, Changes, last_observed
 from foresail.slots import rules
-from foresail.slots.due import missed_before, unrecorded_slot
+from foresail.slots.due import base_of, missed_before, unrecorded_slot
 from foresail.slots.expression import too_rare
 from foresail.slots.observed import Observed
 from foresail.slots.rules import (
@@ -56,6 +57,7 @@ class Verdict(msgspec.Struct, frozen=True):
     starts: datetime | None = None  # the first instant at which that one may start
     not_run: NotRun | None = None  # slots that a policy leaves out, to be recorded now
     wake_at: datetime | None = None  # when the clock alone may change this
+    dropped: datetime | None = None  # the last slot that had not run when the expression or the zone was edited
     missed: int = 0  # slots before the due one that will not run; at most a hundred are counted
     blocked_by: Because | None = None
     dialect_changed: Because | None = None  # another dialect, and with it other fires
@@ -205,14 +207,26 @@ def judge(view: ScheduleView, now: datetime) -> Verdict:
     is_unknown = isinstance(cron, Because) and cron.reason is Reason.DIALECT_UNKNOWN
     last = last_slot(view, now)
     policy_zone = (view.policy.spec.time_zone if view.policy else None) or ""
-    found = evaluate(schedule, previous, last, now, skips=view.settings.skip_immediately, zone=policy_zone)
+    timing = timing_of(view)
+    offset = timing.offset if timing is not None else timedelta()
+    before = _before_edit(view, previous, last, policy_zone, now)
+    is_same = before is not None and not isinstance(cron, Because) and before.is_same(schedule, previous, cron, now)
+    found = evaluate(
+        schedule,
+        previous,
+        last,
+        now,
+        skips=view.settings.skip_immediately,
+        zone=previous.zone if is_same and previous is not None else policy_zone,
+        offset=offset,
+    )
     dialect = _dialect(view, previous, now, edited=found.edited)
     retained = None if refused else retain(view, previous.retention if previous else "", now)
     digest = retained.digest if retained and retained.is_approved else ""
-    observed, base = msgspec.structs.replace(found.observed, dialect=dialect, retention=digest), found.base
+    base = found.base
+    observed = msgspec.structs.replace(found.observed, dialect=dialect, retention=digest, zone=policy_zone)
     made, placed = None, Placed()
     if not isinstance(cron, Because):
-        timing = timing_of(view)
         placed = place(cron, base, now, timing)
         made = made_by_velero(view, placed.due) if placed.due is not None else None
         if made is not None:
@@ -248,6 +262,7 @@ def judge(view: ScheduleView, now: datetime) -> Verdict:
         attempts=attempts,
         not_run=not_run,
         wake_at=placed.wake_at,
+        dropped=before.dropped(placed, now) if before is not None and found.edited and not found.skipped else None,
         ignored=skip_not_applied() if observed.ignored and not (previous and previous.ignored) else None,
     )
     if isinstance(cron, Because):
@@ -274,6 +289,34 @@ def judge(view: ScheduleView, now: datetime) -> Verdict:
         or concurrency_limit(view, turn),
         is_settling=is_settling(view, now),
     )
+
+
+class _Before(msgspec.Struct, frozen=True):
+    """What an edit replaces: the fires of the expression last observed, and the instant that they count from."""
+
+    cron: Schedule
+    base: datetime
+
+    def is_same(self, schedule: ScheduleRow, previous: Observed | None, cron: Schedule, now: datetime) -> bool:
+        """Whether another name of the zone changes nothing: the same slot is due, and the same one comes next."""
+        return not is_edited(schedule, previous) and outlook(self.cron, self.base, now) == outlook(cron, self.base, now)
+
+    def dropped(self, placed: Placed, now: datetime) -> datetime | None:
+        """Return the last slot that has not run and is none of the new ones."""
+        slot = outlook(self.cron, self.base, now).due
+        return None if slot in (placed.due, placed.upcoming) else slot
+
+
+def _before_edit(
+    view: ScheduleView, previous: Observed | None, last: datetime | None, zone: str, now: datetime
+) -> _Before | None:
+    """Return what was observed before an edit of the expression or of the policy's zone; None if nothing was edited."""
+    schedule, settings = view.schedule, view.settings
+    if previous is None or schedule.paused or (previous.zone == zone and not is_edited(schedule, previous)):
+        return None
+    zone = previous.zone or settings.zone_without_policy or settings.zone
+    cron = parse_expression(previous.schedule, zone, view.server.dialect, now)
+    return None if isinstance(cron, Because) else _Before(cron, base_of(schedule, previous, last, now))
 
 
 def cannot_run(view: ScheduleView, verdict: Verdict) -> Because | None:

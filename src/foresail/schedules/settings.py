@@ -17,5 +17,6 @@ class Settings(msgspec.Struct, frozen=True):
     """What an administrator has set for all Schedules."""
 
     skip_immediately: bool = False
-    zone: str = "UTC"  # of Velero's clock, for expressions that name no zone
+    zone: str = "UTC"  # of Velero's clock or a policy, for expressions that name no zone
     not_copied: tuple[str, ...] = NOT_COPIED
+    zone_without_policy: str = ""  # of Velero's clock, if a policy sets another one

@@ -34,16 +34,25 @@ class Evaluation(msgspec.Struct, frozen=True):
 
 
 def evaluate(
-    schedule: Recurring, previous: Observed | None, last: datetime | None, now: datetime, *, skips: bool, zone: str = ""
+    schedule: Recurring,
+    previous: Observed | None,
+    last: datetime | None,
+    now: datetime,
+    *,
+    skips: bool,
+    zone: str = "",
+    offset: timedelta = timedelta(),
 ) -> Evaluation:
     """Evaluate the shared rules; `last` is the last slot with a Backup, `skips` what an unset field means.
 
     `zone` is the one that a policy sets: like the expression, another one makes nothing due that has passed.
+    `offset` is the delay of every slot: one that has not started yet is not passed.
     """
     skipped = is_skipped(schedule, previous, default=skips)
     edited = is_edited(schedule, previous) or (previous is not None and previous.zone != zone)
     future = times_in_future(schedule, previous, now)
-    observed = _observed(schedule, previous, now, skipped=skipped, edited=edited, future=future)
+    since = now - offset if edited and not future else now if future else None
+    observed = _observed(schedule, previous, now, since, skipped=skipped, future=future)
     base = base_of(schedule, observed, last, now)
     observed = msgspec.structs.replace(observed, zone=zone)
     return Evaluation(observed, max(base, whole(now)) if skipped else base, future, skipped, edited)
@@ -125,9 +134,9 @@ def _observed(
     schedule: Recurring,
     previous: Observed | None,
     now: datetime,
+    since: datetime | None,
     *,
     skipped: bool,
-    edited: bool,
     future: dict[str, datetime],
 ) -> Observed:
     paused = (previous.paused if previous and previous.paused else stamp(now)) if schedule.paused else ""
@@ -140,7 +149,7 @@ def _observed(
         stored_text(schedule.text),
         paused,
         consumed,
-        since=stamp(now) if edited or future else previous.since if previous else "",
+        since=stamp(since) if since is not None else previous.since if previous else "",
         ignored=is_ignored(schedule, skipped=skipped),
         ahead=_ahead(schedule, previous, future),
     )

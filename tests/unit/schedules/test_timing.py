@@ -17,7 +17,7 @@ from foresail.schedules.build import backup_name
 from foresail.schedules.controller import Schedules
 from foresail.schedules.decide import decide, reasons_to_report
 from foresail.schedules.observe import ScheduleRow, ScheduleView
-from foresail.schedules.policies import PolicyRow, problem_with, timing_under
+from foresail.schedules.policies import PolicyRow, problem_with, settings_under, timing_under
 from foresail.schedules.reasons import Reason
 from foresail.schedules.rules import Verdict, judge, next_reconcile
 from foresail.schedules.settings import Settings
@@ -72,6 +72,37 @@ def test_removing_the_spread_runs_no_slot_twice() -> None:
     done = daily(last=MIDNIGHT)
     assert judge(view(done), MIDNIGHT + HOUR).fires is None
     assert judge(view(done, policy=policy(spread={"within": "2h"})), MIDNIGHT + 2 * HOUR).fires is None
+
+
+def edited(row: ScheduleRow, rule: PolicyRow, **changed: Any) -> ScheduleView:  # noqa: ANN401 - any part
+    """Return what a decision sees after the zone of the policy was set."""
+    return view(row, policy=rule, settings=settings_under(rule, Settings()), **changed)
+
+
+def test_edit_keeps_a_slot_that_has_not_started() -> None:
+    rule = policy(spread={"within": "24h"})
+    starts = MIDNIGHT + offset_of(rule)
+    row = msgspec.structs.replace(daily(), text="0 0 * * 0-6")
+    verdict = judge(view(row, policy=rule), starts - MINUTE)
+    assert (verdict.edited, verdict.upcoming, verdict.starts) == (True, MIDNIGHT, starts)
+    assert reasons(verdict) == []
+    late = judge(view(row, policy=rule), starts + MINUTE)
+    assert (late.fires, late.dropped, reasons(late)) == (None, MIDNIGHT, [Reason.SKIPPED])
+
+
+def test_another_name_of_the_zone_drops_nothing() -> None:
+    row = daily()
+    verdict = judge(edited(row, policy(timeZone="Etc/UTC"), location=DOWN), MIDNIGHT + HOUR)
+    assert (verdict.edited, verdict.due) == (False, MIDNIGHT)
+    assert verdict.changes.observed.zone == "Etc/UTC"
+
+
+def test_zone_that_drops_a_blocked_run_reports_it() -> None:
+    verdict = judge(edited(daily(), policy(timeZone="Asia/Tokyo"), location=DOWN), MIDNIGHT + HOUR)
+    assert (verdict.edited, verdict.due, verdict.dropped) == (True, None, MIDNIGHT)
+    (because,) = reasons_to_report(verdict)
+    assert because.reason is Reason.SKIPPED
+    assert stamp(MIDNIGHT) in because.message
 
 
 # Deadline
