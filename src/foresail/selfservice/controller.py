@@ -356,7 +356,7 @@ class SelfService:
         if key.name.startswith(self.schedules.kind.plural):
             verdict = plan.verdict if isinstance(plan.verdict, Verdict) else None
             self.schedules.settled(key, verdict)
-        if isinstance(view, GarbageView) and plan.actions and result.outcome is Outcome.DONE:
+        if isinstance(view, GarbageView) and view.used is None and plan.actions and result.outcome is Outcome.DONE:
             self.metrics.removed(view.kind)
         if key.name.startswith(self.downloads.kind.plural):
             self.downloads.forget_seen(key.namespace, now)

@@ -12,6 +12,7 @@ from foresail.plan import Key
 from foresail.selfservice.families import RESTORES
 from foresail.selfservice.requests.build import nacuuid_of
 from foresail.selfservice.rows.locations import LocationRow
+from foresail.selfservice.rows.tenant_locations import ApprovalRow
 from tests.unit.cli.test_doctor import HEALTHY
 from tests.unit.selfservice.requests.test_garbage import NAME, VIEW, deletion, restore
 
@@ -42,6 +43,9 @@ def test_a_location_without_its_owner_is_found_unless_a_backup_is_in_it() -> Non
     assert ownerless_locations(both, (), {owner: "u2"}, (), "velero") == (view,), "another of the same name"
     assert ownerless_locations(both, (), {owner: uid}, (), "velero") == ()
     assert ownerless_locations(both, (), {}, {name}, "velero") == ()
+    asked = (ApprovalRow(Key("velero", name), "a1", "1", owner, uid, "n1", "approve", "", "", "{}", "", "", at),)
+    assert [each.uid for each in ownerless_locations((), asked, {}, (), "velero")] == ["a1"]
+    assert ownerless_locations(both, asked, {}, {name}, "velero") == (), "it is deleted after its location"
     seen = replace(HEALTHY, ownerless=Ownerless((msgspec.structs.replace(view, since=at - timedelta(days=9)),)))
     assert [each.grade for each in garbage(seen)] == [Grade.GOOD], "nobody knows since when it has no owner"
 

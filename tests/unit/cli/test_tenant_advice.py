@@ -369,8 +369,8 @@ SENTENCES = {
     ),
     "OwnerGone": (
         (
-            "A Velero object had no owner for an hour, so it was deleted; backups are never deleted this way. "
-            "No action is needed for it or its backup"
+            "A Velero object had no owner, so it was deleted after an hour; a storage location with backups is "
+            "read-only. No action is needed; backups are never deleted this way"
         ),
     ),
 }

@@ -1,6 +1,6 @@
 """Velero objects without an owner: what the operator is about to remove, what it has not, and what it leaves alone."""
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -70,13 +70,14 @@ async def _of_locations(cluster: Cluster, namespace: str) -> Iterable[GarbageVie
 
 
 def ownerless_locations(
-    places: Iterable[LocationRow], asked: Iterable[ApprovalRow], uids: Uids, used: Container[str], namespace: str
+    places: Collection[LocationRow], asked: Iterable[ApprovalRow], uids: Uids, used: Container[str], namespace: str
 ) -> tuple[GarbageView, ...]:
-    """Return the locations without a Backup, and the requests for approval, whose owner does not exist."""
+    """Return the locations without a Backup, and the requests for approval of no other, whose owner does not exist."""
+    kept = {each.name for each in places if each.name in used}
     found: list[tuple[LocationRow | ApprovalRow, GarbageView | None]] = [
-        (each, location_view(each, namespace)) for each in places if each.name not in used
+        (each, location_view(each, namespace)) for each in places if each.name not in kept
     ]
-    found += [(each, approval_view(each)) for each in asked]
+    found += [(each, approval_view(each)) for each in asked if each.key.name not in kept]
     return tuple(
         view
         for row, view in found

@@ -251,8 +251,8 @@ ADVICE = {
         "ask a cluster administrator to restore it",
     ),
     Reason.OWNER_GONE: Advice(
-        "a Velero object had no owner for an hour, so it was deleted; backups are never deleted this way",
-        "no action is needed for it or its backup",
+        "a Velero object had no owner, so it was deleted after an hour; a storage location with backups is read-only",
+        "no action is needed; backups are never deleted this way",
     ),
     Reason.NAMESPACE_GONE: Advice(
         "namespace {namespace} was deleted while the {word} waited for Velero",

@@ -20,7 +20,7 @@ from foresail.selfservice.rows.namespaces import NamespaceRow
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.tenant_locations import FINALIZER, ApprovalRow
 from foresail.selfservice.specs.credentials import Credentials
-from foresail.selfservice.specs.location import CREDENTIALS_KEY, READ_ONLY, READ_WRITE, velero_location
+from foresail.selfservice.specs.location import CREDENTIALS_KEY, READ_ONLY, READ_WRITE, access_patch, velero_location
 
 _FINALIZERS = "/metadata/finalizers"
 
@@ -83,22 +83,19 @@ def copy_credentials(view: LocationView, namespace: NamespaceRow, row: LocationR
 def open_location(row: LocationRow, key: Key, spec: BackupStorageLocationSpec, wanted: str) -> Patch:
     """Return the write by which Velero uses a location; as it changes the spec, Velero checks the bucket at once."""
     marks = {REQUEST_HASH: wanted, SUSPENDED: None}
-    return _patch(row, key, marks, spec.access_mode or READ_WRITE)
+    return access_patch(row, key.namespace, marks, spec.access_mode or READ_WRITE)
 
 
 def suspend(row: LocationRow, key: Key, reason: str) -> tuple[Patch, ...]:
     """Return the write by which nothing new comes into a location; none if it is so."""
-    return () if row.suspended == reason and row.is_read_only else (_patch(row, key, {SUSPENDED: reason}, READ_ONLY),)
+    if row.suspended == reason and row.is_read_only:
+        return ()
+    return (access_patch(row, key.namespace, {SUSPENDED: reason}, READ_ONLY),)
 
 
 def orphan(row: LocationRow, key: Key, at: str) -> Patch:
     """Return the write that keeps a location for the administrator though its namespace is gone."""
-    return _patch(row, key, {SUSPENDED: "NamespaceGone", ORPHANED: at}, READ_ONLY)
-
-
-def _patch(row: LocationRow, key: Key, marks: dict[str, str | None], access_mode: str) -> Patch:
-    body = {"metadata": {"uid": row.uid, "annotations": marks}, "spec": {"accessMode": access_mode}}
-    return Patch(velero.LOCATION, Key(key.namespace, row.name), body)
+    return access_patch(row, key.namespace, {SUSPENDED: "NamespaceGone", ORPHANED: at}, READ_ONLY)
 
 
 def delete_approval(approval: ApprovalRow) -> Delete:

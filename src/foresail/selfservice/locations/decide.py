@@ -207,7 +207,7 @@ def leave_with_namespace(view: LocationView, now: datetime) -> Plan:
 def _released(view: LocationView, before: tuple[Action, ...]) -> Plan:
     approval = rules.own_approval(view)
     asked = () if approval is None else (build.delete_approval(approval),)
-    return Plan((*asked, *before, build.release(view)), subject=subject_of(view))
+    return Plan((*before, *asked, build.release(view)), subject=subject_of(view))
 
 
 # Conditions

@@ -7,6 +7,7 @@ from foresail.plan import Key
 from foresail.selfservice.policy.observe import PolicyRow
 from foresail.selfservice.reasons import Reason, Refused
 from foresail.selfservice.rows.locations import LocationRow
+from foresail.selfservice.rows.tenant_locations import TenantLocationRow
 
 
 def location_named(name: str, locations: Iterable[LocationRow]) -> LocationRow | None:
@@ -34,13 +35,21 @@ def closed(name: str, locations: Iterable[LocationRow]) -> Refused | None:
 # Locations of tenants
 
 
-def own_location(key: Key, namespace_uid: str, locations: Iterable[LocationRow]) -> LocationRow | None:
+def own_location(
+    key: Key, namespace_uid: str, locations: Iterable[LocationRow], owners: Iterable[TenantLocationRow]
+) -> LocationRow | None:
     """Return the Velero location that was made for a namespace's own location of that name.
 
-    The record on Velero's object decides, with the UID of the namespace: a name alone can be taken again.
+    The record on Velero's object decides, with the UIDs of the namespace and the location: a name can be taken again.
     """
-    found = (row for row in locations if row.owner == key and row.request_uid and row.namespace_uid == namespace_uid)
-    return next(found, None)
+    owned = (row for row in locations if row.owner == key and row.namespace_uid == namespace_uid)
+    return next((row for row in owned if owner_of(row, owners) is not None), None)
+
+
+def owner_of(row: LocationRow, owners: Iterable[TenantLocationRow]) -> TenantLocationRow | None:
+    """Return the tenant's location that a Velero location was made for; None if it is deleted or terminating."""
+    found = (each for each in owners if (each.key, each.uid) == (row.owner, row.request_uid))
+    return next((each for each in found if not each.is_terminating), None)
 
 
 def missing(name: str, policy: PolicyRow) -> Refused | None:

@@ -1,7 +1,8 @@
 """Objects of ours without an owner in Velero's namespace are removed, an hour later at the earliest.
 
-A Backup is never garbage, because it can be adopted, nor is a location that still has one. Deleting a location leaves
-its bucket as it is; Kubernetes deletes the copied Secret with it. Only objects with our complete record count: the
+A Backup is never garbage, because it can be adopted, nor is a location that still has one: that becomes read-only at
+once. Deleting a location leaves its bucket as it is; Kubernetes deletes the copied Secret with it. The request for
+approval is deleted after the location. Only objects with our complete record count: the
 name and the UIDs in it must agree. Objects of the existing controller have no UIDs and are only reported, by
 `foresail doctor`.
 """
@@ -12,6 +13,7 @@ from zlib import crc32
 import msgspec
 
 from foresail.api import velero
+from foresail.api.marks import SUSPENDED
 from foresail.api.requests import NON_ADMIN_LOCATION, NON_ADMIN_LOCATION_REQUEST
 from foresail.plan import Delete, Key, Kind, Note, Plan, Subject
 from foresail.selfservice.families import BACKUPS, RESTORES
@@ -23,6 +25,7 @@ from foresail.selfservice.rows.download_requests import DownloadRequestRow
 from foresail.selfservice.rows.locations import LocationRow
 from foresail.selfservice.rows.tenant_locations import ApprovalRow
 from foresail.selfservice.rows.velero import DeletionRow, VeleroRow, glimpse
+from foresail.selfservice.specs.location import READ_ONLY, access_patch
 
 WORD = "garbage"
 """How the names of the keys of objects that may have no owner begin."""
@@ -55,10 +58,13 @@ class GarbageView(msgspec.Struct, frozen=True):
     uid: str
     since: datetime  # when it ended, or was created
     owner: str  # in words
+    used: LocationRow | None = None  # a location that Backups are in: it is not deleted, but made read-only
 
 
 def decide(view: GarbageView, now: datetime) -> Plan:
-    """Delete an object without an owner at its turn; until then, wait."""
+    """Delete an object without an owner at its turn; until then, wait. A location with Backups becomes read-only."""
+    if view.used is not None:
+        return _suspend(view, view.used)
     turn, later = turns(view, now)
     if turn is None or now >= turn + _TURN:
         return Plan(wake_at=later)
@@ -70,6 +76,16 @@ def decide(view: GarbageView, now: datetime) -> Plan:
         wake_at=later,
         subject=Subject(view.kind, view.key, view.uid),
     )
+
+
+def _suspend(view: GarbageView, row: LocationRow) -> Plan:
+    if row.suspended and row.is_read_only:
+        return Plan()
+    marks: dict[str, str | None] = {SUSPENDED: Reason.OWNER_GONE.value}
+    text = f"Set {view.kind.name} {view.key.name} to ReadOnly: {view.owner} does not exist, and Backups are in it"
+    note = Note(view.kind, view.key, view.uid, Reason.OWNER_GONE.value, f"{text}. It is deleted after them")
+    write = access_patch(row, view.key.namespace, marks, READ_ONLY)
+    return Plan((write,), notes=(note,), subject=Subject(view.kind, view.key, view.uid))
 
 
 def turns(view: GarbageView, now: datetime) -> tuple[datetime | None, datetime]:
@@ -114,9 +130,10 @@ def file_view(row: DownloadRequestRow, prefix: str) -> GarbageView | None:
     return GarbageView(velero.DOWNLOAD_REQUEST, row.key, row.uid, row.created, f"Velero Backup {row.target.name}")
 
 
-def location_view(row: LocationRow, namespace: str) -> GarbageView | None:
+def location_view(row: LocationRow, namespace: str, *, holds_backups: bool = False) -> GarbageView | None:
     """Return the view of a Velero location that we made for a tenant; None for any other."""
-    return _made_for_location(velero.LOCATION, Key(namespace, row.name), row)
+    view = _made_for_location(velero.LOCATION, Key(namespace, row.name), row)
+    return msgspec.structs.replace(view, used=row) if view is not None and holds_backups else view
 
 
 def approval_view(row: ApprovalRow) -> GarbageView | None:

@@ -12,6 +12,7 @@ from foresail.selfservice.records.keyring import NO_KEYS, Keyring
 from foresail.selfservice.rows.locations import LocationRow
 from foresail.selfservice.rows.namespaces import ClaimRow, NamespaceRow
 from foresail.selfservice.rows.requests import RequestRow
+from foresail.selfservice.rows.tenant_locations import TenantLocationRow
 from foresail.selfservice.rows.velero import Counts, DeletionRow, VeleroRow
 
 
@@ -39,6 +40,7 @@ class RequestView(msgspec.Struct, frozen=True):
     active: int = 0
     location: LocationRow | None = None  # where a backup is that is to be deleted
     locations: tuple[LocationRow, ...] = ()  # of a backup that Velero does not have yet, or that is deleted by force
+    owners: tuple[TenantLocationRow, ...] = ()  # the tenants' locations that those were made for
     keyring: Keyring = NO_KEYS
     transfers: Counts = ()
     volumes: Counts = ()

@@ -178,7 +178,7 @@ def _backup_spec(
 
 def _own_location(view: RequestView, name: str) -> LocationRow | None:
     uid = view.namespace.uid if view.namespace is not None else ""
-    return own_location(Key(view.request.key.namespace, name), uid, view.locations)
+    return own_location(Key(view.request.key.namespace, name), uid, view.locations, view.owners)
 
 
 def next_expiration(view: RequestView, now: datetime) -> datetime | None:

@@ -13,8 +13,11 @@ from typing import Any
 
 from foresail.api.policy import Bounds, LocationPolicy
 from foresail.api.specs import BackupStorageLocationSpec, CredentialSelector, ObjectStorageLocation
+from foresail.api.velero import LOCATION
+from foresail.plan import Key, Patch
 from foresail.selfservice.policy.observe import PolicyRow
 from foresail.selfservice.reasons import Reason, Refused
+from foresail.selfservice.rows.locations import LocationRow
 from foresail.selfservice.specs.endpoints import endpoint, is_allowed
 from foresail.selfservice.specs.values import Refusal, Violation, as_json, duration, few_enough, listed, read, shown
 
@@ -55,6 +58,12 @@ def velero_location(spec: BackupStorageLocationSpec, secret: str, access_mode: s
     """Return the spec as Velero gets it, with the name of the Secret in Velero's namespace."""
     found: dict[str, Any] = as_json(spec)
     return {**found, "credential": {"name": secret, "key": CREDENTIALS_KEY}, "accessMode": access_mode}
+
+
+def access_patch(row: LocationRow, namespace: str, marks: dict[str, str | None], access_mode: str) -> Patch:
+    """Return the write of annotations and of the access mode to the Velero location of a tenant."""
+    body = {"metadata": {"uid": row.uid, "annotations": marks}, "spec": {"accessMode": access_mode}}
+    return Patch(LOCATION, Key(namespace, row.name), body)
 
 
 def not_allowed(policy: PolicyRow) -> Refused:

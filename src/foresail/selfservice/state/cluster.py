@@ -87,6 +87,11 @@ class ClusterState:
         """Return the administrator's storage locations and those of one namespace."""
         return (*self.locations.by("whose", ""), *self.locations.by("whose", namespace))
 
+    def owners(self, locations: Iterable[LocationRow]) -> tuple[TenantLocationRow, ...]:
+        """Return the tenants' locations that have the names in the records of Velero locations."""
+        found = (self.tenant_locations.get(row.owner) for row in locations if row.owner is not None)
+        return tuple(each for each in found if each is not None)
+
     @property
     def keyring(self) -> Keyring:
         """The keys that sign records."""

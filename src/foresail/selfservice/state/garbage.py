@@ -69,10 +69,12 @@ class Garbage:
             yield _key("", _APPROVALS, name)
 
     def keys_for_location(self, change: Change[LocationRow]) -> Iterator[Key]:
-        """Return a Velero location of a tenant that is new to us or deleted."""
+        """Return a Velero location of a tenant that is new to us or deleted; then its request for approval too."""
         row = change.new if change.old is None else change.old if change.new is None else None
         if row is not None and row.owner is not None:
             yield _key("", _LOCATIONS, row.name)
+            if change.new is None:
+                yield _key("", _APPROVALS, row.name)
 
     def keys_for_approval(self, change: Change[ApprovalRow]) -> Iterator[Key]:
         """Return a request for approval that is new to us or deleted."""
@@ -96,13 +98,15 @@ class Garbage:
 
     def _location(self, at: Key) -> GarbageView | None:
         row = self._cluster.locations.get(at)
-        if row is None or not self._has_no_owner(row) or self._holds_backups(row.name):
+        if row is None or not self._has_no_owner(row):
             return None
-        return garbage.location_view(row, at.namespace)
+        return garbage.location_view(row, at.namespace, holds_backups=self._holds_backups(row.name))
 
     def _approval(self, at: Key) -> GarbageView | None:
-        row = self._cluster.approvals.get(at)
-        return garbage.approval_view(row) if row is not None and self._has_no_owner(row) else None
+        row, locations = self._cluster.approvals.get(at), self._cluster.locations
+        if row is None or at in locations or at in locations.unread or not self._has_no_owner(row):
+            return None
+        return garbage.approval_view(row)
 
     def _has_no_owner(self, row: LocationRow | ApprovalRow) -> bool:
         known, owner = self._cluster.tenant_locations, row.owner

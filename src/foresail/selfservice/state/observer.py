@@ -56,6 +56,7 @@ class Observer:
         uid = namespace.uid if namespace is not None else ""
         transfers, copies = family.movements.values()
         is_backup, row = family is cluster.backups, family.velero.get(at)
+        locations = cluster.location_rows(key.namespace) if is_backup and _needs_locations(request) else ()
         view = RequestView(
             family=family.family,
             request=request,
@@ -72,7 +73,8 @@ class Observer:
             history=None if is_backup else self._history(request),
             good=self._good_backups(request, uid) if is_backup else (),
             location=cluster.location(location_of(row)) if is_backup and request.is_to_be_deleted else None,
-            locations=cluster.location_rows(key.namespace) if is_backup and _needs_locations(request) else (),
+            locations=locations,
+            owners=cluster.owners(locations),
             keyring=cluster.keyring,
             transfers=movements(transfers.by("of", name)),
             volumes=movements(copies.by("of", name)),
