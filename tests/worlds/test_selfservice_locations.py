@@ -17,6 +17,7 @@ from tests.worlds.virtual_time import run
 from tests.worlds.world import done
 
 NAB, NAR = Key("red", "daily"), Key("red", "back")
+GOLD = Key("red", "gold")
 Story = Callable[[OwnLocations], Awaitable[None]]
 
 
@@ -516,6 +517,84 @@ def test_nobody_is_asked_about_secrets_for_the_administrators_bucket_or_a_backup
         assert tenancy.reviews.asked == []
 
     live(story)
+
+
+# Names of administrators' locations
+
+
+def test_an_own_location_never_gets_the_backups_that_name_a_location_of_the_administrator() -> None:
+    async def story(tenancy: OwnLocations) -> None:
+        tenancy.make_location("gold", provider="aws")
+        tenancy.allow_locations("gold")
+        await tenancy.settle(1)
+        tenancy.edit_location("gold", velero.AVAILABLE)
+        tenancy.write_secret()
+        tenancy.ask(GOLD)
+        await tenancy.settle(5)
+        assert tenancy.said("Accepted", GOLD)[:2] == ("False", "LocationNameTaken")
+        assert tenancy.made(GOLD) is None
+        tenancy.back_up(NAB, storageLocation="gold")
+        await tenancy.settle(5)
+        found = tenancy.made_for(NAB)
+        assert found is not None
+        assert found["spec"]["storageLocation"] == "gold"
+
+    live(story, "NotRequired")
+
+
+def test_an_own_location_is_read_only_while_an_administrator_has_one_of_its_name() -> None:
+    async def story(tenancy: OwnLocations) -> None:
+        tenancy.write_secret()
+        tenancy.ask(GOLD)
+        await tenancy.settle(5)
+        made = tenancy.made(GOLD)
+        assert made is not None
+        tenancy.make_location("gold", provider="aws")
+        await tenancy.settle(5)
+        assert tenancy.said("Accepted", GOLD)[:2] == ("False", "LocationNameTaken")
+        assert tenancy.velero_objects(velero.LOCATION)[made["metadata"]["name"]]["spec"]["accessMode"] == "ReadOnly"
+        tenancy.back_up(NAB, storageLocation="gold")
+        await tenancy.settle(5)
+        assert tenancy.condition(NAB, "Accepted")[:2] == ("False", "LocationUnavailable")
+        done(tenancy.world.delete(velero.LOCATION, Key(VELERO, "gold")))
+        await tenancy.settle(5)
+        found = tenancy.made_for(NAB)
+        assert found is not None, "the name is free again"
+        assert found["spec"]["storageLocation"] == made["metadata"]["name"]
+
+    live(story, "NotRequired")
+
+
+def test_a_name_that_the_policy_lists_is_the_administrators_even_if_that_location_does_not_exist() -> None:
+    async def story(tenancy: OwnLocations) -> None:
+        tenancy.write_secret()
+        tenancy.ask(GOLD)
+        await tenancy.settle(5)
+        assert tenancy.made(GOLD) is not None
+        tenancy.allow_locations("gold")
+        await tenancy.settle(5)
+        assert tenancy.said("Accepted", GOLD)[:2] == ("False", "LocationNameTaken")
+        tenancy.back_up(NAB, storageLocation="gold")
+        await tenancy.settle(5)
+        found = tenancy.made_for(NAB)
+        assert found is not None
+        assert found["spec"]["storageLocation"] == "gold", "Velero reports that it does not exist"
+
+    live(story, "NotRequired")
+
+
+def test_a_location_of_the_administrator_that_cannot_be_read_keeps_its_name() -> None:
+    async def story(tenancy: OwnLocations) -> None:
+        tenancy.make_location("gold", provider="aws")
+        body = {"status": {"lastSyncedTime": "unreadable"}}
+        done(tenancy.world.merge(velero.LOCATION, Key(VELERO, "gold"), body, "velero"))
+        tenancy.write_secret()
+        tenancy.ask(GOLD)
+        await tenancy.settle(5)
+        assert tenancy.said("Accepted", GOLD)[:2] == ("False", "LocationNameTaken")
+        assert tenancy.made(GOLD) is None
+
+    live(story, "NotRequired")
 
 
 # Deletion

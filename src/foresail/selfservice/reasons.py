@@ -36,6 +36,7 @@ class Reason(StrEnum):
     QUOTA_EXCEEDED = "QuotaExceeded"
     BACKUP_NOT_READY = "BackupNotReady"
     LOCATION_UNAVAILABLE = "LocationUnavailable"
+    LOCATION_NAME_TAKEN = "LocationNameTaken"
     POLICY_VIOLATION = "PolicyViolation"
     RESTORED_FROM_BACKUP = "RestoredFromBackup"
 

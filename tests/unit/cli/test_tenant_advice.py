@@ -98,6 +98,12 @@ SENTENCES = {
     "BackupStorageLocationCreated": (
         ("The operator has created the BackupStorageLocation. See it with foresail location describe daily -n shop"),
     ),
+    "LocationNameTaken": (
+        (
+            "A storage location of the cluster administrator has the same name. Create it with another name, and "
+            "delete this one with foresail location delete daily -n shop"
+        ),
+    ),
     "BackupStorageLocationSyncError": (
         (
             "The operator cannot create the BackupStorageLocation. Ask a cluster administrator to remove the "

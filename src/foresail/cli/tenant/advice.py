@@ -76,6 +76,10 @@ ADVICE = {
         "the operator cannot create the BackupStorageLocation",
         "ask a cluster administrator to remove the object that the message names",
     ),
+    Reason.LOCATION_NAME_TAKEN: Advice(
+        "a storage location of the cluster administrator has the same name",
+        "create it with another name, and delete this one with foresail location delete {name} -n {namespace}",
+    ),
     Reason.POLICY_VIOLATION: Advice(
         "the policy of namespace {namespace} does not allow this {word}",
         f"{_CORRECT}. Or ask a cluster administrator to allow it; the {{word}} then starts automatically",

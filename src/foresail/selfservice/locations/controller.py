@@ -59,7 +59,12 @@ class Locations:
             yield self.key(row.owner)
 
     def keys_for_velero(self, change: Change[LocationRow]) -> Iterator[Key]:
-        """Return the location that a Velero location was made for, if more than the time of a check has changed."""
+        """Return the location that a Velero location was made for, and those of the name of an administrator's.
+
+        The time of a check alone concerns nobody.
+        """
+        if _is_administrators(change.old) != _is_administrators(change.new):
+            yield from (self.key(each.key) for each in self._cluster.tenant_locations.by("name", change.key.name))
         row = change.new or change.old
         if row is not None and row.owner is not None and change.old != change.new:
             yield self.key(row.owner)
@@ -99,12 +104,19 @@ class Locations:
             policy=cluster.policy(key.namespace),
             approval=cluster.approvals.get(Key(cluster.velero_namespace, name)),
             velero=cluster.location(name),
+            has_namesake=self._has_namesake(key.name),
             earlier=self._by_age.earlier(key),
             holds_backups=bool(held),
             backups=tuple(self._requests(held)),
             reserved=cluster.reserved,
             read_result=self._background_reads.result(self.key(key)),
         )
+
+    def _has_namesake(self, name: str) -> bool:
+        """Whether the administrator has a location of a name; one that cannot be read may be the administrator's."""
+        row = self._cluster.location(name)
+        is_unread = Key(self._cluster.velero_namespace, name) in self._cluster.locations.unread
+        return is_unread or _is_administrators(row)
 
     def _held(self, name: str, namespace_uid: str) -> list[VeleroRow]:
         rows = self._cluster.backups.velero.by("namespace uid", namespace_uid)
@@ -115,3 +127,7 @@ class Locations:
             request = self._cluster.backups.requests.get(row.owner) if row.owner is not None else None
             if request is not None and request.uid == row.request_uid:
                 yield request
+
+
+def _is_administrators(row: LocationRow | None) -> bool:
+    return row is not None and row.owner is None

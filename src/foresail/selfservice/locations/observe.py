@@ -38,6 +38,7 @@ class LocationView(msgspec.Struct, frozen=True):
     policy: PolicyRow | None = None
     approval: ApprovalRow | None = None  # by its name; whose it is, is for the rules to say
     velero: LocationRow | None = None  # the same
+    has_namesake: bool = False  # whether the administrator has a location of its name
     earlier: int = 0  # older locations of the namespace
     holds_backups: bool = False  # whether Velero Backups are in it; only if it is being deleted
     backups: tuple[RequestRow, ...] = ()  # the NonAdminBackups among them

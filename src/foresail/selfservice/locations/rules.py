@@ -10,6 +10,7 @@ from foresail.api import velero
 from foresail.api.specs import BackupStorageLocationSpec
 from foresail.selfservice.access.rules import requester_problem
 from foresail.selfservice.locations.observe import CredentialsCheck, CredentialsChecked, LocationView
+from foresail.selfservice.policy.locations import is_listed
 from foresail.selfservice.policy.observe import PolicyRow
 from foresail.selfservice.policy.rules import no_policy
 from foresail.selfservice.reasons import Reason, Refused
@@ -74,10 +75,19 @@ def wanted_spec(view: LocationView) -> BackupStorageLocationSpec | Refused:
     rules = policy.spec.locations
     if not rules.allowed:
         return not_allowed(policy)
-    found = _valid_spec(location, policy)
+    found = _name_taken(view, policy) or _valid_spec(location, policy)
     if isinstance(found, Refused):
         return found
     return _too_many(view, rules.maximum, policy.name) or _requester_problem(view) or found
+
+
+def _name_taken(view: LocationView, policy: PolicyRow) -> Refused | None:
+    """Report that the name means a location of the administrator: backups that name it must not come here."""
+    name = view.location.key.name
+    if not view.has_namesake and not is_listed(name, policy):
+        return None
+    text = f"{name[:80]} is the name of a storage location of the cluster administrator"
+    return Refused(Reason.LOCATION_NAME_TAKEN, f"{text}; create the location with another name and delete this one")
 
 
 def _valid_spec(location: TenantLocationRow, policy: PolicyRow) -> BackupStorageLocationSpec | Refused:

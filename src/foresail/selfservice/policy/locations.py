@@ -35,6 +35,18 @@ def closed(name: str, locations: Iterable[LocationRow]) -> Refused | None:
 # Locations of tenants
 
 
+def is_administrators(name: str, policy: PolicyRow, locations: Iterable[LocationRow]) -> bool:
+    """Whether a name means a location of the administrator, so that no tenant's location can stand in for it."""
+    return is_listed(name, policy) or any(row.name == name and row.owner is None for row in locations)
+
+
+def is_listed(name: str, policy: PolicyRow) -> bool:
+    """Whether a policy names a location, which need not exist at all times."""
+    rules = policy.spec.backup
+    chosen = (rules.defaults.storage_location, rules.required.storage_location)
+    return name in rules.allowed.storage_locations or name in chosen
+
+
 def own_location(
     key: Key, namespace_uid: str, locations: Iterable[LocationRow], owners: Iterable[TenantLocationRow]
 ) -> LocationRow | None:

@@ -14,7 +14,7 @@ from foresail.api.nonadmin import Condition
 from foresail.plan import Key
 from foresail.selfservice.access.rules import requester_problem
 from foresail.selfservice.families import RESTORES, Family
-from foresail.selfservice.policy.locations import closed, missing, not_restorable, own_location
+from foresail.selfservice.policy.locations import closed, is_administrators, missing, not_restorable, own_location
 from foresail.selfservice.policy.observe import PolicyRow
 from foresail.selfservice.policy.quotas import over_quota, over_restore_quota
 from foresail.selfservice.policy.rules import no_policy
@@ -164,7 +164,7 @@ def _backup_spec(
 ) -> dict[str, Any] | Refused:
     """Return the spec of the Velero Backup, or why there is none."""
     request, named = view.request, tenant.get("storageLocation")
-    own = _own_location(view, named) if isinstance(named, str) and named else None
+    own = _own_location(view, named, policy) if isinstance(named, str) and named else None
     absent = missing(named, policy) if isinstance(named, str) and own is None else None
     found = absent or backup_spec(tenant, request.key.namespace, policy, own.name if own is not None else "")
     if isinstance(found, Refused):
@@ -176,7 +176,9 @@ def _backup_spec(
     return over_quota(policy, view.stored, view.active, expired) or shut or found
 
 
-def _own_location(view: RequestView, name: str) -> LocationRow | None:
+def _own_location(view: RequestView, name: str, policy: PolicyRow) -> LocationRow | None:
+    if is_administrators(name, policy, view.locations):
+        return None
     uid = view.namespace.uid if view.namespace is not None else ""
     return own_location(Key(view.request.key.namespace, name), uid, view.locations, view.owners)
 

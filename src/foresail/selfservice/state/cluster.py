@@ -39,7 +39,9 @@ class ClusterState:
         self.policies = Store[PolicyRow]()
         self.keyrings = Store[Keyring]()  # at most one
         self.locations = Store[LocationRow]({"whose": lambda row: [row.owner.namespace if row.owner else ""]})
-        self.tenant_locations = Store[TenantLocationRow]({"namespace": lambda row: [row.key.namespace]})
+        self.tenant_locations = Store[TenantLocationRow](
+            {"namespace": lambda row: [row.key.namespace], "name": lambda row: [row.key.name]}
+        )
         self.approvals = Store[ApprovalRow]()
         self.claims = Store[ClaimRow]({"namespace": lambda row: [row.namespace]})
         self.download_requests = Store[DownloadRequestRow](
