@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from foresail.api import core, velero
-from foresail.api.marks import REFRESH
+from foresail.api.marks import REFRESH, REQUESTER, REQUESTER_GROUPS
 from foresail.api.policy import SELF_SERVICE_POLICY
 from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_LOCATION, NON_ADMIN_RESTORE
 from foresail.plan import Key
@@ -499,6 +499,64 @@ def test_a_backup_in_an_own_bucket_without_a_requester_leaves_out_secrets() -> N
         made = tenancy.made_for(NAB)
         assert made is not None
         assert "secrets" in made["spec"]["excludedNamespaceScopedResources"]
+
+    live(story)
+
+
+def _reads_secrets(reader: str) -> Callable[[str, str, str, str], bool]:
+    def may(user: str, verb: str, resource: str, _namespace: str) -> bool:
+        return user == reader or (verb, resource) != ("get", "secrets")
+
+    return may
+
+
+@pytest.mark.parametrize(("reader", "denied"), [("alice", "tenant"), ("tenant", "alice"), ("", "alice")])
+def test_a_backup_in_an_own_bucket_has_secrets_only_if_both_its_requester_and_the_locations_may_read_them(
+    reader: str, denied: str
+) -> None:
+    async def story(tenancy: OwnLocations) -> None:
+        await opened(tenancy)
+        tenancy.reviews.may = _reads_secrets(reader)
+        metadata = {"name": NAB.name, "annotations": {REQUESTER: "alice", REQUESTER_GROUPS: "system:authenticated"}}
+        body = {"metadata": metadata, "spec": {"backupSpec": {"storageLocation": OWN.name}}}
+        done(tenancy.world.create(NON_ADMIN_BACKUP, body, "alice", NAB.namespace))
+        await tenancy.settle(10)
+        made = tenancy.made_for(NAB)
+        assert made is not None
+        assert "secrets" in made["spec"]["excludedNamespaceScopedResources"]
+        status, reason, message = tenancy.condition(NAB, "Authorized")
+        assert (status, reason) == ("True", "KindsLeftOut")
+        assert denied in message
+        assert len(message.split()) <= 30
+
+    live(story)
+
+
+@pytest.mark.parametrize(
+    "kinds", [["secrets", "nodes"], ["secrets", "nodes", "unknowns"], ["Secret", "nodes", "nodes"]]
+)
+def test_without_its_secrets_a_backup_of_cluster_scoped_kinds_alone_is_refused(kinds: list[str]) -> None:
+    async def story(tenancy: OwnLocations) -> None:
+        await opened(tenancy)
+        tenancy.reviews.may = _no_secrets
+        tenancy.back_up(NAB, storageLocation=OWN.name, includedResources=kinds)
+        await tenancy.settle(60)
+        assert tenancy.made_for(NAB) is None, "Velero would back up every kind of the namespace"
+        assert tenancy.condition(NAB, "Accepted")[0] == "False"
+
+    live(story)
+
+
+def test_a_backup_without_its_secrets_names_the_kinds_that_are_not_served_too() -> None:
+    async def story(tenancy: OwnLocations) -> None:
+        await opened(tenancy)
+        tenancy.reviews.may = _no_secrets
+        tenancy.back_up(NAB, storageLocation=OWN.name, includedResources=["secrets", "configmaps", "unknowns"])
+        await tenancy.settle(10)
+        assert tenancy.made_for(NAB) is not None
+        message = tenancy.condition(NAB, "Authorized")[2]
+        assert "secrets" in message
+        assert "unknowns" in message
 
     live(story)
 

@@ -41,13 +41,13 @@ class SecretsCheck(msgspec.Struct, frozen=True):
 class PodCheck(msgspec.Struct, frozen=True):
     """The questions whether a pod of a namespace makes Velero run a command, and what the named kinds are.
 
-    For a backup in a bucket of its tenant, also whether the requester may read the Secrets that the bucket would show.
+    For a backup in a bucket of its tenant, also whether its requester and the location's may read Secrets.
     """
 
     namespace: str
     checks_pods: bool = True
     kinds: tuple[str, ...] = ()  # that the backup names
-    secrets: SecretsCheck | None = None
+    secrets: tuple[SecretsCheck, ...] = ()  # the requester of the backup first
 
 
 class PodsChecked(msgspec.Struct, frozen=True):
@@ -58,7 +58,7 @@ class PodsChecked(msgspec.Struct, frozen=True):
     problem: str = ""
     unserved: tuple[str, ...] = ()
     cluster_scoped: tuple[str, ...] = ()  # named kinds without a namespace
-    may_read_secrets: bool = False  # only if it was asked
+    secrets_readers: frozenset[SecretsCheck] = frozenset()  # those asked about who may read them
 
 
 class SecretsChecked(msgspec.Struct, frozen=True):

@@ -110,9 +110,9 @@ class AccessReader:
             if isinstance(check, PodCheck):
                 found = await self._hooked_pod(check.namespace) if check.checks_pods else PodsChecked()
                 unserved, cluster_scoped = await self._named(check.kinds)
-                may_read = check.secrets is not None and await self._may_read_secrets(check.secrets)
+                readers = frozenset([each for each in check.secrets if await self._may_read_secrets(each)])
                 return msgspec.structs.replace(
-                    found, unserved=unserved, cluster_scoped=cluster_scoped, may_read_secrets=may_read
+                    found, unserved=unserved, cluster_scoped=cluster_scoped, secrets_readers=readers
                 )
             contents = await self._contents_for(check)
             return Checked() if check.list_url else Checked(await self._verdict(contents, check))
@@ -172,6 +172,8 @@ class AccessReader:
         return {each.name: answer for each, answer in zip(resources, answers, strict=True)}
 
     async def _may_read_secrets(self, check: SecretsCheck) -> bool:
+        if not check.user:
+            return False  # the API server refuses a review without a user
         question = Question("get", "", "secrets", check.namespace)
         return await self._may(question, Options(check.namespace, check.user, check.groups))
 

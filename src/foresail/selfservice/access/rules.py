@@ -233,36 +233,36 @@ def holds_secrets(spec: dict[str, Any]) -> bool:
     """Whether a backup may hold Secrets; in doubt it does."""
     included = spec.get("includedNamespaceScopedResources") or ()
     excluded = spec.get("excludedNamespaceScopedResources") or ()
-    is_included = not included or any("*" in each or _is_secrets(each) for each in included)
+    is_included = not included or any("*" in each or is_secrets(each) for each in included)
     return is_included and _SECRETS not in excluded
 
 
-def without_secrets(spec: dict[str, Any], user: str) -> Authorized | Refused:
-    """Return a backup without Secrets, which its requester may not read and whoever has the bucket could."""
+def without_secrets(spec: dict[str, Any], who: str, unserved: Collection[str]) -> Authorized | Refused:
+    """Return a backup without Secrets, which someone may not read who could read them in the bucket."""
     included = spec.get("includedNamespaceScopedResources") or ()
-    left = [each for each in included if not _is_secrets(each)]
-    who = user or "The unknown requester"
+    left = [each for each in included if not is_secrets(each)]
     if included and not left:
-        text = f"{who} may not read Secrets, which the bucket of this backup would show; include other kinds"
+        text = f"The bucket of this backup would show Secrets, which {who} may not read; include other kinds"
         return Refused(Reason.INVALID_BACKUP_SPEC, f"{text}, or use another storage location")
     excluded = [*(spec.get("excludedNamespaceScopedResources") or ()), _SECRETS]
     made = {**spec, "excludedNamespaceScopedResources": excluded}
     if included:
         made["includedNamespaceScopedResources"] = left
-    text = (
-        f"Left out because {who} may not read them: {_SECRETS}. To back them up, get access and create another backup"
-    )
-    return Authorized(made, Reason.KINDS_LEFT_OUT, text)
+    text = f"Left out because {who} may not read them: {_SECRETS}. "
+    if unserved:
+        text += f"Not served by the cluster: {listed(unserved)}. "
+    return Authorized(made, Reason.KINDS_LEFT_OUT, f"{text}To back them up, get access and create another backup")
 
 
-def _is_secrets(name: str) -> bool:
+def is_secrets(name: str) -> bool:
     """Whether Velero might read a name as Secrets: it ignores case, and a version or group may follow."""
     return name.partition(".")[0].lower() in ("secret", _SECRETS)
 
 
-def no_kind_of_a_namespace(names: Collection[str]) -> Refused:
+def no_kind_of_a_namespace(names: Collection[str], no_secrets_for: str = "") -> Refused:
     """Refuse a backup of cluster-scoped kinds alone: Velero would back up every kind of the namespace instead."""
-    text = f"spec.backupSpec includes only cluster-scoped kinds: {listed(names)}"
+    beside = f" beside Secrets, which {no_secrets_for} may not read" if no_secrets_for else ""
+    text = f"spec.backupSpec includes only cluster-scoped kinds{beside}: {listed(names)}"
     return Refused(
         Reason.INVALID_BACKUP_SPEC, f"{text}. Include namespaced kinds; volumes are backed up with their claims"
     )

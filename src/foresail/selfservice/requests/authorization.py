@@ -27,13 +27,14 @@ from foresail.selfservice.access.observe import (
 )
 from foresail.selfservice.access.rules import Authorized, Options
 from foresail.selfservice.families import BACKUPS
-from foresail.selfservice.policy.locations import location_named
+from foresail.selfservice.policy.locations import location_named, owner_of
 from foresail.selfservice.policy.observe import PolicyRow
 from foresail.selfservice.reasons import Reason, Refused
 from foresail.selfservice.requests.file_requests import ask, delete_file_request, file_name
 from foresail.selfservice.requests.observe import RequestView
 from foresail.selfservice.requests.status import AUTHORIZED, FALSE
 from foresail.selfservice.rows.download_requests import DownloadRequestRow, File
+from foresail.selfservice.rows.locations import LocationRow
 from foresail.selfservice.rows.velero import VeleroRow
 from foresail.selfservice.specs import annotations
 
@@ -50,6 +51,7 @@ _VELERO_ANSWERS = timedelta(seconds=5)  # how soon the contents of a backup are 
 _PAUSES = (timedelta(seconds=2), timedelta(seconds=10), timedelta(seconds=30), timedelta(minutes=2))
 _MARGIN = timedelta(seconds=30)  # of the validity of a URL
 _FILES = (LIST, VOLUME_INFOS)
+_NOBODY = SecretsCheck("", "", ())
 
 
 class Waiting(msgspec.Struct, frozen=True):
@@ -173,7 +175,7 @@ def _authorize_backup(
     view: RequestView, policy: PolicyRow, spec: dict[str, Any], now: datetime
 ) -> Authorized | Refused | Waiting:
     kinds = tuple(spec.get("includedNamespaceScopedResources") or ())
-    secrets = _secrets_check(view, spec)
+    secrets = _secrets_checks(view, spec)
     check = PodCheck(view.request.key.namespace, annotations.are_refused(policy), kinds, secrets)
     if view.access is None or not (check.checks_pods or kinds or secrets):
         return Authorized(spec)
@@ -200,25 +202,49 @@ def _authorize_backup(
 def _checked_backup(
     view: RequestView, spec: dict[str, Any], check: PodCheck, found: PodsChecked
 ) -> Authorized | Refused:
-    """Return what a backup comes to when its kinds are known, and whether its requester may read Secrets."""
-    if found.cluster_scoped and len(found.cluster_scoped) + len(found.unserved) == len(check.kinds):
-        return access.no_kind_of_a_namespace(found.cluster_scoped)
-    if check.secrets is not None and not (found.may_read_secrets and _has_requester(view)):
-        return access.without_secrets(spec, view.request.requester)
-    return access.kinds_not_served(spec, found.unserved) if found.unserved else Authorized(spec)
+    """Return what a backup comes to when its kinds are known, and who may read Secrets."""
+    denied = next((each for each in check.secrets if not _may_read_secrets(view, each, found)), None)
+    who = _in_words(view, spec, denied) if denied is not None else ""
+    kinds = [each for each in check.kinds if denied is None or not access.is_secrets(each)]
+    cluster_scoped = [each for each in found.cluster_scoped if each in kinds]
+    unserved = [each for each in found.unserved if each in kinds]
+    if cluster_scoped and {*cluster_scoped, *unserved}.issuperset(kinds):
+        return access.no_kind_of_a_namespace(cluster_scoped, who)
+    if denied is not None:
+        return access.without_secrets(spec, who, unserved)
+    return access.kinds_not_served(spec, unserved) if unserved else Authorized(spec)
 
 
-def _secrets_check(view: RequestView, spec: dict[str, Any]) -> SecretsCheck | None:
-    """Return the question about the Secrets in a backup that goes to a bucket of its tenant; None for another one."""
-    request, row = view.request, location_named(spec.get("storageLocation") or "", view.locations)
+def _secrets_checks(view: RequestView, spec: dict[str, Any]) -> tuple[SecretsCheck, ...]:
+    """Return the questions about the Secrets in a backup that goes to a bucket of its tenant; none for another one.
+
+    Whoever asked for the location has the bucket, and need not be who asks for the backup.
+    """
+    request, row = view.request, _location(view, spec)
     if row is None or row.owner is None or not access.holds_secrets(spec):
-        return None
-    return SecretsCheck(request.key.namespace, request.requester, request.requester_groups)
+        return ()
+    namespace, owner = request.key.namespace, owner_of(row, view.owners)
+    of_location = SecretsCheck(namespace, owner.requester, owner.requester_groups) if owner is not None else _NOBODY
+    return tuple(dict.fromkeys((SecretsCheck(namespace, request.requester, request.requester_groups), of_location)))
 
 
-def _has_requester(view: RequestView) -> bool:
+def _may_read_secrets(view: RequestView, check: SecretsCheck, found: PodsChecked) -> bool:
     reserved = view.access.reserved if view.access is not None else frozenset()
-    return access.requester_problem(view.request.requester, reserved) is None
+    return check in found.secrets_readers and access.requester_problem(check.user, reserved) is None
+
+
+def _in_words(view: RequestView, spec: dict[str, Any], denied: SecretsCheck) -> str:
+    """Return who may not read Secrets: the requester of the backup, or of its location."""
+    request, row = view.request, _location(view, spec)
+    if (denied.user, denied.groups) == (request.requester, request.requester_groups):
+        return denied.user or "the unknown requester"
+    name = row.owner.name if row is not None and row.owner is not None else ""
+    whose = f"requester of storage location {name[:80]}"
+    return f"{denied.user}, the {whose}," if denied.user else f"the unknown {whose}"
+
+
+def _location(view: RequestView, spec: dict[str, Any]) -> LocationRow | None:
+    return location_named(spec.get("storageLocation") or "", view.locations)
 
 
 # Restores: only what the requester may create
