@@ -141,7 +141,7 @@ class TestArchive:
             {"GNU_sparse_size": str(1 << 100), "GNU_sparse_map": "0,1"},
         ],
     )
-    def test_a_sparse_file_is_not_read(self, headers: dict[str, str]) -> None:
+    def test_a_sparse_file_is_not_read(self, headers: dict[str, Any]) -> None:
         [found] = read_archive(member(PATH, OBJECT, **headers))
         assert found.problem == "its file in the backup is sparse, so it was not read"
 
