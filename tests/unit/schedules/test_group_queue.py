@@ -202,9 +202,10 @@ def test_place_is_released_only_if_the_backup_was_certainly_not_created(
     assert operator.made == (["a"] if is_kept else ["a", "b"])
     if is_kept:
         operator.reconcile(first, NOON + SECOND)
-        assert operator.made == ["a", "a"], "its own place does not block the next attempt"
+        made = ["a"] if write == 1 else ["a", "a"]  # its own place does not block the next attempt, if one is needed
+        assert operator.made == made
         operator.reconcile(second, NOON + 2 * MINUTE)
-        assert operator.made == ["a", "a", "b"], "the Backup never came"
+        assert operator.made == [*made, "b"], "the Backup never came"
 
 
 def steps_of_a_reconcile(most: int, waits: int) -> int:
