@@ -18,9 +18,10 @@ from tests.gitops.recorded import health_checks
 DOCS = ROOT / "docs"
 SAME_STEPS = {
     "how-to/back-up-on-a-schedule.md": "tests/cluster/test_tenant_schedules.py",
+    "how-to/plan-a-restore.md": "tests/cluster/test_restore_plan.py",
     "how-to/retention.md": "tests/cluster/test_schedules_retention.py",
 }
-"""Pages with manifests to adapt: a test does the same steps with its own values."""
+"""Pages with manifests or names to adapt: a test does the same steps with its own values."""
 
 PAGES = [
     "../README.md",
