@@ -40,8 +40,11 @@ def longest_run_gap(cron: Schedule, slot: datetime, timing: Timing | None) -> ti
 
 @lru_cache(20_000)
 def _longest_gap(cron: Schedule, start: datetime) -> timedelta | None:
-    ahead = takewhile(lambda each: each - start <= COMPARED_AHEAD, fires_after(cron, start))
-    fires = list(islice(ahead, _A_DAY_OF_FIRES))
+    fires = list[datetime]()
+    for each in islice(fires_after(cron, start), _A_DAY_OF_FIRES):
+        fires.append(each)
+        if each - start > COMPARED_AHEAD:  # the gap before it counts, however long it is
+            break
     gaps = [later - earlier for earlier, later in pairwise(fires)]
     if len(fires) == _A_DAY_OF_FIRES:  # the days without a fire may come later
         gaps += _gaps_of_days(cron, start)

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from foresail.api import velero
@@ -279,6 +279,7 @@ COUNTS = st.dictionaries(st.sampled_from(FIELDS), st.integers(1, 40), min_size=1
 
 @settings(deadline=None, max_examples=30)
 @given(EXPRESSIONS, COUNTS, st.none() | st.integers(1, 2_000), st.sampled_from(["UTC", "Europe/Berlin"]))
+@example("0 0,1 1 1 1-5", {"keepLast": 1}, None, "UTC")  # two years without a run
 def test_velero_deletes_no_backup_that_the_rules_keep(
     text: str, counts: dict[str, int], within: int | None, zone: str
 ) -> None:
