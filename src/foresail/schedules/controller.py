@@ -213,7 +213,7 @@ class Schedules:
         backups = {each.key.name: each.expires for each in rows if row is not None and each.is_of(row)}
         if not backups and not self._groups.has_unfinished(schedule):
             return ()
-        policy = policy_for(row.key.name, row.labels, self.policies.rows()) if row is not None and backups else None
+        policy = self._policy_of(row) if row is not None and backups else None
         freed = self._groups.place(schedule, group_of(policy), backups)
         return [waits for _, waits in self._groups.first(freed, 1)] if freed is not None else ()
 
@@ -278,7 +278,7 @@ class Schedules:
         schedule = self.schedules.get(key)
         if schedule is None:
             return None
-        policy = policy_for(key.name, schedule.labels, self.policies.rows())
+        policy = self._policy_of(schedule)
         backups, locations = tuple(self.backups.by("schedule", key.name)), tuple(self.locations.rows())
         view = ScheduleView(
             schedule=schedule,
@@ -293,6 +293,9 @@ class Schedules:
             group=self._group_view(key, policy, now),
         )
         return view if policy is None or policy.spec.retention is None else self._with_deletions(view, locations)
+
+    def _policy_of(self, schedule: ScheduleRow) -> PolicyRow | None:
+        return policy_for(schedule.key.name, schedule.labels, self.policies.rows())
 
     def _group_view(self, key: Key, policy: PolicyRow | None, now: datetime) -> GroupView | None:
         """Return the group of a Schedule; its Backups are counted as they change, not here."""
@@ -398,7 +401,7 @@ class Schedules:
             if key == settled:
                 continue
             schedule = self.schedules.get(key)
-            policy = policy_for(key.name, schedule.labels, self.policies.rows()) if schedule is not None else None
+            policy = self._policy_of(schedule) if schedule is not None else None
             found = self._group_view(key, policy, now)
             if found is None or found.name != group or found.free:
                 yield key
@@ -427,7 +430,7 @@ class Schedules:
         schedule = self.schedules.get(Key(backup.key.namespace, backup.schedule))
         if schedule is None or backup.slot is None:
             return backup.slot
-        policy = policy_for(schedule.key.name, schedule.labels, self.policies.rows())
+        policy = self._policy_of(schedule)
         timing = timing_under(policy, schedule.key, settings_under(policy, self.settings).zone)
         return backup.slot if timing is None else timing.starts(backup.slot)
 

@@ -53,8 +53,10 @@ def under(each: EvaluatedSchedule, given: Iterable[PolicyRow], instant: datetime
 
 def load_in(fates: Fates, span: Span, zone: str, now: datetime) -> Load:
     """Return how many runs start when, as they were simulated."""
-    keys = {each.schedule.key for _, each in fates}
-    starts = {key: [fate.at for fate, each in fates if fate.at and each.schedule.key == key] for key in sorted(keys)}
+    starts = {key: list[datetime]() for key in sorted({each.schedule.key for _, each in fates})}
+    for fate, each in fates:
+        if fate.at:
+            starts[each.schedule.key].append(fate.at)
     wall = load_zoneinfo(validate_zone_name(zone))
     first, last = span.since.astimezone(wall).date(), (span.until - timedelta(seconds=1)).astimezone(wall).date()
     days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
