@@ -56,6 +56,7 @@ def test_many_stars_do_not_take_exponential_time() -> None:
     assert not matches(["*a" * 200 + "*b"], "a" * 2000)
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize(
     "pattern",
     ["{" + "*a" * 12 + "}b", "{*,*a}" * 12 + "b", "*{a,a}" * 14, "{" * 3000 + "*a" + "}" * 3000 + "b"],

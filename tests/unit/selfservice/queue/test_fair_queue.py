@@ -168,6 +168,7 @@ def test_a_week_of_random_load_starves_no_namespace() -> None:
     assert max(waits[namespaces[0]]) > max(modest)
 
 
+@pytest.mark.timed
 def test_ten_thousand_requests_cost_little_to_rank() -> None:
     queue = filled(**{f"n{number:03}": 20 for number in range(500)})
     begun = time.process_time()
