@@ -19,8 +19,8 @@ IMAGE ?= foresail:$(VERSION)$(TAG_SUFFIX)
 
 .DEFAULT_GOAL := help
 .PHONY: disaster help setup lint format test test-python test-shells test-node node-rounds test-cluster cluster-build cluster-up cluster-down \
-  cron-oracle retention-oracle plan-oracle cron-shift cron-fuzz schedule-year tenant-schedule-year tenant-schedule-kills bench-tenant-schedules schedule-gitops schedule-kills schedule-clusters matrix selfservice-specs \
-  crds manifests docs docs-site licences sbom charts arm-wheels wheel image image-size audit lint-workflows bench-cron bench-runtime bench-schedules bench-selfservice bench-primers bench-scale primer-year primer-kills primer-kept primer-admission \
+  cron-oracle retention-oracle plan-oracle cron-shift cron-fuzz schedule-year tenant-schedule-year tenant-schedule-kills bench-tenant-schedules schedule-gitops schedule-kills retention-kills schedule-clusters matrix selfservice-specs \
+  crds manifests docs docs-site licences sbom charts arm-wheels wheel image image-size audit lint-workflows bench-cron bench-runtime bench-schedules bench-schedule-policies bench-selfservice bench-primers bench-scale primer-year primer-kills primer-kept primer-admission \
   runtime-kills takeover selfservice-kills selfservice-queue restore-authorization redteam chart-upgrade soak lock ci
 
 help: ## list the targets
@@ -156,6 +156,10 @@ bench-schedules: setup ## measure schedules beside Velero's controller and a bar
 	$(BIN)/python -m testbed build etcd kube s3 velero velero-aws helm
 	$(BIN)/python -m bench.schedules --size $(SIZE)
 
+bench-schedule-policies: setup ## measure 10,000 Schedules under 50 policies beside none: memory, lateness, an edit, silence; SIZE=0.1 for a tenth
+	$(BIN)/python -m testbed build etcd kube s3 velero velero-aws helm
+	$(BIN)/python -m bench.schedules.under_policies --size $(SIZE)
+
 bench-selfservice: setup ## measure self-service beside a bare loop, and a hundred thousand backups; SIZE=0.1 for a tenth
 	$(BIN)/python -m testbed build etcd kube s3 velero velero-aws helm
 	$(BIN)/python -m bench.selfservice --size $(SIZE)
@@ -190,6 +194,9 @@ schedule-gitops: setup cluster-build ## a GitOps tool puts its manifest back for
 
 schedule-kills: setup cluster-build ## kill the operator 200 times, and no slot runs twice: 20 minutes
 	FORESAIL_FULL=1 $(BIN)/pytest tests/cluster/test_schedules_kills.py
+
+retention-kills: setup cluster-build ## kill the operator KILLS=200 times while retention deletes: the newest good backups exist; the last line is JSON
+	$(BIN)/python -m bench.retention_kills --kills $(KILLS)
 
 schedule-clusters: setup cluster-build ## two clusters on one bucket, 20 common slots, 40 backups: minutes
 	FORESAIL_FULL=1 $(BIN)/pytest tests/cluster/test_schedules_velero.py -k two_clusters

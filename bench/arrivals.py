@@ -20,9 +20,10 @@ from testbed import Cluster
 
 
 class Metadata(msgspec.Struct):
-    """Who an object is."""
+    """Who an object is, and what is noted on it."""
 
     name: str = ""
+    annotations: dict[str, str] = {}
 
 
 class Object(msgspec.Struct):
