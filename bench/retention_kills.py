@@ -33,9 +33,10 @@ from foresail.kube.clock import now
 from foresail.kube.crash_injection import VARIABLE
 from foresail.plan import Body, Key
 from foresail.retention import Copy, kept
-from foresail.schedules.policies import PolicyRow, retention_rules
+from foresail.schedules.policies import retention_rules
 from foresail.schedules.retention import digest_of
 from foresail.schedules.settings import Settings
+from foresail.slots.policies import PolicyRow
 from testbed import Cluster, Options
 from tests.cluster import operators
 

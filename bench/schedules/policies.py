@@ -25,8 +25,8 @@ from foresail.kube.execute import Outcome, Result
 from foresail.kube.reflector import Change
 from foresail.plan import Key
 from foresail.schedules.controller import Schedules
-from foresail.schedules.policies import PolicyRow
 from foresail.schedules.settings import Settings
+from foresail.slots.policies import PolicyRow
 from tests.unit.schedules import rows
 
 POLICIES = 50

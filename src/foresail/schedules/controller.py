@@ -38,13 +38,10 @@ from foresail.schedules.observe import (
     schedule_row,
 )
 from foresail.schedules.policies import (
-    PolicyRow,
     group_of,
     policy_for,
-    policy_row,
     reaches,
     settings_under,
-    timing_under,
 )
 from foresail.schedules.reasons import Reason
 from foresail.schedules.retention import is_waiting_for_velero
@@ -65,6 +62,7 @@ from foresail.schedules.velero_server import (
     scheduling_pod,
     version_request,
 )
+from foresail.slots.policies import PolicyRow, policy_row, timing_under
 
 _VELERO = Key("", "velero")  # the key of the Velero server: no Schedule has an empty namespace
 _SOON = timedelta(seconds=5)  # until a Schedule that was not reconciled yet may be due
@@ -431,7 +429,7 @@ class Schedules:
         if schedule is None or backup.slot is None:
             return backup.slot
         policy = self._policy_of(schedule)
-        timing = timing_under(policy, schedule.key, settings_under(policy, self.settings).zone)
+        timing = timing_under(policy, str(schedule.key), settings_under(policy, self.settings).zone)
         return backup.slot if timing is None else timing.starts(backup.slot)
 
     def _note_deletions(self, key: Key, view: ScheduleView, verdict: Verdict) -> None:

@@ -12,9 +12,9 @@ from foresail.api.instants import instant, utc
 from foresail.api.marks import PINNED, SCHEDULE_UID, SLOT
 from foresail.cron import Dialect
 from foresail.plan import Key, Keyed
-from foresail.schedules.policies import PolicyRow
 from foresail.schedules.settings import Settings
 from foresail.schedules.storage_errors import cause_of
+from foresail.slots.policies import PolicyRow
 
 _REPETITION = re.compile("-[0-9]{14}-[^-]+-r[0-9]+$")  # the end of the name: its slot, its Schedule, the attempt
 _template = msgspec.json.Decoder(velero.Template)

@@ -181,12 +181,18 @@ BLOCKERS: tuple[Callable[[ScheduleView, datetime], Because | None], ...] = (
 )
 
 
-def is_settling(view: ScheduleView, now: datetime) -> bool:
-    """Whether the store does not have the Backup of the last run yet, so that its phase is unknown."""
+def is_settling(view: ScheduleView, now: datetime, since: datetime | None = None) -> bool:
+    """Whether the store does not have the Backup of the last run yet, so that its phase is unknown.
+
+    `since` is the first instant at which the run that is due could start. If the slot of the last run were to start
+    then too, the last run was made before, under another policy.
+    """
     last = view.schedule.last_backup
     name = backup_name(view.schedule, last) if last is not None else ""
     timing = timing_of(view)
     started = timing.starts(last) if timing is not None and last is not None else last
+    if timing is not None and started is not None and started == since:
+        return False
     return rules.is_settling(started, now, is_known=any(each.key.name == name for each in view.backups))
 
 
@@ -287,7 +293,7 @@ def judge(view: ScheduleView, now: datetime) -> Verdict:
         wake_at=_wake_at(view, placed, now) if repeats else placed.wake_at,
         blocked_by=next(filter(None, (blocker(view, now) for blocker in BLOCKERS)), None)
         or concurrency_limit(view, turn),
-        is_settling=is_settling(view, now),
+        is_settling=is_settling(view, now, placed.since),
     )
 
 

@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 from foresail.api import velero
 from foresail.schedules.observe import BackupRow, ScheduleView
-from foresail.schedules.policies import timing_under
 from foresail.slots import due
 from foresail.slots.observed import Observed
+from foresail.slots.policies import timing_under
 from foresail.slots.timing import Timing
 
 _VELERO_LATENESS = timedelta(minutes=2)  # Velero looks for due Schedules once a minute
@@ -21,7 +21,7 @@ def base_of(view: ScheduleView, observed: Observed, now: datetime) -> datetime:
 
 def timing_of(view: ScheduleView) -> Timing | None:
     """Return what the policy of a Schedule says about its times."""
-    return timing_under(view.policy, view.schedule.key, view.settings.zone)
+    return timing_under(view.policy, str(view.schedule.key), view.settings.zone)
 
 
 def last_slot(view: ScheduleView, now: datetime) -> datetime | None:

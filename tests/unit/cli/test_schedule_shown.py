@@ -21,7 +21,7 @@ from foresail.cli.schedule.snapshot import EvaluatedSchedule
 from foresail.cli.schedule.velero_layout import veleros_lines
 from foresail.plan import Key
 from foresail.schedules.observe import LocationRow, VeleroServer, location_of
-from foresail.schedules.policies import PolicyRow
+from foresail.slots.policies import PolicyRow
 from tests.unit.cli.canned import canned
 from tests.unit.cli.made_up import LOCATION, NOW, UID, at, backup, schedule_wire, seen
 

@@ -8,8 +8,7 @@ import pytest
 from foresail.api.instants import stamp
 from foresail.cli.main import main
 from foresail.kube.clock import now
-from foresail.plan import Key
-from foresail.schedules.policies import timing_under
+from foresail.slots.policies import timing_under
 from tests.unit.cli.canned import canned
 from tests.unit.cli.made_up import schedule_wire
 from tests.unit.schedules.test_policies import policy
@@ -98,5 +97,5 @@ def test_policy_that_cannot_be_used_is_named_with_the_cause(
 
 
 def test_offset_of_a_schedule_is_the_same_before_the_policy_is_applied() -> None:
-    first, second = (timing_under(policy(name, spread={"within": "2h"}), Key("velero", "web"), "UTC") for name in "ab")
+    first, second = (timing_under(policy(name, spread={"within": "2h"}), "velero/web", "UTC") for name in "ab")
     assert first == second

@@ -19,9 +19,9 @@ from foresail.schedules.build import backup_name
 from foresail.schedules.controller import Schedules
 from foresail.schedules.groups import RECHECK
 from foresail.schedules.observe import BackupRow, ScheduleRow
-from foresail.schedules.policies import PolicyRow
 from foresail.schedules.rules import Verdict
 from foresail.schedules.settings import Settings
+from foresail.slots.policies import PolicyRow
 from tests.unit.schedules.rows import AVAILABLE, DAY, HOUR, MINUTE, NOON, backup, schedule, watched
 
 DONE = Result(Outcome.DONE)

@@ -10,10 +10,11 @@ from foresail.plan import Key
 from foresail.schedules.decide import decide
 from foresail.schedules.groups import RECHECK, RESERVED_FOR, Groups, unfinished_of_groups, view_of
 from foresail.schedules.observe import GroupView
-from foresail.schedules.policies import PolicyRow, group_of
+from foresail.schedules.policies import group_of
 from foresail.schedules.reasons import Reason
 from foresail.schedules.rules import concurrency_limit, judge
 from foresail.slots.interval import stable_delay
+from foresail.slots.policies import PolicyRow
 from tests.unit.schedules.rows import HOUR, NOON, backup, schedule, view, watched
 
 OTHERS = tuple((NOON, Key("velero", name)) for name in ("a", "b", "c"))

@@ -14,9 +14,9 @@ from foresail.schedules import metrics as module
 from foresail.schedules.controller import Schedules
 from foresail.schedules.metrics import ScheduleMetrics
 from foresail.schedules.observe import BackupRow, LocationRow, ScheduleRow, ScheduleView
-from foresail.schedules.policies import PolicyRow
 from foresail.schedules.rules import judge
 from foresail.schedules.settings import Settings
+from foresail.slots.policies import PolicyRow
 from tests.unit.schedules.rows import AVAILABLE, DAY, HOUR, MINUTE, backup, schedule, view, watched
 
 YEARLY = "0 0 1 1 *"

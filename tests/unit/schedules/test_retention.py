@@ -18,11 +18,12 @@ from foresail.plan import Create, Key
 from foresail.retention import Copy, Rule, kept
 from foresail.schedules.decide import decide
 from foresail.schedules.observe import BackupRow, DeletionRow, LocationRow, ScheduleRow, ScheduleView, Unread
-from foresail.schedules.policies import PolicyRow, retention_rules, settings_under
+from foresail.schedules.policies import retention_rules, settings_under
 from foresail.schedules.reasons import Reason
 from foresail.schedules.retention import MOST_OPEN_DELETIONS, Retained, digest_of, retain
 from foresail.schedules.rules import judge
 from foresail.schedules.settings import Settings
+from foresail.slots.policies import PolicyRow
 from tests.unit.schedules.rows import AVAILABLE, DAY, HOUR, NOON, UID, backup, schedule, view, watched
 from tests.unit.schedules.test_policies import policy
 

@@ -11,10 +11,11 @@ from foresail.plan import Create, Key
 from foresail.schedules.build import backup_name
 from foresail.schedules.decide import decide
 from foresail.schedules.observe import BackupRow, ScheduleRow, ScheduleView
-from foresail.schedules.policies import PolicyRow, problem_with
+from foresail.schedules.policies import problem_with
 from foresail.schedules.reasons import Reason
 from foresail.schedules.retries import Attempts, pause_before
 from foresail.schedules.rules import judge
+from foresail.slots.policies import PolicyRow
 from tests.unit.schedules.rows import DAY, HOUR, MINUTE, NOON, UID, backup, schedule, view, watched
 
 

@@ -15,15 +15,15 @@ from foresail.api.instants import stamp
 from foresail.api.schedule_policy import MOST_WINDOWS
 from foresail.cron import Dialect, fires_after, parse
 from foresail.kube.execute import Outcome, Result
-from foresail.plan import Key
 from foresail.schedules.build import backup_name
 from foresail.schedules.controller import Schedules
 from foresail.schedules.decide import decide, reasons_to_report
 from foresail.schedules.observe import ScheduleRow, ScheduleView
-from foresail.schedules.policies import PolicyRow, problem_with, settings_under, timing_under
+from foresail.schedules.policies import problem_with, settings_under
 from foresail.schedules.reasons import Reason
 from foresail.schedules.rules import Verdict, judge, next_reconcile
 from foresail.schedules.settings import Settings
+from foresail.slots.policies import PolicyRow, timing_under
 from tests.unit.schedules.rows import AVAILABLE, DAY, HOUR, MINUTE, NOON, backup, schedule, view, watched
 from tests.unit.schedules.test_policies import policy
 
@@ -40,7 +40,7 @@ def daily(text: str = "0 0 * * *", last: datetime = MIDNIGHT - DAY) -> ScheduleR
 
 def offset_of(rule: PolicyRow, name: str = "daily") -> timedelta:
     """Return the delay of a Schedule."""
-    timing = timing_under(rule, Key("velero", name), "UTC")
+    timing = timing_under(rule, f"velero/{name}", "UTC")
     assert timing is not None
     return timing.offset
 
@@ -181,6 +181,12 @@ def test_slot_outside_moves_to_the_opening_and_keeps_its_name() -> None:
     assert (verdict.fires, verdict.upcoming, verdict.next_run) == (None, NOON, NOON + 10 * HOUR)
     plan = decide(view(row, policy=rule), NOON + 10 * HOUR)
     assert [each.key.name for each in plan.actions] == [backup_name(row, NOON)]
+
+
+def test_run_of_before_the_policy_does_not_delay_the_first_run_at_an_opening() -> None:
+    ran = daily("0 12 * * *", last=MIDNIGHT + HOUR)  # whose slot would start at the same opening
+    verdict = judge(view(ran, policy=policy(windows={"allowed": [NIGHT]})), NOON + 10 * HOUR)
+    assert (verdict.is_settling, verdict.fires) == (False, NOON)
 
 
 def test_slots_of_one_closed_stretch_start_once_and_the_others_are_recorded() -> None:
@@ -396,7 +402,7 @@ def _play(rule: PolicyRow, text: str, random: Random) -> None:
 
 
 def _assert_may_start(seen: ScheduleView, verdict: Verdict, at: datetime) -> None:
-    timing = timing_under(seen.policy, seen.schedule.key, seen.settings.zone)
+    timing = timing_under(seen.policy, str(seen.schedule.key), seen.settings.zone)
     if timing is not None and verdict.due_since is not None:
         assert verdict.due_since <= at
         assert timing.deadline is None or at - verdict.due_since <= timing.deadline

@@ -12,7 +12,7 @@ from foresail.cli.doctor.finding import Finding, good, minutes, problem, some, w
 from foresail.cli.output.times import compact
 from foresail.schedules.expression import parse_expression
 from foresail.schedules.observe import ScheduleView, Unread, location_of, location_row
-from foresail.schedules.policies import policy_for, policy_row, rpo_of, settings_under
+from foresail.schedules.policies import policy_for, rpo_of, settings_under
 from foresail.schedules.reasons import Because
 from foresail.schedules.rules import cannot_run, judge
 from foresail.schedules.settings import Settings
@@ -20,6 +20,7 @@ from foresail.schedules.storage_errors import cause_of
 from foresail.schedules.velero_server import identify_server
 from foresail.selfservice.rows.locations import ORIGIN_NAME, ORIGIN_NAMESPACE
 from foresail.slots.interval import longest_gap
+from foresail.slots.policies import policy_row
 
 _SKEW = timedelta(seconds=5)
 _OLD_ZONES = timedelta(days=500)

@@ -39,12 +39,13 @@ from foresail.schedules.observe import (
     restore_row,
     schedule_row,
 )
-from foresail.schedules.policies import PolicyRow, policy_for, policy_row, settings_under
+from foresail.schedules.policies import policy_for, settings_under
 from foresail.schedules.reasons import Because, Reason
 from foresail.schedules.rules import Verdict, judge, location_unavailable, velero_schedules
 from foresail.schedules.settings import Settings
 from foresail.schedules.status import last_observed
 from foresail.schedules.velero_server import deployment_row, identify_server
+from foresail.slots.policies import PolicyRow, policy_row
 
 NOTED = "recorded by the operator"
 """Shown instead of a version of Velero that only the operator knows."""

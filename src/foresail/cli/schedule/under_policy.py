@@ -16,7 +16,8 @@ from foresail.cli.schedule.simulation import Fate, Span
 from foresail.cli.schedule.snapshot import EvaluatedSchedule, evaluate
 from foresail.cron.tz.zone_name import validate_zone_name
 from foresail.cron.tz.zoneinfo_loader import load_zoneinfo
-from foresail.schedules.policies import PolicyRow, policy_row, problem_with
+from foresail.schedules.policies import problem_with
+from foresail.slots.policies import PolicyRow, policy_row
 
 KIND = "SchedulePolicy"
 Fates = Sequence[tuple[Fate, EvaluatedSchedule]]

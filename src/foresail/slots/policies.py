@@ -1,0 +1,105 @@
+"""What a SchedulePolicy says about times, for every kind of Schedule: the zone, spread, windows and a deadline."""
+
+from datetime import timedelta
+from functools import lru_cache
+
+from foresail.api.schedule_policy import SchedulePolicy, SchedulePolicySpec, ScheduleWindow, ScheduleWindows
+from foresail.cron import CalendarSchedule, Dialect
+from foresail.cron.duration import length_of
+from foresail.cron.tz.zone_name import is_zone
+from foresail.plan import Key, Keyed
+from foresail.slots.expression import Unusable, read_expression
+from foresail.slots.interval import stable_delay
+from foresail.slots.timing import Timing
+from foresail.slots.windows import MINUTE, Window, Windows
+
+_WINDOW_DIALECT = Dialect.ROBFIG  # of windows, whichever Velero is installed
+_LONGEST_SPREAD = timedelta(hours=24)
+
+
+class PolicyRow(Keyed, frozen=True):
+    """A SchedulePolicy, as decisions see it."""
+
+    spec: SchedulePolicySpec
+
+    @property
+    def name(self) -> str:
+        """Its name; it has no namespace."""
+        return self.key.name
+
+
+def policy_row(wire: SchedulePolicy) -> PolicyRow:
+    """Return what is kept of a policy."""
+    return PolicyRow(Key("", wire.metadata.name), wire.spec)
+
+
+def timing_under(policy: PolicyRow | None, identity: str, zone: str) -> Timing | None:
+    """Return what a policy says about the times of a Schedule; None if it says nothing, or cannot be used.
+
+    The delay is derived from the identity alone.
+    """
+    spec = policy.spec if policy is not None else None
+    if spec is None or (spec.spread is None and spec.windows is None and spec.starting_deadline is None):
+        return None
+    if timing_problem(spec) is not None:
+        return None
+    within = _positive(spec.spread.within) if spec.spread is not None else None
+    windows = _windows(spec.windows, zone) if spec.windows is not None else None
+    return Timing(
+        offset=stable_delay(identity, within) if within is not None else timedelta(),
+        windows=windows if isinstance(windows, Windows) else None,
+        deadline=_positive(spec.starting_deadline) if spec.starting_deadline is not None else None,
+    )
+
+
+def timing_problem(spec: SchedulePolicySpec) -> str | None:
+    """Return what makes the zone, spread, windows or startingDeadline unusable."""
+    if spec.time_zone is not None and not is_zone(spec.time_zone):
+        return f"spec.timeZone {spec.time_zone!r} is not a time zone of the IANA database, such as Europe/Berlin"
+    if spec.spread is not None:
+        within = _positive(spec.spread.within)
+        if within is None or within > _LONGEST_SPREAD:
+            return f"spec.spread.within {spec.spread.within!r} is not a duration from 1s to 24h, such as 2h"
+    deadline = spec.starting_deadline
+    if deadline is not None and _positive(deadline) is None:
+        return f"spec.startingDeadline {deadline!r} is not a duration above zero, such as 4h"
+    windows = _windows(spec.windows, spec.time_zone or "UTC") if spec.windows is not None else None
+    return windows if isinstance(windows, str) else None
+
+
+@lru_cache(1_000)
+def _windows(wire: ScheduleWindows, zone: str) -> Windows | str:
+    """Return the windows of a policy, or what is wrong with them."""
+    parts: dict[str, tuple[Window, ...]] = {}
+    for field, windows in (("allowed", wire.allowed or ()), ("excluded", wire.excluded or ())):
+        found = []
+        for number, each in enumerate(windows):
+            window = _window(each, zone)
+            if isinstance(window, str):
+                return f"spec.windows.{field}[{number}]: {window}"
+            found.append(window)
+        parts[field] = tuple(found)
+    return Windows(parts["allowed"], parts["excluded"], skips=wire.outside == "Skip")
+
+
+def _window(wire: ScheduleWindow, zone: str) -> Window | str:
+    length, zone = _positive(wire.duration), wire.time_zone or zone
+    if length is None:
+        return f"duration {wire.duration!r} is not a duration above zero, such as 8h"
+    if length % MINUTE:
+        return f"duration {wire.duration!r} is not a whole number of minutes, such as 90m"
+    if not is_zone(zone):
+        return f"timeZone {zone!r} is not a time zone of the IANA database, such as Europe/Berlin"
+    cron = read_expression(wire.schedule, zone, _WINDOW_DIALECT)
+    if isinstance(cron, Unusable):
+        return cron.message.rstrip(".").replace("spec.schedule", "schedule")
+    if not isinstance(cron, CalendarSchedule):
+        return f"schedule {wire.schedule!r} has no fixed times; use five fields, such as '0 22 * * *'"
+    return Window(cron, length)
+
+
+def _positive(text: str) -> timedelta | None:
+    """Return the length of a duration of at least a second, in whole seconds."""
+    length = length_of(text)
+    seconds = length // timedelta(seconds=1) if length is not None else 0
+    return timedelta(seconds=seconds) if seconds > 0 else None
