@@ -140,7 +140,8 @@ class _Life:
         """Notice an edit, a pause, and an occasion for skipImmediately."""
         is_new = self._text_seen is None
         if not is_new and self._spec["schedule"] != self._text_seen:
-            self._edited = int(now)
+            # A slot that a spread delays beyond the edit has not passed.
+            self._edited = int(now) - (self._policy.offset if self._policy is not None else 0)
         self._text_seen = self._spec["schedule"]
         was_paused, self._pause_seen = self._pause_seen, bool(self._spec.get("paused"))
         if self._pause_seen:

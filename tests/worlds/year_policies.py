@@ -70,6 +70,7 @@ class Policy:
         if self.deadline is not None:
             found += [start + self.deadline + 1 for start in map(self.start, near) if start is not None]
         found += self.opens[bisect_right(self.opens, now) :][:1]
+        found += self.closes[bisect_right(self.closes, now) :][:1]
         return [each for each in found if now < each < float("inf")]
 
     def _is_late(self, start: int, now: float) -> bool:

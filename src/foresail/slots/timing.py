@@ -13,7 +13,7 @@ import msgspec
 from foresail.api.instants import whole
 from foresail.cron import Schedule, fires_after, outlook
 from foresail.slots.due import due_and_upcoming
-from foresail.slots.windows import AHEAD, SECOND, Windows, is_open_since, last_inside, next_opening
+from foresail.slots.windows import AHEAD, SECOND, Windows, is_open_since, last_inside, next_closing, next_opening
 
 _MOST_COUNTED = 100
 _MOST_STEPS = 1_000  # slots and openings that one search compares; what lies beyond is compared later
@@ -84,9 +84,8 @@ def _place(cron: Schedule, base: datetime, now: datetime, timing: Timing) -> Pla
     starts = timing.starts(upcoming) if upcoming is not None else None
     # A slot that is skipped is recorded when it comes, not when the next one runs.
     wakes = [starts, following + timing.offset if following is not None and windows and windows.skips else None]
-    if due is not None and since is not None:
-        wakes += [since + timing.deadline + SECOND] if timing.deadline is not None else []
-        wakes += [next_opening(windows, whole(now))] if windows is not None and not windows.is_open(whole(now)) else []
+    if due is not None:
+        wakes += _ends_of_waiting(cron, base, timing, now)
     return Placed(
         due=due,
         since=since if due is not None else None,
@@ -97,6 +96,22 @@ def _place(cron: Schedule, base: datetime, now: datetime, timing: Timing) -> Pla
         is_never_open=is_decided and following is not None and starts is None,
         is_undecided=not is_decided,
     )
+
+
+def _ends_of_waiting(cron: Schedule, base: datetime, timing: Timing, now: datetime) -> list[datetime | None]:
+    """Return when the slots since the last run, of which one is due, may start again or are recorded as not run."""
+    found: list[datetime | None] = []
+    first = outlook(cron, base, base).upcoming
+    start = timing.starts(first) if first is not None else None
+    if start is not None and timing.deadline is not None:
+        found.append(start + timing.deadline + SECOND)
+    if timing.windows is not None:
+        at = whole(now)
+        if timing.windows.skips:
+            found.append(next_closing(timing.windows, at))
+        elif not timing.windows.is_open(at):
+            found.append(next_opening(timing.windows, at))
+    return found
 
 
 def _reached(windows: Windows | None, after: datetime, now: datetime) -> datetime | None:

@@ -55,6 +55,17 @@ def next_opening(windows: Windows, at: datetime) -> datetime | None:
     return None
 
 
+def next_closing(windows: Windows, at: datetime) -> datetime | None:
+    """Return the first instant from `at` on that is not inside; None if there is none in the time ahead."""
+    first, minute = _minute_of(at)
+    for day in range(first, first + AHEAD.days + 1):
+        later = (_WHOLE_DAY & ~_open_minutes(windows, day)) >> minute
+        if later:
+            return max(at, _instant(day, minute + _lowest(later)))
+        minute = 0
+    return None
+
+
 def last_inside(windows: Windows, at: datetime, after: datetime) -> datetime | None:
     """Return the last instant up to `at`, and after `after`, that is inside; None if there is none in the time back."""
     last, minute = _minute_of(at)

@@ -221,6 +221,24 @@ def test_blocked_run_waits_for_the_next_opening_or_is_skipped_when_the_window_cl
     assert (skips.due, skips.changes.last_skipped) == (None, NOON - 7 * HOUR)
 
 
+def test_run_held_until_its_window_closes_is_skipped_at_the_close() -> None:
+    rule = policy(windows={"allowed": [NIGHT], "outside": "Skip"})
+    row, closes = daily("0 5 * * *", NOON - 31 * HOUR), NOON - 6 * HOUR
+    held = judge(view(row, location=DOWN, policy=rule), NOON - 7 * HOUR)
+    assert (held.due, next_reconcile(held, NOON - 7 * HOUR)) == (NOON - 7 * HOUR, closes)
+    assert judge(view(row, location=DOWN, policy=rule), closes).changes.last_skipped == NOON - 7 * HOUR
+
+
+def test_slot_that_a_newer_one_supersedes_is_recorded_at_its_own_deadline() -> None:
+    rule = policy(startingDeadline="40h")
+    row = daily(last=MIDNIGHT - 2 * DAY)
+    held = judge(view(row, location=DOWN, policy=rule), NOON)
+    assert (held.due, held.not_run) == (MIDNIGHT, None)
+    expires = MIDNIGHT + 16 * HOUR + timedelta(seconds=1)
+    assert next_reconcile(held, NOON) == expires
+    assert judge(view(row, location=DOWN, policy=rule), expires).changes.last_skipped == MIDNIGHT - DAY
+
+
 def test_deadline_counts_from_the_opening() -> None:
     rule = policy(windows={"allowed": [NIGHT]}, startingDeadline="1h")
     row = daily("0 12 * * *", NOON - DAY)
