@@ -14,13 +14,14 @@ BASE ?= python:3.11-slim
 HELM ?= helm
 DIST ?= dist
 ACTIONLINT := v1.7.12
+AXE := 4.14.0
 VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"$$/\1/p' src/foresail/__init__.py)
 IMAGE ?= foresail:$(VERSION)$(TAG_SUFFIX)
 
 .DEFAULT_GOAL := help
-.PHONY: disaster help setup lint format test test-python test-shells test-node node-rounds test-cluster cluster-build cluster-up cluster-down \
+.PHONY: disaster help setup lint format test test-python test-shells test-browser test-node node-rounds test-cluster cluster-build cluster-up cluster-down \
   cron-oracle retention-oracle plan-oracle cron-shift cron-fuzz schedule-year tenant-schedule-year tenant-schedule-kills bench-tenant-schedules schedule-gitops schedule-kills retention-kills schedule-clusters matrix selfservice-specs \
-  crds manifests docs docs-site licences sbom charts arm-wheels wheel image image-size audit lint-workflows bench-cron bench-runtime bench-schedules bench-schedule-policies bench-selfservice bench-primers bench-scale primer-year primer-kills primer-kept primer-admission \
+  crds manifests docs docs-site screenshots licences sbom charts arm-wheels wheel image image-size audit lint-workflows bench-cron bench-runtime bench-schedules bench-schedule-policies bench-selfservice bench-primers bench-scale primer-year primer-kills primer-kept primer-admission \
   runtime-kills takeover selfservice-kills selfservice-queue restore-authorization redteam chart-upgrade soak lock ci
 
 help: ## list the targets
@@ -85,7 +86,7 @@ test-python: ## the tests that need no cluster with another Python, as PYTHON=py
 	$(PYTHON) -m venv --clear build/python
 	build/python/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	build/python/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
-	build/python/bin/pytest tests --ignore=tests/cluster --ignore=tests/node --ignore=tests/shells -m 'not timed'
+	build/python/bin/pytest tests --ignore=tests/cluster --ignore=tests/node --ignore=tests/shells --ignore=tests/browser -m 'not timed'
 
 lint-workflows: ## check the workflows by actionlint, built from the Go module proxy
 	go run github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT)
@@ -107,10 +108,19 @@ $(VENV)/.release: $(STAMP) requirements/release.txt
 	touch $@
 
 test: setup ## the tests that need no cluster: seconds
-	$(BIN)/pytest tests --ignore=tests/cluster --ignore=tests/node --ignore=tests/shells
+	$(BIN)/pytest tests --ignore=tests/cluster --ignore=tests/node --ignore=tests/shells --ignore=tests/browser
 
 test-shells: setup ## completion in a real zsh, which must be installed: seconds
 	$(BIN)/pytest tests/shells
+
+test-browser: setup build/browser/node_modules ## the report in Chromium, which must be installed; axe-core comes from npm: a minute
+	$(BIN)/pytest -s tests/browser
+
+build/browser/node_modules:
+	npm install --silent --no-save --prefix build/browser axe-core@$(AXE) || echo "axe-core cannot be fetched: accessibility is not tested"
+
+screenshots: setup ## take the pictures of the report for the docs with Chromium
+	$(BIN)/python -m docs.screenshots
 
 takeover: setup ## a follower takes over after every event and around every write, for each capability: minutes
 	$(BIN)/python -m tests.worlds.takeover

@@ -8,6 +8,10 @@ SUBJECT_ACCESS_REVIEW = Kind(
     "authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False
 )
 
+OWN_ACCESS_REVIEW = Kind(
+    "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", namespaced=False
+)
+
 
 class ReviewStatus(msgspec.Struct, frozen=True):
     """The answer."""
@@ -16,7 +20,7 @@ class ReviewStatus(msgspec.Struct, frozen=True):
 
 
 class Review(msgspec.Struct, frozen=True):
-    """A SubjectAccessReview."""
+    """A SubjectAccessReview, or a SelfSubjectAccessReview."""
 
     status: ReviewStatus = ReviewStatus()
 

@@ -19,6 +19,7 @@ from foresail.cli.output.terminal import guard_streams
 from foresail.cli.policy.arguments import add_policy
 from foresail.cli.primer.arguments import add_primer
 from foresail.cli.recovery_key.arguments import add_recovery_key
+from foresail.cli.report.arguments import add_report
 from foresail.cli.restore_plan.arguments import add_plan
 from foresail.cli.schedule.arguments import add_schedule
 from foresail.cli.tenant.arguments import add_tenant
@@ -56,6 +57,7 @@ def parser() -> CommandParser:
     add_recovery_key(commands)
     add_location(commands)
     add_coverage(commands)
+    add_report(commands)
     add_doctor(commands)
     add_primer(commands)
     add_install(commands)

@@ -96,10 +96,11 @@ class _Judgement:
     def _health(self, schedule: ScheduleRow) -> list[Gap]:
         """Return why a schedule protects nothing at the moment; none if it does."""
         if schedule.paused:
-            return [Gap(Reason.PAUSED, f"{schedule.title} is paused")]
+            return [Gap(Reason.PAUSED, f"{schedule.title} is paused", schedule.title)]
         refused = self._scope(schedule.spec, schedule.policies)[0].refused
         if refused:
-            return [Gap(Reason.REFUSED, f"Velero refuses the template of {schedule.title}: {refused[0]}")]
+            text = f"Velero refuses the template of {schedule.title}: {refused[0]}"
+            return [Gap(Reason.REFUSED, text, schedule.title)]
         return last_run_gaps(schedule.title, self.runs.get(schedule.title, []))
 
     def _newest_good(self) -> dict[str, BackupRow]:
@@ -133,7 +134,7 @@ class _Judgement:
             gaps.append(Gap(Reason.NO_SCHEDULE, f"no schedule covers namespace {row.name}"))
         elif all(self.health[each.title] for each in covering):
             gaps += [gap for each in covering[:_SHOWN_REASONS] for gap in self.health[each.title]]
-        gaps += self._objective(row, newest)
+        gaps += self._objective(row, newest, covering[0].title if covering else "")
         upcoming = [each.next_run for each in covering if each.next_run is not None and not each.paused]
         return NamespaceCoverage(
             row.name,
@@ -144,16 +145,16 @@ class _Judgement:
             tuple(gaps),
         )
 
-    def _objective(self, row: NamespaceRow, newest: BackupRow | None) -> list[Gap]:
+    def _objective(self, row: NamespaceRow, newest: BackupRow | None, schedule: str) -> list[Gap]:
         objective = self.view.objective
         if objective is None or self.now - row.created <= objective:
             return []
         if newest is None or newest.started is None:
-            return [Gap(Reason.OBJECTIVE_MISSED, f"namespace {row.name} has no good backup")]
+            return [Gap(Reason.OBJECTIVE_MISSED, f"namespace {row.name} has no good backup", schedule)]
         if self.now - newest.started <= objective:
             return []
         text = f"the newest good backup of namespace {row.name}, {newest.name}, is older than the objective"
-        return [Gap(Reason.OBJECTIVE_MISSED, text)]
+        return [Gap(Reason.OBJECTIVE_MISSED, text, schedule)]
 
     def _claim(self, claim: ClaimRow, covering: Sequence[ScheduleRow]) -> ClaimCoverage:
         item = _item(CLAIMS, claim.namespace, claim.body)
@@ -175,7 +176,7 @@ class _Judgement:
         if saved or not covering:
             return ClaimCoverage(claim.name, method, tuple(saved))
         text = f"no schedule saves the data of claim {claim.name}: {'; '.join(why[:_SHOWN_REASONS])}"
-        return ClaimCoverage(claim.name, Method.NONE, (), (Gap(Reason.VOLUME_LEFT_OUT, text),))
+        return ClaimCoverage(claim.name, Method.NONE, (), (Gap(Reason.VOLUME_LEFT_OUT, text, covering[0].title),))
 
     def _data(
         self, scope: Scope, schedule: ScheduleRow, claim: ClaimRow, item: Item, pods: Sequence[Item]
@@ -191,14 +192,12 @@ class _Judgement:
             for name in each.spec.included_namespaces or ():
                 if name and name not in self.names and not has_wildcard(name):
                     named[name].append(each.title)
-        return [
-            NamespaceCoverage(
-                name,
-                tuple(titles),
-                gaps=(Gap(Reason.NAMESPACE_ABSENT, f"{titles[0]} names namespace {name}, which does not exist"),),
-            )
-            for name, titles in named.items()
-        ]
+        found = []
+        for name, titles in named.items():
+            text = f"{titles[0]} names namespace {name}, which does not exist"
+            gap = Gap(Reason.NAMESPACE_ABSENT, text, titles[0])
+            found.append(NamespaceCoverage(name, tuple(titles), gaps=(gap,)))
+        return found
 
 
 _DECIDING_NAMESPACES = ("included_namespaces", "excluded_namespaces")

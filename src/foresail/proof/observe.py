@@ -57,6 +57,8 @@ class BackupRow:
     started: datetime | None = None
     items: int | None = None
     schedule: str = ""
+    failure: str = ""
+    """Why it failed, as Velero reports it in the status."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,3 +43,8 @@ class Gap(msgspec.Struct, frozen=True):
 
     reason: Reason
     message: str
+    schedule: str = ""
+    """The title of the schedule that the gap is about; empty if it is about none."""
+
+    backup: str = ""
+    """The name of the backup that the gap is about; empty if it is about none."""

@@ -7,7 +7,8 @@ from foresail.api.velero import COMPLETED, FAILED, FAILED_VALIDATION, PARTIALLY_
 from foresail.proof.observe import BackupRow
 from foresail.proof.reasons import Gap, Reason
 
-ENDED = frozenset({COMPLETED, PARTIALLY_FAILED, FAILED, FAILED_VALIDATION})
+FAILED_PHASES = frozenset({PARTIALLY_FAILED, FAILED, FAILED_VALIDATION})
+ENDED = FAILED_PHASES | {COMPLETED}
 SHRINKS_TO = 0.1
 """A backup with at most this part of the objects of the one before it is not good."""
 
@@ -44,10 +45,11 @@ def last_run_gaps(title: str, runs: Sequence[BackupRow]) -> list[Gap]:
         streak += 1
     if streak:
         text = f"the last {streak} of {len(runs)} runs of {title} did not complete; {last.name} is {last.phase}"
-        found.append(Gap(Reason.PARTIAL_RUNS, text))
+        found.append(Gap(Reason.PARTIAL_RUNS, text, title, last.name))
     if last.items == 0:
-        found.append(Gap(Reason.EMPTY, f"the last run of {title}, {last.name}, backed up no object"))
+        text = f"the last run of {title}, {last.name}, backed up no object"
+        found.append(Gap(Reason.EMPTY, text, title, last.name))
     elif len(runs) > 1 and has_shrunk(runs[-2], last):
         text = f"the last run of {title}, {last.name}, has {last.items} objects; the one before it had {runs[-2].items}"
-        found.append(Gap(Reason.SHRUNK, text))
+        found.append(Gap(Reason.SHRUNK, text, title, last.name))
     return found

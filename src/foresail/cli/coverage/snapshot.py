@@ -1,7 +1,7 @@
 """Reads what coverage is judged from."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -36,6 +36,9 @@ class _Status(msgspec.Struct, frozen=True, rename="camel"):
     phase: str = ""
     start_timestamp: datetime | None = None
     progress: _Progress | None = None
+    errors: int = 0
+    failure_reason: str = ""
+    validation_errors: tuple[str, ...] | None = None
 
 
 class _Backup(msgspec.Struct, frozen=True):
@@ -58,14 +61,14 @@ async def read_view(
     namespaces = await cluster.listed(NAMESPACE, "")
     backups = [_backup.decode(each) for each in await cluster.listed(velero.BACKUP, velero_namespace)]
     schedules = [_schedule.decode(each) for each in await cluster.listed(velero.SCHEDULE, velero_namespace)]
-    tenants = [_tenant.decode(each) for each in await cluster.listed_if_known(NON_ADMIN_SCHEDULE)]
+    tenants = await cluster.listed_if_known(NON_ADMIN_SCHEDULE)
     policies = await _read_policies(cluster, velero_namespace, schedules)
     return CoverageView(
         tuple(_namespace_row(_any.decode(each)["metadata"]) for each in namespaces),
         claim_rows(*[map(_any.decode, await cluster.listed(kind, "")) for kind in (CLAIM, VOLUME, POD)]),
         (
             *(schedule_row(each, policies, now) for each in schedules),
-            *(tenant_row(each, now) for each in tenants),
+            *tenant_rows(tenants, now),
         ),
         tuple(map(backup_row, backups)),
         objective,
@@ -109,6 +112,17 @@ def schedule_row(each: velero.Schedule, policies: Mapping[str, Policies], now: d
     )
 
 
+def tenant_rows(found: Iterable[msgspec.Raw], now: datetime) -> Iterator[ScheduleRow]:
+    """Yield the NonAdminSchedules; one that cannot be decoded covers nothing, and hides no other."""
+    for each in found:
+        try:
+            yield tenant_row(_tenant.decode(each), now)
+        except (msgspec.DecodeError, CommandError) as error:
+            metadata = _any.decode(each).get("metadata") or {}
+            name = f"{metadata.get('namespace')}/{metadata.get('name')}"
+            hint(f"NonAdminSchedule {name} cannot be decoded and is not considered: {error}")
+
+
 def tenant_row(each: nonadmin.Schedule, now: datetime) -> ScheduleRow:
     """Return a NonAdminSchedule as coverage sees it: its backups are of its own namespace, whatever its spec has."""
     namespace = each.metadata.namespace
@@ -128,7 +142,14 @@ def backup_row(each: _Backup) -> BackupRow:
         each.status.start_timestamp,
         progress.items_backed_up or 0 if progress else None,
         labels.get(velero.SCHEDULE_LABEL, ""),
+        failure_of(each.status.failure_reason, each.status.validation_errors, each.status.errors),
     )
+
+
+def failure_of(reason: str, validation_errors: Iterable[str] | None, errors: int) -> str:
+    """Return why a run failed, from its status; empty if the status has no reason."""
+    refused = "; ".join(validation_errors or ())
+    return reason or refused or (f"{errors} {'error' if errors == 1 else 'errors'}" if errors else "")
 
 
 def next_run(text: str, now: datetime) -> datetime | None:

@@ -12,6 +12,7 @@ import msgspec
 
 from foresail.api import mirrored, nonadmin, velero
 from foresail.api.apps import DEPLOYMENT, Deployment
+from foresail.api.authorization import OWN_ACCESS_REVIEW
 from foresail.api.core import DEFINITION
 from foresail.api.marks import OPERATORS_LEASE, PRIMERS_LEASE
 from foresail.api.metadata import Metadata
@@ -37,7 +38,6 @@ from foresail.schedules.velero_server import DeploymentRow, deployment_row
 from foresail.selfservice.records.keyring import SECRET_NAME
 
 REVIEW = Kind("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False)
-OWN_REVIEW = Kind("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", namespaced=False)
 _ADMISSION = "admissionregistration.k8s.io"
 _STAMP = Kind(_ADMISSION, "v1", "mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding", namespaced=False)
 _CHECK = Kind(
@@ -328,7 +328,7 @@ async def _permissions(
 
 async def _own_permissions(cluster: Cluster, namespace: str) -> dict[Permission, bool]:
     """Review the user's own permissions: the API server lets no one grant what they do not have."""
-    return await _allowed(cluster, namespace, needed(schedules=True, self_service=False), OWN_REVIEW, {})
+    return await _allowed(cluster, namespace, needed(schedules=True, self_service=False), OWN_ACCESS_REVIEW, {})
 
 
 async def _allowed(

@@ -1,7 +1,7 @@
 """`foresail schedule calendar`: the week of all Schedules, so that pile-ups are seen before they happen."""
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date, datetime, timedelta
 from functools import partial
 
@@ -25,8 +25,8 @@ def calendar(args: argparse.Namespace) -> int:
     """Draw how many runs start when."""
     days = days_of(args)
     evaluated, instant = read_selected(args)
-    drawn = [each for each in evaluated if not each.schedule.paused and each.verdict.refused is None]
-    draw(args, load_of([timetable(each, instant) for each in drawn], days, args.zone, instant))
+    drawn = timetables(evaluated, instant)
+    draw(args, load_of(drawn, days, args.zone, instant))
     hint_omitted(len(evaluated), len(drawn), sum(each.schedule.paused for each in evaluated))
     return 0
 
@@ -37,6 +37,12 @@ def days_of(args: argparse.Namespace) -> list[date]:
         raise CommandError(f"--weeks {args.weeks} is too small", "specify 1 or more")
     first = instant_of(args.start, args.zone).astimezone(load_zoneinfo(validate_zone_name(args.zone))).date()
     return [first + timedelta(days=number) for number in range(7 * args.weeks)]
+
+
+def timetables(evaluated: Iterable[EvaluatedSchedule], now: datetime) -> list[Timetable]:
+    """Return when the Schedules run that are neither paused nor refused."""
+    drawn = (each for each in evaluated if not each.schedule.paused and each.verdict.refused is None)
+    return [timetable(each, now) for each in drawn]
 
 
 def timetable(each: EvaluatedSchedule, now: datetime) -> Timetable:

@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
@@ -15,6 +15,7 @@ from foresail.api.requests import NON_ADMIN_SCHEDULE
 from foresail.cli.access.cluster import Cluster, on_cluster, settle_namespace
 from foresail.cli.access.refused_writes import RefusedWrite
 from foresail.cli.errors import CommandError
+from foresail.cli.output.messages import hint
 from foresail.plan import Key
 from foresail.selfservice.requests.status import ACCEPTED, FALSE
 from foresail.selfservice.rows.schedules import ScheduleRow, schedule_row
@@ -87,3 +88,12 @@ def decode(raw: msgspec.Raw) -> TenantSchedule:
     except (msgspec.DecodeError, ValueError) as error:
         name = (_any.decode(raw).get("metadata") or {}).get("name", "")
         raise CommandError(f"{NON_ADMIN_SCHEDULE.name} {name} cannot be read: {error}", "correct the object") from None
+
+
+def decode_each(found: Iterable[msgspec.Raw]) -> Iterator[TenantSchedule]:
+    """Yield the NonAdminSchedules of many tenants; one that cannot be decoded hides no other."""
+    for each in found:
+        try:
+            yield decode(each)
+        except CommandError as error:
+            hint(f"not considered: {error.problem}")

@@ -1,0 +1,49 @@
+"""The command that closes a gap, or shows its cause, ready to be copied into a shell."""
+
+from shlex import join, quote
+
+from foresail.proof.reasons import Gap, Reason
+
+_DAILY = "0 3 * * *"
+
+
+def closing_command(namespace: str, gap: Gap, velero_namespace: str, *, is_tenant: bool) -> str:
+    """Return what to run; a tenant's commands need no rights in Velero's namespace."""
+    if not gap.schedule:
+        return _create(namespace, velero_namespace, is_tenant=is_tenant)
+    owner, slash, name = gap.schedule.partition("/")
+    return _of_tenant(owner, name, gap) if slash else _of_schedule(gap.schedule, gap, velero_namespace)
+
+
+def _create(namespace: str, velero_namespace: str, *, is_tenant: bool) -> str:
+    if is_tenant:
+        return f"foresail backup schedule create daily --schedule {quote(_DAILY)} -n {quote(namespace)}"
+    name = f"{namespace}-daily"[:63]
+    words = ["foresail", "schedule", "create", name, "--schedule", _DAILY, "--include-namespaces", namespace]
+    return join([*words, "-n", velero_namespace])
+
+
+def _of_schedule(name: str, gap: Gap, velero_namespace: str) -> str:
+    match gap.reason:
+        case Reason.PAUSED:
+            words = ["foresail", "schedule", "unpause", name]
+        case Reason.OBJECTIVE_MISSED:
+            words = ["foresail", "schedule", "run", name]
+        case Reason.PARTIAL_RUNS | Reason.EMPTY | Reason.SHRUNK:
+            words = ["velero", "backup", "describe", gap.backup, "--details"]
+        case _:
+            words = ["kubectl", "edit", "schedules.velero.io", name]
+    return join([*words, "-n", velero_namespace])
+
+
+def _of_tenant(namespace: str, name: str, gap: Gap) -> str:
+    match gap.reason:
+        case Reason.PAUSED:
+            words = ["foresail", "backup", "schedule", "unpause", name]
+        case Reason.OBJECTIVE_MISSED:
+            words = ["foresail", "backup", "create", "catch-up", "--wait"]
+        case Reason.PARTIAL_RUNS | Reason.EMPTY | Reason.SHRUNK:
+            words = ["foresail", "backup", "explain", gap.backup]
+        case _:
+            words = ["kubectl", "edit", "nonadminschedules", name]
+    return join([*words, "-n", namespace])

@@ -1,0 +1,74 @@
+"""Reads what a tenant's own coverage is judged from: the objects of one namespace, and nothing of Velero's."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from foresail.api.core import CLAIM, NAMESPACE
+from foresail.api.instants import instant
+from foresail.api.marks import SCHEDULE_UID
+from foresail.api.pods import POD
+from foresail.api.requests import NON_ADMIN_SCHEDULE
+from foresail.api.specs import BackupSpec
+from foresail.cli.access.cluster import Cluster
+from foresail.cli.access.own_rights import may
+from foresail.cli.coverage.snapshot import claim_rows, failure_of, tenant_rows
+from foresail.cli.tenant.tenant_request import TenantRequest, decode_request
+from foresail.plan import Key, Kind
+from foresail.proof.observe import BackupRow, CoverageView, NamespaceRow
+from foresail.selfservice.families import BACKUPS
+
+_ALWAYS = datetime(1970, 1, 1, tzinfo=UTC)
+_any = msgspec.json.Decoder(dict[str, Any])
+
+
+async def read_own_view(cluster: Cluster, namespace: str, objective: timedelta | None, now: datetime) -> CoverageView:
+    """Read the namespace, its claims, and the tenant's own schedules and backups."""
+    created = _ALWAYS
+    if await may(cluster, "get", NAMESPACE, namespace):
+        found = await cluster.read(NAMESPACE, Key("", namespace), dict[str, Any])
+        created = datetime.fromisoformat(found["metadata"]["creationTimestamp"])
+    schedules = await cluster.listed(NON_ADMIN_SCHEDULE, namespace)
+    titles = {each.get("uid", ""): f"{namespace}/{each.get('name')}" for each in map(_metadata, schedules)}
+    backups = [decode_request(BACKUPS, each) for each in await cluster.listed(BACKUPS.kind, namespace)]
+    claims, pods = [await _listed_if_allowed(cluster, kind, namespace) for kind in (CLAIM, POD)]
+    # A tenant may not read PersistentVolumes: a claim that names one has it.
+    names = {(each.get("spec") or {}).get("volumeName") for each in claims} - {None, ""}
+    return CoverageView(
+        (NamespaceRow(namespace, created),),
+        claim_rows(claims, [{"metadata": {"name": each}} for each in names], pods),
+        tuple(tenant_rows(schedules, now)),
+        tuple(own_backup_row(each, titles) for each in backups),
+        objective,
+    )
+
+
+def own_backup_row(each: TenantRequest, titles: Mapping[str, str]) -> BackupRow:
+    """Return a NonAdminBackup as coverage sees it, under its own name."""
+    annotations, velero = each.request.metadata.annotations or {}, each.velero
+    try:
+        spec = msgspec.convert(each.spec, BackupSpec)
+    except msgspec.ValidationError:  # the operator has refused it, so that it is no good backup in any case
+        spec = BackupSpec()
+    return BackupRow(
+        each.key.name,
+        velero.phase,
+        msgspec.structs.replace(spec, included_namespaces=(each.key.namespace,), excluded_namespaces=None),
+        instant(velero.start_timestamp) if velero.start_timestamp else None,
+        velero.progress.items_backed_up if velero.progress else None,
+        titles.get(annotations.get(SCHEDULE_UID, ""), ""),
+        failure_of(velero.failure_reason, velero.validation_errors, velero.errors),
+    )
+
+
+async def _listed_if_allowed(cluster: Cluster, kind: Kind, namespace: str) -> list[dict[str, Any]]:
+    if not await may(cluster, "list", kind, namespace):
+        return []
+    return [_any.decode(each) for each in await cluster.listed(kind, namespace)]
+
+
+def _metadata(raw: msgspec.Raw) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = _any.decode(raw).get("metadata") or {}
+    return found

@@ -1,0 +1,1 @@
+"""`foresail report`: coverage, calendar, failed runs and gaps in one file."""

@@ -1,0 +1,112 @@
+"""What a report shows: figures of what coverage and the calendar found, without reading or judging anything."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from heapq import merge
+from itertools import islice, takewhile
+
+from foresail.cli.coverage.commands import closing_command
+from foresail.cli.cron.load import Load, Timetable, load_of
+from foresail.proof.coverage import NamespaceCoverage
+from foresail.proof.observe import BackupRow
+from foresail.proof.reasons import Gap
+from foresail.proof.runs import FAILED_PHASES
+
+RECENT = timedelta(days=7)
+"""How far back failed runs are shown, and how far ahead the calendar goes."""
+
+_UPCOMING = 10
+
+
+@dataclass(frozen=True, slots=True)
+class UpcomingRun:
+    """A run that is due."""
+
+    at: datetime
+    schedule: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpenGaps:
+    """Gaps of a namespace that one command closes."""
+
+    namespace: str
+    command: str
+    gaps: tuple[Gap, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Everything that a report shows."""
+
+    subject: str  # the namespace, or all of them
+    velero_namespace: str
+    instant: datetime
+    namespaces: tuple[NamespaceCoverage, ...]
+    load: Load
+    upcoming: tuple[UpcomingRun, ...] = ()
+    failed: tuple[BackupRow, ...] = ()
+    objective: timedelta | None = None
+    is_tenant: bool = False
+
+    @property
+    def counted(self) -> list[NamespaceCoverage]:
+        """The namespaces that a backup is wanted of."""
+        return [each for each in self.namespaces if not each.is_excluded]
+
+    @property
+    def protected(self) -> int:
+        """How many namespaces have no gap."""
+        return sum(not each.all_gaps() for each in self.counted)
+
+    @property
+    def gaps(self) -> list[OpenGaps]:
+        """Every gap with its command, in the order of the namespaces."""
+        found: dict[tuple[str, str], list[Gap]] = {}
+        for each in self.namespaces:
+            for gap in each.all_gaps():
+                found.setdefault((each.name, self.command_for(each.name, gap)), []).append(gap)
+        return [OpenGaps(name, command, tuple(gaps)) for (name, command), gaps in found.items()]
+
+    def command_for(self, namespace: str, gap: Gap) -> str:
+        """Return the command that closes a gap."""
+        return closing_command(namespace, gap, self.velero_namespace, is_tenant=self.is_tenant)
+
+    @property
+    def without_backup(self) -> list[str]:
+        """The namespaces that have no good backup at all."""
+        return [each.name for each in self.counted if each.newest_good is None]
+
+    @property
+    def worst(self) -> tuple[str, timedelta] | None:
+        """The namespace whose newest good backup is the oldest, and its age; None if there is no good backup."""
+        ages = [
+            (self.instant - each.newest_good.started, each.name)
+            for each in self.counted
+            if each.newest_good is not None and each.newest_good.started is not None
+        ]
+        age, name = max(ages, default=(timedelta(), ""))
+        return (name, age) if ages else None
+
+
+def calendar_load(timetables: Sequence[Timetable], first: date, zone: str, now: datetime) -> Load:
+    """Return how many runs start when in the days to come."""
+    return load_of(timetables, [first + timedelta(days=number) for number in range(RECENT.days)], zone, now)
+
+
+def upcoming_runs(timetables: Iterable[Timetable], now: datetime) -> tuple[UpcomingRun, ...]:
+    """Return the next runs of all schedules, in order."""
+    runs = merge(*(_runs(each, now) for each in timetables), key=lambda each: (each.at, each.schedule))
+    return tuple(islice(runs, _UPCOMING))
+
+
+def _runs(timetable: Timetable, now: datetime) -> Iterator[UpcomingRun]:
+    return (UpcomingRun(at, str(timetable.key)) for at in timetable.fires(now, now + RECENT))
+
+
+def failed_runs(backups: Iterable[BackupRow], now: datetime) -> tuple[BackupRow, ...]:
+    """Return the runs that failed recently, the newest first."""
+    failed = [each for each in backups if each.phase in FAILED_PHASES and each.started is not None]
+    newest_first = sorted(failed, key=lambda each: each.started or now, reverse=True)
+    return tuple(takewhile(lambda each: each.started is not None and now - each.started <= RECENT, newest_first))

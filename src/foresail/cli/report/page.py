@@ -1,0 +1,177 @@
+"""The report as one HTML file: no script, nothing fetched, every string of the cluster escaped."""
+
+from collections.abc import Sequence
+
+from foresail import __version__
+from foresail.cli.output.times import ago, compact, short
+from foresail.cli.report.figures import RECENT, Figures
+from foresail.cli.web.markup import Child, Html, document, element, style
+from foresail.cli.web.parts import (
+    badge,
+    command,
+    data_table,
+    pile_list,
+    section,
+    shown_time,
+    tile,
+    tiles,
+    week,
+    words,
+)
+from foresail.cli.web.sheet import SHEET
+from foresail.proof.coverage import NamespaceCoverage
+
+MOST_ROWS = 5000
+"""Rows of one table; a report with more of them names how many are left out."""
+
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+_PARTS = (("gaps", "Gaps"), ("coverage", "Coverage"), ("calendar", "Calendar"), ("failed", "Failed runs"))
+_OWN_ONLY = (
+    "This is a tenant's report: it knows the NonAdminSchedules and NonAdminBackups of the namespace. "
+    "Schedules of administrators may cover it as well."
+)
+
+
+def report_page(found: Figures) -> Html:
+    """Return the page."""
+    head = (
+        element("meta", http_equiv="Content-Security-Policy", content=_POLICY),
+        element("meta", name="referrer", content="no-referrer"),
+        style(SHEET),
+    )
+    main = element(
+        "main",
+        summary_tiles(found),
+        gap_section(found),
+        coverage_section(found),
+        calendar_section(found),
+        failed_section(found),
+    )
+    return document(f"Backup report: {found.subject}", head, (_header(found), main, _footer(found)))
+
+
+def _header(found: Figures) -> Html:
+    objective = f" · objective {compact(found.objective)}" if found.objective else ""
+    return element(
+        "header",
+        element("h1", f"Backup report: {found.subject}"),
+        element("p", f"{found.instant:%Y-%m-%d %H:%M} UTC{objective}"),
+        element("p", _OWN_ONLY, class_="note") if found.is_tenant else None,
+        element("nav", words(element("a", title, href=f"#{name}") for name, title in _PARTS), aria_label="parts"),
+    )
+
+
+def _footer(found: Figures) -> Html:
+    same = "foresail backup get" if found.is_tenant else "foresail coverage -A -o wide"
+    return element("footer", f"Foresail {__version__}. The same in the terminal: ", command(same))
+
+
+def summary_tiles(found: Figures) -> Html:
+    """Return the answers at a glance: what is protected, the worst RPO, gaps, failures, the next run."""
+    counted, failed = len(found.counted), len(found.failed)
+    gaps = sum(len(each.all_gaps()) for each in found.namespaces)
+    worst, without = found.worst, found.without_backup
+    late = worst is not None and found.objective is not None and worst[1] > found.objective
+    following = found.upcoming[0] if found.upcoming else None
+    return tiles(
+        tile(
+            "Protected namespaces", f"{found.protected} of {counted}", "without gaps", _mood(found.protected < counted)
+        ),
+        tile(
+            "Worst RPO",
+            "no backup" if without else short(worst[1]) if worst else "n/a",
+            f"{_some(without)} {'has' if len(without) == 1 else 'have'} no good backup"
+            if without
+            else worst[0]
+            if worst
+            else "",
+            _mood(bool(without) or late),
+        ),
+        tile("Gaps", str(gaps), "each with a command below" if gaps else "none", _mood(bool(gaps))),
+        tile("Failed runs", str(failed), f"in the last {RECENT.days} days", _mood(bool(failed))),
+        tile(
+            "Next run",
+            f"in {short(following.at - found.instant)}" if following else "n/a",
+            following.schedule if following else f"none within {RECENT.days} days",
+        ),
+    )
+
+
+def _mood(is_bad: bool) -> str:  # noqa: FBT001 - the one thing it says
+    return "bad" if is_bad else "good"
+
+
+def _some(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+
+
+def gap_section(found: Figures) -> Html:
+    """Return the gaps, each with the command that closes it or shows its cause."""
+    rows = [
+        (
+            each.namespace,
+            words(badge(word, "bad") for word in dict.fromkeys(gap.reason.value for gap in each.gaps)),
+            "; ".join(gap.message for gap in each.gaps),
+            command(each.command),
+        )
+        for each in found.gaps
+    ]
+    return section("gaps", "Gaps", *_table("Gaps", ("namespace", "reason", "what", "command"), rows, "No gaps found."))
+
+
+def coverage_section(found: Figures) -> Html:
+    """Return a row for each namespace."""
+    header = ("namespace", "covered by", "newest good backup", "age", "next run", "volumes", "gaps")
+    rows = [_coverage_row(each, found) for each in found.namespaces]
+    return section("coverage", "Coverage", *_table("Coverage by namespace", header, rows, "There is no namespace."))
+
+
+def _coverage_row(each: NamespaceCoverage, found: Figures) -> tuple[Child, ...]:
+    backup, gaps = each.newest_good, dict.fromkeys(gap.reason.value for gap in each.all_gaps())
+    saved = sum(bool(claim.schedules) for claim in each.claims)
+    state = badge("excluded") if each.is_excluded else badge("none", "good")
+    return (
+        each.name,
+        ", ".join(each.schedules) or "none",
+        backup.name if backup else "none",
+        ago(backup.started, found.instant) if backup else "n/a",
+        shown_time(each.next_run, found.instant),
+        f"{saved} of {len(each.claims)}" if each.claims else "none",
+        words(badge(word, "bad") for word in gaps) if gaps else state,
+    )
+
+
+def calendar_section(found: Figures) -> Html:
+    """Return the days to come: how many runs start when, pile-ups, and the next runs."""
+    rows = [(each.schedule, shown_time(each.at, found.instant)) for each in found.upcoming]
+    return section(
+        "calendar",
+        "Calendar",
+        week(found.load),
+        pile_list(found.load),
+        element("h3", "Next runs"),
+        data_table("Next runs", ("schedule", "starts"), rows, f"No run within {RECENT.days} days."),
+    )
+
+
+def failed_section(found: Figures) -> Html:
+    """Return the runs that failed recently."""
+    rows = [
+        (
+            each.name,
+            badge(each.phase, "bad"),
+            each.schedule or "none",
+            shown_time(each.started, found.instant),
+            each.failure or "see the log",
+        )
+        for each in found.failed
+    ]
+    header = ("backup", "result", "schedule", "started", "cause")
+    empty = f"No run failed in the last {RECENT.days} days."
+    return section("failed", "Failed runs", *_table("Failed runs", header, rows, empty))
+
+
+def _table(label: str, header: Sequence[str], rows: Sequence[Sequence[Child]], empty: str) -> tuple[Child, ...]:
+    more = len(rows) - MOST_ROWS
+    rest = element("p", f"{more} more rows are left out.", class_="note") if more > 0 else None
+    return data_table(label, header, rows[:MOST_ROWS], empty), rest

@@ -1,0 +1,98 @@
+"""Reads what a report shows, by the functions of `foresail coverage` and `foresail schedule calendar`."""
+
+import argparse
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from foresail.api import velero
+from foresail.api.apps import DEPLOYMENT
+from foresail.api.core import CLAIM, NAMESPACE, VOLUME
+from foresail.api.pods import POD
+from foresail.api.requests import NON_ADMIN_SCHEDULE
+from foresail.cli.access.cluster import Cluster
+from foresail.cli.access.own_rights import may, may_all
+from foresail.cli.coverage.own_snapshot import read_own_view
+from foresail.cli.coverage.show import selected
+from foresail.cli.coverage.snapshot import read_view
+from foresail.cli.cron.load import Timetable
+from foresail.cli.report.figures import Figures, calendar_load, failed_runs, upcoming_runs
+from foresail.cli.schedule.calendar import timetables
+from foresail.cli.schedule.snapshot import evaluate_selected
+from foresail.cli.tenant.schedule.calendar import timetable as tenant_timetable
+from foresail.cli.tenant.schedule.snapshot import decode_each
+from foresail.cron.tz.zone_name import validate_zone_name
+from foresail.cron.tz.zoneinfo_loader import load_zoneinfo
+from foresail.kube.lease import LEASE
+from foresail.proof.coverage import NamespaceCoverage, judge
+from foresail.proof.observe import BackupRow
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a report is about."""
+
+    velero_namespace: str
+    namespace: str = ""  # empty: all namespaces
+    objective: timedelta | None = None
+    zone: str = "UTC"
+
+
+async def is_administrator(cluster: Cluster, velero_namespace: str) -> bool:
+    """Return whether the user may read what covers the whole cluster."""
+    everywhere = [(kind, "") for kind in (NAMESPACE, CLAIM, VOLUME, POD, NON_ADMIN_SCHEDULE)]
+    kinds = (velero.BACKUP, velero.SCHEDULE, velero.LOCATION, DEPLOYMENT)
+    in_velero = [(kind, velero_namespace) for kind in kinds]
+    may_list = await may_all(cluster, "list", [*everywhere, *in_velero])
+    return may_list and await may(cluster, "get", LEASE, velero_namespace)
+
+
+async def read_cluster(cluster: Cluster, wanted: Wanted, now: datetime) -> Figures:
+    """Read an administrator's report: all namespaces, or one."""
+    view = await read_view(cluster, wanted.velero_namespace, wanted.objective, now)
+    found = selected(judge(view, now), wanted.namespace, wanted.velero_namespace)
+    chosen = argparse.Namespace(names=[], selector="", all_namespaces=False, namespace=wanted.velero_namespace)
+    runs = timetables(await evaluate_selected(cluster, chosen, now), now)
+    runs += await _tenants_timetables(cluster, wanted.namespace)
+    titles = {title for each in found for title in each.schedules}
+    backups = view.backups
+    if wanted.namespace:
+        of_velero = wanted.velero_namespace
+        runs = [
+            each for each in runs if (each.key.name if each.key.namespace == of_velero else str(each.key)) in titles
+        ]
+        backups = tuple(each for each in backups if each.schedule in titles)
+    return _figures(wanted, now, found, runs, backups)
+
+
+async def read_own(cluster: Cluster, wanted: Wanted, now: datetime) -> Figures:
+    """Read a tenant's report: their namespace, and their own schedules and backups."""
+    view = await read_own_view(cluster, wanted.namespace, wanted.objective, now)
+    runs = await _tenants_timetables(cluster, wanted.namespace)
+    return replace(_figures(wanted, now, judge(view, now), runs, view.backups), is_tenant=True)
+
+
+async def _tenants_timetables(cluster: Cluster, namespace: str) -> list[Timetable]:
+    schedules = decode_each(await cluster.listed_if_known(NON_ADMIN_SCHEDULE, namespace))
+    accepted = (each for each in schedules if each.blocking is None)
+    return [found for each in accepted if (found := tenant_timetable(each)) is not None]
+
+
+def _figures(
+    wanted: Wanted,
+    now: datetime,
+    found: Sequence[NamespaceCoverage],
+    runs: Sequence[Timetable],
+    backups: Iterable[BackupRow],
+) -> Figures:
+    first = now.astimezone(load_zoneinfo(validate_zone_name(wanted.zone))).date()
+    return Figures(
+        subject=f"Namespace {wanted.namespace}" if wanted.namespace else "All namespaces",
+        velero_namespace=wanted.velero_namespace,
+        instant=now,
+        namespaces=tuple(found),
+        load=calendar_load(runs, first, wanted.zone, now),
+        upcoming=upcoming_runs(runs, now),
+        failed=failed_runs(backups, now),
+        objective=wanted.objective,
+    )

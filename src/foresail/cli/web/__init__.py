@@ -1,0 +1,1 @@
+"""HTML that the report and the console share."""

@@ -1,0 +1,55 @@
+"""The style sheet of the report and the console: light, dark and print, from 375 px on."""
+
+SHEET = """
+:root{--page:#f6f8fa;--card:#fff;--ink:#1c2a33;--pale:#4a5f6b;--line:#d5dde2;--link:#0b5cad;--code:#eef2f5;
+--good:#17653a;--good-back:#dff3e6;--warn:#7a4a00;--warn-back:#fdf0d5;--bad:#a11a1a;--bad-back:#fde5e3;
+--l1:#cfe6f7;--l2:#f6d394;--l3:#f2a58c;--cell:#1c2a33}
+@media (prefers-color-scheme:dark){:root{--page:#12191e;--card:#1b252c;--ink:#e6edf1;--pale:#a9bbc6;--line:#34434d;
+--link:#7cc0ff;--code:#25323a;--good:#8fdcab;--good-back:#173825;--warn:#f5c873;--warn-back:#3d2e12;--bad:#ffaca3;
+--bad-back:#4a1f1c;--l1:#1d4a68;--l2:#6b4b0c;--l3:#8a3a20;--cell:#fff}}
+*{box-sizing:border-box}
+html{color-scheme:light dark}
+body{margin:0;background:var(--page);color:var(--ink);font:15px/1.5 system-ui,sans-serif}
+main,header,footer{max-width:1500px;margin:0 auto;padding:0 20px}
+header{padding-top:24px}footer{padding:16px 20px 40px;color:var(--pale)}
+h1{font-size:1.6rem;margin:0}h2{font-size:1.2rem;margin:0 0 10px}h3{font-size:1rem;margin:16px 0 4px}
+header p,.note{color:var(--pale);margin:4px 0}
+header nav a{display:inline-block;margin:6px 12px 0 0}
+a{color:var(--link)}
+:focus-visible{outline:3px solid var(--link);outline-offset:2px}
+section{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:16px 18px;margin:18px 0}
+.tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(180px,1fr));gap:12px;margin:18px 0}
+.tile{background:var(--card);border:1px solid var(--line);border-left:5px solid var(--line);
+border-radius:8px;padding:12px 14px}
+.tile.good{border-left-color:var(--good)}.tile.warn{border-left-color:var(--warn)}.tile.bad{border-left-color:var(--bad)}
+.tile dt{color:var(--pale)}.tile dd{margin:0}.figure{display:block;font-size:1.7rem;font-weight:600}
+.tile.bad .figure{color:var(--bad)}.detail{display:block;color:var(--pale);overflow-wrap:anywhere}
+.scroll{overflow-x:auto}
+table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}
+th,td{text-align:left;vertical-align:top;
+padding:6px 10px 6px 0;border-bottom:1px solid var(--line);overflow-wrap:anywhere}
+td{min-width:6em}thead th{color:var(--pale);font-weight:600;white-space:nowrap;overflow-wrap:normal}
+tbody th{font-weight:600;min-width:9em}
+.week{table-layout:fixed;min-width:900px}.week th,.week td{padding:4px 2px;text-align:center;min-width:0}
+.week caption,.week th[scope=row]{text-align:left}.week th:first-child{width:8em;white-space:nowrap}
+.week th:last-child{width:4em}
+caption{text-align:left;color:var(--pale);padding-bottom:6px}
+.l1{background:var(--l1);color:var(--cell)}.l2{background:var(--l2);color:var(--cell)}
+.l3{background:var(--l3);color:var(--cell);font-weight:600}
+.badge{display:inline-block;padding:0 7px;border-radius:9px;border:1px solid var(--line);white-space:nowrap}
+.badge.good{background:var(--good-back);color:var(--good);border-color:var(--good)}
+.badge.warn{background:var(--warn-back);color:var(--warn);border-color:var(--warn)}
+.badge.bad{background:var(--bad-back);color:var(--bad);border-color:var(--bad)}
+code{font:13px/1.5 ui-monospace,monospace;background:var(--code);
+border-radius:4px;padding:1px 5px;overflow-wrap:anywhere}
+.command{display:inline-block;user-select:all}
+.empty{color:var(--pale)}
+.unseen{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);white-space:nowrap}
+@media print{:root{--page:#fff;--card:#fff;--ink:#000;--pale:#333;--line:#bbb;--link:#000;--code:#f3f3f3;
+--good:#17653a;--good-back:#fff;--warn:#7a4a00;--warn-back:#fff;--bad:#a11a1a;--bad-back:#fff;
+--l1:#e4f1fb;--l2:#fbe7c1;--l3:#f8cdbf;--cell:#000}
+@page{size:A4 landscape;margin:12mm}body{font-size:11px}main,header,footer{max-width:none;padding:0}
+section{border:0;padding:0}.scroll{overflow:visible}tr{break-inside:avoid}thead{display:table-header-group}
+.week{min-width:0}.l1,.l2,.l3{print-color-adjust:exact}nav,form{display:none}}
+"""
+"""Rules of ours alone: no text of a cluster is in them."""
