@@ -49,6 +49,14 @@ def install(cluster: Cluster, *, schedules: bool = False, contents: bool = False
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", text=chart)
 
 
+def foresail(cluster: Cluster, *words: str) -> str:
+    """Run the command line as the administrator, and return what it prints."""
+    command = [sys.executable, "-m", "foresail", *words, f"--kubeconfig={cluster.kubeconfig}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, cwd=CHARTS.parent)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 @contextmanager
 def operator(cluster: Cluster, log: Path, behind: float = 0, *flags: str) -> Iterator["subprocess.Popen[bytes]"]:
     """Run the operator as the chart's ServiceAccount until the block ends, maybe with a clock that is behind."""

@@ -4,7 +4,6 @@ Prints a line for each attack and, last, one JSON object: how many were tried, h
 """
 
 import argparse
-import dataclasses
 import json
 import sys
 import tempfile
@@ -13,10 +12,21 @@ import traceback
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.redteam import annotations, direct, exhaustion, fence, identity, namespaces, replays, schedules  # noqa: F401
+from tests.redteam import (  # noqa: F401
+    annotations,
+    direct,
+    exhaustion,
+    fence,
+    identity,
+    locations,
+    namespaces,
+    records,
+    replays,
+    schedules,
+)
 from tests.redteam.attack import ATTACKS, Attack
 from tests.redteam.fields import attack_fields
-from tests.redteam.world import CLOSED, World, attacked, changes
+from tests.redteam.world import World, attacked, changes
 
 
 @dataclass
@@ -87,12 +97,10 @@ def run_fields(world: World, score: Score) -> None:
 
 
 def run_control(world: World, one: Attack, score: Score) -> None:
-    """Let an administrator do it where no policy holds: an attack whose check does not see that is broken."""
-    before = world.belongings()
-    mighty = dataclasses.replace(world, hostile=world.admin, home=CLOSED)
+    """Do what must succeed: an attack whose check does not see that is broken."""
     try:
-        achieved = one.act(mighty) + changes(before, world.belongings())
-        assert achieved, f"{one.name} succeeds as an administrator, and its check does not see it"
+        assert one.control is not None
+        assert one.control(world), f"the control of {one.name} succeeds, and its check does not see it"
     except Exception:  # noqa: BLE001 - as above
         score.fail(f"control of {one.name}")
         return

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tests.redteam.attack import ATTACKS, Attack, attack, controlled_attack
+from tests.redteam.attack import ATTACKS, Attack, as_administrator, attack, controlled_attack
 from tests.redteam.world import Json, World, body_of, path
 
 _POD: Json = {"containers": [{"name": "only", "image": "only"}]}
@@ -141,7 +141,7 @@ def _hook_in_template(plural: str, kind: str, version: str) -> Attack:
         return _try(world, plural, _workload(plural, kind, version), ENDLESS)
 
     tries = f"Put the hook into the pod template of a {kind}, whose controller makes the pods."
-    return Attack(f"hook_in_the_template_of_{plural}", tries, act, control=True)
+    return Attack(f"hook_in_the_template_of_{plural}", tries, act, as_administrator(act))
 
 
 ATTACKS.extend(_hook_in_template(*each) for each in _WORKLOADS)

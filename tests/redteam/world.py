@@ -38,8 +38,14 @@ CLOSED = "closed"
 SCARCE, PROTECTED, IDLE = "scarce", "protected", "idle"
 """More of the hostile tenant's namespaces: a quota of one, protected backups, and no restores."""
 
+LOCATED, NEIGHBOUR, REBORN = "located", "neighbour", "reborn"
+"""The hostile tenant's namespace with a bucket, the victim's, and one that is deleted and created again."""
+
+MINE = "mine"
+"""The approved location of each of the two, in the bucket that `bucket_of` returns."""
+
 NAB, NAR, NADR = "nonadminbackups", "nonadminrestores", "nonadmindownloadrequests"
-NAS = "nonadminschedules"
+NAS, NABSL, NABSLR = "nonadminschedules", "nonadminbackupstoragelocations", "nonadminbackupstoragelocationrequests"
 NIGHTLY = "nightly"
 TREASURE = "treasure"
 OLD = "old"
@@ -48,7 +54,7 @@ OLD = "old"
 OPERATOR = f"system:serviceaccount:{VELERO}:foresail"
 EXCEPTIONS = "policyexceptions"
 _GROUPS = {
-    "oadp.openshift.io/v1alpha1": (NAB, NAR, NADR, NAS),
+    "oadp.openshift.io/v1alpha1": (NAB, NAR, NADR, NAS, NABSL, NABSLR),
     "velero.io/v1": ("backups", "restores", "deletebackuprequests", "downloadrequests", "backupstoragelocations"),
     "foresail.dev/v1alpha1": ("selfservicepolicies",),
     "rbac.authorization.k8s.io/v1": ("roles", "rolebindings", "clusterroles", "clusterrolebindings"),
@@ -82,6 +88,9 @@ POLICIES: Mapping[str, Json] = {
     SCARCE: {"quotas": {"stored": 1, "active": 1, "restores": {"active": 1, "stored": 2}}},
     PROTECTED: {"deletion": {"minimumAge": "24h", "keepLastGood": 1}},
     IDLE: {"quotas": {"stored": 1, "active": 1, "restores": {"active": 0, "stored": 0}}},
+    LOCATED: {"adoption": "Automatic", "locations": {"allowed": True}},
+    NEIGHBOUR: {"locations": {"allowed": True}},
+    REBORN: {"adoption": "Automatic"},
 }
 """The policies beside the chart's default, each for the namespace of its name."""
 
@@ -151,7 +160,14 @@ class Caller:
 
 def body_of(plural: str, name: str, spec: object = None, **metadata: object) -> Json:
     """Return one of our objects, or any other, as it is sent."""
-    kinds = {NAB: "NonAdminBackup", NAR: "NonAdminRestore", NADR: "NonAdminDownloadRequest", NAS: "NonAdminSchedule"}
+    kinds = {
+        NAB: "NonAdminBackup",
+        NAR: "NonAdminRestore",
+        NADR: "NonAdminDownloadRequest",
+        NAS: "NonAdminSchedule",
+        NABSL: "NonAdminBackupStorageLocation",
+        NABSLR: "NonAdminBackupStorageLocationRequest",
+    }
     velero = {"backups": "Backup", "restores": "Restore", "downloadrequests": "DownloadRequest"}
     kind = kinds.get(plural) or velero.get(plural, plural)
     version = _ROOTS.get(plural, "/api/v1").removeprefix("/apis/").removeprefix("/api/")
@@ -212,6 +228,28 @@ class World:
         until(has_ended, seconds, f"{plural} {namespace}/{name} ends")
         return self.request(plural, name, namespace)
 
+    def approved(self, who: Caller, space: str, name: str) -> str:
+        """Create a location as somebody, let the administrator approve it, and return the name of Velero's."""
+        answer = who.create(path(NABSL, space), body_of(NABSL, name, location_spec(self.cluster, space)))
+        if answer.code != http.client.CREATED:
+            raise RuntimeError(f"no location {space}/{name}: {answer.text}")
+        until(lambda: self._velero_name(space, name), 60, f"location {space}/{name} is accepted")
+        made = self._velero_name(space, name)
+        target = path(NABSLR, VELERO, made)
+        until(lambda: (self.admin.get(target) or {}).get("status"), 60, f"location {space}/{name} waits for approval")
+        self.admin.patch(target, {"spec": {"approvalDecision": "approve"}})
+        until(lambda: self.is_available(made), 60, f"location {space}/{name} is available")
+        return made
+
+    def _velero_name(self, space: str, name: str) -> str:
+        made = self.request(NABSL, name, space).get("status", {}).get("veleroBackupStorageLocation", {})
+        return str(made.get("name", ""))
+
+    def is_available(self, location: str) -> bool:
+        """Tell whether Velero can use a location."""
+        found = self.admin.get(path("backupstoragelocations", VELERO, location)) or {}
+        return bool(found.get("status", {}).get("phase") == "Available")
+
     # What the administrator sees
 
     def velero(self, plural: str) -> list[Json]:
@@ -257,9 +295,9 @@ class World:
     def belongings(self) -> dict[str, str]:
         """Return a fingerprint of each object that the hostile tenant must not change."""
         found: dict[str, str] = {}
-        for plural in _OF_VICTIM:
-            for each in self.admin.items(path(plural, VICTIM)):
-                found[f"{VICTIM}/{plural}/{each['metadata']['name']}"] = _fingerprint(each)
+        for plural, space in ((plural, space) for plural in _OF_VICTIM for space in (VICTIM, NEIGHBOUR)):
+            for each in self.admin.items(path(plural, space)):
+                found[f"{space}/{plural}/{each['metadata']['name']}"] = _fingerprint(each)
         for plural in _OF_CLUSTER:
             for each in self.admin.items(path(plural)):
                 found[f"{plural}/{each['metadata']['name']}"] = _fingerprint(each)
@@ -291,8 +329,10 @@ class World:
         return found
 
     def policy(self, namespace: str) -> Json:
-        """Return the spec of the policy that holds in a namespace."""
-        return POLICIES.get(namespace) or self.default_policy()
+        """Return the spec of the policy that holds in a namespace, with the locations that were made for it."""
+        found = POLICIES.get(namespace) or self.default_policy()
+        own = [each["metadata"]["name"] for each in self.velero("backupstoragelocations") if _origin(each) == namespace]
+        return {**found, "backup": {**found.get("backup", {}), "allowed": {"storageLocations": own}}} if own else found
 
     def default_policy(self) -> Json:
         """Return the spec of the chart's policy."""
@@ -300,7 +340,9 @@ class World:
         return found
 
 
-_OF_VICTIM = ("configmaps", "secrets", "serviceaccounts", "rolebindings", "roles", "services", "pods", NAB, NAR, NADR)
+_OF_VICTIM = (
+    "configmaps", "secrets", "serviceaccounts", "rolebindings", "roles", "services", "pods", NAB, NAR, NADR, NABSL
+)  # fmt: skip
 _OF_CLUSTER = (
     "selfservicepolicies",
     "validatingadmissionpolicies",
@@ -350,9 +392,12 @@ def _fingerprint(found: Json) -> str:
 
 
 def _is_hostiles(found: Json) -> bool:
+    return _origin(found) not in {"", VICTIM, NEIGHBOUR, VELERO}
+
+
+def _origin(found: Json) -> str:
     notes = found["metadata"].get("annotations", {})
-    whose = [value for key, value in notes.items() if key.endswith("-origin-namespace")]
-    return bool(whose) and whose[0] not in {VICTIM, VELERO}
+    return next((value for key, value in notes.items() if key.endswith("-origin-namespace")), "")
 
 
 def _concerns_others(plural: str, found: Json) -> bool:
@@ -381,12 +426,13 @@ def attacked(folder: Path) -> Iterator[World]:
     """Build the cluster with everybody in it, and take it down when the block ends."""
     with Cluster.create("redteam", Options(velero="velero", nodes=1), owned=True) as cluster:
         _before_self_service(cluster)
-        tenants.install(cluster)
-        for namespace, spec in POLICIES.items():
-            cluster.apply(_policy(namespace, spec))
+        tenants.install(cluster, locations=True)
+        for name, spec in POLICIES.items():
+            cluster.apply(_policy(name, _with_servers(cluster, name, spec)))
         admin = Caller(cluster.server, cluster.site.admin_trust)
         log = folder / "operator.log"
-        with tenants.operator(cluster, log) as process:
+        _open_buckets(cluster)
+        with tenants.operator(cluster, log, 0, "--tenant-locations") as process:
             world = World(cluster, admin, _user(cluster, "mallory"), _user(cluster, "vic"), process, log)
             _furnish(world)
             yield world
@@ -431,12 +477,75 @@ def _policy(name: str, spec: Json) -> Json:
     return {**body, "spec": {"namespaceSelector": selector, **spec}}
 
 
+def endpoint(cluster: Cluster) -> str:
+    """Return the S3 server by a name, for an address is refused."""
+    spec = cluster.get("backupstoragelocation", "default", f"--namespace={VELERO}")["spec"]
+    url: str = spec["config"]["s3Url"]
+    return url.replace("127.0.0.1", "localhost")
+
+
+def bucket_of(cluster: Cluster, name: str) -> Path:
+    """Return the bucket of a namespace: a folder of the S3 server."""
+    return cluster.site.bucket.parent / f"bucket-of-{name}"
+
+
+def _with_servers(cluster: Cluster, name: str, spec: Json) -> Json:
+    """Return the spec of a policy that allows the bucket of its namespace on the S3 server, if it allows any."""
+    if "locations" not in spec:
+        return spec
+    allowed = {"endpoints": [endpoint(cluster)], "buckets": [bucket_of(cluster, name).name]}
+    return {**spec, "locations": {**spec["locations"], **allowed}}
+
+
+def _open_buckets(cluster: Cluster) -> None:
+    """Give two namespaces buckets and keys that the operator may read, sign records, and sync often."""
+    keys = (cluster.site.folder / "s3" / "credentials").read_text()
+    for name in (LOCATED, NEIGHBOUR):
+        bucket_of(cluster, name).mkdir()
+        cluster.apply(
+            {**body_of("Secret", "keys", namespace=name), "stringData": {"cloud": keys}}, *reads(name, "keys")
+        )
+    tenants.foresail(cluster, "recovery-key", "create")
+    often = {"spec": {"backupSyncPeriod": "3s", "validationFrequency": "5s"}}
+    where = (f"--namespace={VELERO}", "--type=merge", f"--patch={json.dumps(often)}")
+    cluster.kubectl("patch", "backupstoragelocation", "default", *where)
+
+
+def reads(name: str, secret: str) -> tuple[Json, Json]:
+    """Return the Role and the RoleBinding by which the operator reads one Secret of a namespace."""
+    group, label = "rbac.authorization.k8s.io", f"location-{secret}"
+    meta = {"name": label, "namespace": name}
+    rule = {"apiGroups": [""], "resources": ["secrets"], "resourceNames": [secret], "verbs": ["get"]}
+    role = {"apiVersion": f"{group}/v1", "kind": "Role", "metadata": meta, "rules": [rule]}
+    bound = {
+        "apiVersion": f"{group}/v1",
+        "kind": "RoleBinding",
+        "metadata": meta,
+        "roleRef": {"apiGroup": group, "kind": "Role", "name": label},
+        "subjects": [{"kind": "ServiceAccount", "namespace": VELERO, "name": "foresail"}],
+    }
+    return role, bound
+
+
+def location_spec(cluster: Cluster, space: str, **changes: Any) -> Json:  # noqa: ANN401 - JSON
+    """Return the spec of a location in the bucket of a namespace."""
+    spec = {
+        "provider": "aws",
+        "objectStorage": {"bucket": bucket_of(cluster, space).name, "prefix": "velero"},
+        "credential": {"name": "keys", "key": "cloud"},
+        "config": {"region": "us-east-1", "s3ForcePathStyle": "true", "s3Url": endpoint(cluster)},
+        **changes,
+    }
+    return {"backupStorageLocationSpec": spec}
+
+
 def _before_self_service(cluster: Cluster) -> None:
     """Create the namespaces, and what tenants had in them before any admission policy looked."""
-    for name in (HOSTILE, FIELDS, SCARCE, PROTECTED, IDLE):
+    for name in (HOSTILE, FIELDS, SCARCE, PROTECTED, IDLE, LOCATED, REBORN):
         cluster.apply(namespace(name), may_edit(name, "mallory"), config(name))
     cluster.apply(namespace(CLOSED, opted_in=False), may_edit(CLOSED, "mallory"))
-    cluster.apply(namespace(VICTIM), may_edit(VICTIM, "vic"), config(VICTIM))
+    for name in (VICTIM, NEIGHBOUR):
+        cluster.apply(namespace(name), may_edit(name, "vic"), config(name))
     cluster.apply(
         {**body_of("Secret", "crown-jewels", namespace=VICTIM), "stringData": {"password": "victims-password"}},
         {**body_of("ConfigMap", "admins", namespace=VELERO), "data": {"rules.yaml": "version: v1"}},
@@ -531,9 +640,17 @@ def _furnish(world: World) -> None:
         lambda: world.hostile.create(f"{target}?dryRun=All", canary).code >= 400, 60, "admission policies are in force"
     )
     world.cluster.velero("backup", "create", NIGHTLY, f"--include-namespaces={VICTIM}", "--wait")
-    wanted = ((world.victim, TREASURE, VICTIM), (world.hostile, OLD, HOSTILE), (world.hostile, "own", FIELDS))
-    for who, name, space in wanted:  # one after the other: Velero looks at its queue once in a minute
-        answer = who.create(path(NAB, space), body_of(NAB, name, {"backupSpec": {}}))
+    for who, space in ((world.hostile, LOCATED), (world.victim, NEIGHBOUR)):
+        world.approved(who, space, MINE)
+    wanted: tuple[tuple[Caller, str, str, Json], ...] = (
+        (world.victim, TREASURE, VICTIM, {}),
+        (world.victim, TREASURE, NEIGHBOUR, {"storageLocation": MINE}),
+        (world.hostile, OLD, HOSTILE, {}),
+        (world.hostile, OLD, LOCATED, {}),
+        (world.hostile, "own", FIELDS, {}),
+    )
+    for who, name, space, spec in wanted:  # one after the other: Velero looks at its queue once in a minute
+        answer = who.create(path(NAB, space), body_of(NAB, name, {"backupSpec": spec}))
         if answer.code != http.client.CREATED:
             raise RuntimeError(f"no backup {space}/{name} to attack with: {answer.text}")
         world.finished(NAB, name, space)
