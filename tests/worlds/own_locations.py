@@ -157,9 +157,9 @@ class OwnLocations(Tenancy):
         if happening.kind == NON_ADMIN_LOCATION:
             self.seen.setdefault(after["metadata"]["uid"], []).append(after.get("status", {}).get("phase", ""))
         if happening.kind == velero.LOCATION and (before is None or before.get("spec") != after.get("spec")):
-            asyncio.get_running_loop().call_later(0.05, self._validate, happening.key)
+            asyncio.get_running_loop().call_later(0.05, self.validate, happening.key)
 
-    def _validate(self, key: Key) -> None:
+    def validate(self, key: Key) -> None:
         """Let Velero check a bucket, as it does when a spec has changed."""
         found = self.world.history.present(velero.LOCATION).get(key)
         if found is None:

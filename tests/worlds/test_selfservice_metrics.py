@@ -1,10 +1,13 @@
 """What is measured of self-service, after stories of tenants."""
 
-from foresail.api.requests import NON_ADMIN_RESTORE
+from foresail.api.marks import REFRESH
+from foresail.api.requests import NON_ADMIN_LOCATION, NON_ADMIN_RESTORE
 from foresail.plan import Key
 from tests.worlds import virtual_time
-from tests.worlds.tenancy import Tenancy
+from tests.worlds.own_locations import OWN, SECOND, OwnLocations, live
+from tests.worlds.tenancy import VELERO, Tenancy
 from tests.worlds.test_selfservice_paths import NAB, NAR, backed_up, tell
+from tests.worlds.world import done
 
 Figures = dict[tuple[str, ...], float]
 BACKUP, RESTORE = "NonAdminBackup", "NonAdminRestore"
@@ -151,3 +154,42 @@ def test_each_request_that_waits_is_shown_by_namespace_and_reason_and_no_other()
         await tenancy.stop()
 
     virtual_time.run(live())
+
+
+def _locations(tenancy: Tenancy) -> dict[str, float]:
+    return {key[1]: value for key, value in figures(tenancy).items() if key[0] == "locations" and value}
+
+
+def test_own_locations_are_counted_by_state() -> None:
+    async def story(tenancy: OwnLocations) -> None:
+        assert _locations(tenancy) == {}
+        tenancy.ask()
+        await tenancy.settle(5)
+        assert _locations(tenancy) == {"NoCredentials": 1}
+        tenancy.write_secret()
+        tenancy.ask(Key("red", "inside"), config={"s3Url": "http://169.254.169.254"})
+        await tenancy.settle(60)
+        assert _locations(tenancy) == {"WaitingForApproval": 1, "Refused": 1}
+        tenancy.decide("approve")
+        await tenancy.settle(5)
+        assert _locations(tenancy) == {"Available": 1, "Refused": 1}
+        tenancy.reachable = False
+        made = tenancy.made()
+        assert made is not None
+        tenancy.validate(Key(VELERO, made["metadata"]["name"]))
+        await tenancy.settle(5)
+        assert _locations(tenancy) == {"Unavailable": 1, "Refused": 1}
+        tenancy.write_secret(SECOND)
+        refresh = {"metadata": {"annotations": {REFRESH: "now"}}}
+        done(tenancy.world.merge(NON_ADMIN_LOCATION, OWN, refresh, "tenant"))
+        await tenancy.settle(5)
+        assert _locations(tenancy) == {"ChangeWaitsForApproval": 1, "Refused": 1}
+        tenancy.decide("reject")
+        await tenancy.settle(5)
+        assert _locations(tenancy) == {"Rejected": 1, "Refused": 1}
+        for key in (OWN, Key("red", "inside")):
+            tenancy.delete(key, NON_ADMIN_LOCATION)
+        await tenancy.settle(5)
+        assert _locations(tenancy) == {}
+
+    live(story)

@@ -12,6 +12,9 @@ LABELS = {"openshift.io/oadp": "True", "app.kubernetes.io/managed-by": "oadp-nac
 SYNCED_FROM = "openshift.io/oadp-nab-synced-from-nacuuid"
 """The label of a NonAdminBackup that was made for an existing Velero Backup, with the name of that."""
 
+LOCATION_ORIGIN = "openshift.io/oadp-nabsl-origin-namespace"
+"""The annotation of a Velero BackupStorageLocation in a tenant's own bucket, with the namespace of that tenant."""
+
 _NOTHING = msgspec.Raw(b"{}")
 
 

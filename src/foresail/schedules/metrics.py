@@ -319,9 +319,13 @@ class _Snapshot(NamedTuple):
     def _availability(self) -> Metric:
         return _gauge(
             "foresail_backup_location_available",
-            "1 if Velero reached a BackupStorageLocation in its last check, 0 if not.",
+            "1 if Velero reached a BackupStorageLocation in its last check, 0 if not; none of a tenant's own bucket.",
             ("namespace", "location"),
-            (((row.key.namespace, row.key.name), float(row.phase == velero.AVAILABLE)) for row in self.locations),
+            (
+                ((row.key.namespace, row.key.name), float(row.phase == velero.AVAILABLE))
+                for row in self.locations
+                if not row.is_tenants
+            ),
         )
 
 

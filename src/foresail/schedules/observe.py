@@ -7,7 +7,7 @@ from datetime import datetime
 
 import msgspec
 
-from foresail.api import velero
+from foresail.api import nonadmin, velero
 from foresail.api.instants import instant, utc
 from foresail.api.marks import PINNED, SCHEDULE_UID, SLOT
 from foresail.cron import Dialect
@@ -86,6 +86,7 @@ class LocationRow(Keyed, frozen=True):
     is_read_only: bool
     phase: str
     message: str
+    is_tenants: bool = False  # self-service made it for a tenant's own bucket
 
 
 class DeletionRow(Keyed, frozen=True):
@@ -248,6 +249,7 @@ def location_row(wire: velero.Location) -> LocationRow:
         is_read_only=wire.spec.is_read_only,
         phase=wire.status.phase,
         message=cause_of(wire.status.message),
+        is_tenants=nonadmin.LOCATION_ORIGIN in (wire.metadata.annotations or {}),
     )
 
 

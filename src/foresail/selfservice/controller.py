@@ -116,6 +116,7 @@ class SelfService:
             self.cluster.namespaces, ledger, self.cluster.policy, self.cluster.expirations, self.adoption.counts
         )
         self.metrics.schedules = self.schedules.counts
+        self.metrics.locations = self.locations.counts
         self.garbage = Garbage(self.cluster, watches_locations=secrets is not None)
         self._fetch = fetch
         self._keys = EventKeys(self.cluster)

@@ -41,6 +41,7 @@ from foresail.selfservice.rows.requests import RequestRow, Status
 from foresail.selfservice.rows.velero import VeleroRow
 
 _BUCKETS = (1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14400.0, 86400.0)
+_SCHEDULES = "NonAdminSchedules by state: Scheduled, or the reason why no run starts."
 _TURN = 500  # namespaces after which other tasks get a turn
 _NOTHING = Status()
 _COUNTED = {
@@ -87,6 +88,7 @@ class SelfServiceMetrics(Collector):
         self._waiting: Counter[Labels] = Counter()
         self._waiting_requests: Counter[Labels] = Counter()
         self.schedules: Counter[str] = Counter()  # NonAdminSchedules, by what they wait for
+        self.locations: Counter[str] = Counter()  # NonAdminBackupStorageLocations, by state
         self._wait = Histogram(
             "foresail_selfservice_queue_wait_seconds",
             "Time that a tenant's backup or restore waited until Velero started it.",
@@ -173,7 +175,10 @@ class SelfServiceMetrics(Collector):
             tuple(self._wait.collect()),
             {(record,): number for record, number in self._adoptable().items()},
         ).families()
-        yield (_schedules_family(self.schedules),)
+        yield (
+            _states_family("schedules", _SCHEDULES, self.schedules),
+            _states_family("locations", "NonAdminBackupStorageLocations by state.", self.locations),
+        )
         yield from self._fullness()
 
     def _fullness(self) -> Iterable[Iterable[Metric]]:
@@ -221,9 +226,8 @@ class _Fullness(NamedTuple):
     most_active: int | None
 
 
-def _schedules_family(counts: Mapping[str, int]) -> Metric:
-    text = "NonAdminSchedules by state: Scheduled, or the reason why no run starts."
-    found = GaugeMetricFamily("foresail_selfservice_schedules", text, labels=("state",))
+def _states_family(name: str, meaning: str, counts: Mapping[str, int]) -> Metric:
+    found = GaugeMetricFamily(f"foresail_selfservice_{name}", meaning, labels=("state",))
     for state, count in sorted(counts.items()):
         found.add_metric((state,), count)
     return found

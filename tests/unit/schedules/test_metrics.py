@@ -6,6 +6,8 @@ from datetime import timedelta
 import msgspec
 import pytest
 
+from foresail.api import nonadmin, velero
+from foresail.api.metadata import Metadata
 from foresail.api.schedule_policy import Objective, SchedulePolicySpec, ScheduleSelector
 from foresail.kube.clock import now
 from foresail.kube.store import Store
@@ -13,7 +15,7 @@ from foresail.plan import Key
 from foresail.schedules import metrics as module
 from foresail.schedules.controller import Schedules
 from foresail.schedules.metrics import ScheduleMetrics
-from foresail.schedules.observe import BackupRow, LocationRow, ScheduleRow, ScheduleView
+from foresail.schedules.observe import BackupRow, LocationRow, ScheduleRow, ScheduleView, location_row
 from foresail.schedules.rules import judge
 from foresail.schedules.settings import Settings
 from foresail.slots.policies import PolicyRow
@@ -70,6 +72,17 @@ def test_a_healthy_schedule_is_counted_and_has_no_series_of_its_own(metrics: Sch
     assert found["s_next_run_timestamp_seconds", "velero"] > now().timestamp()
     assert found["s_oldest_success_timestamp_seconds", "velero"] < now().timestamp()
     assert of(found, "fine") == set()
+
+
+def test_a_bucket_of_a_tenant_that_is_unreachable_alarms_no_administrator() -> None:
+    """Its owner makes it available or not; self-service counts it."""
+    store = Store[LocationRow]()
+    for name, notes in (("default", None), ("shop-mine", {nonadmin.LOCATION_ORIGIN: "shop"})):
+        meta = Metadata(name=name, namespace="velero", annotations=notes)
+        row = location_row(velero.Location(meta, status=velero.LocationStatus(phase="Unavailable")))
+        store.put(row.key, row)
+    found = shown(ScheduleMetrics(store, tuple))
+    assert {key[2] for key in found if key[0].endswith("location_available")} == {"default"}
 
 
 def test_all_schedules_have_series_where_they_are_wanted(metrics: ScheduleMetrics) -> None:

@@ -1,5 +1,6 @@
 """Tenants' own locations: which events concern them, and what a decision about one sees."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -9,6 +10,7 @@ from foresail.kube.reflector import Change
 from foresail.plan import Key
 from foresail.selfservice.locations import rules
 from foresail.selfservice.locations.observe import LocationView
+from foresail.selfservice.locations.states import STATES, state_of
 from foresail.selfservice.queue.quota_queue import QuotaQueue
 from foresail.selfservice.rows.locations import LocationRow
 from foresail.selfservice.rows.requests import RequestRow
@@ -26,6 +28,7 @@ class Locations:
         self._cluster = cluster
         self._background_reads = background_reads
         self._by_age = QuotaQueue()
+        self.counts: Counter[str] = Counter()
 
     def key(self, key: Key) -> Key:
         """Return the key under which a location is reconciled."""
@@ -34,13 +37,21 @@ class Locations:
     # What is learned from an event
 
     def location_changed(self, change: Change[TenantLocationRow]) -> Iterable[Key]:
-        """Keep the locations of a namespace in order."""
+        """Keep the locations of a namespace in order, and count them by state."""
         old, new = change.old, change.new
+        self._count(old, new)
         if old is None or new is None or old.created != new.created:
             self._by_age.leave(change.key)
             if new is not None:
                 self._by_age.enter(change.key, new.created)
         return ()
+
+    def _count(self, old: TenantLocationRow | None, new: TenantLocationRow | None) -> None:
+        if not self.counts:
+            self.counts.update(dict.fromkeys(STATES, 0))
+        for row, step in ((old, -1), (new, 1)):
+            if row is not None:
+                self.counts[state_of(row)] += step
 
     # Events to keys
 

@@ -5,13 +5,13 @@ from datetime import datetime
 
 import msgspec
 
-from foresail.api import mirrored, velero
+from foresail.api import mirrored, nonadmin, velero
 from foresail.api.marks import NAMESPACE_UID, REQUEST_HASH, REQUEST_UID, SUSPENDED
 from foresail.cron.duration import nanoseconds
 from foresail.plan import Key
 
 ORIGIN_NAME = "openshift.io/oadp-nabsl-origin-name"
-ORIGIN_NAMESPACE = "openshift.io/oadp-nabsl-origin-namespace"
+ORIGIN_NAMESPACE = nonadmin.LOCATION_ORIGIN
 NACUUID_LABEL = "openshift.io/oadp-nabsl-origin-nacuuid"
 
 
