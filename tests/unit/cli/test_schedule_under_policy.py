@@ -1,6 +1,7 @@
 """SchedulePolicies of a file, before they are applied: which Schedules they reach, and what changes."""
 
 import json
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,8 @@ spec:
   selector: {matchLabels: {tier: web}}
   windows: {allowed: [{schedule: "0 22 * * *", duration: 2h}]}
 """
-JUST_RAN = {"lastBackup": stamp(now())}  # nothing is due, whenever the test runs
+NOON = (now() - timedelta(hours=12)).replace(hour=12, minute=0, second=0, microsecond=0)
+JUST_RAN = {"lastBackup": stamp(NOON)}  # the last slot: nothing is due, whenever the test runs
 WEB = schedule_wire("0 12 * * *", "web", metadata={"labels": {"tier": "web"}}, status=JUST_RAN)
 BATCH = schedule_wire("0 12 * * *", "batch", status=JUST_RAN)
 LOCATION = {"metadata": {"name": "default", "namespace": "velero"}, "spec": {"default": True}}
