@@ -39,6 +39,7 @@ _MOST_MEMORY = 20.0  # MiB
 _GUESSED = NO_KEYS.with_key(b"g" * KEY_BYTES, signs=True)
 _STORAGE = "velero/"
 _UID = "0c1d2e3f-1111-5222-8333-444455556666"
+_GENUINE, _NAMED = f"{LOCATED}-returned-{_UID}", f"{LOCATED}-named-{_UID}"  # as the operator names them
 
 
 def _folder(world: World, space: str, name: str) -> Path:
@@ -144,14 +145,14 @@ def _offered(world: World) -> dict[str, str]:
 
 def _signed_is_adopted(world: World) -> list[str]:
     """A record that the real key signed, for this namespace and this backup, is adopted without asking."""
-    case = {"genuine": signed(world, "genuine", "returned", _keyring(world))}
+    case = {_GENUINE: signed(world, _GENUINE, "returned", _keyring(world))}
     before = _requests(world)
     _plant(world, case)
     until(lambda: _requests(world) > before, 60, "the genuine record is adopted")
     found = sorted(_requests(world) - before)
     world.hostile.patch(path(NAB, LOCATED, "returned"), {"spec": {"deleteBackup": True}})
     until(lambda: _requests(world) <= before, 120, "the adopted backup is deleted")
-    until(lambda: not world.admin.get(path("backups", VELERO, "genuine")), 120, "Velero has deleted it")
+    until(lambda: not world.admin.get(path("backups", VELERO, _GENUINE)), 120, "Velero has deleted it")
     return found
 
 
@@ -175,14 +176,14 @@ def record_forged_and_replayed(world: World) -> list[str]:
 
 def _administrator_adopts(world: World) -> list[str]:
     """What the administrator names is adopted, verified or not."""
-    case = {"planted-one": {ORIGIN_NAMESPACE: LOCATED, ORIGIN_NAME: "named"}}
+    case = {_NAMED: {ORIGIN_NAMESPACE: LOCATED, ORIGIN_NAME: "named"}}
     before = _requests(world)
     _plant(world, case)
     tenants.foresail(world.cluster, "backup", "adopt", "named", "-n", LOCATED, "--wait", "--timeout", "1m")
     found = sorted(_requests(world) - before)
     world.hostile.patch(path(NAB, LOCATED, "named"), {"spec": {"deleteBackup": True}})
     until(lambda: _requests(world) <= before, 120, "the adopted backup is deleted")
-    until(lambda: not world.admin.get(path("backups", VELERO, "planted-one")), 120, "Velero has deleted it")
+    until(lambda: not world.admin.get(path("backups", VELERO, _NAMED)), 120, "Velero has deleted it")
     return found
 
 
