@@ -20,6 +20,7 @@ BLANKS = {
     "image.tag": "TAG",
     "primers.pauseImage": "PAUSE-IMAGE",
     "selfService.requesterStamp": "Always",
+    "selfService.locations.enabled": "true",
     "monitoring.rules": "true",
     "monitoring.serviceMonitor": "true",
 }

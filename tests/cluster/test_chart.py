@@ -302,9 +302,18 @@ def test_what_the_command_installs_is_in_step_with_the_charts() -> None:
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_the_command_installs_what_helm_would_with_the_same_values(count: int) -> None:
     options = InstallOptions(
-        CAPABILITIES[:count], "backup", "sails", "example.com/f:v1", "example.com/pause:3", count == 1
+        CAPABILITIES[:count],
+        "backup",
+        "sails",
+        "example.com/f:v1",
+        "example.com/pause:3",
+        count == 1,
+        tenant_locations=count == 2,
+        download_contents=count == 3,
     )
     values = {
+        "selfService.locations.enabled": str(count == 2).lower(),
+        "selfService.downloadContents": str(count == 3).lower(),
         "veleroNamespace": "backup",
         "veleroServiceAccount": "sails",
         "image.repository": "example.com/f",

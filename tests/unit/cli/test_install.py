@@ -494,6 +494,56 @@ def test_an_upgrade_keeps_what_is_installed() -> None:
     assert capabilities_switched_off(BEFORE, options, is_confirmed=False) == []
 
 
+@pytest.mark.parametrize("option", ["--tenant-locations", "--download-contents"])
+def test_parts_of_self_service_are_off_at_first_stay_as_installed_and_go_with_it(option: str) -> None:
+    name = option.removeprefix("--").replace("-", "_")
+    assert not getattr(install_options(parsed("--image=a", "--self-service"), None), name)
+    options = install_options(parsed("--image=a", "--self-service", option), None)
+    assert getattr(options, name)
+    pieces = operators(options)
+    running = next(each.body for each in pieces if each.is_operator)
+    words = running["spec"]["template"]["spec"]["containers"][0]["args"]
+    fence = next(
+        each.body for each in pieces if each.key.name == "foresail-fence" and "validations" in each.body["spec"]
+    )
+    before = installed(words, "a", None, [each["expression"] for each in fence["spec"]["validations"]])
+    assert getattr(before, name)
+    assert before == installed_with(**{name: True})
+    assert getattr(install_options(parsed(), before), name)
+    assert not getattr(install_options(parsed(f"{option}=false"), before), name)
+    assert not getattr(install_options(parsed("--self-service=false"), before), name)
+    with pytest.raises(UsageError, match=f"{option} is part of self-service, which is off"):
+        checked(install_options(parsed("--self-service=false", option), before))
+
+
+def installed_with(**parts: bool) -> Installed:
+    return Installed(("schedules", "self-service"), "a", **parts)  # type: ignore[arg-type]
+
+
+def test_without_the_option_there_is_no_permission_for_locations_of_tenants() -> None:
+    closed = InstallOptions(("self-service",), "velero", "velero", "foresail")
+    opened = operators(replace(closed, tenant_locations=True))
+    more = {each.key.name for each in opened} - {each.key.name for each in operators(closed)}
+    assert more == {
+        "foresail-tenant-locations",
+        "foresail-tenant-locations-edit",
+        "foresail-tenant-locations-view",
+        "foresail-location-fence",
+        "foresail-credentials-fence",
+        "foresail-location-deletion",
+    }
+    rules = [rule for each in operators(closed) for rule in each.body.get("rules", [])]
+    assert [each for each in rules if "secrets" in each.get("resources", []) and "resourceNames" not in each] == []
+
+
+def test_switching_locations_of_tenants_off_is_confirmed() -> None:
+    before = installed_with(tenant_locations=True)
+    options = install_options(parsed("--tenant-locations=false"), before)
+    assert capabilities_switched_off(before, options, is_confirmed=True) == ["tenant-locations"]
+    with pytest.raises(UsageError, match="capability tenant-locations with its permissions and what it holds"):
+        capabilities_switched_off(before, options, is_confirmed=False)
+
+
 def test_a_capability_is_switched_off_only_if_the_option_says_so_and_somebody_confirms() -> None:
     options = install_options(parsed("--primers=false", "--monitoring=false"), BEFORE)
     assert (options.capabilities, options.monitoring) == (("schedules", "self-service"), False)
@@ -540,7 +590,12 @@ def test_an_installation_ends_with_what_is_off() -> None:
         "Off: self-service (--self-service), primers (--primers), alerts and metrics for Prometheus (--monitoring). "
         "To switch one on, run the same command again with its option added."
     )
-    assert what_is_off(replace(options, capabilities=CAPABILITIES, monitoring=True)) == "Everything is on."
+    everything = replace(options, capabilities=CAPABILITIES, monitoring=True)
+    assert what_is_off(everything) == (
+        "Off: buckets of teams (--tenant-locations), downloads of contents (--download-contents). "
+        "To switch one on, run the same command again with its option added."
+    )
+    assert what_is_off(replace(everything, tenant_locations=True, download_contents=True)) == "Everything is on."
 
 
 def test_a_dry_run_of_the_client_prints_every_manifest_and_needs_no_cluster(capsys: pytest.CaptureFixture[str]) -> None:

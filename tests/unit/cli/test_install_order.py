@@ -13,6 +13,7 @@ from foresail.api import velero
 from foresail.api.apps import DEPLOYMENT
 from foresail.api.marks import OBSERVED
 from foresail.api.pods import POD
+from foresail.api.requests import NON_ADMIN_LOCATION
 from foresail.cli.errors import CommandError
 from foresail.cli.install.install import install
 from foresail.cli.install.manifests import CAPABILITIES, InstallOptions, operators
@@ -322,6 +323,25 @@ def test_a_second_run_releases_what_a_capability_held_that_the_first_one_switche
     assert run(stored, "--schedules=false") == 0
     assert "release Schedule velero/nightly" in stored.writes
     assert ("Role", Key("velero", "foresail-schedules")) not in stored.objects
+
+
+@pytest.mark.parametrize("words", [("--tenant-locations=false",), ("--self-service=false",)])
+def test_locations_of_tenants_are_released_before_the_permissions_go(words: tuple[str, ...]) -> None:
+    """Else nobody would remove the finalizer, and namespaces with a location could never be deleted."""
+    stored = Stored(OFF, capabilities=("schedules", "self-service"))
+    assert run(stored, "--tenant-locations") == 0
+    assert "apply ClusterRole foresail-tenant-locations" in stored.writes
+    finalizers = {"f:metadata": {"f:finalizers": {}}}
+    meta = {"finalizers": ["nonadminbackupstoragelocation.oadp.openshift.io/finalizer"]}
+    managed = [{"manager": "foresail", "fieldsV1": finalizers}]
+    stored.put(NON_ADMIN_LOCATION, Key("shop", "mine"), {"metadata": meta}, managed)  # type: ignore[arg-type]
+    stored.writes.clear()
+    assert run(stored) == 0
+    assert not [each for each in stored.writes if each.startswith(("release", "delete"))]
+    assert run(stored, *words) == 0
+    released = stored.writes.index("release NonAdminBackupStorageLocation shop/mine")
+    assert released < stored.writes.index("delete ClusterRole foresail-tenant-locations")
+    assert stored.writes.index("apply Deployment velero/foresail") < released
 
 
 @pytest.mark.parametrize("is_there", [True, False])

@@ -28,6 +28,7 @@ def add_install(commands: "argparse._SubParsersAction[CommandParser]") -> None:
             "foresail install --image example.com/foresail:0.1.0 --dry-run",
             "foresail install --image example.com/foresail:0.1.0",
             "foresail install --self-service --monitoring",
+            "foresail install --tenant-locations",
             "foresail install --primers=false",
         ),
     )
@@ -57,6 +58,12 @@ def _fill_install(one: argparse.ArgumentParser) -> None:
     for flag, at_first, meaning in (
         ("--schedules", "true", "replace Velero's schedule controller"),
         ("--self-service", "false", "let teams back up and restore their own namespaces"),
+        ("--tenant-locations", "false", "let policies allow teams buckets of their own; part of self-service"),
+        (
+            "--download-contents",
+            "false",
+            "let policies allow teams to download what is in their backups, Secrets included; part of self-service",
+        ),
         ("--primers", "false", "hold capacity for CronJobs before they fire"),
         ("--schedule-skip-immediately", "false", "default of spec.skipImmediately for new and unpaused Schedules"),
         ("--monitoring", "false", "install alert rules and a ServiceMonitor for the Prometheus operator"),

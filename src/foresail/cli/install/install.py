@@ -20,6 +20,7 @@ from foresail.cli.install.manifests import (
     CAPABILITIES,
     STAMP,
     STAMP_BINDING,
+    TENANT_LOCATIONS,
     InstallOptions,
     Piece,
     checked,
@@ -123,6 +124,9 @@ async def _preview(cluster: Cluster, server: Server) -> None:
 def what_is_off(options: InstallOptions) -> str:
     """Return which capabilities and extras an installation has not, and the options that add them."""
     off = [f"{name} (--{name})" for name in CAPABILITIES if name not in options.capabilities]
+    if _SELF_SERVICE in options.capabilities:
+        off += [] if options.tenant_locations else ["buckets of teams (--tenant-locations)"]
+        off += [] if options.download_contents else ["downloads of contents (--download-contents)"]
     off += [] if options.monitoring else ["alerts and metrics for Prometheus (--monitoring)"]
     if not off:
         return "Everything is on."
@@ -136,10 +140,10 @@ def install_options(args: argparse.Namespace, before: Installed | None) -> Insta
     image = current.image if args.image is None else args.image
     if args.image is None and not image:
         raise UsageError("--image is missing", "no image is published yet: build one with make image, push and name it")
+    on = tuple(name for name, is_on in _switches(args).items() if _given(is_on, name in current.capabilities))
+    has_self_service = _SELF_SERVICE in on
     return InstallOptions(
-        capabilities=tuple(
-            name for name, is_on in _switches(args).items() if _given(is_on, name in current.capabilities)
-        ),
+        capabilities=on,
         namespace=args.namespace,
         velero_account="velero",
         image=image,
@@ -147,6 +151,8 @@ def install_options(args: argparse.Namespace, before: Installed | None) -> Insta
         skip_immediately=_given(args.schedule_skip_immediately, current.skip_immediately),
         monitoring=_given(args.monitoring, current.monitoring),
         monitoring_labels=_labels(args.monitoring_label) or current.monitoring_labels,
+        tenant_locations=_given(args.tenant_locations, current.tenant_locations and has_self_service),
+        download_contents=_given(args.download_contents, current.download_contents and has_self_service),
     )
 
 
@@ -162,6 +168,8 @@ def _given(option: bool | None, current: bool) -> bool:  # noqa: FBT001 - an opt
 def capabilities_switched_off(before: Installed | None, options: InstallOptions, *, is_confirmed: bool) -> list[str]:
     """Return the capabilities that are there and no longer wanted; ask, unless that is confirmed."""
     off = [each for each in (before.capabilities if before else ()) if each not in options.capabilities]
+    if before is not None and before.tenant_locations and not options.tenant_locations and _SELF_SERVICE not in off:
+        off.append(TENANT_LOCATIONS)
     if off and not is_confirmed:
         confirm_deletion([f"capability {each} with its permissions and what it holds" for each in off])
     return off
@@ -169,8 +177,9 @@ def capabilities_switched_off(before: Installed | None, options: InstallOptions,
 
 def to_release(args: argparse.Namespace, before: Installed | None, off: Sequence[str]) -> list[str]:
     """Return the capabilities to release: those switched off now, and by the same command before, if it was ended."""
-    again = [name for name, is_on in _switches(args).items() if before is not None and is_on is False]
-    return [each for each in CAPABILITIES if each in off or each in again]
+    switches = {**_switches(args), TENANT_LOCATIONS: args.tenant_locations}
+    again = [name for name, is_on in switches.items() if before is not None and is_on is False]
+    return [each for each in switches if each in off or each in again]
 
 
 def _labels(given: Sequence[str]) -> dict[str, str]:
@@ -215,7 +224,8 @@ async def _without_rival(cluster: Cluster, options: InstallOptions, before: Inst
         print(f"warning: {seems}; self-service stays on. If that is so, stop it: {remedy}", file=sys.stderr)
         return options
     print(f"self-service stays off: {seems}. Delete it, then run the same command again: {remedy}", file=sys.stderr)
-    return replace(options, capabilities=tuple(each for each in options.capabilities if each != _SELF_SERVICE))
+    others = tuple(each for each in options.capabilities if each != _SELF_SERVICE)
+    return replace(options, capabilities=others, tenant_locations=False, download_contents=False)
 
 
 async def _define(cluster: Cluster, ours: Sequence[Piece], patience: Patience, *, dry_run: bool) -> None:

@@ -16,11 +16,19 @@ from foresail.cli.errors import UsageError
 from foresail.plan import Key, Kind
 
 CAPABILITIES = ("schedules", "self-service", "primers")
+TENANT_LOCATIONS = "tenant-locations"
+"""The part of self-service that is switched on its own, and holds objects of tenants."""
+
 _MONITORING = ("monitoring.yaml", "service-monitor.yaml")
+_LOCATIONS = ("self-service-locations.yaml",)
+_NO_CONTENTS, CONTENTS = "(false && variables.spec", "(true && variables.spec"
+"""How the fence of the operator's token refuses, and lets through, downloads of contents."""
+
 _SOURCE = re.compile(r"^# Source: [^/]+/templates/(.+)$", re.MULTILINE)
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]*")
 _CORE, _RBAC, _ADMISSION = "", "rbac.authorization.k8s.io", "admissionregistration.k8s.io"
+ADMISSION_POLICY = Kind(_ADMISSION, "v1", "validatingadmissionpolicies", "ValidatingAdmissionPolicy", namespaced=False)
 STAMP = Kind(_ADMISSION, "v1", "mutatingadmissionpolicies", "MutatingAdmissionPolicy", namespaced=False)
 STAMP_BINDING = Kind(
     _ADMISSION, "v1", "mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding", namespaced=False
@@ -38,7 +46,7 @@ _KINDS = (
     Kind("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy"),
     Kind("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget"),
     DEPLOYMENT,
-    Kind(_ADMISSION, "v1", "validatingadmissionpolicies", "ValidatingAdmissionPolicy", namespaced=False),
+    ADMISSION_POLICY,
     Kind(_ADMISSION, "v1", "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", namespaced=False),
     STAMP,
     STAMP_BINDING,
@@ -62,6 +70,8 @@ class InstallOptions:
     monitoring: bool = False
     monitoring_labels: Mapping[str, str] = field(default_factory=dict)
     velero_time_zone: str = "UTC"
+    tenant_locations: bool = False
+    download_contents: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +102,14 @@ def checked(options: InstallOptions) -> InstallOptions:
             raise UsageError(f"{option}: {text!r} is not a valid name", "write it as kubectl shows it")
     if not options.capabilities:
         raise UsageError("no capability is enabled", "leave out --schedules=false, or add --self-service or --primers")
+    for option, is_on in (
+        ("--tenant-locations", options.tenant_locations),
+        ("--download-contents", options.download_contents),
+    ):
+        if is_on and "self-service" not in options.capabilities:
+            raise UsageError(
+                f"{option} is part of self-service, which is off", f"add --self-service, or {option}=false"
+            )
     return options
 
 
@@ -112,7 +130,8 @@ def operators(options: InstallOptions) -> list[Piece]:
     """Return everything but the definitions, with what runs at its end."""
     name = "+".join(each for each in CAPABILITIES if each in options.capabilities)
     found = _pieces(_filled(_shipped(name), options))
-    wanted = [_labelled(piece, options) for source, piece in found if options.monitoring or source not in _MONITORING]
+    left_out = (*(() if options.monitoring else _MONITORING), *(() if options.tenant_locations else _LOCATIONS))
+    wanted = [_labelled(piece, options) for source, piece in found if source not in left_out]
     return sorted(wanted, key=lambda piece: piece.is_operator)
 
 
@@ -132,6 +151,8 @@ def _filled(text: str, options: InstallOptions) -> str:
         ("FORESAIL-IMAGE:TAG", options.image),
         ("PAUSE-IMAGE", options.pause_image),
         ("--schedule-skip-immediately=false", f"--schedule-skip-immediately={str(options.skip_immediately).lower()}"),
+        ("--tenant-locations=true", f"--tenant-locations={str(options.tenant_locations).lower()}"),
+        (_NO_CONTENTS, CONTENTS if options.download_contents else _NO_CONTENTS),
         ("--velero-time-zone=UTC", f"--velero-time-zone={options.velero_time_zone}"),
         ("app.kubernetes.io/managed-by: Helm", "app.kubernetes.io/managed-by: foresail"),
     ):

@@ -10,10 +10,13 @@ from foresail.api.capacity_buffers import POD_TEMPLATE, capacity_buffer, served_
 from foresail.api.marks import OBSERVED, PRIMER_LABEL, WARM_UP_STATUS
 from foresail.api.metadata import Metadata
 from foresail.api.pods import POD
+from foresail.api.requests import NON_ADMIN_LOCATION
 from foresail.cli.access.cluster import Cluster
+from foresail.cli.install.manifests import TENANT_LOCATIONS
 from foresail.kube.lease import LEASE
 from foresail.plan import Key, Kind
 from foresail.selfservice.families import BACKUPS, RESTORES
+from foresail.selfservice.rows.tenant_locations import FINALIZER
 
 _OPERATOR = "foresail"  # the first part of its User-Agent, by which the API server knows who wrote a field
 
@@ -56,6 +59,8 @@ class Releases:
             await self._remove_annotation(velero.SCHEDULE, self._namespace, OBSERVED)
         elif capability == "self-service":
             await self._release_requests()
+        elif capability == TENANT_LOCATIONS:
+            await self._release_locations()
         else:
             await self._release_capacity()
 
@@ -69,6 +74,12 @@ class Releases:
         for family in (BACKUPS, RESTORES):
             for each in await self._listed(family.kind):
                 await self._release(family.kind, each, family.finalizer)
+
+        await self._release_locations()
+
+    async def _release_locations(self) -> None:
+        for each in await self._listed(NON_ADMIN_LOCATION):
+            await self._release(NON_ADMIN_LOCATION, each, FINALIZER)
 
     async def _release_capacity(self) -> None:
         await self._remove_annotation(CRON_JOB, "", WARM_UP_STATUS)

@@ -37,7 +37,7 @@ async def remove(
 
 def _no_longer(options: InstallOptions, wanted: Sequence[Piece]) -> list[Piece]:
     """Return what an installation with everything switched on has and this one has not."""
-    everything = replace(options, capabilities=CAPABILITIES, monitoring=True)
+    everything = replace(options, capabilities=CAPABILITIES, monitoring=True, tenant_locations=True)
     there = {(each.kind, each.key) for each in wanted}
     return [each for each in operators(everything) if (each.kind, each.key) not in there]
 

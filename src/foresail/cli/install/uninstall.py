@@ -40,7 +40,9 @@ class _Uninstall:
         self._leaves_stopped: bool = args.leave_schedules_stopped
         self._and_kinds: bool = args.crds
         self._is_confirmed = bool(args.confirm or args.dry_run)
-        options = InstallOptions(CAPABILITIES, self._namespace, "velero", "foresail", "pause", monitoring=True)
+        options = InstallOptions(
+            CAPABILITIES, self._namespace, "velero", "foresail", "pause", monitoring=True, tenant_locations=True
+        )
         self._pieces = operators(checked(options))
         self._leases = [Key(self._namespace, name) for name in (OPERATORS_LEASE, PRIMERS_LEASE)]
 
