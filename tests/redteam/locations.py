@@ -521,7 +521,8 @@ def synced(world: World) -> None:
     since, target = now(), path("backupstoragelocations", VELERO, "default")
 
     def done() -> bool:
-        at = instant((world.admin.get(target) or {}).get("status", {}).get("lastSyncedTime"))
+        text = (world.admin.get(target) or {}).get("status", {}).get("lastSyncedTime")
+        at = instant(text) if text else None
         return at is not None and at > since
 
     until(done, 150, "Velero syncs the administrator's bucket")
