@@ -2,7 +2,7 @@
 
 import asyncio
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -51,7 +51,7 @@ class Stored:
             for each in operators(InstallOptions(capabilities, "velero", "velero", "foresail:1")):
                 self.put(each.kind, each.key, dict(each.body))
 
-    def put(self, kind: Kind, key: Key, body: Body, managed: list[dict[str, str]] = OURS) -> dict[str, Any]:
+    def put(self, kind: Kind, key: Key, body: Body, managed: Sequence[dict[str, Any]] = OURS) -> dict[str, Any]:
         found: dict[str, Any] = copy.deepcopy(dict(body))
         meta = {**found.get("metadata", {}), "name": key.name, "namespace": key.namespace, "generation": 1}
         found["metadata"] = {**meta, "uid": str(key), "managedFields": managed}
@@ -331,10 +331,10 @@ def test_locations_of_tenants_are_released_before_the_permissions_go(words: tupl
     stored = Stored(OFF, capabilities=("schedules", "self-service"))
     assert run(stored, "--tenant-locations") == 0
     assert "apply ClusterRole foresail-tenant-locations" in stored.writes
-    finalizers = {"f:metadata": {"f:finalizers": {}}}
+    finalizers: dict[str, Any] = {"f:metadata": {"f:finalizers": {}}}
     meta = {"finalizers": ["nonadminbackupstoragelocation.oadp.openshift.io/finalizer"]}
-    managed = [{"manager": "foresail", "fieldsV1": finalizers}]
-    stored.put(NON_ADMIN_LOCATION, Key("shop", "mine"), {"metadata": meta}, managed)  # type: ignore[arg-type]
+    managed: list[dict[str, Any]] = [{"manager": "foresail", "fieldsV1": finalizers}]
+    stored.put(NON_ADMIN_LOCATION, Key("shop", "mine"), {"metadata": meta}, managed)
     stored.writes.clear()
     assert run(stored) == 0
     assert not [each for each in stored.writes if each.startswith(("release", "delete"))]
