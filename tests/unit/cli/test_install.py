@@ -302,6 +302,14 @@ def test_the_doctor_asks_for_exactly_the_permissions_that_are_installed(capabili
     assert set(needed(**switches)) == installed
 
 
+def test_the_doctor_asks_for_the_permissions_of_tenants_locations_where_they_are_on() -> None:
+    options = InstallOptions(("self-service",), "velero", "velero", "foresail", tenant_locations=True)
+    pieces = operators(options)
+    bound = {each.body["roleRef"]["name"] for each in pieces if each.kind.name.endswith("RoleBinding")}
+    wanted = needed(schedules=False, self_service=True, locations=True)
+    assert set(wanted) == _permissions([each for each in pieces if each.key.name in bound])
+
+
 def test_each_account_is_bound_to_exactly_what_the_doctor_asks_for_its_work() -> None:
     pieces = operators(InstallOptions(CAPABILITIES, "velero", "velero", "foresail", "pause"))
     for account, wanted in (

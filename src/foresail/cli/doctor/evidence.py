@@ -120,6 +120,7 @@ class Operator:
     service_account: str
     lease: str = OPERATORS_LEASE
     name: str = _OURS[0]  # in the label of its pods
+    locations: bool = False  # of tenants
 
     def has_work_of(self, other: "Operator") -> bool:
         """Return whether the two have a capability in common."""
@@ -298,6 +299,7 @@ def _operator(wire: Deployment) -> Operator:
         service_account=f"{wire.metadata.namespace}/{pod.service_account_name or 'default'}",
         lease=leases[-1] if leases else OPERATORS_LEASE,
         name=(wire.metadata.labels or {})[_NAME],
+        locations=bool({"--tenant-locations", "--tenant-locations=true"} & set(words)),
     )
 
 
@@ -319,7 +321,12 @@ async def _permissions(
         reviewed = [each for each in operators if each.service_account == account]
     found: dict[Permission, bool] = {}
     for operator in reviewed:
-        wanted = needed(schedules=operator.schedules, self_service=operator.self_service, primers=operator.primers)
+        wanted = needed(
+            schedules=operator.schedules,
+            self_service=operator.self_service,
+            primers=operator.primers,
+            locations=operator.locations,
+        )
         user = f"system:serviceaccount:{operator.service_account.replace('/', ':')}"
         answers = await _allowed(cluster, namespace, wanted, REVIEW, {"user": user}, operator.lease)
         found |= {each: is_allowed and found.get(each, True) for each, is_allowed in answers.items()}

@@ -61,6 +61,14 @@ SELF_SERVICE = (
     *_each("velero.io", "backupstoragelocations", "list watch"),
     *_each("", "secrets", "list watch"),  # one of them, by its name
 )
+LOCATIONS = (
+    *_each("oadp.openshift.io", "nonadminbackupstoragelocations", "list watch patch", everywhere=True),
+    *_each("oadp.openshift.io", "nonadminbackupstoragelocations/status", "patch", everywhere=True),
+    *_each("oadp.openshift.io", "nonadminbackupstoragelocationrequests", "get list watch create delete"),
+    *_each("oadp.openshift.io", "nonadminbackupstoragelocationrequests/status", "patch"),
+    *_each("velero.io", "backupstoragelocations", "get create patch delete"),
+    *_each("", "secrets", "create patch"),
+)
 PRIMERS = (
     *_each("foresail.dev", "primers", "list watch", everywhere=True),
     *_each("foresail.dev", "primers/status", "patch", everywhere=True),
@@ -76,7 +84,13 @@ PRIMERS = (
 )
 
 
-def needed(*, schedules: bool, self_service: bool, primers: bool = False) -> list[Permission]:
-    """Return what an operator with these capabilities needs."""
-    sets = ((LEADERSHIP, True), (SCHEDULES, schedules), (SELF_SERVICE, self_service), (PRIMERS, primers))
+def needed(*, schedules: bool, self_service: bool, primers: bool = False, locations: bool = False) -> list[Permission]:
+    """Return what an operator with these capabilities needs; with or without tenants' own locations."""
+    sets = (
+        (LEADERSHIP, True),
+        (SCHEDULES, schedules),
+        (SELF_SERVICE, self_service),
+        (LOCATIONS, self_service and locations),
+        (PRIMERS, primers),
+    )
     return sorted({each for permissions, wanted in sets if wanted for each in permissions})
