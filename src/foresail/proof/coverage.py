@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from foresail.api.specs import BackupSpec
 from foresail.proof.observe import BackupRow, ClaimRow, CoverageView, NamespaceRow, ScheduleRow
@@ -39,6 +39,7 @@ class NamespaceCoverage:
     next_run: datetime | None = None
     claims: tuple[ClaimCoverage, ...] = ()
     gaps: tuple[Gap, ...] = ()
+    objective: timedelta | None = None
     is_excluded: bool = False
     """Whether the exclusion label says that nobody wants a backup of it."""
 
@@ -86,7 +87,7 @@ class _Judgement:
         """Return what a spec covers and the namespaces in it; specs that cover the same are judged once."""
         key = _key(spec, (*_DECIDING_NAMESPACES, *_DECIDING_DATA), policies)
         if key not in self.scopes:
-            scope = scope_of(spec, STANDARD_KINDS, self.rows, policies)
+            scope = scope_of(spec, STANDARD_KINDS, self.rows, policies, self.view.release)
             covered = scope.namespaces.covered(self.names)
             if "*" in (spec.excluded_namespace_scoped_resources or ()):
                 covered = frozenset()
@@ -98,6 +99,8 @@ class _Judgement:
         if schedule.paused:
             return [Gap(Reason.PAUSED, f"{schedule.title} is paused", schedule.title)]
         refused = self._scope(schedule.spec, schedule.policies)[0].refused
+        if schedule.policy_problem:
+            refused = (f"its resource policy: {schedule.policy_problem}", *refused)
         if refused:
             text = f"Velero refuses the template of {schedule.title}: {refused[0]}"
             return [Gap(Reason.REFUSED, text, schedule.title)]
@@ -134,7 +137,8 @@ class _Judgement:
             gaps.append(Gap(Reason.NO_SCHEDULE, f"no schedule covers namespace {row.name}"))
         elif all(self.health[each.title] for each in covering):
             gaps += [gap for each in covering[:_SHOWN_REASONS] for gap in self.health[each.title]]
-        gaps += self._objective(row, newest, covering[0].title if covering else "")
+        objective = self._objective(covering)
+        gaps += self._objective_missed(row, newest, objective, covering[0].title if covering else "")
         upcoming = [each.next_run for each in covering if each.next_run is not None and not each.paused]
         return NamespaceCoverage(
             row.name,
@@ -143,10 +147,17 @@ class _Judgement:
             min(upcoming, default=None),
             tuple(self._claim(each, covering) for each in claims),
             tuple(gaps),
+            objective,
         )
 
-    def _objective(self, row: NamespaceRow, newest: BackupRow | None, schedule: str) -> list[Gap]:
-        objective = self.view.objective
+    def _objective(self, covering: Iterable[ScheduleRow]) -> timedelta | None:
+        """Return the objective of a namespace: the view's, or the strictest of the schedules that cover it."""
+        own = [each.objective for each in covering if each.objective is not None]
+        return self.view.objective or min(own, default=None)
+
+    def _objective_missed(
+        self, row: NamespaceRow, newest: BackupRow | None, objective: timedelta | None, schedule: str
+    ) -> list[Gap]:
         if objective is None or self.now - row.created <= objective:
             return []
         if newest is None or newest.started is None:
@@ -183,7 +194,8 @@ class _Judgement:
     ) -> tuple[Method, str]:
         if not is_covered(scope, item, pods):
             return Method.NONE, "its filters leave the claim out"
-        found = data_backup(schedule.spec, claim.body, claim.volume, claim.pods, schedule.policies)
+        backed_up = [pod for pod, row in zip(claim.pods, pods, strict=True) if is_covered(scope, row, [item])]
+        found = data_backup(schedule.spec, claim.body, claim.volume, claim.pods, schedule.policies, backed_up)
         return found.method, found.reason
 
     def _absent(self) -> list[NamespaceCoverage]:

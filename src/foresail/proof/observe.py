@@ -7,6 +7,7 @@ from typing import Any
 
 from foresail.api.specs import BackupSpec
 from foresail.scope.policies import Policies
+from foresail.scope.releases import LATEST, Release
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,11 @@ class ScheduleRow:
     paused: bool = False
     next_run: datetime | None = None
     policies: Policies | None = None
+    policy_problem: str = ""
+    """Why Velero refuses the resource policy, if it does."""
+
+    objective: timedelta | None = None
+    """How old the newest good backup may be, by the SchedulePolicy."""
 
     @property
     def title(self) -> str:
@@ -70,3 +76,7 @@ class CoverageView:
     schedules: tuple[ScheduleRow, ...] = ()
     backups: tuple[BackupRow, ...] = ()
     objective: timedelta | None = None
+    """How old the newest good backup of any namespace may be, whatever SchedulePolicies say."""
+
+    release: Release = LATEST
+    """The Velero by whose rules the specs are judged."""

@@ -17,7 +17,7 @@ class Reason(StrEnum):
     """Every schedule that covers the namespace is paused. Resume one with `foresail schedule unpause`."""
 
     REFUSED = "SpecRefused"
-    """Velero refuses the template of the schedule, so no run backs anything up. Correct the template."""
+    """Velero refuses the template of the schedule or its resource policy, so no run backs anything up. Correct it."""
 
     PARTIAL_RUNS = "RunsNotComplete"
     """The last runs failed or partially failed. Read the errors with `velero backup describe`."""

@@ -3,13 +3,16 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from foresail.api.selectors import problem_of, selects
+from foresail.api.selectors import selects
 from foresail.api.specs import BackupSpec, LabelSelector
-from foresail.scope.discovery import DEFINITIONS, NAMESPACES, SHARED_KINDS, Discovery, ResourceKind
+from foresail.scope.discovery import CLAIMS, DEFINITIONS, NAMESPACES, SHARED_KINDS, Discovery, ResourceKind
 from foresail.scope.kinds import KindFilter, global_kinds, scoped_kinds, uses_old_lists
+from foresail.scope.labels import selector_problem
 from foresail.scope.namespaces import NamespaceFilter, namespace_filter
 from foresail.scope.policies import ObjectFilters, Policies, combined
+from foresail.scope.releases import LATEST, Release
 from foresail.scope.validation import problems
+from foresail.scope.volumes import is_unjudged
 from foresail.scope.world import Item, ItemKey, World
 
 EXCLUDE_LABEL = "velero.io/exclude-from-backup"
@@ -53,7 +56,11 @@ class Scope:
 
 
 def scope_of(
-    spec: BackupSpec, discovery: Discovery, namespaces: Iterable[Item], policies: Policies | None = None
+    spec: BackupSpec,
+    discovery: Discovery,
+    namespaces: Iterable[Item],
+    policies: Policies | None = None,
+    release: Release = LATEST,
 ) -> Scope:
     """Return what a spec covers in a cluster with these kinds and namespaces."""
     rows = list(namespaces)
@@ -62,6 +69,7 @@ def scope_of(
         spec.included_namespaces or (),
         (*(spec.excluded_namespaces or ()), *labelled),
         [each.key.name for each in rows],
+        release,
     )
     kinds: KindFilter
     if uses_old_lists(spec):
@@ -69,23 +77,30 @@ def scope_of(
     else:
         lists = policies.include_exclude_policy if policies else None
         kinds = combined(scoped_kinds(spec, discovery, names), lists, discovery)
-    refused = tuple(problems(spec, labelled, policies))
+    refused = tuple(problems(spec, labelled, policies, release))
     return Scope(spec, discovery, names, kinds, ObjectFilters(policies, discovery), refused)
 
 
-def covered(spec: BackupSpec, world: World, policies: Policies | None = None) -> frozenset[ItemKey]:
+def covered(
+    spec: BackupSpec, world: World, policies: Policies | None = None, release: Release = LATEST
+) -> frozenset[ItemKey]:
     """Return the objects that a Backup with this spec has in its archive."""
-    scope = scope_of(spec, world.discovery, world.namespaces, policies)
+    scope = scope_of(spec, world.discovery, world.namespaces, policies, release)
     if scope.refused:
         return frozenset()
     collected = _collected(scope, world)
+    claims = scope.discovery.resolve(CLAIMS)
+    judges_claims = claims is not None and scope.kinds.includes(claims)
     taken: set[ItemKey] = set()
+    seen: set[ItemKey] = set()
     waiting = [each for each in collected if scope.takes(each)]
     while waiting:
         item = waiting.pop()
-        if item.key in taken:
+        if item.key in seen:
             continue
-        taken.add(item.key)
+        seen.add(item.key)
+        if not (judges_claims and is_unjudged(item.unbound, policies, release)):
+            taken.add(item.key)
         related = (world.by_key.get(each) for each in item.related)
         waiting += [each for each in related if each is not None and scope.takes(each)]
     return frozenset(taken | _definitions(scope, world, taken))
@@ -169,7 +184,7 @@ def _is_selected(spec: BackupSpec, item: Item) -> bool:
 
 
 def _is_unusable(selector: LabelSelector) -> bool:
-    return not (selector.match_labels or selector.match_expressions) or problem_of(selector) is not None
+    return not (selector.match_labels or selector.match_expressions) or selector_problem(selector) is not None
 
 
 def _is_named(scope: Scope, namespace: Item) -> bool:
@@ -177,7 +192,7 @@ def _is_named(scope: Scope, namespace: Item) -> bool:
     if not namespace.is_active:
         return False
     spec, single = scope.spec, scope.spec.label_selector
-    single = None if single is not None and problem_of(single) else single
+    single = None if single is not None and selector_problem(single) else single
     alternatives = (single,) if single is not None else spec.or_label_selectors or ()
     if any(selects(each, namespace.labels) for each in alternatives):
         return True

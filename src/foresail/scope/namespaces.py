@@ -1,9 +1,15 @@
 """Which namespaces a spec covers."""
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
 from foresail.scope.globs import compiled, has_wildcard, matches
+from foresail.scope.releases import LATEST, Release
+
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_LONGEST_NAME = 63
+_NOT_IN_PATTERNS = frozenset("|()!{},")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +52,32 @@ class NamespaceFilter:
 
 
 def namespace_filter(
-    included: Collection[str], excluded: Collection[str], existing: Collection[str]
+    included: Collection[str], excluded: Collection[str], existing: Collection[str], release: Release = LATEST
 ) -> NamespaceFilter:
     """Return the filter of a spec in a cluster with these namespaces; `excluded` has those with the label too."""
     includes, excludes = frozenset(included) or frozenset({"*"}), frozenset(excluded)
-    expanded = "*" not in includes and any(map(has_wildcard, (*includes, *excludes)))
+    expanded = release.expands_patterns and "*" not in includes and any(map(has_wildcard, (*includes, *excludes)))
     if expanded:
         includes, excludes = _expanded(includes, existing), _expanded(excludes, existing)
-    everything = not excludes and (not includes or includes in (frozenset({"*"}), frozenset(existing)))
+    whole = [frozenset(), frozenset({"*"}), *([frozenset(existing)] if release.expands_patterns else [])]
+    everything = not excludes and includes in whole
     return NamespaceFilter(includes, excludes, everything, expanded)
+
+
+def is_pattern(name: str, release: Release = LATEST) -> bool:
+    """Whether a name in a list of namespaces is a valid name or pattern."""
+    if not name:
+        return True
+    if not release.expands_patterns:
+        plain = name.replace("*", "x")
+        return len(plain) <= _LONGEST_NAME and _LABEL.fullmatch(plain) is not None
+    if not _NOT_IN_PATTERNS.isdisjoint(name) or "**" in name:
+        return False
+    without_classes = re.sub(r"\[[^\]]+\]", "x", name)
+    if "[" in without_classes or "]" in without_classes:
+        return False
+    plain = re.sub(r"[*?\[\]]", "x", name)
+    return len(plain) <= _LONGEST_NAME and _LABEL.fullmatch(plain) is not None
 
 
 def _expanded(patterns: frozenset[str], existing: Collection[str]) -> frozenset[str]:

@@ -1,6 +1,6 @@
 """Velero's resource policies: volume policies and the filters that a ConfigMap adds to a spec."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -11,6 +11,9 @@ from foresail.api.specs import LabelSelector
 from foresail.scope.discovery import Discovery
 from foresail.scope.globs import compiled, has_wildcard, matches
 from foresail.scope.kinds import Lists, ScopedKinds, scoped_names
+from foresail.scope.labels import selector_problem
+from foresail.scope.namespaces import is_pattern
+from foresail.scope.releases import LATEST, Release
 
 
 class PolicyError(ValueError):
@@ -124,7 +127,7 @@ class Policies(_Strict, frozen=True):
         return bool(self.include_exclude_policy or self.cluster_scoped_filter_policy or self.namespaced_filter_policies)
 
 
-def policies_of(data: Mapping[str, str] | None) -> Policies:
+def policies_of(data: Mapping[str, str] | None, release: Release = LATEST) -> Policies:
     """Return the policy in a ConfigMap's data; raise PolicyError if Velero refuses it."""
     if not data or len(data) != 1:
         raise PolicyError("the ConfigMap must have exactly one key")
@@ -134,7 +137,75 @@ def policies_of(data: Mapping[str, str] | None) -> Policies:
             capacity_range(each.conditions.capacity)
     except (yaml.YAMLError, msgspec.ValidationError, ValueError, RecursionError) as error:
         raise PolicyError(str(error)) from error
+    for problem in _problems(policies):
+        raise PolicyError(problem)
+    if not release.has_filter_policies and _is_new(policies):
+        raise PolicyError("Velero knows some of its fields from 1.18 on only")
     return policies
+
+
+def _problems(policies: Policies) -> Iterator[str]:
+    """Yield why Velero refuses a policy that it can read."""
+    for policy in policies.volume_policies:
+        if policy.conditions.csi and not policy.conditions.csi.driver and policy.conditions.csi.volume_attributes:
+            yield "a condition on attributes of csi needs the driver"
+    if policies.include_exclude_policy:
+        yield from _list_problems(policies.include_exclude_policy)
+    if policies.cluster_scoped_filter_policy:
+        filters = policies.cluster_scoped_filter_policy.resource_filters
+        if any(each.is_catch_all for each in filters):
+            yield "a filter of clusterScopedFilterPolicy needs kinds"
+        yield from _filter_problems(filters)
+    patterns = [pattern for each in policies.namespaced_filter_policies for pattern in each.namespaces]
+    yield from (f"{each!r} is no namespace name or pattern" for each in patterns if not is_pattern(each))
+    if len(patterns) != len(set(patterns)):
+        yield "a namespace is in namespacedFilterPolicies twice"
+    for each in policies.namespaced_filter_policies:
+        if not each.namespaces:
+            yield "an entry of namespacedFilterPolicies needs namespaces"
+        yield from _filter_problems(each.resource_filters)
+
+
+def _list_problems(lists: ScopedLists) -> Iterator[str]:
+    for included, excluded in (
+        (lists.included_cluster_scoped_resources, lists.excluded_cluster_scoped_resources),
+        (lists.included_namespace_scoped_resources, lists.excluded_namespace_scoped_resources),
+    ):
+        if "*" in (*included, *excluded):
+            yield "includeExcludePolicy has *"
+        if not set(included).isdisjoint(excluded):
+            yield "includeExcludePolicy includes and excludes the same kind"
+
+
+def _filter_problems(filters: Sequence[ResourceFilter]) -> Iterator[str]:
+    if not filters:
+        yield "resourceFilters is empty"
+    catch_all = [each for each in filters if each.is_catch_all]
+    if len(catch_all) > 1 or any(each.names or each.excluded_names for each in catch_all):
+        yield "only one filter may have no kinds, and it cannot have names"
+    kinds = [kind for each in filters for kind in each.kinds if kind != "*"]
+    if len(kinds) != len(set(kinds)):
+        yield "a kind has two resourceFilters"
+    for each in filters:
+        single = each.label_selector
+        if single and (single.match_labels or single.match_expressions) and each.or_label_selectors:
+            yield "labelSelector and orLabelSelectors cannot be combined"
+        selectors = [*([single] if single else []), *each.or_label_selectors]
+        yield from (problem for selector in selectors if (problem := selector_problem(selector)))
+        yield from (
+            f"pattern {name!r} is malformed" for name in (*each.names, *each.excluded_names) if not compiled(name)
+        )
+
+
+def _is_new(policies: Policies) -> bool:
+    """Whether a policy has what releases before 1.18 refuse."""
+    return bool(policies.cluster_scoped_filter_policy or policies.namespaced_filter_policies) or any(
+        each.action.type == "custom"
+        or each.conditions.pvc_phase
+        or each.conditions.pvc_volume_mode
+        or each.conditions.pvc_access_modes
+        for each in policies.volume_policies
+    )
 
 
 def capacity_range(text: str) -> tuple[Any, Any]:

@@ -1,18 +1,17 @@
 """Why Velero refuses a spec: a Backup with such a spec covers nothing."""
 
-import re
 from collections.abc import Collection
 
 from foresail.api.specs import BackupSpec
 from foresail.scope.kinds import uses_new_lists, uses_old_lists
+from foresail.scope.namespaces import is_pattern
 from foresail.scope.policies import Policies
-
-_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-_LONGEST_NAME = 63
-_NOT_IN_PATTERNS = frozenset("|()!{},")
+from foresail.scope.releases import LATEST, Release
 
 
-def problems(spec: BackupSpec, excluded_by_label: Collection[str], policies: Policies | None) -> list[str]:
+def problems(
+    spec: BackupSpec, excluded_by_label: Collection[str], policies: Policies | None, release: Release = LATEST
+) -> list[str]:
     """Return why Velero refuses a spec; an empty list if it does not."""
     found: list[str] = []
     if uses_old_lists(spec):
@@ -32,20 +31,8 @@ def problems(spec: BackupSpec, excluded_by_label: Collection[str], policies: Pol
     excluded_namespaces = (*(spec.excluded_namespaces or ()), *excluded_by_label)
     found += _in_both("namespaces", spec.included_namespaces, excluded_namespaces, star=False)
     names = {*(spec.included_namespaces or ()), *excluded_namespaces}
-    return found + [f"{each!r} is no namespace name or pattern" for each in sorted(names) if not is_pattern(each)]
-
-
-def is_pattern(name: str) -> bool:
-    """Whether a name in a list of namespaces is a valid name or pattern."""
-    if not name:
-        return True
-    if not _NOT_IN_PATTERNS.isdisjoint(name) or "**" in name:
-        return False
-    without_classes = re.sub(r"\[[^\]]+\]", "x", name)
-    if "[" in without_classes or "]" in without_classes:
-        return False
-    plain = re.sub(r"[*?\[\]]", "x", name)
-    return len(plain) <= _LONGEST_NAME and _LABEL.fullmatch(plain) is not None
+    invalid = [each for each in sorted(names) if not is_pattern(each, release)]
+    return found + [f"{each!r} is no namespace name or pattern" for each in invalid]
 
 
 def _in_both(what: str, included: Collection[str] | None, excluded: Collection[str] | None, *, star: bool) -> list[str]:

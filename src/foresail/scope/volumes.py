@@ -8,14 +8,17 @@ from typing import Any
 from foresail.api.quantities import quantity
 from foresail.api.specs import BackupSpec
 from foresail.scope.policies import Conditions, Policies, capacity_range
+from foresail.scope.releases import Release
+from foresail.scope.world import is_running
 
 OPT_IN = "backup.velero.io/backup-volumes"
 OPT_OUT = "backup.velero.io/backup-volumes-excludes"
 _WITHOUT_DATA = ("hostPath", "secret", "configMap", "projected", "downwardAPI")
+_NO_CLAIM: dict[str, Any] = {"metadata": {}}
 _TYPES = (
     "awsElasticBlockStore", "azureDisk", "azureFile", "cephfs", "cinder", "csi", "fc", "flocker", "flexVolume",
-    "gcePersistentDisk", "glusterfs", "hostPath", "iscsi", "local", "nfs", "photonPersistentDisk", "portworxVolume",
-    "quobyte", "rbd", "scaleIO", "storageos", "vsphereVolume",
+    "emptyDir", "gcePersistentDisk", "glusterfs", "hostPath", "iscsi", "local", "nfs", "photonPersistentDisk",
+    "portworxVolume", "quobyte", "rbd", "scaleIO", "storageos", "vsphereVolume",
 )  # fmt: skip
 
 
@@ -40,20 +43,29 @@ Body = Mapping[str, Any]
 
 
 def data_backup(
-    spec: BackupSpec, claim: Body, volume: Body | None, pods: Collection[Body], policies: Policies | None = None
+    spec: BackupSpec,
+    claim: Body,
+    volume: Body | None,
+    pods: Collection[Body],
+    policies: Policies | None = None,
+    backed_up: Collection[Body] | None = None,
 ) -> DataBackup:
-    """Return how a Backup with this spec saves the data of a claim that these pods mount.
+    """Return how a Backup with this spec saves the data of a claim that these pods mount; all are backed up by default.
 
     Whether a snapshot succeeds depends on the storage: a snapshot here means that Velero asks for one.
     """
     action = matched_action(policies, claim, volume)
-    mounted = [(pod, each) for pod in pods for each in _mounts(pod, claim["metadata"]["name"])]
+    mounted = _all_mounts(pods, claim)
     if action in ("skip", "custom"):
         skipped = action == "skip"
         return DataBackup(Method.NONE, "a volume policy skips it") if skipped else DataBackup(Method.CUSTOM)
-    opted_in = action is None and any(uses_file_system(spec, pod, name) for pod, name in mounted)
-    if opted_in or action == "fs-backup":
-        return _file_system(mounted)
+    opted_in = [(pod, name) for pod, name in mounted if action == "fs-backup" or uses_file_system(spec, pod, name)]
+    if action == "fs-backup" or (action is None and opted_in):
+        if opted_in and backed_up is not None:
+            opted_in = [(pod, name) for pod, name in opted_in if pod in backed_up]
+            if not opted_in:
+                return DataBackup(Method.NONE, "the backup leaves out every pod that mounts it")
+        return _file_system(opted_in, volume)
     if volume is None:
         return DataBackup(Method.NONE, "it has no volume yet")
     if action is None and spec.snapshot_volumes is False:
@@ -74,14 +86,39 @@ def by_default(spec: BackupSpec) -> bool:
     return bool(spec.default_volumes_to_restic) or bool(spec.default_volumes_to_fs_backup)
 
 
-def pod_volumes(spec: BackupSpec, pod: Body) -> list[str]:
-    """Return the volumes of a pod that Velero saves by the file system, without resource policies."""
-    volumes = [each for each in pod["spec"].get("volumes") or () if not any(kind in each for kind in _WITHOUT_DATA)]
-    return [
-        each["name"]
-        for each in volumes
-        if not each["name"].startswith("default-token") and uses_file_system(spec, pod, each["name"])
-    ]
+Claims = Mapping[str, tuple[Body, Body | None]]
+"""The claims of a namespace by name, each with its volume."""
+
+
+def pod_volumes(
+    spec: BackupSpec, pod: Body, claims: Claims | None = None, policies: Policies | None = None
+) -> list[str]:
+    """Return the volumes of a pod that Velero chooses for file-system backup."""
+    found = []
+    for each in pod["spec"].get("volumes") or ():
+        name = each["name"]
+        if any(kind in each for kind in _WITHOUT_DATA) or name.startswith("default-token"):
+            continue
+        source = (each.get("persistentVolumeClaim") or {}).get("claimName")
+        claim, volume = (claims or {}).get(source, (_NO_CLAIM, None)) if source else (_NO_CLAIM, {"spec": each})
+        action = matched_action(policies, claim, volume)
+        if policies is not None and volume is None and action is None:
+            continue  # an error: see `is_unjudged`
+        if action == "fs-backup" or (action is None and uses_file_system(spec, pod, name)):
+            found.append(name)
+    return found
+
+
+def is_unjudged(unbound: Collection[Body], policies: Policies | None, release: Release) -> bool:
+    """Whether Velero fails to judge a volume of a pod that mounts claims without volumes, and so leaves the pod out.
+
+    A resource policy makes it look for the volume: before 1.18 always, then unless a policy matches the claim alone.
+    """
+    if policies is None:
+        return False
+    return any(
+        not each or not release.has_filter_policies or matched_action(policies, each, None) is None for each in unbound
+    )
 
 
 def matched_action(policies: Policies | None, claim: Body, volume: Body | None) -> str | None:
@@ -92,10 +129,26 @@ def matched_action(policies: Policies | None, claim: Body, volume: Body | None) 
     return None
 
 
-def _file_system(mounted: Collection[tuple[Body, str]]) -> DataBackup:
-    if any((pod.get("status") or {}).get("phase") == "Running" for pod, _ in mounted):
+def _file_system(mounted: Collection[tuple[Body, str]], volume: Body | None) -> DataBackup:
+    running = [(pod, name) for pod, name in mounted if is_running(pod)]
+    if not running:
+        return DataBackup(Method.NONE, "no running pod mounts it")
+    if "hostPath" in ((volume or {}).get("spec") or {}):
+        return DataBackup(Method.NONE, "file-system backup does not support hostPath volumes")
+    used = [_use(pod, name) for pod, name in running]
+    if "volumeMounts" in used:
         return DataBackup(Method.FILE_SYSTEM)
-    return DataBackup(Method.NONE, "no running pod mounts it")
+    devices = "file-system backup does not support block devices"
+    return DataBackup(Method.NONE, devices if "volumeDevices" in used else "no container mounts it")
+
+
+def _use(pod: Body, volume: str) -> str:
+    """Return how the containers of a pod use a volume; a device counts before a mount, as in Velero."""
+    containers = pod["spec"].get("containers") or ()
+    for how in ("volumeDevices", "volumeMounts"):
+        if any(each["name"] == volume for container in containers for each in container.get(how) or ()):
+            return how
+    return ""
 
 
 def _why_no_file_system(spec: BackupSpec, mounted: Collection[tuple[Body, str]]) -> str:
@@ -104,6 +157,10 @@ def _why_no_file_system(spec: BackupSpec, mounted: Collection[tuple[Body, str]])
     if by_default(spec):
         return "a pod opts out and snapshotVolumes is false"
     return "no pod opts in and snapshotVolumes is false"
+
+
+def _all_mounts(pods: Collection[Body], claim: Body) -> list[tuple[Body, str]]:
+    return [(pod, each) for pod in pods for each in _mounts(pod, claim["metadata"]["name"])]
 
 
 def _mounts(pod: Body, claim: str) -> list[str]:

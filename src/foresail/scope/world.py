@@ -39,6 +39,9 @@ class Item:
     related: tuple[ItemKey, ...] = ()
     """The objects that Velero adds when it backs up this one."""
 
+    unbound: tuple[Mapping[str, Any], ...] = ()
+    """Of a pod: the claims that it mounts and that have no volume; one that does not exist is empty."""
+
 
 @dataclass(frozen=True, slots=True)
 class World:
@@ -68,9 +71,10 @@ def _item(kind: str, body: Mapping[str, Any], links: "_Links") -> Item:
     return Item(
         key,
         metadata.get("labels") or {},
-        is_terminating="deletionTimestamp" in metadata,
+        is_terminating=_is_terminating(body),
         is_active=kind != NAMESPACES or (body.get("status") or {}).get("phase") == "Active",
         related=tuple(links.related(key, body)),
+        unbound=tuple(links.unbound(key, body)),
     )
 
 
@@ -81,15 +85,21 @@ class _Links:
         self.bindings: dict[tuple[str, str], list[ItemKey]] = defaultdict(list)
         self.running_pods: dict[tuple[str, str], list[ItemKey]] = defaultdict(list)
         self.groups: dict[tuple[str, str], list[ItemKey]] = defaultdict(list)
+        self.claims: dict[tuple[str, str], Mapping[str, Any]] = {}
+        self.volumes: set[str] = set()
         for kind, body in objects:
             namespace, name = body["metadata"].get("namespace", ""), body["metadata"]["name"]
             if kind == CLUSTER_ROLE_BINDINGS:
                 self._bind(name, body)
-            elif kind == PODS and (body.get("status") or {}).get("phase") == "Running":
+            elif kind == PODS and is_running(body):
                 for claim in claims_of(body):
                     self.running_pods[namespace, claim].append(ItemKey(PODS, namespace, name))
-            elif kind == CLAIMS and _group(body):
-                self.groups[namespace, _group(body)].append(ItemKey(CLAIMS, namespace, name))
+            elif kind == VOLUMES:
+                self.volumes.add(name)
+            elif kind == CLAIMS:
+                self.claims[namespace, name] = body
+                if _group(body):
+                    self.groups[namespace, _group(body)].append(ItemKey(CLAIMS, namespace, name))
 
     def _bind(self, name: str, body: Mapping[str, Any]) -> None:
         for subject in body.get("subjects") or ():
@@ -112,12 +122,29 @@ class _Links:
         elif key.kind == SERVICE_ACCOUNTS:
             yield from self.bindings[key.namespace, key.name]
 
+    def unbound(self, key: ItemKey, body: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
+        """Return the claims of a pod that have no volume."""
+        for name in claims_of(body) if key.kind == PODS else ():
+            claim = self.claims.get((key.namespace, name), {})
+            if not claim or not is_bound(claim) or claim["spec"]["volumeName"] not in self.volumes:
+                yield claim
+
 
 def claims_of(pod: Mapping[str, Any]) -> list[str]:
     """Return the names of the claims that a pod mounts."""
     volumes = pod["spec"].get("volumes") or ()
     names = [(each.get("persistentVolumeClaim") or {}).get("claimName") for each in volumes]
     return [each for each in names if each]
+
+
+def is_running(pod: Mapping[str, Any]) -> bool:
+    """Whether a pod runs on a node and is not being deleted."""
+    is_scheduled = bool(pod["spec"].get("nodeName"))
+    return is_scheduled and (pod.get("status") or {}).get("phase") == "Running" and not _is_terminating(pod)
+
+
+def _is_terminating(body: Mapping[str, Any]) -> bool:
+    return "deletionTimestamp" in body["metadata"]
 
 
 def is_bound(claim: Mapping[str, Any]) -> bool:

@@ -22,8 +22,8 @@ def named(name: str, namespace: str = "", **rest: object) -> dict[str, Any]:
     return {"metadata": metadata | ({"namespace": namespace} if namespace else {}), **rest}
 
 
-def answers() -> dict[str, Any]:
-    template = {"includedNamespaces": ["shop", "gone"], "snapshotVolumes": False}
+def answers(phase_of_tenant: str = "Completed", **more: object) -> dict[str, Any]:
+    template = {"includedNamespaces": ["shop", "gone"], "snapshotVolumes": False, **more}
     started = (now() - timedelta(hours=3)).isoformat()
     nightly = named(
         "nightly-1",
@@ -32,23 +32,50 @@ def answers() -> dict[str, Any]:
         status={"phase": "Completed", "startTimestamp": started, "progress": {"itemsBackedUp": 7}},
     )
     nightly["metadata"]["labels"]["velero.io/schedule-name"] = "nightly"
-    tenant = {"schedule": "0 3 * * *", "template": {"backupSpec": {"includedNamespaces": ["shop"]}}}
+    mine = named(
+        "mine",
+        "lab",
+        spec={"schedule": "0 3 * * *", "template": {"backupSpec": {"includedNamespaces": ["shop"]}}},
+        status={"nextRun": "2099-01-01T03:00:00Z"},
+    )
+    mine["metadata"]["uid"] = "of-mine"
+    request = named("mine-1", "lab", spec={})
+    request["metadata"] |= {"uid": "of-mine-1", "annotations": {"foresail.dev/schedule-uid": "of-mine"}}
+    forged = named("forged", "shop", spec={})
+    forged["metadata"] |= {"uid": "of-forged", "annotations": {"foresail.dev/schedule-uid": "of-mine"}}
+    own = {"phase": phase_of_tenant, "startTimestamp": started, "progress": {"itemsBackedUp": 3}}
+    of_tenant = named("lab-mine-1", "velero", spec={"includedNamespaces": ["lab"]}, status=own)
+    of_tenant["metadata"]["annotations"] = {"foresail.dev/request-uid": "of-mine-1"}
+    of_forged = named("shop-forged", "velero", spec={"includedNamespaces": ["shop"]}, status={**own, "phase": "Failed"})
+    of_forged["metadata"]["annotations"] = {"foresail.dev/request-uid": "of-forged"}
+    policy = named(
+        "all",
+        spec={
+            "selector": {},
+            "objective": {"rpo": "2h"},
+            "windows": {"allowed": [{"schedule": "0 4 * * *", "duration": "30m"}]},
+        },
+    )
     claim = named("data", "shop", spec={"volumeName": "pv"}, status={"phase": "Bound"})
     return {
         "/api/v1/namespaces": listed(named("shop"), named("bank"), named("lab"), named("kube-system")),
         "/api/v1/persistentvolumeclaims": listed(claim),
         "/api/v1/persistentvolumes": listed(named("pv", spec={"capacity": {"storage": "1Gi"}})),
         "/api/v1/pods": listed(),
-        f"{VELERO}/backups": listed(nightly),
+        f"{VELERO}/backups": listed(nightly, of_tenant, of_forged),
+        f"{VELERO}/backupstoragelocations": listed(),
+        "/apis/apps/v1/namespaces/velero/deployments": listed(),
+        "/apis/foresail.dev/v1alpha1/schedulepolicies": listed(policy),
+        "/apis/oadp.openshift.io/v1alpha1/nonadminbackups": listed(request, forged),
         f"{VELERO}/schedules": listed(named("nightly", "velero", spec={"schedule": "@daily", "template": template})),
-        "/apis/oadp.openshift.io/v1alpha1/nonadminschedules": listed(named("mine", "lab", spec=tenant)),
+        "/apis/oadp.openshift.io/v1alpha1/nonadminschedules": listed(mine),
     }
 
 
 @pytest.fixture
 def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    def command(*options: str) -> tuple[int, str, str]:
-        with canned(tmp_path, answers()) as server:
+    def command(*options: str, **changes: Any) -> tuple[int, str, str]:  # noqa: ANN401
+        with canned(tmp_path, answers(**changes)) as server:
             code = main(["coverage", "--kubeconfig", str(server.kubeconfig), *options])
             assert server.writes == []
         printed = capsys.readouterr()
@@ -68,7 +95,7 @@ def test_each_namespace_shows_what_covers_it_and_what_does_not(run: Callable[...
     assert "nightly-1 (3h ago)" in lines["shop"]
     assert "0/1" in lines["shop"]
     assert lines["shop"].endswith("VolumeLeftOut")
-    assert err == "4 of 4 namespaces have gaps.\n"
+    assert err == "3 of 4 namespaces have gaps.\n"
 
 
 def test_gaps_alone_are_no_failure_unless_asked_for(run: Callable[..., tuple[int, str, str]]) -> None:
@@ -101,3 +128,30 @@ def test_a_namespace_that_does_not_exist_is_an_error(run: Callable[..., tuple[in
 
 def test_an_objective_that_is_no_duration_is_wrong_usage(run: Callable[..., tuple[int, str, str]]) -> None:
     assert run("-A", "--rpo", "soon")[0] == 2
+
+
+def test_the_policy_of_a_schedule_has_the_objective_and_moves_the_next_run(
+    run: Callable[..., tuple[int, str, str]],
+) -> None:
+    (shop,) = json.loads(run("-n", "shop", "-o", "json")[1])["namespaces"]
+    assert shop["objectiveSeconds"] == 2 * 3600
+    assert [each["reason"] for each in shop["gaps"]] == ["ObjectiveMissed"]
+    assert shop["nextRun"].endswith("T04:00:00+00:00")  # at midnight by the schedule, from four on by the window
+
+
+def test_the_runs_of_a_tenants_schedule_count_and_those_that_pretend_to_be_do_not(
+    run: Callable[..., tuple[int, str, str]],
+) -> None:
+    (lab,) = json.loads(run("-n", "lab", "-o", "json")[1])["namespaces"]
+    assert (lab["gaps"], lab["nextRun"]) == ([], "2099-01-01T03:00:00+00:00")
+    assert lab["newestGoodBackup"]["name"] == "lab-mine-1"
+    (lab,) = json.loads(run("-n", "lab", "-o", "json", phase_of_tenant="PartiallyFailed")[1])["namespaces"]
+    assert [each["reason"] for each in lab["gaps"]] == ["RunsNotComplete"]
+    assert "the last 1 of 1 runs of lab/mine" in lab["gaps"][0]["message"]
+
+
+def test_a_missing_resource_policy_is_a_gap(run: Callable[..., tuple[int, str, str]]) -> None:
+    rules = {"kind": "configmap", "name": "rules"}
+    (shop,) = json.loads(run("-n", "shop", "-o", "json", resourcePolicy=rules)[1])["namespaces"]
+    assert [each["reason"] for each in shop["gaps"]] == ["SpecRefused", "ObjectiveMissed"]
+    assert "ConfigMap rules does not exist" in shop["gaps"][0]["message"]

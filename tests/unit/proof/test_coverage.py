@@ -1,4 +1,5 @@
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -9,6 +10,8 @@ from foresail.api.specs import BackupSpec
 from foresail.proof.coverage import NamespaceCoverage, judge
 from foresail.proof.observe import BackupRow, ClaimRow, CoverageView, NamespaceRow, ScheduleRow
 from foresail.proof.reasons import Reason
+from foresail.scope.releases import Release
+from foresail.scope.volumes import Method
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
 OLD = NOW - timedelta(days=400)
@@ -71,6 +74,49 @@ def test_what_a_restore_could_use_is_told_from_what_only_exists() -> None:
     found = judged(CoverageView(namespaces("shop"), (), (nightly,), runs, timedelta(hours=24)))["shop"]
     assert found.newest_good == runs[1]
     assert reasons(found) == [Reason.SHRUNK, Reason.OBJECTIVE_MISSED]
+
+
+def test_the_strictest_objective_of_the_covering_schedules_counts_unless_one_is_given() -> None:
+    daily = replace(schedule("daily"), objective=timedelta(hours=26))
+    hourly = replace(schedule("hourly", includedNamespaces=["shop"]), objective=timedelta(hours=2))
+    view = CoverageView(namespaces("shop", "bank"), (), (daily, hourly), (run(daily, 5),))
+    found = judged(view)
+    assert reasons(found["shop"]) == [Reason.OBJECTIVE_MISSED]
+    assert found["shop"].objective == timedelta(hours=2)
+    assert reasons(found["bank"]) == []
+    assert judged(replace(view, objective=timedelta(hours=6)))["shop"].all_gaps() == []
+
+
+def test_a_resource_policy_that_velero_refuses_protects_nothing() -> None:
+    bad = replace(schedule("nightly"), policy_problem="ConfigMap rules does not exist")
+    found = judged(CoverageView(namespaces("shop"), (), (bad,)))["shop"]
+    assert reasons(found) == [Reason.REFUSED]
+    assert found.gaps[0].message.endswith("nightly: its resource policy: ConfigMap rules does not exist")
+
+
+def test_a_pattern_covers_nothing_with_velero_1_17() -> None:
+    view = CoverageView(namespaces("shop"), (), (schedule("nightly", includedNamespaces=["sh*"]),))
+    assert reasons(judged(view)["shop"]) == []
+    assert reasons(judged(replace(view, release=Release.V1_17))["shop"]) == [Reason.NO_SCHEDULE]
+
+
+def test_a_claim_of_an_opted_in_pod_that_the_template_leaves_out_is_a_gap() -> None:
+    opted_in = {
+        "metadata": {"name": "db", "annotations": {"backup.velero.io/backup-volumes": "v"}},
+        "spec": {
+            "nodeName": "worker",
+            "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}],
+            "containers": [{"volumeMounts": [{"name": "v"}]}],
+        },
+        "status": {"phase": "Running"},
+    }
+    row = replace(claim("shop"), pods=(opted_in,))
+    saved = judged(CoverageView(namespaces("shop"), (row,), (schedule("nightly"),)))["shop"]
+    assert saved.claims[0].method == Method.FILE_SYSTEM
+    without_pods = schedule("nightly", excludedResources=["pods"])
+    assert reasons(judged(CoverageView(namespaces("shop"), (row,), (without_pods,)))["shop"]) == [
+        Reason.VOLUME_LEFT_OUT
+    ]
 
 
 @pytest.mark.parametrize("hours", [2, 25.9])

@@ -4,9 +4,10 @@ import msgspec
 import pytest
 
 from foresail.api.specs import BackupSpec
-from foresail.scope.coverage import covered
+from foresail.scope.coverage import covered, scope_of
 from foresail.scope.discovery import Discovery, ResourceKind
 from foresail.scope.policies import PolicyError, policies_of
+from foresail.scope.releases import Release, release_of
 from foresail.scope.world import World, world_of
 
 KINDS = Discovery(
@@ -198,3 +199,80 @@ namespacedFilterPolicies:
 def test_a_policy_that_velero_refuses_is_an_error(text: str) -> None:
     with pytest.raises(PolicyError):
         policies_of({"policy": text})
+
+
+_IN_A = "{version: v1, namespacedFilterPolicies: [{namespaces: [a], resourceFilters:"
+_LABELS = "{matchLabels: {a: b}}"
+_OF_CLUSTER = "ClusterScopedResources"
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        "{version: v1, includeExcludePolicy: {includedClusterScopedResources: ['*']}}",
+        f"{{version: v1, includeExcludePolicy: {{included{_OF_CLUSTER}: [a], excluded{_OF_CLUSTER}: [a]}}}}",
+        "{version: v1, volumePolicies: [{action: {type: skip}, conditions: {csi: {volumeAttributes: {a: b}}}}]}",
+        "{version: v1, clusterScopedFilterPolicy: {resourceFilters: []}}",
+        "{version: v1, clusterScopedFilterPolicy: {resourceFilters: [{names: [a]}]}}",
+        "{version: v1, clusterScopedFilterPolicy: {resourceFilters: [{kinds: [Node]}, {kinds: [Node]}]}}",
+        "{version: v1, clusterScopedFilterPolicy: {resourceFilters: [{kinds: [Node], names: ['[']}]}}",
+        "{version: v1, namespacedFilterPolicies: [{namespaces: [], resourceFilters: [{kinds: [Pod]}]}]}",
+        "{version: v1, namespacedFilterPolicies: [{namespaces: [a, a], resourceFilters: [{kinds: [Pod]}]}]}",
+        "{version: v1, namespacedFilterPolicies: [{namespaces: ['a**'], resourceFilters: [{kinds: [Pod]}]}]}",
+        "{version: v1, namespacedFilterPolicies: [{namespaces: [a], resourceFilters: [{}, {kinds: ['*']}]}]}",
+        "{version: v1, namespacedFilterPolicies: [{namespaces: [a], resourceFilters: [{names: [b]}]}]}",
+        f"{_IN_A} [{{kinds: [Pod], labelSelector: {_LABELS}, orLabelSelectors: [{_LABELS}]}}]}}]}}",
+        f"{_IN_A} [{{kinds: [Pod], labelSelector: {{matchLabels: {{'no key': b}}}}}}]}}]}}",
+        f"{_IN_A} [{{kinds: [Pod], labelSelector: {{matchLabels: {{key: 'no value'}}}}}}]}}]}}",
+    ],
+)
+def test_a_policy_that_velero_can_read_may_have_mistakes(policy: str) -> None:
+    with pytest.raises(PolicyError):
+        policies_of({"policy": policy})
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        "{version: v1, volumePolicies: [{action: {type: custom}}]}",
+        "{version: v1, volumePolicies: [{action: {type: skip}, conditions: {pvcPhase: [Bound]}}]}",
+        "{version: v1, namespacedFilterPolicies: [{namespaces: [a], resourceFilters: [{kinds: [Pod]}]}]}",
+    ],
+)
+def test_velero_1_17_refuses_what_it_does_not_know(policy: str) -> None:
+    assert policies_of({"policy": policy}).version == "v1"
+    with pytest.raises(PolicyError):
+        policies_of({"policy": policy}, Release.V1_17)
+
+
+def test_velero_1_17_lists_no_objects_by_a_pattern() -> None:
+    spec = msgspec.convert({"includedNamespaces": ["sh*"]}, BackupSpec)
+    assert {each.kind for each in covered(spec, world(), release=Release.V1_17)} == {"namespaces"}
+    refused = msgspec.convert({"includedNamespaces": ["sho?"]}, BackupSpec)
+    assert scope_of(refused, KINDS, world().namespaces, release=Release.V1_17).refused
+    assert not scope_of(refused, KINDS, world().namespaces).refused
+
+
+@pytest.mark.parametrize(
+    ("version", "release"),
+    [("v1.17.2", 17), ("v1.18.0", 18), ("1.16.1", 17), ("v1.30.0", 18), ("", 18), ("main", 18), ("v1.x", 18)],
+)
+def test_a_version_is_judged_by_the_rules_of_the_nearest_release(version: str, release: int) -> None:
+    assert release_of(version) == release
+
+
+def test_a_policy_makes_velero_fail_on_pods_whose_claims_have_no_volume() -> None:
+    mounting = {"volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "none"}}]}
+    extra = (
+        ("pods", body("lonely", "shop", spec=mounting)),
+        ("persistentvolumeclaims", body("none", "shop", spec={}, status={"phase": "Pending"})),
+    )
+    spec = {"includedNamespaces": ["shop"]}
+    policy = "{version: v1, volumePolicies: [{action: {type: skip}, conditions: {pvcPhase: [Pending]}}]}"
+    assert "pods:shop/lonely" in names(spec, *extra)
+    assert "pods:shop/lonely" in names(spec, *extra, policy=policy)
+    found = names(spec, *extra, policy="{version: v1}")
+    assert "pods:shop/lonely" not in found
+    assert "persistentvolumeclaims:shop/none" in found
+    without_claims = {**spec, "excludedNamespaceScopedResources": ["pvc"]}
+    assert "pods:shop/lonely" in names(without_claims, *extra, policy="{version: v1}")

@@ -26,11 +26,13 @@ def pod(phase: str = "Running", **annotations: str) -> dict[str, Any]:
     return {
         "metadata": {"annotations": {prefix + key.replace("_", "-"): value for key, value in annotations.items()}},
         "spec": {
+            "nodeName": "worker",
             "volumes": [
                 {"name": "d", "persistentVolumeClaim": {"claimName": "data"}},
                 {"name": "tmp", "emptyDir": {}},
                 {"name": "host", "hostPath": {"path": "/"}},
-            ]
+            ],
+            "containers": [{"name": "c", "volumeMounts": [{"name": "d", "mountPath": "/d"}]}],
         },
         "status": {"phase": phase},
     }
@@ -76,6 +78,36 @@ def test_a_volume_policy_skips_what_meets_all_its_conditions(conditions: str, is
     text = f"version: v1\nvolumePolicies: [{{conditions: {conditions}, action: {{type: skip}}}}]"
     found = data_backup(BackupSpec(), CLAIM, VOLUME, [], policies_of({"policy": text}))
     assert found.method == (Method.NONE if is_met else Method.SNAPSHOT)
+
+
+def test_a_file_system_backup_needs_the_pod_in_the_backup() -> None:
+    opted_in = pod(backup_volumes="d")
+    found = data_backup(BackupSpec(), CLAIM, VOLUME, [opted_in], backed_up=[])
+    assert found.method == Method.NONE  # and no snapshot either: Velero sees the annotation of the pod
+    assert found.reason == "the backup leaves out every pod that mounts it"
+    assert data_backup(BackupSpec(), CLAIM, VOLUME, [opted_in], backed_up=[opted_in]).method == Method.FILE_SYSTEM
+    assert data_backup(BackupSpec(), CLAIM, VOLUME, [pod()], backed_up=[]).method == Method.SNAPSHOT
+
+
+def test_a_file_system_backup_leaves_out_host_paths_devices_and_what_no_container_mounts() -> None:
+    spec = BackupSpec(default_volumes_to_fs_backup=True)
+    host = {"spec": {"hostPath": {"path": "/data"}}}
+    assert data_backup(spec, CLAIM, host, [pod()]).reason == "file-system backup does not support hostPath volumes"
+    device = pod()
+    device["spec"]["containers"] = [{"name": "c", "volumeDevices": [{"name": "d", "devicePath": "/dev/d"}]}]
+    assert data_backup(spec, CLAIM, VOLUME, [device]).reason == "file-system backup does not support block devices"
+    unused = pod()
+    unused["spec"]["containers"] = [{"name": "c"}]
+    assert data_backup(spec, CLAIM, VOLUME, [unused]).reason == "no container mounts it"
+    assert data_backup(spec, CLAIM, VOLUME, [unused, pod()]).method == Method.FILE_SYSTEM
+
+
+def test_a_resource_policy_decides_about_each_volume_of_a_pod() -> None:
+    text = "version: v1\nvolumePolicies: [{conditions: {volumeTypes: [emptyDir]}, action: {type: fs-backup}}]"
+    policies = policies_of({"policy": text})
+    assert pod_volumes(BackupSpec(), pod(), {"data": (CLAIM, VOLUME)}, policies) == ["tmp"]
+    found = pod_volumes(BackupSpec(default_volumes_to_fs_backup=True), pod(), {"data": (CLAIM, VOLUME)}, policies)
+    assert found == ["d", "tmp"]
 
 
 def test_volumes_without_data_are_never_saved() -> None:

@@ -24,7 +24,7 @@ _ALWAYS = datetime(1970, 1, 1, tzinfo=UTC)
 _any = msgspec.json.Decoder(dict[str, Any])
 
 
-async def read_own_view(cluster: Cluster, namespace: str, objective: timedelta | None, now: datetime) -> CoverageView:
+async def read_own_view(cluster: Cluster, namespace: str, objective: timedelta | None) -> CoverageView:
     """Read the namespace, its claims, and the tenant's own schedules and backups."""
     created = _ALWAYS
     if await may(cluster, "get", NAMESPACE, namespace):
@@ -39,7 +39,7 @@ async def read_own_view(cluster: Cluster, namespace: str, objective: timedelta |
     return CoverageView(
         (NamespaceRow(namespace, created),),
         claim_rows(claims, [{"metadata": {"name": each}} for each in names], pods),
-        tuple(tenant_rows(schedules, now)),
+        tuple(tenant_rows(schedules)),
         tuple(own_backup_row(each, titles) for each in backups),
         objective,
     )

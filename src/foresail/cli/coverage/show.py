@@ -12,7 +12,7 @@ from foresail.cli.coverage.snapshot import read_view
 from foresail.cli.errors import CommandError
 from foresail.cli.options.values import read_length
 from foresail.cli.output.table import fitted, table, terminal_width
-from foresail.cli.output.times import ago, moment
+from foresail.cli.output.times import ago, compact, moment
 from foresail.kube.clock import now
 from foresail.proof.coverage import NamespaceCoverage, judge
 from foresail.proof.reasons import Gap
@@ -20,8 +20,8 @@ from foresail.proof.reasons import Gap
 SYSTEM = frozenset({"kube-system", "kube-public", "kube-node-lease"})
 """Namespaces that -A leaves out, as it does Velero's own; -n shows each of them."""
 
-_HEADER = ("NAMESPACE", "COVERED BY", "NEWEST GOOD BACKUP", "NEXT RUN", "VOLUMES", "GAPS")
-_WIDE = ("NAMESPACE", "CLAIM", "COVERED BY", "METHOD", "NEWEST GOOD BACKUP", "NEXT RUN", "GAP")
+_HEADER = ("NAMESPACE", "COVERED BY", "NEWEST GOOD BACKUP", "OBJECTIVE", "NEXT RUN", "VOLUMES", "GAPS")
+_WIDE = ("NAMESPACE", "CLAIM", "COVERED BY", "METHOD", "NEWEST GOOD BACKUP", "OBJECTIVE", "NEXT RUN", "GAP")
 _SHRINKS = ("COVERED BY", "NEWEST GOOD BACKUP", "NAMESPACE")
 
 
@@ -65,6 +65,7 @@ def _line(each: NamespaceCoverage, instant: datetime) -> tuple[str, ...]:
         each.name,
         _schedules(each),
         _newest(each, instant),
+        _objective(each),
         moment(each.next_run, instant) if each.next_run else "n/a",
         f"{saved}/{len(each.claims)}" if each.claims else "none",
         ",".join(dict.fromkeys(gap.reason.value for gap in each.all_gaps())) or "none",
@@ -74,12 +75,12 @@ def _line(each: NamespaceCoverage, instant: datetime) -> tuple[str, ...]:
 def _wide_lines(each: NamespaceCoverage, instant: datetime) -> Iterable[tuple[str, ...]]:
     upcoming = moment(each.next_run, instant) if each.next_run else "n/a"
     gaps = [_text(gap) for gap in each.gaps] or [""]
-    yield each.name, "", _schedules(each), "", _newest(each, instant), upcoming, gaps[0]
+    yield each.name, "", _schedules(each), "", _newest(each, instant), _objective(each), upcoming, gaps[0]
     for gap in gaps[1:]:
-        yield each.name, "", "", "", "", "", gap
+        yield each.name, "", "", "", "", "", "", gap
     for claim in each.claims:
         text = "; ".join(map(_text, claim.gaps))
-        yield each.name, claim.name, ",".join(claim.schedules) or "<none>", claim.method.value, "", "", text
+        yield each.name, claim.name, ",".join(claim.schedules) or "<none>", claim.method.value, "", "", "", text
 
 
 def _schedules(each: NamespaceCoverage) -> str:
@@ -89,6 +90,10 @@ def _schedules(each: NamespaceCoverage) -> str:
 def _newest(each: NamespaceCoverage, instant: datetime) -> str:
     backup = each.newest_good
     return f"{backup.name} ({ago(backup.started, instant)})" if backup else "<none>"
+
+
+def _objective(each: NamespaceCoverage) -> str:
+    return compact(each.objective) if each.objective else "n/a"
 
 
 def _text(gap: Gap) -> str:
@@ -122,6 +127,7 @@ def _data(each: NamespaceCoverage, instant: datetime) -> dict[str, Any]:
         "excluded": each.is_excluded,
         "schedules": list(each.schedules),
         "newestGoodBackup": newest,
+        "objectiveSeconds": each.objective.total_seconds() if each.objective else None,
         "nextRun": each.next_run.isoformat() if each.next_run else None,
         "gaps": _gaps(each.gaps),
         "claims": [

@@ -1,5 +1,6 @@
 """Reads what coverage is judged from."""
 
+import argparse
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
@@ -9,22 +10,25 @@ import msgspec
 
 from foresail.api import nonadmin, velero
 from foresail.api.core import CLAIM, NAMESPACE, VOLUME
+from foresail.api.instants import instant
+from foresail.api.marks import REQUEST_UID, SCHEDULE_UID
 from foresail.api.metadata import Metadata
 from foresail.api.pods import POD
-from foresail.api.requests import NON_ADMIN_SCHEDULE
+from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_SCHEDULE
 from foresail.api.specs import BackupSpec
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.errors import CommandError
 from foresail.cli.output.messages import hint
-from foresail.cron import CronError, parse
+from foresail.cli.schedule.snapshot import EvaluatedSchedule, evaluate, read_namespace, read_policies, row_of
 from foresail.plan import Key, Kind
 from foresail.proof.observe import BackupRow, ClaimRow, CoverageView, NamespaceRow, ScheduleRow
+from foresail.schedules.policies import rpo_of
 from foresail.scope.policies import Policies, PolicyError, policies_of
+from foresail.scope.releases import Release, release_of
 from foresail.scope.world import claims_of
 
 _CONFIG_MAP = Kind("", "v1", "configmaps", "ConfigMap")
 _any = msgspec.json.Decoder(dict[str, Any])
-_schedule = msgspec.json.Decoder(velero.Schedule)
 _tenant = msgspec.json.Decoder(nonadmin.Schedule)
 
 
@@ -51,7 +55,12 @@ class _ConfigMap(msgspec.Struct, frozen=True):
     data: dict[str, str] | None = None
 
 
+class _Request(msgspec.Struct, frozen=True):
+    metadata: Metadata
+
+
 _backup = msgspec.json.Decoder(_Backup)
+_request = msgspec.json.Decoder(_Request)
 
 
 async def read_view(
@@ -60,18 +69,21 @@ async def read_view(
     """Read the cluster's namespaces, claims, schedules and backups."""
     namespaces = await cluster.listed(NAMESPACE, "")
     backups = [_backup.decode(each) for each in await cluster.listed(velero.BACKUP, velero_namespace)]
-    schedules = [_schedule.decode(each) for each in await cluster.listed(velero.SCHEDULE, velero_namespace)]
-    tenants = await cluster.listed_if_known(NON_ADMIN_SCHEDULE)
-    policies = await _read_policies(cluster, velero_namespace, schedules)
+    schedules = await cluster.listed(velero.SCHEDULE, velero_namespace)
+    known = await read_namespace(cluster, velero_namespace, argparse.Namespace(), now, await read_policies(cluster))
+    evaluated = [evaluate(row_of(each), _any.decode(each), known, now) for each in schedules]
+    tenants = list(decoded_tenants(await cluster.listed_if_known(NON_ADMIN_SCHEDULE)))
+    requests = [_request.decode(each) for each in await cluster.listed_if_known(NON_ADMIN_BACKUP)] if tenants else []
+    release = release_of(known.server.version)
+    policies = await _read_policies(cluster, velero_namespace, evaluated, release)
+    runs = tenant_runs([schedule for schedule, _ in tenants], requests)
     return CoverageView(
         tuple(_namespace_row(_any.decode(each)["metadata"]) for each in namespaces),
         claim_rows(*[map(_any.decode, await cluster.listed(kind, "")) for kind in (CLAIM, VOLUME, POD)]),
-        (
-            *(schedule_row(each, policies, now) for each in schedules),
-            *tenant_rows(tenants, now),
-        ),
-        tuple(map(backup_row, backups)),
+        (*(schedule_row(each, policies) for each in evaluated), *(row for _, row in tenants)),
+        tuple(backup_row(each, runs) for each in backups),
         objective,
+        release,
     )
 
 
@@ -97,51 +109,78 @@ def claim_rows(
     return tuple(rows)
 
 
-def schedule_row(each: velero.Schedule, policies: Mapping[str, Policies], now: datetime) -> ScheduleRow:
-    """Return a Schedule as coverage sees it."""
-    spec = spec_of(each.spec.template, f"Schedule {each.metadata.name}")
+def schedule_row(each: EvaluatedSchedule, policies: Mapping[str, Policies | PolicyError]) -> ScheduleRow:
+    """Return a Schedule as coverage sees it: its next run and its objective are those of its SchedulePolicy."""
+    key = each.schedule.key
+    spec = _template(each)
     reference = spec.resource_policy
+    policy = policies.get(reference.name) if reference else None
     return ScheduleRow(
         "Schedule",
-        each.metadata.namespace,
-        each.metadata.name,
+        key.namespace,
+        key.name,
         spec,
-        bool(each.spec.paused),
-        next_run(each.spec.schedule, now),
-        policies.get(reference.name) if reference else None,
+        each.schedule.paused,
+        each.verdict.next_run,
+        policy if isinstance(policy, Policies) else None,
+        str(policy) if isinstance(policy, PolicyError) else "",
+        rpo_of(each.view.policy),
     )
 
 
-def tenant_rows(found: Iterable[msgspec.Raw], now: datetime) -> Iterator[ScheduleRow]:
-    """Yield the NonAdminSchedules; one that cannot be decoded covers nothing, and hides no other."""
+def _template(each: EvaluatedSchedule) -> BackupSpec:
+    raw = msgspec.json.encode(each.spec.get("template") or {})
+    return spec_of(msgspec.Raw(raw), f"Schedule {each.schedule.key.name}")
+
+
+def tenant_rows(found: Iterable[msgspec.Raw]) -> Iterator[ScheduleRow]:
+    """Yield the NonAdminSchedules as coverage sees them."""
+    return (row for _, row in decoded_tenants(found))
+
+
+def decoded_tenants(found: Iterable[msgspec.Raw]) -> Iterator[tuple[nonadmin.Schedule, ScheduleRow]]:
+    """Yield the NonAdminSchedules with their rows; one that cannot be decoded covers nothing, and hides no other."""
     for each in found:
         try:
-            yield tenant_row(_tenant.decode(each), now)
+            schedule = _tenant.decode(each)
+            yield schedule, tenant_row(schedule)
         except (msgspec.DecodeError, CommandError) as error:
             metadata = _any.decode(each).get("metadata") or {}
             name = f"{metadata.get('namespace')}/{metadata.get('name')}"
             hint(f"NonAdminSchedule {name} cannot be decoded and is not considered: {error}")
 
 
-def tenant_row(each: nonadmin.Schedule, now: datetime) -> ScheduleRow:
+def tenant_row(each: nonadmin.Schedule) -> ScheduleRow:
     """Return a NonAdminSchedule as coverage sees it: its backups are of its own namespace, whatever its spec has."""
     namespace = each.metadata.namespace
     spec = spec_of(each.spec.template.backup_spec, f"NonAdminSchedule {namespace}/{each.metadata.name}")
     own = msgspec.structs.replace(spec, included_namespaces=(namespace,), excluded_namespaces=None)
-    upcoming = next_run(each.spec.schedule, now)
+    upcoming = instant(each.status.next_run) if each.status.next_run else None
     return ScheduleRow("NonAdminSchedule", namespace, each.metadata.name, own, bool(each.spec.paused), upcoming)
 
 
-def backup_row(each: _Backup) -> BackupRow:
+def tenant_runs(schedules: Iterable[nonadmin.Schedule], requests: Iterable[_Request]) -> dict[str, str]:
+    """Return the titles of NonAdminSchedules by the uid of the NonAdminBackups that they made."""
+    titles = {
+        (each.metadata.namespace, each.metadata.uid): f"{each.metadata.namespace}/{each.metadata.name}"
+        for each in schedules
+    }
+    marked = ((each.metadata, (each.metadata.annotations or {}).get(SCHEDULE_UID, "")) for each in requests)
+    # A tenant may write any uid: only a schedule of the same namespace counts.
+    found = {about.uid: titles.get((about.namespace, schedule), "") for about, schedule in marked}
+    return {uid: title for uid, title in found.items() if title}
+
+
+def backup_row(each: _Backup, tenant_runs: Mapping[str, str]) -> BackupRow:
     """Return a Backup as coverage sees it."""
-    labels, progress = each.metadata.labels or {}, each.status.progress
+    labels, annotations, progress = each.metadata.labels or {}, each.metadata.annotations or {}, each.status.progress
     return BackupRow(
         each.metadata.name,
         each.status.phase,
         each.spec,
         each.status.start_timestamp,
         progress.items_backed_up or 0 if progress else None,
-        labels.get(velero.SCHEDULE_LABEL, ""),
+        labels.get(velero.SCHEDULE_LABEL, "") or tenant_runs.get(annotations.get(REQUEST_UID, ""), ""),
         failure_of(each.status.failure_reason, each.status.validation_errors, each.status.errors),
     )
 
@@ -152,14 +191,6 @@ def failure_of(reason: str, validation_errors: Iterable[str] | None, errors: int
     return reason or refused or (f"{errors} {'error' if errors == 1 else 'errors'}" if errors else "")
 
 
-def next_run(text: str, now: datetime) -> datetime | None:
-    """Return when an expression fires next; None if it does not or is invalid."""
-    try:
-        return parse(text).next(now)
-    except CronError:
-        return None
-
-
 def spec_of(raw: msgspec.Raw, owner: str) -> BackupSpec:
     """Return the spec of a template; report one that cannot be decoded."""
     try:
@@ -168,15 +199,19 @@ def spec_of(raw: msgspec.Raw, owner: str) -> BackupSpec:
         raise CommandError(f"{owner}: the template cannot be decoded: {error}", "correct the template") from error
 
 
-async def _read_policies(cluster: Cluster, namespace: str, schedules: Iterable[velero.Schedule]) -> dict[str, Policies]:
-    found: dict[str, Policies] = {}
+async def _read_policies(
+    cluster: Cluster, namespace: str, schedules: Iterable[EvaluatedSchedule], release: Release
+) -> dict[str, Policies | PolicyError]:
+    found: dict[str, Policies | PolicyError] = {}
     for each in schedules:
-        reference = spec_of(each.spec.template, f"Schedule {each.metadata.name}").resource_policy
+        reference = _template(each).resource_policy
         if reference is None or reference.name in found:
             continue
         config_map = await cluster.if_there(_CONFIG_MAP, Key(namespace, reference.name), _ConfigMap)
         try:
-            found[reference.name] = policies_of(config_map.data if config_map else None)
+            if config_map is None:
+                raise PolicyError(f"ConfigMap {reference.name} does not exist")  # noqa: TRY301 - refused like an invalid one
+            found[reference.name] = policies_of(config_map.data, release)
         except PolicyError as error:
-            hint(f"the resource policy {reference.name} is not considered: {error}")
+            found[reference.name] = error
     return found

@@ -9,7 +9,7 @@ from foresail.api import velero
 from foresail.api.apps import DEPLOYMENT
 from foresail.api.core import CLAIM, NAMESPACE, VOLUME
 from foresail.api.pods import POD
-from foresail.api.requests import NON_ADMIN_SCHEDULE
+from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_SCHEDULE
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.access.own_rights import may, may_all
 from foresail.cli.coverage.own_snapshot import read_own_view
@@ -40,7 +40,7 @@ class Wanted:
 
 async def is_administrator(cluster: Cluster, velero_namespace: str) -> bool:
     """Return whether the user may read what covers the whole cluster."""
-    everywhere = [(kind, "") for kind in (NAMESPACE, CLAIM, VOLUME, POD, NON_ADMIN_SCHEDULE)]
+    everywhere = [(kind, "") for kind in (NAMESPACE, CLAIM, VOLUME, POD, NON_ADMIN_SCHEDULE, NON_ADMIN_BACKUP)]
     kinds = (velero.BACKUP, velero.SCHEDULE, velero.LOCATION, DEPLOYMENT)
     in_velero = [(kind, velero_namespace) for kind in kinds]
     may_list = await may_all(cluster, "list", [*everywhere, *in_velero])
@@ -67,7 +67,7 @@ async def read_cluster(cluster: Cluster, wanted: Wanted, now: datetime) -> Figur
 
 async def read_own(cluster: Cluster, wanted: Wanted, now: datetime) -> Figures:
     """Read a tenant's report: their namespace, and their own schedules and backups."""
-    view = await read_own_view(cluster, wanted.namespace, wanted.objective, now)
+    view = await read_own_view(cluster, wanted.namespace, wanted.objective)
     runs = await _tenants_timetables(cluster, wanted.namespace)
     return replace(_figures(wanted, now, judge(view, now), runs, view.backups), is_tenant=True)
 

@@ -1,0 +1,30 @@
+"""Whether Velero can use a label selector."""
+
+import re
+
+from foresail.api.selectors import problem_of
+from foresail.api.specs import LabelSelector
+
+_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII)
+_DOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
+_LONGEST_DOMAIN = 253
+
+
+def selector_problem(selector: LabelSelector) -> str | None:
+    """Return what makes a selector unusable for Kubernetes; None if nothing does."""
+    expressions = selector.match_expressions or ()
+    keys = [*(selector.match_labels or ()), *(each.key for each in expressions)]
+    values = [*(selector.match_labels or {}).values(), *(text for each in expressions for text in each.values or ())]
+    for each in keys:
+        if not _is_key(each):
+            return f"{each!r} is no label key"
+    for each in values:
+        if each and not _NAME.fullmatch(each):
+            return f"{each!r} is no label value"
+    return problem_of(selector)
+
+
+def _is_key(key: str) -> bool:
+    domain, slash, name = key.rpartition("/")
+    has_domain = not slash or (len(domain) <= _LONGEST_DOMAIN and _DOMAIN.fullmatch(domain) is not None)
+    return has_domain and _NAME.fullmatch(name) is not None

@@ -1,0 +1,31 @@
+"""The releases of Velero whose rules differ."""
+
+from enum import IntEnum
+
+
+class Release(IntEnum):
+    """A minor release of Velero 1."""
+
+    V1_17 = 17
+    V1_18 = 18
+
+    @property
+    def expands_patterns(self) -> bool:
+        """Whether patterns of namespaces are expanded; before, Velero listed objects in a namespace of that name."""
+        return self >= Release.V1_18
+
+    @property
+    def has_filter_policies(self) -> bool:
+        """Whether resource policies filter objects, match claims by phase and have custom actions."""
+        return self >= Release.V1_18
+
+
+LATEST = max(Release)
+
+
+def release_of(version: str) -> Release:
+    """Return the release of a version such as `v1.17.2`; unknown ones are treated like the latest."""
+    minor = version.removeprefix("v").split(".")[1:2]
+    if not minor or not minor[0].isdigit():
+        return LATEST
+    return Release(min(max(int(minor[0]), min(Release)), LATEST))
