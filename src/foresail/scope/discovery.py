@@ -56,8 +56,7 @@ class Discovery:
         return self._find(resource, "")
 
     def _find(self, resource: str, group: str) -> ResourceKind | None:
-        resource, group = self._expanded(resource, group)
-        resource = resource.lower()
+        resource = self._expanded(resource, group).lower()
         named = [each for each in (*self.kinds, *self.others) if resource in (each.name, each.singular)]
         if group:
             exact = [each for each in named if each.group == group]
@@ -65,15 +64,12 @@ class Discovery:
         found = min(named, key=self._group_order, default=None)
         return found if found in self.kinds else None
 
-    def _expanded(self, resource: str, group: str) -> tuple[str, str]:
+    def _expanded(self, resource: str, group: str) -> str:
+        """Return the name that a short name stands for; as in Velero, the group of the kind is not added."""
         short = [each for each in self.kinds if resource in each.short_names]
-        for each in short:
-            if not group or group == each.group:
-                return each.name, each.group
-        for each in short:
-            if each.group.startswith(group):
-                return each.name, each.group
-        return resource, group
+        exact = [each for each in short if not group or group == each.group]
+        found = exact or [each for each in short if each.group.startswith(group)]
+        return found[0].name if found else resource
 
     def _group_order(self, kind: ResourceKind) -> int:
         groups = [each.group for each in self.kinds]

@@ -114,6 +114,14 @@ def test_only_named_kinds_are_covered_and_short_names_are_understood() -> None:
     assert names({"includedNamespaces": ["shop"], "includedResources": ["cm"]}) == {"configmaps:shop/settings"}
 
 
+def test_a_short_name_stands_for_a_name_in_any_group() -> None:
+    shipping = ResourceKind("shop.example", "deployments", "Deployment", namespaced=True, short_names=("shipping",))
+    found = Discovery((*KINDS.kinds, shipping))
+    assert found.resolve("shipping") == KINDS.resolve("deployments.apps")
+    assert found.resolve("shipping.shop.example") == shipping
+    assert found.resolve("shipping.shop") == shipping
+
+
 def test_a_pod_brings_only_related_kinds_that_the_old_list_includes() -> None:
     assert names({"includedNamespaces": ["shop"], "includedResources": ["pods", "pvc"]}) == {
         "pods:shop/web-0",
