@@ -1,24 +1,25 @@
-{{/* The Deployments, each also the name of its Lease: primers run apart, for they may create pods in all namespaces. */}}
+{{/* The Deployments, each also the name of its Lease: primers may create pods in all namespaces, and restore checks may
+create sandboxes, so each of them runs apart. */}}
 {{- define "foresail.deployments" -}}
-{{- if not .Values.primers.enabled -}}
-foresail
-{{- else if or .Values.schedules.enabled .Values.selfService.enabled -}}
-foresail foresail-primers
-{{- else -}}
-foresail-primers
+{{- $found := list -}}
+{{- if or .Values.schedules.enabled .Values.selfService.enabled (not (or .Values.primers.enabled .Values.proof.restoreChecks)) -}}
+{{- $found = append $found "foresail" -}}
 {{- end -}}
+{{- if .Values.primers.enabled -}}{{- $found = append $found "foresail-primers" -}}{{- end -}}
+{{- if .Values.proof.restoreChecks -}}{{- $found = append $found "foresail-checks" -}}{{- end -}}
+{{ join " " $found }}
 {{- end }}
 
-{{/* The ServiceAccount of a Deployment. */}}
+{{/* The ServiceAccount of a Deployment: each has its own. */}}
 {{- define "foresail.account" -}}
-{{- $own := .root.Values.primers.serviceAccount.name -}}
-{{- if eq .name "foresail" -}}
-{{ .root.Values.serviceAccount.name }}
-{{- else if eq $own .root.Values.serviceAccount.name -}}
+{{- $primers := .root.Values.primers.serviceAccount.name -}}
+{{- $checks := .root.Values.proof.serviceAccount.name -}}
+{{- if eq $primers .root.Values.serviceAccount.name -}}
 {{- fail "primers.serviceAccount.name: must differ from serviceAccount.name, or both may do everything" -}}
-{{- else -}}
-{{ $own }}
+{{- else if has $checks (list $primers .root.Values.serviceAccount.name) -}}
+{{- fail "proof.serviceAccount.name: must differ from the other two ServiceAccounts, or it may do everything" -}}
 {{- end -}}
+{{ get (dict "foresail" .root.Values.serviceAccount.name "foresail-primers" $primers "foresail-checks" $checks) .name }}
 {{- end }}
 
 {{/* What every object of a Deployment is found by. A selector cannot be changed later, so the names differ. */}}
@@ -67,6 +68,10 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 {{/* As whom the API server knows the operator, and Velero. */}}
 {{- define "foresail.user" -}}
 system:serviceaccount:{{ .Release.Namespace }}:{{ .Values.serviceAccount.name }}
+{{- end }}
+
+{{- define "foresail.checksUser" -}}
+system:serviceaccount:{{ .Release.Namespace }}:{{ .Values.proof.serviceAccount.name }}
 {{- end }}
 
 {{- define "foresail.veleroUser" -}}

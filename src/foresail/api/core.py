@@ -8,6 +8,7 @@ from foresail.plan import Kind
 NAMESPACE = Kind("", "v1", "namespaces", "Namespace", namespaced=False)
 EVENT = Kind("", "v1", "events", "Event")
 SECRET = Kind("", "v1", "secrets", "Secret")
+CONFIG_MAP = Kind("", "v1", "configmaps", "ConfigMap")
 CLAIM = Kind("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
 VOLUME = Kind("", "v1", "persistentvolumes", "PersistentVolume", namespaced=False)
 DEFINITION = Kind(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import yaml
 
-from foresail.api import policy, primer, requests, schedule_policy
+from foresail.api import policy, primer, requests, restore_check, schedule_policy
 from foresail.api.schema import Schema, schema
 from foresail.plan import Kind
 
@@ -198,6 +198,25 @@ DEFINITIONS = (
                 "has(self.spec.cronJob) != has(self.spec.selector)",
                 "name one CronJob in spec.cronJob, or select some by spec.selector: one of the two",
             ),
+        ),
+    ),
+    Definition(
+        restore_check.RESTORE_CHECK,
+        "rck",
+        restore_check.RestoreCheck,
+        (
+            ("Result", "string", ".status.last.result"),
+            ("Reason", "string", ".status.last.reason"),
+            ("Backup", "string", ".status.last.backup"),
+            ("Checked", "date", ".status.last.completed"),
+            ("Running", "string", ".status.run.backup"),
+            _AGE,
+        ),
+        wide=(
+            ("Expected", "integer", ".status.last.itemsExpected"),
+            ("Found", "integer", ".status.last.itemsFound"),
+            ("Seconds", "integer", ".status.last.restoreSeconds"),
+            ("Message", "string", ".status.last.message"),
         ),
     ),
 )

@@ -95,3 +95,19 @@ OPERATORS_LEASE = "foresail"
 
 PRIMERS_LEASE = "foresail-primers"
 """The name of the Lease of primers, which run in their own Deployment."""
+
+CHECK_LABEL = "foresail.dev/restore-check"
+"""On every object of a RestoreCheck: the UID of the RestoreCheck. On a namespace: it is a sandbox."""
+
+CHECK = "foresail.dev/check"
+CHECK_RUN = "foresail.dev/check-run"
+"""On the same objects: the name of the RestoreCheck, and the ID of the run."""
+
+CHECK_SOURCE = "foresail.dev/check-source"
+"""On a sandbox: the namespace of the backup that is restored into it."""
+
+CHECK_NOW = "foresail.dev/check-now"
+"""On a RestoreCheck, by an administrator: any new value starts a check."""
+
+CHECKS_LEASE = "foresail-checks"
+"""The name of the Lease of RestoreChecks, which run in their own Deployment."""

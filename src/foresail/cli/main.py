@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from foresail import __version__
+from foresail.cli.check.arguments import add_check
 from foresail.cli.completion import add_completion
 from foresail.cli.coverage.arguments import add_coverage
 from foresail.cli.cron.arguments import add_cron
@@ -58,6 +59,7 @@ def parser() -> CommandParser:
     add_location(commands)
     add_coverage(commands)
     add_report(commands)
+    add_check(commands)
     add_doctor(commands)
     add_primer(commands)
     add_install(commands)

@@ -71,6 +71,7 @@ def _fill(operator: argparse.ArgumentParser) -> None:
         ("--schedules", True, "replace Velero's schedule controller"),
         ("--self-service", False, "let teams back up and restore their own namespaces; its kinds must be installed"),
         ("--primers", False, "hold capacity for CronJobs before they fire; the kind Primer must be installed"),
+        ("--restore-checks", False, "restore backups into sandboxes; the kind RestoreCheck must be installed"),
     ):
         add_switch(capabilities, flag, meaning, default=default)
     schedules = run.add_argument_group("schedules")
@@ -150,8 +151,8 @@ def _settings(args: argparse.Namespace) -> Any:  # noqa: ANN401 - imported late,
     from foresail.operator.settings import Settings  # noqa: PLC0415
     from foresail.schedules.settings import Settings as ScheduleSettings  # noqa: PLC0415
 
-    if not (args.schedules or args.self_service or args.primers):
-        hint = "leave out --schedules=false, or add --self-service or --primers"
+    if not (args.schedules or args.self_service or args.primers or args.restore_checks):
+        hint = "leave out --schedules=false, or add --self-service, --primers or --restore-checks"
         raise UsageError("no capability is enabled", hint=hint)
     if args.traces and find_spec("opentelemetry") is None:
         raise UsageError("--traces: OpenTelemetry is not installed", hint="install foresail[otel], or its image")
@@ -178,6 +179,7 @@ def _settings(args: argparse.Namespace) -> Any:  # noqa: ANN401 - imported late,
         metrics_for_all_schedules=args.schedule_metrics_for_all,
         runs_self_service=args.self_service,
         runs_primers=args.primers,
+        runs_restore_checks=args.restore_checks,
         self_service_window=args.self_service_window,
         self_service_restore_window=args.self_service_restore_window,
         serves_locations=args.tenant_locations,

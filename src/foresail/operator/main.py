@@ -15,6 +15,8 @@ from foresail.plan import Key, Kind
 from foresail.primers.admission_dry_run import dry_run_with
 from foresail.primers.controller import Primers
 from foresail.primers.volume_lookup import locate_volumes_with
+from foresail.proof.checks.controller import RestoreChecks
+from foresail.proof.checks.reader import FileReader
 from foresail.schedules.controller import Schedules
 from foresail.selfservice.access.reader import AccessReader
 from foresail.selfservice.controller import SelfService
@@ -23,6 +25,7 @@ from foresail.selfservice.queue.window import Limits, no_slots
 
 _log = logging.getLogger(__name__)
 _BUFFER = capacity_buffer()
+Capability = Schedules | SelfService | Primers | RestoreChecks
 
 
 async def run(settings: Settings) -> None:
@@ -53,7 +56,7 @@ def _tracing(settings: Settings) -> AbstractAsyncContextManager[Tracer | None]:
 async def _run(
     settings: Settings,
     connection: Connection,
-    chosen: list[Schedules | SelfService | Primers],
+    chosen: list[Capability],
     tracer: Tracer | None,
 ) -> None:
     if settings.dry_run:
@@ -69,9 +72,9 @@ async def _run(
     await replica.run(connection, chosen, config, figures=[each.metrics for each in chosen], tracer=tracer)
 
 
-def controllers(settings: Settings, client: Client, buffers: Kind = _BUFFER) -> list[Schedules | SelfService | Primers]:
+def controllers(settings: Settings, client: Client, buffers: Kind = _BUFFER) -> list[Capability]:
     """Return a controller for each capability that is switched on."""
-    found: list[Schedules | SelfService | Primers] = []
+    found: list[Capability] = []
     schedules = None
     if settings.runs_schedules:
         schedules = Schedules(settings.velero_namespace, settings.schedules, settings.velero_dialect)
@@ -84,6 +87,8 @@ def controllers(settings: Settings, client: Client, buffers: Kind = _BUFFER) -> 
         found.append(SelfService(settings.velero_namespace, never, limits=limits, access=access, secrets=secrets))
     if settings.runs_primers:
         found.append(Primers(settings.primers, dry_run_with(client), locate_volumes_with(client), buffers))
+    if settings.runs_restore_checks:
+        found.append(RestoreChecks(settings.velero_namespace, FileReader(client).run))
     return found
 
 

@@ -27,6 +27,7 @@ class Settings:
     metrics_for_all_schedules: bool = False  # else for those that need attention
     runs_self_service: bool = False
     runs_primers: bool = False
+    runs_restore_checks: bool = False
     self_service_window: int | None = None  # None: Velero's concurrency and one more
     self_service_restore_window: int = 1
     serves_locations: bool = False  # of tenants

@@ -9,10 +9,12 @@ from foresail.api.crds import DEFINITIONS, definition
 from foresail.api.policy import SELF_SERVICE_POLICY
 from foresail.api.primer import PRIMER
 from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_RESTORE
+from foresail.api.restore_check import RESTORE_CHECK
 from foresail.cli.doctor.evidence import Evidence
 from foresail.cli.doctor.finding import Finding, good, minutes, problem, some, warning
 from foresail.cli.doctor.ownerless import garbage
 from foresail.cli.doctor.recovery_checks import recovery
+from foresail.cli.doctor.restore_checks import restore_checks
 from foresail.cli.doctor.velero_checks import (
     attended,
     clocks,
@@ -30,7 +32,9 @@ from foresail.cli.doctor.velero_checks import (
 _SERVED_WITH = {
     "--self-service": (NON_ADMIN_BACKUP, NON_ADMIN_RESTORE, SELF_SERVICE_POLICY),
     "--primers": (PRIMER,),
+    "--restore-checks": (RESTORE_CHECK,),
 }
+_SWITCHED_ON = {"--restore-checks": "helm upgrade foresail charts/foresail --set proof.restoreChecks=true"}
 _READY_WITHIN = timedelta(minutes=1)
 
 
@@ -39,6 +43,7 @@ def findings(seen: Evidence) -> list[Finding]:
     checks = (
         unread, kinds, unserved, clocks, zones, veleros, attended, runnable, objectives, primed, locations,
         strangers, rivals, stuck, undeletable, garbage, permissions, stores, refusals, requesters, recovery,
+        restore_checks,
     )  # fmt: skip
     return [each for check in checks for each in check(seen)]
 
@@ -105,7 +110,7 @@ def unserved(seen: Evidence) -> Iterator[Finding]:
         found = [f"{count} {kind.name if count == 1 else kind.plural}" for kind, count in counts if count]
         if found:
             says = f"no operator serves {' and '.join(found)}: {option} is off, so they have no effect"
-            yield problem("kinds", says, f"foresail install {option}; or delete them")
+            yield problem("kinds", says, f"{_SWITCHED_ON.get(option, f'foresail install {option}')}; or delete them")
 
 
 def rivals(seen: Evidence) -> Iterator[Finding]:

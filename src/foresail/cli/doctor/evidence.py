@@ -13,14 +13,15 @@ import msgspec
 from foresail.api import mirrored, nonadmin, velero
 from foresail.api.apps import DEPLOYMENT, Deployment
 from foresail.api.authorization import OWN_ACCESS_REVIEW
-from foresail.api.core import DEFINITION
-from foresail.api.marks import OPERATORS_LEASE, PRIMERS_LEASE
+from foresail.api.core import DEFINITION, NAMESPACE
+from foresail.api.marks import CHECK_LABEL, OPERATORS_LEASE, PRIMERS_LEASE
 from foresail.api.metadata import Metadata
 from foresail.api.monitoring import PROMETHEUS_RULE, UNATTENDED
 from foresail.api.pods import POD, Pod
 from foresail.api.policy import SELF_SERVICE_POLICY, SelfServicePolicy
 from foresail.api.primer import PRIMER
 from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_LOCATION_REQUEST, NON_ADMIN_RESTORE
+from foresail.api.restore_check import RESTORE_CHECK, RestoreCheckStatus
 from foresail.api.schedule_policy import SCHEDULE_POLICY, SchedulePolicy
 from foresail.cli.access.cluster import Cluster
 from foresail.cli.access.lease import Lease
@@ -45,7 +46,7 @@ _CHECK = Kind(
 )
 _REQUESTER = Key("", "foresail-requester")
 _NAME = "app.kubernetes.io/name"
-_OURS = ("foresail", "foresail-primers")
+_OURS = ("foresail", "foresail-primers", "foresail-checks")
 _LEASE_NAME = "--lease-name="
 _OTHER = "non-admin-controller"  # how Deployments of the other controller of these kinds are called
 T = TypeVar("T")
@@ -109,6 +110,19 @@ class _Review(msgspec.Struct, frozen=True):
     status: _Verdict = _Verdict()
 
 
+class Named(msgspec.Struct, frozen=True):
+    """A namespace."""
+
+    metadata: Metadata
+
+
+class CheckSeen(msgspec.Struct, frozen=True):
+    """A RestoreCheck with its last result."""
+
+    metadata: Metadata
+    status: RestoreCheckStatus = RestoreCheckStatus()
+
+
 @dataclass(frozen=True, slots=True)
 class Operator:
     """A Deployment of ours."""
@@ -121,11 +135,13 @@ class Operator:
     lease: str = OPERATORS_LEASE
     name: str = _OURS[0]  # in the label of its pods
     locations: bool = False  # of tenants
+    restore_checks: bool = False
 
     def has_work_of(self, other: "Operator") -> bool:
         """Return whether the two have a capability in common."""
         shared = (self.schedules and other.schedules, self.self_service and other.self_service)
-        return any((*shared, self.primers and other.primers))
+        apart = (self.primers and other.primers, self.restore_checks and other.restore_checks)
+        return any((*shared, *apart))
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +177,8 @@ class Evidence:
     unserved: Mapping[Kind, int] = field(default_factory=dict)  # objects of kinds that no operator's Deployment serves
     approvals: tuple[nonadmin.Approval, ...] = ()  # requests to approve locations of tenants
     ownerless: Ownerless = field(default_factory=Ownerless)  # Velero objects of tenants without a request
+    checks: tuple[CheckSeen, ...] = ()  # RestoreChecks
+    sandboxes: tuple[Named, ...] = ()  # of RestoreChecks
     doubt: timedelta = timedelta()  # by how much the two may differ because the answer took its time
 
 
@@ -216,6 +234,12 @@ async def gather(cluster: Cluster, namespace: str, account: str | None) -> Evide
         unserved=await reader.tried(_unserved(cluster, definitions or {}, operators, others)) or {},
         approvals=tuple(await reader.all(asked_for, namespace, nonadmin.Approval) if has_approvals else ()),
         ownerless=await reader.tried(_ownerless(cluster, namespace, operators)) or Ownerless(),
+        checks=tuple(
+            await reader.all(RESTORE_CHECK, namespace, CheckSeen) if _serves(RESTORE_CHECK, definitions) else ()
+        ),
+        sandboxes=tuple(
+            await reader.all(NAMESPACE, "", Named, CHECK_LABEL) if _serves(RESTORE_CHECK, definitions) else ()
+        ),
         unread=tuple(reader.unread),
         doubt=doubt,
     )
@@ -272,6 +296,8 @@ async def _unserved(
         unserved += [NON_ADMIN_BACKUP, NON_ADMIN_RESTORE, SELF_SERVICE_POLICY]
     if not any(each.primers for each in operators):
         unserved.append(PRIMER)
+    if not any(each.restore_checks for each in operators):
+        unserved.append(RESTORE_CHECK)
     known = [kind for kind in unserved if f"{kind.plural}.{kind.group}" in definitions]
     return {kind: await cluster.count(kind) for kind in known}
 
@@ -300,6 +326,7 @@ def _operator(wire: Deployment) -> Operator:
         lease=leases[-1] if leases else OPERATORS_LEASE,
         name=(wire.metadata.labels or {})[_NAME],
         locations=bool({"--tenant-locations", "--tenant-locations=true"} & set(words)),
+        restore_checks=bool({"--restore-checks", "--restore-checks=true"} & set(words)),
     )
 
 
@@ -326,6 +353,7 @@ async def _permissions(
             self_service=operator.self_service,
             primers=operator.primers,
             locations=operator.locations,
+            restore_checks=operator.restore_checks,
         )
         user = f"system:serviceaccount:{operator.service_account.replace('/', ':')}"
         answers = await _allowed(cluster, namespace, wanted, REVIEW, {"user": user}, operator.lease)

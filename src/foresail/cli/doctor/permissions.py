@@ -84,7 +84,27 @@ PRIMERS = (
 )
 
 
-def needed(*, schedules: bool, self_service: bool, primers: bool = False, locations: bool = False) -> list[Permission]:
+RESTORE_CHECKS = (
+    *_each("foresail.dev", "restorechecks", "list watch"),
+    *_each("foresail.dev", "restorechecks/status", "patch"),
+    *_each("velero.io", "backups backupstoragelocations", "list watch"),
+    *_each("velero.io", "restores downloadrequests", "get list watch create delete"),
+    *_each("", "configmaps", "get list watch create delete"),
+    *_each("", "namespaces", "get list watch create delete", everywhere=True),
+    *_each("", "resourcequotas", "get create", everywhere=True),
+    *_each("networking.k8s.io", "networkpolicies", "get create", everywhere=True),
+    *_each("events.k8s.io", "events", "create"),
+)
+
+
+def needed(
+    *,
+    schedules: bool,
+    self_service: bool,
+    primers: bool = False,
+    locations: bool = False,
+    restore_checks: bool = False,
+) -> list[Permission]:
     """Return what an operator with these capabilities needs; with or without tenants' own locations."""
     sets = (
         (LEADERSHIP, True),
@@ -92,5 +112,6 @@ def needed(*, schedules: bool, self_service: bool, primers: bool = False, locati
         (SELF_SERVICE, self_service),
         (LOCATIONS, self_service and locations),
         (PRIMERS, primers),
+        (RESTORE_CHECKS, restore_checks),
     )
     return sorted({each for permissions, wanted in sets if wanted for each in permissions})

@@ -1,0 +1,1 @@
+"""`foresail check`: RestoreChecks and their results."""

@@ -1,0 +1,61 @@
+"""The options of `foresail check`; what a verb does is imported only when it is used."""
+
+import argparse
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from foresail.cli.options.connection import add_velero_and_cluster
+from foresail.cli.options.output import add_object_output
+from foresail.cli.options.parser import examples
+
+if TYPE_CHECKING:
+    from foresail.cli.options.parser import CommandParser
+
+
+def add_check(commands: "argparse._SubParsersAction[CommandParser]") -> None:
+    """Add `foresail check` to the command line."""
+    check = commands.add_parser(
+        "check",
+        help="show and start RestoreChecks",
+        description="Shows RestoreChecks, which restore backups into fenced sandboxes and compare, and starts them.",
+        epilog=examples("foresail check get", "foresail check run nightly --wait", "foresail check explain nightly"),
+    )
+    check.fill = _fill
+
+
+def _fill(check: argparse.ArgumentParser) -> None:
+    verbs = check.add_subparsers(metavar="COMMAND", required=True)
+    one = _verb(
+        verbs,
+        "get",
+        "list RestoreChecks with their last results",
+        "foresail check get",
+        "foresail check get nightly -o jsonpath='{.status.last.result}'",
+    )
+    one.add_argument("names", nargs="*", metavar="NAME", help="names of RestoreChecks; all if none is given")
+    add_object_output(one)
+    one = _verb(verbs, "run", "check the newest good backup now", "foresail check run nightly --wait")
+    one.add_argument("name", metavar="NAME", help="the RestoreCheck")
+    one.add_argument("--wait", action="store_true", help="wait for the result; exit code 1 if it is Fail")
+    one = _verb(
+        verbs, "explain", "show the last result with everything that was found", "foresail check explain nightly"
+    )
+    one.add_argument("name", metavar="NAME", help="the RestoreCheck")
+
+
+def _verb(verbs: Any, name: str, help_text: str, *commands: str) -> argparse.ArgumentParser:  # noqa: ANN401 - argparse's own is private
+    one: argparse.ArgumentParser = verbs.add_parser(
+        name, help=help_text, description=f"{help_text[0].upper()}{help_text[1:]}.", epilog=examples(*commands)
+    )
+    add_velero_and_cluster(one)
+    one.set_defaults(run=_command(name))
+    return one
+
+
+def _command(function: str) -> Callable[[argparse.Namespace], int]:
+    def run(args: argparse.Namespace) -> int:
+        code: int = getattr(import_module("foresail.cli.check.checks"), function)(args)
+        return code
+
+    return run

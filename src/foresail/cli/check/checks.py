@@ -1,0 +1,163 @@
+"""`foresail check get`, `run` and `explain`."""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from foresail.api.core import CONFIG_MAP
+from foresail.api.instants import instant, stamp
+from foresail.api.marks import CHECK_NOW
+from foresail.api.restore_check import RESTORE_CHECK
+from foresail.cli.access.cluster import Cluster, on_cluster
+from foresail.cli.errors import CommandError
+from foresail.cli.options.output import is_table
+from foresail.cli.output.messages import interruptible
+from foresail.cli.output.objects import as_text
+from foresail.cli.output.table import aligned, fitted, table, terminal_width
+from foresail.cli.output.times import short
+from foresail.kube.clock import now
+from foresail.plan import Key
+
+_SHORT = ("NAME", "RESULT", "REASON", "BACKUP", "FOUND", "SECONDS", "CHECKED", "PASSED", "STATUS")
+_PAUSE = 2.0
+Check = Mapping[str, Any]
+
+
+class _Evidence(msgspec.Struct, frozen=True):
+    data: dict[str, str] | None = None
+
+
+def get(args: argparse.Namespace) -> int:
+    """Print RestoreChecks with their last results."""
+    found = on_cluster(args, lambda cluster: _read(cluster, args))
+    if not is_table(args.output):
+        print(as_text(found, args.output))
+    elif found:
+        print(check_table(found, now(), wide=args.output == "wide", width=terminal_width(sys.stdout)))
+    return 0
+
+
+def run(args: argparse.Namespace) -> int:
+    """Start a check and, with --wait, wait for its result."""
+    text = "Stopped waiting. The check continues in the cluster."
+    return interruptible(lambda: on_cluster(args, lambda cluster: _run(cluster, args)), text)
+
+
+def explain(args: argparse.Namespace) -> int:
+    """Print the last result with everything that was found."""
+    print(on_cluster(args, lambda cluster: _explain(cluster, args)))
+    return 0
+
+
+def check_table(found: Sequence[Check], at: datetime, *, wide: bool, width: int | None) -> str:
+    """Return a row for each check."""
+    rows = []
+    for each in found:
+        last = _last(each)
+        counts = f"{last.get('itemsFound', 0)}/{last.get('itemsExpected', 0)}" if last else "-"
+        passed = (each.get("status") or {}).get("lastPassed")
+        rows.append(
+            (
+                each["metadata"]["name"],
+                last.get("result", "-"),
+                last.get("reason", "-"),
+                last.get("backup", "-"),
+                counts,
+                str(last.get("restoreSeconds", "-")),
+                _age(last.get("completed"), at),
+                _age(passed, at),
+                _condition(each, "Ready").get("reason", "-"),
+                *((last.get("message", ""),) if wide else ()),
+            )
+        )
+    header = (*_SHORT, "MESSAGE") if wide else _SHORT
+    return table(header, rows) if wide else fitted(header, rows, width, ("BACKUP", "NAME"))
+
+
+def explained(check: Check, record: Mapping[str, Any]) -> str:
+    """Return a check in words: its state, its last result and each problem."""
+    last, ready = _last(check), _condition(check, "Ready")
+    lines = [
+        f"Name:\t{check['metadata']['name']}",
+        f"Status:\t{ready.get('reason', 'not served yet')}: {ready.get('message', 'no operator has seen it')}",
+    ]
+    if last:
+        lines += [
+            f"Result:\t{last['result']} ({last['reason']})",
+            f"Backup:\t{last['backup']}",
+            f"Checked:\t{last['started']} to {last['completed']}",
+            f"Restore:\t{last.get('restoreSeconds', '-')} s into {last.get('namespaces', 0)} sandboxes",
+            f"Objects:\t{_counts(last)}, {last.get('itemsNotChecked', 0)} not checked",
+            f"Evidence:\tConfigMap {last.get('evidence', '-')}",
+        ]
+    found = [f"  {each.get('reason')}: {each.get('message')}" for each in record.get("problems") or ()]
+    if last and not found and last["result"] == "Fail":
+        found = [f"  {last['reason']}: {last['message']}"]
+    more = record.get("problemCount", 0) - len(found)
+    if more > 0:
+        found.append(f"  and {more} more")
+    return aligned(lines) + ("\nProblems:\n" + "\n".join(found) if found else "")
+
+
+async def _read(cluster: Cluster, args: argparse.Namespace) -> list[dict[str, Any]]:
+    if args.names:
+        return [await cluster.read(RESTORE_CHECK, Key(args.namespace, each), dict[str, Any]) for each in args.names]
+    return [msgspec.json.decode(each) for each in await cluster.listed(RESTORE_CHECK, args.namespace)]
+
+
+async def _run(cluster: Cluster, args: argparse.Namespace) -> int:
+    key = Key(args.namespace, args.name)
+    before = await cluster.read(RESTORE_CHECK, key, dict[str, Any])
+    if (before.get("spec") or {}).get("suspend"):
+        raise CommandError(f"RestoreCheck {key} is suspended", "set spec.suspend to false")
+    value = stamp(now())
+    await cluster.merge(RESTORE_CHECK, key, {"metadata": {"annotations": {CHECK_NOW: value}}})
+    print(f"Check {key} requested.", file=sys.stderr)
+    if not args.wait:
+        return 0
+    while True:
+        found = await cluster.read(RESTORE_CHECK, key, dict[str, Any])
+        status = found.get("status") or {}
+        if status.get("handledRequest") == value and not status.get("run"):
+            return report_result(key, _last(found))
+        await asyncio.sleep(_PAUSE)
+
+
+def report_result(key: Key, last: Mapping[str, Any]) -> int:
+    """Return 0 if a check has passed; otherwise say why not."""
+    if last.get("result") == "Pass":
+        print(f"Check {key} passed: {last.get('message')}.", file=sys.stderr)
+        return 0
+    cause = f"{last.get('reason', 'NoResult')}: {last.get('message', 'its Backup was deleted')}"
+    raise CommandError(f"check {key} failed: {cause}", f"see foresail check explain {key.name}")
+
+
+async def _explain(cluster: Cluster, args: argparse.Namespace) -> str:
+    check = await cluster.read(RESTORE_CHECK, Key(args.namespace, args.name), dict[str, Any])
+    name = _last(check).get("evidence", "")
+    evidence = await cluster.if_there(CONFIG_MAP, Key(args.namespace, name), _Evidence) if name else None
+    text = (evidence.data or {}).get("record.json", "{}") if evidence is not None else "{}"
+    return explained(check, msgspec.json.decode(text, type=dict[str, Any]))
+
+
+def _counts(last: Mapping[str, Any]) -> str:
+    return f"{last.get('itemsFound', 0)} of {last.get('itemsExpected', 0)} found"
+
+
+def _last(check: Check) -> Mapping[str, Any]:
+    return (check.get("status") or {}).get("last") or {}
+
+
+def _condition(check: Check, kind: str) -> Mapping[str, Any]:
+    found = (check.get("status") or {}).get("conditions") or ()
+    return next((each for each in found if each["type"] == kind), {})
+
+
+def _age(text: str | None, at: datetime) -> str:
+    moment = instant(text) if text else None
+    return short(at - moment) if moment is not None else "-"

@@ -1,0 +1,1 @@
+"""RestoreChecks: backups are restored into a fenced sandbox, and what arrives is compared with the backup."""

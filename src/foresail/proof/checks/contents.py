@@ -1,0 +1,130 @@
+"""What a backup has: read from the list of names that Velero stores beside it; no object itself is read.
+
+The file comes from a bucket and may hold anything.
+"""
+
+from collections.abc import Sequence
+from hashlib import sha256
+
+import msgspec
+
+from foresail.proof.checks.kinds import COMPLETED_ARE_SKIPPED, LEFT_OUT, RESTORED, Served, group_of, kind_of
+from foresail.proof.checks.reasons import Problem, Reason
+
+MOST_BYTES = 16 << 20
+"""The largest file that is read, unpacked: some 200,000 objects."""
+
+_MOST_COMMAS = 1_000_000
+_DEFINITIONS = "apiextensions.k8s.io/v1/CustomResourceDefinition"
+_LONGEST_NAME = 253
+_SHOWN = 3
+
+Lists = dict[str, list[str]]
+_lists = msgspec.json.Decoder(Lists)
+
+
+class Item(msgspec.Struct, frozen=True, order=True):
+    """An object of a backup."""
+
+    gvk: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.gvk.rpartition('/')[2]} {self.namespace}/{self.name}"
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """What a check is to look at: all namespaces if none are named, and these custom resources."""
+
+    namespaces: tuple[str, ...] = ()
+    custom: tuple[str, ...] = ()
+
+
+class Contents(msgspec.Struct, frozen=True):
+    """What the sandbox must take of a backup."""
+
+    expected: tuple[Item, ...] = ()
+    optional: tuple[Item, ...] = ()
+    """Objects that Velero restores only in some states, which the list does not have."""
+    not_checked: int = 0
+    not_served: int = 0
+    problems: tuple[Problem, ...] = ()
+    digest: str = ""
+
+    @property
+    def namespaces(self) -> tuple[str, ...]:
+        """The namespaces with something to restore."""
+        return tuple(sorted({each.namespace for each in (*self.expected, *self.optional)}))
+
+
+def lists_of(file: bytes) -> Lists | None:
+    """Return names by kind; None if the file is not of Velero's shape."""
+    if file.count(b",") > _MOST_COMMAS:
+        return None
+    try:
+        found = _lists.decode(file)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return None
+    too_long = any(len(name) > 2 * _LONGEST_NAME + 20 for names in found.values() for name in names)
+    return None if too_long or any(len(kind) > 2 * _LONGEST_NAME for kind in found) else found
+
+
+def contents_of(file: bytes, wanted: Wanted, served: Served) -> Contents | None:
+    """Return what the sandbox must take of a backup; None if the list is not of Velero's shape."""
+    lists = lists_of(file)
+    if lists is None:
+        return None
+    expected: list[Item] = []
+    optional: list[Item] = []
+    problems: list[Problem] = []
+    not_checked = not_served = 0
+    defined = {name.partition(".")[2] for name in lists.get(_DEFINITIONS, ())}
+    for gvk, names in sorted(lists.items()):
+        items = [_item(gvk, each) for each in names if "/" in each]
+        items = [each for each in items if not wanted.namespaces or each.namespace in wanted.namespaces]
+        not_checked += sum("/" not in each for each in names)
+        resource = _resource(gvk, served)
+        is_listed = resource in wanted.custom or _names_kind(gvk, wanted.custom)
+        is_restored = kind_of(gvk) in RESTORED or is_listed
+        if items and not served.has(gvk) and (is_listed or group_of(gvk) not in defined):
+            problems.append(_not_served(gvk, items))
+            not_served += len(items)
+        elif is_restored and resource not in LEFT_OUT:
+            (optional if kind_of(gvk) == COMPLETED_ARE_SKIPPED else expected).extend(items)
+        else:
+            not_checked += len(items)
+    found = {each.namespace for each in (*expected, *optional)}
+    problems += [
+        Problem(Reason.NAMESPACE_MISSING, f"the backup has no object of namespace {name}")
+        for name in wanted.namespaces
+        if name not in found
+    ]
+    digest = sha256(file).hexdigest()
+    return Contents(tuple(expected), tuple(optional), not_checked, not_served, tuple(problems), digest)
+
+
+def included_resources(custom: Sequence[str]) -> list[str]:
+    """Return what the restore includes: nothing beyond this list reaches the sandbox."""
+    return sorted({*RESTORED.values(), *(each for each in custom if each not in LEFT_OUT)})
+
+
+def _item(gvk: str, place: str) -> Item:
+    namespace, _, name = place.partition("/")
+    return Item(gvk, namespace, name)
+
+
+def _resource(gvk: str, served: Served) -> str:
+    return RESTORED.get(kind_of(gvk)) or served.resources.get(gvk, "")
+
+
+def _names_kind(gvk: str, custom: Sequence[str]) -> bool:
+    """Whether a listed custom resource is probably this kind, which the cluster does not serve."""
+    group, kind = kind_of(gvk)
+    return any(each.partition(".")[2] == group and each.startswith(kind.lower()[:-1]) for each in custom)
+
+
+def _not_served(gvk: str, items: Sequence[Item]) -> Problem:
+    shown = ", ".join(f"{each.namespace}/{each.name}" for each in items[:_SHOWN])
+    more = f" and {len(items) - _SHOWN} more" if len(items) > _SHOWN else ""
+    return Problem(Reason.KIND_NOT_SERVED, f"this cluster does not serve {gvk}, which the backup has: {shown}{more}")

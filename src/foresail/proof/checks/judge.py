@@ -1,0 +1,181 @@
+"""How a check ends: what arrived in the sandbox, compared item by item with what the backup has."""
+
+import re
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+
+import msgspec
+
+from foresail.api.velero import COMPLETED
+from foresail.proof.checks.contents import Contents, Item, lists_of
+from foresail.proof.checks.reasons import Problem, Reason
+from foresail.proof.restore_plan.refusals import Answer, refused_by
+
+MOST_PROBLEMS = 100
+"""In the evidence; the count is of all."""
+
+_LONGEST_LINE = 1024
+_MOST_LINES = 2000
+_SHOWN = 3
+_PREFIX = re.compile(r"^error restoring \S+: ")
+_ARRIVED = ("created", "updated")
+_MADE_BY_CLUSTER = frozenset(
+    {
+        ("ConfigMap", "kube-root-ca.crt"),
+        ("ConfigMap", "openshift-service-ca.crt"),
+        ("ServiceAccount", "default"),
+        ("ServiceAccount", "builder"),
+        ("ServiceAccount", "deployer"),
+    }
+)
+"""What every new namespace has, so Velero does not create it."""
+
+
+class _Part(msgspec.Struct):
+    velero: list[str] | None = None
+    cluster: list[str] | None = None
+    namespaces: dict[str, list[str] | None] | None = None
+
+    def lines(self) -> list[str]:
+        own = [line for each in (self.namespaces or {}).values() for line in each or ()]
+        found = [*own, *(self.velero or ()), *(self.cluster or ())]
+        return [each[:_LONGEST_LINE] for each in found[:_MOST_LINES]]
+
+
+class _Results(msgspec.Struct):
+    errors: _Part | None = None
+    warnings: _Part | None = None
+
+
+_results = msgspec.json.Decoder(_Results)
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """The result of a check: it has passed if there is no problem."""
+
+    problems: tuple[Problem, ...] = ()
+    count: int = 0
+    expected: int = 0
+    found: int = 0
+    not_checked: int = 0
+    digests: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def reason(self) -> Reason:
+        """The reason of the first problem."""
+        return self.problems[0].reason if self.problems else Reason.COMPLETE
+
+    @property
+    def message(self) -> str:
+        """The first problems in words."""
+        if not self.problems:
+            return f"The sandbox took all {self.expected} objects"
+        more = f"; and {self.count - _SHOWN} more" if self.count > _SHOWN else ""
+        return "; ".join(each.message for each in self.problems[:_SHOWN]) + more
+
+
+def verdict_without_restore(contents: Contents) -> Verdict | None:
+    """Return the verdict on a backup that there is nothing to restore of; None if there is."""
+    if contents.namespaces:
+        return None
+    empty = Problem(Reason.BACKUP_EMPTY, "the backup has no object that can be checked")
+    problems = contents.problems or (empty,)
+    digests = (("contents", contents.digest),)
+    return Verdict(problems, len(problems), contents.not_served, 0, contents.not_checked, digests)
+
+
+def judge(
+    contents: Contents, sandboxes: Mapping[str, str], phase: str, restored: bytes | None, results: bytes | None
+) -> Verdict | None:
+    """Compare what arrived with what the backup has; None if a file is not of Velero's shape."""
+    lists = lists_of(restored) if restored is not None else {}
+    lines = _lines(results)
+    if lists is None or lines is None:
+        return None
+    errors, warnings = lines
+    actions = {
+        (gvk, *_place(entry)): entry.rpartition("(")[2].removesuffix(")")
+        for gvk, entries in lists.items()
+        for entry in entries
+    }
+    found, expected = 0, contents.not_served
+    not_checked = contents.not_checked
+    refused: list[Problem] = []
+    missing: list[Problem] = []
+    used: set[str] = set()
+    optional = frozenset(contents.optional)
+    for item in (*contents.expected, *contents.optional):
+        sandbox = sandboxes.get(item.namespace, "")
+        action = actions.get((item.gvk, sandbox, item.name), "")
+        said = _said(item, sandbox, errors) if action == "failed" else ""
+        used.add(said)
+        if action in _ARRIVED:
+            expected, found = expected + 1, found + 1
+        elif (
+            action == "skipped"
+            or (not action and item in optional)
+            or _is_made_by_cluster(item, sandbox, said, warnings)
+        ):
+            not_checked += 1
+        else:
+            expected += 1
+            (refused if action else missing).append(_problem(item, sandbox, action, said, warnings))
+    rest = [each for each in errors if each not in used]
+    if phase != COMPLETED and (rest or not (refused or missing or contents.problems)):
+        shown = "; ".join(_tidy(each) for each in rest[:_SHOWN]) or "Velero reports no error"
+        refused.append(Problem(Reason.RESTORE_PARTIALLY_FAILED, f"the restore is {phase}: {shown}"))
+    problems = [*contents.problems, *refused, *missing]
+    digests = (
+        ("contents", contents.digest),
+        ("restored", sha256(restored or b"").hexdigest()),
+        ("results", sha256(results or b"").hexdigest()),
+    )
+    return Verdict(tuple(problems[:MOST_PROBLEMS]), len(problems), expected, found, not_checked, digests)
+
+
+def failed(reason: Reason, message: str) -> Verdict:
+    """Return the verdict on a check that could not compare anything."""
+    return Verdict((Problem(reason, message),), 1)
+
+
+def _lines(results: bytes | None) -> tuple[list[str], list[str]] | None:
+    if results is None:
+        return [], []
+    try:
+        found = _results.decode(results)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return None
+    return (found.errors or _Part()).lines(), (found.warnings or _Part()).lines()
+
+
+def _place(entry: str) -> tuple[str, str]:
+    place = entry.rpartition("(")[0]
+    namespace, slash, name = place.partition("/")
+    return (namespace, name) if slash else ("", namespace)
+
+
+def _said(item: Item, sandbox: str, lines: Sequence[str]) -> str:
+    """Return Velero's line about an item; empty if there is none."""
+    kind = item.gvk.rpartition("/")[2]
+    names = (f"/{sandbox}/{item.name}:", f"/{item.namespace}/{item.name}:", f"{kind}:{item.name} ", f'"{item.name}"')
+    return next((each for each in lines if any(name in each for name in names)), "")
+
+
+def _is_made_by_cluster(item: Item, sandbox: str, said: str, warnings: Sequence[str]) -> bool:
+    """Whether the sandbox had the object before Velero came, as every new namespace of this cluster has."""
+    if (item.gvk.rpartition("/")[2], item.name) in _MADE_BY_CLUSTER:
+        return True
+    return not said and "already exists" in _said(item, sandbox, warnings)
+
+
+def _problem(item: Item, sandbox: str, action: str, said: str, warnings: Sequence[str]) -> Problem:
+    if not action:
+        return Problem(Reason.ITEMS_MISSING, f"{item} is in the backup and was not restored")
+    said = said or _said(item, sandbox, warnings)
+    by = refused_by(Answer(message=said)).value if said else ""
+    return Problem(Reason.ITEMS_REFUSED, f"{item}: {_tidy(said) or 'Velero reports no reason'}", by)
+
+
+def _tidy(line: str) -> str:
+    line = _PREFIX.sub("", line)
+    return " ".join("".join(each if each.isprintable() else " " for each in line).split())[:300]

@@ -1,0 +1,52 @@
+"""The figures of RestoreChecks for Prometheus, by check: administrators make them, so they are few."""
+
+from collections.abc import Iterable
+
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from foresail.kube.store import Store
+from foresail.proof.checks.observe import CheckRow, Piece
+
+
+class CheckMetrics(Collector):
+    """The last result of each check, and the sandboxes that exist."""
+
+    def __init__(self, checks: Store[CheckRow], sandboxes: Store[Piece]) -> None:
+        self._checks, self._sandboxes = checks, sandboxes
+
+    def describe(self) -> Iterable[Metric]:
+        """Return nothing: figures exist only while the operator runs."""
+        return []
+
+    def collect(self) -> Iterable[Metric]:
+        """Return the current figures."""
+        named = {
+            name: GaugeMetricFamily(f"foresail_restore_check_{name}", text, labels=["name"])
+            for name, text in (
+                ("passed", "Whether the last check passed: 1 or 0."),
+                ("last_timestamp_seconds", "When the last check ended."),
+                ("last_passed_timestamp_seconds", "When a check last passed; 0 if none has."),
+                ("restore_seconds", "How long Velero took for the last restore."),
+                ("items_expected", "Objects of the backup that the sandbox had to take."),
+                ("items_found", "Objects that arrived in the sandbox."),
+            )
+        }
+        for row in list(self._checks.rows()):
+            last, passed = row.status.last, row.status.last_passed
+            if last is None:
+                continue
+            figures = {
+                "passed": float(last.result == "Pass"),
+                "last_timestamp_seconds": last.completed.timestamp(),
+                "last_passed_timestamp_seconds": passed.timestamp() if passed is not None else 0.0,
+                "restore_seconds": last.restore_seconds,
+                "items_expected": float(last.items_expected),
+                "items_found": float(last.items_found),
+            }
+            for name, value in figures.items():
+                if value is not None:
+                    named[name].add_metric([row.key.name], value)
+        sandboxes = GaugeMetricFamily("foresail_restore_check_sandboxes", "Sandboxes that exist.")
+        sandboxes.add_metric([], float(len(self._sandboxes)))
+        yield from (*named.values(), sandboxes)

@@ -1,0 +1,77 @@
+"""The background read of a run: the lists and results that Velero stores, and what the API server serves."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeVar
+
+from foresail.api.authorization import Discovery
+from foresail.bucket import DownloadError, MissingFileError, TooLargeError, download, trusting
+from foresail.kube.failures import Failure
+from foresail.proof.checks.contents import MOST_BYTES, contents_of
+from foresail.proof.checks.judge import judge
+from foresail.proof.checks.kinds import Served, served_kinds
+from foresail.proof.checks.observe import Files, FilesFound
+
+_log = logging.getLogger(__name__)
+_SECONDS = 60.0
+T = TypeVar("T")
+
+Fetch = Callable[[str, str], Awaitable[bytes]]
+"""Returns the file at a URL, with an additional CA certificate in PEM."""
+
+
+ReadFiles = Callable[[Files], Awaitable[FilesFound]]
+"""Reads the files of a run."""
+
+
+class Discovers(Protocol):
+    """What is asked of the API server."""
+
+    async def discover(self, of: type[T]) -> T | Failure:
+        """List the resources outside the core group."""
+
+
+async def fetch(url: str, authority: str) -> bytes:
+    """Read a file from the bucket."""
+    pieces = download(url, most=MOST_BYTES, seconds=_SECONDS, tls=trusting(authority))
+    return b"".join([each async for each in pieces])
+
+
+class FileReader:
+    """Reads the files of a run and compares them."""
+
+    def __init__(self, server: Discovers | None, fetch: Fetch = fetch) -> None:
+        self._server, self._fetch = server, fetch
+
+    async def run(self, query: Files) -> FilesFound:
+        """Return what the files say, or why they cannot be read."""
+        if self._server is None:
+            return FilesFound(problem="the API server did not answer")
+        discovery = await self._server.discover(Discovery)
+        if isinstance(discovery, Failure):
+            return FilesFound(problem=f"the API server did not list its resources: {discovery.cause.value}")
+        urls = (query.contents, query.restored, query.results)
+        try:
+            files = [await self._fetch(each, query.authority) if each else None for each in urls]
+            return await asyncio.to_thread(compared, query, served_kinds(discovery), *files)
+        except (MissingFileError, TooLargeError) as error:
+            return FilesFound(problem=str(error), is_final=True)
+        except DownloadError as error:
+            return FilesFound(problem=str(error))
+        except Exception as error:  # noqa: BLE001 - whatever one file does to us must not end the work on all others
+            _log.warning("reading the files of run %s failed: %s", query.run, type(error).__name__)
+            return FilesFound(problem="internal error, see the operator's log", is_final=True)
+
+
+def compared(
+    query: Files, served: Served, contents: bytes | None, restored: bytes | None, results: bytes | None
+) -> FilesFound:
+    """Return what the backup has and, once the restore has ended, the verdict."""
+    found = contents_of(contents or b"", query.wanted, served)
+    if found is None:
+        return FilesFound(problem="not in Velero's format", is_final=True)
+    if not query.phase:
+        return FilesFound(found)
+    verdict = judge(found, dict(query.sandboxes), query.phase, restored, results)
+    return FilesFound(verdict=verdict, problem="" if verdict else "not in Velero's format", is_final=verdict is None)

@@ -1,0 +1,68 @@
+"""Words about RestoreChecks that users and programs read."""
+
+from enum import StrEnum
+
+import msgspec
+
+
+class Reason(StrEnum):
+    """Why a check has its result, or why none starts; programs know the words, so they do not change."""
+
+    COMPLETE = "Complete"
+    """The sandbox took every object that it had to."""
+
+    BACKUP_EMPTY = "BackupEmpty"
+    """The backup has no object that can be checked. Compare the schedule's namespaces with those of the cluster."""
+
+    NAMESPACE_MISSING = "NamespaceMissing"
+    """The backup has no object of a namespace in spec.namespaces. Correct the list, or the schedule."""
+
+    KIND_NOT_SERVED = "KindNotServed"
+    """This cluster does not serve the API version of objects in the backup. Install the CRD, or convert the objects."""
+
+    ITEMS_REFUSED = "ItemsRefused"
+    """The API server, a webhook, a policy or a quota refused objects of the backup. The message has the first ones."""
+
+    ITEMS_MISSING = "ItemsMissing"
+    """Velero restored fewer objects than the backup lists. The archive and the list of the backup differ."""
+
+    RESTORE_PARTIALLY_FAILED = "RestorePartiallyFailed"
+    """Velero reported errors of the restore that concern no single object. The message has the first ones."""
+
+    RESTORE_FAILED = "RestoreFailed"
+    """Velero could not restore the backup at all. The message has its reason."""
+
+    CONTENTS_UNREADABLE = "ContentsUnreadable"
+    """The list of the backup's objects is not in Velero's format, or too large."""
+
+    TOO_MANY_NAMESPACES = "TooManyNamespaces"
+    """The backup has more namespaces than one check takes. Set spec.namespaces, and use several RestoreChecks."""
+
+    DEADLINE_EXCEEDED = "DeadlineExceeded"
+    """The check did not end within spec.deadline. Velero may be busy or down."""
+
+    WAITING = "Waiting"
+    """The check waits for its next run or the next backup."""
+
+    RUNNING = "Running"
+    """A check is running."""
+
+    SUSPENDED = "Suspended"
+    """spec.suspend is true."""
+
+    INVALID_SCHEDULE = "InvalidSchedule"
+    """spec.schedule cannot be used. The message says why."""
+
+    NO_BACKUP = "NoBackup"
+    """No Completed Backup is selected. Check spec.backups, and whether the Schedule runs."""
+
+    NOT_CHECKED = "NotChecked"
+    """No check has ended yet."""
+
+
+class Problem(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """One thing that a check has found."""
+
+    reason: Reason
+    message: str
+    refused_by: str = ""

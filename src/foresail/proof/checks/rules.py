@@ -1,0 +1,131 @@
+"""One small function for each question about a RestoreCheck."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+import msgspec
+
+from foresail.api import core, velero
+from foresail.api.restore_check import CheckRun
+from foresail.api.selectors import selects
+from foresail.api.velero import COMPLETED, SCHEDULE_LABEL
+from foresail.cron import Dialect, Schedule
+from foresail.cron.duration import length_of
+from foresail.plan import Delete, Kind
+from foresail.proof.checks import build
+from foresail.proof.checks.observe import BackupRow, CheckRow, CheckView, Piece, RestoreRow
+from foresail.slots.expression import Unusable, read_expression
+
+ENDED = frozenset({"Completed", "PartiallyFailed", "Failed", "FailedValidation"})
+"""The phases of a Restore in which nothing runs any more."""
+
+_UTC = "UTC"
+
+
+class Due(msgspec.Struct, frozen=True):
+    """Whether a check starts now, when the next one does, or why none does."""
+
+    is_due: bool = False
+    upcoming: datetime | None = None
+    problem: str = ""
+
+
+def is_selected(check: CheckRow, backup: BackupRow) -> bool:
+    """Whether a check is about a Backup."""
+    chosen = check.spec.backups
+    if chosen.schedule is not None:
+        return backup.labels.get(SCHEDULE_LABEL) == chosen.schedule
+    return chosen.selector is not None and selects(chosen.selector, backup.labels)
+
+
+def newest_good(view: CheckView) -> BackupRow | None:
+    """Return the newest Completed Backup; one that partially failed is not good."""
+    good = [
+        (each.completed, each.key.name, each) for each in view.backups if each.phase == COMPLETED and each.completed
+    ]
+    return max(good)[2] if good else None
+
+
+def due(check: CheckRow, newest: BackupRow | None, now: datetime) -> Due:
+    """Return whether a check is due: requested, by its schedule, or because of a new backup."""
+    last = check.status.last
+    is_requested = bool(check.request) and check.request != check.status.handled_request
+    if check.spec.schedule is None:
+        is_new = newest is not None and (
+            last is None
+            or (newest.uid != last.backup_uid and newest.completed is not None and newest.completed >= last.started)
+        )
+        return Due(is_requested or is_new)
+    cron = expression(check.spec.schedule)
+    if isinstance(cron, Unusable):
+        return Due(is_requested, problem=cron.message)
+    anchor = check.created if last is None else max(check.created, last.started)
+    slot = cron.last_fire(min(anchor, now), now)
+    return Due(is_requested or slot is not None, cron.next(now))
+
+
+def expression(text: str) -> Schedule | Unusable:
+    """Return the schedule of a check."""
+    return read_expression(text, _UTC, Dialect.ROBFIG)
+
+
+def length(text: str) -> timedelta:
+    """Return a duration of the spec; the API server has checked it."""
+    return length_of(text) or timedelta()
+
+
+def deadline(check: CheckRow, run: CheckRun) -> datetime:
+    """Return when a run has taken too long."""
+    return run.started + length(check.spec.deadline)
+
+
+def restore_of(view: CheckView, run: CheckRun) -> RestoreRow | None:
+    """Return the Velero Restore of a run."""
+    return next((each for each in view.restores if each.run == run.id), None)
+
+
+def backup_of(view: CheckView, run: CheckRun) -> BackupRow | None:
+    """Return the Backup of a run, unless it is deleted or being deleted."""
+    return next((each for each in view.backups if each.uid == run.backup_uid and each.phase == COMPLETED), None)
+
+
+def leftovers(view: CheckView, now: datetime) -> tuple[Delete, ...]:
+    """Return the deletion of everything that no run needs: whoever made it, and whenever the operator was killed."""
+    return tuple(_leftovers(view, now))
+
+
+def _leftovers(view: CheckView, now: datetime) -> Iterator[Delete]:
+    kept = kept_runs(view, now)
+    families: tuple[tuple[Kind, tuple[Piece, ...]], ...] = (
+        (velero.RESTORE, view.restores),
+        (core.NAMESPACE, tuple(each for each in view.sandboxes if build.is_sandbox(each))),
+        (velero.DOWNLOAD_REQUEST, view.downloads),
+        (core.CONFIG_MAP, tuple(each for each in view.config_maps if not build.is_evidence(each))),
+    )
+    for kind, pieces in families:
+        for each in pieces:
+            if (each.check_uid, each.run) not in kept and not each.is_terminating:
+                yield build.delete(kind, each)
+    yield from (build.delete(core.CONFIG_MAP, each) for each in _old_evidence(view))
+
+
+def kept_runs(view: CheckView, now: datetime) -> set[tuple[str, str]]:
+    """Return the runs whose objects stay: the running one, and a failed one for as long as the spec says."""
+    check = view.check
+    if check is None:
+        return set()
+    run, last = check.status.run, check.status.last
+    kept = {(check.uid, run.id)} if run is not None else set()
+    if last is not None and last.kept_until is not None and now < last.kept_until:
+        kept.add((check.uid, last.id))
+    return kept
+
+
+def _old_evidence(view: CheckView) -> list[Piece]:
+    own = [each for each in view.config_maps if build.is_evidence(each) and not each.is_terminating]
+    check = view.check
+    if check is None:
+        return own
+    mine = [each for each in own if each.check_uid == check.uid]
+    mine.sort(key=lambda each: (each.created or check.created, each.key.name), reverse=True)
+    return [*mine[check.spec.evidence :], *(each for each in own if each.check_uid != check.uid)]

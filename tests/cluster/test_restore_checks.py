@@ -1,0 +1,55 @@
+"""RestoreChecks on real Velero: a good backup passes, planted faults are found, nothing escapes, nothing stays."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bench.restore_checks import FAULTS, FLAGS, Drill, escapes, install, is_found, killed, usual, wait
+from testbed import Cluster
+from tests.cluster.operators import Operator, running
+
+
+@pytest.fixture(scope="module")
+def drill(own_velero_cluster: Cluster) -> Drill:
+    install(own_velero_cluster)
+    return Drill(own_velero_cluster)
+
+
+@pytest.fixture(scope="module")
+def operator(drill: Drill, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
+    folder: Path = tmp_path_factory.mktemp("checks")
+    with running(drill.cluster, folder, *FLAGS) as process:
+        yield process
+
+
+@pytest.mark.usefixtures("operator")
+def test_a_good_backup_passes_and_its_sandbox_is_removed(drill: Drill) -> None:
+    drill.make("good", *usual())
+    drill.back_up("good", "--include-namespaces=good")
+    result = drill.check("good")
+    assert (result["result"], result["reason"]) == ("Pass", "Complete"), result["message"]
+    assert result["itemsFound"] == result["itemsExpected"] >= len(usual())
+    evidence = drill.cluster.get("configmap", result["evidence"], "--namespace=velero")["data"]
+    assert '"result": "Pass"' in evidence["record.json"]
+    wait(lambda: not drill.leftovers(), "the removal of the sandbox")
+
+
+@pytest.mark.usefixtures("operator")
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_is_found_with_the_right_reason(drill: Drill, fault: str) -> None:
+    result = FAULTS[fault][0](drill)
+    assert is_found(fault, result), (result["result"], result["reason"], result["message"])
+
+
+@pytest.mark.usefixtures("operator")
+def test_side_effects_from_inside_a_backup_do_not_escape(drill: Drill) -> None:
+    escaped, result = escapes(drill)
+    assert escaped == []
+    assert result["message"] == "the backup has no object of namespace elsewhere", "the sandbox took everything else"
+
+
+def test_checks_survive_kills_and_leave_nothing(drill: Drill, operator: Operator) -> None:
+    results = killed(drill, operator, 4)
+    assert [each["result"] for each in results] == ["Pass"]
+    wait(lambda: not drill.leftovers(), "the removal of everything")

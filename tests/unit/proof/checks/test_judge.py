@@ -1,0 +1,224 @@
+"""What a backup must bring into the sandbox, and how a check is judged: values in, a verdict out."""
+
+import json
+
+import pytest
+
+from foresail.api.authorization import (
+    DiscoveredGroup,
+    DiscoveredMetadata,
+    DiscoveredResource,
+    DiscoveredVersion,
+    Discovery,
+    ResponseKind,
+)
+from foresail.proof.checks.contents import Contents, Item, Wanted, contents_of, included_resources
+from foresail.proof.checks.judge import Verdict, judge, verdict_without_restore
+from foresail.proof.checks.kinds import LEFT_OUT, Served, served_kinds
+from foresail.proof.checks.reasons import Reason
+
+SERVED = Served(
+    {
+        "apps/v1/Deployment": "deployments.apps",
+        "batch/v1/Job": "jobs.batch",
+        "example.com/v1/Widget": "widgets.example.com",
+        "networking.k8s.io/v1/Ingress": "ingresses.networking.k8s.io",
+        "networking.k8s.io/v1/NetworkPolicy": "networkpolicies.networking.k8s.io",
+    }
+)
+BOX = {"red": "foresail-check-0123456789-abcdef"}
+SANDBOX = BOX["red"]
+
+
+def backup(**lists: list[str]) -> bytes:
+    return json.dumps({name.replace("__", ".").replace("_", "/"): names for name, names in lists.items()}).encode()
+
+
+def contents(file: bytes, wanted: Wanted | None = None) -> Contents:
+    found = contents_of(file, wanted or Wanted(), SERVED)
+    assert found is not None
+    return found
+
+
+def test_every_listed_object_of_a_harmless_kind_is_expected() -> None:
+    found = contents(backup(v1_ConfigMap=["red/a", "red/b"], apps_v1_Deployment=["red/web"]))
+    assert {str(each) for each in found.expected} == {"ConfigMap red/a", "ConfigMap red/b", "Deployment red/web"}
+    assert found.namespaces == ("red",)
+
+
+def test_what_would_start_or_open_something_is_not_checked() -> None:
+    found = contents(
+        backup(
+            v1_Pod=["red/p"],
+            v1_PersistentVolumeClaim=["red/c"],
+            networking__k8s__io_v1_Ingress=["red/i"],
+            networking__k8s__io_v1_NetworkPolicy=["red/n"],
+            v1_PersistentVolume=["pv-1"],
+        )
+    )
+    assert (found.expected, found.not_checked, found.problems) == ((), 5, ())
+
+
+def test_a_custom_resource_is_restored_only_if_it_is_listed() -> None:
+    file = backup(example__com_v1_Widget=["red/w"])
+    assert contents(file).not_checked == 1
+    listed = contents(file, Wanted(custom=("widgets.example.com",)))
+    assert [str(each) for each in listed.expected] == ["Widget red/w"]
+
+
+def test_a_kind_that_a_check_leaves_out_stays_out_even_if_it_is_listed() -> None:
+    assert not set(included_resources([*LEFT_OUT, "widgets.example.com"])) & set(LEFT_OUT)
+
+
+def test_an_api_that_this_cluster_does_not_serve_is_a_problem() -> None:
+    found = contents(backup(extensions_v1beta1_Ingress=["red/a", "red/b", "red/c", "red/d"]))
+    (problem,) = found.problems
+    assert problem.reason is Reason.KIND_NOT_SERVED
+    assert problem.message.endswith("extensions/v1beta1/Ingress, which the backup has: red/a, red/b, red/c and 1 more")
+    assert found.not_served == 4
+
+
+def test_a_removed_version_of_a_kind_that_is_restored_is_a_problem() -> None:
+    found = contents(backup(batch_v1beta1_CronJob=["red/a"]))
+    assert [each.reason for each in found.problems] == [Reason.KIND_NOT_SERVED]
+
+
+def test_a_backup_that_has_the_definition_itself_needs_no_served_kind() -> None:
+    file = backup(
+        other__org_v1_Gadget=["red/g"], apiextensions__k8s__io_v1_CustomResourceDefinition=["gadgets.other.org"]
+    )
+    assert contents(file).problems == ()
+    listed = contents(file, Wanted(custom=("gadgets.other.org",)))
+    assert [each.reason for each in listed.problems] == [Reason.KIND_NOT_SERVED], "the sandbox cannot take it"
+
+
+def test_a_namespace_that_is_wanted_and_not_in_the_backup_is_a_problem() -> None:
+    found = contents(backup(v1_ConfigMap=["red/a", "blue/b"]), Wanted(("red", "green")))
+    assert [str(each) for each in found.expected] == ["ConfigMap red/a"]
+    assert [each.reason for each in found.problems] == [Reason.NAMESPACE_MISSING]
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        b"",
+        b"[]",
+        b'{"v1/ConfigMap": "red/a"}',
+        b"\xff",
+        b'{"v1/ConfigMap": ["' + b"a" * 600 + b'/b"]}',
+        b"{" + b"[" * 10_000,
+        b'{"v1/ConfigMap": [' + b'"a/b",' * 1_000_001 + b'"a/b"]}',
+    ],
+)
+def test_a_list_that_is_not_of_veleros_shape_is_refused(file: bytes) -> None:
+    assert contents_of(file, Wanted(), SERVED) is None
+
+
+def test_a_backup_without_objects_fails_without_a_restore() -> None:
+    verdict = verdict_without_restore(contents(b"{}"))
+    assert verdict is not None
+    assert (verdict.reason, verdict.expected) == (Reason.BACKUP_EMPTY, 0)
+    assert verdict_without_restore(contents(backup(v1_ConfigMap=["red/a"]))) is None
+
+
+# How a check is judged
+
+
+def judged(
+    items: Contents, restored: dict[str, list[str]], errors: list[str] | None = None, phase: str = "Completed"
+) -> Verdict:
+    lists = {gvk: [each.replace("red/", f"{SANDBOX}/") for each in names] for gvk, names in restored.items()}
+    results = {"errors": {"namespaces": {SANDBOX: errors or []}}, "warnings": {}}
+    verdict = judge(items, BOX, phase, json.dumps(lists).encode(), json.dumps(results).encode())
+    assert verdict is not None
+    return verdict
+
+
+TWO = contents(backup(v1_ConfigMap=["red/a", "red/b"]))
+
+
+def test_a_check_passes_if_everything_arrived() -> None:
+    verdict = judged(TWO, {"v1/ConfigMap": ["red/a(created)", "red/b(updated)"]})
+    assert (verdict.reason, verdict.expected, verdict.found, verdict.problems) == (Reason.COMPLETE, 2, 2, ())
+
+
+def test_an_object_that_velero_lists_nowhere_is_missing() -> None:
+    verdict = judged(TWO, {"v1/ConfigMap": ["red/a(created)"]})
+    assert (verdict.reason, verdict.expected, verdict.found) == (Reason.ITEMS_MISSING, 2, 1)
+    assert "ConfigMap red/b" in verdict.message
+
+
+@pytest.mark.parametrize(
+    ("said", "by"),
+    [
+        ('admission webhook "x" denied the request', "webhook"),
+        ("ValidatingAdmissionPolicy 'p' with binding 'b' denied request", "admission policy"),
+        ("is forbidden: exceeded quota: small", "quota"),
+    ],
+)
+def test_a_refused_object_is_reported_with_who_refused_it(said: str, by: str) -> None:
+    line = f"error restoring configmaps/{SANDBOX}/b: {said}"
+    verdict = judged(TWO, {"v1/ConfigMap": ["red/a(created)", "red/b(failed)"]}, [line], "PartiallyFailed")
+    (problem,) = verdict.problems
+    assert (problem.reason, problem.refused_by) == (Reason.ITEMS_REFUSED, by)
+    assert said in problem.message
+
+
+def test_partially_failed_is_a_failure_even_if_every_object_arrived() -> None:
+    arrived = {"v1/ConfigMap": ["red/a(created)", "red/b(created)"]}
+    verdict = judged(TWO, arrived, ["a plugin crashed"], "PartiallyFailed")
+    assert verdict.reason is Reason.RESTORE_PARTIALLY_FAILED
+    assert "a plugin crashed" in verdict.message
+    assert judged(TWO, arrived, [], "PartiallyFailed").reason is Reason.RESTORE_PARTIALLY_FAILED
+
+
+def test_what_every_new_namespace_has_is_no_failure() -> None:
+    items = contents(backup(v1_ConfigMap=["red/kube-root-ca.crt", "red/a"], v1_ServiceAccount=["red/default"]))
+    restored = {
+        "v1/ConfigMap": ["red/kube-root-ca.crt(failed)", "red/a(created)"],
+        "v1/ServiceAccount": ["red/default(skipped)"],
+    }
+    verdict = judged(items, restored)
+    assert (verdict.reason, verdict.expected, verdict.not_checked) == (Reason.COMPLETE, 1, 2)
+
+
+def test_a_completed_job_is_not_restored_and_no_failure() -> None:
+    items = contents(backup(batch_v1_Job=["red/done", "red/waiting"], v1_ConfigMap=["red/a"]))
+    verdict = judged(items, {"batch/v1/Job": ["red/waiting(created)"], "v1/ConfigMap": ["red/a(created)"]})
+    assert (verdict.reason, verdict.expected, verdict.found, verdict.not_checked) == (Reason.COMPLETE, 2, 2, 1)
+
+
+def test_an_object_of_the_same_name_outside_the_sandbox_proves_nothing() -> None:
+    verdict = judge(TWO, BOX, "Completed", b'{"v1/ConfigMap": ["red/a(created)", "red/b(created)"]}', None)
+    assert verdict is not None
+    assert (verdict.found, verdict.reason) == (0, Reason.ITEMS_MISSING)
+
+
+def test_files_that_are_not_of_veleros_shape_give_no_verdict() -> None:
+    assert judge(TWO, BOX, "Completed", b"[]", None) is None
+    assert judge(TWO, BOX, "Completed", b"{}", b"[]") is None
+
+
+def test_many_problems_are_counted_and_the_first_are_shown() -> None:
+    items = Contents(tuple(Item("v1/ConfigMap", "red", f"c{number}") for number in range(250)))
+    verdict = judge(items, BOX, "Completed", b"{}", None)
+    assert verdict is not None
+    assert (verdict.count, len(verdict.problems), verdict.expected) == (250, 100, 250)
+    assert verdict.message.endswith("; and 247 more")
+
+
+def test_a_group_whose_server_does_not_answer_counts_as_served() -> None:
+    version = DiscoveredVersion("v1", (DiscoveredResource("widgets", ResponseKind("Widget")),), "Current")
+    stale = DiscoveredVersion("v1", (), "Stale")
+    groups = (
+        DiscoveredGroup(DiscoveredMetadata("example.com"), (version,)),
+        DiscoveredGroup(DiscoveredMetadata("metrics.k8s.io"), (stale,)),
+    )
+    served = served_kinds(Discovery(items=groups))
+    assert served.resources == {"example.com/v1/Widget": "widgets.example.com"}
+    assert [served.has(each) for each in ("example.com/v1/Widget", "metrics.k8s.io/v1/Pod", "v1/Pod", "a.b/v1/C")] == [
+        True,
+        True,
+        True,
+        False,
+    ]

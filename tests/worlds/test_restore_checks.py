@@ -1,0 +1,265 @@
+"""RestoreChecks from beginning to end, with a death before and after every write."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+import pytest
+
+from foresail.api import core, velero
+from foresail.plan import Key
+from tests.worlds import virtual_time
+from tests.worlds.check_scene import CHECK, CheckScene, false_alarms_of_a_month
+from tests.worlds.garbage import NAMESPACE
+from tests.worlds.process import Moment
+
+Story = Callable[[CheckScene], Awaitable[None]]
+
+
+def lived(story: Story, dies: Sequence[Moment] = ()) -> CheckScene:
+    """Live through a story, maybe with deaths in it."""
+
+    async def live() -> CheckScene:
+        scene = CheckScene()
+        running = asyncio.create_task(scene.keep_running(dies))
+        await story(scene)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        await scene.stop()
+        return scene
+
+    return virtual_time.run(live())
+
+
+async def passes(scene: CheckScene) -> None:
+    """Check a backup that has no fault."""
+    scene.make_check()
+    scene.back_up("nightly-1")
+    await asyncio.sleep(60)
+
+
+async def fails(scene: CheckScene) -> None:
+    """Check a backup of which an object does not come back, and keep the sandbox for a minute."""
+    scene.lost = {"red/settings"}
+    scene.make_check(keepFailed="1m")
+    scene.back_up("nightly-1")
+    await asyncio.sleep(30)
+    assert len(scene.named(NAMESPACE)) == 2, "the sandboxes of a failed check stay for a while"
+    await asyncio.sleep(90)
+
+
+async def is_deleted_meanwhile(scene: CheckScene) -> None:
+    """Delete the check while Velero restores."""
+    scene.lasts = 20.0
+    scene.make_check()
+    scene.back_up("nightly-1")
+    await asyncio.sleep(5)
+    scene.delete_check()
+    await asyncio.sleep(60)
+
+
+async def takes_too_long(scene: CheckScene) -> None:
+    """Have a Velero that does not end the restore."""
+    scene.lasts = 10_000.0
+    scene.make_check(deadline="2m")
+    scene.back_up("nightly-1")
+    await asyncio.sleep(200)
+
+
+def test_a_check_passes_with_its_evidence_and_leaves_nothing() -> None:
+    scene = lived(passes)
+    last = scene.status()["last"]
+    assert (last["result"], last["reason"], last["backup"]) == ("Pass", "Complete", "nightly-1")
+    assert (last["itemsExpected"], last["itemsFound"], last["namespaces"], last["restoreSeconds"]) == (4, 4, 2, 3)
+    assert scene.condition("Passed") == ("True", "Complete")
+    assert "run" not in scene.status()
+    (record,) = scene.evidence()
+    assert (record["result"], record["backup"], record["restorePhase"]) == ("Pass", "nightly-1", "Completed")
+    assert set(record["digests"]) == {"contents", "restored", "results"}
+    assert scene.leftovers() == []
+    assert scene.unfenced == []
+
+
+def test_a_check_fails_if_an_object_does_not_arrive() -> None:
+    scene = lived(fails)
+    assert scene.result() == ("Fail", "ItemsMissing")
+    assert scene.condition("Passed") == ("False", "ItemsMissing")
+    assert scene.leftovers() == []
+
+
+def test_a_check_that_is_deleted_takes_its_sandbox_and_its_evidence_with_it() -> None:
+    scene = lived(is_deleted_meanwhile)
+    assert scene.births
+    assert scene.leftovers() == []
+    assert scene.evidence() == []
+
+
+def test_a_check_beyond_its_deadline_has_failed_and_leaves_nothing() -> None:
+    scene = lived(takes_too_long)
+    assert scene.result() == ("Fail", "DeadlineExceeded")
+    assert scene.leftovers() == []
+
+
+@pytest.mark.parametrize("story", [passes, fails, is_deleted_meanwhile, takes_too_long])
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_a_death_at_any_write_leaves_nothing_behind(story: Story, after: bool, figure: Callable[[str], None]) -> None:
+    expected, number = lived(story).world.history.present(core.CONFIG_MAP), 0
+    while True:
+        scene = lived(story, [Moment(after=after, write=number + 1)])
+        assert scene.leftovers() == []
+        assert scene.unfenced == [], "nothing is restored into a namespace without its fence"
+        assert len(set(scene.births)) == len(scene.births) == 1
+        assert len(scene.world.history.present(core.CONFIG_MAP)) == len(expected)
+        if not scene.deaths:
+            break
+        number += 1
+    assert number >= 10
+    figure(f"restore checks, {story.__name__}: {number} deaths {'after' if after else 'before'} a write")
+
+
+def test_a_process_that_dies_at_its_first_write_every_time_still_comes_to_an_end() -> None:
+    scene = lived(passes, [Moment(after=True, write=1)] * 30)
+    assert scene.deaths >= 10
+    assert (scene.result(), scene.leftovers()) == (("Pass", "Complete"), [])
+
+
+def test_a_failed_restore_is_a_failure_with_its_reasons() -> None:
+    async def story(scene: CheckScene) -> None:
+        scene.phase, scene.errors = velero.PARTIALLY_FAILED, ["a plugin crashed"]
+        await passes(scene)
+
+    scene = lived(story)
+    assert scene.result() == ("Fail", "RestorePartiallyFailed")
+    assert "a plugin crashed" in scene.status()["last"]["message"]
+
+
+def test_an_empty_backup_fails_without_a_restore() -> None:
+    async def story(scene: CheckScene) -> None:
+        scene.make_check()
+        scene.back_up("nightly-1", lists={"v1/Pod": ["red/a"]})
+        await asyncio.sleep(60)
+
+    scene = lived(story)
+    assert (scene.result(), scene.births, scene.leftovers()) == (("Fail", "BackupEmpty"), [], [])
+
+
+def test_only_the_newest_completed_backup_is_checked_and_each_once() -> None:
+    async def story(scene: CheckScene) -> None:
+        scene.back_up("nightly-1")
+        await asyncio.sleep(5)
+        scene.back_up("nightly-2")
+        scene.back_up("nightly-3", velero.PARTIALLY_FAILED)
+        scene.make_check()
+        await asyncio.sleep(600)
+        assert scene.status()["last"]["backup"] == "nightly-2"
+        assert len(scene.births) == 1
+        scene.back_up("nightly-4")
+        await asyncio.sleep(600)
+        assert scene.status()["last"]["backup"] == "nightly-4"
+
+    assert len(lived(story).births) == 2
+
+
+def test_a_check_waits_for_a_backup_and_says_so() -> None:
+    async def story(scene: CheckScene) -> None:
+        scene.make_check()
+        await asyncio.sleep(60)
+        assert scene.condition("Ready") == ("False", "NoBackup")
+
+    assert lived(story).births == []
+
+
+def test_an_administrator_starts_a_check_and_a_suspended_one_does_not_start() -> None:
+    async def story(scene: CheckScene) -> None:
+        await passes(scene)
+        scene.check_now("once")
+        await asyncio.sleep(60)
+        assert len(scene.births) == 2
+        scene.edit(suspend=True)
+        scene.check_now("twice")
+        await asyncio.sleep(60)
+        assert scene.condition("Ready") == ("True", "Suspended")
+
+    assert len(lived(story).births) == 2
+
+
+def test_a_check_with_a_schedule_runs_at_its_slots_only() -> None:
+    async def story(scene: CheckScene) -> None:
+        scene.make_check(schedule="0 * * * *")
+        scene.back_up("nightly-1")
+        await asyncio.sleep(3 * 3600 + 120)
+
+    assert len(lived(story).births) == 3
+
+
+def test_an_expression_that_cannot_be_read_is_reported() -> None:
+    async def story(scene: CheckScene) -> None:
+        scene.make_check(schedule="every day")
+        scene.back_up("nightly-1")
+        await asyncio.sleep(60)
+
+    scene = lived(story)
+    assert (scene.condition("Ready"), scene.births) == (("False", "InvalidSchedule"), [])
+
+
+def test_a_backup_that_is_deleted_meanwhile_is_no_failure() -> None:
+    async def story(scene: CheckScene) -> None:
+        scene.lasts = 20.0
+        scene.make_check()
+        scene.back_up("nightly-1")
+        await asyncio.sleep(5)
+        scene.world.delete(velero.BACKUP, Key(CHECK.namespace, "nightly-1"))
+        await asyncio.sleep(60)
+
+    scene = lived(story)
+    assert (scene.result(), scene.leftovers()) == (("", ""), [])
+
+
+def test_a_bucket_that_cannot_be_reached_for_a_while_is_only_a_delay() -> None:
+    async def story(scene: CheckScene) -> None:
+        scene.unreadable = 3
+        scene.make_check()
+        scene.back_up("nightly-1")
+        await asyncio.sleep(300)
+
+    assert lived(story).result() == ("Pass", "Complete")
+
+
+def test_a_velero_that_is_down_for_a_while_is_only_a_delay() -> None:
+    async def story(scene: CheckScene) -> None:
+        scene.works = False
+        scene.make_check()
+        scene.back_up("nightly-1")
+        await asyncio.sleep(400)
+        scene.works = True
+        await asyncio.sleep(400)
+
+    assert lived(story).result() == ("Pass", "Complete")
+
+
+def test_old_evidence_goes_and_nothing_is_written_when_nothing_happens() -> None:
+    async def story(scene: CheckScene) -> None:
+        scene.make_check(evidence=2)
+        for number in range(4):
+            scene.back_up(f"nightly-{number}")
+            await asyncio.sleep(120)
+        assert len(scene.evidence()) == 2
+        revision = scene.world.history.revision
+        await asyncio.sleep(3600)
+        assert scene.world.history.revision == revision
+
+    lived(story)
+
+
+def test_a_namespace_that_only_has_the_label_is_left_alone() -> None:
+    async def story(scene: CheckScene) -> None:
+        labels, annotations = {"foresail.dev/restore-check": "forged"}, {"foresail.dev/check": CHECK.name}
+        body = {"metadata": {"name": "production", "labels": labels, "annotations": annotations}}
+        scene.world.create(NAMESPACE, body, "mallory")
+        await passes(scene)
+
+    scene = lived(story)
+    assert scene.named(NAMESPACE) == ["production"]
+
+
+def test_a_month_without_a_fault_has_no_false_alarm() -> None:
+    assert false_alarms_of_a_month() == 0
