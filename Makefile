@@ -20,7 +20,7 @@ IMAGE ?= foresail:$(VERSION)$(TAG_SUFFIX)
 
 .DEFAULT_GOAL := help
 .PHONY: disaster help setup lint format test test-python test-shells test-browser test-node node-rounds test-cluster cluster-build cluster-up cluster-down \
-  cron-oracle retention-oracle plan-oracle coverage-oracle cron-shift cron-fuzz schedule-year tenant-schedule-year tenant-schedule-kills bench-tenant-schedules schedule-gitops schedule-kills retention-kills schedule-clusters matrix selfservice-specs \
+  cron-oracle retention-oracle plan-oracle coverage-oracle restore-checks cron-shift cron-fuzz schedule-year tenant-schedule-year tenant-schedule-kills bench-tenant-schedules schedule-gitops schedule-kills retention-kills schedule-clusters matrix selfservice-specs \
   crds manifests docs docs-site screenshots licences sbom charts arm-wheels wheel image image-size audit lint-workflows bench-cron bench-runtime bench-schedules bench-schedule-policies bench-selfservice bench-primers bench-scale primer-year primer-kills primer-kept primer-admission \
   runtime-kills takeover selfservice-kills selfservice-queue restore-authorization redteam chart-upgrade soak lock ci
 
@@ -158,6 +158,9 @@ plan-oracle: setup ## compare restore plans with real restores in 200 random wor
 coverage-oracle: setup ## compare coverage with the archives of real Velero on 10,000 random specs: hours; SIZE=0.03 for 300; VELERO=1.17
 	$(BIN)/python -m testbed build etcd kube s3 velero velero-aws $(if $(filter 1.17,$(VELERO)),velero-1.17)
 	$(BIN)/python -m bench.coverage_oracle --size $(or $(SIZE),1) --velero $(or $(VELERO),1.18)
+
+restore-checks: setup cluster-build ## check backups in sandboxes: planted faults, side effects, 200 namespaces, 200 kills; SIZE=0.1 for a tenth
+	$(BIN)/python -m bench.restore_checks --size $(or $(SIZE),1)
 
 cron-fuzz: setup ## feed ten million random byte strings to the cron engine: minutes
 	$(BIN)/python -m bench.cron_fuzz

@@ -196,6 +196,12 @@ def define(drill: Drill, definition: Body) -> None:
     drill.cluster.restart_velero()
 
 
+def undefine(drill: Drill) -> None:
+    """Delete the kind, and let Velero notice it: its backups would partially fail."""
+    drill.cluster.kubectl("delete", "customresourcedefinition", f"widgets.{GROUP}")
+    drill.cluster.restart_velero()
+
+
 @contextmanager
 def refusing(drill: Drill, *objects: Body) -> Iterator[None]:
     """Refuse ConfigMaps with a label for a while."""
@@ -255,7 +261,9 @@ def missing_definition(drill: Drill) -> Body:
     drill.make("no-kind", *usual(), widget("one"))
     drill.back_up("no-kind", "--include-namespaces=no-kind")
     drill.cluster.kubectl("delete", "customresourcedefinition", f"widgets.{GROUP}")
-    return drill.check("no-kind", customResources=[f"widgets.{GROUP}"])
+    result = drill.check("no-kind", customResources=[f"widgets.{GROUP}"])  # Velero still believes in the kind
+    drill.cluster.restart_velero()
+    return result
 
 
 def tightened_schema(drill: Drill) -> Body:
@@ -267,7 +275,7 @@ def tightened_schema(drill: Drill) -> Body:
     try:
         return drill.check("tight", customResources=[f"widgets.{GROUP}"])
     finally:
-        drill.cluster.kubectl("delete", "customresourcedefinition", f"widgets.{GROUP}")
+        undefine(drill)
 
 
 def refusing_webhook(drill: Drill) -> Body:
@@ -430,7 +438,7 @@ def escapes(drill: Drill) -> tuple[list[str], Body]:
     drill.cluster.kubectl(
         "patch", "configmap", "stuck", "--namespace=hostile", "--type=merge", f"--patch={json.dumps(body)}"
     )
-    drill.cluster.kubectl("delete", "customresourcedefinition", f"widgets.{GROUP}")
+    undefine(drill)
     return found, result
 
 

@@ -1,7 +1,6 @@
 """RestoreChecks on real Velero: a good backup passes, planted faults are found, nothing escapes, nothing stays."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -18,8 +17,7 @@ def drill(own_velero_cluster: Cluster) -> Drill:
 
 @pytest.fixture(scope="module")
 def operator(drill: Drill, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
-    folder: Path = tmp_path_factory.mktemp("checks")
-    with running(drill.cluster, folder, *FLAGS) as process:
+    with running(drill.cluster, tmp_path_factory.mktemp("checks"), *FLAGS) as process:
         yield process
 
 

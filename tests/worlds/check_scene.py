@@ -12,6 +12,7 @@ from foresail.api.instants import stamp
 from foresail.api.marks import CHECK_LABEL, CHECK_NOW
 from foresail.api.pods import RESOURCE_QUOTA
 from foresail.api.restore_check import RESTORE_CHECK
+from foresail.kube.loop import LoopTiming
 from foresail.plan import Key, Kind
 from foresail.proof.checks.build import NETWORK_POLICY
 from foresail.proof.checks.controller import RestoreChecks
@@ -30,6 +31,7 @@ from tests.worlds.visitor import Visitor
 from tests.worlds.world import Definition, World, done
 
 CHECK = Key(VELERO, "nightly")
+CALM = LoopTiming(clock_check=6 * 3600.0, stall=2 * 86_400.0)
 SIGNED, BEGUN, LASTS = 0.05, 0.2, 3.0  # seconds
 SERVED = Served({"apps/v1/Deployment": "deployments.apps"})
 USUAL = {
@@ -92,15 +94,15 @@ class CheckScene:
     def start(self, dies: Moment | None = None, workers: int = 1) -> Process:
         visitor = Visitor(self.world, weather=self.weather, role=Role(RESTORE_CHECKS))
         controller = RestoreChecks(VELERO, self._read)
-        self.process = Process(visitor, controller, dies=dies, workers=workers)
+        self.process = Process(visitor, controller, dies=dies, workers=workers, timing=CALM)
         return self.process
 
-    async def keep_running(self, dies: Sequence[Moment] = ()) -> None:
-        """Run the controller until cancelled; each time that it dies, the next one is there a moment later."""
+    async def keep_running(self, dies: Sequence[Moment] = (), pause: float = 0.05) -> None:
+        """Run the controller until cancelled; each time that it dies, the next one is there after a pause."""
         left = list(dies)
         process = self.start(left.pop(0) if left else None)
         while True:
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(pause)
             if process.died:
                 self.deaths += 1
                 await process.kill()
@@ -203,7 +205,7 @@ def false_alarms_of_a_month(days: int = 30) -> int:
     async def live() -> int:
         scene = CheckScene()
         dies = [Moment(after=day % 2 == 0, write=1 + day) for day in range(days)]
-        running = asyncio.create_task(scene.keep_running(dies))
+        running = asyncio.create_task(scene.keep_running(dies, pause=60.0))
         scene.make_check(schedule="0 6 * * *")
         alarms = passed = 0
         for day in range(days):

@@ -12,6 +12,7 @@ from foresail.api.batch import CRON_JOB
 from foresail.api.marks import PRIMER_LABEL
 from tests.worlds import test_primers as primers
 from tests.worlds import test_primers_buffer as buffers
+from tests.worlds import test_restore_checks as restore_checks
 from tests.worlds import test_schedules as schedules
 from tests.worlds import test_schedules_retention as retention
 from tests.worlds import test_selfservice_adoption as adoption
@@ -79,6 +80,7 @@ STORIES: dict[str, tuple[Story, ...]] = {
         primer_cron_jobs_come_and_go,
         buffers.test_a_buffer_holds_from_the_fire_minus_the_warm_up_until_the_fire,
     ),
+    "restore-checks": (restore_checks.test_a_check_passes_with_its_evidence_and_leaves_nothing,),
 }
 ELSEWHERE = ("events.events.k8s.io", "leases.coordination.k8s.io")
 capability = pytest.mark.parametrize("capability", STORIES)

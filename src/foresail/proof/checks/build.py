@@ -1,7 +1,7 @@
 """The objects of a run: the fenced sandboxes, the Velero Restore into them, its modifiers, and the evidence."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 
 from foresail.api import core, velero
@@ -77,14 +77,14 @@ def modifiers(check: CheckRow, run: str) -> Create:
     return Create(core.CONFIG_MAP, Key(check.key.namespace, f"check-{run}-modifiers"), body, marks(check, run))
 
 
-def restore(check: CheckRow, run: CheckRun, sources: Iterable[str]) -> Create:
+def restore(check: CheckRow, run: CheckRun, sources: Iterable[str], custom: Sequence[str]) -> Create:
     """Return the Velero Restore: only into the sandboxes, only listed kinds, no volumes."""
     mapping = {each: sandbox_name(run.id, each) for each in sources}
     spec = {
         "backupName": run.backup,
         "includedNamespaces": sorted(mapping),
         "namespaceMapping": mapping,
-        "includedResources": included_resources(check.spec.custom_resources or ()),
+        "includedResources": included_resources(custom),
         "excludedResources": [*LEFT_OUT],
         "includeClusterResources": False,
         "restorePVs": False,

@@ -51,6 +51,8 @@ class Contents(msgspec.Struct, frozen=True):
     not_served: int = 0
     problems: tuple[Problem, ...] = ()
     digest: str = ""
+    custom: tuple[str, ...] = ()
+    """The listed custom resources that it has and this cluster serves: Velero hangs on others that it has cached."""
 
     @property
     def namespaces(self) -> tuple[str, ...]:
@@ -79,6 +81,7 @@ def contents_of(file: bytes, wanted: Wanted, served: Served) -> Contents | None:
     optional: list[Item] = []
     problems: list[Problem] = []
     not_checked = not_served = 0
+    custom: set[str] = set()
     defined = {name.partition(".")[2] for name in lists.get(_DEFINITIONS, ())}
     for gvk, names in sorted(lists.items()):
         items = [_item(gvk, each) for each in names if "/" in each]
@@ -92,6 +95,7 @@ def contents_of(file: bytes, wanted: Wanted, served: Served) -> Contents | None:
             not_served += len(items)
         elif is_restored and resource not in LEFT_OUT:
             (optional if kind_of(gvk) == COMPLETED_ARE_SKIPPED else expected).extend(items)
+            custom |= {resource} if is_listed else set()
         else:
             not_checked += len(items)
     found = {each.namespace for each in (*expected, *optional)}
@@ -101,7 +105,9 @@ def contents_of(file: bytes, wanted: Wanted, served: Served) -> Contents | None:
         if name not in found
     ]
     digest = sha256(file).hexdigest()
-    return Contents(tuple(expected), tuple(optional), not_checked, not_served, tuple(problems), digest)
+    return Contents(
+        tuple(expected), tuple(optional), not_checked, not_served, tuple(problems), digest, tuple(sorted(custom))
+    )
 
 
 def included_resources(custom: Sequence[str]) -> list[str]:

@@ -115,7 +115,7 @@ def prepare(view: CheckView, check: CheckRow, run: CheckRun, now: datetime) -> P
         text = f"the backup has {len(sources)} namespaces; one check takes {MOST_NAMESPACES}: set spec.namespaces"
         return finish(view, check, run, failed(Reason.TOO_MANY_NAMESPACES, text), now)
     fenced = [action for each in sources for action in build.sandbox(check, run.id, each)]
-    return Plan((build.modifiers(check, run.id), *fenced, build.restore(check, run, sources)))
+    return Plan((build.modifiers(check, run.id), *fenced, build.restore(check, run, sources, contents.custom)))
 
 
 def compare(view: CheckView, check: CheckRow, run: CheckRun, restore: RestoreRow, now: datetime) -> Plan:

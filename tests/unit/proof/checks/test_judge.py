@@ -64,6 +64,7 @@ def test_a_custom_resource_is_restored_only_if_it_is_listed() -> None:
     assert contents(file).not_checked == 1
     listed = contents(file, Wanted(custom=("widgets.example.com",)))
     assert [str(each) for each in listed.expected] == ["Widget red/w"]
+    assert listed.custom == ("widgets.example.com",)
 
 
 def test_a_kind_that_a_check_leaves_out_stays_out_even_if_it_is_listed() -> None:
@@ -90,6 +91,7 @@ def test_a_backup_that_has_the_definition_itself_needs_no_served_kind() -> None:
     assert contents(file).problems == ()
     listed = contents(file, Wanted(custom=("gadgets.other.org",)))
     assert [each.reason for each in listed.problems] == [Reason.KIND_NOT_SERVED], "the sandbox cannot take it"
+    assert listed.custom == (), "Velero would wait for it for ever"
 
 
 def test_a_namespace_that_is_wanted_and_not_in_the_backup_is_a_problem() -> None:

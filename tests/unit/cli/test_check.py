@@ -1,0 +1,59 @@
+"""`foresail check`: tables and explanations of RestoreChecks, from objects as the API server returns them."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from foresail.cli.check.checks import check_table, explained, report_result
+from foresail.cli.errors import CommandError
+from foresail.plan import Key
+
+NOW = datetime(2026, 11, 16, 7, tzinfo=UTC)
+LAST = {
+    "result": "Fail",
+    "reason": "ItemsRefused",
+    "message": "ConfigMap shop/a: refused",
+    "backup": "nightly-1",
+    "started": "2026-11-16T06:00:00Z",
+    "completed": "2026-11-16T06:01:00Z",
+    "namespaces": 1,
+    "itemsExpected": 7,
+    "itemsFound": 6,
+    "itemsNotChecked": 2,
+    "restoreSeconds": 3,
+    "evidence": "check-0123456789-evidence",
+}
+READY = {"type": "Ready", "status": "True", "reason": "Waiting", "message": "Waiting for the next run"}
+CHECK = {
+    "metadata": {"name": "nightly"},
+    "status": {"last": LAST, "lastPassed": "2026-11-15T07:00:00Z", "conditions": [READY]},
+}
+
+
+def test_the_table_has_the_last_result_and_when_a_check_last_passed() -> None:
+    header, row = check_table([CHECK], NOW, wide=False, width=None).splitlines()
+    assert header.split() == ["NAME", "RESULT", "REASON", "BACKUP", "FOUND", "SECONDS", "CHECKED", "PASSED", "STATUS"]
+    assert row.split() == ["nightly", "Fail", "ItemsRefused", "nightly-1", "6/7", "3", "59m", "1d", "Waiting"]
+
+
+def test_a_check_that_no_operator_has_seen_has_no_result() -> None:
+    fresh = {"metadata": {"name": "nightly"}}
+    assert check_table([fresh], NOW, wide=True, width=None).splitlines()[1].split() == ["nightly", *["-"] * 8]
+    assert "not served yet: no operator has seen it" in explained(fresh, {})
+
+
+def test_an_explanation_lists_every_problem_of_the_evidence() -> None:
+    problems = [{"reason": "ItemsRefused", "message": "ConfigMap shop/a: refused"}]
+    text = explained(CHECK, {"problems": problems, "problemCount": 3})
+    assert "6 of 7 found, 2 not checked" in text
+    assert text.endswith("Problems:\n  ItemsRefused: ConfigMap shop/a: refused\n  and 2 more")
+
+
+def test_an_explanation_without_evidence_has_the_message() -> None:
+    assert explained(CHECK, {}).endswith("Problems:\n  ItemsRefused: ConfigMap shop/a: refused")
+
+
+def test_a_failed_check_is_an_error_with_its_reason() -> None:
+    assert report_result(Key("velero", "nightly"), {"result": "Pass", "message": "all"}) == 0
+    with pytest.raises(CommandError, match="velero/nightly failed: ItemsRefused: ConfigMap shop/a: refused"):
+        report_result(Key("velero", "nightly"), LAST)

@@ -1,0 +1,58 @@
+"""What the doctor says about RestoreChecks: failed ones, sandboxes that were left, and permissions."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from foresail.api.marks import CHECK_LABEL
+from foresail.api.metadata import Metadata
+from foresail.api.restore_check import CheckResult, CheckRun, RestoreCheckStatus, Result
+from foresail.cli.doctor.evidence import CheckSeen, Named
+from foresail.cli.doctor.permissions import RESTORE_CHECKS
+from foresail.cli.doctor.restore_checks import restore_checks
+from tests.unit.cli.test_doctor import HEALTHY, NOW
+from tests.worlds.roles import Grant, granted
+
+RUN = CheckRun("0123456789", "nightly-1", "u", NOW)
+
+
+def result(word: Result, kept: timedelta | None = None) -> CheckResult:
+    until = None if kept is None else NOW + kept
+    return CheckResult("0123456789", "nightly-1", "u", NOW, NOW, word, "Any", "any", kept_until=until)
+
+
+def said(status: RestoreCheckStatus, *sandboxes: str) -> list[str]:
+    checks = (CheckSeen(Metadata("nightly", uid="check"), status),)
+    spaces = tuple(Named(Metadata(f"box-{each}", labels={CHECK_LABEL: each})) for each in sandboxes)
+    return [each.says for each in restore_checks(replace(HEALTHY, checks=checks, sandboxes=spaces))]
+
+
+def test_a_failed_check_is_named_and_a_passed_one_is_good() -> None:
+    assert said(RestoreCheckStatus(last=result("Fail"))) == ["RestoreCheck nightly failed: any"]
+    assert said(RestoreCheckStatus(last=result("Pass"))) == ["every RestoreCheck has passed"]
+    assert said(RestoreCheckStatus()) == []
+
+
+@pytest.mark.parametrize(
+    ("status", "owner", "is_left"),
+    [
+        (RestoreCheckStatus(), "check", True),
+        (RestoreCheckStatus(run=RUN), "check", False),
+        (RestoreCheckStatus(run=RUN), "another", True),
+        (RestoreCheckStatus(last=result("Fail", timedelta(hours=1))), "check", False),
+        (RestoreCheckStatus(last=result("Fail", -timedelta(hours=1))), "check", True),
+    ],
+)
+def test_a_sandbox_that_no_check_needs_is_named(status: RestoreCheckStatus, owner: str, is_left: bool) -> None:
+    assert (f"sandboxes that no RestoreCheck needs: box-{owner}" in said(status, owner)) == is_left
+
+
+def test_the_permissions_are_those_of_the_chart() -> None:
+    needed = {
+        Grant(f"{each.resource}.{each.group}" if each.group else each.resource, each.verb, each.everywhere)
+        for each in RESTORE_CHECKS
+        if "/" not in each.resource
+    }
+    status = {Grant("restorechecks.foresail.dev/status", "patch", everywhere=False)}
+    assert needed | status == granted("restore-checks")
