@@ -5,6 +5,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from foresail.cli.options.booleans import add_dry_run
 from foresail.cli.options.connection import add_velero_and_cluster
 from foresail.cli.options.output import add_object_output
 from foresail.cli.options.parser import examples
@@ -38,6 +39,7 @@ def _fill(check: argparse.ArgumentParser) -> None:
     one = _verb(verbs, "run", "check the newest good backup now", "foresail check run nightly --wait")
     one.add_argument("name", metavar="NAME", help="the RestoreCheck")
     one.add_argument("--wait", action="store_true", help="wait for the result; exit code 1 if it is Fail")
+    add_dry_run(one)
     one = _verb(
         verbs, "explain", "show the last result with everything that was found", "foresail check explain nightly"
     )

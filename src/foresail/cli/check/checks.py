@@ -15,9 +15,11 @@ from foresail.api.marks import CHECK_NOW
 from foresail.api.restore_check import RESTORE_CHECK
 from foresail.cli.access.cluster import Cluster, on_cluster
 from foresail.cli.errors import CommandError
+from foresail.cli.options.booleans import CLIENT
 from foresail.cli.options.output import is_table
 from foresail.cli.output.messages import interruptible
 from foresail.cli.output.objects import as_text
+from foresail.cli.output.requests import Request, shown
 from foresail.cli.output.table import aligned, fitted, table, terminal_width
 from foresail.cli.output.times import short
 from foresail.kube.clock import now
@@ -116,9 +118,13 @@ async def _run(cluster: Cluster, args: argparse.Namespace) -> int:
     if (before.get("spec") or {}).get("suspend"):
         raise CommandError(f"RestoreCheck {key} is suspended", "set spec.suspend to false")
     value = stamp(now())
-    await cluster.merge(RESTORE_CHECK, key, {"metadata": {"annotations": {CHECK_NOW: value}}})
-    print(f"Check {key} requested.", file=sys.stderr)
-    if not args.wait:
+    body = {"metadata": {"annotations": {CHECK_NOW: value}}}
+    if args.dry_run == CLIENT:
+        print(shown([Request("PATCH", RESTORE_CHECK, key, body)], "yaml"))
+        return 0
+    await cluster.merge(RESTORE_CHECK, key, body, dry_run=bool(args.dry_run))
+    print(f"Check {key} {'would be requested (server dry run)' if args.dry_run else 'requested'}.", file=sys.stderr)
+    if args.dry_run or not args.wait:
         return 0
     while True:
         found = await cluster.read(RESTORE_CHECK, key, dict[str, Any])
