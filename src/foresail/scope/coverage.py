@@ -30,6 +30,8 @@ class Scope:
     refused: tuple[str, ...] = ()
     """Why Velero refuses the spec, if it does."""
 
+    release: Release = LATEST
+
     def takes(self, item: Item) -> bool:
         """Whether Velero backs up an object that it has collected or that a backed up object refers to."""
         kind = self.discovery.resolve(item.key.kind)
@@ -78,7 +80,7 @@ def scope_of(
         lists = policies.include_exclude_policy if policies else None
         kinds = combined(scoped_kinds(spec, discovery, names), lists, discovery)
     refused = tuple(problems(spec, labelled, policies, release))
-    return Scope(spec, discovery, names, kinds, ObjectFilters(policies, discovery), refused)
+    return Scope(spec, discovery, names, kinds, ObjectFilters(policies, discovery), refused, release)
 
 
 def covered(
@@ -99,7 +101,7 @@ def covered(
         if item.key in seen:
             continue
         seen.add(item.key)
-        if not (judges_claims and is_unjudged(item.unbound, policies, release)):
+        if not (judges_claims and is_unjudged(item, policies, release)):
             taken.add(item.key)
         related = (world.by_key.get(each) for each in item.related)
         waiting += [each for each in related if each is not None and scope.takes(each)]
@@ -120,7 +122,11 @@ def _collected(scope: Scope, world: World) -> list[Item]:
     tracked: set[str] = set()
     for item in world.items:
         kind = listed_kinds.get(item.key.kind)
-        if kind is None or kind.full_name == NAMESPACES or not _is_listed(scope, kind, item):
+        if kind is None or kind.full_name == NAMESPACES:
+            continue
+        if not _is_listed(scope, kind, item):
+            if kind.namespaced and _is_tracked_only(scope, item):
+                tracked.add(item.key.namespace)
             continue
         found.append(item)
         if item.key.namespace:
@@ -128,6 +134,11 @@ def _collected(scope: Scope, world: World) -> list[Item]:
     if NAMESPACES in listed_kinds:
         found += [each for each in world.namespaces if each.key.name in tracked or _is_named(scope, each)]
     return found
+
+
+def _is_tracked_only(scope: Scope, item: Item) -> bool:
+    """Whether Velero finds an object of an excluded namespace, and takes the namespace for it."""
+    return scope.release.takes_excluded_namespaces and scope.namespaces.lists_all and _is_selected(scope.spec, item)
 
 
 def _listed_kinds(scope: Scope) -> Iterable[ResourceKind]:

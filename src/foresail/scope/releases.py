@@ -19,6 +19,11 @@ class Release(IntEnum):
         """Whether resource policies filter objects, match claims by phase and have custom actions."""
         return self >= Release.V1_18
 
+    @property
+    def takes_excluded_namespaces(self) -> bool:
+        """Whether an excluded namespace with objects is in a backup that lists all namespaces; its objects are not."""
+        return self < Release.V1_18
+
 
 LATEST = max(Release)
 

@@ -7,9 +7,10 @@ from typing import Any
 
 from foresail.api.quantities import quantity
 from foresail.api.specs import BackupSpec
+from foresail.scope.discovery import PODS
 from foresail.scope.policies import Conditions, Policies, capacity_range
 from foresail.scope.releases import Release
-from foresail.scope.world import is_running
+from foresail.scope.world import Item, is_running
 
 OPT_IN = "backup.velero.io/backup-volumes"
 OPT_OUT = "backup.velero.io/backup-volumes-excludes"
@@ -109,15 +110,17 @@ def pod_volumes(
     return found
 
 
-def is_unjudged(unbound: Collection[Body], policies: Policies | None, release: Release) -> bool:
-    """Whether Velero fails to judge a volume of a pod that mounts claims without volumes, and so leaves the pod out.
+def is_unjudged(item: Item, policies: Policies | None, release: Release) -> bool:
+    """Whether Velero fails to judge the volumes of a pod or claim because one is missing, and so leaves it out.
 
     A resource policy makes it look for the volume: before 1.18 always, then unless a policy matches the claim alone.
     """
-    if policies is None:
+    if policies is None or not item.unbound:
         return False
-    return any(
-        not each or not release.has_filter_policies or matched_action(policies, each, None) is None for each in unbound
+    if not release.has_filter_policies:
+        return True
+    return item.key.kind == PODS and any(
+        not each or matched_action(policies, each, None) is None for each in item.unbound
     )
 
 

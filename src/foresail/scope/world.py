@@ -40,7 +40,7 @@ class Item:
     """The objects that Velero adds when it backs up this one."""
 
     unbound: tuple[Mapping[str, Any], ...] = ()
-    """Of a pod: the claims that it mounts and that have no volume; one that does not exist is empty."""
+    """Of a pod: the claims that it mounts and that have no volume, empty if they do not exist. Of a claim: itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,9 @@ class _Links:
             yield from self.bindings[key.namespace, key.name]
 
     def unbound(self, key: ItemKey, body: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
-        """Return the claims of a pod that have no volume."""
+        """Return the claims without volumes that an object needs."""
+        if key.kind == CLAIMS and (body.get("spec") or {}).get("volumeName", "") not in self.volumes:
+            yield body
         for name in claims_of(body) if key.kind == PODS else ():
             claim = self.claims.get((key.namespace, name), {})
             if not claim or not is_bound(claim) or claim["spec"]["volumeName"] not in self.volumes:

@@ -261,6 +261,13 @@ def test_velero_1_17_lists_no_objects_by_a_pattern() -> None:
     assert not scope_of(refused, KINDS, world().namespaces).refused
 
 
+def test_velero_1_17_takes_excluded_namespaces_without_their_objects() -> None:
+    spec = msgspec.convert({"excludedNamespaces": ["shop"], "includedNamespaceScopedResources": ["cm"]}, BackupSpec)
+    found = {each[1:] for each in covered(spec, world(), release=Release.V1_17)}
+    assert found == {("", "shop"), ("", "bank"), ("bank", "settings")}
+    assert ("", "shop") not in {each[1:] for each in covered(spec, world())}
+
+
 @pytest.mark.parametrize(
     ("version", "release"),
     [("v1.17.2", 17), ("v1.18.0", 18), ("1.16.1", 17), ("v1.30.0", 18), ("", 18), ("main", 18), ("v1.x", 18)],
@@ -282,5 +289,7 @@ def test_a_policy_makes_velero_fail_on_pods_whose_claims_have_no_volume() -> Non
     found = names(spec, *extra, policy="{version: v1}")
     assert "pods:shop/lonely" not in found
     assert "persistentvolumeclaims:shop/none" in found
+    old = covered(msgspec.convert(spec, BackupSpec), world(*extra), policies_of({"p": "{version: v1}"}), Release.V1_17)
+    assert not {each for each in old if each.name in ("none", "lonely")}
     without_claims = {**spec, "excludedNamespaceScopedResources": ["pvc"]}
     assert "pods:shop/lonely" in names(without_claims, *extra, policy="{version: v1}")
