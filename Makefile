@@ -20,7 +20,7 @@ IMAGE ?= foresail:$(VERSION)$(TAG_SUFFIX)
 
 .DEFAULT_GOAL := help
 .PHONY: disaster help setup lint format test test-python test-shells test-browser test-node node-rounds test-cluster cluster-build cluster-up cluster-down \
-  cron-oracle retention-oracle plan-oracle coverage-oracle restore-checks cron-shift cron-fuzz schedule-year tenant-schedule-year tenant-schedule-kills bench-tenant-schedules schedule-gitops schedule-kills retention-kills schedule-clusters matrix selfservice-specs \
+  cron-oracle retention-oracle plan-oracle coverage-oracle bench-fleet restore-checks cron-shift cron-fuzz schedule-year tenant-schedule-year tenant-schedule-kills bench-tenant-schedules schedule-gitops schedule-kills retention-kills schedule-clusters matrix selfservice-specs \
   crds manifests docs docs-site screenshots licences sbom charts arm-wheels wheel image image-size audit lint-workflows bench-cron bench-runtime bench-schedules bench-schedule-policies bench-selfservice bench-primers bench-scale primer-year primer-kills primer-kept primer-admission \
   runtime-kills takeover selfservice-kills selfservice-queue restore-authorization redteam chart-upgrade soak lock ci
 
@@ -161,6 +161,9 @@ coverage-oracle: setup ## compare coverage with the archives of real Velero on 1
 
 restore-checks: setup cluster-build ## check backups in sandboxes: planted faults, side effects, 200 namespaces, 200 kills; SIZE=0.1 for a tenth
 	$(BIN)/python -m bench.restore_checks --size $(or $(SIZE),1)
+
+bench-fleet: setup ## ask a real Prometheus about 1,000 simulated clusters with 200 namespaces each; the last line is JSON: minutes
+	$(BIN)/python -m bench.fleet --size $(SIZE)
 
 cron-fuzz: setup ## feed ten million random byte strings to the cron engine: minutes
 	$(BIN)/python -m bench.cron_fuzz

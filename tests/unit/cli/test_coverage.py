@@ -1,10 +1,12 @@
 import json
+from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from foresail.cli.main import main
 from foresail.kube.clock import now
@@ -155,3 +157,20 @@ def test_a_missing_resource_policy_is_a_gap(run: Callable[..., tuple[int, str, s
     (shop,) = json.loads(run("-n", "shop", "-o", "json", resourcePolicy=rules)[1])["namespaces"]
     assert [each["reason"] for each in shop["gaps"]] == ["SpecRefused", "ObjectiveMissed"]
     assert "ConfigMap rules does not exist" in shop["gaps"][0]["message"]
+
+
+def test_metrics_have_at_most_five_series_for_each_namespace(run: Callable[..., tuple[int, str, str]]) -> None:
+    families = list(text_string_to_metric_families(run("-A", "-o", "metrics")[1]))
+    samples = [sample for family in families for sample in family.samples]
+    per_namespace = Counter(sample.labels["namespace"] for sample in samples if sample.labels)
+    assert set(per_namespace) == {"shop", "bank", "lab", "gone"}
+    assert max(per_namespace.values()) == 5
+    values = {(sample.name, sample.labels.get("namespace")): sample.value for sample in samples}
+    assert values["foresail_namespace_good_backup_timestamp_seconds", "bank"] == 0
+    assert ("foresail_namespace_good_backup_timestamp_seconds", "gone") not in values
+    started = values["foresail_namespace_good_backup_timestamp_seconds", "shop"]
+    assert abs(now().timestamp() - 3 * 3600 - started) < 60
+    assert values["foresail_namespace_objective_seconds", "shop"] == 2 * 3600
+    assert (values["foresail_namespace_claims", "shop"], values["foresail_namespace_claims_saved", "shop"]) == (1, 0)
+    assert values["foresail_namespace_gaps", "shop"] == 2
+    assert abs(values["foresail_coverage_timestamp_seconds", None] - now().timestamp()) < 60

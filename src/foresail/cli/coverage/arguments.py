@@ -23,6 +23,7 @@ def add_coverage(commands: "argparse._SubParsersAction[CommandParser]") -> None:
             "foresail coverage -n shop -o wide",
             "foresail coverage -A --rpo 26h --fail-on gaps",
             "foresail coverage -A -o json",
+            "foresail coverage -A -o metrics",
         ),
     )
     one.set_defaults(run=_run)
@@ -37,7 +38,10 @@ def add_coverage(commands: "argparse._SubParsersAction[CommandParser]") -> None:
     )
     one.add_argument("--rpo", metavar="DURATION", help="objective: how old the newest good backup may be, such as 26h")
     one.add_argument("--fail-on", choices=["gaps"], help="exit with code 1 if there are gaps")
-    one.add_argument("-o", "--output", choices=["table", "wide", "json"], default="table", help="(%(default)s)")
+    outputs = ["table", "wide", "json", "metrics"]
+    one.add_argument(
+        "-o", "--output", choices=outputs, default="table", help="metrics: Prometheus' text format (%(default)s)"
+    )
     add_cluster(one)
 
 

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from foresail.cli.access.cluster import on_cluster, settle_namespace
+from foresail.cli.coverage.figures import text_format
 from foresail.cli.coverage.snapshot import read_view
 from foresail.cli.errors import CommandError
 from foresail.cli.options.values import read_length
@@ -36,6 +37,8 @@ def run_coverage(args: argparse.Namespace) -> int:
     gaps = [gap for each in found for gap in each.all_gaps()]
     if args.output == "json":
         print(json.dumps(document(found, objective, instant), indent=2))
+    elif args.output == "metrics":
+        print(text_format(found, instant))
     else:
         print(coverage_table(found, instant, wide=args.output == "wide", width=terminal_width(sys.stdout)))
         print(summary(found), file=sys.stderr)

@@ -1,0 +1,50 @@
+"""Coverage as figures for Prometheus: at most five series for each namespace."""
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+
+from foresail.proof.coverage import NamespaceCoverage
+from foresail.proof.reasons import Reason
+
+_TIME = "foresail_coverage_timestamp_seconds"
+_Value = Callable[[NamespaceCoverage], float | None]
+
+
+def _good_backup(each: NamespaceCoverage) -> float | None:
+    if any(gap.reason is Reason.NAMESPACE_ABSENT for gap in each.gaps):
+        return None
+    started = each.newest_good.started if each.newest_good else None
+    return started.timestamp() if started else 0.0
+
+
+_OF_NAMESPACES: dict[str, tuple[str, _Value]] = {
+    "foresail_namespace_good_backup_timestamp_seconds": (
+        "Start of the newest good backup of a namespace; 0 without one.",
+        _good_backup,
+    ),
+    "foresail_namespace_objective_seconds": (
+        "How old the newest good backup of a namespace may be.",
+        lambda each: each.objective.total_seconds() if each.objective else None,
+    ),
+    "foresail_namespace_gaps": (
+        "Gaps of a namespace and its claims, as `foresail coverage` lists them.",
+        lambda each: len(each.all_gaps()),
+    ),
+    "foresail_namespace_claims": ("Claims of a namespace.", lambda each: len(each.claims)),
+    "foresail_namespace_claims_saved": (
+        "Claims of a namespace whose data a schedule saves.",
+        lambda each: sum(bool(claim.schedules) for claim in each.claims),
+    ),
+}
+FAMILIES = (_TIME, *_OF_NAMESPACES)
+
+
+def text_format(found: Iterable[NamespaceCoverage], instant: datetime) -> str:
+    """Return the figures of all namespaces without the exclusion label in Prometheus' text format."""
+    rows = [each for each in found if not each.is_excluded]
+    lines = [f"# HELP {_TIME} When coverage was judged.", f"# TYPE {_TIME} gauge", f"{_TIME} {instant.timestamp():.0f}"]
+    for name, (meaning, value) in _OF_NAMESPACES.items():
+        values = ((each.name, value(each)) for each in rows)
+        lines += [f"# HELP {name} {meaning}", f"# TYPE {name} gauge"]
+        lines += [f'{name}{{namespace="{each}"}} {figure:.0f}' for each, figure in values if figure is not None]
+    return "\n".join(lines)
