@@ -308,6 +308,25 @@ def test_a_secret_that_cannot_be_used_is_reported_and_read_again_later(
     live(story)
 
 
+def test_credentials_that_can_be_read_at_last_are_no_problem_while_the_location_waits_for_approval() -> None:
+    async def story(tenancy: OwnLocations) -> None:
+        tenancy.write_secret()
+        tenancy.granted.clear()
+        tenancy.ask()
+        await tenancy.settle(5)
+        assert tenancy.said("SecretSynced")[:2] == ("False", "SecretSyncFailed")
+        tenancy.granted.add(Key("red", "keys"))
+        await tenancy.settle(60)
+        assert tenancy.said("ClusterAdminApproved")[:2] == ("False", "BslSpecApprovalPending")
+        assert tenancy.said("SecretSynced")[:2] == ("False", "BslSpecApprovalPending")
+        assert "may not read" not in tenancy.said("SecretSynced")[2]
+        tenancy.decide("approve")
+        await tenancy.settle(5)
+        assert tenancy.said("SecretSynced")[0] == "True"
+
+    live(story)
+
+
 def test_a_location_without_credential_or_secret_harms_nobody() -> None:
     async def story(tenancy: OwnLocations) -> None:
         tenancy.ask(credential=None)

@@ -129,7 +129,11 @@ def wait_for_approval(view: LocationView, phase: str, reread: datetime | None, n
         reason, text = Reason.BSL_SPEC_REJECTED, "approval decision set to Reject"
     else:
         reason, text = Reason.BSL_SPEC_APPROVAL_PENDING, "approval pending"
-    said = (_valid(), NewCondition(APPROVED, FALSE, reason, f"NonAdminBackupStorageLocationRequest {text}"))
+    said: tuple[NewCondition, ...] = (
+        _valid(),
+        NewCondition(APPROVED, FALSE, reason, f"NonAdminBackupStorageLocationRequest {text}"),
+    )
+    said += _readable(view) if reread is not None else ()
     expected = BACKING_OFF if phase == rules.REJECTED else NEW
     return status_plan(view, expected, said, now, suspended(view, reason), wake_at=reread)
 
@@ -229,6 +233,15 @@ def _copied(view: LocationView) -> NewCondition:
     is_first = before is None or (before.status == TRUE and before.reason == Reason.SECRET_CREATED)
     reason = Reason.SECRET_CREATED if is_first else Reason.SECRET_UPDATED
     return NewCondition(SECRET, TRUE, reason, "The credentials are copied to Velero's namespace")
+
+
+def _readable(view: LocationView) -> tuple[NewCondition, ...]:
+    """Return that credentials can be read which could not be before, and are not copied yet; else nothing."""
+    before = view.location.status.condition(SECRET)
+    if before is None or before.reason != Reason.SECRET_SYNC_FAILED:
+        return ()
+    text = "The credentials can be used; they are copied when the location is approved"
+    return (NewCondition(SECRET, FALSE, Reason.BSL_SPEC_APPROVAL_PENDING, text),)
 
 
 def _made() -> NewCondition:
