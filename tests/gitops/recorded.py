@@ -29,6 +29,11 @@ EXPECTED = {
     "location-unseen": ("Progressing", "waits"),
     "location-pending": ("Progressing", "InProgress"),
     "location-refused": ("Degraded", "Failed"),
+    "location-restored": ("Progressing", "InProgress"),
+    "location-refused-while-pending": ("Degraded", "Failed"),
+    "location-without-credentials": ("Degraded", "Failed"),
+    "location-with-changed-keys": ("Progressing", "InProgress"),
+    "location-rejected": ("Degraded", "Failed"),
     "location-available": ("Healthy", "Current"),
     "location-unavailable": ("Degraded", "Failed"),
     "primer-unseen": ("Progressing", "waits"),
@@ -37,6 +42,12 @@ EXPECTED = {
     "primer-edited": ("Progressing", "InProgress"),
     "primer-hindered": ("Degraded", "Failed"),
     "primer-suspended": ("Suspended", "Current"),
+    "tenant-schedule-unseen": ("Progressing", "waits"),
+    "tenant-schedule-without-policy": ("Progressing", "InProgress"),
+    "tenant-schedule-invalid": ("Degraded", "Failed"),
+    "tenant-schedule-too-often": ("Degraded", "Failed"),
+    "tenant-schedule-ready": ("Healthy", "Current"),
+    "tenant-schedule-paused": ("Suspended", "Current"),
     "schedule-unseen": ("Progressing", "waits"),
     "schedule-enabled": ("Healthy", "Current"),
     "schedule-invalid": ("Degraded", "Failed"),
@@ -46,7 +57,11 @@ EXPECTED = {
 
 
 def recorded(name: str) -> dict[str, Any]:
-    """Return an object; one that was edited a moment ago is the one before with another generation."""
+    """Return an object; one of another moment is made of those that were recorded."""
+    if name == "location-refused-while-pending":
+        found = copy.deepcopy(recorded("location-pending"))
+        found["status"]["conditions"][0] = recorded("location-refused")["status"]["conditions"][0]
+        return found
     if name == "primer-edited":
         found = copy.deepcopy(recorded("primer-ready"))
         found["metadata"]["generation"] += 1

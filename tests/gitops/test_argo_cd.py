@@ -49,4 +49,6 @@ def test_both_health_checks_know_every_reason_that_ends_by_itself() -> None:
 
 
 def test_every_recorded_object_has_its_line_in_the_table() -> None:
-    assert {file.stem for file in FOLDER.iterdir()} | {"primer-edited"} == set(EXPECTED)
+    assert {file.stem for file in FOLDER.iterdir()} | {"primer-edited", "location-refused-while-pending"} == set(
+        EXPECTED
+    )

@@ -19,6 +19,7 @@ from foresail.kube.clock import now
 from foresail.plan import Key
 
 _APPROVED = "ClusterAdminApproved"
+_ORDER = ("Accepted", _APPROVED, "SecretSynced", "BackupStorageLocationSynced")
 
 
 class Shown(msgspec.Struct, frozen=True):
@@ -56,8 +57,9 @@ def location_spec(location: Location) -> dict[str, Any]:
 
 
 def problem(location: Location) -> Condition | None:
-    """Return the first condition that is False."""
-    return next((each for each in location.status.conditions or () if each.status == "False"), None)
+    """Return the first condition that is False, in the order in which the operator decides."""
+    wrong = (each for each in location.status.conditions or () if each.status == "False")
+    return min(wrong, key=lambda each: _ORDER.index(each.type) if each.type in _ORDER else len(_ORDER), default=None)
 
 
 def _found(args: argparse.Namespace) -> Sequence[Shown]:
