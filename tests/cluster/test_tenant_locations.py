@@ -33,6 +33,7 @@ from tests.cluster.tenants import (
     operator,
     written_by_operator,
 )
+from tests.cluster.test_tenant_cli import Foresail
 
 PLANTED = 10_000 if os.environ.get("FORESAIL_FULL") else 300
 FORGED = {
@@ -228,6 +229,48 @@ def test_planted_backups_never_come_into_velero_s_namespace(
         f"--namespace={VELERO}",
     ).get("status", {})
     figure(f"locations: {PLANTED} planted backups in a tenant's bucket, 0 came into Velero's namespace")
+
+
+def test_the_command_line_takes_a_location_from_the_request_to_its_end(served: Cluster, eventually: Eventually) -> None:
+    green = owner(served, "green")
+    tenant, administrator = Foresail(green), Foresail(Tenant(served.kubeconfig, VELERO))
+    here = ("-n", "green")
+    asked = ("--bucket", green.bucket.name, "--credential", "keys=cloud", "--region", "us-east-1")
+    config = ("--config", "s3ForcePathStyle=true", "--config", f"s3Url={endpoint(served)}")
+    made = tenant.done("location", "create", "mine", *asked, *config, *here)
+    assert "NonAdminBackupStorageLocation green/mine created." in made.err
+    assert "run foresail location grant mine -n green" in made.err, "the role edit may not grant"
+    assert tenant("location", "request", "approve", "mine", *here).code != 0
+    early = administrator("location", "request", "approve", "mine", *here)
+    assert "has not asked for approval yet" in early.err
+    administrator.done("location", "grant", "mine", *here)
+    eventually(lambda: "green" in administrator.done("location", "request", "get").out, 60)
+    header, row = administrator.done("location", "request", "get", *here).out.splitlines()
+    assert header.split()[:5] == ["NAMESPACE", "NAME", "PHASE", "DECISION", "BUCKET"]
+    assert row.split()[:5] == ["green", "mine", "Pending", "pending", green.bucket.name]
+
+    approved = administrator.done("location", "request", "approve", "mine", *here)
+    assert f"green/mine approved: bucket {green.bucket.name}" in approved.err
+    eventually(lambda: "Available" in tenant.done("location", "get", *here).out, 60)
+    assert tenant.done("location", "get", *here).out.splitlines()[1].split()[:4] == [
+        "mine",
+        "True",
+        "Created",
+        "Available",
+    ]
+    tenant.done("backup", "create", "daily", "--storage-location", "mine", "--wait", "--timeout", "300s", *here)
+    assert green.objects()
+
+    administrator.done("location", "request", "reject", "mine", "--reason", "no budget", *here)
+    eventually(lambda: "BslSpecRejected" in tenant.done("location", "get", *here).out, 60)
+    name = green.status("nabsl/mine")["veleroBackupStorageLocation"]["name"]
+    notes = served.get("nabslrequest", name, f"--namespace={VELERO}")["metadata"]["annotations"]
+    assert notes["openshift.io/oadp-rejection-reason"] == "no budget"
+    before = green.objects()
+    tenant.done("location", "delete", "mine", "--confirm", *here)
+    green.wait("nabsl/mine", "--for=delete")
+    assert tenant.done("location", "get", *here).out == ""
+    assert green.objects() == before
 
 
 def test_the_spec_of_an_accepted_location_does_not_change_and_none_is_the_default(
