@@ -7,6 +7,7 @@ from typing import Any
 from foresail import __version__
 from foresail.cli.check.arguments import add_check
 from foresail.cli.completion import add_completion
+from foresail.cli.console.arguments import add_console
 from foresail.cli.coverage.arguments import add_coverage
 from foresail.cli.cron.arguments import add_cron
 from foresail.cli.doctor.arguments import add_doctor
@@ -60,6 +61,7 @@ def parser() -> CommandParser:
     add_coverage(commands)
     add_report(commands)
     add_check(commands)
+    add_console(commands)
     add_doctor(commands)
     add_primer(commands)
     add_install(commands)

@@ -2,7 +2,8 @@
 
 import argparse
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import TypeVar
 
@@ -188,15 +189,22 @@ class Cluster:
 def on_cluster(args: argparse.Namespace, work: Callable[[Cluster], Awaitable[T]]) -> T:
     """Connect, do the work and disconnect."""
 
-    async def connected() -> T:
-        try:
-            connection = await connect(args.kubeconfig, args.context)
-        except ConnectError as error:
-            raise UnreachableError(str(error), _NAME_ONE) from error
-        async with Client(connection, manager=MANAGER, http=direct_http(connection)) as client:
-            return await work(Cluster(client))
+    async def run() -> T:
+        async with connected(args) as cluster:
+            return await work(cluster)
 
-    return asyncio.run(connected())
+    return asyncio.run(run())
+
+
+@asynccontextmanager
+async def connected(args: argparse.Namespace) -> AsyncIterator[Cluster]:
+    """Connect, and disconnect when the block ends."""
+    try:
+        connection = await connect(args.kubeconfig, args.context)
+    except ConnectError as error:
+        raise UnreachableError(str(error), _NAME_ONE) from error
+    async with Client(connection, manager=MANAGER, http=direct_http(connection)) as client:
+        yield Cluster(client)
 
 
 def settle_namespace(args: argparse.Namespace) -> None:

@@ -119,19 +119,22 @@ def gap_section(found: Figures) -> Html:
     return section("gaps", "Gaps", *_table("Gaps", ("namespace", "reason", "what", "command"), rows, "No gaps found."))
 
 
+COVERAGE = ("namespace", "covered by", "newest good backup", "age", "next run", "volumes", "gaps")
+"""The header of the table of namespaces."""
+
+
 def coverage_section(found: Figures) -> Html:
     """Return a row for each namespace."""
-    header = ("namespace", "covered by", "newest good backup", "age", "next run", "volumes", "gaps")
-    rows = [_coverage_row(each, found) for each in found.namespaces]
-    return section("coverage", "Coverage", *_table("Coverage by namespace", header, rows, "There is no namespace."))
+    rows = [(each.name, *coverage_cells(each, found)) for each in found.namespaces]
+    return section("coverage", "Coverage", *_table("Coverage by namespace", COVERAGE, rows, "There is no namespace."))
 
 
-def _coverage_row(each: NamespaceCoverage, found: Figures) -> tuple[Child, ...]:
+def coverage_cells(each: NamespaceCoverage, found: Figures) -> tuple[Child, ...]:
+    """Return the cells of a namespace, without its name."""
     backup, gaps = each.newest_good, dict.fromkeys(gap.reason.value for gap in each.all_gaps())
     saved = sum(bool(claim.schedules) for claim in each.claims)
     state = badge("excluded") if each.is_excluded else badge("none", "good")
     return (
-        each.name,
         ", ".join(each.schedules) or "none",
         backup.name if backup else "none",
         ago(backup.started, found.instant) if backup else "n/a",

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from foresail.api.nonadmin import Condition, Reference, Request
+from foresail.api.velero import TERMINAL
 from foresail.cli.access.refused_writes import RefusedWrite
 from foresail.cli.errors import CommandError
 from foresail.plan import Key
@@ -110,6 +111,11 @@ class TenantRequest:
         """The condition that reports success; None without one."""
         succeeded = self.condition(SUCCEEDED)
         return succeeded if succeeded is not None and succeeded.status == TRUE else None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it has not ended yet: it waits, or it runs."""
+        return self.velero.phase not in TERMINAL and self.done is None and not self.is_refused
 
     @property
     def is_refused(self) -> bool:

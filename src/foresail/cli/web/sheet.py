@@ -53,3 +53,12 @@ section{border:0;padding:0}.scroll{overflow:visible}tr{break-inside:avoid}thead{
 .week{min-width:0}.l1,.l2,.l3{print-color-adjust:exact}nav,form{display:none}}
 """
 """Rules of ours alone: no text of a cluster is in them."""
+
+CONSOLE = """
+header nav{margin-bottom:12px}header nav a[aria-current]{font-weight:700;color:var(--ink)}
+button,input[type=search]{font:inherit;color:var(--ink);background:var(--card);border:1px solid var(--pale);
+border-radius:6px;padding:4px 12px}button{cursor:pointer}td form{margin:0}
+.notice{border:1px solid var(--line);border-left:5px solid var(--good);border-radius:8px;padding:8px 12px}
+.paging a{margin-left:8px}
+"""
+"""What only the console needs: navigation, forms and notices."""

@@ -1,0 +1,44 @@
+"""The words of `foresail console`; what it does is imported only when it is used."""
+
+import argparse
+import os
+from typing import TYPE_CHECKING
+
+from foresail.cli.options.connection import add_cluster
+from foresail.cli.options.parser import examples
+from foresail.cli.options.values import whole_number
+
+if TYPE_CHECKING:
+    from foresail.cli.options.parser import CommandParser
+
+
+def add_console(commands: "argparse._SubParsersAction[CommandParser]") -> None:
+    """Add `foresail console` to the command line."""
+    one = commands.add_parser(
+        "console",
+        help="serve the same answers to your own browser, with your own rights",
+        description="Serves pages on 127.0.0.1 to your own browser until Ctrl-C. Every request to the API server is"
+        " made with your kubeconfig. Nothing is installed in the cluster.",
+        epilog=examples(
+            "foresail console", "foresail console -n shop --no-browser", "foresail console --rpo 26h --port 8080"
+        ),
+    )
+    one.set_defaults(run=_run)
+    one.add_argument("-n", "--namespace", metavar="NAMESPACE", help="(default: the namespace of the context)")
+    one.add_argument(
+        "--velero-namespace",
+        default=os.environ.get("VELERO_NAMESPACE") or "velero",
+        metavar="NAMESPACE",
+        help="Velero's (default: VELERO_NAMESPACE, or velero)",
+    )
+    one.add_argument("--rpo", metavar="DURATION", help="objective: how old the newest good backup may be, such as 26h")
+    one.add_argument("--zone", default="UTC", help="time zone of the calendar (%(default)s)")
+    one.add_argument("--port", type=whole_number, default=0, metavar="N", help="(default: a free one)")
+    one.add_argument("--no-browser", action="store_true", help="print the URL only")
+    add_cluster(one)
+
+
+def _run(args: argparse.Namespace) -> int:
+    from foresail.cli.console.server import run_console  # noqa: PLC0415 - the rest of the command starts without it
+
+    return run_console(args)

@@ -1,0 +1,119 @@
+"""What every page of the console has: navigation, a notice, and the same command in the terminal."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import quote, urlencode
+
+from foresail.cli.web.markup import Child, Html, document, element, joined
+from foresail.cli.web.parts import command, data_table
+
+ROWS = 100
+"""Rows of a table on one page."""
+
+_LONGEST = 4000  # characters of a message that are shown
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where the pages are, and what the viewer sees of them."""
+
+    mount: str
+    csrf: str
+    namespace: str  # the viewer's own
+    is_administrator: bool
+
+    def link(self, *parts: str, **query: str | int) -> str:
+        """Return the path of a page; the parts are quoted."""
+        path = "/".join(("", self.mount, *(quote(each, safe="") for each in parts)))
+        return f"{path}?{urlencode(query)}" if query else path
+
+    @property
+    def pages(self) -> list[tuple[str, str]]:
+        """The pages that the viewer may open, by path and title."""
+        found = [(self.link(""), "Overview"), (self.link("namespaces"), "Namespaces")]
+        found.append((self.link("calendar"), "Calendar"))
+        return [*found, (self.link("doctor"), "Doctor")] if self.is_administrator else found
+
+
+def shell(site: Site, title: str, same: str, *children: Child, notice: str = "") -> Html:
+    """Return a page of the console."""
+    head = (element("link", rel="stylesheet", href=site.link("style.css")),)
+    navigation = element(
+        "nav",
+        *(element("a", name, href=path, aria_current="page" if name == title else None) for path, name in site.pages),
+        aria_label="pages",
+    )
+    top = element("header", navigation, element("h1", title))
+    told = element("p", cut(notice), class_="notice", role="status") if notice else None
+    footer = element("footer", "The same in the terminal: ", command(same))
+    return document(f"{title} · Foresail", head, (top, element("main", told, *children), footer))
+
+
+def entrance(url: str) -> Html:
+    """Return a page that leads on: a cookie that is SameSite=Strict is sent only from a page of the same site."""
+    head = (element("meta", http_equiv="refresh", content=f"0; url={url}"),)
+    return document("Foresail", head, (element("main", element("a", "Open the console", href=url)),))
+
+
+def plain_page(title: str, text: str, hint: str = "") -> Html:
+    """Return a page without navigation: for who is not signed in, and for errors."""
+    body = element("main", element("h1", title), element("p", cut(text)), element("p", cut(hint)) if hint else None)
+    return document(f"{title} · Foresail", (), (body,))
+
+
+def button(site: Site, path: str, label: str, **fields: str) -> Html:
+    """Return a form of one button that changes something."""
+    given = {"csrf": site.csrf, **fields}
+    hidden = [element("input", type="hidden", name=name, value=value) for name, value in given.items()]
+    return element("form", *hidden, element("button", label, type="submit"), method="post", action=path)
+
+
+def cut(text: str) -> str:
+    """Return a text of the cluster, shortened to what a page can show."""
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text)} characters)"
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """The part of a long list that is shown: rows whose name has a text, and the number of the page."""
+
+    text: str = ""
+    page: int = 1
+
+    def chosen(self, names: Sequence[str]) -> list[int]:
+        """Return the places of all rows that match."""
+        return [at for at, name in enumerate(names) if self.text.lower() in name.lower()]
+
+
+def searched(
+    site: Site,
+    path: str,
+    label: str,
+    header: Sequence[str],
+    names: Sequence[str],
+    cells: Sequence[Sequence[Child]],
+    search: Search,
+) -> Html:
+    """Return a table with a search field, one page of it at a time; `names` are what is searched."""
+    places = search.chosen(names)
+    pages = max((len(places) + ROWS - 1) // ROWS, 1)
+    at = min(max(search.page, 1), pages)
+    shown = [cells[place] for place in places[(at - 1) * ROWS : at * ROWS]]
+    field = element("input", type="search", id="q", name="q", value=search.text, maxlength=253)
+    form = element(
+        "form",
+        element("label", "Name contains ", for_="q"),
+        field,
+        " ",
+        element("button", "Search", type="submit"),
+        method="get",
+        action=site.link(path),
+        role="search",
+    )
+    links = [
+        element("a", name, href=site.link(path, q=search.text, page=number))
+        for name, number, is_there in (("previous", at - 1, at > 1), ("next", at + 1, at < pages))
+        if is_there
+    ]
+    told = element("p", f"{len(places)} of {len(names)}, page {at} of {pages} ", *links, class_="note paging")
+    return joined((form, data_table(label, header, shown, "Nothing matches."), told))

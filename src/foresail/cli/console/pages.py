@@ -1,0 +1,206 @@
+"""The pages of the console: pure functions from what was read to HTML."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from foresail.cli.console.layout import Search, Site, button, cut, searched, shell
+from foresail.cli.console.read import OwnNamespace
+from foresail.cli.doctor.finding import Finding, Grade
+from foresail.cli.doctor.visit import summary as findings_summary
+from foresail.cli.output.rule_chain import NO, NOT_CHECKED, STOPS, YES
+from foresail.cli.output.times import short
+from foresail.cli.report.figures import Figures
+from foresail.cli.report.page import COVERAGE, calendar_section, coverage_cells, failed_section, summary_tiles
+from foresail.cli.schedule.get import short_cells as schedule_cells
+from foresail.cli.schedule.snapshot import EvaluatedSchedule
+from foresail.cli.tenant.explain import advised, steps_of, summary
+from foresail.cli.tenant.get import until, why
+from foresail.cli.tenant.schedule.get import short_cells as own_schedule_cells
+from foresail.cli.tenant.schedule.snapshot import TenantSchedule
+from foresail.cli.tenant.tenant_request import TenantRequest
+from foresail.cli.web.markup import Child, Html, element
+from foresail.cli.web.parts import badge, command, data_table, section, words
+
+_SHOWN = 25
+_GRADES = {Grade.GOOD: "good", Grade.WARNING: "warn", Grade.PROBLEM: "bad"}
+_SCHEDULES = ("schedule", "cron", "last run", "next run", "waiting")
+_MOODS = {"Completed": "good", "Failed": "bad", "PartiallyFailed": "bad", "FailedValidation": "bad"}
+
+
+def overview(site: Site, found: Figures, waiting: Sequence[TenantRequest]) -> Html:
+    """Return the first page: is everything protected, what failed, what waits and why, and what runs next."""
+    gaps = [
+        (
+            namespace_link(site, each.namespace),
+            words(badge(word, "bad") for word in dict.fromkeys(gap.reason.value for gap in each.gaps)),
+            cut("; ".join(gap.message for gap in each.gaps)),
+            command(cut(each.command)),
+        )
+        for each in found.gaps[:_SHOWN]
+    ]
+    more = len(found.gaps) - _SHOWN
+    rest = element("a", f"{more} more in the list of namespaces", href=site.link("namespaces")) if more > 0 else None
+    same = f"foresail report --html report.html{'' if site.is_administrator else f' -n {site.namespace}'}"
+    return shell(
+        site,
+        "Overview",
+        same,
+        summary_tiles(found),
+        section(
+            "gaps", "Gaps", data_table("Gaps", ("namespace", "reason", "what", "command"), gaps, "No gaps found."), rest
+        ),
+        waiting_section(site, waiting),
+        failed_section(found),
+        calendar_section(found),
+    )
+
+
+def waiting_section(site: Site, waiting: Sequence[TenantRequest]) -> Html:
+    """Return what waits or runs, and why."""
+    rows = [
+        (
+            request_link(site, each),
+            each.key.namespace,
+            each.family.word,
+            each.velero.phase or each.phase or "New",
+            str(each.position) if each.position else "n/a",
+            cut(why(each, in_full=True)),
+        )
+        for each in waiting[:_SHOWN]
+    ]
+    more = len(waiting) - _SHOWN
+    note = element("p", f"{more} more wait.", class_="note") if more > 0 else None
+    header = ("name", "namespace", "kind", "status", "queue", "why")
+    return section("waiting", "Waiting and running", data_table("Waiting", header, rows, "Nothing waits."), note)
+
+
+def namespaces(site: Site, found: Figures, search: Search) -> Html:
+    """Return the coverage of each namespace, searched and paged."""
+    names = [each.name for each in found.namespaces]
+    cells = [(namespace_link(site, each.name), *coverage_cells(each, found)) for each in found.namespaces]
+    table = searched(site, "namespaces", "Coverage by namespace", COVERAGE, names, cells, search)
+    same = "foresail coverage -A -o wide" if site.is_administrator else f"foresail backup get -n {site.namespace}"
+    return shell(site, "Namespaces", same, section("coverage", "Coverage", table))
+
+
+def namespace(site: Site, name: str, found: OwnNamespace, now: datetime, notice: str = "") -> Html:
+    """Return one namespace: its newest good copy, schedules, backups and restores, and what the viewer may do."""
+    offered = button(site, site.link("ns", name, "backup"), "Back up now") if found.may_back_up else None
+    gaps = [
+        (badge(gap.reason.value, "bad"), cut(gap.message), command(cut(each.command)))
+        for each in found.figures.gaps
+        for gap in each.gaps
+    ]
+    return shell(
+        site,
+        f"Namespace {name}",
+        f"foresail backup get -n {name}",
+        summary_tiles(found.figures),
+        section("do", "Back up", offered) if offered else None,
+        section("gaps", "Gaps", data_table("Gaps", ("reason", "what", "command"), gaps, "No gaps found.")),
+        section("schedules", "Schedules", own_schedules(site, found.schedules, now, may_pause=found.may_pause)),
+        section("backups", "Backups", requests_table(site, "Backups", found.backups, now)),
+        section("restores", "Restores", requests_table(site, "Restores", found.restores, now)),
+        notice=notice,
+    )
+
+
+def own_schedules(site: Site, found: Sequence[TenantSchedule], now: datetime, *, may_pause: bool) -> Html:
+    """Return a tenant's schedules, each with a button that pauses or unpauses it."""
+    rows: list[tuple[Child, ...]] = []
+    for each in found[:_SHOWN]:
+        verb = "Unpause" if each.row.paused else "Pause"
+        path = site.link("ns", each.key.namespace, "schedule", each.key.name, verb.lower())
+        change = button(site, path, f"{verb} {each.key.name}", uid=each.row.uid) if may_pause else None
+        rows.append((*map(cut, own_schedule_cells(each, now)), "yes" if each.row.paused else "no", change))
+    return data_table("Schedules", (*_SCHEDULES, "paused", "change"), rows, "No NonAdminSchedule.")
+
+
+def requests_table(site: Site, label: str, found: Sequence[TenantRequest], now: datetime) -> Html:
+    """Return backups or restores, the newest first."""
+    rows = [
+        (
+            request_link(site, each),
+            status_badge(each),
+            until(each.velero.completion_timestamp, now),
+            cut(why(each, in_full=True)),
+        )
+        for each in found[:_SHOWN]
+    ]
+    return data_table(label, ("name", "status", "ended", "why"), rows, "None.")
+
+
+def status_badge(each: TenantRequest) -> Html:
+    """Return the phase with its colour."""
+    phase = each.velero.phase or each.phase or "New"
+    return badge(cut(phase), _MOODS.get(phase, ""))
+
+
+def detail(site: Site, each: TenantRequest, now: datetime, notice: str = "") -> Html:
+    """Return one backup or restore: how far it is, the chain of its steps, and what to do next."""
+    kind, velero = each.family.kind.name, each.velero
+    progress = velero.progress
+    done = max(progress.items_backed_up, progress.items_restored) if progress else 0
+    created = each.request.metadata.creation_timestamp
+    facts = [
+        ("status", status_badge(each)),
+        ("summary", cut(summary(each))),
+        ("next", cut(advised(each))),
+        ("items", f"{done} of {progress.total_items}" if progress else "n/a"),
+        ("position in the queue", str(each.position) if each.position else "n/a"),
+        ("errors, warnings", f"{velero.errors}, {velero.warnings}"),
+        ("age", short(now - created) if created else "n/a"),
+        ("started", until(velero.start_timestamp, now)),
+        ("ended", until(velero.completion_timestamp, now)),
+    ]
+    steps = [(step.rule, badge(step.answer, _step_mood(step.answer)), cut(step.because)) for step in steps_of(each)]
+    return shell(
+        site,
+        f"{kind} {each.key.name}",
+        f"foresail {each.family.word} explain {each.key.name} -n {each.key.namespace}",
+        element("p", "In ", namespace_link(site, each.key.namespace), ". Reload the page to follow it."),
+        section("facts", "Now", data_table("Now", ("what", "value"), facts, "")),
+        section("steps", "Steps", data_table("Steps", ("step", "answer", "because"), steps, "")),
+        section(
+            "log",
+            "Log",
+            element("p", command(f"foresail {each.family.word} logs {each.key.name} -n {each.key.namespace}")),
+        ),
+        notice=notice,
+    )
+
+
+def _step_mood(answer: str) -> str:
+    if answer == YES:
+        return "good"
+    return "" if answer == NOT_CHECKED else "bad" if answer == NO else "warn" if answer in STOPS else ""
+
+
+def calendar(site: Site, found: Figures, schedules: Sequence[EvaluatedSchedule]) -> Html:
+    """Return the week of all schedules, and for administrators each Schedule with why it waits."""
+    rows = [tuple(map(cut, schedule_cells(each, found.instant))) for each in schedules]
+    listed = section("schedules", "Schedules", data_table("Schedules", _SCHEDULES, rows, "No Schedule."))
+    same = "foresail schedule calendar" if site.is_administrator else "foresail backup schedule calendar"
+    return shell(site, "Calendar", same, calendar_section(found), listed if site.is_administrator else None)
+
+
+def doctor(site: Site, found: Sequence[Finding]) -> Html:
+    """Return the findings, the worst first, each with its fix."""
+    order = [Grade.PROBLEM, Grade.WARNING, Grade.GOOD]
+    rows = [
+        (cut(each.about), badge(each.grade.value, _GRADES[each.grade]), cut(each.says), cut(each.fix))
+        for each in sorted(found, key=lambda each: order.index(each.grade))
+    ]
+    told = element("p", findings_summary(found))
+    table = data_table("Findings", ("about", "grade", "finding", "fix"), rows, "No finding.")
+    return shell(site, "Doctor", "foresail doctor", section("findings", "Findings", told, table))
+
+
+def namespace_link(site: Site, name: str) -> Html:
+    """Return a link to the page of a namespace."""
+    return element("a", name, href=site.link("ns", name))
+
+
+def request_link(site: Site, each: TenantRequest) -> Html:
+    """Return a link to the page of a backup or restore."""
+    return element("a", each.key.name, href=site.link("ns", each.key.namespace, each.family.word, each.key.name))

@@ -1,0 +1,234 @@
+"""`foresail console`: an HTTP server for one browser, on this machine only."""
+
+import argparse
+import asyncio
+import secrets
+import signal
+import sys
+import tempfile
+import webbrowser
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from http import HTTPStatus
+
+from aiohttp import web
+
+from foresail.cli.access.cluster import Cluster, connected, settle_namespace
+from foresail.cli.console import guard, pages
+from foresail.cli.console.changes import back_up_now, set_paused
+from foresail.cli.console.layout import Search, Site, entrance, plain_page
+from foresail.cli.console.read import Reader
+from foresail.cli.errors import CommandError, UsageError
+from foresail.cli.options.values import read_length
+from foresail.cli.report.snapshot import Wanted
+from foresail.cli.web.sheet import CONSOLE, SHEET
+from foresail.cron import CronError
+from foresail.cron.tz.zone_name import validate_zone_name
+from foresail.kube.clock import now
+from foresail.plan import Key
+from foresail.selfservice.families import BACKUPS, RESTORES
+
+LOOPBACK = "127.0.0.1"
+_NAME = r"[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?"
+_START_AGAIN = "Open the URL that foresail console has printed, or start it again: the URL works once."
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Console:
+    """The pages of one viewer."""
+
+    def __init__(self, cluster: Cluster, wanted: Wanted, known: guard.Secrets) -> None:
+        self._reader, self._cluster, self._secrets = Reader(cluster, wanted), cluster, known
+        self._namespace = wanted.namespace
+        self._is_token_used = False
+        self.address = ""
+
+    @property
+    def first_url(self) -> str:
+        """The URL that opens the console once."""
+        return f"http://{self.address}{self._base}?token={self._secrets.token}"
+
+    @property
+    def _base(self) -> str:
+        return f"/{self._secrets.mount}/"
+
+    def app(self) -> web.Application:
+        """Return the routes behind the guard."""
+        app = web.Application(middlewares=[self._guarded], client_max_size=guard.MOST_BODY)
+        base, namespace, name = f"/{self._secrets.mount}", f"{{namespace:{_NAME}}}", f"{{name:{_NAME}}}"
+        app.router.add_get(f"{base}/", self._overview)
+        app.router.add_get(f"{base}/style.css", self._style)
+        app.router.add_get(f"{base}/namespaces", self._namespaces)
+        app.router.add_get(f"{base}/calendar", self._calendar)
+        app.router.add_get(f"{base}/doctor", self._doctor)
+        app.router.add_get(f"{base}/ns/{namespace}", self._one_namespace)
+        app.router.add_get(f"{base}/ns/{namespace}/{{word:backup|restore}}/{name}", self._detail)
+        app.router.add_post(f"{base}/ns/{namespace}/backup", self._back_up)
+        app.router.add_post(f"{base}/ns/{namespace}/schedule/{name}/{{verb:pause|unpause}}", self._pause)
+        return app
+
+    async def serve(self, port: int) -> web.AppRunner:
+        """Listen on the loopback address, and return what stops it."""
+        runner = web.AppRunner(self.app(), access_log=None, handle_signals=False)
+        await runner.setup()
+        await web.TCPSite(runner, LOOPBACK, port).start()
+        self.address = f"{LOOPBACK}:{runner.addresses[0][1]}"
+        return runner
+
+    @web.middleware
+    async def _guarded(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+        """Answer only the viewer's own browser, and give every answer the same headers."""
+        answer = await self._checked(request, handler)
+        answer.headers.update(guard.HEADERS)
+        return answer
+
+    async def _checked(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+        asked = guard.Asked(
+            request.method,
+            request.headers.getall("Host", ()),
+            request.headers.get("Origin"),
+            request.headers.get("Sec-Fetch-Site"),
+            request.cookies.get(guard.COOKIE, ""),
+            request.content_type,
+            is_entry=request.method == "GET" and request.path == self._base and "token" in request.query,
+        )
+        refused = guard.refusal(asked, self.address)
+        if refused is not None:
+            return _page(plain_page("Refused", refused.text), refused.status)
+        if not guard.is_signed_in(asked, self._secrets):
+            return self._sign_in(request)
+        try:
+            return await handler(request)
+        except web.HTTPException as error:
+            return _page(plain_page("Refused", error.reason), HTTPStatus(error.status))
+        except CommandError as error:
+            return _page(plain_page("This did not work", error.problem, error.hint or ""), HTTPStatus.BAD_GATEWAY)
+        except Exception as error:  # noqa: BLE001 - a page must not end the console, nor show what it holds
+            print(f"error: {request.method}: {type(error).__name__}", file=sys.stderr)
+            return _page(plain_page("This did not work", "The page failed."), HTTPStatus.INTERNAL_SERVER_ERROR)
+
+    def _sign_in(self, request: web.Request) -> web.StreamResponse:
+        """Exchange the token of the first URL for the cookie, once."""
+        is_first = request.method == "GET" and request.path == self._base and not self._is_token_used
+        if not is_first or not guard.is_token(request.query.get("token", ""), self._secrets):
+            return _page(plain_page("Not signed in", _START_AGAIN), HTTPStatus.UNAUTHORIZED)
+        self._is_token_used = True
+        answer = _page(entrance(self._base))
+        answer.set_cookie(guard.COOKIE, self._secrets.session, path=self._base, httponly=True, samesite="Strict")
+        return answer
+
+    async def _site(self) -> Site:
+        is_administrator = await self._reader.is_administrator(now())
+        return Site(self._secrets.mount, self._secrets.csrf, self._namespace, is_administrator)
+
+    async def _overview(self, _: web.Request) -> web.Response:
+        at = now()
+        found, waiting = await self._reader.figures(at), await self._reader.waiting(at)
+        return _page(pages.overview(await self._site(), found, waiting))
+
+    async def _style(self, _: web.Request) -> web.Response:
+        return web.Response(text=f"{SHEET}{CONSOLE}", content_type="text/css")
+
+    async def _namespaces(self, request: web.Request) -> web.Response:
+        found = await self._reader.figures(now())
+        return _page(pages.namespaces(await self._site(), found, _search(request)))
+
+    async def _calendar(self, _: web.Request) -> web.Response:
+        at, site = now(), await self._site()
+        schedules = await self._reader.schedules(at) if site.is_administrator else []
+        return _page(pages.calendar(site, await self._reader.figures(at), schedules))
+
+    async def _doctor(self, _: web.Request) -> web.Response:
+        site = await self._site()
+        if not site.is_administrator:
+            raise CommandError("the doctor reads the whole cluster, which you may not", "ask an administrator")
+        return _page(pages.doctor(site, await self._reader.findings()))
+
+    async def _one_namespace(self, request: web.Request) -> web.Response:
+        return await self._shown_namespace(request.match_info["namespace"])
+
+    async def _shown_namespace(self, name: str, notice: str = "") -> web.Response:
+        at = now()
+        found = await self._reader.namespace(name, at)
+        return _page(pages.namespace(await self._site(), name, found, at, notice))
+
+    async def _detail(self, request: web.Request) -> web.Response:
+        at, family = now(), BACKUPS if request.match_info["word"] == BACKUPS.word else RESTORES
+        key = Key(request.match_info["namespace"], request.match_info["name"])
+        return _page(pages.detail(await self._site(), await self._reader.request(family, key, at), at))
+
+    async def _back_up(self, request: web.Request) -> web.Response:
+        await self._own_form(request)
+        key = await back_up_now(self._cluster, request.match_info["namespace"], now())
+        return await self._moved("ns", key.namespace, BACKUPS.word, key.name)
+
+    async def _pause(self, request: web.Request) -> web.Response:
+        uid = (await self._own_form(request)).get("uid", "")
+        key = Key(request.match_info["namespace"], request.match_info["name"])
+        await set_paused(self._cluster, key, uid, paused=request.match_info["verb"] == "pause")
+        return await self._moved("ns", key.namespace)
+
+    async def _own_form(self, request: web.Request) -> dict[str, str]:
+        """Return the fields of a form that this console has made; refuse every other."""
+        fields = {name: value for name, value in (await request.post()).items() if isinstance(value, str)}
+        if not guard.is_own_form(fields.get("csrf", ""), self._secrets):
+            raise web.HTTPForbidden(reason="This form is not from this console")
+        return fields
+
+    async def _moved(self, *parts: str) -> web.Response:
+        """Lead the browser to a page after a change, so that reloading does not repeat it."""
+        return web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": (await self._site()).link(*parts)})
+
+
+def _page(content: str, status: HTTPStatus = HTTPStatus.OK) -> web.Response:
+    body = content.encode()
+    if len(body) > guard.MOST_PAGE:
+        body = plain_page("Too large", "This page is too large to show.", "Use the command line.").encode()
+        status = HTTPStatus.INTERNAL_SERVER_ERROR
+    return web.Response(body=body, status=status, content_type="text/html", charset="utf-8")
+
+
+def _search(request: web.Request) -> Search:
+    number = request.query.get("page", "1")
+    return Search(request.query.get("q", "")[:253], int(number) if number.isdecimal() and len(number) < 6 else 1)  # noqa: PLR2004
+
+
+def new_secrets() -> guard.Secrets:
+    """Return secrets that nobody has used."""
+    token, session, csrf = (secrets.token_urlsafe(32) for _ in range(3))
+    return guard.Secrets(token, session, csrf, mount=secrets.token_urlsafe(9))
+
+
+def run_console(args: argparse.Namespace) -> int:
+    """Run the command."""
+    objective = timedelta(microseconds=read_length(args.rpo, "--rpo") / 1000) if args.rpo else None
+    try:
+        zone = validate_zone_name(args.zone)
+    except CronError as error:
+        raise UsageError(f"--zone: {error}") from error
+    settle_namespace(args)
+    asyncio.run(_serve(args, Wanted(args.velero_namespace, args.namespace, objective, zone)))
+    return 0
+
+
+async def _serve(args: argparse.Namespace, wanted: Wanted) -> None:
+    async with connected(args) as cluster:
+        console = Console(cluster, wanted, new_secrets())
+        try:
+            runner = await console.serve(args.port)
+        except OSError as error:
+            raise CommandError(f"cannot listen on {LOOPBACK}:{args.port}: {error}", "choose another --port") from error
+        print(f"{console.first_url}\nThe URL works once. Ctrl-C ends the console.", file=sys.stderr, flush=True)
+        ended = asyncio.Event()
+        for each in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(each, ended.set)
+        # In a file that only the user can read: everybody on the machine sees the arguments of a browser.
+        with tempfile.NamedTemporaryFile("w", suffix=".html") as file:
+            file.write(entrance(console.first_url))
+            file.flush()
+            if not args.no_browser:
+                webbrowser.open(f"file://{file.name}")
+            try:
+                await ended.wait()
+            finally:
+                await runner.cleanup()

@@ -1,0 +1,417 @@
+"""The console: what it shows, and 25 ways to attack it over a real socket."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from http.cookies import SimpleCookie
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from docs.external_assets import external_assets
+from foresail.cli.access.cluster import connected
+from foresail.cli.console import guard
+from foresail.cli.console.server import Console, new_secrets
+from foresail.cli.main import parser
+from foresail.cli.report.snapshot import Wanted
+from tests.unit.cli.canned import Canned, canned
+from tests.unit.cli.test_coverage import listed, named
+from tests.unit.cli.test_report import REVIEWS, TENANTS, Outline, of_administrator
+
+XSS = "<script>alert(1)</script><img src=x onerror=alert(1)>"
+GROUP = "/apis/oadp.openshift.io/v1alpha1"
+
+
+@dataclass
+class Answer:
+    """What came back."""
+
+    status: int
+    headers: dict[str, str]
+    text: str
+
+
+@dataclass
+class Browser:
+    """Sends bytes to a console, as a browser or an attacker would."""
+
+    console: Console
+    secrets: guard.Secrets
+    server: Canned
+    cookie: str = ""
+    answers: list[Answer] = field(default_factory=list)
+
+    @property
+    def base(self) -> str:
+        return f"/{self.secrets.mount}"
+
+    async def raw(self, content: bytes) -> Answer:
+        host, port = self.console.address.split(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(content)
+        found = await asyncio.wait_for(reader.read(), 30)
+        writer.close()
+        head, _, body = found.partition(b"\r\n\r\n")
+        first, *lines = head.decode("latin-1").split("\r\n")
+        headers = {name.lower(): value.strip() for name, _, value in (each.partition(":") for each in lines)}
+        self.answers.append(Answer(int(first.split()[1]), headers, body.decode(errors="replace")))
+        return self.answers[-1]
+
+    async def ask(self, method: str, path: str, headers: Mapping[str, str] | None = None, body: str = "") -> Answer:
+        given = {
+            "Host": self.console.address,
+            "Connection": "close",
+            "Content-Length": str(len(body)),
+            **(headers or {}),
+        }
+        if self.cookie and "Cookie" not in given:
+            given["Cookie"] = f"{guard.COOKIE}={self.cookie}"
+        lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in given.items() if value != "-")]
+        return await self.raw(("\r\n".join(lines) + "\r\n\r\n" + body).encode())
+
+    async def get(self, path: str, **headers: str) -> Answer:
+        return await self.ask(
+            "GET", f"{self.base}{path}", {name.replace("_", "-"): value for name, value in headers.items()}
+        )
+
+    async def post(self, path: str, fields: Mapping[str, str], **headers: str) -> Answer:
+        given = {"Origin": f"http://{self.console.address}", "Content-Type": guard.FORM}
+        given |= {name.replace("_", "-"): value for name, value in headers.items()}
+        return await self.ask("POST", f"{self.base}{path}", given, urlencode(fields))
+
+    async def sign_in(self) -> Answer:
+        answer = await self.ask("GET", f"{self.base}/?token={self.secrets.token}")
+        self.cookie = SimpleCookie(answer.headers["set-cookie"])[guard.COOKIE].value
+        return answer
+
+    @property
+    def own(self) -> dict[str, str]:
+        return {"csrf": self.secrets.csrf}
+
+    @property
+    def changes(self) -> list[str]:
+        return [each for each in self.server.writes if not each.endswith("reviews")]
+
+
+def of_tenant(word: str = "shop") -> dict[str, Any]:
+    """Return a namespace whose tenant writes a word wherever they can."""
+    template = {"schedule": "0 3 * * *", "template": {"backupSpec": {}}}
+    schedule = named("nightly", "shop", spec=template, status={"conditions": [refused(word)]})
+    schedule["metadata"] |= {"uid": "u1", "annotations": {"note": word}}
+    status = {"phase": word, "conditions": [refused(word)], "veleroBackup": {"name": "v", "status": failed(word)}}
+    backup = named("first", "shop", spec={"backupSpec": {"labelSelector": {}}}, status=status)
+    backup["metadata"] |= {"uid": "u2", "labels": {"a": word}}
+    kind = {"apiVersion": "oadp.openshift.io/v1alpha1", "kind": "NonAdminBackup"}
+    return {
+        REVIEWS: {"status": {"allowed": True}},
+        f"{TENANTS}/nonadminschedules": listed(schedule),
+        f"{TENANTS}/nonadminbackups": listed(backup),
+        f"{TENANTS}/nonadminbackups/first": {**kind, **backup},
+        f"{TENANTS}/nonadminrestores": listed(),
+        f"{TENANTS}/nonadminschedules/nightly": schedule,
+        "/api/v1/namespaces/shop/events": listed(),
+    }
+
+
+def refused(word: str) -> dict[str, str]:
+    return {"type": "Accepted", "status": "False", "reason": word, "message": word}
+
+
+def failed(word: str) -> dict[str, Any]:
+    return {"phase": word, "failureReason": word, "validationErrors": [word], "startTimestamp": "2026-11-01T00:00:00Z"}
+
+
+@asynccontextmanager
+async def browsing(folder: Path, answers: Mapping[str, Any], **wanted: str) -> AsyncIterator[Browser]:
+    with canned(folder, answers) as server:
+        args = parser().parse_args(["console", "--kubeconfig", str(server.kubeconfig)])
+        async with connected(args) as cluster:
+            known = new_secrets()
+            console = Console(cluster, Wanted("velero", wanted.get("namespace", "shop")), known)
+            runner = await console.serve(0)
+            try:
+                yield Browser(console, known, server)
+            finally:
+                await runner.cleanup()
+
+
+def everything(word: str = "shop") -> dict[str, Any]:
+    found = of_administrator() | of_tenant(word)
+    tenants = found[f"{TENANTS}/nonadminbackups"]
+    return {**found, f"{GROUP}/nonadminbackups": tenants, f"{GROUP}/nonadminrestores": listed()}
+
+
+def browse(folder: Path, walk: Callable[[Browser], Any], answers: Mapping[str, Any] | None = None) -> Any:  # noqa: ANN401
+    async def walked() -> Any:  # noqa: ANN401
+        async with browsing(folder, everything() if answers is None else answers) as browser:
+            return await walk(browser)
+
+    return asyncio.run(walked())
+
+
+PAGES = ("/", "/namespaces", "/calendar", "/doctor", "/ns/shop", "/ns/shop/backup/first")
+
+
+def test_every_page_answers_with_the_same_headers_and_fetches_nothing(tmp_path: Path) -> None:
+    async def walk(browser: Browser) -> None:
+        await browser.sign_in()
+        for path in PAGES:
+            answer = await browser.get(path)
+            assert answer.status == 200, (path, answer.text)
+            assert external_assets("page.html", answer.text) == []
+            assert {name.lower(): value for name, value in guard.HEADERS.items()}.items() <= answer.headers.items()
+            assert "The same in the terminal" in answer.text
+        assert browser.changes == []
+
+    browse(tmp_path, walk)
+
+
+def test_the_overview_answers_what_is_protected_and_what_waits(tmp_path: Path) -> None:
+    async def walk(browser: Browser) -> str:
+        await browser.sign_in()
+        return " ".join(Outline((await browser.get("/")).text).texts)
+
+    shown = browse(tmp_path, walk)
+    for each in ("Protected namespaces", "Worst RPO", "NoSchedule", "velero/nightly", "Waiting and running"):
+        assert each in shown
+
+
+def test_the_list_of_namespaces_is_searched_and_paged_on_the_server(tmp_path: Path) -> None:
+    answers = everything()
+    answers["/api/v1/namespaces"]["items"] += [named(f"team-{number:04}") for number in range(250)]
+
+    async def walk(browser: Browser) -> tuple[str, str, str]:
+        await browser.sign_in()
+        found = [
+            await browser.get(each) for each in ("/namespaces", "/namespaces?q=TEAM-01&page=9", "/namespaces?page=x")
+        ]
+        return found[0].text, found[1].text, found[2].text
+
+    first, second, third = browse(tmp_path, walk, answers)
+    assert first.count("<tr>") == 101
+    assert "page 1 of 3" in first
+    assert "100 of 254, page 1 of 1" in second
+    assert "page 1 of 3" in third
+
+
+def test_a_tenant_backs_up_now_and_is_led_to_the_new_backup(tmp_path: Path) -> None:
+    answers = {**everything(), f"{TENANTS}/nonadminbackups": listed()}
+
+    async def walk(browser: Browser) -> None:
+        await browser.sign_in()
+        assert "Back up now" in (await browser.get("/ns/shop")).text
+        answer = await browser.post("/ns/shop/backup", browser.own)
+        assert answer.status == 303
+        assert answer.headers["location"].startswith(f"{browser.base}/ns/shop/backup/console-")
+        assert browser.changes == [f"POST {TENANTS}/nonadminbackups"]
+        body = browser.server.bodies[f"POST {TENANTS}/nonadminbackups"]
+        assert body["spec"] == {"backupSpec": {}}
+
+    browse(tmp_path, walk, answers)
+
+
+def test_a_tenant_pauses_the_schedule_that_they_have_seen(tmp_path: Path) -> None:
+    async def walk(browser: Browser) -> None:
+        await browser.sign_in()
+        assert "Pause nightly" in (await browser.get("/ns/shop")).text
+        answer = await browser.post("/ns/shop/schedule/nightly/pause", {**browser.own, "uid": "u1"})
+        assert answer.status == 303
+        body = browser.server.bodies[f"PATCH {TENANTS}/nonadminschedules/nightly"]
+        assert (body["spec"], body["metadata"]["uid"]) == ({"paused": True}, "u1")
+
+    browse(tmp_path, walk)
+
+
+def test_what_the_viewer_may_not_do_is_not_offered(tmp_path: Path) -> None:
+    async def walk(browser: Browser) -> None:
+        await browser.sign_in()
+        page = await browser.get("/ns/shop")
+        assert page.status == 200, page.text
+        assert "<button" not in page.text
+        assert "Doctor" not in page.text
+        assert (await browser.get("/doctor")).status == 502
+
+    browse(tmp_path, walk, {**of_tenant(), REVIEWS: {"status": {"allowed": False}}})
+
+
+def test_a_refusal_of_the_api_server_is_shown_with_its_reason(tmp_path: Path) -> None:
+    async def walk(browser: Browser) -> None:
+        await browser.sign_in()
+        answer = await browser.get("/ns/shop/backup/missing")
+        assert answer.status == 502
+        assert "NonAdminBackup shop/missing does not exist" in answer.text
+
+    browse(tmp_path, walk)
+
+
+async def by_name(browser: Browser) -> Answer:
+    return await browser.get("/", Host="evil.example")
+
+
+async def by_name_and_port(browser: Browser) -> Answer:
+    return await browser.get("/", Host=f"evil.example:{browser.console.address.split(':')[1]}")
+
+
+async def by_localhost(browser: Browser) -> Answer:
+    return await browser.get("/", Host=f"localhost:{browser.console.address.split(':')[1]}")
+
+
+async def two_hosts(browser: Browser) -> Answer:
+    cookie = f"Cookie: {guard.COOKIE}={browser.cookie}"
+    lines = (f"GET {browser.base}/ HTTP/1.1", f"Host: {browser.console.address}", "Host: evil.example", cookie)
+    return await browser.raw(("\r\n".join(lines) + "\r\nConnection: close\r\n\r\n").encode())
+
+
+async def without_cookie(browser: Browser) -> Answer:
+    return await browser.get("/ns/shop", Cookie="-")
+
+
+async def with_a_guessed_cookie(browser: Browser) -> Answer:
+    return await browser.get("/ns/shop", Cookie=f"{guard.COOKIE}=guess")
+
+
+async def with_the_token_again(browser: Browser) -> Answer:
+    return await browser.get(f"/?token={browser.secrets.token}", Cookie="-")
+
+
+async def with_the_token_as_cookie(browser: Browser) -> Answer:
+    return await browser.get("/", Cookie=f"{guard.COOKIE}={browser.secrets.token}")
+
+
+async def from_another_site(browser: Browser) -> Answer:
+    return await browser.get("/", Sec_Fetch_Site="cross-site")
+
+
+async def from_another_port(browser: Browser) -> Answer:
+    return await browser.get("/", Sec_Fetch_Site="same-site")
+
+
+async def read_by_another_origin(browser: Browser) -> Answer:
+    return await browser.get("/", Origin="http://evil.example")
+
+
+async def form_of_another_origin(browser: Browser) -> Answer:
+    return await browser.post("/ns/shop/backup", browser.own, Origin="http://evil.example")
+
+
+async def form_of_a_sandboxed_frame(browser: Browser) -> Answer:
+    return await browser.post("/ns/shop/backup", browser.own, Origin="null")
+
+
+async def form_without_origin(browser: Browser) -> Answer:
+    return await browser.post("/ns/shop/backup", browser.own, Origin="-")
+
+
+async def form_without_token(browser: Browser) -> Answer:
+    return await browser.post("/ns/shop/backup", {})
+
+
+async def form_with_a_guessed_token(browser: Browser) -> Answer:
+    return await browser.post("/ns/shop/backup", {"csrf": browser.cookie})
+
+
+async def form_as_plain_text(browser: Browser) -> Answer:
+    return await browser.post("/ns/shop/backup", browser.own, Content_Type="text/plain")
+
+
+async def form_as_json(browser: Browser) -> Answer:
+    return await browser.post("/ns/shop/backup", browser.own, Content_Type="application/json")
+
+
+async def change_by_get(browser: Browser) -> Answer:
+    return await browser.get(f"/ns/shop/backup?csrf={browser.secrets.csrf}")
+
+
+async def change_by_another_method(browser: Browser) -> Answer:
+    return await browser.ask(
+        "DELETE", f"{browser.base}/ns/shop/backup", {"Origin": f"http://{browser.console.address}"}
+    )
+
+
+async def large_form(browser: Browser) -> Answer:
+    return await browser.post("/ns/shop/backup", {**browser.own, "x": "y" * 2 * guard.MOST_BODY})
+
+
+async def path_above(browser: Browser) -> Answer:
+    return await browser.get("/ns/..%2f..%2fvelero/backup/first")
+
+
+async def path_into_the_api(browser: Browser) -> Answer:
+    return await browser.get("/ns/shop/backup/first%2f..%2f..%2f..%2fsecrets")
+
+
+async def name_with_a_header(browser: Browser) -> Answer:
+    return await browser.post("/ns/shop%0d%0aSet-Cookie:%20a=b/backup", browser.own)
+
+
+async def other_mount(browser: Browser) -> Answer:
+    return await browser.ask("GET", "/guess/ns/shop")
+
+
+ATTACKS = (
+    by_name, by_name_and_port, by_localhost, two_hosts, without_cookie, with_a_guessed_cookie, with_the_token_again,
+    with_the_token_as_cookie, from_another_site, from_another_port, read_by_another_origin, form_of_another_origin,
+    form_of_a_sandboxed_frame, form_without_origin, form_without_token, form_with_a_guessed_token, form_as_plain_text,
+    form_as_json, change_by_get, change_by_another_method, large_form, path_above, path_into_the_api,
+    name_with_a_header, other_mount,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda each: each.__name__)
+def test_an_attack_reads_nothing_and_changes_nothing(tmp_path: Path, attack: Callable[[Browser], Any]) -> None:
+    async def walk(browser: Browser) -> None:
+        await browser.sign_in()
+        asked = len(browser.server.asked)
+        answer = await attack(browser)
+        assert 400 <= answer.status < 500, answer
+        assert "set-cookie" not in answer.headers
+        assert "nightly" not in answer.text
+        assert browser.server.asked[asked:] == []
+        assert not any(each in answer.text for each in (browser.secrets.csrf, browser.secrets.session))
+
+    browse(tmp_path, walk)
+
+
+def test_strings_of_a_hostile_tenant_change_no_element_of_any_page(tmp_path: Path) -> None:
+    async def walk(browser: Browser) -> list[list[str]]:
+        await browser.sign_in()
+        found = [await browser.get(path) for path in PAGES if path != "/doctor"]
+        assert [each.status for each in found] == [200] * len(found)
+        assert not any("<script" in each.text or "<img" in each.text for each in found)
+        return [Outline(each.text).tags for each in found]
+
+    plain = browse(tmp_path, walk, everything("word"))
+    assert browse(tmp_path, walk, everything(XSS)) == plain
+
+
+def test_a_message_without_end_is_cut(tmp_path: Path) -> None:
+    async def walk(browser: Browser) -> None:
+        await browser.sign_in()
+        answer = await browser.get("/ns/shop/backup/first")
+        assert answer.status == 200
+        assert len(answer.text) < 100_000
+
+    browse(tmp_path, walk, everything("x" * 300_000))
+
+
+def test_the_cookie_is_the_browsers_alone_and_the_token_works_once(tmp_path: Path) -> None:
+    async def walk(browser: Browser) -> None:
+        answer = await browser.sign_in()
+        cookie = answer.headers["set-cookie"]
+        assert all(each in cookie for each in ("HttpOnly", "SameSite=Strict", f"Path={browser.base}/"))
+        assert browser.secrets.token not in answer.text
+        assert browser.cookie not in answer.text
+        assert len({browser.secrets.token, browser.secrets.session, browser.secrets.csrf, browser.secrets.mount}) == 4
+        assert browser.secrets.session not in repr(browser.secrets)
+
+    browse(tmp_path, walk)
+
+
+def test_only_the_loopback_address_is_listened_on(tmp_path: Path) -> None:
+    async def walk(browser: Browser) -> None:
+        assert browser.console.address.startswith("127.0.0.1:")
+
+    browse(tmp_path, walk)
