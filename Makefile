@@ -113,7 +113,7 @@ test: setup ## the tests that need no cluster: seconds
 test-shells: setup ## completion in a real zsh, which must be installed: seconds
 	$(BIN)/pytest tests/shells
 
-test-browser: setup build/browser/node_modules ## the report in Chromium, which must be installed; axe-core comes from npm: a minute
+test-browser: setup build/browser/node_modules ## the report and the console in Chromium, which must be installed; axe-core comes from npm: minutes
 	$(BIN)/pytest -s tests/browser
 
 build/browser/node_modules:

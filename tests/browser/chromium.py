@@ -8,7 +8,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import aiohttp
 PROGRAM = shutil.which("chromium") or shutil.which("chromium-browser")
 AXE = Path(os.environ.get("AXE_CORE") or "build/browser/node_modules/axe-core/axe.min.js")
 _PATIENCE = 60.0
+_PAUSE = 0.1
 
 
 class Page:
@@ -68,6 +69,15 @@ class Page:
         found = await self.call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
         assert "exceptionDetails" not in found, found["exceptionDetails"]
         return found["result"].get("value")
+
+    async def settled(self, expression: str) -> None:
+        """Wait until an expression is true in the page, which may change meanwhile."""
+        for _ in range(round(_PATIENCE / _PAUSE)):
+            with suppress(AssertionError):  # a page that is being replaced answers with an error
+                if (await self.call("Runtime.evaluate", expression=expression))["result"].get("value"):
+                    return
+            await asyncio.sleep(_PAUSE)
+        raise AssertionError(f"{expression} is not true: {await self.run('document.body.innerText')}")
 
     async def appear(self, theme: str, width: int = 1280, height: int = 900) -> None:
         """Let the page be light or dark, in a window of this size."""

@@ -45,9 +45,9 @@ async def looked_at(file: Path, pictures: Path) -> None:
         pytest.skip(f"NOT TESTED: axe-core is not at {AXE}; the rest passed")
 
 
-async def every_width(page: Page, theme: str, pictures: Path) -> None:
+async def every_width(page: Page, theme: str, pictures: Path, name: str = "report") -> None:
     for width in _WIDTHS:
         await page.appear(theme, width, 2160 if width == _WIDTHS[-1] else 900)
-        (pictures / f"report-{theme}-{width}.png").write_bytes(await page.picture())
+        (pictures / f"{name}-{theme}-{width}.png").write_bytes(await page.picture())
         wide = await page.run("document.documentElement.scrollWidth")
         assert wide <= width, f"{theme}: the page is {wide} px wide in a window of {width} px"

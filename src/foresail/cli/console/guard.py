@@ -20,7 +20,7 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",  # with no-referrer, browsers send forms with `Origin: null`
     "Server": "foresail",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",

@@ -10,7 +10,14 @@ from foresail.cli.doctor.visit import summary as findings_summary
 from foresail.cli.output.rule_chain import NO, NOT_CHECKED, STOPS, YES
 from foresail.cli.output.times import short
 from foresail.cli.report.figures import Figures
-from foresail.cli.report.page import COVERAGE, calendar_section, coverage_cells, failed_section, summary_tiles
+from foresail.cli.report.page import (
+    COVERAGE,
+    calendar_section,
+    coverage_cells,
+    failed_section,
+    namespace_tiles,
+    summary_tiles,
+)
 from foresail.cli.schedule.get import short_cells as schedule_cells
 from foresail.cli.schedule.snapshot import EvaluatedSchedule
 from foresail.cli.tenant.explain import advised, steps_of, summary
@@ -95,7 +102,7 @@ def namespace(site: Site, name: str, found: OwnNamespace, now: datetime, notice:
         site,
         f"Namespace {name}",
         f"foresail backup get -n {name}",
-        summary_tiles(found.figures),
+        namespace_tiles(found.figures),
         section("do", "Back up", offered) if offered else None,
         section("gaps", "Gaps", data_table("Gaps", ("reason", "what", "command"), gaps, "No gaps found.")),
         section("schedules", "Schedules", own_schedules(site, found.schedules, now, may_pause=found.may_pause)),

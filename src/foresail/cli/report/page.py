@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from foresail import __version__
 from foresail.cli.output.times import ago, compact, short
-from foresail.cli.report.figures import RECENT, Figures
+from foresail.cli.report.figures import RECENT, Figures, UpcomingRun
 from foresail.cli.web.markup import Child, Html, document, element, style
 from foresail.cli.web.parts import (
     badge,
@@ -89,11 +89,30 @@ def summary_tiles(found: Figures) -> Html:
         ),
         tile("Gaps", str(gaps), "each with a command below" if gaps else "none", _mood(bool(gaps))),
         tile("Failed runs", str(failed), f"in the last {RECENT.days} days", _mood(bool(failed))),
-        tile(
-            "Next run",
-            f"in {short(following.at - found.instant)}" if following else "n/a",
-            following.schedule if following else f"none within {RECENT.days} days",
-        ),
+        _next_tile(found, following),
+    )
+
+
+def namespace_tiles(found: Figures) -> Html:
+    """Return the same for one namespace: its newest good copy, gaps, failures and the next run."""
+    worst, gaps, failed = found.worst, sum(len(each.all_gaps()) for each in found.namespaces), len(found.failed)
+    newest = next((each.newest_good for each in found.namespaces if each.newest_good is not None), None)
+    late = worst is None or (found.objective is not None and worst[1] > found.objective)
+    following = found.upcoming[0] if found.upcoming else None
+    age, name = (ago(newest.started, found.instant), newest.name) if newest else ("none", "no good backup")
+    return tiles(
+        tile("Newest good copy", age, name, _mood(late)),
+        tile("Gaps", str(gaps), "each with a command below" if gaps else "none", _mood(bool(gaps))),
+        tile("Failed runs", str(failed), f"in the last {RECENT.days} days", _mood(bool(failed))),
+        _next_tile(found, following),
+    )
+
+
+def _next_tile(found: Figures, following: UpcomingRun | None) -> Html:
+    return tile(
+        "Next run",
+        f"in {short(following.at - found.instant)}" if following else "n/a",
+        following.schedule if following else f"none within {RECENT.days} days",
     )
 
 

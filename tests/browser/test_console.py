@@ -1,0 +1,69 @@
+"""The console in a real browser: signing in, every page in both themes and three widths, and what axe-core says."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from foresail.cli.console.layout import entrance
+from tests.browser.chromium import AXE, PROGRAM, Page, chromium
+from tests.browser.test_report import PICTURES, every_width
+from tests.unit.cli.test_console import PAGES, XSS, Browser, browsing, everything
+
+pytestmark = pytest.mark.skipif(
+    PROGRAM is None, reason="NOT TESTED: Chromium is not installed (apt-get install chromium)"
+)
+
+
+def test_a_viewer_signs_in_and_walks_through_every_page(tmp_path: Path) -> None:
+    PICTURES.mkdir(parents=True, exist_ok=True)
+
+    async def walk() -> None:
+        async with browsing(tmp_path, everything()) as browser, chromium() as page:
+            await signed_in(page, browser, tmp_path)
+            for path in PAGES:
+                await looked_at(page, browser, path)
+            await page.open(f"http://{browser.console.address}{browser.base}/ns/shop")
+            await page.run("document.querySelector('button').click()")
+            await page.settled("document.title.startsWith('This did not work')")  # the canned server makes nothing
+            addresses = {each.split("/")[2] for each in page.requested if each.startswith("http")}
+            assert addresses == {browser.console.address}
+
+    asyncio.run(walk())
+
+
+def test_strings_of_a_hostile_tenant_run_nothing(tmp_path: Path) -> None:
+    async def walk() -> None:
+        async with browsing(tmp_path, everything(XSS)) as browser, chromium() as page:
+            await signed_in(page, browser, tmp_path)
+            for path in PAGES:
+                await page.open(f"http://{browser.console.address}{browser.base}{path}")
+                assert await page.run("document.querySelectorAll('script, img, iframe').length") == 0
+            assert page.problems == []
+
+    asyncio.run(walk())
+
+
+def entrance_file(folder: Path, browser: Browser) -> str:
+    """Return the address of a file like the one that `foresail console` lets the browser open."""
+    file = folder / "entrance.html"
+    file.write_text(entrance(browser.console.first_url))
+    return file.as_uri()
+
+
+async def signed_in(page: Page, browser: Browser, folder: Path) -> None:
+    await page.call("Page.navigate", url=entrance_file(folder, browser))
+    await page.settled("document.title === 'Overview · Foresail'")
+    assert await page.run("document.cookie") == ""  # HttpOnly
+    assert browser.secrets.token not in await page.run("location.href")
+
+
+async def looked_at(page: Page, browser: Browser, path: str) -> None:
+    await page.open(f"http://{browser.console.address}{browser.base}{path}")
+    name = path.strip("/").replace("/", "-") or "overview"
+    for theme in ("light", "dark"):
+        await every_width(page, theme, PICTURES, f"console-{name}")
+        if AXE.exists():
+            found = await page.violations()
+            assert found == [], (path, theme, found)
+    assert page.problems == [], (path, page.problems)
