@@ -28,6 +28,12 @@ ROOT = Path(__file__).parents[2]
             "foresail.selfservice.specs is not allowed to import foresail.selfservice.requests",
         ),
         ("primers/rules.py", "import foresail.kube", "foresail.primers.rules is not allowed to import foresail.kube"),
+        ("cli/console/x.py", "import foresail.proof", "foresail.cli.console is not allowed to import foresail.proof"),
+        (
+            "cli/console/guard.py",
+            "import aiohttp",
+            "foresail.cli.console.guard is not allowed to import aiohttp",
+        ),
     ],
 )
 def test_an_import_against_the_plan_of_the_house_fails_the_build(

@@ -375,6 +375,25 @@ def test_an_attack_reads_nothing_and_changes_nothing(tmp_path: Path, attack: Cal
     browse(tmp_path, walk)
 
 
+@pytest.mark.parametrize(
+    ("asked", "status"),
+    [
+        (guard.Asked("GET", ["127.0.0.1:1"]), None),
+        (guard.Asked("GET", ["127.0.0.1:1", "evil.example"]), 421),
+        (guard.Asked("GET", []), 421),
+        (guard.Asked("GET", ["127.0.0.1:1"], site="cross-site"), 403),
+        (guard.Asked("GET", ["127.0.0.1:1"], site="cross-site", is_entry=True), None),
+        (guard.Asked("PUT", ["127.0.0.1:1"]), 405),
+        (guard.Asked("POST", ["127.0.0.1:1"], "http://127.0.0.1:1", content_type="text/plain"), 415),
+        (guard.Asked("POST", ["127.0.0.1:1"], "http://127.0.0.1:1", content_type=guard.FORM), None),
+        (guard.Asked("POST", ["127.0.0.1:1"], "https://127.0.0.1:1", content_type=guard.FORM), 403),
+    ],
+)
+def test_each_rule_of_the_guard_holds_by_itself(asked: guard.Asked, status: int | None) -> None:
+    found = guard.refusal(asked, "127.0.0.1:1")
+    assert (found.status if found else None) == status
+
+
 def test_strings_of_a_hostile_tenant_change_no_element_of_any_page(tmp_path: Path) -> None:
     async def walk(browser: Browser) -> list[list[str]]:
         await browser.sign_in()
