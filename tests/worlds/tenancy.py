@@ -11,6 +11,7 @@ from foresail.api.marks import REQUEST_UID, REQUESTER, REQUESTER_GROUPS
 from foresail.api.pods import POD
 from foresail.api.policy import SELF_SERVICE_POLICY
 from foresail.api.requests import NON_ADMIN_BACKUP, NON_ADMIN_DOWNLOAD_REQUEST, NON_ADMIN_RESTORE, NON_ADMIN_SCHEDULE
+from foresail.api.schedule_policy import SCHEDULE_POLICY
 from foresail.cli.recovery_key.keys import manifest
 from foresail.kube.loop import LoopTiming
 from foresail.plan import Key, Kind, Note
@@ -73,7 +74,8 @@ class Tenancy:
         definitions = [Definition(kind, status=False) for kind in _VELEROS]
         definitions += [Definition(core.CLAIM), Definition(POD), Definition(SECRET, status=False)]
         requests = [Definition(kind) for kind in (*_MADE_FOR, NON_ADMIN_DOWNLOAD_REQUEST, NON_ADMIN_SCHEDULE)]
-        self.world = World(self.clock, *requests, Definition(SELF_SERVICE_POLICY), *definitions, *also)
+        policies = Definition(SELF_SERVICE_POLICY), Definition(SCHEDULE_POLICY, status=False)
+        self.world = World(self.clock, *requests, *policies, *definitions, *also)
         self.weather = Weather()
         self.phases: dict[tuple[Kind, str], list[str]] = {}  # of each request, by its UID, in their order
         self.births: dict[str, int] = {}  # how many Velero objects were ever made for each request

@@ -8,7 +8,6 @@ import pytest
 
 from foresail.api import velero
 from foresail.api.apps import DEPLOYMENT
-from foresail.api.schedule_policy import SCHEDULE_POLICY
 from foresail.kube.execute import Executor
 from foresail.kube.loop import Loop
 from foresail.plan import Key
@@ -22,8 +21,8 @@ from tests.worlds.tenancy import VELERO, Tenancy
 from tests.worlds.visitor import Visitor
 from tests.worlds.world import Definition, done
 
-SCHEDULES = tuple(Definition(kind, status=False) for kind in (velero.SCHEDULE, velero.STATUS_REQUEST, SCHEDULE_POLICY))
-BOTH = {"Backup", "BackupStorageLocation", "DeleteBackupRequest", "Restore"}
+SCHEDULES = tuple(Definition(kind, status=False) for kind in (velero.SCHEDULE, velero.STATUS_REQUEST))
+BOTH = {"Backup", "BackupStorageLocation", "DeleteBackupRequest", "Restore", "SchedulePolicy"}
 RED = Key("red", "mine")
 
 

@@ -237,6 +237,17 @@ class SchedulesPolicy(Wire, frozen=True):
     jitter: (
         Annotated[Duration, _described("Longest delay of runs; each schedule has its own, always the same.")] | None
     ) = None
+    schedule_policy: (
+        Annotated[
+            str,
+            msgspec.Meta(
+                min_length=1,
+                max_length=253,
+                description="A SchedulePolicy whose timeZone, spread, windows and startingDeadline apply.",
+            ),
+        ]
+        | None
+    ) = None
 
 
 class DeletionPolicy(Wire, frozen=True):
@@ -327,7 +338,19 @@ class SelfServicePolicySpec(Wire, frozen=True):
     quotas: Quotas = Quotas()
     deletion: DeletionPolicy = DeletionPolicy()
     downloads: DownloadPolicy = DownloadPolicy()
-    schedules: SchedulesPolicy = SchedulesPolicy()
+    schedules: Annotated[
+        SchedulesPolicy,
+        msgspec.Meta(
+            extra_json_schema={
+                "x-kubernetes-validations": [
+                    {
+                        "rule": "!has(self.jitter) || !has(self.schedulePolicy)",
+                        "message": "jitter does not apply with schedulePolicy: set spread in the SchedulePolicy",
+                    }
+                ]
+            }
+        ),
+    ] = SchedulesPolicy()
     locations: LocationPolicy = LocationPolicy()
     adoption: Annotated[
         Adoption,

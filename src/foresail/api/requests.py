@@ -191,7 +191,7 @@ class NonAdminScheduleStatus(Wire, frozen=True):
 
     phase: Phase = "New"
     conditions: Conditions = ()
-    next_run: Annotated[datetime, msgspec.Meta(description="With the jitter of the policy.")] | None = None
+    next_run: Annotated[datetime, msgspec.Meta(description="With the delay of the policy.")] | None = None
     last_backup: Annotated[datetime, msgspec.Meta(description="The slot of the last run.")] | None = None
     last_skipped: Annotated[datetime, msgspec.Meta(description="When skipImmediately was last applied.")] | None = None
     recent_backups: Annotated[tuple[RecentBackup, ...], msgspec.Meta(max_length=5)] = ()

@@ -19,7 +19,7 @@ from foresail.schedules.status import patch_body
 from foresail.slots.due import unrecorded_slot
 from foresail.slots.interval import stable_delay
 from foresail.slots.rules import missed_text, skipped_text
-from foresail.slots.timing import NotRun
+from foresail.slots.timing import NotRun, not_run_text
 
 
 def decide(view: ScheduleView, now: datetime) -> Plan:
@@ -148,13 +148,7 @@ def _dropped(verdict: Verdict, slot: datetime) -> Because:
 
 def not_run(slots: NotRun, base: datetime) -> Because:
     """Return which slots a policy left out, and why."""
-    words = {
-        "outside its windows": slots.outside,
-        "past startingDeadline": slots.expired,
-        "superseded by a newer one": slots.superseded,
-    }
-    counts = ", ".join(f"{count} {word}" for word, count in words.items() if count)
-    text = f"Slots since {stamp(base)} that are not run, up to {stamp(slots.last)}: {counts}."
+    text = not_run_text(slots, base)
     if slots.expired:
         return Because(Reason.DEADLINE_EXCEEDED, text)
     return Because(Reason.OUTSIDE_WINDOW, text, Level.NORMAL)

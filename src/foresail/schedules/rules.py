@@ -26,6 +26,7 @@ from foresail.slots import rules
 from foresail.slots.due import base_of, missed_before, unrecorded_slot
 from foresail.slots.expression import too_rare
 from foresail.slots.observed import Observed
+from foresail.slots.policies import closed_text, never_open_text
 from foresail.slots.rules import (
     RARE_RECHECK,
     SETTLING_TIME,
@@ -35,8 +36,8 @@ from foresail.slots.rules import (
     is_edited,
     skip_not_applied_text,
 )
-from foresail.slots.timing import NotRun, Placed, place
-from foresail.slots.windows import AHEAD, next_opening
+from foresail.slots.timing import NotRun, Placed, place, start_of_last
+from foresail.slots.windows import next_opening
 
 MOST_NAMED = 2  # Backups or Schedules in a message
 _LONGEST_SHOWN = 64  # characters of a wrong value in a message
@@ -124,14 +125,8 @@ def busy(view: ScheduleView, now: datetime) -> Because | None:
 
 def outside_window(view: ScheduleView, now: datetime) -> Because | None:
     """Block a run that was blocked until the windows of the policy closed; it starts when they open."""
-    timing = timing_of(view)
-    windows = timing.windows if timing is not None else None
-    if windows is None or view.policy is None or windows.is_open(whole(now)):
-        return None
-    opening = next_opening(windows, whole(now))
-    when = f"the run starts at {stamp(opening)}" if opening is not None else "no opening follows; correct spec.windows"
-    text = f"it is outside the windows of SchedulePolicy {view.policy.name}; {when}."
-    return Because(Reason.OUTSIDE_WINDOW, text, Level.NORMAL)
+    text = closed_text(view.policy, timing_of(view), now)
+    return Because(Reason.OUTSIDE_WINDOW, text, Level.NORMAL) if text is not None else None
 
 
 def location_unavailable(view: ScheduleView, _now: datetime) -> Because | None:
@@ -182,17 +177,10 @@ BLOCKERS: tuple[Callable[[ScheduleView, datetime], Because | None], ...] = (
 
 
 def is_settling(view: ScheduleView, now: datetime, since: datetime | None = None) -> bool:
-    """Whether the store does not have the Backup of the last run yet, so that its phase is unknown.
-
-    `since` is the first instant at which the run that is due could start. If the slot of the last run were to start
-    then too, the last run was made before, under another policy.
-    """
+    """Whether the store does not have the Backup of the last run yet, so that its phase is unknown."""
     last = view.schedule.last_backup
     name = backup_name(view.schedule, last) if last is not None else ""
-    timing = timing_of(view)
-    started = timing.starts(last) if timing is not None and last is not None else last
-    if timing is not None and started is not None and started == since:
-        return False
+    started = start_of_last(timing_of(view), last, since)
     return rules.is_settling(started, now, is_known=any(each.key.name == name for each in view.backups))
 
 
@@ -402,9 +390,8 @@ def _wake_at(view: ScheduleView, placed: Placed, now: datetime) -> datetime | No
 
 
 def _never_in_window(view: ScheduleView) -> Because:
-    name = view.policy.name if view.policy else ""
-    text = f"no slot of {view.schedule.text!r} is inside the windows of SchedulePolicy {name}"
-    return Because(Reason.NEVER_IN_WINDOW, f"{text} in the next {AHEAD.days} days. Correct spec.windows.")
+    text = never_open_text(view.policy, view.schedule.text)
+    return Because(Reason.NEVER_IN_WINDOW, f"{text} Correct spec.windows.")
 
 
 def _name_too_long(schedule: ScheduleRow) -> Because | None:

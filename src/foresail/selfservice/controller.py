@@ -12,6 +12,7 @@ from typing import Any
 from foresail.api import core, mirrored, nonadmin, velero
 from foresail.api.policy import SELF_SERVICE_POLICY, SelfServicePolicy
 from foresail.api.requests import NON_ADMIN_LOCATION_REQUEST
+from foresail.api.schedule_policy import SCHEDULE_POLICY, SchedulePolicy
 from foresail.kube.background_reads import BackgroundReads
 from foresail.kube.controller import Informer, LowPriority
 from foresail.kube.execute import Outcome, Result
@@ -68,6 +69,7 @@ from foresail.selfservice.state.family import WINDOW, FamilyState
 from foresail.selfservice.state.garbage import Garbage
 from foresail.selfservice.state.observer import Observer
 from foresail.selfservice.state.reservations import Reservations
+from foresail.slots.policies import policy_row as schedule_policy_row
 
 _FILES = 4  # read from buckets at once
 _QUESTIONS = 8  # to the API server at once: a consistent list waits up to 100 ms for the server's cache
@@ -147,6 +149,9 @@ class SelfService:
             ),
             _watch(self.schedules.kind, nonadmin.Schedule, schedule_row, self.schedules.schedules, optional=True)(
                 self.schedules.keys_for_schedule, self._schedule_changed
+            ),
+            _watch(SCHEDULE_POLICY, SchedulePolicy, schedule_policy_row, known.schedule_policies, optional=True)(
+                self.schedules.keys_for_schedule_policy
             ),
             self._velero(velero.DOWNLOAD_REQUEST, mirrored.Download, download_request_row, known.download_requests)(
                 self._keys_for_download_request

@@ -75,6 +75,10 @@ class Reason(StrEnum):
     SKIPPED = "Skipped"
     SKIP_NOT_APPLIED = "SkipNotApplied"
     MISSED = "Missed"
+    POLICY_INVALID = "PolicyInvalid"
+    OUTSIDE_WINDOW = "OutsideWindow"
+    DEADLINE_EXCEEDED = "DeadlineExceeded"
+    NEVER_IN_WINDOW = "NeverInWindow"
     TIME_IN_FUTURE = "TimeInFuture"
 
     DELETION_FAILED = "DeletionFailed"

@@ -1,8 +1,9 @@
 """What a SchedulePolicy says about times, for every kind of Schedule: the zone, spread, windows and a deadline."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import lru_cache
 
+from foresail.api.instants import stamp, whole
 from foresail.api.schedule_policy import SchedulePolicy, SchedulePolicySpec, ScheduleWindow, ScheduleWindows
 from foresail.cron import CalendarSchedule, Dialect
 from foresail.cron.duration import length_of
@@ -11,7 +12,7 @@ from foresail.plan import Key, Keyed
 from foresail.slots.expression import Unusable, read_expression
 from foresail.slots.interval import stable_delay
 from foresail.slots.timing import Timing
-from foresail.slots.windows import MINUTE, Window, Windows
+from foresail.slots.windows import AHEAD, MINUTE, Window, Windows, next_opening
 
 _WINDOW_DIALECT = Dialect.ROBFIG  # of windows, whichever Velero is installed
 _LONGEST_SPREAD = timedelta(hours=24)
@@ -50,6 +51,22 @@ def timing_under(policy: PolicyRow | None, identity: str, zone: str) -> Timing |
         windows=windows if isinstance(windows, Windows) else None,
         deadline=_positive(spec.starting_deadline) if spec.starting_deadline is not None else None,
     )
+
+
+def closed_text(policy: PolicyRow | None, timing: Timing | None, now: datetime) -> str | None:
+    """Return that runs may not start now, and when they may; None if they may."""
+    windows = timing.windows if timing is not None else None
+    if windows is None or policy is None or windows.is_open(whole(now)):
+        return None
+    opening = next_opening(windows, whole(now))
+    when = f"the run starts at {stamp(opening)}" if opening is not None else "no opening follows; correct spec.windows"
+    return f"it is outside the windows of SchedulePolicy {policy.name}; {when}."
+
+
+def never_open_text(policy: PolicyRow | None, text: str) -> str:
+    """Return that no slot of an expression is inside the windows."""
+    name = policy.name if policy is not None else ""
+    return f"no slot of {text!r} is inside the windows of SchedulePolicy {name} in the next {AHEAD.days} days."
 
 
 def timing_problem(spec: SchedulePolicySpec) -> str | None:

@@ -10,7 +10,7 @@ from itertools import islice, takewhile
 
 import msgspec
 
-from foresail.api.instants import whole
+from foresail.api.instants import stamp, whole
 from foresail.cron import Schedule, fires_after, outlook
 from foresail.slots.due import due_and_upcoming
 from foresail.slots.windows import AHEAD, SECOND, Windows, is_open_since, last_inside, next_closing, next_opening
@@ -167,6 +167,27 @@ def _why(slot: datetime, timing: Timing, now: datetime) -> str:
         return "expired"
     is_moved = start > slot + timing.offset
     return "outside" if is_moved or not _may_run(timing, start, now) else "superseded"
+
+
+def start_of_last(timing: Timing | None, last: datetime | None, since: datetime | None) -> datetime | None:
+    """Return when the run of the last slot started; None if there is none, or it was made under another policy.
+
+    `since` is the first instant at which the run that is due could start. A slot that were to start then too would
+    have been replaced by the due one.
+    """
+    started = timing.starts(last) if timing is not None and last is not None else last
+    return None if timing is not None and started == since else started
+
+
+def not_run_text(slots: NotRun, base: datetime) -> str:
+    """Return which slots a policy left out, and why."""
+    words = {
+        "outside its windows": slots.outside,
+        "past startingDeadline": slots.expired,
+        "superseded by a newer one": slots.superseded,
+    }
+    counts = ", ".join(f"{count} {word}" for word, count in words.items() if count)
+    return f"Slots since {stamp(base)} that are not run, up to {stamp(slots.last)}: {counts}."
 
 
 def starts_between(

@@ -156,6 +156,30 @@ SENTENCES = {
             "schedule delete, or ask a cluster administrator to raise the limit"
         ),
     ),
+    "PolicyInvalid": (
+        (
+            "The SchedulePolicy that the policy of the namespace names is missing or cannot be used. Ask a cluster "
+            "administrator to correct it; the schedule then runs"
+        ),
+    ),
+    "OutsideWindow": (
+        (
+            "Slots were outside the windows of the SchedulePolicy, so they are skipped or wait for the next opening. "
+            "There is nothing that you need to do"
+        ),
+    ),
+    "DeadlineExceeded": (
+        (
+            "A run could not start within startingDeadline of the SchedulePolicy, so it is not run. See what blocks "
+            "runs with foresail backup schedule explain daily -n shop"
+        ),
+    ),
+    "NeverInWindow": (
+        (
+            "No slot of the schedule is inside the windows of the SchedulePolicy. Choose another time, or ask a "
+            "cluster administrator about the windows"
+        ),
+    ),
     "Skipped": ("SkipImmediately was applied. There is nothing that you need to do",),
     "SkipNotApplied": (
         (

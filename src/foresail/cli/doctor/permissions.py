@@ -49,7 +49,7 @@ SELF_SERVICE = (
         "patch",
         everywhere=True,
     ),
-    *_each("foresail.dev", "selfservicepolicies", "list watch", everywhere=True),
+    *_each("foresail.dev", "selfservicepolicies schedulepolicies", "list watch", everywhere=True),
     *_each("", "namespaces", "list watch", everywhere=True),
     *_each("", "persistentvolumeclaims", "list watch", everywhere=True),
     *_each("", "pods", "list", everywhere=True),

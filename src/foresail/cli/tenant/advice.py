@@ -121,6 +121,22 @@ ADVICE = {
         "pause the schedule and unpause it with foresail backup schedule unpause {name} --skip-immediately "
         "-n {namespace}",
     ),
+    Reason.POLICY_INVALID: Advice(
+        "the SchedulePolicy that the policy of the namespace names is missing or cannot be used",
+        "ask a cluster administrator to correct it; the schedule then runs",
+    ),
+    Reason.OUTSIDE_WINDOW: Advice(
+        "slots were outside the windows of the SchedulePolicy, so they are skipped or wait for the next opening",
+        "there is nothing that you need to do",
+    ),
+    Reason.DEADLINE_EXCEEDED: Advice(
+        "a run could not start within startingDeadline of the SchedulePolicy, so it is not run",
+        "see what blocks runs with foresail backup schedule explain {name} -n {namespace}",
+    ),
+    Reason.NEVER_IN_WINDOW: Advice(
+        "no slot of the schedule is inside the windows of the SchedulePolicy",
+        "choose another time, or ask a cluster administrator about the windows",
+    ),
     Reason.MISSED: Advice(
         "runs were missed while the operator was down or runs were blocked, and only the last one runs",
         "there is nothing that you need to do",

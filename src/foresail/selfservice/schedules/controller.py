@@ -16,6 +16,7 @@ from foresail.selfservice.rows.schedules import ScheduleRow
 from foresail.selfservice.schedules.observe import ScheduleView
 from foresail.selfservice.schedules.rules import Verdict
 from foresail.selfservice.state.cluster import ClusterState
+from foresail.slots.policies import PolicyRow as SchedulePolicyRow
 
 _Age = tuple[datetime, str]
 
@@ -85,6 +86,11 @@ class TenantSchedules:
             for each in self.schedules.by("uid", (row.key.namespace, row.schedule_uid)):
                 yield self.key(each.key)
 
+    def keys_for_schedule_policy(self, change: Change[SchedulePolicyRow]) -> Iterator[LowPriority]:
+        """Return all schedules if a SelfServicePolicy names the SchedulePolicy that has changed."""
+        named = (each.spec.schedules.schedule_policy for each in self._cluster.policies.rows())
+        return self.all_keys() if change.key.name in named else iter(())
+
     def keys_in(self, namespace: str) -> Iterator[Key]:
         """Return the schedules of a namespace."""
         return (self.key(Key(namespace, name)) for _, name in self._by_age.get(namespace, ()))
@@ -101,10 +107,15 @@ class TenantSchedules:
         if schedule is None:
             return None
         requests, age = cluster.backups.requests, (schedule.created, key.name)
+        policy = cluster.policy(key.namespace)
+        named = Key("", (policy.spec.schedules.schedule_policy if policy is not None else None) or "")
+        unread = cluster.schedule_policies.unread.get(named)
         return ScheduleView(
             schedule=schedule,
             namespace=cluster.namespace(key.namespace),
-            policy=cluster.policy(key.namespace),
+            policy=policy,
+            schedule_policy=cluster.schedule_policies.get(named),
+            schedule_policy_problem=unread.problem if unread is not None else "",
             backups=tuple(requests.by("schedule", (key.namespace, schedule.uid))),
             older=bisect_left(self._by_age.get(key.namespace, []), age),
             deleted=self._deleted.get(schedule.uid),

@@ -16,6 +16,7 @@ from foresail.selfservice.schedules.observe import ScheduleView
 from foresail.selfservice.schedules.rules import WAITS, Verdict, judge, next_reconcile, outdated, refused_runs
 from foresail.selfservice.schedules.status import READY, patch_body, recent_backups, with_conditions
 from foresail.slots.rules import in_future_text, missed_text, skip_not_applied_text, skipped_text
+from foresail.slots.timing import not_run_text
 
 
 def decide(view: ScheduleView, now: datetime) -> Plan:
@@ -64,12 +65,13 @@ def next_status(view: ScheduleView, verdict: Verdict, now: datetime) -> Schedule
     schedule, found, before = view.schedule, verdict.found, view.schedule.status
     last = verdict.fires or verdict.last
     future = found.future
+    skipped = whole(now) if found.skipped else verdict.not_run.last if verdict.not_run is not None else None
     status = ScheduleStatus(
         phase=forward(before.phase, _phase(verdict)),
         conditions=before.conditions,
         next_run=stamp(verdict.upcoming) if verdict.upcoming is not None else "",
         last_backup=stamp(last) if last is not None else "" if "lastBackup" in future else before.last_backup,
-        last_skipped=stamp(whole(now)) if found.skipped else "" if "lastSkipped" in future else before.last_skipped,
+        last_skipped=stamp(skipped) if skipped is not None else "" if "lastSkipped" in future else before.last_skipped,
         recent=recent_backups(view.backups),
         observed=found.observed,
         clearing=schedule.generation if found.skipped and schedule.skip is True else _clearing(schedule),
@@ -125,7 +127,7 @@ def _news(view: ScheduleView, verdict: Verdict, after: ScheduleStatus) -> Iterat
     for each in after.conditions:
         is_twice = each.type == READY and verdict.refused is not None
         if old.get(each.type) != (each.status, each.reason) and each.reason != Reason.SCHEDULED and not is_twice:
-            warns = each.status == FALSE and each.reason != Reason.PAUSED
+            warns = each.status == FALSE and each.reason not in (Reason.PAUSED, Reason.OUTSIDE_WINDOW)
             yield Reason(each.reason), each.message, Level.WARNING if warns else Level.NORMAL
     if found.future:
         yield Reason.TIME_IN_FUTURE, in_future_text(found.future), Level.WARNING
@@ -133,6 +135,10 @@ def _news(view: ScheduleView, verdict: Verdict, after: ScheduleStatus) -> Iterat
         yield Reason.SKIP_NOT_APPLIED, skip_not_applied_text(NON_ADMIN_SCHEDULE.name), Level.NORMAL
     if found.skipped:
         yield Reason.SKIPPED, skipped_text(found.base, verdict.upcoming), Level.NORMAL
+    if verdict.not_run is not None:
+        is_late = verdict.not_run.expired > 0
+        reason, level = (Reason.DEADLINE_EXCEEDED, Level.WARNING) if is_late else (Reason.OUTSIDE_WINDOW, Level.NORMAL)
+        yield reason, not_run_text(verdict.not_run, found.base), level
     if verdict.fires is not None and verdict.missed:
         yield Reason.MISSED, missed_text(verdict.missed, found.base, verdict.fires), Level.WARNING
 

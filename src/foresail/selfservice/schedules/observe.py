@@ -8,6 +8,7 @@ from foresail.selfservice.policy.observe import PolicyRow
 from foresail.selfservice.rows.namespaces import NamespaceRow
 from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.schedules import ScheduleRow
+from foresail.slots.policies import PolicyRow as SchedulePolicyRow
 
 
 class ScheduleView(msgspec.Struct, frozen=True):
@@ -19,4 +20,6 @@ class ScheduleView(msgspec.Struct, frozen=True):
     backups: tuple[RequestRow, ...] = ()  # the NonAdminBackups that were created for it
     taken: frozenset[str] = frozenset()  # names of other NonAdminBackups that begin like those of its runs
     older: int = 0  # NonAdminSchedules of the namespace that were created before it
+    schedule_policy: SchedulePolicyRow | None = None  # the one that the policy names
+    schedule_policy_problem: str = ""  # why that one cannot be read
     deleted: datetime | None = None  # the slot of a run that was deleted before status.lastBackup recorded it

@@ -13,6 +13,7 @@ from foresail.api import velero
 from foresail.api.instants import stamp, whole
 from foresail.cron import Dialect, Schedule
 from foresail.cron.duration import length_of
+from foresail.cron.tz.zone_name import is_zone
 from foresail.selfservice.policy.locations import missing
 from foresail.selfservice.policy.observe import PolicyRow
 from foresail.selfservice.policy.rules import no_policy
@@ -26,10 +27,12 @@ from foresail.selfservice.rows.schedules import ScheduleRow
 from foresail.selfservice.rows.velero import glimpse
 from foresail.selfservice.schedules.observe import ScheduleView
 from foresail.selfservice.specs.build import backup_spec
-from foresail.slots.due import due_and_upcoming, last_slot, missed_before, unrecorded_slot
+from foresail.slots.due import last_slot, missed_before, unrecorded_slot
 from foresail.slots.expression import Unusable, read_expression, too_rare
 from foresail.slots.interval import COMPARED_FIRES, shortest_gap, stable_delay
-from foresail.slots.rules import RARE_RECHECK, Evaluation, evaluate, is_settling
+from foresail.slots.policies import closed_text, never_open_text, timing_problem, timing_under
+from foresail.slots.rules import RARE_RECHECK, WINDOW_RECHECK, Evaluation, evaluate, is_settling
+from foresail.slots.timing import NotRun, Timing, place, start_of_last
 
 DIALECT = Dialect.ROBFIG
 """In which tenants' expressions are read: that of CronJobs, whichever Velero is installed."""
@@ -37,7 +40,7 @@ DIALECT = Dialect.ROBFIG
 ZONE = "UTC"
 """Of expressions that name no zone."""
 
-WAITS = (Reason.NO_POLICY, Reason.TOO_MANY_SCHEDULES, Reason.RESTORED_FROM_BACKUP)
+WAITS = (Reason.NO_POLICY, Reason.TOO_MANY_SCHEDULES, Reason.RESTORED_FROM_BACKUP, Reason.POLICY_INVALID)
 """Reasons that do not make a schedule invalid: it starts automatically when the reason is gone."""
 
 
@@ -48,7 +51,9 @@ class Verdict(msgspec.Struct, frozen=True):
     refused: Refused | None = None
     last: datetime | None = None  # the slot of the last run, if status.lastBackup does not record it yet
     due: datetime | None = None  # the slot whose run is due, blocked or not
-    upcoming: datetime | None = None
+    upcoming: datetime | None = None  # when the run after that starts
+    not_run: NotRun | None = None  # slots that a SchedulePolicy leaves out, to be recorded now
+    wake_at: datetime | None = None  # when the clock alone may change this
     missed: int = 0  # slots before the due one that will not run; at most a hundred are counted
     blocked_by: Refused | None = None
     is_settling: bool = False  # too early to tell: reconcile again in a moment
@@ -56,37 +61,52 @@ class Verdict(msgspec.Struct, frozen=True):
 
     @property
     def fires(self) -> datetime | None:
-        """The slot to create a NonAdminBackup for now."""
-        return None if self.blocked_by or self.is_settling else self.due
+        """The slot to create a NonAdminBackup for now; slots that are left out are recorded before."""
+        return None if self.blocked_by or self.is_settling or self.not_run else self.due
 
 
 def judge(view: ScheduleView, now: datetime) -> Verdict:
     """Evaluate every rule in order; the first that refuses the schedule or blocks a run is reported."""
     schedule, delay = view.schedule, delay_of(view)
     last = last_slot((*(each.slot for each in view.backups), view.deleted), now)
-    found = evaluate(_delayed(schedule, delay), schedule.status.observed, last, now, skips=False)
+    timing, zone = timing_of(view), zone_of(view)
+    found = evaluate(
+        _delayed(schedule, delay),
+        schedule.status.observed,
+        last,
+        now,
+        skips=False,
+        zone=zone,
+        offset=timing.offset if timing is not None else timedelta(),
+    )
     verdict = Verdict(found, last=unrecorded_slot(schedule, last, now))
-    cron = read_expression(schedule.text, ZONE, DIALECT)
+    cron = read_expression(schedule.text, zone or ZONE, DIALECT)
     if isinstance(cron, Unusable):
         never_fires, invalid = cron.never_fires, invalid_schedule(cron.message)
         return msgspec.structs.replace(verdict, refused=is_held(view) or invalid, never_fires=never_fires)
-    due, upcoming = due_and_upcoming(cron, found.base - delay, now - delay)
-    if due is None and upcoming is None:
-        rare = is_held(view) or invalid_schedule(too_rare(schedule.text).message)
-        return msgspec.structs.replace(verdict, refused=rare, never_fires=True)
+    placed = place(cron, found.base - delay, now - delay, timing)
+    if placed.due is None and placed.upcoming is None and not placed.is_undecided:
+        never = never_in_window(view) if placed.is_never_open else invalid_schedule(too_rare(schedule.text).message)
+        return msgspec.structs.replace(verdict, refused=is_held(view) or never, never_fires=not placed.is_never_open)
     refused = is_held(view) or problem(view, cron, now)
     if refused is not None:
         return msgspec.structs.replace(verdict, refused=refused)
-    upcoming = upcoming + delay if upcoming is not None else None
+    due, not_run = placed.due, None if schedule.paused else placed.not_run
+    verdict = msgspec.structs.replace(
+        verdict,
+        upcoming=placed.starts + delay if placed.starts is not None else None,
+        not_run=not_run,
+        wake_at=placed.wake_at + delay if placed.wake_at is not None else None,
+    )
     if schedule.paused or due is None:
-        return msgspec.structs.replace(verdict, upcoming=upcoming)
+        return verdict
     return msgspec.structs.replace(
         verdict,
         due=due + delay,
-        upcoming=upcoming,
-        missed=missed_before(cron, found.base - delay, due),
-        blocked_by=next(filter(None, (blocker(view, due + delay) for blocker in BLOCKERS)), None),
-        is_settling=_is_settling(view, now),
+        missed=missed_before(cron, not_run.last if not_run else found.base - delay, due),
+        blocked_by=next(filter(None, (blocker(view, due + delay) for blocker in BLOCKERS)), None)
+        or outside_window(view, now),
+        is_settling=_is_settling(view, now, placed.since),
     )
 
 
@@ -98,8 +118,25 @@ def _delayed(schedule: ScheduleRow, delay: timedelta) -> ScheduleRow:
 
 def delay_of(view: ScheduleView) -> timedelta:
     """Return by how much the runs are delayed: at most the policy's jitter, the same for each run."""
-    jitter = view.policy.spec.schedules.jitter if view.policy is not None else None
+    spec = view.policy.spec.schedules if view.policy is not None else None
+    jitter = spec.jitter if spec is not None and not spec.schedule_policy else None
     return stable_delay(view.schedule.uid, duration(jitter)) if jitter else timedelta()
+
+
+def timing_of(view: ScheduleView) -> Timing | None:
+    """Return what the SchedulePolicy says about times; the delay is derived from the UID, which no tenant chooses."""
+    return timing_under(view.schedule_policy, view.schedule.uid, zone_of(view) or ZONE)
+
+
+def zone_of(view: ScheduleView) -> str:
+    """Return the zone that the SchedulePolicy sets; empty if it sets none.
+
+    While the policy cannot be used, the last zone stays: the slots of that time are not dropped.
+    """
+    if schedule_policy_problem(view) is not None:
+        observed = view.schedule.status.observed
+        return observed.zone if observed is not None and is_zone(observed.zone) else ""
+    return (view.schedule_policy.spec.time_zone if view.schedule_policy is not None else None) or ""
 
 
 def duration(text: str | None) -> timedelta:
@@ -122,13 +159,32 @@ def is_held(view: ScheduleView) -> Refused | None:
         return no_policy(schedule.key.namespace)
     most = policy.spec.schedules.maximum
     if view.older < most:
-        return None
+        return schedule_policy_problem(view)
     if not most:
         text = f"SelfServicePolicy {policy.name} allows no NonAdminSchedule"
         return Refused(Reason.TOO_MANY_SCHEDULES, f"{text}; ask a cluster administrator to raise schedules.maximum")
     text = f"Limit of {most} NonAdminSchedules reached; starts automatically when an older one is deleted"
     raised = f"To raise it, ask a cluster administrator about schedules.maximum of SelfServicePolicy {policy.name}"
     return Refused(Reason.TOO_MANY_SCHEDULES, f"{text}. {raised}")
+
+
+def schedule_policy_problem(view: ScheduleView) -> Refused | None:
+    """Hold a schedule whose SchedulePolicy is missing or unusable: it may not run at just any time."""
+    name = view.policy.spec.schedules.schedule_policy if view.policy is not None else None
+    if view.policy is None or not name:
+        return None
+    found = view.schedule_policy
+    cause = view.schedule_policy_problem or ("it does not exist" if found is None else timing_problem(found.spec))
+    if cause is None:
+        return None
+    text = f"SchedulePolicy {name}, which SelfServicePolicy {view.policy.name} names, cannot be used: {cause}"
+    return Refused(Reason.POLICY_INVALID, f"{text}. Ask a cluster administrator to correct it")
+
+
+def never_in_window(view: ScheduleView) -> Refused:
+    """Refuse an expression none of whose slots is inside the windows."""
+    text = never_open_text(view.schedule_policy, view.schedule.text)
+    return Refused(Reason.NEVER_IN_WINDOW, f"{text} Correct spec.schedule, or ask a cluster administrator")
 
 
 def problem(view: ScheduleView, cron: Schedule, now: datetime) -> Refused | None:
@@ -206,13 +262,19 @@ def name_taken(view: ScheduleView, slot: datetime) -> Refused | None:
     return Refused(Reason.NAME_TAKEN, f"{text}. Delete that NonAdminBackup, or wait for the next run")
 
 
+def outside_window(view: ScheduleView, now: datetime) -> Refused | None:
+    """Block a run that was blocked until the windows closed; it starts when they open."""
+    text = closed_text(view.schedule_policy, timing_of(view), now)
+    return Refused(Reason.OUTSIDE_WINDOW, text) if text is not None else None
+
+
 BLOCKERS: tuple[Callable[[ScheduleView, datetime], Refused | None], ...] = (busy, name_taken)
 
 
-def _is_settling(view: ScheduleView, now: datetime) -> bool:
+def _is_settling(view: ScheduleView, now: datetime, since: datetime | None) -> bool:
     last = view.schedule.last_backup
     is_known = last is not None and any(each.slot == last for each in view.backups)
-    return is_settling(last, now, is_known=is_known)
+    return is_settling(start_of_last(timing_of(view), last, since), now, is_known=is_known)
 
 
 # Which old runs are deleted
@@ -251,4 +313,6 @@ def next_reconcile(verdict: Verdict, later: datetime | None, now: datetime) -> d
         return whole(now) + timedelta(seconds=1)
     if verdict.never_fires:
         return now + RARE_RECHECK
-    return min((each for each in (verdict.upcoming, later) if each is not None), default=None)
+    if verdict.refused is not None and verdict.refused.reason is Reason.NEVER_IN_WINDOW:
+        return now + WINDOW_RECHECK
+    return min((each for each in (verdict.wake_at, later) if each is not None), default=None)

@@ -22,6 +22,7 @@ from foresail.selfservice.rows.requests import RequestRow
 from foresail.selfservice.rows.tenant_locations import ApprovalRow, TenantLocationRow
 from foresail.selfservice.rows.velero import DeletionRow, VeleroRow, location_of
 from foresail.selfservice.state.family import FamilyState
+from foresail.slots.policies import PolicyRow as SchedulePolicyRow
 
 
 class ClusterState:
@@ -37,6 +38,7 @@ class ClusterState:
         self.deletions = Store[DeletionRow]()
         self.namespaces = Store[NamespaceRow]()
         self.policies = Store[PolicyRow]()
+        self.schedule_policies = Store[SchedulePolicyRow]()
         self.keyrings = Store[Keyring]()  # at most one
         self.locations = Store[LocationRow]({"whose": lambda row: [row.owner.namespace if row.owner else ""]})
         self.tenant_locations = Store[TenantLocationRow](

@@ -10,7 +10,7 @@ from foresail.cli.schedule.calendar import days_of, draw, hint_omitted
 from foresail.cli.tenant.schedule.snapshot import TenantSchedule, read_selected
 from foresail.cron import IntervalSchedule, Schedule
 from foresail.kube.clock import now
-from foresail.selfservice.schedules.rules import DIALECT, ZONE
+from foresail.selfservice.schedules.rules import DIALECT
 from foresail.slots.expression import Unusable, read_expression
 
 
@@ -25,14 +25,14 @@ def calendar(args: argparse.Namespace) -> int:
 
 def timetable(each: TenantSchedule) -> Timetable | None:
     """Return when a schedule runs; None if it does not."""
-    cron = read_expression(each.row.text, ZONE, DIALECT)
+    cron = read_expression(each.row.text, each.zone, DIALECT)
     if isinstance(cron, Unusable) or each.row.paused:
         return None
     return Timetable(each.key, partial(fires_of, cron, each))
 
 
 def fires_of(cron: Schedule, each: TenantSchedule, start: datetime, end: datetime) -> Iterator[datetime]:
-    """Yield the runs, delayed as the operator reports: the policy's jitter is the same for each."""
+    """Yield the runs, delayed as the operator reports of the next one."""
     base, delay = each.row.last_backup or each.row.created, delay_of(cron, each)
     return (fire + delay for fire in fires_between(cron, base, start - delay, end - delay))
 

@@ -18,7 +18,7 @@ from foresail.kube.clock import now
 from foresail.kube.refusals import WRITE_REFUSED
 from foresail.selfservice.families import BACKUPS
 from foresail.selfservice.requests.status import ACCEPTED, FALSE
-from foresail.selfservice.schedules.rules import DIALECT, ZONE
+from foresail.selfservice.schedules.rules import DIALECT
 from foresail.selfservice.schedules.status import READY
 from foresail.slots.expression import Unusable, read_expression
 from foresail.slots.rules import skip_not_applied_text
@@ -80,7 +80,7 @@ def _steps(each: TenantSchedule, instant: datetime) -> Iterator[Step]:
     row, status = each.row, each.row.status
     accepted, ready = status.condition(ACCEPTED), status.condition(READY)
     yield Step("it is not being deleted", NO if row.is_terminating else YES)
-    cron = read_expression(row.text, ZONE, DIALECT)
+    cron = read_expression(row.text, each.zone, DIALECT)
     is_unusable = isinstance(cron, Unusable)
     text = cron.message if isinstance(cron, Unusable) else repr(row.text)
     yield Step("its expression is valid and fires", NO if is_unusable else YES, text)

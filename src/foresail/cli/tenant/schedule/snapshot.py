@@ -16,9 +16,11 @@ from foresail.cli.access.cluster import Cluster, on_cluster, settle_namespace
 from foresail.cli.access.refused_writes import RefusedWrite
 from foresail.cli.errors import CommandError
 from foresail.cli.output.messages import hint
+from foresail.cron.tz.zone_name import is_zone
 from foresail.plan import Key
 from foresail.selfservice.requests.status import ACCEPTED, FALSE
 from foresail.selfservice.rows.schedules import ScheduleRow, schedule_row
+from foresail.selfservice.schedules.rules import ZONE
 from foresail.selfservice.schedules.status import READY
 
 T = TypeVar("T")
@@ -43,6 +45,12 @@ class TenantSchedule:
     def next_run(self) -> datetime | None:
         """When it runs next, as the operator reports it."""
         return instant(self.row.status.next_run) if self.row.status.next_run else None
+
+    @property
+    def zone(self) -> str:
+        """The zone of an expression that names none, as the operator last recorded it."""
+        observed = self.row.status.observed
+        return observed.zone if observed is not None and is_zone(observed.zone) else ZONE
 
     @property
     def blocking(self) -> Condition | None:
