@@ -101,3 +101,14 @@ def test_policy_that_cannot_be_used_is_named_with_the_cause(
 def test_offset_of_a_schedule_is_the_same_before_the_policy_is_applied() -> None:
     first, second = (timing_under(policy(name, spread={"within": "2h"}), "velero/web", "UTC") for name in "ab")
     assert first == second
+
+
+def test_policy_that_cannot_be_read_is_named_and_breaks_nothing(tmp_path: Path, capsys: Capture) -> None:
+    odd = {"metadata": {"name": "odd"}, "spec": {"selector": {}, "timeZone": 7}}
+    policies = {"metadata": {"resourceVersion": "1"}, "items": [odd]}
+    answers = {**ANSWERS, "/apis/foresail.dev/v1alpha1/schedulepolicies": policies}
+    with canned(tmp_path, answers) as server:
+        assert main(["schedule", "get", "--kubeconfig", str(server.kubeconfig)]) == 0
+    printed = capsys.readouterr()
+    assert "web" in printed.out
+    assert "SchedulePolicy odd is not considered, because it cannot be read" in printed.err

@@ -164,13 +164,20 @@ async def read_namespace(
 
 
 async def read_policies(cluster: Cluster) -> tuple[PolicyRow, ...]:
-    """Read the SchedulePolicies; without the right to, say that they are left out."""
+    """Read the SchedulePolicies; say which are left out, without the right to or because they cannot be read."""
     try:
         found = await cluster.listed_if_known(SCHEDULE_POLICY)
     except CommandError as error:
         hint(f"SchedulePolicies are not considered: {error.problem}")
         return ()
-    return tuple(policy_row(_policy.decode(each)) for each in found)
+    rows: list[PolicyRow] = []
+    for each in found:
+        try:
+            rows.append(policy_row(_policy.decode(each)))
+        except msgspec.ValidationError as error:
+            name = _any.decode(each)["metadata"]["name"]
+            hint(f"SchedulePolicy {name} is not considered, because it cannot be read: {error}")
+    return tuple(rows)
 
 
 async def read_server_and_leader(
