@@ -1,11 +1,14 @@
 """RestoreChecks on real Velero: a good backup passes, planted faults are found, nothing escapes, nothing stays."""
 
+import json
 from collections.abc import Iterator
 
 import pytest
 
-from bench.restore_checks import FAULTS, FLAGS, Drill, escapes, install, is_found, killed, usual, wait
-from testbed import Cluster
+from bench.restore_checks import FAULTS, FLAGS, USER, Drill, escapes, install, is_found, killed, usual, wait
+from foresail.api.marks import CHECK_LABEL
+from foresail.proof.checks.kinds import LEFT_OUT
+from testbed import Cluster, TestbedError
 from tests.cluster.operators import Operator, running
 
 
@@ -19,6 +22,44 @@ def drill(own_velero_cluster: Cluster) -> Drill:
 def operator(drill: Drill, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
     with running(drill.cluster, tmp_path_factory.mktemp("checks"), *FLAGS) as process:
         yield process
+
+
+SANDBOX = "foresail-check-0123456789-abcdef"
+RESTORE = {
+    "backupName": "good",
+    "includedNamespaces": ["good"],
+    "namespaceMapping": {"good": SANDBOX},
+    "includedResources": ["configmaps"],
+    "excludedResources": [*LEFT_OUT],
+    "includeClusterResources": False,
+    "restorePVs": False,
+    "resourceModifier": {"kind": "ConfigMap", "name": "check-0123456789-modifiers"},
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({}, ""),
+        ({"includedNamespaces": ["*"], "namespaceMapping": {"*": SANDBOX}}, "only into sandboxes"),
+        ({"includedNamespaces": ["goo*"], "namespaceMapping": {"goo*": SANDBOX}}, "only into sandboxes"),
+        ({"includedNamespaces": ["good", "other"]}, "only into sandboxes"),
+        ({"namespaceMapping": {"good": "kube-system"}}, "only into sandboxes"),
+        ({"includedResources": ["*"]}, "listed kinds only"),
+        ({"includeClusterResources": True}, "listed kinds only"),
+    ],
+)
+def test_the_token_of_restore_checks_restores_into_sandboxes_only(
+    drill: Drill, change: dict[str, object], said: str
+) -> None:
+    metadata = {"name": "check-0123456789", "namespace": "velero", "labels": {CHECK_LABEL: "a"}}
+    body = {"apiVersion": "velero.io/v1", "kind": "Restore", "metadata": metadata, "spec": {**RESTORE, **change}}
+    words = ("create", "--dry-run=server", f"--as={USER}", "--filename=-")
+    if not said:
+        drill.cluster.kubectl(*words, text=json.dumps(body))
+        return
+    with pytest.raises(TestbedError, match=said):
+        drill.cluster.kubectl(*words, text=json.dumps(body))
 
 
 @pytest.mark.usefixtures("operator")

@@ -7,7 +7,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from foresail.api import core, velero
+from foresail.api import core, nonadmin, velero
 from foresail.api.instants import stamp
 from foresail.api.marks import CHECK_LABEL, CHECK_NOW
 from foresail.api.pods import RESOURCE_QUOTA
@@ -66,8 +66,15 @@ class CheckScene:
         self.unreadable = 0  # how many of the next reads fail
         self.world.history.listeners.append(self._heard)
         self.world.create(NAMESPACE, {"metadata": {"name": VELERO}}, "admin")
+        self.locate("default", default=True)
 
     # The administrator
+
+    def locate(self, name: str, *, default: bool = False, tenant: str = "") -> None:
+        """Make a storage location, of a tenant's own bucket if one is named."""
+        annotations = {nonadmin.LOCATION_ORIGIN: tenant} if tenant else {}
+        body = {"metadata": {"name": name, "annotations": annotations}, "spec": {"default": default}}
+        done(self.world.create(velero.LOCATION, body, "admin", VELERO))
 
     def make_check(self, key: Key = CHECK, **spec: Any) -> None:  # noqa: ANN401 - JSON
         body = {"metadata": {"name": key.name}, "spec": {"backups": {"schedule": "nightly"}, **spec}}
@@ -82,11 +89,14 @@ class CheckScene:
     def delete_check(self, key: Key = CHECK) -> None:
         done(self.world.delete(RESTORE_CHECK, key))
 
-    def back_up(self, name: str, phase: str = velero.COMPLETED, lists: dict[str, list[str]] | None = None) -> None:
+    def back_up(
+        self, name: str, phase: str = velero.COMPLETED, lists: dict[str, list[str]] | None = None, location: str = ""
+    ) -> None:
         """Complete a Backup of the Schedule now."""
         self.lists[name] = lists or USUAL
         status = {"phase": phase, "completionTimestamp": stamp(self.clock())}
-        body = {"metadata": {"name": name, "labels": {velero.SCHEDULE_LABEL: "nightly"}}, "spec": {}, "status": status}
+        metadata = {"name": name, "labels": {velero.SCHEDULE_LABEL: "nightly"}}
+        body = {"metadata": metadata, "spec": {"storageLocation": location}, "status": status}
         done(self.world.create(velero.BACKUP, body, "velero", VELERO))
 
     # The controller

@@ -65,6 +65,32 @@ async def takes_too_long(scene: CheckScene) -> None:
     await asyncio.sleep(200)
 
 
+@pytest.mark.parametrize("location", ["of-red", "unknown"])
+def test_a_backup_in_a_bucket_that_is_not_the_administrators_is_never_restored(location: str) -> None:
+    async def story(scene: CheckScene) -> None:
+        scene.locate("of-red", tenant="red")
+        scene.make_check()
+        scene.back_up("nightly-1", location=location)
+        scene.check_now("once")
+        await asyncio.sleep(60)
+
+    scene = lived(story)
+    assert (scene.births, scene.leftovers()) == ([], [])
+    assert "last" not in scene.status()
+
+
+def test_a_list_with_a_pattern_for_a_namespace_restores_nothing() -> None:
+    async def story(scene: CheckScene) -> None:
+        scene.make_check()
+        scene.back_up("nightly-1", lists={"v1/ConfigMap": ["*/settings"]})
+        await asyncio.sleep(60)
+
+    scene = lived(story)
+    last = scene.status()["last"]
+    assert (scene.births, last["result"], last["reason"]) == ([], "Fail", "ContentsUnreadable")
+    assert scene.leftovers() == []
+
+
 def test_a_check_passes_with_its_evidence_and_leaves_nothing() -> None:
     scene = lived(passes)
     last = scene.status()["last"]

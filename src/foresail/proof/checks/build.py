@@ -11,6 +11,7 @@ from foresail.api.restore_check import CheckRun
 from foresail.plan import Create, Delete, Key, Kind
 from foresail.proof.checks.contents import included_resources
 from foresail.proof.checks.kinds import LEFT_OUT
+from foresail.proof.checks.kinds import RESTORED as RESTORED_KINDS
 from foresail.proof.checks.observe import CheckRow, DownloadTarget, Piece
 
 NETWORK_POLICY = Kind("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy")
@@ -98,7 +99,7 @@ def restore(check: CheckRow, run: CheckRun, sources: Iterable[str], custom: Sequ
 
 def _rules() -> Iterable[dict[str, object]]:
     yield _rule("**", {"metadata": {"finalizers": None, "ownerReferences": None}})
-    for each in ("configmaps", "serviceaccounts", "services"):
+    for each in sorted(set(RESTORED_KINDS.values()) - {"secrets"}):
         yield _rule(each, {"metadata": {"annotations": None}})  # controllers of all namespaces act on annotations
     for each in _PLAIN_SECRETS:
         yield _rule("secrets", {"metadata": {"annotations": None}}, {"/type": each})

@@ -3,6 +3,7 @@
 The file comes from a bucket and may hold anything.
 """
 
+import re
 from collections.abc import Sequence
 from hashlib import sha256
 
@@ -14,10 +15,11 @@ from foresail.proof.checks.reasons import Problem, Reason
 MOST_BYTES = 16 << 20
 """The largest file that is read, unpacked: some 200,000 objects."""
 
-_MOST_COMMAS = 1_000_000
+_MOST_COMMAS = 200_000
 _DEFINITIONS = "apiextensions.k8s.io/v1/CustomResourceDefinition"
 _LONGEST_NAME = 253
 _SHOWN = 3
+_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")  # Velero reads `*` as all
 
 Lists = dict[str, list[str]]
 _lists = msgspec.json.Decoder(Lists)
@@ -82,6 +84,8 @@ def contents_of(file: bytes, wanted: Wanted, served: Served) -> Contents | None:
     problems: list[Problem] = []
     not_checked = not_served = 0
     custom: set[str] = set()
+    if any("/" in each and not _NAMESPACE.fullmatch(each.partition("/")[0]) for of in lists.values() for each in of):
+        return None
     defined = {name.partition(".")[2] for name in lists.get(_DEFINITIONS, ())}
     for gvk, names in sorted(lists.items()):
         items = [_item(gvk, each) for each in names if "/" in each]

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
-from foresail.api import core, mirrored, velero
+from foresail.api import core, mirrored, nonadmin, velero
 from foresail.api.marks import CHECK_LABEL
 from foresail.api.restore_check import RESTORE_CHECK
 from foresail.kube.background_reads import BackgroundReads
@@ -64,7 +64,7 @@ class RestoreChecks:
         return (
             Informer(checks, self.checks, lambda change: (change.key,)),
             Informer(backups, self.backups, self._for_backup),
-            Informer(locations, self.locations, lambda _: ()),
+            Informer(locations, self.locations, self._for_location),
             Informer(sandboxes, self.sandboxes, self._for_piece),
             Informer(restores, self.restores, self._for_piece),
             Informer(maps, self.config_maps, self._for_piece),
@@ -77,8 +77,13 @@ class RestoreChecks:
         if not rows or change.old == change.new:
             return
         for check in self.checks.rows():
-            if any(rules.is_selected(check, each) for each in rows):
+            if any(self._selects(check, each) for each in rows):
                 yield check.key
+
+    def _for_location(self, change: Change[LocationRow]) -> Iterator[Key]:
+        """Return every check if a location came, went or changed; Velero writes to each of them every minute."""
+        if change.old != change.new:
+            yield from (each.key for each in self.checks.rows())
 
     def _for_piece(self, change: Change[Piece]) -> Iterator[Key]:
         row = change.new or change.old
@@ -102,7 +107,7 @@ class RestoreChecks:
         if check is None:
             return view if view.sandboxes or view.restores or view.config_maps or view.downloads else None
         completed = self.backups.by("phase", velero.COMPLETED)
-        backups = tuple(each for each in completed if rules.is_selected(check, each))
+        backups = tuple(each for each in completed if self._selects(check, each))
         return CheckView(
             key=key,
             check=check,
@@ -129,12 +134,16 @@ class RestoreChecks:
         """Return the CA certificate of the location of the backup that is being checked."""
         run = check.status.run
         backup = next(iter(self.backups.by("uid", run.backup_uid)), None) if run is not None else None
-        if backup is None:
-            return ""
+        row = self._location(backup) if backup is not None else None
+        return row.authority if row is not None else ""
+
+    def _selects(self, check: CheckRow, backup: BackupRow) -> bool:
+        return rules.is_selected(check, backup) and rules.is_of_administrator(self._location(backup))
+
+    def _location(self, backup: BackupRow) -> LocationRow | None:
         defaults = [each.key.name for each in self.locations.rows() if each.is_default]
         name = velero.resolve_location(backup.location, defaults)
-        row = self.locations.get(Key(self.velero_namespace, name))
-        return row.authority if row is not None else ""
+        return self.locations.get(Key(self.velero_namespace, name))
 
 
 def _location_row(wire: mirrored.Location) -> LocationRow:
@@ -144,4 +153,5 @@ def _location_row(wire: mirrored.Location) -> LocationRow:
         key=Key(wire.metadata.namespace, wire.metadata.name),
         authority=authority.decode(errors="replace") if authority else "",
         is_default=bool(wire.spec.default),
+        is_tenants=nonadmin.LOCATION_ORIGIN in (wire.metadata.annotations or {}),
     )

@@ -18,6 +18,9 @@ _LONGEST_LINE = 1024
 _MOST_LINES = 2000
 _SHOWN = 3
 _PREFIX = re.compile(r"^error restoring \S+: ")
+_NAMES = (re.compile(r"/[^/\s]+/[^/\s]+:(?=\s|$)"), re.compile(r"\b\w+:\S+(?= )"), re.compile(r'"[^"]+"'))
+"""How Velero and the API server name an object: `/namespace/name:`, `Kind:name` and `"name"`."""
+
 _ARRIVED = ("created", "updated")
 _MADE_BY_CLUSTER = frozenset(
     {
@@ -80,8 +83,9 @@ def verdict_without_restore(contents: Contents) -> Verdict | None:
         return None
     empty = Problem(Reason.BACKUP_EMPTY, "the backup has no object that can be checked")
     problems = contents.problems or (empty,)
+    shown = problems[:MOST_PROBLEMS]
     digests = (("contents", contents.digest),)
-    return Verdict(problems, len(problems), contents.not_served, 0, contents.not_checked, digests)
+    return Verdict(shown, len(problems), contents.not_served, 0, contents.not_checked, digests)
 
 
 def judge(
@@ -92,7 +96,7 @@ def judge(
     lines = _lines(results)
     if lists is None or lines is None:
         return None
-    errors, warnings = lines
+    errors, warnings = _Said(lines[0]), _Said(lines[1])
     actions = {
         (gvk, *_place(entry)): entry.rpartition("(")[2].removesuffix(")")
         for gvk, entries in lists.items()
@@ -107,7 +111,7 @@ def judge(
     for item in (*contents.expected, *contents.optional):
         sandbox = sandboxes.get(item.namespace, "")
         action = actions.get((item.gvk, sandbox, item.name), "")
-        said = _said(item, sandbox, errors) if action == "failed" else ""
+        said = errors.about(item, sandbox) if action == "failed" else ""
         used.add(said)
         if action in _ARRIVED:
             expected, found = expected + 1, found + 1
@@ -120,11 +124,13 @@ def judge(
         else:
             expected += 1
             (refused if action else missing).append(_problem(item, sandbox, action, said, warnings))
-    rest = [each for each in errors if each not in used]
+    rest = [each for each in errors.lines if each not in used]
     if phase != COMPLETED and (rest or not (refused or missing or contents.problems)):
         shown = "; ".join(_tidy(each) for each in rest[:_SHOWN]) or "Velero reports no error"
         refused.append(Problem(Reason.RESTORE_PARTIALLY_FAILED, f"the restore is {phase}: {shown}"))
     problems = [*contents.problems, *refused, *missing]
+    if not (expected or problems):
+        problems = [Problem(Reason.BACKUP_EMPTY, "the backup has no object that a new namespace does not have anyway")]
     digests = (
         ("contents", contents.digest),
         ("restored", sha256(restored or b"").hexdigest()),
@@ -154,24 +160,35 @@ def _place(entry: str) -> tuple[str, str]:
     return (namespace, name) if slash else ("", namespace)
 
 
-def _said(item: Item, sandbox: str, lines: Sequence[str]) -> str:
-    """Return Velero's line about an item; empty if there is none."""
-    kind = item.gvk.rpartition("/")[2]
-    names = (f"/{sandbox}/{item.name}:", f"/{item.namespace}/{item.name}:", f"{kind}:{item.name} ", f'"{item.name}"')
-    return next((each for each in lines if any(name in each for name in names)), "")
+class _Said:
+    """Velero's lines, by the names in them: a backup may have many objects, and Velero much to say."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self.lines = lines
+        self._by_name: dict[str, str] = {}
+        for line in lines:
+            for pattern in _NAMES:
+                for name in pattern.findall(line):
+                    self._by_name.setdefault(name, line)
+
+    def about(self, item: Item, sandbox: str) -> str:
+        """Return the first line about an item; empty if there is none."""
+        kind, name = item.gvk.rpartition("/")[2], item.name
+        places = (f"/{sandbox}/{name}:", f"/{item.namespace}/{name}:", f"{kind}:{name}", f'"{name}"')
+        return next((self._by_name[each] for each in places if each in self._by_name), "")
 
 
-def _is_made_by_cluster(item: Item, sandbox: str, said: str, warnings: Sequence[str]) -> bool:
+def _is_made_by_cluster(item: Item, sandbox: str, said: str, warnings: _Said) -> bool:
     """Whether the sandbox had the object before Velero came, as every new namespace of this cluster has."""
     if (item.gvk.rpartition("/")[2], item.name) in _MADE_BY_CLUSTER:
         return True
-    return not said and "already exists" in _said(item, sandbox, warnings)
+    return not said and "already exists" in warnings.about(item, sandbox)
 
 
-def _problem(item: Item, sandbox: str, action: str, said: str, warnings: Sequence[str]) -> Problem:
+def _problem(item: Item, sandbox: str, action: str, said: str, warnings: _Said) -> Problem:
     if not action:
         return Problem(Reason.ITEMS_MISSING, f"{item} is in the backup and was not restored")
-    said = said or _said(item, sandbox, warnings)
+    said = said or warnings.about(item, sandbox)
     by = refused_by(Answer(message=said)).value if said else ""
     return Problem(Reason.ITEMS_REFUSED, f"{item}: {_tidy(said) or 'Velero reports no reason'}", by)
 

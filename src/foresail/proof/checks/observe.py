@@ -194,6 +194,7 @@ class LocationRow(Keyed, frozen=True):
 
     authority: str = ""
     is_default: bool = False
+    is_tenants: bool = False  # self-service made it for a tenant's own bucket
 
 
 class Files(msgspec.Struct, frozen=True):

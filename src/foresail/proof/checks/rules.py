@@ -13,7 +13,7 @@ from foresail.cron import Dialect, Schedule
 from foresail.cron.duration import length_of
 from foresail.plan import Delete, Kind
 from foresail.proof.checks import build
-from foresail.proof.checks.observe import BackupRow, CheckRow, CheckView, Piece, RestoreRow
+from foresail.proof.checks.observe import BackupRow, CheckRow, CheckView, LocationRow, Piece, RestoreRow
 from foresail.slots.expression import Unusable, read_expression
 
 ENDED = frozenset({"Completed", "PartiallyFailed", "Failed", "FailedValidation"})
@@ -36,6 +36,11 @@ def is_selected(check: CheckRow, backup: BackupRow) -> bool:
     if chosen.schedule is not None:
         return backup.labels.get(SCHEDULE_LABEL) == chosen.schedule
     return chosen.selector is not None and selects(chosen.selector, backup.labels)
+
+
+def is_of_administrator(location: LocationRow | None) -> bool:
+    """Whether the administrator owns the bucket; whoever owns it can write what Velero restores, as cluster-admin."""
+    return location is not None and not location.is_tenants
 
 
 def newest_good(view: CheckView) -> BackupRow | None:

@@ -1,6 +1,7 @@
 """What a backup must bring into the sandbox, and how a check is judged: values in, a verdict out."""
 
 import json
+from time import process_time
 
 import pytest
 
@@ -13,7 +14,7 @@ from foresail.api.authorization import (
     ResponseKind,
 )
 from foresail.proof.checks.contents import Contents, Item, Wanted, contents_of, included_resources
-from foresail.proof.checks.judge import Verdict, judge, verdict_without_restore
+from foresail.proof.checks.judge import MOST_PROBLEMS, Verdict, judge, verdict_without_restore
 from foresail.proof.checks.kinds import LEFT_OUT, Served, served_kinds
 from foresail.proof.checks.reasons import Reason
 
@@ -172,6 +173,38 @@ def test_partially_failed_is_a_failure_even_if_every_object_arrived() -> None:
     assert verdict.reason is Reason.RESTORE_PARTIALLY_FAILED
     assert "a plugin crashed" in verdict.message
     assert judged(TWO, arrived, [], "PartiallyFailed").reason is Reason.RESTORE_PARTIALLY_FAILED
+
+
+@pytest.mark.parametrize("namespace", ["*", "kube-*", "", "..", "Red", "a b", "red\n", "r" * 64])
+def test_a_list_with_a_namespace_that_cannot_exist_is_not_read(namespace: str) -> None:
+    file = backup(v1_ConfigMap=["red/a", f"{namespace}/b"])
+    assert contents_of(file, Wanted(), SERVED) is None
+    assert contents_of(backup(v1_ConfigMap=["red/a"]), Wanted(), SERVED) is not None
+
+
+def test_a_backup_of_what_every_new_namespace_has_is_empty() -> None:
+    found = judge(contents(backup(v1_ConfigMap=["red/kube-root-ca.crt"])), BOX, "Completed", b"{}", b"{}")
+    assert found is not None
+    assert (found.reason, found.expected) == (Reason.BACKUP_EMPTY, 0)
+
+
+def test_a_verdict_without_a_restore_shows_the_first_problems_only() -> None:
+    found = verdict_without_restore(contents(backup(**{f"old_v1_Kind{number}": ["red/a"] for number in range(500)})))
+    assert found is not None
+    assert (len(found.problems), found.count) == (MOST_PROBLEMS, 500)
+
+
+@pytest.mark.timed
+def test_many_warnings_about_many_objects_cost_little() -> None:
+    file = backup(v1_ConfigMap=[f"red/c{number}" for number in range(20_000)])
+    warnings = [f'configmaps "other{number}" ' + "x" * 900 for number in range(2_000)]
+    results = json.dumps({"warnings": {"namespaces": {"red": warnings}}}).encode()
+    seen = contents(file)
+    began = process_time()
+    found = judge(seen, BOX, "Completed", b"{}", results)
+    assert process_time() - began < 5
+    assert found is not None
+    assert found.count == 20_000
 
 
 def test_what_every_new_namespace_has_is_no_failure() -> None:
