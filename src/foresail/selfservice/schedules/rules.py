@@ -84,11 +84,14 @@ def judge(view: ScheduleView, now: datetime) -> Verdict:
     if isinstance(cron, Unusable):
         never_fires, invalid = cron.never_fires, invalid_schedule(cron.message)
         return msgspec.structs.replace(verdict, refused=is_held(view) or invalid, never_fires=never_fires)
+    held = is_held(view)
+    if held is not None:  # before the windows are searched: a tenant may have any number that are held
+        return msgspec.structs.replace(verdict, refused=held)
     placed = place(cron, found.base - delay, now - delay, timing)
     if placed.due is None and placed.upcoming is None and not placed.is_undecided:
         never = never_in_window(view) if placed.is_never_open else invalid_schedule(too_rare(schedule.text).message)
-        return msgspec.structs.replace(verdict, refused=is_held(view) or never, never_fires=not placed.is_never_open)
-    refused = is_held(view) or problem(view, cron, now)
+        return msgspec.structs.replace(verdict, refused=never, never_fires=not placed.is_never_open)
+    refused = problem(view, cron, now)
     if refused is not None:
         return msgspec.structs.replace(verdict, refused=refused)
     due, not_run = placed.due, None if schedule.paused else placed.not_run
