@@ -1,6 +1,7 @@
 """The pages of the console: pure functions from what was read to HTML."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from foresail.cli.console.layout import Search, Site, button, cut, searched, shell
@@ -57,7 +58,7 @@ def overview(site: Site, found: Figures, waiting: Sequence[TenantRequest]) -> Ht
             "gaps", "Gaps", data_table("Gaps", ("namespace", "reason", "what", "command"), gaps, "No gaps found."), rest
         ),
         waiting_section(site, waiting),
-        failed_section(found),
+        failed_section(replace(found, failed=found.failed[:_SHOWN])),
         calendar_section(found),
     )
 
