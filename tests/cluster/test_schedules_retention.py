@@ -1,5 +1,6 @@
 """Retention on the real Velero and S3: what goes leaves the bucket, what stays restores, and nothing goes in doubt."""
 
+import json
 import os
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from testbed import Cluster
+from testbed import Cluster, TestbedError
 from tests.cluster.operators import Operator, running
 from tests.cluster.schedules import Eventually, clear, reasons, schedule
 
@@ -131,11 +132,41 @@ def copy_of(cluster: Cluster, name: str, copy: str) -> None:
     )  # fmt: skip
 
 
-def test_policy_without_a_rule_and_with_an_unknown_zone_are_refused(cluster: Cluster) -> None:
-    for spec, said in (
+NIGHT = {"schedule": "0 22 * * *", "duration": "8h"}
+
+
+def windows(**changed: object) -> dict[str, object]:
+    """Return windows of which the one that is allowed has other values."""
+    return {"windows": {"allowed": [{**NIGHT, **changed}]}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        (windows(), ""),
         ({"retention": {"keepGood": 2}}, "no rule keeps anything"),
         ({"retention": {"keepLast": 1, "keepGood": 0}}, "keepGood"),
-        ({"timeZone": "Mars/Phobos"}, "Mars/Phobos"),
-    ):
-        with pytest.raises(Exception, match=said):
-            cluster.apply(policy("broken", "none", **spec))
+        ({"timeZone": "Mars/Phobos"}, "not a time zone of the IANA database"),
+        ({"spread": {"within": "25h"}}, "must be from 1s to 24h"),
+        ({"spread": {"within": "0s"}}, "must be from 1s to 24h"),
+        ({"windows": {}}, "no window: set allowed or excluded"),
+        (windows(duration="745h"), "must be from 1m to 744h"),
+        (windows(timeZone="Mars/Phobos"), "not a time zone of the IANA database"),
+        ({"windows": {"excluded": [{**NIGHT, "duration": "30s"}]}}, "must be from 1m to 744h"),
+        ({"windows": {"excluded": [{**NIGHT, "timeZone": "Mars/Phobos"}]}}, "not a time zone of the IANA database"),
+        ({"windows": {"allowed": [NIGHT] * 9}}, "must have at most 8 items"),
+        ({"startingDeadline": "8761h"}, "must be from 1m to 8760h"),
+        ({"startingDeadline": "1d"}, "startingDeadline"),
+        ({"priority": 1_000_001}, "priority"),
+    ],
+)
+def test_policy_that_could_never_work_is_refused_with_its_reason(
+    cluster: Cluster, spec: dict[str, object], said: str
+) -> None:
+    text = json.dumps(policy("broken", "none", **spec))
+    words = ("create", "--dry-run=server", "--filename=-")
+    if not said:
+        cluster.kubectl(*words, text=text)
+        return
+    with pytest.raises(TestbedError, match=said):
+        cluster.kubectl(*words, text=text)

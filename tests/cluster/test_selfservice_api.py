@@ -517,6 +517,10 @@ def test_the_default_policy_is_for_namespaces_that_opted_in_and_for_no_others(in
             "the minimum is longer than the maximum",
         ),
         ({"namespaceSelector": {}, "quotas": {"stored": -1}}, "spec.quotas.stored"),
+        (
+            {"namespaceSelector": {}, "schedules": {"jitter": "1m", "schedulePolicy": "nights"}},
+            "jitter does not apply with schedulePolicy",
+        ),
     ],
 )
 def test_a_policy_that_says_nothing_clear_is_refused(installed: Cluster, spec: object, word: str) -> None:
