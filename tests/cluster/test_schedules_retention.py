@@ -109,7 +109,7 @@ def test_rules_in_effect_delete_without_approval_and_in_doubt_nothing_goes(
         '--patch={"spec":{"accessMode":"ReadOnly"}}',
     )  # fmt: skip
     try:
-        copy_of(cluster, first, "ebb-20260101000009")
+        copy_of(cluster, first, "ebb-20260101000009", eventually)
         eventually(lambda: "RetentionInDoubt" in reasons(cluster, "ebb"), 60)
         assert existing(cluster, "ebb") == {first, "ebb-20260101000009"}
     finally:
@@ -120,12 +120,20 @@ def test_rules_in_effect_delete_without_approval_and_in_doubt_nothing_goes(
     eventually(lambda: existing(cluster, "ebb") == {"ebb-20260101000009"}, 120)
 
 
-def copy_of(cluster: Cluster, name: str, copy: str) -> None:
-    """Make a Completed Backup like another one, a moment later, as far as the cluster's objects are concerned."""
+def copy_of(cluster: Cluster, name: str, copy: str, eventually: Eventually) -> None:
+    """Make a Completed Backup like another one, a moment later, as far as the cluster's objects are concerned.
+
+    Velero refuses it, for the location is read-only, and must have done so before its phase is overwritten.
+    """
     found = cluster.get("backups.velero.io", name, "--namespace=velero")
     labels = found["metadata"]["labels"]
     metadata = {"name": copy, "namespace": "velero", "labels": labels}
     cluster.apply({**{key: found[key] for key in ("apiVersion", "kind", "spec")}, "metadata": metadata})
+
+    def phase() -> str:
+        return str(cluster.get("backups.velero.io", copy, "--namespace=velero").get("status", {}).get("phase", ""))
+
+    eventually(lambda: phase() == "FailedValidation", 60)
     cluster.kubectl(
         "patch", "backups.velero.io", copy, "--namespace=velero", "--type=merge",
         '--patch={"status":{"phase":"Completed"}}',
