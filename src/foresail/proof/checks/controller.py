@@ -42,7 +42,7 @@ class RestoreChecks:
         self.velero_namespace = velero_namespace
         self.checks = Store[CheckRow]()
         self.backups = Store[BackupRow]({"phase": lambda row: [row.phase], "uid": lambda row: [row.uid]})
-        self.locations = Store[LocationRow]()
+        self.locations = Store[LocationRow]({"role": lambda row: ["default"] if row.is_default else []})
         self.sandboxes = Store[Piece]({"check": _by_check})
         self.restores = Store[RestoreRow]({"check": _by_check})
         self.config_maps = Store[Piece]({"check": _by_check})
@@ -141,7 +141,7 @@ class RestoreChecks:
         return rules.is_selected(check, backup) and rules.is_of_administrator(self._location(backup))
 
     def _location(self, backup: BackupRow) -> LocationRow | None:
-        defaults = [each.key.name for each in self.locations.rows() if each.is_default]
+        defaults = (each.key.name for each in self.locations.by("role", "default"))
         name = velero.resolve_location(backup.location, defaults)
         return self.locations.get(Key(self.velero_namespace, name))
 
