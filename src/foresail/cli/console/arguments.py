@@ -1,10 +1,10 @@
 """The words of `foresail console`; what it does is imported only when it is used."""
 
 import argparse
-import os
 from typing import TYPE_CHECKING
 
-from foresail.cli.options.connection import add_cluster
+from foresail.cli.options.connection import add_cluster, add_velero_namespace
+from foresail.cli.options.objective import add_objective
 from foresail.cli.options.parser import examples
 from foresail.cli.options.values import whole_number
 
@@ -25,13 +25,8 @@ def add_console(commands: "argparse._SubParsersAction[CommandParser]") -> None:
     )
     one.set_defaults(run=_run)
     one.add_argument("-n", "--namespace", metavar="NAMESPACE", help="(default: the namespace of the context)")
-    one.add_argument(
-        "--velero-namespace",
-        default=os.environ.get("VELERO_NAMESPACE") or "velero",
-        metavar="NAMESPACE",
-        help="Velero's (default: VELERO_NAMESPACE, or velero)",
-    )
-    one.add_argument("--rpo", metavar="DURATION", help="objective: how old the newest good backup may be, such as 26h")
+    add_velero_namespace(one)
+    add_objective(one)
     one.add_argument("--zone", default="UTC", help="time zone of the calendar (%(default)s)")
     one.add_argument("--port", type=whole_number, default=0, metavar="N", help="(default: a free one)")
     one.add_argument("--no-browser", action="store_true", help="print the URL only")

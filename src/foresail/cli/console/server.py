@@ -8,7 +8,6 @@ import sys
 import tempfile
 import webbrowser
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
 from http import HTTPStatus
 
 from aiohttp import web
@@ -19,7 +18,7 @@ from foresail.cli.console.changes import back_up_now, set_paused
 from foresail.cli.console.layout import Search, Site, entrance, plain_page
 from foresail.cli.console.read import Reader
 from foresail.cli.errors import CommandError, UsageError
-from foresail.cli.options.values import read_length
+from foresail.cli.options.objective import read_objective
 from foresail.cli.report.snapshot import Wanted
 from foresail.cli.web.sheet import CONSOLE, SHEET
 from foresail.cron import CronError
@@ -201,7 +200,7 @@ def new_secrets() -> guard.Secrets:
 
 def run_console(args: argparse.Namespace) -> int:
     """Run the command."""
-    objective = timedelta(microseconds=read_length(args.rpo, "--rpo") / 1000) if args.rpo else None
+    objective = read_objective(args)
     try:
         zone = validate_zone_name(args.zone)
     except CronError as error:

@@ -1,10 +1,10 @@
 """The words of `foresail coverage`; what it does is imported only when it is used."""
 
 import argparse
-import os
 from typing import TYPE_CHECKING
 
-from foresail.cli.options.connection import add_cluster
+from foresail.cli.options.connection import add_cluster, add_velero_namespace
+from foresail.cli.options.objective import add_objective
 from foresail.cli.options.parser import examples
 
 if TYPE_CHECKING:
@@ -30,13 +30,8 @@ def add_coverage(commands: "argparse._SubParsersAction[CommandParser]") -> None:
     where = one.add_mutually_exclusive_group()
     where.add_argument("-A", "--all-namespaces", action="store_true", help="every namespace but those of the system")
     where.add_argument("-n", "--namespace", metavar="NAMESPACE", help="(default: the namespace of the context)")
-    one.add_argument(
-        "--velero-namespace",
-        default=os.environ.get("VELERO_NAMESPACE") or "velero",
-        metavar="NAMESPACE",
-        help="Velero's (default: VELERO_NAMESPACE, or velero)",
-    )
-    one.add_argument("--rpo", metavar="DURATION", help="objective: how old the newest good backup may be, such as 26h")
+    add_velero_namespace(one)
+    add_objective(one)
     one.add_argument("--fail-on", choices=["gaps"], help="exit with code 1 if there are gaps")
     outputs = ["table", "wide", "json", "metrics"]
     one.add_argument(

@@ -11,7 +11,7 @@ from foresail.cli.access.cluster import on_cluster, settle_namespace
 from foresail.cli.coverage.figures import text_format
 from foresail.cli.coverage.snapshot import read_view
 from foresail.cli.errors import CommandError
-from foresail.cli.options.values import read_length
+from foresail.cli.options.objective import read_objective
 from foresail.cli.output.table import fitted, table, terminal_width
 from foresail.cli.output.times import ago, compact, moment
 from foresail.kube.clock import now
@@ -30,7 +30,7 @@ def run_coverage(args: argparse.Namespace) -> int:
     """Run the command."""
     if not args.all_namespaces:
         settle_namespace(args)
-    objective = timedelta(microseconds=read_length(args.rpo, "--rpo") / 1000) if args.rpo else None
+    objective = read_objective(args)
     instant = now()
     view = on_cluster(args, lambda cluster: read_view(cluster, args.velero_namespace, objective, instant))
     found = selected(judge(view, instant), "" if args.all_namespaces else args.namespace, args.velero_namespace)

@@ -10,6 +10,16 @@ def add_cluster(to: argparse._ActionsContainer) -> None:
     to.add_argument("--context", "--kubecontext", metavar="NAME", help="the context of the kubeconfig")
 
 
+def add_velero_namespace(to: argparse._ActionsContainer) -> None:
+    """Add Velero's namespace to a command whose `-n` is another one."""
+    to.add_argument(
+        "--velero-namespace",
+        default=os.environ.get("VELERO_NAMESPACE") or "velero",
+        metavar="NAMESPACE",
+        help="Velero's (default: VELERO_NAMESPACE, or velero)",
+    )
+
+
 def add_velero_and_cluster(to: argparse._ActionsContainer, whose: str = "Velero's") -> None:
     """Add Velero's namespace, and which cluster it is in."""
     to.add_argument(

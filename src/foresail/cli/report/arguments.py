@@ -1,10 +1,10 @@
 """The words of `foresail report`; what it does is imported only when it is used."""
 
 import argparse
-import os
 from typing import TYPE_CHECKING
 
-from foresail.cli.options.connection import add_cluster
+from foresail.cli.options.connection import add_cluster, add_velero_namespace
+from foresail.cli.options.objective import add_objective
 from foresail.cli.options.parser import examples
 
 if TYPE_CHECKING:
@@ -35,13 +35,8 @@ def add_report(commands: "argparse._SubParsersAction[CommandParser]") -> None:
         metavar="NAMESPACE",
         help="only this one (default: all, or that of the context if you may not list all)",
     )
-    one.add_argument(
-        "--velero-namespace",
-        default=os.environ.get("VELERO_NAMESPACE") or "velero",
-        metavar="NAMESPACE",
-        help="Velero's (default: VELERO_NAMESPACE, or velero)",
-    )
-    one.add_argument("--rpo", metavar="DURATION", help="objective: how old the newest good backup may be, such as 26h")
+    add_velero_namespace(one)
+    add_objective(one)
     one.add_argument("--zone", default="UTC", help="time zone of the calendar (%(default)s)")
     add_cluster(one)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from foresail.cli.access.cluster import Cluster, on_cluster, settle_namespace
 from foresail.cli.errors import CommandError, UsageError
-from foresail.cli.options.values import read_length
+from foresail.cli.options.objective import read_objective
 from foresail.cli.report.figures import Figures
 from foresail.cli.report.page import report_page
 from foresail.cli.report.snapshot import Wanted, is_administrator, read_cluster, read_own
@@ -18,7 +18,7 @@ from foresail.kube.clock import now
 
 def run_report(args: argparse.Namespace) -> int:
     """Run the command."""
-    objective = timedelta(microseconds=read_length(args.rpo, "--rpo") / 1000) if args.rpo else None
+    objective = read_objective(args)
     try:
         zone = validate_zone_name(args.zone)
     except CronError as error:
