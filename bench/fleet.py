@@ -7,23 +7,17 @@ of docs/how-to/fleet.md is asked five times, and its answer compared with what w
 import argparse
 import json
 import os
-import socket
-import subprocess
 import sys
 import tempfile
-import threading
 import time
-import urllib.parse
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from foresail.kube.clock import now
-from testbed.prometheus import prometheus
+from tests.alerts.server import Prometheus, running, served
 
 ROOT = Path(__file__).parents[1]
 CLUSTERS, NAMESPACES = 1_000, 200
@@ -87,37 +81,8 @@ class Fleet:
 
 
 @contextmanager
-def serving(fleet: Fleet) -> Iterator[int]:
-    """Serve the pages of all clusters on one port of loopback, at `/NUMBER`."""
-
-    class Page(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_GET(self) -> None:
-            page = fleet.page(int(self.path.strip("/")))
-            self.send_response(200)
-            self.send_header("Content-Type", "text/plain; version=0.0.4")
-            self.send_header("Content-Length", str(len(page)))
-            self.end_headers()
-            self.wfile.write(page)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Page)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield server.server_port
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
-@contextmanager
-def scraping(clusters: int, port: int, folder: Path) -> Iterator[str]:
-    """Run Prometheus with the rules of a fleet; yield its address."""
+def scraping(clusters: int, port: int, folder: Path) -> Iterator[Prometheus]:
+    """Run Prometheus with the rules of a fleet, whose clusters are served at `/NUMBER` of a port."""
     targets = [
         {"targets": [f"127.0.0.1:{port}"], "labels": {"cluster": f"cluster-{number}", "__metrics_path__": f"/{number}"}}
         for number in range(clusters)
@@ -127,38 +92,11 @@ def scraping(clusters: int, port: int, folder: Path) -> Iterator[str]:
         "rule_files": [str(ROOT / "examples" / "fleet-rules.yaml")],
         "scrape_configs": [{"job_name": "fleet", "static_configs": targets}],
     }
-    (folder / "prometheus.yaml").write_text(json.dumps(config))
-    own = _free_port()
-    command = [
-        str(prometheus()), f"--config.file={folder / 'prometheus.yaml'}", f"--storage.tsdb.path={folder / 'tsdb'}",
-        f"--web.listen-address=127.0.0.1:{own}", "--log.level=warn",
-    ]  # fmt: skip
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(command, stderr=log, stdout=log)
-    try:
-        yield f"http://127.0.0.1:{own}"
-    finally:
-        process.kill()
-        process.wait()
+    with running(config, folder) as own:
+        yield Prometheus(own, seconds=120)
 
 
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
-
-
-def ask(address: str, query: str) -> list[dict[str, Any]]:
-    """Return the result of an instant query; an empty one while the server starts."""
-    try:
-        with urllib.request.urlopen(f"{address}/api/v1/query?query={urllib.parse.quote(query)}", timeout=120) as answer:  # noqa: S310
-            found: list[dict[str, Any]] = json.load(answer)["data"]["result"]
-    except OSError:
-        return []
-    return found
-
-
-def wait_for_fleet(address: str, clusters: int) -> None:
+def wait_for_fleet(server: Prometheus, clusters: int) -> None:
     """Wait until every cluster was scraped and the rules were evaluated with all of them."""
     until = time.monotonic() + 1200
     wanted = (
@@ -168,7 +106,7 @@ def wait_for_fleet(address: str, clusters: int) -> None:
         ("count(cluster:foresail_namespaces_without_good_backup_24h:count > 0)", clusters),
     )
     for query, count in wanted:
-        while [float(each["value"][1]) for each in ask(address, query)] != [count]:
+        while [float(each["value"][1]) for each in server.query(query)] != [count]:
             if time.monotonic() > until:
                 raise TimeoutError(f"{query} is not {count}")
             time.sleep(5)
@@ -182,15 +120,15 @@ def main() -> int:
     fleet, seconds, wrong = Fleet(clusters), dict[str, float](), list[str]()
     with (
         tempfile.TemporaryDirectory() as folder,
-        serving(fleet) as port,
-        scraping(clusters, port, Path(folder)) as address,
+        served(lambda path: fleet.page(int(path.strip("/")))) as port,
+        scraping(clusters, port, Path(folder)) as server,
     ):
-        wait_for_fleet(address, clusters)
+        wait_for_fleet(server, clusters)
         for name, query in QUESTIONS.items():
             took, found = list[float](), list[dict[str, Any]]()
             for _ in range(_ROUNDS):
                 began = time.monotonic()
-                found = ask(address, query)
+                found = server.query(query)
                 took.append(time.monotonic() - began)
             seconds[name] = round(max(took), 2)
             if not fleet.answers()[name](found):

@@ -1,10 +1,6 @@
 """The whole chain with a real Prometheus: scrape, rules, and the labels of alerts."""
 
 import asyncio
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -13,11 +9,11 @@ from foresail.kube.clock import now
 from foresail.kube.events import Events
 from foresail.kube.execute import Executor
 from foresail.kube.loop import Loop
-from foresail.kube.metrics import CONTENT_TYPE, Metrics, text
+from foresail.kube.metrics import Metrics, text
 from foresail.operator.main import controllers
 from foresail.operator.settings import Settings
 from foresail.plan import Key
-from tests.alerts.server import eventually, scraping
+from tests.alerts.server import eventually, scraping, served
 from tests.unit.kube.nowhere import nowhere
 from tests.worlds.tenancy import Tenancy
 from tests.worlds.test_selfservice_paths import tell
@@ -62,31 +58,6 @@ def of_two_tenants() -> bytes:
     return found[0]
 
 
-@contextmanager
-def served(page: bytes) -> Iterator[int]:
-    """Serve figures on loopback; yield the port."""
-
-    class Page(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.send_header("Content-Type", CONTENT_TYPE)
-            self.end_headers()
-            self.wfile.write(page)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Page)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield server.server_port
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
 def test_no_series_is_there_twice_with_all_capabilities(tmp_path: Path) -> None:
     page = of_all_capabilities(tmp_path).decode()
     found = [
@@ -98,7 +69,8 @@ def test_no_series_is_there_twice_with_all_capabilities(tmp_path: Path) -> None:
 
 
 def test_prometheus_takes_a_scrape_of_all_capabilities_without_complaint(tmp_path: Path) -> None:
-    with served(of_all_capabilities(tmp_path)) as port, scraping({"foresail-1": port}, tmp_path) as prometheus:
+    page = of_all_capabilities(tmp_path)
+    with served(lambda _: page) as port, scraping({"foresail-1": port}, tmp_path) as prometheus:
         eventually(lambda: bool(prometheus.targets()))
         (target,) = prometheus.targets()
         assert (target["health"], target["lastError"]) == ("up", "")
@@ -109,7 +81,8 @@ def test_prometheus_takes_a_scrape_of_all_capabilities_without_complaint(tmp_pat
 
 
 def test_an_alert_about_a_tenant_names_the_tenants_namespace(tmp_path: Path) -> None:
-    with served(of_two_tenants()) as port, scraping({"foresail-1": port}, tmp_path) as prometheus:
+    page = of_two_tenants()
+    with served(lambda _: page) as port, scraping({"foresail-1": port}, tmp_path) as prometheus:
         eventually(lambda: len(prometheus.alerts("ForesailTenantRequestFailed")) > 1)
         alerts = prometheus.alerts("ForesailTenantRequestFailed")
         assert sorted(each["namespace"] for each in alerts) == ["blue", "red"]

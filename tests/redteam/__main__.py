@@ -12,20 +12,9 @@ import traceback
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.redteam import (  # noqa: F401
-    annotations,
-    direct,
-    exhaustion,
-    fence,
-    identity,
-    locations,
-    namespaces,
-    records,
-    replays,
-    schedules,
-)
 from tests.redteam.attack import ATTACKS, Attack
 from tests.redteam.fields import attack_fields
+from tests.redteam.modules import MODULES  # noqa: F401 - importing them registers the attacks
 from tests.redteam.world import World, attacked, changes
 
 

@@ -7,23 +7,10 @@ from typing import Any
 import pytest
 
 from foresail.api import marks
-from tests.redteam import (
-    annotations,
-    direct,
-    exhaustion,
-    fence,
-    identity,
-    locations,
-    namespaces,
-    records,
-    replays,
-    schedules,
-)
 from tests.redteam.attack import ATTACKS
 from tests.redteam.fields import HOSTILE_VALUES, REQUESTS, Attempt, fields_of, outcome, spec_with
+from tests.redteam.modules import MODULES
 from tests.redteam.world import NAB, NADR, NAR, changes, given
-
-MODULES = (annotations, direct, exhaustion, fence, identity, locations, namespaces, records, replays, schedules)
 
 
 @pytest.mark.parametrize("plural", REQUESTS)

@@ -1,0 +1,16 @@
+"""Every module with attacks: importing one registers them."""
+
+from tests.redteam import (
+    annotations,
+    direct,
+    exhaustion,
+    fence,
+    identity,
+    locations,
+    namespaces,
+    records,
+    replays,
+    schedules,
+)
+
+MODULES = (annotations, direct, exhaustion, fence, identity, locations, namespaces, records, replays, schedules)
