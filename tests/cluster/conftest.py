@@ -3,7 +3,7 @@
 import os
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,16 @@ import pytest
 from testbed import Cluster, Options, TestbedError
 from testbed.build import program
 from tests.cluster import operators
+from tests.cluster.evidence import ends_of_logs
 from tests.cluster.versions import in_matrix
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.failed and isinstance(item, pytest.Function):
+        report.sections.extend(ends_of_logs(item.funcargs))
+    return report
 
 
 def _cluster(kind: str, options: Options) -> Iterator[Cluster]:
