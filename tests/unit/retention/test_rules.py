@@ -48,6 +48,11 @@ RULES = st.builds(
 )
 
 
+def test_of_copies_of_one_second_the_last_by_name_is_the_newest() -> None:
+    copies = [Copy(f"copy-{number}", NOON, is_good=True) for number in (2, 4, 1, 3)]
+    assert kept_names(copies, Rules(last=2)) == ["copy-4", "copy-3"]
+
+
 def test_each_rule_names_itself() -> None:
     found = kept([copy(1), copy(30), copy(24 * 40), copy(24 * 400)], Rules(last=1, daily=2, yearly=3))
     assert found == {
